@@ -1,0 +1,22 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+// Cause says why a process or a sandbox ended, where that was not its own doing.
+type Cause string
+
+const (
+	CauseNone    Cause = ""        // it ended by itself
+	CauseTimeout Cause = "timeout" // its time limit passed and we killed it
+	CauseOOM     Cause = "oom"     // the kernel killed it: its sandbox's memory limit was reached
+	CausePids    Cause = "pids"    // it failed while its sandbox's limit of processes was reached
+	CauseDisk    Cause = "disk"    // it failed while its sandbox's disk was full
+	CauseKilled  Cause = "killed"  // a caller killed it, or a signal of unknown origin did
+	CauseStopped Cause = "stopped" // its sandbox was stopped or deleted under it
+	CauseHost    Cause = "host"    // the host, or the sandbox's first process, went away under it
+	CauseIdle    Cause = "idle"    // a sandbox's idle timeout passed
+	CauseTTL     Cause = "ttl"     // a sandbox's time to live passed
+	CauseUser    Cause = "user"    // a caller asked for it
+	CauseRetain  Cause = "retention"
+)

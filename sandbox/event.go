@@ -1,0 +1,75 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import "time"
+
+// EventType names what happened. A noun, a dot, and what became of it.
+type EventType string
+
+const (
+	EventCreated    EventType = "sandbox.created"
+	EventFailed     EventType = "sandbox.failed" // a create, start or stop did not work; Detail says why
+	EventStarted    EventType = "sandbox.started"
+	EventStopped    EventType = "sandbox.stopped"
+	EventUpdated    EventType = "sandbox.updated"
+	EventDeleted    EventType = "sandbox.deleted"
+	EventExec       EventType = "exec"
+	EventTerminal   EventType = "terminal"
+	EventUpload     EventType = "file.upload"
+	EventDownload   EventType = "file.download"
+	EventFileMkdir  EventType = "file.mkdir"
+	EventFileMove   EventType = "file.move"
+	EventFileDelete EventType = "file.delete"
+)
+
+// Event is one row of what happened to a sandbox. A command's row is written
+// when it is begun (Done false) and completed when it ends; all others are
+// written once, with the change that they tell of, in one transaction.
+type Event struct {
+	Seq     int64 // grows by one per event of the whole store
+	Sandbox ID
+	Project string
+	Type    EventType
+	At      time.Time
+	Actor   string // who: the token's name, or "system" for a clock or a repair
+	Via     string // through what: "rest", "mcp", "system"
+	Detail  string // one line for people; never a secret
+
+	// Of a command, and of a terminal.
+	ProcessID       string
+	Command         string // at most MaxEventCommand bytes of it
+	User            string
+	Cwd             string
+	Done            bool
+	ExitCode        int
+	Signal          string
+	Cause           Cause
+	Duration        time.Duration
+	StdoutBytes     int64
+	StderrBytes     int64
+	StdoutTruncated bool
+	StderrTruncated bool
+	Changes         []FileChange
+	ChangesTotal    int // how many there were, of which Changes may hold fewer
+
+	// Of a file transfer or a change made through the file API.
+	Path  string
+	To    string // of a move
+	Bytes int64
+	OK    bool // whether it worked; Detail says why not
+}
+
+// Bounds of what one event keeps.
+const (
+	MaxEventCommand = 4096
+	MaxEventChanges = 200
+)
+
+// FileChange is one path that a command changed.
+type FileChange struct {
+	Path   string `json:"path"`       // relative to the workspace
+	Action string `json:"action"`     // created, modified, deleted
+	Size   int64  `json:"size_bytes"` // in bytes after the command; zero when deleted
+}
