@@ -1,0 +1,29 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+// Feature names something that a driver may be able to do on a host.
+type Feature string
+
+const (
+	Isolation    Feature = "isolation"     // nothing of the host, or of another sandbox, can be reached
+	LimitCPU     Feature = "limit_cpu"     // Limits.CPU holds
+	LimitMemory  Feature = "limit_memory"  // Limits.MemoryMB holds, swap included
+	LimitPids    Feature = "limit_pids"    // Limits.Pids holds
+	LimitDisk    Feature = "limit_disk"    // Limits.DiskMB holds
+	KillTree     Feature = "kill_tree"     // killing a command ends all that it started, whatever it did
+	TrackChanges Feature = "track_changes" // instances are [Tracker]s
+	RootUser     Feature = "root_user"     // commands can run as the sandbox's own root
+	Reopen       Feature = "reopen"        // instances outlive the server
+)
+
+// Features lists every feature, in the order of the printed matrix.
+func Features() []Feature {
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, RootUser, Reopen}
+}
+
+// Capabilities says for each feature whether it works: nil, or a
+// fault.Unsupported whose message is the reason and whose remedy mends it. A
+// feature that is missing from the map is not supported.
+type Capabilities map[Feature]error
