@@ -1,0 +1,250 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package layer
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// minDiskBytes is the least limit of a layer: below it, btrfs cannot even set
+// aside what a few changes of metadata may need.
+const minDiskBytes = 1 << 20
+
+// A Layer is an open layer. It is one file descriptor; the caller closes it.
+type Layer struct {
+	id    string
+	fd    int
+	fresh atomic.Bool // the work directory was never given away
+
+	closed atomic.Bool
+}
+
+// ID gives the layer's id.
+func (l *Layer) ID() string { return l.id }
+
+// Fd gives a descriptor of the layer's directory, which has `upper` and `work`
+// in it. It is the Layer's own: good until Close, and not to be closed by the
+// caller. open_tree with OPEN_TREE_CLONE and AT_EMPTY_PATH takes it.
+func (l *Layer) Fd() int { return l.fd }
+
+// Close closes the descriptor, not what was cloned from it. A second Close
+// does nothing.
+func (l *Layer) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	return unix.Close(l.fd)
+}
+
+// FreshWork makes `work` empty and new, as an overlay mount needs it each
+// time: what an earlier mount left there belongs to that mount. The layer must
+// not be mounted. On the Layer that Create gave it costs nothing the first time,
+// and where nothing was mounted since the last call next to nothing.
+func (l *Layer) FreshWork() error {
+	if l.fresh.Swap(false) {
+		return nil
+	}
+	// A mount always leaves something: an empty directory never saw one.
+	if empty, err := isEmpty(l.fd, "work"); empty && err == nil {
+		return nil
+	}
+	if err := removeTree(l.fd, "work"); err != nil {
+		return failed(err, "the work directory of layer %s cannot be cleared", l.id)
+	}
+	if err := unix.Mkdirat(l.fd, "work", 0o700); err != nil {
+		return failed(err, "the work directory of layer %s cannot be made", l.id)
+	}
+	return nil
+}
+
+// Create makes a layer and its log directory, all or nothing. diskBytes is the
+// most that the layer may hold, in bytes, data and metadata, and at least
+// 1 MiB; 0 is no limit. A write over it fails with EDQUOT. Where Info's
+// DiskLimit is not nil, the limit is not enforced and not an error. Nothing is
+// synced to the disk. Errors: Invalid, Exists, Exhausted.
+func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	if err := checkLimit(diskBytes); err != nil {
+		return nil, err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	switch {
+	case s.kind == Plain:
+		err = unix.Mkdirat(s.layers, id, 0o755)
+	case s.limitErr != nil:
+		err = createSubvolume(s.layers, id, 0)
+	default:
+		err = createSubvolume(s.layers, id, diskBytes)
+	}
+	if err == unix.EEXIST {
+		return nil, fault.New(fault.Exists, "the layer %s exists", id)
+	}
+	if err != nil {
+		return nil, failed(err, "the layer %s cannot be made", id)
+	}
+	fd, err := s.furnish(id)
+	if err != nil {
+		if undo := s.discard(id); undo != nil {
+			s.log.Error("a half-made layer is left behind", "id", id, "error", undo)
+		}
+		return nil, failed(err, "the layer %s cannot be made", id)
+	}
+	l := &Layer{id: id, fd: fd}
+	l.fresh.Store(true)
+	return l, nil
+}
+
+// furnish makes what belongs in and beside a new layer. `upper` comes last of
+// the layer's own: one without it was never finished, and Open throws it away.
+func (s *Store) furnish(id string) (fd int, err error) {
+	if fd, err = openDir(s.layers, id); err != nil {
+		return -1, err
+	}
+	defer func() {
+		if err != nil {
+			unix.Close(fd)
+			fd = -1
+		}
+	}()
+	if err = unix.Mkdirat(s.logs, id, 0o700); err == unix.EEXIST {
+		// Of a layer that is being removed at this moment.
+		if err = s.trash.put(s.logs, id); err == nil {
+			err = unix.Mkdirat(s.logs, id, 0o700)
+		}
+	}
+	if err != nil {
+		return fd, err
+	}
+	if err = unix.Mkdirat(fd, "work", 0o700); err != nil {
+		return fd, err
+	}
+	if err = unix.Mkdirat(fd, "upper", 0o755); err != nil {
+		return fd, err
+	}
+	// The server's umask must not close the sandbox's root to its users.
+	return fd, unix.Fchmodat(fd, "upper", 0o755, 0)
+}
+
+// Open opens a layer that exists. Errors: Invalid, NotFound.
+func (s *Store) Open(id string) (*Layer, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	fd, err := s.open(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Layer{id: id, fd: fd}, nil
+}
+
+func (s *Store) open(id string) (int, error) {
+	fd, err := openDir(s.layers, id)
+	if err == unix.ENOENT {
+		return -1, fault.New(fault.NotFound, "there is no layer %s", id)
+	}
+	if err != nil {
+		return -1, failed(err, "the layer %s cannot be opened", id)
+	}
+	return fd, nil
+}
+
+// Logs opens the log directory of a layer, owned by root with mode 0700 and
+// made again where it is missing. It is outside the layer, in the same mount;
+// the caller closes it. What is in it was written by the sandbox's agent: read
+// it with confinement (os.OpenRoot on /proc/self/fd/N). Errors: Invalid, NotFound.
+func (s *Store) Logs(id string) (*os.File, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, fault.Wrap(fault.NotFound, err, "there is no layer %s", id)
+	}
+	fd, err := ensureDir(s.logs, id)
+	if err != nil {
+		return nil, failed(err, "the log directory of layer %s cannot be opened", id)
+	}
+	return os.NewFile(uintptr(fd), fmt.Sprintf("logs/%s", id)), nil
+}
+
+// Remove takes a layer and its logs away, at once and whatever their size; the
+// space comes back later. A layer that does not exist is not an error. Error:
+// Invalid.
+func (s *Store) Remove(id string) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := s.discard(id); err != nil {
+		return failed(err, "the layer %s cannot be removed", id)
+	}
+	return nil
+}
+
+// discard throws the layer away before its logs: logs without a layer are
+// thrown away by the next Open, a layer without logs would stay.
+func (s *Store) discard(id string) error {
+	defer s.trash.kick()
+	if err := s.trash.put(s.layers, id); err != nil && err != unix.ENOENT {
+		return err
+	}
+	if err := s.trash.put(s.logs, id); err != nil && err != unix.ENOENT {
+		return err
+	}
+	return nil
+}
+
+// List gives the ids of all layers, in no order.
+func (s *Store) List() ([]string, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	all, err := names(s.layers)
+	if err != nil {
+		return nil, failed(err, "the layers cannot be listed")
+	}
+	ids := all[:0]
+	for _, id := range all {
+		if checkID(id) == nil { // "lost+found" and the like are not ours
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+func checkLimit(bytes int64) error {
+	if bytes != 0 && bytes < minDiskBytes {
+		return fault.InvalidField("disk_bytes", "%d is under the least limit, %d; 0 is no limit", bytes, minDiskBytes)
+	}
+	return nil
+}

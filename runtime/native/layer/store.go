@@ -1,0 +1,288 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package layer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// Kind says what a store is made of.
+type Kind string
+
+const (
+	// Btrfs: directories in a data directory that is btrfs already.
+	Btrfs Kind = "btrfs"
+	// Loop: btrfs in a file that the store made in the data directory.
+	Loop Kind = "loop"
+	// Plain: directories in a file system that can neither limit nor snapshot.
+	Plain Kind = "plain"
+)
+
+// Options of Open.
+type Options struct {
+	// Dir is the part of the data directory that is the store's alone. It is
+	// made if it is missing, not its parents. Required.
+	Dir string
+	// Kind forces a kind; "" takes the best that works. A store that has
+	// layers keeps its kind: another one would hide them, and is refused.
+	Kind Kind
+	// SizeBytes is the size of a new loop file, at least 2 GiB; 0 is half of
+	// the free space, at most 1 TiB. It has no effect on a store that exists.
+	SizeBytes int64
+	// Logger gets what goes wrong behind a caller's back; nil drops it.
+	Logger *slog.Logger
+}
+
+// A Store holds layers. Its methods may be called concurrently; calls for one
+// id that overlap are safe, and one of them wins.
+type Store struct {
+	dir      string
+	kind     Kind
+	declined []Declined
+	limitErr error  // why disk limits are not enforced; nil: they are
+	fsid     string // of a store that enforces limits
+	loop     *loopStore
+	log      *slog.Logger
+
+	top, layers, logs int // directories
+	trash             *trash
+
+	mu      sync.RWMutex // held for reading by every call, for writing by Close
+	closed  bool
+	syncing sync.WaitGroup
+}
+
+// Open opens the store in opts.Dir, or makes it. A data directory has one
+// server at a time, which the caller sees to by its own lock: Open throws away
+// the halves of layers that a killed server was making or removing. Sandboxes
+// that outlived such a server go on undisturbed, and share the mount.
+//
+// A new store takes the best kind that works here; an existing one is opened
+// as what it is, or not at all. Errors: Invalid for bad options, State where
+// the kind asked for is not the store's, Unsupported where this host cannot do
+// what the kind needs, Exhausted where the disk is too small, Unavailable where
+// the store cannot be mounted now.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.SizeBytes != 0 && opts.SizeBytes < minLoopSize {
+		return nil, fault.InvalidField("size_bytes", "%d is under the least size of a store, %d", opts.SizeBytes, int64(minLoopSize))
+	}
+	abs, err := filepath.Abs(opts.Dir)
+	if opts.Dir == "" || err != nil {
+		return nil, fault.InvalidField("dir", "%q is not a directory", opts.Dir)
+	}
+	opts.Dir = abs
+	if err := os.Mkdir(opts.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fault.Wrap(fault.Unavailable, err, "the store's directory cannot be made (%s)", err)
+	}
+	fd, err := unix.Open(opts.Dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the store's directory %s cannot be opened (%s)", opts.Dir, err)
+	}
+	dir := os.NewFile(uintptr(fd), opts.Dir)
+	// The lock goes with the descriptor. It is on the directory and not on the
+	// loop file, as that file has another identity before it is made.
+	defer dir.Close()
+	if err := lock(ctx, fd); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: opts.Dir, log: opts.Logger, top: -1, layers: -1, logs: -1}
+	if err := s.choose(ctx, dir, opts); err != nil {
+		return nil, err
+	}
+	if err := s.lay(dir); err != nil {
+		s.closeFiles()
+		return nil, err
+	}
+	s.trash.kick()
+	return s, nil
+}
+
+func lock(ctx context.Context, fd int) error {
+	for {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || err != unix.EWOULDBLOCK && err != unix.EINTR {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fault.Wrap(fault.Unavailable, ctx.Err(), "another server is opening the store")
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// lay opens the directories of the store, made where missing, and clears away
+// what a killed server left half done.
+func (s *Store) lay(dir *os.File) (err error) {
+	base := int(dir.Fd())
+	if s.loop != nil {
+		base = s.loop.root
+	}
+	if s.top, err = openDir(base, "."); err != nil {
+		return err
+	}
+	if s.layers, err = ensureDir(s.top, "layers"); err != nil {
+		return err
+	}
+	if s.logs, err = ensureDir(s.top, "logs"); err != nil {
+		return err
+	}
+	if s.trash, err = openTrash(s.top, s.kind != Plain, s.log); err != nil {
+		return err
+	}
+	s.limitErr = s.quotas()
+	return s.sweep()
+}
+
+// quotas says why disk limits cannot be enforced, or nil.
+func (s *Store) quotas() error {
+	if s.kind == Plain {
+		err := fault.New(fault.Unsupported, "disk limits need btrfs, and the store is plain directories")
+		for _, d := range s.declined {
+			if d.Kind == Loop {
+				err.Message += ": " + fault.As(d.Err).Message
+				err.Remedy = fault.As(d.Err).Remedy
+			}
+		}
+		return err
+	}
+	if err := quotasOn(s.layers); err != nil {
+		if s.kind == Btrfs {
+			return fault.Wrap(fault.Unsupported, err, "the data directory's btrfs keeps no quotas (%s)", err).
+				WithRemedy("turn them on, they are the whole file system's: btrfs quota enable --simple %s", s.dir)
+		}
+		return fault.Wrap(fault.Unsupported, err, "the store was made without simple quotas (%s)", err).
+			WithRemedy("use Linux 6.7 or later with an empty store: remove its sandboxes and its file %s", filepath.Join(s.dir, loopFile))
+	}
+	id, err := fsid(s.top)
+	if err != nil {
+		return fault.Wrap(fault.Unsupported, err, "the id of the btrfs cannot be read (%s)", err)
+	}
+	s.fsid = id
+	return nil
+}
+
+// sweep throws away layers that were never finished and logs whose layer is
+// gone. A layer with an upper directory is data, whatever else is missing.
+func (s *Store) sweep() error {
+	ids, err := names(s.layers)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if checkID(id) == nil && unix.Faccessat(s.layers, id+"/upper", unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+			s.log.Info("a half-made layer is thrown away", "id", id)
+			if err := s.trash.put(s.layers, id); err != nil {
+				return err
+			}
+		}
+	}
+	logs, err := names(s.logs)
+	if err != nil {
+		return err
+	}
+	for _, id := range logs {
+		if unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+			if err := s.trash.put(s.logs, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Sync writes everything in the store to the disk. When ctx ends first, it
+// returns ctx's error, and the writing goes on; Close waits for it.
+func (s *Store) Sync(ctx context.Context) error {
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	done := make(chan error, 1)
+	s.syncing.Go(func() { done <- unix.Syncfs(s.top) })
+	select {
+	case err := <-done:
+		if err != nil {
+			return failed(err, "the store could not be written to the disk")
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close waits until all that was removed is deleted, and lets go of the store.
+// Layers that are open stay usable; running sandboxes keep a loop store
+// mounted. A second Close does nothing. The error says what could not be deleted;
+// the store is closed all the same, and the next Open tries again.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	s.syncing.Wait()
+	err := s.trash.drain()
+	s.closeFiles()
+	return err
+}
+
+func (s *Store) closeFiles() {
+	if s.trash != nil {
+		s.trash.close()
+	}
+	for _, fd := range []int{s.layers, s.logs, s.top} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	if s.loop != nil {
+		s.loop.Close()
+	}
+}
+
+// enter keeps the store open until leave is called.
+func (s *Store) enter() (leave func(), err error) {
+	s.mu.RLock()
+	if s.closed {
+		s.mu.RUnlock()
+		return nil, fault.New(fault.Unavailable, "the store of layers is closed")
+	}
+	return s.mu.RUnlock, nil
+}
+
+// failed gives the kernel's error the code that says what to do about it.
+func failed(err error, format string, args ...any) error {
+	message := fmt.Sprintf(format, args...) + " (" + err.Error() + ")"
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fault.Wrap(fault.Exhausted, err, "%s", message).
+			WithRemedy("delete sandboxes that nobody needs, or give the store a larger disk")
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
+		return fault.Wrap(fault.Exhausted, err, "%s", message)
+	case errors.Is(err, unix.EROFS), errors.Is(err, unix.EIO):
+		return fault.Wrap(fault.Unavailable, err, "%s", message).
+			WithRemedy("the store's disk failed or is full; see the kernel's log")
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package layer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// trash deletes in the background what was moved into it. It is a directory:
+// what a killed server left in it goes with the next one.
+type trash struct {
+	dir int // what is thrown away is renamed into here
+	// grave is where it is deleted. The kernel holds a directory's lock all
+	// the while it destroys a subvolume in it: with one directory for both,
+	// every Remove, and by the rename's two locks every Create, would wait.
+	grave     int
+	subvolume bool // entries may be subvolumes
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	serial  int64
+	running bool
+	again   bool // something came in after the running deletion last looked
+	work    sync.WaitGroup
+}
+
+func openTrash(top int, subvolume bool, log *slog.Logger) (*trash, error) {
+	dir, err := ensureDir(top, "trash")
+	if err != nil {
+		return nil, err
+	}
+	grave, err := ensureDir(top, "grave")
+	if err != nil {
+		unix.Close(dir)
+		return nil, err
+	}
+	return &trash{dir: dir, grave: grave, subvolume: subvolume, log: log, serial: time.Now().UnixNano()}, nil
+}
+
+// put moves name out of dir; deletion waits for kick. ENOENT if it is not there.
+func (t *trash) put(dir int, name string) error {
+	for {
+		t.mu.Lock()
+		t.serial++
+		serial := t.serial
+		t.mu.Unlock()
+		err := unix.Renameat2(dir, name, t.dir, fmt.Sprintf("%s.%x", name, serial), unix.RENAME_NOREPLACE)
+		if err != unix.EEXIST {
+			return err
+		}
+	}
+}
+
+// kick starts the deletion, or makes the one that runs look again.
+func (t *trash) kick() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.again = true
+	if !t.running {
+		t.running = true
+		t.work.Go(t.run)
+	}
+}
+
+func (t *trash) run() {
+	for {
+		t.mu.Lock()
+		if !t.again {
+			t.running = false
+			t.mu.Unlock()
+			return
+		}
+		t.again = false
+		t.mu.Unlock()
+		if err := t.delete(); err != nil {
+			t.log.Error("what was removed cannot be deleted; the next start tries again", "error", err)
+		}
+	}
+}
+
+// delete deletes what is there now, and goes on after an error.
+func (t *trash) delete() error {
+	entries, err := names(t.dir)
+	errs := []error{err}
+	for _, name := range entries {
+		if err := unix.Renameat(t.dir, name, t.grave, name); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	entries, err = names(t.grave)
+	errs = append(errs, err)
+	for _, name := range entries {
+		if err := t.destroy(name); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *trash) destroy(name string) error {
+	if t.subvolume {
+		var st unix.Stat_t
+		if err := unix.Fstatat(t.grave, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Ino == subvolInode {
+			if destroySubvolume(t.grave, name) == nil {
+				return nil
+			}
+		}
+	}
+	return removeTree(t.grave, name)
+}
+
+// drain waits until nothing is being deleted, and says what is left.
+func (t *trash) drain() error {
+	t.kick()
+	t.work.Wait()
+	left := 0
+	for _, dir := range []int{t.dir, t.grave} {
+		entries, err := names(dir)
+		if err != nil {
+			return failed(err, "the trash cannot be listed")
+		}
+		left += len(entries)
+	}
+	if left > 0 {
+		return fault.New(fault.Unavailable, "%d removed layers could not be deleted; the next start tries again", left)
+	}
+	return nil
+}
+
+func (t *trash) close() {
+	unix.Close(t.dir)
+	unix.Close(t.grave)
+}
