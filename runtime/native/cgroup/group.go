@@ -1,0 +1,349 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// maxDescendants bounds the groups that the agent, or who took its place, may
+// make below cmd: far more than processes, too few to hurt the kernel. Open
+// bounds their depth.
+const maxDescendants = "4096"
+
+// Group is the groups of one sandbox. It holds nothing open: an idle sandbox
+// costs the daemon no file descriptor here.
+type Group struct {
+	driver *Driver
+	id     string
+	// created are the limits that Create was asked for and Activate gives.
+	created *Limits
+}
+
+// Create makes the groups of a sandbox, all or nothing. The id has 4 to 32
+// characters of a-z and 0-9; owner is the host's uid of the sandbox's root, to
+// which the v2 files of the package comment are given. Limits of v1 are in
+// force at once, those of v2 by [Group.Activate].
+//
+// Codes: Invalid for a bad id or limit, Unsupported for a limit that this host
+// has no controller for, Exists for an id that any hierarchy has.
+func (d *Driver) Create(id string, l Limits, owner int) (*Group, error) {
+	if err := checkName("id", id); err != nil {
+		return nil, err
+	}
+	if err := l.check(&d.info); err != nil {
+		return nil, err
+	}
+	type made struct {
+		dir  int
+		path string
+	}
+	var room [6]made
+	undo := room[:0]
+	mkdir := func(dir int, path string) error {
+		if err := d.kernel.mkdirat(dir, path); err != nil {
+			return fmt.Errorf("make %s: %w", path, err)
+		}
+		undo = append(undo, made{dir, path})
+		return nil
+	}
+	var err error
+	if h := d.v2; h != nil {
+		cmd := id + "/cmd"
+		err = first(
+			func() error { return mkdir(h.dir, id) },
+			func() error { return mkdir(h.dir, id+"/agent") },
+			func() error { return mkdir(h.dir, cmd) },
+			func() error { return d.kernel.write(h.dir, cmd+"/cgroup.max.descendants", []byte(maxDescendants)) },
+			func() error { return d.kernel.chown(h.dir, id+"/cgroup.procs", owner) },
+			func() error { return d.kernel.chown(h.dir, cmd+"/cgroup.procs", owner) },
+			func() error { return d.kernel.chown(h.dir, cmd, owner) },
+		)
+	}
+	for i := range d.v1 {
+		h := &d.v1[i]
+		if err == nil {
+			err = mkdir(h.dir, id)
+		}
+		if err == nil {
+			err = h.apply(d.kernel, id, l, true)
+		}
+	}
+	if err == nil {
+		return &Group{driver: d, id: id, created: &l}, nil
+	}
+	for i := len(undo) - 1; i >= 0; i-- {
+		if e := d.kernel.rmdirat(undo[i].dir, undo[i].path); e != nil {
+			err = errors.Join(err, fmt.Errorf("undo %s: %w", undo[i].path, e))
+		}
+	}
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return nil, fault.Wrap(fault.Exists, err, "the cgroup %s exists", id)
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN):
+		return nil, fault.Wrap(fault.Exhausted, err, "the host is out of room for cgroups: %s", reason(err)).
+			WithRemedy("remove sandboxes, or raise cgroup.max.descendants of the parent groups")
+	}
+	return nil, fmt.Errorf("cgroup: create %s: %w", id, err)
+}
+
+func first(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open finds the groups of a sandbox again, for instance after a restart:
+// NotFound when no hierarchy has them. Removing half-removed ones is fine.
+func (d *Driver) Open(id string) (*Group, error) {
+	if err := checkName("id", id); err != nil {
+		return nil, err
+	}
+	for h := range d.hierarchies {
+		if exists(h.dir, id) {
+			return &Group{driver: d, id: id}, nil
+		}
+	}
+	return nil, fault.New(fault.NotFound, "there is no cgroup %s", id)
+}
+
+// ID is the id the group was created with.
+func (g *Group) ID() string { return g.id }
+
+// Activate gives the v2 controllers and the limits of Create to cmd. It is
+// called once process 1 has left the group of Dir for that of AgentFile; before
+// that the kernel answers EBUSY, which is code State. Where v1 has all the
+// limits there is nothing to do, and nothing is done. Twice is fine.
+func (g *Group) Activate() error {
+	h := g.driver.v2
+	if h == nil || len(h.limits) == 0 {
+		return nil
+	}
+	if g.created == nil {
+		return fault.New(fault.State, "the cgroup %s was not made by this server's run, so its limits are not known here", g.id).
+			WithRemedy("remove it, or use SetLimits on one that was activated")
+	}
+	on := make([]byte, 0, 24)
+	for _, f := range h.limits {
+		on = append(append(append(on, '+'), f...), ' ')
+	}
+	err := g.driver.kernel.write(h.dir, g.id+"/cgroup.subtree_control", on[:len(on)-1])
+	if errors.Is(err, unix.EBUSY) {
+		return fault.Wrap(fault.State, err, "a process is still in the cgroup %s itself", g.id).
+			WithRemedy("move process 1 to the agent's group first")
+	}
+	if err == nil {
+		err = h.apply(g.driver.kernel, g.id+"/cmd", *g.created, true)
+	}
+	if err != nil {
+		return fmt.Errorf("cgroup: activate %s: %w", g.id, err)
+	}
+	return nil
+}
+
+// needV2 is the error of what only cgroup2 does.
+func (g *Group) needV2(f Feature) (*hierarchy, error) {
+	if g.driver.v2 == nil {
+		return nil, g.driver.info.Err(f)
+	}
+	return g.driver.v2, nil
+}
+
+// Dir opens the v2 group ID, for clone3's CLONE_INTO_CGROUP with process 1. It
+// is the daemon's: ".." leads to all groups of the host. The caller closes it.
+func (g *Group) Dir() (*os.File, error) {
+	h, err := g.needV2(Kill)
+	if err != nil {
+		return nil, err
+	}
+	return openFile(h.dir, g.id, unix.O_RDONLY|unix.O_DIRECTORY)
+}
+
+// AgentFile opens cgroup.procs of ID/agent for writing: process 1 writes "0" to
+// it, or the daemon its pid. The caller closes it.
+func (g *Group) AgentFile() (*os.File, error) {
+	h, err := g.needV2(Kill)
+	if err != nil {
+		return nil, err
+	}
+	return openFile(h.dir, g.id+"/agent/cgroup.procs", unix.O_WRONLY)
+}
+
+// CommandsDir opens ID/cmd, to be passed to the agent: below it, as the
+// sandbox's root, it makes child groups (one level), forks into them and kills
+// them. The descriptor is of a mount of its own that ends at cmd, so that ".."
+// stops there. The caller closes it.
+func (g *Group) CommandsDir() (*os.File, error) {
+	h, err := g.needV2(Kill)
+	if err != nil {
+		return nil, err
+	}
+	path := g.id + "/cmd"
+	fd, err := unix.OpenTree(h.dir, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return nil, &os.PathError{Op: "open_tree", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	// open_tree gives an O_PATH descriptor; one that can be listed is handier.
+	return openFile(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+}
+
+// JoinFiles opens, for writing, the tasks files of the v1 groups of the
+// commands, one for each v1 hierarchy; none where v1 limits nothing. A thread
+// that writes "0" to all of them, and what it forks from then on, is limited;
+// its process is not. The right to write goes by who opened the file, so the
+// agent can, and its commands must not get them. The caller closes them.
+func (g *Group) JoinFiles() ([]*os.File, error) {
+	var files []*os.File
+	for _, h := range g.driver.v1 {
+		f, err := openFile(h.dir, g.id+"/tasks", unix.O_WRONLY)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, fmt.Errorf("cgroup: %w", err)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// OOMFile opens the counter for counter.OOMKills, read-only; after Activate.
+// The caller closes it.
+func (g *Group) OOMFile() (*os.File, error) {
+	return g.counter(Memory, "memory.oom_control", "memory.events")
+}
+
+// PIDsFile opens the counter for counter.PIDsRefused, read-only; after
+// Activate. The caller closes it.
+func (g *Group) PIDsFile() (*os.File, error) { return g.counter(PIDs, "pids.events", "pids.events") }
+
+func (g *Group) counter(f Feature, v1, v2 string) (*os.File, error) {
+	h, path, err := g.holder(f)
+	if err != nil {
+		return nil, err
+	}
+	if h.v2 {
+		return openFile(h.dir, path+"/"+v2, unix.O_RDONLY)
+	}
+	return openFile(h.dir, path+"/"+v1, unix.O_RDONLY)
+}
+
+// holder finds the hierarchy of a limit, and the limited group in it.
+func (g *Group) holder(f Feature) (*hierarchy, string, error) {
+	for h := range g.driver.hierarchies {
+		for _, have := range h.limits {
+			if have == f {
+				return h, g.limited(h), nil
+			}
+		}
+	}
+	return nil, "", g.driver.info.Err(f)
+}
+
+func (g *Group) limited(h *hierarchy) string {
+	if h.v2 {
+		return g.id + "/cmd"
+	}
+	return g.id
+}
+
+// Limits reads the limits in force; after Activate.
+func (g *Group) Limits() (Limits, error) {
+	var l Limits
+	for h := range g.driver.hierarchies {
+		if err := h.current(g.limited(h), &l); err != nil {
+			return Limits{}, fmt.Errorf("cgroup: %w", g.gone(err))
+		}
+	}
+	return l, nil
+}
+
+// SetLimits replaces all limits of a group, while it runs or not; after
+// Activate. When one cannot be set (State: memory below what is in use), those
+// before it are put back. On v2 a memory limit below what is in use does not
+// fail: the kernel kills for it.
+func (g *Group) SetLimits(l Limits) error {
+	if err := l.check(&g.driver.info); err != nil {
+		return err
+	}
+	before, err := g.Limits()
+	if err != nil {
+		return err
+	}
+	if err := g.set(l); err != nil {
+		if back := g.set(before); back != nil {
+			err = errors.Join(err, fmt.Errorf("put back the limits before: %w", back))
+		}
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	return nil
+}
+
+func (g *Group) set(l Limits) error {
+	for h := range g.driver.hierarchies {
+		if err := h.apply(g.driver.kernel, g.limited(h), l, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Usage is what the commands of a sandbox use now.
+type Usage struct {
+	MemoryBytes int64 // page cache included
+	PIDs        int   // processes and threads; on v1 with up to SpawnerThreads of the agent's
+}
+
+// Usage reads it; after Activate. What is not counted on this host is zero.
+func (g *Group) Usage() (Usage, error) {
+	var u Usage
+	for _, x := range []struct {
+		f      Feature
+		v1, v2 string
+		set    func(int64)
+	}{
+		{Memory, "memory.usage_in_bytes", "memory.current", func(v int64) { u.MemoryBytes = v }},
+		{PIDs, "pids.current", "pids.current", func(v int64) { u.PIDs = int(v) }},
+	} {
+		h, path, err := g.holder(x.f)
+		if err != nil {
+			continue
+		}
+		file := x.v1
+		if h.v2 {
+			file = x.v2
+		}
+		text, err := read(h.dir, path+"/"+file)
+		if err != nil {
+			return Usage{}, fmt.Errorf("cgroup: %w", g.gone(err))
+		}
+		v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return Usage{}, fmt.Errorf("cgroup: read %s of %s: %w", file, path, err)
+		}
+		x.set(v)
+	}
+	return u, nil
+}
+
+// gone gives a missing file its code.
+func (g *Group) gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Wrap(fault.NotFound, err, "the cgroup %s does not exist, or was not activated", g.id)
+	}
+	return err
+}

@@ -1,0 +1,215 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const owner = 231072 // a uid that nobody has
+
+func randomName() string { return strings.ToLower(rand.Text()[:12]) }
+
+// openHost opens the real cgroups under a namespace of the test's own, and
+// checks at the end that nothing of it is left.
+func openHost(t *testing.T, needs ...Feature) *Driver {
+	t.Helper()
+	d, err := Open(Options{Namespace: randomName()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ids, err := d.List()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, id := range ids {
+			g, err := d.Open(id)
+			if err == nil {
+				err = g.Kill()
+			}
+			if err == nil {
+				err = g.Remove(context.Background())
+			}
+			if err != nil {
+				t.Errorf("clean up %s: %v", id, err)
+			}
+		}
+		var roots []string
+		for h := range d.hierarchies {
+			roots = append(roots, h.path)
+		}
+		for range 2 {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, root := range roots {
+			if _, err := os.Stat(filepath.Join(root, top, d.namespace)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("left behind at %s: %v", root, err)
+			}
+		}
+	})
+	for _, f := range needs {
+		if err := d.Info().Err(f); err != nil {
+			t.Skip(err)
+		}
+	}
+	return d
+}
+
+func create(t *testing.T, d *Driver, l Limits) *Group {
+	t.Helper()
+	g, err := d.Create(randomName(), l, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Activate(); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// onThread runs f on an OS thread that ends with it and is not the first of
+// the process: that one never ends, and would stay in the groups it joins.
+func onThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			onThread(f) // this goroutine keeps the first thread meanwhile
+			runtime.UnlockOSThread()
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+func joinCommands(g *Group) error {
+	files, err := g.JoinFiles()
+	for _, f := range files {
+		if _, e := f.WriteString("0"); e != nil {
+			err = errors.Join(err, e)
+		}
+		f.Close()
+	}
+	return err
+}
+
+// start runs a command as the agent would: from a thread in the v1 groups,
+// into a v2 group of its own below cmd.
+func start(t *testing.T, g *Group, cmd *exec.Cmd) {
+	t.Helper()
+	dir, err := g.CommandsDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	name := "p" + randomName()
+	if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own, err := openFile(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(own.Fd())}
+	onThread(func() {
+		if err = joinCommands(g); err == nil {
+			err = cmd.Start()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+}
+
+// self starts this test binary in one of TestMain's roles.
+func self(role string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{childVariable + "=" + role, "GOMAXPROCS=1"}
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+const childVariable = "SANDPIT_CGROUP_CHILD"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(childVariable) {
+	case "":
+		os.Exit(m.Run())
+	case "hog":
+		for hold := [][]byte{}; ; {
+			b := make([]byte, 1<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			hold = append(hold, b)
+			if len(hold) > 1024 {
+				os.Exit(9) // nobody stopped us at a gigabyte
+			}
+		}
+	case "spin":
+		b, err := syscall.Mmap(3, 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		if err != nil {
+			panic(err)
+		}
+		for {
+			atomic.AddInt64((*int64)(unsafe.Pointer(&b[0])), 1)
+		}
+	case "agent":
+		childAgent()
+	}
+}
+
+func members(t *testing.T, path string) []string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(b))
+}
+
+// v1Paths gives the v1 groups, of the controllers we limit, in a
+// /proc/…/cgroup file.
+func v1Paths(t *testing.T, path string) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		for c := range strings.SplitSeq(controllers, ",") {
+			if c == "cpu" || c == "memory" || c == "pids" {
+				out[c] = group
+			}
+		}
+	}
+	return out
+}

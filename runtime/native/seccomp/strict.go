@@ -1,0 +1,130 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import "golang.org/x/sys/unix"
+
+const (
+	tiocsti   = 0x5412 // TIOCSTI
+	tioclinux = 0x541c // TIOCLINUX
+	tiocsetd  = 0x5423 // TIOCSETD
+)
+
+// refused are the calls that no command gets, whatever its capabilities and
+// whatever a later version of Docker's list may say. Where Docker refuses a
+// call today, naming it here keeps it refused.
+var refused = []string{
+	// A second way into most of the kernel, whose operations no filter sees,
+	// and for years its richest source of privilege escalations.
+	"io_uring_setup", "io_uring_enter", "io_uring_register",
+
+	// Keyrings are reached by user id and outlive the process. They belong to
+	// a user namespace only in part, and hold the host's secrets.
+	"add_key", "request_key", "keyctl",
+
+	// Programs in the kernel, and counters that see across processes.
+	"bpf", "perf_event_open",
+
+	// Lets a process stop the kernel in the middle of a copy from user memory:
+	// what makes kernel races easy to win.
+	"userfaultfd",
+
+	// Not a sandbox's business, whatever it is root of.
+	"kexec_load", "kexec_file_load", "reboot", "init_module", "finit_module", "delete_module", "create_module",
+	"swapon", "swapoff", "acct", "iopl", "ioperm", "nfsservctl", "lookup_dcookie",
+
+	// Opens a file by its inode, past every mount and directory on the way.
+	// (name_to_handle_at stays allowed: a handle that nothing opens tells no
+	// more than stat does.)
+	"open_by_handle_at",
+
+	// The tree of mounts is what confines a command; only the agent, from
+	// threads without this filter, changes it.
+	"mount", "umount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig",
+	"fsmount", "fspick", "mount_setattr",
+
+	// A new user namespace gives its maker every capability in it, and with
+	// them all the kernel code that is guarded by nothing else. clone with
+	// namespace flags is refused in strictRules.
+	"setns", "unshare",
+}
+
+// strictRules is what we refuse beyond Docker's list, or allow more narrowly;
+// a rule here replaces the list's.
+//
+// ptrace, process_vm_readv and process_vm_writev stay allowed, as in Docker
+// since Linux 4.8: debuggers and strace are useful to agents. The kernel lets a
+// process trace only another of the same user whose capabilities are no larger
+// than its own, and none outside its user namespace. So a command reaches
+// neither another sandbox nor the agent, which keeps capabilities that even the
+// sandbox's root does not have.
+func strictRules(a arch) map[uint32]rule {
+	rules := map[uint32]rule{}
+	set := func(name string, r rule) {
+		if nr, ok := a.lookup(name); ok {
+			rules[nr] = r
+		}
+	}
+	for _, name := range refused {
+		set(name, always(retErrno(eperm)))
+	}
+
+	// A filter cannot read clone3's flags, they lie behind a pointer; Docker
+	// refuses the call. Here the threads that carry this filter fork commands
+	// into their cgroups with it. What it could make is refused by the kernel
+	// itself: a user namespace by the limit of zero that the agent sets (package
+	// inside), every other one by the lack of CAP_SYS_ADMIN.
+	set("clone3", always(retAllow))
+	// The lower half is all that clone looks at. 0x80, CLONE_NEWTIME, is part
+	// of the exit signal here and no flag.
+	set("clone", unless(condition{arg: 0, op: opNE, mask: namespaces, value: 0}))
+
+	// Links user pages into pipes without a copy: twice the root of a
+	// write-through-a-reference hole. ENOSYS, so that callers copy instead.
+	set("vmsplice", always(retErrno(enosys)))
+
+	// Docker names the families that it refuses. We name those that programs
+	// use; the rest (AF_ALG, AF_VSOCK, AF_PACKET, AF_TIPC, AF_RDS …) are
+	// thinly used kernel code, and some load a module for the asking.
+	set("socket", among(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))
+	// The other door to the same families. Pairs of inet sockets do not exist.
+	set("socketpair", among(0, unix.AF_UNIX))
+
+	// TIOCSTI types into the terminal that the command shares with its caller,
+	// TIOCLINUX does it on a console, and TIOCSETD loads any line discipline
+	// the kernel has a module for.
+	set("ioctl", unless(
+		condition{arg: 1, op: opEQ, mask: lowWord, value: tiocsti},
+		condition{arg: 1, op: opEQ, mask: lowWord, value: tioclinux},
+		condition{arg: 1, op: opEQ, mask: lowWord, value: tiocsetd}))
+	return rules
+}
+
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
+	unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
+
+func always(ret uint32) rule { return rule{pass: ret, fail: ret} }
+
+// among allows a call whose argument, a 32-bit int, is one of the values.
+func among(arg uint8, values ...uint64) rule {
+	r := rule{pass: retAllow, fail: retErrno(eperm)}
+	for _, v := range values {
+		r.clauses = append(r.clauses, clause{{arg: arg, op: opEQ, mask: lowWord, value: v}})
+	}
+	return r
+}
+
+// unless allows a call for which none of the conditions, all opEQ or opNE, holds.
+func unless(conditions ...condition) rule {
+	var c clause
+	for _, one := range conditions {
+		if one.op == opEQ {
+			one.op = opNE
+		} else {
+			one.op = opEQ
+		}
+		c = append(c, one)
+	}
+	return rule{clauses: []clause{c}, pass: retAllow, fail: retErrno(eperm)}
+}
