@@ -1,0 +1,31 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spawn
+
+import (
+	_ "unsafe" // for go:linkname
+)
+
+// cloneArgs is the kernel's struct clone_args, see clone3(2).
+type cloneArgs struct {
+	flags, pidfd, childTid, parentTid, exitSignal, stack, stackSize, tls, setTid, setTidSize, cgroup uint64
+}
+
+//go:noescape
+func cloneVfork(args *cloneArgs, size uintptr) (r, errno uintptr)
+
+//go:noescape
+func cloneParked(args *cloneArgs, size uintptr) (r, errno uintptr)
+
+// The hooks of the runtime around a fork, as package syscall has them: block
+// all signals, and in the child restore default handlers and the mask.
+
+//go:linkname runtimeBeforeFork syscall.runtime_BeforeFork
+func runtimeBeforeFork()
+
+//go:linkname runtimeAfterFork syscall.runtime_AfterFork
+func runtimeAfterFork()
+
+//go:linkname runtimeAfterForkInChild syscall.runtime_AfterForkInChild
+func runtimeAfterForkInChild()

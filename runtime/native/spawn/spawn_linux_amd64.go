@@ -1,0 +1,260 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spawn
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespaces are those that every sandbox has, beside its user namespace.
+const Namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// Process says what to start.
+type Process struct {
+	Program *os.File   // executed by descriptor; O_PATH is enough
+	Args    []string   // argv, the name first
+	Env     []string   // KEY=VALUE
+	Files   []*os.File // become descriptors 0, 1, 2, …; all others are closed
+	UserNS  *os.File   // joined; process 1 is its root
+	Cgroup  *os.File   // cgroup2 directory to start in; nil: the caller's
+	// KeepCaps is the capability bounding set that process 1 keeps, a bit for
+	// each capability.
+	KeepCaps uint64
+}
+
+// firstFree is the least number of the descriptors that the child copies from,
+// so that no target of a copy is the source of a later one.
+const firstFree = 32
+
+// Start starts process 1 and returns its pid, as the caller's own namespace
+// counts, once execve succeeded. The caller is its parent and must reap it. It
+// blocks its thread for about 0.5 ms. The child inherits what belongs to the
+// calling thread: v1 cgroups, and nothing else that it does not reset.
+func Start(p Process) (pid int, err error) {
+	runtime.LockOSThread() // v1 cgroups are per thread: the caller's choice of one must hold
+	defer runtime.UnlockOSThread()
+
+	pl := plan{keepCaps: p.KeepCaps, cgroup: -1, userns: p.UserNS.Fd(), empty: &[]byte{0}[0]}
+	var dups []int
+	defer func() {
+		for _, fd := range dups {
+			_ = unix.Close(fd)
+		}
+	}()
+	above := func(f *os.File) (uintptr, error) {
+		fd := f.Fd()
+		if fd >= firstFree {
+			return fd, nil
+		}
+		n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, firstFree)
+		if err != nil {
+			return 0, fmt.Errorf("start process 1: copy descriptor %d: %w", fd, err)
+		}
+		dups = append(dups, n)
+		return uintptr(n), nil
+	}
+	if pl.program, err = above(p.Program); err != nil {
+		return 0, err
+	}
+	if len(p.Files) > len(pl.files) {
+		return 0, fmt.Errorf("start process 1: %d files are more than %d", len(p.Files), len(pl.files))
+	}
+	for i, f := range p.Files {
+		if pl.files[i], err = above(f); err != nil {
+			return 0, err
+		}
+	}
+	pl.nfiles = len(p.Files)
+	if p.Cgroup != nil {
+		pl.cgroup = int(p.Cgroup.Fd())
+	}
+	if pl.argv, err = syscall.SlicePtrFromStrings(p.Args); err != nil {
+		return 0, fmt.Errorf("start process 1: arguments: %w", err)
+	}
+	if pl.envp, err = syscall.SlicePtrFromStrings(p.Env); err != nil {
+		return 0, fmt.Errorf("start process 1: environment: %w", err)
+	}
+
+	middle, errno := vfork(&pl)
+	runtime.KeepAlive(p)
+	if errno != 0 {
+		return 0, fmt.Errorf("start process 1: clone3: %w", errno)
+	}
+	_, werr := wait(middle)
+	if pl.failed != stageNone {
+		if pl.pid != 0 {
+			_, _ = wait(pl.pid)
+		}
+		return 0, fmt.Errorf("start process 1: %s: %w", pl.failed, pl.errno)
+	}
+	if werr != nil {
+		return 0, fmt.Errorf("start process 1: wait for the first child: %w", werr)
+	}
+	return pl.pid, nil
+}
+
+// plan is what the children work from; they write their results to it.
+type plan struct {
+	program  uintptr
+	argv     []*byte
+	envp     []*byte
+	files    [8]uintptr
+	nfiles   int
+	userns   uintptr
+	cgroup   int
+	keepCaps uint64
+	empty    *byte
+
+	pid    int // of process 1
+	failed stage
+	errno  unix.Errno
+}
+
+// stage names the step of a child that failed.
+type stage int
+
+const (
+	stageNone stage = iota
+	stageUserNS
+	stageIDs
+	stageGroups
+	stageUnshare
+	stageClone
+	stageFiles
+	stageCaps
+	stageExec
+)
+
+func (s stage) String() string {
+	return [...]string{
+		"", "join the user namespace", "become its root", "drop groups", "unshare namespaces",
+		"clone process 1", "place descriptors", "drop capabilities", "execute the agent",
+	}[s]
+}
+
+// vfork makes the first child and returns in the parent once that child is
+// gone and its own child has executed the program or failed.
+//
+//go:norace
+//go:noinline
+//go:nocheckptr
+func vfork(p *plan) (pid int, errno unix.Errno) {
+	// The first child shares the descriptors' table: it opens and closes
+	// nothing, and copying a large table is dear.
+	outer := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES, exitSignal: uint64(unix.SIGCHLD)}
+	if p.cgroup >= 0 {
+		outer.flags |= unix.CLONE_INTO_CGROUP
+		outer.cgroup = uint64(p.cgroup)
+	}
+	inner := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PARENT}
+
+	runtimeBeforeFork()
+	r, e := cloneVfork(&outer, unsafe.Sizeof(outer))
+	if e != 0 || r != 0 {
+		runtimeAfterFork()
+		return int(r), unix.Errno(e)
+	}
+	runtimeAfterForkInChild()
+	if !p.enter() {
+		exit(1)
+	}
+	r, e = cloneVfork(&inner, unsafe.Sizeof(inner))
+	if e != 0 {
+		p.fail(stageClone, e)
+		exit(1)
+	}
+	if r != 0 {
+		p.pid = int(r)
+		exit(0)
+	}
+	p.exec()
+	exit(1)
+	return 0, 0
+}
+
+// enter joins and makes the namespaces.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (p *plan) enter() bool {
+	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.userns, unix.CLONE_NEWUSER, 0); e != 0 {
+		return p.fail(stageUserNS, uintptr(e))
+	}
+	// gid first: after setuid the child may not change it.
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0); e != 0 {
+		return p.fail(stageIDs, uintptr(e))
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0); e != 0 {
+		return p.fail(stageIDs, uintptr(e))
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
+		return p.fail(stageGroups, uintptr(e))
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_UNSHARE, Namespaces, 0, 0); e != 0 {
+		return p.fail(stageUnshare, uintptr(e))
+	}
+	return true
+}
+
+// exec runs in process 1 and returns only when it failed.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (p *plan) exec() {
+	if _, _, e := unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
+		p.fail(stageFiles, uintptr(e))
+		return
+	}
+	for i := 0; i < p.nfiles; i++ {
+		if _, _, e := unix.RawSyscall(unix.SYS_DUP3, p.files[i], uintptr(i), 0); e != 0 {
+			p.fail(stageFiles, uintptr(e))
+			return
+		}
+	}
+	// Whatever the server, or its parent, had open without close-on-exec must
+	// not reach the sandbox.
+	if _, _, e := unix.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(p.nfiles), ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC); e != 0 {
+		p.fail(stageFiles, uintptr(e))
+		return
+	}
+	for c := uintptr(0); c < 64; c++ {
+		if p.keepCaps&(1<<c) != 0 {
+			continue
+		}
+		if _, _, e := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0); e != 0 {
+			if e == unix.EINVAL { // past the last capability of this kernel
+				break
+			}
+			p.fail(stageCaps, uintptr(e))
+			return
+		}
+	}
+	_, _, e := unix.RawSyscall6(unix.SYS_EXECVEAT, p.program, uintptr(unsafe.Pointer(p.empty)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p.argv))), uintptr(unsafe.Pointer(unsafe.SliceData(p.envp))), unix.AT_EMPTY_PATH, 0)
+	p.fail(stageExec, uintptr(e))
+}
+
+//go:norace
+//go:nosplit
+func (p *plan) fail(s stage, errno uintptr) bool {
+	p.failed, p.errno = s, unix.Errno(errno)
+	return false
+}
+
+//go:norace
+//go:nosplit
+func exit(code uintptr) {
+	for {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, code, 0, 0)
+	}
+}

