@@ -1,0 +1,258 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// maxBuildTime ends a build that hangs. The python image takes a minute or two.
+const maxBuildTime = time.Hour
+
+// build is one build that is going on, shared by all who wait for it.
+type build struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	// Guarded by Store.mu.
+	stage, text string
+	progress    float64
+
+	// Written before done is closed, read after.
+	img Image
+	err error
+}
+
+// Ensure gives the image for a name, and builds it where it is missing. All
+// who ask meanwhile share one build, also with other processes on the same
+// directory. The build belongs to the store: it goes on when ctx ends, and
+// ends with Close. A failed build is given to all who waited; the next call
+// tries again.
+func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
+	img, err := s.Find(ctx, name)
+	if !fault.Is(err, fault.NotFound) {
+		return img, err
+	}
+	r, resolveErr := resolve(s.recipes, name)
+	if resolveErr != nil {
+		return Image{}, resolveErr
+	}
+	b, err := s.start(ctx, r)
+	if err != nil {
+		return Image{}, err
+	}
+	select {
+	case <-b.done:
+		return b.img, b.err
+	case <-ctx.Done():
+		return Image{}, ctx.Err()
+	}
+}
+
+// start joins the build of r or begins one.
+func (s *Store) start(ctx context.Context, r recipe) (*build, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.builds[r.Name]; b != nil {
+		return b, nil
+	}
+	b := &build{cancel: func() {}, done: make(chan struct{})}
+	if img, ok := s.ready[r.Name]; ok {
+		// It was finished since the caller looked.
+		b.img = img
+		close(b.done)
+		return b, nil
+	}
+	if s.closed {
+		return nil, closedError()
+	}
+	ctx, b.cancel = context.WithTimeout(context.WithoutCancel(ctx), maxBuildTime)
+	s.builds[r.Name] = b
+	s.wg.Go(func() {
+		defer b.cancel()
+		img, err := s.build(ctx, r, b)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.builds, r.Name)
+		if err == nil {
+			s.ready[r.Name] = img
+			delete(s.failed, r.Name)
+		} else {
+			if s.closed {
+				err = closedError()
+			}
+			s.failed[r.Name] = err
+		}
+		b.img, b.err = img, err
+		close(b.done)
+	})
+	return b, nil
+}
+
+func closedError() error {
+	return fault.New(fault.Unavailable, "the server is stopping, so it builds no image").
+		WithRemedy("try again when it runs; the build goes on where it was")
+}
+
+// build makes the image of r, or finds that another process made it.
+func (s *Store) build(ctx context.Context, r recipe, b *build) (Image, error) {
+	began := time.Now()
+	work := filepath.Join(s.dir, r.Name, workName)
+	l, err := waitLock(ctx, s.dir, func() {
+		st, err := readState(work)
+		if err != nil {
+			st = state{Stage: "waiting", Text: "another process is building"}
+		}
+		s.report(b, r.Name, st.Stage, st.Text, st.Progress)
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	defer l.release()
+	if img, err := s.current(r); !fault.Is(err, fault.NotFound) {
+		return img, err
+	}
+	s.log.Info("building an image", "image", r.Name, "dir", s.dir)
+	w, err := openWork(work, filepath.Join(s.dir, "cache"), r.hash(), l, s.log)
+	if err != nil {
+		return Image{}, buildFault(r.Name, err)
+	}
+	w.report = func(stage, text string, progress float64) { s.report(b, r.Name, stage, text, progress) }
+	if err := w.run(ctx, r); err != nil {
+		s.log.Error("building an image failed", "image", r.Name, "error", err)
+		return Image{}, buildFault(r.Name, err)
+	}
+	img, err := w.publish(ctx, r)
+	if err != nil {
+		s.log.Error("finishing an image failed", "image", r.Name, "error", err)
+		return Image{}, buildFault(r.Name, err)
+	}
+	s.log.Info("built an image", "image", r.Name, "digest", img.Digest, "seconds", time.Since(began).Seconds(), "bytes", img.SizeBytes)
+	return img, nil
+}
+
+func (s *Store) report(b *build, name, stage, text string, progress float64) {
+	s.mu.Lock()
+	changed := b.stage != stage
+	b.stage, b.text = stage, text
+	b.progress = max(b.progress, progress)
+	s.mu.Unlock()
+	if changed {
+		s.log.Info("building an image", "image", name, "stage", stage)
+	}
+}
+
+// publish inspects the finished root and gives it its name, all at once.
+func (w *work) publish(ctx context.Context, r recipe) (Image, error) {
+	w.state.Stage = "inspect"
+	w.lines = new(tail)
+	w.from, w.span = 1, 0
+	w.progress(0, "reading the versions that are inside")
+	versions, err := r.Versions(ctx, w)
+	if err != nil {
+		return Image{}, &BuildError{Image: r.Name, Stage: "inspect", Output: w.lines.lines(), Err: err}
+	}
+	size, files, err := measure(w.root)
+	if err != nil {
+		return Image{}, err
+	}
+	m := manifest{
+		Schema: manifestSchema, Name: r.Name, Digest: digest(w.state.Recipe, w.state.Resolved), Recipe: w.state.Recipe,
+		Created: time.Now().UTC(), SizeBytes: size, Files: files, Versions: versions, Env: r.Env,
+	}
+	if err := m.write(w.dir); err != nil {
+		return Image{}, err
+	}
+	hex, err := digestHex(m.Digest)
+	if err != nil {
+		return Image{}, err
+	}
+	final := filepath.Join(filepath.Dir(w.dir), hex[:digestDir])
+	if _, err := load(final); err == nil {
+		// The very same versions were built before, by the same recipe.
+		if err := discard(w.dir); err != nil {
+			return Image{}, err
+		}
+		return load(final)
+	}
+	entries, err := os.ReadDir(w.dir)
+	if err != nil {
+		return Image{}, err
+	}
+	for _, e := range entries {
+		if e.Name() != rootName && e.Name() != manifestName {
+			if err := os.RemoveAll(filepath.Join(w.dir, e.Name())); err != nil {
+				return Image{}, err
+			}
+		}
+	}
+	if err := syncDir(w.dir, true); err != nil {
+		return Image{}, err
+	}
+	if err := os.Rename(w.dir, final); err != nil {
+		return Image{}, err
+	}
+	if err := syncDir(filepath.Dir(final), false); err != nil {
+		return Image{}, err
+	}
+	return load(final)
+}
+
+// syncDir flushes a directory, or all of its file system: a power cut must
+// not leave a published image with empty files.
+func syncDir(dir string, all bool) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if all {
+		return unix.Syncfs(int(f.Fd()))
+	}
+	return f.Sync()
+}
+
+func diskFull(line string) bool { return strings.Contains(strings.ToLower(line), unix.ENOSPC.Error()) }
+
+// buildFault gives a failed build its code where the cause is known.
+func buildFault(name string, err error) error {
+	if fe, ok := errors.AsType[*fault.Error](err); ok {
+		return fe
+	}
+	stage, last := "finish", ""
+	if be, ok := errors.AsType[*BuildError](err); ok {
+		stage = be.Stage
+		if slices.ContainsFunc(be.Output, func(line string) bool {
+			return strings.Contains(line, unix.ENOSPC.Error()) || strings.Contains(line, "No space left on device")
+		}) {
+			err = fmt.Errorf("%w: %w", unix.ENOSPC, err)
+		}
+		if len(be.Output) > 0 {
+			last = ": " + be.Output[len(be.Output)-1]
+		}
+	}
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fault.Wrap(fault.Exhausted, err, "building the image %q failed in stage %q: the disk is full", name, stage).
+			WithRemedy("free 2 GiB where images are kept, then try again; what was downloaded is kept")
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.Wrap(fault.Timeout, err, "building the image %q took longer than %s and was ended in stage %q%s", name, maxBuildTime, stage, last).
+			WithRemedy("look for what hangs in the output of: sandpit image ls; then try again")
+	case errors.Is(err, context.Canceled):
+		return fault.Wrap(fault.Canceled, err, "building the image %q was ended in stage %q", name, stage)
+	}
+	return fault.Wrap(fault.Unavailable, err, "building the image %q failed in stage %q%s", name, stage, last).
+		WithRemedy("look at the last lines with: sandpit image ls; mend the cause (most often the network), then try again")
+}

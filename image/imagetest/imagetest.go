@@ -1,0 +1,91 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imagetest gives tests the real images. All tests of all packages
+// share one directory, so a fresh machine builds each image once. It knows the
+// image package and nothing else.
+package imagetest
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandpit.dev/image"
+)
+
+// DirVariable names the environment variable that says where tests keep images.
+const DirVariable = "SANDPIT_TEST_IMAGES"
+
+// Dir is the directory that tests share: what DirVariable says, else one under
+// /var/tmp for each user, which outlives a reboot. It refuses one that another
+// user may write to, since tests run programs from it.
+func Dir(t testing.TB) string {
+	t.Helper()
+	if dir := os.Getenv(DirVariable); dir != "" {
+		return dir
+	}
+	dir := "/var/tmp/sandpit-images"
+	if uid := os.Getuid(); uid != 0 {
+		dir = fmt.Sprintf("%s-%d", dir, uid)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		t.Fatalf("the tests' directory of images: %v", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		t.Fatalf("the tests' directory of images: %v", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
+		t.Fatalf("%s is not a directory that only this user may write to; remove it, or set %s", dir, DirVariable)
+	}
+	return dir
+}
+
+// Python gives the python image, built first where the directory has none: a
+// minute or two, with progress in the test's log. It skips the test only where
+// there is no image and no right to build one.
+func Python(t testing.TB) image.Image {
+	t.Helper()
+	dir := Dir(t)
+	s, err := image.Open(image.Options{Dir: dir})
+	if err != nil {
+		t.Fatalf("open the images in %s: %v", dir, err)
+	}
+	defer s.Close()
+	img, err := s.Find(t.Context(), "python")
+	if err == nil {
+		return img
+	}
+	if os.Geteuid() != 0 {
+		t.Skipf("no python image in %s, and only root can build one", dir)
+	}
+	t.Logf("building the python image in %s", dir)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		img, err = s.Ensure(t.Context(), "python")
+	}()
+	ticker := time.NewTicker(10 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			if err != nil {
+				t.Fatalf("build the python image: %v", err)
+			}
+			return img
+		case <-ticker.C:
+			list, err := s.List(t.Context())
+			if err != nil {
+				t.Fatalf("watch the build: %v", err)
+			}
+			for _, st := range list {
+				t.Logf("%s: %s %3.0f%% %s: %s", st.Name, st.State, 100*st.Progress, st.Stage, st.Text)
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package image_test
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/image"
+	"sandpit.dev/image/imagetest"
+)
+
+// enter runs a command in the image under a writable layer that vanishes with
+// it, as uid 1000 or 0, without a network: what a sandbox does, in a few lines.
+const enter = `
+set -eu
+root=$1 uid=$2; shift 2
+layer=$(mktemp -d); trap 'rmdir "$layer"' EXIT
+mount -t tmpfs none "$layer"; mkdir "$layer/up" "$layer/work" "$layer/root"
+new=$layer/root
+mount -t overlay -o "lowerdir=$root,upperdir=$layer/up,workdir=$layer/work" none "$new"
+mount -t tmpfs none "$new/dev"; mount -t proc proc "$new/proc"
+for n in null zero random urandom; do : >"$new/dev/$n"; mount --bind "/dev/$n" "$new/dev/$n"; done
+home=/home/sandbox; [ "$uid" = 1000 ] || home=/root
+status=0
+env -i PATH="$SEARCH" LANG=C.UTF-8 HOME="$home" \
+	chroot "$new" setpriv --reuid="$uid" --regid="$uid" --clear-groups --no-new-privs "$@" || status=$?
+umount -R "$layer"
+exit "$status"
+`
+
+func run(t *testing.T, img image.Image, uid, script string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc",
+		"sh", "-c", enter, "sh", img.Root, uid, "bash", "-c", "set -euo pipefail; cd /workspace\n"+script)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "SEARCH=" + img.Env["PATH"], "TMPDIR=/tmp"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("as uid %s: %v\n%s\n%s", uid, err, script, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// makeWheel writes a small wheel; pip needs no network for it.
+const makeWheel = `python3 - <<'END'
+import zipfile
+with zipfile.ZipFile("/tmp/leaf-1.0-py3-none-any.whl", "w") as z:
+    z.writestr("leaf/__init__.py", "COLOUR = 'green'\n")
+    z.writestr("leaf/__main__.py", "from leaf import COLOUR\ndef main(): print(COLOUR)\n")
+    z.writestr("leaf-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: leaf\nVersion: 1.0\n")
+    z.writestr("leaf-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    z.writestr("leaf-1.0.dist-info/entry_points.txt", "[console_scripts]\nleaf = leaf.__main__:main\n")
+    z.writestr("leaf-1.0.dist-info/RECORD", "")
+END
+`
+
+func TestPythonImage(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("entering an image needs root")
+	}
+	img := imagetest.Python(t)
+
+	for title, tc := range map[string]struct{ uid, script, want string }{
+		"PythonHasNumpyAndMatplotlib": {"1000", `python -c 'import numpy, matplotlib; print((numpy.arange(6).reshape(2,3) @ numpy.ones(3)).tolist())'`, "[3.0, 12.0]"},
+		"MatplotlibDraws":             {"1000", `python3 -c 'import matplotlib.pyplot as p; p.plot([1,2]); p.savefig("/artifacts/a.png")'; head -c 4 /artifacts/a.png | tail -c 3`, "PNG"},
+		"PipInstallsForTheUserWithoutFlags": {"1000", makeWheel + `pip install -q /tmp/leaf-1.0-py3-none-any.whl
+python -c 'import leaf; print(leaf.COLOUR, leaf.__file__)'; leaf`, "green /home/sandbox/.local/lib/python3.11/site-packages/leaf/__init__.py\ngreen"},
+		"PipInstallsForAllAsRoot": {"0", makeWheel + `pip install -q /tmp/leaf-1.0-py3-none-any.whl
+python -c 'import leaf; print(leaf.__file__)'`, "/usr/local/lib/python3.11/dist-packages/leaf/__init__.py"},
+		"VenvWorks":           {"1000", `python -m venv v; v/bin/python -c 'import sys; print(sys.prefix)'`, "/workspace/v"},
+		"IPythonRuns":         {"1000", `ipython --no-banner -c 'print(6*7)'`, "42"},
+		"NodeRunsTypeScript":  {"1000", `printf 'interface P { n: number }\nconst p: P = { n: 42 };\nconsole.log(p.n as number);\n' >a.ts; node a.ts 2>/dev/null`, "42"},
+		"NpmPacksAndInstalls": {"1000", `mkdir p; echo '{"name":"leaf","version":"1.0.0","bin":{"leaf":"l.js"}}' >p/package.json; printf '#!/usr/bin/env node\nconsole.log("green")\n' >p/l.js; chmod +x p/l.js; npm install -g --silent --offline ./p; leaf`, "green"},
+		"GitCommits":          {"1000", `git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one; git log --format=%s`, "one"},
+		"RipgrepFinds":        {"1000", `echo needle >a; rg -l needle`, "a"},
+		"JqReads":             {"1000", `echo '{"a":[1,2]}' | jq -c .a`, "[1,2]"},
+		"CurlSpeaksTLS":       {"1000", `curl --version | grep -o ' https ' | tr -d ' '`, "https"},
+		"SmallToolsAreThere":  {"1000", `command -v less unzip xz ps top nano vi file patch zip bzip2 bash python python3 pip pip3 ipython ipython3 npx | wc -l`, "19"},
+		"CertificatesAreThere": {"1000", `python -c 'import ssl; print(len(ssl.create_default_context().get_ca_certs()) > 50)'`,
+			"True"},
+		"TheLocaleIsUTF8":      {"1000", `locale charmap; python -c 'print("é🐍")'`, "UTF-8\né🐍"},
+		"TimeZonesAreThere":    {"1000", `TZ=Europe/Paris date -d @0 +%H; python -c 'import zoneinfo; zoneinfo.ZoneInfo("Asia/Tokyo")'`, "01"},
+		"TheUserIsSandbox":     {"1000", `id; echo ~; whoami`, "uid=1000(sandbox) gid=1000(sandbox) groups=1000(sandbox)\n/home/sandbox\nsandbox"},
+		"ItsDirectoriesAreIts": {"1000", `stat -c '%a %U %n' /workspace /artifacts ~ ~/.local ~/.cache /tmp /var/tmp | tr '\n' ';'; touch /workspace/a /artifacts/a ~/a /tmp/a /var/tmp/a`, "755 sandbox /workspace;755 sandbox /artifacts;755 sandbox /home/sandbox;755 sandbox /home/sandbox/.local;755 sandbox /home/sandbox/.cache;1777 root /tmp;1777 root /var/tmp;"},
+		"TheSystemIsNotIts":    {"1000", `for d in / /etc /usr /usr/local/bin /usr/local/lib/node_modules /var/lib/dpkg /root /opt; do if [ -w "$d" ]; then echo "$d"; fi; done`, ""},
+		"TheHostIsNotNamed":    {"0", `cat /etc/hostname; cat /etc/machine-id /etc/resolv.conf; for d in /tmp /var/tmp /var/log /var/log/apt /run /var/lib/apt/lists /var/cache/apt/archives; do ls -A "$d"; done`, "sandbox\napt\nlock\npartial"},
+		"DpkgIsInOrder":        {"0", `dpkg --audit; apt-get -qq check; dpkg --configure -a; apt-get -s -qq autoremove`, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			if got := run(t, img, tc.uid, tc.script); got != tc.want {
+				t.Errorf("it prints %q, want %q", got, tc.want)
+			}
+		})
+	}
+
+	t.Run("VersionsSayWhatIsReallyInside", func(t *testing.T) {
+		for tool, script := range map[string]string{
+			"python": `python -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])'`, "node": `node -p process.versions.node`,
+			"debian": `cat /etc/debian_version`, "npm": `npm --version`, "git": `dpkg-query -W -f '${source:Upstream-Version}' git`,
+			"numpy": `dpkg-query -W -f '${source:Upstream-Version}' python3-numpy`,
+		} {
+			if got, want := img.Versions[tool], run(t, img, "1000", script); got != want {
+				t.Errorf("%s is said to be %q and is %q", tool, got, want)
+			}
+		}
+	})
+
+	t.Run("ItHoldsNoDeviceSocketOrFifo", func(t *testing.T) {
+		var files, size int64
+		err := filepath.WalkDir(img.Root, func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if typ := d.Type(); !typ.IsRegular() && !typ.IsDir() && typ != os.ModeSymlink {
+				t.Errorf("%s is a %s", path, typ)
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && st.Uid != 1000 && !strings.HasPrefix(path, img.Root+"/var/") {
+				t.Errorf("%s belongs to uid %d", path, st.Uid)
+			}
+			files++
+			size += info.Size()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files != img.Files || img.SizeBytes < size/2 {
+			t.Errorf("it has %d entries and %d bytes, said are %d and %d", files, size, img.Files, img.SizeBytes)
+		}
+	})
+
+	t.Run("OnlyItsOwnerReachesItOnTheHost", func(t *testing.T) {
+		// The image holds setuid programs that nobody updates on this host.
+		fd, err := unix.Open(filepath.Dir(filepath.Dir(img.Root)), unix.O_PATH, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o077 != 0 {
+			t.Errorf("the directory of the images has mode %o (%v)", st.Mode&0o777, err)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"sandpit.dev/fault"
+)
+
+// Options are what a store may be told; only Dir is required.
+type Options struct {
+	// Dir holds all images and the download cache; it is made when missing.
+	// Several processes may share it.
+	Dir string
+	// Logger gets the start, the stages and the end of builds; nil logs nothing.
+	Logger *slog.Logger
+}
+
+// Store finds and builds images in one directory. Its methods may be called
+// concurrently, and after Close they find but no longer build.
+type Store struct {
+	dir     string
+	log     *slog.Logger
+	recipes []recipe
+
+	mu     sync.RWMutex
+	ready  map[string]Image // current, by catalogue name
+	digest map[string]Image // by name and directory digits
+	builds map[string]*build
+	failed map[string]error
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// Open makes the directory and removes what killed builds left that no build
+// can continue, unless a build is going on. It builds nothing.
+func Open(opts Options) (*Store, error) { return open(opts, catalogue()) }
+
+func open(opts Options, recipes []recipe) (*Store, error) {
+	if opts.Dir == "" {
+		return nil, fault.InvalidField("dir", "the directory of images is not set")
+	}
+	dir, err := filepath.Abs(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsAny(dir, "\n\t\x00") {
+		return nil, fault.InvalidField("dir", "the directory of images %s has a control character in its name", shown(dir))
+	}
+	// Images hold setuid programs that the host does not keep up to date: only
+	// this user may reach them.
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	log := opts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{
+		dir: dir, log: log, recipes: recipes,
+		ready: make(map[string]Image), digest: make(map[string]Image),
+		builds: make(map[string]*build), failed: make(map[string]error),
+	}
+	l, err := tryLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return s, nil
+	}
+	defer l.release()
+	return s, s.clean()
+}
+
+// clean removes dead work directories. The caller holds the lock.
+func (s *Store) clean() error {
+	for _, r := range s.recipes {
+		dir := filepath.Join(s.dir, r.Name)
+		if err := os.RemoveAll(filepath.Join(dir, trashName)); err != nil {
+			return err
+		}
+		work := filepath.Join(dir, workName)
+		if st, err := readState(work); err == nil && st.fits(r.hash()) {
+			continue
+		}
+		if err := discard(work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resolve gives the catalogue's entry for a name as a caller writes it. It
+// looks at nothing but the catalogue. An unknown name is fault.NotFound, one
+// that cannot be a name fault.Invalid.
+func (s *Store) Resolve(name string) (Entry, error) {
+	r, err := resolve(s.recipes, name)
+	return r.Entry, err
+}
+
+// Find gives the image for a name if it is built, and else fault.NotFound. An
+// image built by an older recipe is not it: see FindDigest. Once found, an
+// image is given without a system call.
+func (s *Store) Find(ctx context.Context, name string) (Image, error) {
+	r, err := resolve(s.recipes, name)
+	if err != nil {
+		return Image{}, err
+	}
+	s.mu.RLock()
+	img, ok := s.ready[r.Name]
+	s.mu.RUnlock()
+	if ok {
+		return img, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return Image{}, err
+	}
+	img, err = s.current(r)
+	if err != nil {
+		return Image{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready[r.Name] = img
+	return img, nil
+}
+
+// current looks on disk for the newest image of the recipe as it is compiled in.
+func (s *Store) current(r recipe) (Image, error) {
+	images, err := scan(filepath.Join(s.dir, r.Name), s.skipped)
+	if err != nil {
+		return Image{}, err
+	}
+	hash := r.hash()
+	images = slices.DeleteFunc(images, func(img Image) bool { return img.recipe != hash })
+	if len(images) == 0 {
+		return Image{}, fault.New(fault.NotFound, "the image %q is not built yet", r.Name).
+			WithRemedy("wait for the server's build, or run: sandpit image build %s", r.Name)
+	}
+	return slices.MaxFunc(images, func(a, b Image) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Digest, b.Digest))
+	}), nil
+}
+
+func (s *Store) skipped(path string, err error) {
+	s.log.Warn("an image on disk cannot be read", "path", path, "error", err)
+}
+
+// FindDigest gives exactly the image that a sandbox was made from, also one of
+// an older recipe. The digest may be given with or without "sha256:", whole or
+// by its first 12 digits. One that is not on disk is fault.NotFound.
+func (s *Store) FindDigest(name, digest string) (Image, error) {
+	r, err := resolve(s.recipes, name)
+	if err != nil {
+		return Image{}, err
+	}
+	hex, err := digestHex(digest)
+	if err != nil {
+		return Image{}, err
+	}
+	key := r.Name + "/" + hex[:digestDir]
+	s.mu.RLock()
+	img, ok := s.digest[key]
+	s.mu.RUnlock()
+	if !ok {
+		img, err = load(filepath.Join(s.dir, r.Name, hex[:digestDir]))
+		if errors.Is(err, fs.ErrNotExist) {
+			return Image{}, noDigest(r.Name, hex)
+		}
+		if err != nil {
+			return Image{}, err
+		}
+		s.mu.Lock()
+		s.digest[key] = img
+		s.mu.Unlock()
+	}
+	if !strings.HasPrefix(strings.TrimPrefix(img.Digest, "sha256:"), hex) {
+		return Image{}, noDigest(r.Name, hex)
+	}
+	return img, nil
+}
+
+func noDigest(name, hex string) error {
+	return fault.New(fault.NotFound, "there is no image %q with the digest %s here", name, hex).
+		WithRemedy("use the directory of images that the sandbox was made with, or make a new sandbox")
+}
+
+// Close ends the builds that go on and waits until nothing of theirs runs. It
+// may be called twice.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for _, b := range s.builds {
+		b.cancel()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	return nil
+}

@@ -1,0 +1,25 @@
+# Copyright 2026 The sandpit authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Prints "tool=version" for each tool of the python image, by running it.
+# Whole outputs are cut here: a pipe into head kills its writer now and then.
+set -euo pipefail
+say() { printf '%s=%s\n' "$1" "$2"; }
+
+v=$(cat /etc/debian_version); say debian "$v"
+say bash "${BASH_VERSION%%(*}"
+v=$(python -c 'import platform; print(platform.python_version())'); say python "$v"
+v=$(pip --version); v=${v#pip }; say pip "${v%% *}"
+v=$(python3 -c 'import numpy; print(numpy.__version__)'); say numpy "$v"
+v=$(python3 -c 'import matplotlib.pyplot; print(matplotlib.__version__)'); say matplotlib "$v"
+v=$(ipython --version); say ipython "$v"
+v=$(node --version); say node "$v"
+v=$(npm --version); say npm "$v"
+v=$(git --version); say git "${v##* }"
+v=$(curl --version); v=${v#curl }; say curl "${v%% *}"
+v=$(jq --version); say jq "${v#jq-}"
+v=$(rg --version); v=${v%%$'\n'*}; v=${v#ripgrep }; say ripgrep "${v%% *}"
+
+# Node runs TypeScript as it is.
+printf 'const n: number = 42;\nprocess.exit(n === 42 ? 0 : 1);\n' >/tmp/check.ts
+node /tmp/check.ts
