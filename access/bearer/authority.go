@@ -1,0 +1,240 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bearer
+
+import (
+	"context"
+	"crypto/subtle"
+	"log/slog"
+	"slices"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Actors that no token may be named after: an event tells them by name.
+const (
+	AdminName  = "admin-token" // of the server's own admin tokens
+	SystemName = "system"      // of the server's clocks and repairs
+)
+
+// Options of an [Authority].
+type Options struct {
+	// Admins are the server's own admin tokens: of the environment, of the data
+	// directory. Each is valid beside the others, belongs to the project
+	// [access.DefaultProject] and may manage the tokens of every project. Each
+	// must pass [CheckAdminToken].
+	Admins []Secret
+	Logger *slog.Logger     // nil: silent
+	Now    func() time.Time // nil: time.Now
+}
+
+// Authority checks and manages bearer tokens. It is safe for concurrent use.
+type Authority struct {
+	store  store.Store
+	admins []digest
+	logger *slog.Logger
+	now    func() time.Time
+	cache  cache
+	uses   uses
+}
+
+// New makes an Authority over the tokens of a store. It starts nothing: run
+// [Authority.Run], or last uses are not written.
+func New(s store.Store, o Options) (*Authority, error) {
+	a := &Authority{store: s, logger: o.Logger, now: o.Now}
+	for _, secret := range o.Admins {
+		if err := CheckAdminToken(secret.text); err != nil {
+			return nil, err
+		}
+		a.admins = append(a.admins, digestOf(secret.text))
+	}
+	if a.logger == nil {
+		a.logger = slog.New(slog.DiscardHandler)
+	}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	a.cache.init()
+	a.uses.init()
+	return a, nil
+}
+
+// Check gives the caller whose bearer token this is, or Unauthenticated; when
+// the store does not answer, its error. A token that was checked before costs a
+// hash and a look into memory. Via is left for the coat to set.
+func (a *Authority) Check(ctx context.Context, token string) (access.Caller, error) {
+	if token == "" {
+		return access.Caller{}, refuse("there is no bearer token")
+	}
+	if len(token) > 4*MaxAdminToken { // a character has four bytes at most
+		return access.Caller{}, refuse("the bearer token is not valid")
+	}
+	sum := digestOf(token)
+	admin := 0
+	for i := range a.admins { // all of them, so that the time tells nothing
+		admin |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
+	}
+	if admin == 1 {
+		return access.Caller{Project: access.DefaultProject, Actor: AdminName, Scopes: []access.Scope{access.Admin}}, nil
+	}
+	if !ours(token) {
+		return access.Caller{}, refuse("the bearer token is not valid")
+	}
+	t, err := a.token(ctx, sum)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	now := a.now()
+	if t.Expired(now) {
+		a.cache.drop(sum)
+		return access.Caller{}, refuse("the bearer token %q expired at %s", t.Name, t.ExpiresAt.Format(time.RFC3339))
+	}
+	a.uses.note(t.ID, now)
+	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes)}, nil
+}
+
+// token finds the record of a hash. To look a hash up in an index or a map is
+// safe where comparing secrets so is not: who can steer it would have to make
+// up texts whose hashes begin as he likes.
+func (a *Authority) token(ctx context.Context, sum digest) (t *access.Token, err error) {
+	if t := a.cache.get(sum); t != nil {
+		return t, nil
+	}
+	generation := a.cache.generation()
+	err = a.store.View(ctx, func(tx store.Tx) (err error) {
+		t, err = tx.Tokens().ByHash(sum[:])
+		return err
+	})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, refuse("the bearer token is not valid")
+	case err != nil:
+		return nil, err
+	}
+	a.cache.put(sum, t, generation)
+	return t, nil
+}
+
+func refuse(format string, args ...any) error {
+	return fault.New(fault.Unauthenticated, format, args...).
+		WithRemedy("send the header Authorization: Bearer TOKEN; sandpit token create makes a token")
+}
+
+// NewToken is what [Authority.Create] is asked for.
+type NewToken struct {
+	Name      string         // 1 to 64 printable characters, unique in the project
+	Project   string         // empty: the caller's
+	Scopes    []access.Scope // none: access.DefaultScopes
+	ExpiresAt time.Time      // zero: never; else in the future
+}
+
+// Create makes a token and gives its secret, which no one can learn again. The
+// caller needs the scope admin. A token with that scope manages its own project
+// only; the server's own admin tokens manage all.
+func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (access.Token, Secret, error) {
+	none := func(err error) (access.Token, Secret, error) { return access.Token{}, Secret{}, err }
+	if err := c.Require(access.Admin); err != nil {
+		return none(err)
+	}
+	if n.Project == "" {
+		n.Project = c.Project
+	}
+	if err := access.CheckTokenName("name", n.Name); err != nil {
+		return none(err)
+	}
+	if n.Name == AdminName || n.Name == SystemName {
+		return none(fault.InvalidField("name", "%q is the server's own name in events; choose another", n.Name))
+	}
+	if err := access.CheckProject("project", n.Project); err != nil {
+		return none(err)
+	}
+	if err := within(c, n.Project); err != nil {
+		return none(err)
+	}
+	scopes, err := access.CheckScopes("scopes", n.Scopes)
+	if err != nil {
+		return none(err)
+	}
+	// As the store keeps it, so that this answer and later ones agree.
+	now := a.now().UTC().Truncate(time.Microsecond)
+	expires := n.ExpiresAt
+	if !expires.IsZero() {
+		if expires = expires.UTC().Truncate(time.Microsecond); !expires.After(now) {
+			return none(fault.InvalidField("expires_at", "%s is not in the future (it is %s)",
+				n.ExpiresAt.Format(time.RFC3339), now.Format(time.RFC3339)))
+		}
+	}
+	secret := newSecret()
+	sum := digestOf(secret.text)
+	t := access.Token{
+		ID: string(sandbox.NewID()), Project: n.Project, Name: n.Name, Hash: sum[:],
+		Scopes: scopes, CreatedAt: now, ExpiresAt: expires,
+	}
+	if err := a.store.Update(ctx, func(tx store.Tx) error { return tx.Tokens().Insert(&t) }); err != nil {
+		return none(err)
+	}
+	a.logger.Info("a token was made", "token", t, "by", c.Actor)
+	return t, secret, nil
+}
+
+// List gives the tokens of a project; of all, for an empty project and one of
+// the server's own admin tokens. It needs the scope admin. LastUsedAt may be
+// about a minute old.
+func (a *Authority) List(ctx context.Context, c access.Caller, project string) (all []*access.Token, err error) {
+	if project, err = manage(c, project); err != nil {
+		return nil, err
+	}
+	err = a.store.View(ctx, func(tx store.Tx) (err error) {
+		all, err = tx.Tokens().List(project)
+		return err
+	})
+	return all, err
+}
+
+// Delete removes a token by id or name; project as in [Authority.List]. When it
+// returns, the token is valid no more. It needs the scope admin.
+func (a *Authority) Delete(ctx context.Context, c access.Caller, project, idOrName string) (err error) {
+	if project, err = manage(c, project); err != nil {
+		return err
+	}
+	err = a.store.Update(ctx, func(tx store.Tx) error { return tx.Tokens().Delete(project, idOrName) })
+	// Also after an error: a commit whose answer was lost may have happened.
+	a.cache.clear()
+	if err == nil {
+		a.logger.Info("a token was deleted", "token", idOrName, "project", project, "by", c.Actor)
+	}
+	return err
+}
+
+// manage checks the right to see and delete the tokens of a project, and gives
+// the project to ask the store for.
+func manage(c access.Caller, project string) (string, error) {
+	if err := c.Require(access.Admin); err != nil {
+		return "", err
+	}
+	if project == "" {
+		if c.TokenID == "" {
+			return "", nil
+		}
+		return c.Project, nil
+	}
+	if err := access.CheckProject("project", project); err != nil {
+		return "", err
+	}
+	return project, within(c, project)
+}
+
+// within refuses the tokens of another project to all but the server's own
+// admin tokens: otherwise an administrator of one project were one of all.
+func within(c access.Caller, project string) error {
+	if c.TokenID == "" || project == c.Project {
+		return nil
+	}
+	return fault.New(fault.Denied, "the token %q manages the project %s, not %s", c.Actor, c.Project, project).
+		WithRemedy("use the server's own admin token")
+}

@@ -1,0 +1,35 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"slices"
+
+	"sandpit.dev/fault"
+)
+
+// Caller is who asks for something. It is a value, made once per request by
+// the one place that checks credentials; the zero Caller may do nothing.
+type Caller struct {
+	Project string  // whose sandboxes it sees
+	Actor   string  // the token's name, for events and logs
+	TokenID string  // which token; empty for the server's own admin token
+	Via     string  // through what it came: "rest", "mcp", "system"; set by the coat
+	Scopes  []Scope // what it may do
+}
+
+// May tells whether c holds s. Admin implies every other scope.
+func (c Caller) May(s Scope) bool {
+	return slices.Contains(c.Scopes, s) || slices.Contains(c.Scopes, Admin)
+}
+
+// Require is nil if c holds s, and else Denied, naming the scope that is needed
+// and those that are held.
+func (c Caller) Require(s Scope) error {
+	if c.May(s) {
+		return nil
+	}
+	return fault.New(fault.Denied, "this needs the scope %s; the token %q has %s", s, c.Actor, joinScopes(c.Scopes)).
+		WithRemedy("use a token that has the scope %s, or have an administrator make one (sandpit token create --scope %s)", s, s)
+}

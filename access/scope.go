@@ -1,0 +1,66 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"slices"
+	"strings"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Scope is one right of a token, within its project.
+type Scope string
+
+const (
+	SandboxesRead  Scope = "sandboxes:read"  // see sandboxes, their files, their activity
+	SandboxesWrite Scope = "sandboxes:write" // create, run, change and delete them
+	Admin          Scope = "admin"           // all of the above, tokens and images
+)
+
+// Scopes lists every scope, the weakest first.
+func Scopes() []Scope { return []Scope{SandboxesRead, SandboxesWrite, Admin} }
+
+// DefaultScopes are those of a token that was made without naming any.
+func DefaultScopes() []Scope { return []Scope{SandboxesRead, SandboxesWrite} }
+
+// Valid tells whether s is a scope at all.
+func (s Scope) Valid() bool { return slices.Contains(Scopes(), s) }
+
+// CheckScopes gives scopes in the order of [Scopes] without doubles, or
+// [DefaultScopes] for none. An unknown one is Invalid, about field, and the
+// error lists the valid ones.
+func CheckScopes(field string, scopes []Scope) ([]Scope, error) {
+	if len(scopes) == 0 {
+		return DefaultScopes(), nil
+	}
+	for _, s := range scopes {
+		if !s.Valid() {
+			return nil, fault.InvalidField(field, "%q is no scope; valid are %s",
+				sandbox.Clip(string(s), 40), joinScopes(Scopes()))
+		}
+	}
+	var out []Scope
+	for _, s := range Scopes() {
+		if slices.Contains(scopes, s) {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+func joinScopes(scopes []Scope) string {
+	if len(scopes) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i, s := range scopes {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(s))
+	}
+	return b.String()
+}

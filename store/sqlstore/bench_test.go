@@ -1,0 +1,135 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+func benchStore(b *testing.B) *Store {
+	s, err := Open(b.Context(), Options{Path: filepath.Join(b.TempDir(), "sandpit.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func benchSandbox() *sandbox.Sandbox {
+	now := time.Now()
+	return &sandbox.Sandbox{
+		ID: sandbox.NewID(), Project: "default", Key: "session-" + string(sandbox.NewID()), Image: "python", ImageDigest: "sha256:0123456789abcdef",
+		AskedImage: "python-3.12", Runtime: "native", Limits: sandbox.DefaultLimits(), Env: map[string]string{"A": "b"},
+		Metadata: map[string]string{"owner": "alice"}, IdleTimeout: time.Hour, State: sandbox.Running, Handle: []byte(`{"pid":1234}`),
+		CreatedAt: now, UpdatedAt: now, StartedAt: now, LastActivity: now,
+	}
+}
+
+func benchExec(s *sandbox.Sandbox) *sandbox.Event {
+	return &sandbox.Event{
+		Sandbox: s.ID, Project: s.Project, Type: sandbox.EventExec, At: time.Now(), Actor: "alice", Via: "rest",
+		ProcessID: sandbox.NewProcessID(), Command: "python -c 'print(1)'", User: "sandbox", Cwd: "/workspace",
+	}
+}
+
+func update(b testing.TB, s *Store, fn func(store.Tx) error) {
+	b.Helper()
+	if err := s.Update(b.Context(), fn); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkCreate is the first of a create's two commits: record and event.
+func BenchmarkCreate(b *testing.B) {
+	s := benchStore(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		box := benchSandbox()
+		update(b, s, func(tx store.Tx) error {
+			if err := tx.Sandboxes().Insert(box); err != nil {
+				return err
+			}
+			return tx.Events().Append(&sandbox.Event{Sandbox: box.ID, Project: box.Project, Type: sandbox.EventCreated, At: box.CreatedAt, OK: true})
+		})
+	}
+}
+
+// BenchmarkChange is a create's second commit.
+func BenchmarkChange(b *testing.B) {
+	s := benchStore(b)
+	box := benchSandbox()
+	update(b, s, func(tx store.Tx) error { return tx.Sandboxes().Insert(box) })
+	b.ReportAllocs()
+	for b.Loop() {
+		update(b, s, func(tx store.Tx) error { return tx.Sandboxes().Update(box) })
+	}
+}
+
+// BenchmarkExec is both commits of a command.
+func BenchmarkExec(b *testing.B) {
+	s := benchStore(b)
+	box := benchSandbox()
+	update(b, s, func(tx store.Tx) error { return tx.Sandboxes().Insert(box) })
+	b.ReportAllocs()
+	for b.Loop() {
+		e := benchExec(box)
+		update(b, s, func(tx store.Tx) error { return tx.Events().Append(e) })
+		e.Duration, e.StdoutBytes, e.OK = time.Second, 2, true
+		update(b, s, func(tx store.Tx) error {
+			if err := tx.Events().Finish(e); err != nil {
+				return err
+			}
+			return tx.Sandboxes().Update(box)
+		})
+	}
+}
+
+// BenchmarkAppend is the first commit of a command.
+func BenchmarkAppend(b *testing.B) {
+	s := benchStore(b)
+	box := benchSandbox()
+	b.ReportAllocs()
+	for b.Loop() {
+		e := benchExec(box)
+		update(b, s, func(tx store.Tx) error { return tx.Events().Append(e) })
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	s := benchStore(b)
+	box := benchSandbox()
+	update(b, s, func(tx store.Tx) error { return tx.Sandboxes().Insert(box) })
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.View(b.Context(), func(tx store.Tx) error { _, err := tx.Sandboxes().Get(box.ID); return err }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpenAgain(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "sandpit.db")
+	for b.Loop() {
+		s, err := Open(b.Context(), Options{Path: path})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = s.Close()
+	}
+}
+
+func BenchmarkOpenNew(b *testing.B) {
+	for b.Loop() {
+		s, err := Open(b.Context(), Options{Path: filepath.Join(b.TempDir(), "sandpit.db")})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = s.Close()
+	}
+}

@@ -1,0 +1,61 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"strings"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"sandpit.dev/fault"
+)
+
+// dialect is all that differs between the data bases that this package speaks
+// to. Every other statement is one text for all of them.
+type dialect struct {
+	beginUpdate string
+	beginView   string
+	types       *strings.Replacer                // of the migrations
+	contains    func(column, part string) string // exact bytes, no wildcards
+	unique      func(error) bool                 // a unique index refused it
+	code        func(error) (fault.Code, string) // what an error means to a caller
+}
+
+func sqliteDialect() dialect {
+	return dialect{
+		// The write lock is taken at once: an upgrade in the middle of a
+		// transaction can fail in a way that no waiting mends.
+		beginUpdate: "BEGIN IMMEDIATE",
+		beginView:   "BEGIN",
+		types:       strings.NewReplacer("{{seq}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB"),
+		contains:    func(column, part string) string { return "instr(" + column + ", " + part + ") > 0" },
+		unique: func(err error) bool {
+			c := sqliteCode(err)
+			return c == sqlite3.SQLITE_CONSTRAINT_UNIQUE || c == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+		},
+		code: func(err error) (fault.Code, string) {
+			switch sqliteCode(err) & 0xff {
+			case sqlite3.SQLITE_FULL:
+				return fault.Exhausted, "the disk that holds the records is full"
+			case sqlite3.SQLITE_TOOBIG:
+				return fault.TooLarge, "a value is larger than a record can hold"
+			case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+				return fault.Unavailable, "the data base is damaged"
+			case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+				return fault.Unavailable, "the data base is held by another program"
+			case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+				return fault.Unavailable, "the disk that holds the records does not answer"
+			}
+			return fault.Internal, "internal error of the data base"
+		},
+	}
+}
+
+// sqliteCode is the extended result code of err, or 0.
+func sqliteCode(err error) int {
+	if e, ok := asSQLite(err); ok {
+		return e.Code()
+	}
+	return 0
+}

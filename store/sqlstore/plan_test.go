@@ -1,0 +1,140 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// planOf gives the steps that the data base would take.
+func planOf(t *testing.T, s *Store, text string, args []any) string {
+	t.Helper()
+	rows, err := s.readDB.QueryContext(context.Background(), "EXPLAIN QUERY PLAN "+text, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "; ")
+}
+
+// A page must cost what a page costs, whatever the table's size: no step may
+// sort, and a filter on project or sandbox must be a search in its index.
+func TestPlans(t *testing.T) {
+	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "sandpit.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+
+	t.Run("Events", func(t *testing.T) {
+		for bits := range 1 << 7 {
+			has := func(bit int) bool { return bits&(1<<bit) != 0 }
+			var q store.EventQuery
+			index := "SCAN events" // in the order of Seq, up to a page
+			q.Oldest = has(0)
+			if has(1) {
+				q.Project, index = "p", "SEARCH events USING INDEX events_project (project=?"
+			}
+			if has(2) {
+				q.Sandbox, index = "s", "SEARCH events USING INDEX events_sandbox (sandbox=?"
+			}
+			if has(3) {
+				q.ProcessID = "x"
+			}
+			if has(4) {
+				q.Types = []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal}
+			}
+			if has(5) {
+				q.Cursor = cursor{kind: cursorEvents, oldest: q.Oldest, number: 500}.String()
+				if !has(1) && !has(2) {
+					index = "SEARCH events USING INTEGER PRIMARY KEY"
+				}
+			}
+			if has(6) {
+				q.Since, q.Until = time.Unix(1, 0), time.Unix(2, 0)
+			}
+			text, args, err := eventListing(&q, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := planOf(t, s, text, args)
+			if !strings.HasPrefix(plan, index) || strings.Contains(plan, ";") {
+				t.Errorf("%+v\ngot plan %q, want %q and nothing else", q, plan, index)
+			}
+			if has(5) && index[:6] == "SEARCH" && !strings.Contains(plan, "seq<") && !strings.Contains(plan, "seq>") && !strings.Contains(plan, "rowid") {
+				t.Errorf("%+v\nthe plan %q does not begin at the cursor", q, plan)
+			}
+		}
+	})
+	t.Run("Sandboxes", func(t *testing.T) {
+		for bits := range 1 << 6 {
+			has := func(bit int) bool { return bits&(1<<bit) != 0 }
+			q := store.SandboxQuery{Oldest: has(0)}
+			index := "sandboxes USING INDEX sandboxes_created"
+			if has(1) {
+				q.Project, index = "p", "SEARCH sandboxes USING INDEX sandboxes_project (project=?"
+			}
+			if has(2) {
+				q.Cursor = cursor{kind: cursorSandboxes, oldest: q.Oldest, number: 500, name: "x"}.String()
+			}
+			if has(3) {
+				q.States, q.Image = []sandbox.State{sandbox.Running, sandbox.Stopped}, "python"
+			}
+			if has(4) {
+				q.Search = "x"
+			}
+			if has(5) {
+				q.Metadata = map[string]string{"a": "b"}
+			}
+			tx := &tx{ctx: t.Context(), dialect: &s.dialect}
+			text, args, err := sandboxes{tx}.listing(&q, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := planOf(t, s, text, args)
+			if !strings.Contains(plan, index) || strings.Contains(plan, ";") {
+				t.Errorf("%+v\ngot plan %q, want %q and nothing else", q, plan, index)
+			}
+			if has(2) && !strings.Contains(plan, "(created_at,id)") {
+				t.Errorf("%+v\nthe plan %q does not begin at the cursor", q, plan)
+			}
+		}
+	})
+	t.Run("Others", func(t *testing.T) {
+		for name, c := range map[string]struct{ text, want string }{
+			"Get":           {getSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"ByKey":         {sandboxByKey, "SEARCH sandboxes USING INDEX sandboxes_key (project=? AND key=?)"},
+			"Update":        {updateSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"Finish":        {finishEvent, "SEARCH events USING INTEGER PRIMARY KEY (rowid=?); SCALAR SUBQUERY 1; SEARCH events USING INDEX events_unfinished (sandbox=?)"},
+			"Finished":      {findFinished, "SEARCH events USING COVERING INDEX events_sandbox (sandbox=?)"},
+			"Unfinished":    {oneUnfinished, "SEARCH events USING INDEX events_unfinished (sandbox=?)"},
+			"AllUnfinished": {allUnfinished, "SCAN events USING INDEX events_unfinished; USE TEMP B-TREE FOR ORDER BY"},
+			"ByHash":        {tokenByHash, "SEARCH tokens USING INDEX tokens_hash (hash=?)"},
+		} {
+			args := make([]any, 30) // as many as the longest has
+			if got := planOf(t, s, c.text, args); got != c.want {
+				t.Errorf("%s: got plan %q, want %q", name, got, c.want)
+			}
+		}
+	})
+}

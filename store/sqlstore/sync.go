@@ -1,0 +1,173 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+const (
+	// syncEvery is how long a commit may wait for the disk; together with the
+	// flush itself that keeps the promise of one second.
+	syncEvery = 200 * time.Millisecond
+	// checkpointAfter commits, the log is moved into the file: about 8 MB.
+	checkpointAfter = 500
+	// hugeLog, in pages (64 MB), is when writing has to wait for that.
+	hugeLog = 16384
+)
+
+// syncer makes commits durable, and moves the write-ahead log into the file.
+//
+// SQLite could do both by itself, at a commit: it would then make one caller in
+// a thousand wait for the disk, in the middle of a create.
+//
+// The store owns it. Its two goroutines begin in start and end in close.
+type syncer struct {
+	flush      func() error // the log to the disk
+	checkpoint func() error // the log into the file
+	release    func()       // what the two of them use, at the end
+	logger     *slog.Logger
+
+	dirty chan struct{} // holds one token while commits wait for a flush
+	full  chan struct{} // holds one token while a checkpoint is due
+	since atomic.Int64  // commits since the last checkpoint
+	err   atomic.Pointer[error]
+
+	quit chan struct{}
+	wg   sync.WaitGroup
+}
+
+func newSyncer(flush, checkpoint func() error, release func(), logger *slog.Logger) *syncer {
+	return &syncer{
+		flush: flush, checkpoint: checkpoint, release: release, logger: logger,
+		dirty: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
+	}
+}
+
+func (y *syncer) start() {
+	y.wg.Go(y.flushing)
+	y.wg.Go(y.checkpointing)
+}
+
+// committed notes a commit. It never waits.
+func (y *syncer) committed() {
+	select {
+	case y.dirty <- struct{}{}:
+	default:
+	}
+	if y.since.Add(1) >= checkpointAfter {
+		select {
+		case y.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// failed is the error of the first flush that did not work. It stays: the
+// kernel reports such a loss once and forgets it.
+func (y *syncer) failed() error {
+	if p := y.err.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// close flushes what is left and ends the goroutines.
+func (y *syncer) close() error {
+	close(y.quit)
+	y.wg.Wait()
+	select {
+	case <-y.dirty:
+		y.sync()
+	default:
+	}
+	y.release()
+	if err := y.failed(); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the disk refused to keep the records")
+	}
+	return nil
+}
+
+func (y *syncer) flushing() {
+	for {
+		select {
+		case <-y.dirty:
+		case <-y.quit:
+			return
+		}
+		// Wait first: all commits of this time share one flush. The token is
+		// taken before the flush, so a commit during it asks for another.
+		timer := time.NewTimer(syncEvery)
+		select {
+		case <-timer.C:
+		case <-y.quit:
+			timer.Stop()
+			y.sync()
+			return
+		}
+		y.sync()
+	}
+}
+
+func (y *syncer) sync() {
+	if y.failed() != nil {
+		return
+	}
+	if err := y.flush(); err != nil {
+		y.err.Store(&err)
+		y.logger.Error("the disk refused to keep the records; no more are taken", "err", err)
+	}
+}
+
+func (y *syncer) checkpointing() {
+	for {
+		select {
+		case <-y.full:
+		case <-y.quit:
+			return
+		}
+		y.since.Store(0)
+		if err := y.checkpoint(); err != nil {
+			// The records are safe in the log, which grows; the next one retries.
+			y.logger.Warn("moving the log into the data base failed", "err", err)
+		}
+	}
+}
+
+// fileFlush gives a function that makes the data of an open file durable.
+func fileFlush(f *os.File) func() error {
+	return func() error {
+		for {
+			if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
+				return err
+			}
+		}
+	}
+}
+
+// walCheckpoint moves the log into the file beside readers and writers, on a
+// connection of its own. When the log has become huge, in pages, because writing
+// never rests, it lets no one write until the log can begin anew.
+func (s *Store) walCheckpoint(c *conn, huge int64) func() error {
+	return func() error {
+		var busy, pages, moved int64
+		if err := c.row("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &moved); err != nil || pages < huge {
+			return err
+		}
+		if err := s.take(context.Background(), s.turn); err != nil {
+			return nil // closing does it all the same
+		}
+		defer func() { s.turn <- struct{}{} }()
+		return c.row("PRAGMA wal_checkpoint(RESTART)", nil, &busy, &pages, &moved)
+	}
+}

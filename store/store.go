@@ -1,0 +1,109 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/sandbox"
+)
+
+// Store keeps the records. It is safe for concurrent use.
+type Store interface {
+	View(ctx context.Context, fn func(Tx) error) error
+	Update(ctx context.Context, fn func(Tx) error) error
+	// Changed is closed at the next commit. It is a hint to read, never the news.
+	Changed() <-chan struct{}
+	Close() error
+}
+
+// Tx is one transaction; it ends with the function that it was given to.
+type Tx interface {
+	Sandboxes() Sandboxes
+	Events() Events
+	Tokens() Tokens
+}
+
+// Sandboxes are the records of sandboxes. Deleted ones are gone.
+type Sandboxes interface {
+	// Insert adds a record and sets its Revision to 1. A taken id, or a key
+	// that its project has already, is fault.Exists.
+	Insert(s *sandbox.Sandbox) error
+	Get(id sandbox.ID) (*sandbox.Sandbox, error)
+	// ByKey finds by the caller's own name.
+	ByKey(project, key string) (*sandbox.Sandbox, error)
+	// List gives a page, and the cursor of the next one ("" at the end).
+	List(q SandboxQuery) (page []*sandbox.Sandbox, next string, err error)
+	// Count counts by state what the query (without its page) matches.
+	Count(q SandboxQuery) (map[sandbox.State]int, error)
+	// Update replaces the record if s.Revision is current, and counts it up; ID,
+	// Project and CreatedAt never change. When the transaction fails after it,
+	// s counts one too many: read it again. A taken key is fault.Exists.
+	Update(s *sandbox.Sandbox) error
+	Delete(id sandbox.ID) error
+}
+
+// SandboxQuery selects sandboxes. Zero fields select all.
+type SandboxQuery struct {
+	Project  string
+	States   []sandbox.State
+	Image    string            // exact
+	Search   string            // a part of id, key or image, letter case ignored
+	Metadata map[string]string // all of these labels
+	// Order: newest first by CreatedAt, unless Oldest.
+	Oldest bool
+	Limit  int    // at most MaxPage, more is fault.Invalid; 0: DefaultPage
+	Cursor string // of the page before; or:
+	Offset int    // rows to pass over, for numbered pages; never with a Cursor
+}
+
+// Bounds of a page.
+const (
+	DefaultPage = 50
+	MaxPage     = 500
+)
+
+// Events are what happened, in the order of Seq.
+type Events interface {
+	// Append adds an event and sets its Seq.
+	Append(e *sandbox.Event) error
+	// Finish completes the row of a command that was appended with Done false,
+	// found by Sandbox and ProcessID. It writes the result (Detail, ExitCode,
+	// Signal, Cause, Duration, the output's and the changes' fields, Bytes, OK)
+	// and sets e.Seq and e.Done; what was written at the begin stays. One that
+	// is done already is fault.Conflict: a result is written once.
+	Finish(e *sandbox.Event) error
+	List(q EventQuery) (page []*sandbox.Event, next string, err error)
+	// Unfinished gives the rows with a ProcessID and without Done: commands that
+	// have no result yet, oldest first; of all sandboxes for an empty id.
+	Unfinished(id sandbox.ID) ([]*sandbox.Event, error)
+}
+
+// EventQuery selects events. Zero fields select all.
+type EventQuery struct {
+	Project   string
+	Sandbox   sandbox.ID
+	ProcessID string // quick together with Sandbox; alone it reads every event
+	Types     []sandbox.EventType
+	Since     time.Time
+	Until     time.Time
+	After     int64 // only those with a greater Seq; implies Oldest
+	Oldest    bool  // else newest first
+	Limit     int   // as in SandboxQuery
+	Cursor    string
+}
+
+// Tokens are the bearer tokens, by hash; the secret itself is never kept.
+type Tokens interface {
+	Insert(t *access.Token) error // fault.Exists when the project has the name
+	ByHash(hash []byte) (*access.Token, error)
+	List(project string) ([]*access.Token, error)
+	// Delete removes by id or by name within the project ("": any project, where
+	// a name that several projects have is fault.Invalid). An id goes before a name.
+	Delete(project, idOrName string) error
+	// Touch notes the last use; an earlier one than is known changes nothing.
+	Touch(id string, at time.Time) error
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
+	t.Run("Filters", func(t *testing.T) {
+		s := open(t)
+		odd := func(n int, change func(*sandbox.Sandbox)) *sandbox.Sandbox {
+			b := box(n)
+			change(b)
+			return b
+		}
+		insert(t, s,
+			box(1),
+			odd(2, func(b *sandbox.Sandbox) { b.Project = "other" }),
+			odd(3, func(b *sandbox.Sandbox) { b.State = sandbox.Running }),
+			odd(4, func(b *sandbox.Sandbox) { b.Image = "Node-22" }),
+			odd(5, func(b *sandbox.Sandbox) { b.Key = "100%_Übung" }),
+			odd(6, func(b *sandbox.Sandbox) { b.Key = "1000_Übung" }),
+			odd(7, func(b *sandbox.Sandbox) { b.Metadata = map[string]string{"owner": "bob", "a": `x","owner":"alice`} }),
+			odd(8, func(b *sandbox.Sandbox) { b.Metadata = map[string]string{`x"owner`: "alice", "": "alice"} }),
+			odd(9, func(b *sandbox.Sandbox) { b.Metadata = nil; b.Key = "" }),
+		)
+		alice := map[string]string{"owner": "alice"}
+		for _, c := range []struct {
+			name string
+			q    store.SandboxQuery
+			want []int
+		}{
+			{"Nothing", store.SandboxQuery{}, []int{9, 8, 7, 6, 5, 4, 3, 2, 1}},
+			{"Oldest", store.SandboxQuery{Oldest: true}, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}},
+			{"Project", store.SandboxQuery{Project: "other"}, []int{2}},
+			{"NoSuchProject", store.SandboxQuery{Project: "' OR 1=1 --"}, nil},
+			{"State", store.SandboxQuery{States: []sandbox.State{sandbox.Running}}, []int{3}},
+			{"States", store.SandboxQuery{Project: "other", States: []sandbox.State{sandbox.Running, sandbox.Stopped}}, []int{2}},
+			{"Image", store.SandboxQuery{Image: "Node-22"}, []int{4}},
+			{"ImageIsExact", store.SandboxQuery{Image: "node-22"}, nil},
+			{"SearchKey", store.SandboxQuery{Search: "KEY-1"}, []int{1}},
+			{"SearchID", store.SandboxQuery{Search: strings.ToUpper(string(boxID(9)))}, []int{9}},
+			{"SearchImage", store.SandboxQuery{Search: "oDe-2"}, []int{4}},
+			{"SearchFoldsEveryAlphabet", store.SandboxQuery{Search: "üBUNG"}, []int{6, 5}},
+			{"SearchPercentIsLiteral", store.SandboxQuery{Search: "%"}, []int{5}},
+			{"SearchUnderscoreIsLiteral", store.SandboxQuery{Search: "00_"}, []int{6}},
+			{"SearchBackslashIsLiteral", store.SandboxQuery{Search: `\`}, nil},
+			{"SearchQuote", store.SandboxQuery{Search: `'"`}, nil},
+			{"SearchNUL", store.SandboxQuery{Search: "\x00"}, nil},
+			{"SearchNeverSpansTwoFields", store.SandboxQuery{Search: "\nkey"}, nil},
+			{"Label", store.SandboxQuery{Metadata: alice}, []int{6, 5, 4, 3, 2, 1}},
+			{"Labels", store.SandboxQuery{Metadata: map[string]string{"owner": "alice", "n": "3"}}, []int{3}},
+			{"LabelIsExact", store.SandboxQuery{Metadata: map[string]string{"owner": "ali"}}, nil},
+			{"EmptyLabel", store.SandboxQuery{Metadata: map[string]string{"": "alice"}}, []int{8}},
+			{"HostileLabel", store.SandboxQuery{Metadata: map[string]string{`x"owner`: "alice"}}, []int{8}},
+			{"All", store.SandboxQuery{Project: "default", States: []sandbox.State{sandbox.Running}, Image: "python", Search: "key", Metadata: alice}, []int{3}},
+			{"Offset", store.SandboxQuery{Offset: 2, Limit: 3}, []int{7, 6, 5}},
+			{"OffsetPastTheEnd", store.SandboxQuery{Offset: 100}, nil},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				want := []sandbox.ID{}
+				for _, n := range c.want {
+					want = append(want, boxID(n))
+				}
+				page, _ := list(t, s, c.q)
+				wantSame(t, "List", ids(page), want)
+				if c.q.Offset > 0 {
+					return
+				}
+				total := 0
+				view(t, s, func(tx store.Tx) error {
+					counts, err := tx.Sandboxes().Count(c.q)
+					for _, n := range counts {
+						total += n
+					}
+					return err
+				})
+				wantSame(t, "the sum of Count", total, len(want))
+			})
+		}
+		view(t, s, func(tx store.Tx) error {
+			counts, err := tx.Sandboxes().Count(store.SandboxQuery{Project: "default", Limit: 1})
+			wantSame(t, "Count", counts, map[sandbox.State]int{sandbox.Stopped: 7, sandbox.Running: 1})
+			return err
+		})
+	})
+
+	for _, oldest := range []bool{false, true} {
+		t.Run(fmt.Sprintf("PagesHaveNoGapAndNoDoubleWhileRowsCome/Oldest=%v", oldest), func(t *testing.T) {
+			s := open(t)
+			const before = 57
+			for n := range before {
+				b := box(n)
+				b.CreatedAt = epoch.Add(-1 * 1e9 * (1 << 0)) // most of them at one instant: the id decides
+				if n%5 == 0 {
+					b.CreatedAt = box(n).CreatedAt
+				}
+				insert(t, s, b)
+			}
+			seen := map[sandbox.ID]int{}
+			var order []*sandbox.Sandbox
+			q := store.SandboxQuery{Project: "default", Limit: 4, Oldest: oldest}
+			for n := before; ; n += 2 {
+				page, next := list(t, s, q)
+				for _, b := range page {
+					seen[b.ID]++
+				}
+				order = append(order, page...)
+				if next == "" {
+					break
+				}
+				if q.Cursor = next; n > 10*before {
+					t.Fatal("the pages do not end")
+				}
+				if n < before+20 { // one new row at either end, while we page
+					first, last := box(n), box(n+1)
+					first.CreatedAt, last.CreatedAt = epoch.AddDate(-1, 0, n), epoch.AddDate(1, 0, n)
+					insert(t, s, first, last)
+				}
+			}
+			for n := range before {
+				if seen[boxID(n)] != 1 {
+					t.Errorf("%s was given %d times, want once", boxID(n), seen[boxID(n)])
+				}
+			}
+			inOrder := func(a, b *sandbox.Sandbox) int {
+				c := a.CreatedAt.Compare(b.CreatedAt)
+				if c == 0 {
+					c = strings.Compare(string(a.ID), string(b.ID))
+				}
+				if !oldest {
+					c = -c
+				}
+				return c
+			}
+			if !slices.IsSortedFunc(order, inOrder) {
+				t.Error("the pages are not in order")
+			}
+		})
+	}
+
+	t.Run("AFullLastPageHasNoNext", func(t *testing.T) {
+		s := open(t)
+		insert(t, s, box(1), box(2))
+		_, next := list(t, s, store.SandboxQuery{Limit: 2})
+		wantSame(t, "next", next, "")
+	})
+	t.Run("WrongPagesAreInvalid", func(t *testing.T) {
+		s := open(t)
+		insert(t, s, box(1), box(2), box(3))
+		appendEvents(t, s, event(1, "a"), event(1, "b"))
+		_, good := list(t, s, store.SandboxQuery{Limit: 1})
+		_, ofEvents := listEvents(t, s, store.EventQuery{Limit: 1})
+		changed := good[:len(good)-1] + "A"
+		if changed == good {
+			changed = good[:len(good)-1] + "B"
+		}
+		for name, q := range map[string]store.SandboxQuery{
+			"TooLarge":          {Limit: store.MaxPage + 1},
+			"Negative":          {Limit: -1},
+			"NegativeOffset":    {Offset: -1},
+			"OffsetAndCursor":   {Offset: 1, Cursor: good},
+			"Nonsense":          {Cursor: "nonsense"},
+			"Changed":           {Cursor: changed},
+			"Cut":               {Cursor: good[:len(good)-4]},
+			"Longer":            {Cursor: good + "AAAA"},
+			"OtherOrder":        {Cursor: good, Oldest: true},
+			"OtherListing":      {Cursor: ofEvents},
+			"NotPrintable":      {Cursor: "\x00\xff\n"},
+			"Huge":              {Cursor: strings.Repeat("A", 1<<20)},
+			"SQL":               {Cursor: "' OR 1=1 --"},
+			"WithItsWhiteSpace": {Cursor: good + "\n"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				err := s.View(t.Context(), func(tx store.Tx) error { _, _, err := tx.Sandboxes().List(q); return err })
+				wantCode(t, "List", err, fault.Invalid)
+				if err != nil && len(err.Error()) > 500 {
+					t.Errorf("the message has %d bytes", len(err.Error()))
+				}
+			})
+		}
+		for name, q := range map[string]store.EventQuery{
+			"TooLarge": {Limit: store.MaxPage + 1}, "Negative": {Limit: -1}, "Nonsense": {Cursor: "nonsense"},
+			"OtherListing": {Cursor: good}, "OtherOrder": {Cursor: ofEvents, Oldest: true}, "OtherOrderByAfter": {Cursor: ofEvents, After: 1},
+		} {
+			t.Run("Events"+name, func(t *testing.T) {
+				err := s.View(t.Context(), func(tx store.Tx) error { _, _, err := tx.Events().List(q); return err })
+				wantCode(t, "List", err, fault.Invalid)
+			})
+		}
+	})
+}
