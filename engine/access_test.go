@@ -1,0 +1,252 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// verbs are all that can be done with one sandbox, and the scope it needs.
+func verbs() map[string]struct {
+	scope access.Scope
+	do    func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error
+} {
+	type verb = struct {
+		scope access.Scope
+		do    func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error
+	}
+	const read, write = access.SandboxesRead, access.SandboxesWrite
+	return map[string]verb{
+		"Get": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Get(ctx, c, ref)
+			return err
+		}},
+		"Update": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Update(ctx, c, ref, engine.Patch{Metadata: &map[string]string{"a": "b"}})
+			return err
+		}},
+		"Start": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Start(ctx, c, ref)
+			return err
+		}},
+		"Exec": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Exec(ctx, c, ref, engine.ExecRequest{Shell: "true"}, nil)
+			return err
+		}},
+		"Terminal": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			t, err := e.Terminal(ctx, c, ref, engine.TerminalRequest{Shell: "true"})
+			if err == nil {
+				_ = t.Close()
+			}
+			return err
+		}},
+		"Process": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Process(ctx, c, ref, sandbox.NewProcessID())
+			return err
+		}},
+		"Processes": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Processes(ctx, c, ref)
+			return err
+		}},
+		"KillProcess": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.KillProcess(ctx, c, ref, sandbox.NewProcessID())
+		}},
+		"ReadFile": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, r, err := e.ReadFile(ctx, c, ref, "f", agent.ReadOptions{})
+			if err == nil {
+				_ = r.Close()
+			}
+			return err
+		}},
+		"WriteFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, _, err := e.WriteFile(ctx, c, ref, "f", strings.NewReader("x"), agent.WriteOptions{})
+			return err
+		}},
+		"StatFile": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.StatFile(ctx, c, ref, ".", "")
+			return err
+		}},
+		"ListFiles": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, _, err := e.ListFiles(ctx, c, ref, ".", agent.ListOptions{})
+			return err
+		}},
+		"MakeDir": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.MakeDir(ctx, c, ref, "d", agent.MkdirOptions{Parents: true})
+		}},
+		"MoveFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.MoveFile(ctx, c, ref, "d", "e", agent.MoveOptions{})
+		}},
+		"RemoveFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.RemoveFile(ctx, c, ref, "e", agent.RemoveOptions{Recursive: true})
+		}},
+		"Activity": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, _, err := e.Activity(ctx, c, ref, store.EventQuery{})
+			return err
+		}},
+		"Stop": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Stop(ctx, c, ref)
+			return err
+		}},
+		"Delete": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.Delete(ctx, c, ref)
+		}},
+	}
+}
+
+func TestEveryVerb(t *testing.T) {
+	h := open(t, t.TempDir())
+	s := h.create(engine.CreateRequest{Key: "box"})
+	refs := map[string]string{"id": string(s.ID), "key": "box", "no id": string(sandbox.NewID()), "no key": "nobody", "no name": "a/b"}
+	nobody := access.Caller{Project: "default", Actor: "nobody"}
+	reader := access.Caller{Project: "default", Actor: "reader", Scopes: []access.Scope{access.SandboxesRead}}
+	before := len(h.events(s.ID))
+	for _, name := range slices.Sorted(maps.Keys(verbs())) {
+		verb := verbs()[name]
+		t.Run(name+"/FindsNothingOfAnotherProject", func(t *testing.T) {
+			var messages []string
+			for _, what := range []string{"id", "key"} {
+				err := verb.do(t.Context(), h.engine, mary, refs[what])
+				wantCode(t, err, fault.NotFound)
+				messages = append(messages, strings.ReplaceAll(fault.As(err).Message, strconv.Quote(refs[what]), "X"))
+			}
+			for _, what := range []string{"no id", "no key", "no name"} {
+				err := verb.do(t.Context(), h.engine, alice, refs[what])
+				wantCode(t, err, fault.NotFound)
+				messages = append(messages, strings.ReplaceAll(fault.As(err).Message, strconv.Quote(refs[what]), "X"))
+			}
+			if c := slices.Compact(messages); len(c) != 1 {
+				t.Errorf("a foreign sandbox can be told from a missing one: %q", c)
+			}
+		})
+		t.Run(name+"/NeedsItsScope", func(t *testing.T) {
+			wantCode(t, verb.do(t.Context(), h.engine, nobody, "box"), fault.Denied)
+			if verb.scope == access.SandboxesWrite {
+				wantCode(t, verb.do(t.Context(), h.engine, reader, "box"), fault.Denied)
+			} else if err := verb.do(t.Context(), h.engine, reader, "box"); fault.Is(err, fault.Denied) {
+				t.Errorf("reading is enough: %v", err)
+			}
+		})
+	}
+	for _, ev := range h.events(s.ID)[before:] {
+		if ev.Actor != "reader" {
+			t.Errorf("a refused call left an event: %+v", ev)
+		}
+	}
+	t.Run("Create/NeedsItsScope", func(t *testing.T) {
+		_, _, err := h.engine.Create(t.Context(), reader, engine.CreateRequest{})
+		wantCode(t, err, fault.Denied)
+	})
+	t.Run("List/IsOfTheProject", func(t *testing.T) {
+		p, err := h.engine.List(t.Context(), mary, store.SandboxQuery{Project: "default"})
+		if err != nil || len(p.Items) != 0 || p.Total != 0 {
+			t.Errorf("got %+v, %v", p, err)
+		}
+		p, err = h.engine.List(t.Context(), reader, store.SandboxQuery{})
+		if err != nil || len(p.Items) != 1 || p.Total != 1 || p.Counts[sandbox.Running] != 1 {
+			t.Errorf("got %+v, %v", p, err)
+		}
+		_, err = h.engine.List(t.Context(), nobody, store.SandboxQuery{})
+		wantCode(t, err, fault.Denied)
+	})
+	t.Run("List/ChecksItsFields", func(t *testing.T) {
+		for _, q := range []store.SandboxQuery{{Limit: -1}, {Limit: store.MaxPage + 1}, {Offset: -1}, {States: []sandbox.State{"odd"}}} {
+			_, err := h.engine.List(t.Context(), alice, q)
+			wantCode(t, err, fault.Invalid)
+		}
+	})
+	t.Run("Images/NeedTheirScopes", func(t *testing.T) {
+		_, err := h.engine.Images(t.Context(), nobody)
+		wantCode(t, err, fault.Denied)
+		_, err = h.engine.BuildImage(t.Context(), alice, "python")
+		wantCode(t, err, fault.Denied)
+		st, err := h.engine.BuildImage(t.Context(), chief, "")
+		if err != nil || st.Name != "python" {
+			t.Errorf("got %+v, %v", st, err)
+		}
+	})
+	t.Run("Info/TellsWhatWorks", func(t *testing.T) {
+		_, err := h.engine.Info(t.Context(), nobody)
+		wantCode(t, err, fault.Denied)
+		info, err := h.engine.Info(t.Context(), reader)
+		if err != nil || len(info.Runtimes) != 1 || info.Runtimes[0].Name != "memory" || info.Counts[sandbox.Running] != 1 {
+			t.Errorf("got %+v, %v", info, err)
+		}
+	})
+}
+
+func TestFiles(t *testing.T) {
+	h := open(t, t.TempDir())
+	s := h.create(engine.CreateRequest{Key: "box"})
+	_, created, err := h.engine.WriteFile(t.Context(), alice, "box", "dir/f", strings.NewReader("hello"), agent.WriteOptions{MakeParents: true})
+	if err != nil || !created {
+		t.Fatalf("WriteFile: created %v, %v", created, err)
+	}
+	info, r, err := h.engine.ReadFile(t.Context(), alice, "box", "dir/f", agent.ReadOptions{Offset: 1, Length: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil || string(data) != "ell" || info.Size != 5 {
+		t.Errorf("got %q of %d bytes, %v", data, info.Size, err)
+	}
+	for range 2 {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := h.engine.ReadFile(t.Context(), alice, "box", "missing", agent.ReadOptions{}); fault.Of(err) != fault.NotFound {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := h.engine.MoveFile(t.Context(), alice, "box", "dir/f", "g", agent.MoveOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := h.engine.MakeDir(t.Context(), alice, "box", "d", agent.MkdirOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := h.engine.RemoveFile(t.Context(), alice, "box", "d", agent.RemoveOptions{}); err != nil {
+		t.Error(err)
+	}
+	list, more, err := h.engine.ListFiles(t.Context(), alice, "box", ".", agent.ListOptions{})
+	if err != nil || more || len(list) != 2 {
+		t.Errorf("got %+v, more %v, %v", list, more, err)
+	}
+	if info, err := h.engine.StatFile(t.Context(), alice, "box", "g", ""); err != nil || info.Size != 5 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	evs := h.wantEvents(s.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventUpload, sandbox.EventDownload,
+		sandbox.EventDownload, sandbox.EventFileMove, sandbox.EventFileMkdir, sandbox.EventFileDelete)
+	for i, want := range []struct {
+		path, to string
+		bytes    int64
+		ok       bool
+	}{
+		{"dir/f", "", 5, true}, {"dir/f", "", 3, true}, {"missing", "", 0, false}, {"dir/f", "g", 0, true}, {"d", "", 0, true}, {"d", "", 0, true},
+	} {
+		ev := evs[2+i]
+		if ev.Path != want.path || ev.To != want.to || ev.Bytes != want.bytes || ev.OK != want.ok || ev.User != "sandbox" || ev.Actor != "alice" {
+			t.Errorf("event %d: %+v; want %+v", i, ev, want)
+		}
+	}
+	if got := h.get(s.ID); got.BytesUploaded != 5 || got.BytesDownloaded != 3 {
+		t.Errorf("counters: %d up, %d down", got.BytesUploaded, got.BytesDownloaded)
+	}
+	_, _, err = h.engine.WriteFile(t.Context(), alice, "box", "", strings.NewReader(""), agent.WriteOptions{User: "bin"})
+	wantCode(t, err, fault.Invalid)
+	if n := len(fault.As(err).Fields); n != 2 {
+		t.Errorf("%d fields: %v", n, err)
+	}
+}

@@ -1,0 +1,40 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Activity gives what happened to a sandbox, newest first unless the query says
+// otherwise, and the cursor of the next page. The query's Project and Sandbox
+// are set here. Looking at it is no use of the sandbox: a console that shows it
+// all day keeps nothing awake.
+func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (page []*sandbox.Event, next string, err error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return nil, "", err
+	}
+	defer e.group.leave()
+	if err := checkPage(q.Limit, 0); err != nil {
+		return nil, "", err
+	}
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	defer e.release(b)
+	q.Project, q.Sandbox = c.Project, b.id
+	err = e.store.View(ctx, func(tx store.Tx) error {
+		page, next, err = tx.Events().List(q)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return page, next, nil
+}

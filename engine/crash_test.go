@@ -1,0 +1,267 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandpit.dev/engine"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/memory"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+	"sandpit.dev/store/sqlstore"
+)
+
+// What the process that is to die reads from its environment.
+const (
+	crashDir   = "SANDPIT_TEST_CRASH_DIR"
+	crashPoint = "SANDPIT_TEST_CRASH_POINT"
+)
+
+// crash is the program of that process: a server with a store and a host in
+// dir, that does the verb of the point and is killed when it comes there.
+func crash(dir, point string) int {
+	err := doCrash(dir, point)
+	fmt.Fprintln(os.Stderr, "the process should have been killed at", point, err)
+	return 3
+}
+
+func doCrash(dir, point string) error {
+	ctx := context.Background()
+	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
+	if err != nil {
+		return err
+	}
+	st, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "records.db")})
+	if err != nil {
+		return err
+	}
+	var armed atomic.Bool
+	o := options(st, host.Driver())
+	o.Checkpoint = func(name string) {
+		if armed.Load() && name == point {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	e, err := engine.New(o)
+	if err != nil {
+		return err
+	}
+	go func() { _ = e.Run(ctx) }()
+	if err := e.WaitReady(ctx); err != nil {
+		return err
+	}
+	verb, _, _ := strings.Cut(point, ".")
+	if verb != "create" {
+		if _, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box"}); err != nil {
+			return err
+		}
+	}
+	if verb == "start" {
+		if _, err := e.Stop(ctx, alice, "box"); err != nil {
+			return err
+		}
+	}
+	armed.Store(true)
+	switch verb {
+	case "create":
+		_, _, err = e.Create(ctx, alice, engine.CreateRequest{Key: "box"})
+	case "start":
+		_, err = e.Start(ctx, alice, "box")
+	case "stop":
+		_, err = e.Stop(ctx, alice, "box")
+	case "delete":
+		err = e.Delete(ctx, alice, "box")
+	case "exec":
+		_, err = e.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello"}, nil)
+	}
+	return err
+}
+
+// TestAServerThatIsKilled kills a server with SIGKILL at every commit point of
+// every verb, and looks at what the next one makes of it. The host is part of
+// the process here, so that whatever was up is down afterwards.
+func TestAServerThatIsKilled(t *testing.T) {
+	const gone = sandbox.Deleted
+	none := sandbox.CauseNone
+	for _, c := range []struct {
+		point string
+		state sandbox.State
+		cause sandbox.Cause
+		last  sandbox.EventType // the last event
+	}{
+		{"create.intent", gone, none, sandbox.EventFailed},
+		{"create.done", gone, none, sandbox.EventFailed},
+		{"create.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"stop.intent", sandbox.Stopped, sandbox.CauseUser, sandbox.EventStopped},
+		{"stop.done", sandbox.Stopped, sandbox.CauseUser, sandbox.EventStopped},
+		{"stop.outcome", sandbox.Stopped, sandbox.CauseUser, sandbox.EventStopped},
+		{"start.intent", sandbox.Stopped, sandbox.CauseUser, sandbox.EventFailed},
+		{"start.done", sandbox.Stopped, sandbox.CauseUser, sandbox.EventFailed},
+		{"start.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"delete.intent", gone, none, sandbox.EventDeleted},
+		{"delete.done", gone, none, sandbox.EventDeleted},
+		{"delete.outcome", gone, none, sandbox.EventDeleted},
+		{"exec.intent", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"exec.started", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"exec.ended", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"exec.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+	} {
+		t.Run(c.point, func(t *testing.T) {
+			dir := t.TempDir()
+			killAt(t, dir, c.point)
+			h := open(t, dir)
+			evs := h.events("")
+			if last := evs[len(evs)-1]; last.Type != c.last {
+				t.Errorf("the last event: got %+v, want a %s", last, c.last)
+			}
+			if c.state == gone {
+				h.nothing()
+			} else {
+				s := h.get(evs[0].Sandbox)
+				if s == nil || s.State != c.state || s.StopCause != c.cause {
+					t.Fatalf("got %+v, want %s by %s", s, c.state, c.cause)
+				}
+				if got := h.instances(); !slices.Equal(got, []sandbox.ID{s.ID}) {
+					t.Errorf("instances: %v", got)
+				}
+			}
+			for _, ev := range evs {
+				if !ev.Done {
+					t.Errorf("an event is not completed: %+v", ev)
+				}
+				if ev.Type == sandbox.EventExec {
+					wantExec(t, c.point, ev)
+				}
+			}
+			// Whatever it was, the key is of use.
+			s, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Key: "box"})
+			if err != nil || s.State != sandbox.Running {
+				t.Fatalf("the key afterwards: %+v, %v", s, err)
+			}
+			h.exec("box", "true")
+		})
+	}
+}
+
+func wantExec(t *testing.T, point string, ev *sandbox.Event) {
+	t.Helper()
+	if point == "exec.outcome" {
+		if ev.ExitCode != 0 || ev.Cause != sandbox.CauseNone || !ev.OK {
+			t.Errorf("the command had ended: %+v", ev)
+		}
+		return
+	}
+	if ev.ExitCode != 137 || ev.Cause != sandbox.CauseHost || ev.OK {
+		t.Errorf("the command was cut off: %+v", ev)
+	}
+}
+
+func killAt(t *testing.T, dir, point string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), crashDir+"="+dir, crashPoint+"="+point)
+	out, err := cmd.CombinedOutput()
+	ee, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || ee.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the server was not killed: %v\n%s", err, out)
+	}
+}
+
+func TestAnInstanceThatNoRecordMentionsIsRemoved(t *testing.T) {
+	h := open(t, t.TempDir())
+	kept := h.create(engine.CreateRequest{})
+	h.end()
+	if _, err := h.host.Driver().Create(t.Context(), runtime.Spec{ID: sandbox.NewID()}); err != nil {
+		t.Fatal(err)
+	}
+	h.serve()
+	if got := h.instances(); !slices.Equal(got, []sandbox.ID{kept.ID}) {
+		t.Errorf("instances: got %v, want %v", got, kept.ID)
+	}
+	h.exec(string(kept.ID), "true")
+}
+
+func TestARestart(t *testing.T) {
+	t.Run("IsNothingToARunningSandbox", func(t *testing.T) {
+		h := open(t, t.TempDir())
+		s := h.create(engine.CreateRequest{Key: "box"})
+		h.restart()
+		h.exec("box", "true")
+		h.wantEvents(s.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventExec)
+	})
+	t.Run("FollowsACommandThatStillRuns", func(t *testing.T) {
+		h := open(t, t.TempDir())
+		s := h.create(engine.CreateRequest{Key: "box"})
+		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{
+			Shell: "echo; until [ -e go ]; do sleep 0.02; done; exit 4"}, stopAtFirst)
+		if !errors.Is(err, errEnough) {
+			t.Fatal(err)
+		}
+		h.restart()
+		if ev := h.events(s.ID)[2]; ev.Done {
+			t.Fatalf("the event is completed: %+v", ev)
+		}
+		h.exec("box", "touch go")
+		h.await("the end of the command", func() bool { return h.events(s.ID)[2].Done })
+		if ev := h.events(s.ID)[2]; ev.ProcessID != res.ProcessID || ev.ExitCode != 4 || ev.Actor != "alice" {
+			t.Errorf("event: %+v", ev)
+		}
+		if got := h.get(s.ID); got.ExecCount != 2 {
+			t.Errorf("%d commands counted, want 2", got.ExecCount)
+		}
+	})
+	t.Run("TakesTheResultOfACommandThatEndedMeanwhile", func(t *testing.T) {
+		h := open(t, t.TempDir())
+		s := h.create(engine.CreateRequest{Key: "box"})
+		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "echo; sleep 0.3; exit 5"}, stopAtFirst)
+		if !errors.Is(err, errEnough) {
+			t.Fatal(err)
+		}
+		h.end()
+		awaitExit(t, h, s.ID, res.ProcessID)
+		h.serve()
+		if ev := h.events(s.ID)[2]; !ev.Done || ev.ExitCode != 5 {
+			t.Errorf("event: %+v", ev)
+		}
+	})
+	t.Run("EndsAWaitingCallAndSaysThatTheCommandGoesOn", func(t *testing.T) {
+		h := open(t, t.TempDir())
+		h.create(engine.CreateRequest{Key: "box"})
+		res, err := h.during("box", h.end)
+		wantUnavailable(t, err)
+		if !res.Running || res.ProcessID == "" {
+			t.Errorf("got %+v", res)
+		}
+	})
+	t.Run("RefusesVerbsBeforeAndAfter", func(t *testing.T) {
+		h := open(t, t.TempDir())
+		h.end()
+		_, err := h.engine.Get(t.Context(), alice, "box")
+		wantUnavailable(t, err)
+		wantUnavailable(t, h.engine.Ready())
+		e, err := engine.New(options(h.store, h.faulty))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantUnavailable(t, e.Ready())
+		_, err = e.List(t.Context(), alice, store.SandboxQuery{})
+		wantUnavailable(t, err)
+	})
+}

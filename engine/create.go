@@ -1,0 +1,275 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// CreateRequest is what a new sandbox shall be. Zero fields take the server's
+// defaults, see [Defaults].
+type CreateRequest struct {
+	Key         string // see sandbox.CheckKey; empty: none
+	Image       string // a name of the catalogue, or another spelling of one
+	Limits      sandbox.Limits
+	Env         map[string]string // of every command
+	Metadata    map[string]string
+	IdleTimeout *time.Duration // nil: the default; zero: never
+	Retention   *time.Duration // likewise
+	TTL         time.Duration  // from at to deletion, whatever it does; zero: never
+	Network     string         // "" or "off"; more is fault.Unsupported
+	Runtime     string
+}
+
+// Create makes a sandbox and starts it; when it returns, commands can run. It
+// waits for the image to be built, if it has to be.
+//
+// With a key that the project has already it gives that sandbox, started if it
+// is stopped, and false; of many calls at once with one new key exactly one
+// creates and the others wait for its outcome. A key whose sandbox has another
+// image is fault.Exists; all other fields of the request are then ignored.
+//
+// A create that fails leaves nothing but its events. If ctx ends while the work
+// goes on, the sandbox of a create with a key is kept, for the next call finds
+// it; one without is deleted, since nobody has learnt its id.
+func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (s *sandbox.Sandbox, created bool, err error) {
+	began := time.Now()
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return nil, false, err
+	}
+	defer e.group.leave()
+	entry, err := e.images.Resolve(r.Image)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := e.fill(&r); err != nil {
+		return nil, false, err
+	}
+	give := func() {}
+	if r.Key != "" {
+		if give, err = e.awaitKey(ctx, name{c.Project, r.Key}); err != nil {
+			return nil, false, err
+		}
+		s, err := e.reuse(ctx, c, r, entry)
+		if err != nil || s != nil {
+			give()
+			return s, false, err
+		}
+	}
+	img, err := e.awaitImage(ctx, entry.Name)
+	if err != nil {
+		give()
+		return nil, false, err
+	}
+	s, err = e.create(ctx, c, r, img, give)
+	if err != nil {
+		return nil, false, err
+	}
+	e.metrics.createSeconds.Observe(time.Since(began).Seconds())
+	return s, true, nil
+}
+
+func (e *Engine) awaitKey(ctx context.Context, n name) (give func(), err error) {
+	bound, cancel := e.group.bind(ctx)
+	defer cancel()
+	if give, err = e.takeKey(bound, n); err != nil && ctx.Err() == nil {
+		return nil, shuttingDown()
+	}
+	return give, err
+}
+
+func (e *Engine) awaitImage(ctx context.Context, name string) (image.Image, error) {
+	bound, cancel := e.group.bind(ctx)
+	defer cancel()
+	img, err := e.images.Ensure(bound, name)
+	if err != nil && bound.Err() != nil && ctx.Err() == nil {
+		return image.Image{}, shuttingDown()
+	}
+	return img, err
+}
+
+// fill checks every field of r and fills in the defaults.
+func (e *Engine) fill(r *CreateRequest) error {
+	var k check
+	if r.Key != "" {
+		k.key(r.Key)
+	}
+	r.Limits = r.Limits.Or(e.defaults.Limits)
+	k.limits(r.Limits)
+	k.env(r.Env)
+	k.metadata("metadata", r.Metadata)
+	if r.IdleTimeout == nil {
+		r.IdleTimeout = &e.defaults.IdleTimeout
+	}
+	if r.Retention == nil {
+		r.Retention = &e.defaults.Retention
+	}
+	k.clock("idle_timeout_seconds", *r.IdleTimeout)
+	k.clock("retention_seconds", *r.Retention)
+	k.clock("ttl_seconds", r.TTL)
+	if r.Runtime == "" {
+		r.Runtime = e.fallback
+	}
+	if e.runtimes[r.Runtime] == nil {
+		k.bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
+	}
+	if err := k.err(); err != nil {
+		return err
+	}
+	if r.Network != "" && r.Network != string(sandbox.NetworkOff) {
+		return fault.New(fault.Unsupported, "network %q: sandboxes of this server have no network but their own loopback", sandbox.Clip(r.Network, 40)).
+			WithRemedy("leave network out, or say %q", sandbox.NetworkOff)
+	}
+	return nil
+}
+
+// reuse gives the sandbox that has the key already, started; nil if there is
+// none. The caller has the key's turn.
+func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, entry image.Entry) (*sandbox.Sandbox, error) {
+	b, err := e.findKey(ctx, c.Project, r.Key)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer e.release(b)
+	s := b.record.Load()
+	if s != nil && r.Image != "" && s.Image != entry.Name && s.AskedImage != r.Image {
+		return nil, fault.New(fault.Exists, "the key %q belongs to a sandbox of the image %q, and this asks for %q", r.Key, s.Image, entry.Name).
+			WithRemedy("use another key, leave the image out, or delete the sandbox %s first", b.id)
+	}
+	b.touch(now())
+	if b.up() == nil {
+		err := e.turnWork(ctx, b, startBound, func(ctx context.Context) error { return e.start(ctx, b, askerOf(c)) })
+		if fault.Is(err, fault.NotFound) && b.record.Load() == nil {
+			return nil, nil // it was being deleted; the key is free at
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	s, err = b.current()
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	return s, err
+}
+
+// create makes the sandbox for a request that is checked and filled. It calls
+// give when nothing more is to be expected of it.
+func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, img image.Image, give func()) (*sandbox.Sandbox, error) {
+	at := now()
+	s := &sandbox.Sandbox{
+		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
+		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
+		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata),
+		IdleTimeout: *r.IdleTimeout, Retention: *r.Retention,
+		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,
+	}
+	if r.TTL > 0 {
+		s.ExpiresAt = at.Add(r.TTL)
+	}
+	var made *sandbox.Sandbox
+	b := e.adopt(s.ID)
+	err := e.work(ctx, createBound, func(ctx context.Context) error {
+		defer give()
+		defer e.release(b)
+		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
+			return err
+		}
+		defer b.turn.give()
+		if err := e.build(ctx, b, s, img, askerOf(c)); err != nil {
+			return err
+		}
+		var err error
+		made, err = b.current()
+		return err
+	}, func(ctx context.Context) {
+		if s.Key == "" {
+			e.abandon(ctx, s.ID)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// build is the four steps of a create.
+func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, who asker) error {
+	ev := who.event(sandbox.EventCreated, s, s.CreatedAt)
+	ev.Detail = fmt.Sprintf("image %s", img.Name)
+	if err := e.insert(ctx, b, s, ev); err != nil {
+		return err
+	}
+	e.checkpoint("create.intent")
+	inst, err := e.runtimes[s.Runtime].Create(ctx, spec(s, img))
+	e.checkpoint("create.done")
+	if err != nil {
+		return e.unbuild(ctx, b, nil, who, err)
+	}
+	at := now()
+	h := inst.Handle()
+	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
+	}, who.event(sandbox.EventStarted, s, at))
+	if err != nil {
+		return e.unbuild(ctx, b, inst, who, err)
+	}
+	e.checkpoint("create.outcome")
+	e.raise(b, e.newLive(b, inst, img))
+	return nil
+}
+
+// unbuild undoes a create that failed with err, and gives err.
+func (e *Engine) unbuild(ctx context.Context, b *box, inst runtime.Instance, who asker, err error) error {
+	ctx, cancel := aside(ctx)
+	defer cancel()
+	s := b.record.Load()
+	if inst != nil {
+		if rmErr := inst.Remove(ctx); rmErr != nil {
+			e.log.Error("an instance of a create that failed cannot be removed; it is tried again", "sandbox", b.id, "error", rmErr)
+			e.later(b)
+			return err
+		}
+	}
+	ev := who.event(sandbox.EventFailed, s, now())
+	ev.OK, ev.Detail = false, "create: "+reason(err)
+	if dbErr := e.erase(ctx, b, ev); dbErr != nil {
+		e.log.Error("the record of a create that failed cannot be deleted; it is tried again", "sandbox", b.id, "error", dbErr)
+		e.later(b)
+	}
+	return err
+}
+
+// abandon deletes a new sandbox whose creator went away before it learnt the id.
+func (e *Engine) abandon(ctx context.Context, id sandbox.ID) {
+	b, err := e.acquire(ctx, id)
+	if err != nil {
+		return
+	}
+	defer e.release(b)
+	if err := e.take(ctx, b); err != nil {
+		return
+	}
+	defer b.turn.give()
+	if err := e.remove(ctx, b, system, sandbox.CauseUser, "whoever asked for it went away before it was made"); err != nil {
+		e.log.Error("a sandbox that nobody waits for cannot be deleted; it is tried again", "sandbox", id, "error", err)
+	}
+}
+
+// spec is what a driver needs to know of a sandbox.
+func spec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
+	return runtime.Spec{ID: s.ID, Root: img.Root, Hostname: string(s.ID), Limits: s.Limits}
+}

@@ -1,0 +1,60 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine holds the verbs: create, exec, stop, start, delete, and what
+// happens to sandboxes when nobody asks. Only the engine changes a sandbox's
+// record; coats (REST, MCP) ask it, drivers and the store serve it. It knows no
+// driver, no database and no wire.
+//
+// # Four steps
+//
+// Every verb is: check, commit the intent, do it, commit the outcome. Between
+// the two commits the record's state ends in -ing (see package sandbox), so a
+// server that ends at any instant leaves a record of what was meant, and [Engine.Run]
+// finishes or undoes it before the engine is ready:
+//
+//	creating  removed, as if never asked for
+//	starting  back to stopped, with the cause that it was stopped for before
+//	stopping  finished
+//	deleting  finished
+//	running   stays if its agent answers; else stopped, with the driver's cause
+//
+// Who asked is in the event of the outcome. For a crash in between it is kept in
+// the record's StopDetail, which the repair's event quotes. A create has an event
+// at each end: sandbox.created with the intent, sandbox.started with the outcome.
+//
+// # What is kept in memory
+//
+// Since nobody else writes records, the engine keeps those of running sandboxes,
+// and of sandboxes that a verb is at, in memory (type box). Their revision still
+// guards every write: a store that was changed behind the engine's back answers
+// fault.Conflict, and the record is read anew for the next write.
+//
+// # Locks
+//
+// A box has one turn, held by the lifecycle verb (start, stop, delete, update, a
+// clock, a repair) that is at it. Commands and file transfers take no turn: they
+// hold the sandbox as in use, which keeps idleness off and nothing else. A stop
+// does not wait for them; it makes them end.
+//
+// Order of locks: a key's turn, a box's turn, box.commitMu, then box.mu or
+// Engine.mu. Nothing blocks on the outside while it holds box.mu or Engine.mu.
+//
+// # Whoever goes away
+//
+// Work that was begun is ended: a caller whose context ends gets its error at
+// once, and the verb goes on in a goroutine of the engine with a bound of its
+// own. Run does not return before all of them have.
+//
+// # Clocks
+//
+// A sandbox is in use, and not idle, while a command that was started here runs,
+// waited for or not, while a terminal is open or a file on its way. What a
+// command left running behind it is no use. Else idleness counts from the last
+// use, from the last call by the sandbox's name (looking at its activity and
+// listing apart), or from when this server began, whichever is latest: downtime
+// makes no sandbox idle. The time of the last use is kept in memory and written
+// with the next commit; since a new server gives every sandbox its full time, a
+// crash loses nothing by that. Retention and expiry are dates and go on while
+// the server is down.
+package engine

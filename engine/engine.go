@@ -1,0 +1,226 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Options is what an engine is made of.
+type Options struct {
+	Store    store.Store               // required
+	Runtimes map[string]runtime.Driver // required: the drivers by name; at least one
+	Default  string                    // the driver of a create that names none; may be empty with one driver
+	Images   Images                    // required
+	Defaults Defaults
+	Version  string       // for Info
+	Logger   *slog.Logger // nil: discard
+	Metrics  *Metrics     // nil: none
+
+	// Checkpoint is called at every commit point of every verb, with a name such
+	// as "create.intent": after the intent's commit, after the work ("create.done")
+	// and after the outcome's commit ("create.outcome"). Tests end the process there.
+	Checkpoint func(name string)
+}
+
+// Defaults are what a request that leaves a field out gets. Zero fields take
+// the value named behind them.
+type Defaults struct {
+	Limits            sandbox.Limits // sandbox.DefaultLimits
+	IdleTimeout       time.Duration  // sandbox.DefaultIdleTimeout; negative: never
+	Retention         time.Duration  // sandbox.DefaultRetention; negative: never
+	CommandTimeout    time.Duration  // 300 s
+	MaxCommandTimeout time.Duration  // 24 h, which is also the most
+	StopGrace         time.Duration  // 5 s; how long a stop waits for processes to end by themselves
+	ForbidRoot        bool           // refuse commands and file operations as root
+}
+
+func (d Defaults) filled() Defaults {
+	d.Limits = d.Limits.Or(sandbox.DefaultLimits())
+	d.IdleTimeout = clockDefault(d.IdleTimeout, sandbox.DefaultIdleTimeout)
+	d.Retention = clockDefault(d.Retention, sandbox.DefaultRetention)
+	if d.MaxCommandTimeout <= 0 || d.MaxCommandTimeout > MaxCommandTimeout {
+		d.MaxCommandTimeout = MaxCommandTimeout
+	}
+	if d.CommandTimeout <= 0 {
+		d.CommandTimeout = defaultCommandTimeout
+	}
+	d.CommandTimeout = min(d.CommandTimeout, d.MaxCommandTimeout)
+	if d.StopGrace <= 0 {
+		d.StopGrace = defaultStopGrace
+	}
+	return d
+}
+
+func clockDefault(d, def time.Duration) time.Duration {
+	switch {
+	case d == 0:
+		return def
+	case d < 0:
+		return 0
+	}
+	return d
+}
+
+const (
+	defaultCommandTimeout = 300 * time.Second
+	defaultStopGrace      = 5 * time.Second
+)
+
+// Engine is the verbs over one store. All its methods are safe for concurrent
+// use, and answer fault.Unavailable unless Run is at work and Ready.
+type Engine struct {
+	store      store.Store
+	runtimes   map[string]runtime.Driver
+	fallback   string
+	images     Images
+	defaults   Defaults
+	version    string
+	log        *slog.Logger
+	metrics    *Metrics
+	checkpoint func(string)
+
+	phase atomic.Int32
+	ready chan struct{} // closed when phase is ready, or over
+	group *group        // set by Run before phase is ready
+	since time.Time
+	clock *clock
+
+	mu    sync.Mutex
+	boxes map[sandbox.ID]*box
+	names map[name]sandbox.ID // of the boxes that have a key
+	keys  map[name]*turn      // keys that a create is at
+}
+
+// name is a key within its project.
+type name struct{ project, key string }
+
+const (
+	phaseNew int32 = iota
+	phaseRepairing
+	phaseReady
+	phaseOver
+)
+
+// New makes an engine and starts nothing. An option that is missing or out of
+// bounds is fault.Invalid.
+func New(o Options) (*Engine, error) {
+	switch {
+	case o.Store == nil:
+		return nil, fault.InvalidField("store", "is missing")
+	case o.Images == nil:
+		return nil, fault.InvalidField("images", "is missing")
+	case len(o.Runtimes) == 0:
+		return nil, fault.InvalidField("runtimes", "is empty; at least one is needed")
+	}
+	if o.Default == "" && len(o.Runtimes) == 1 {
+		for n := range o.Runtimes {
+			o.Default = n
+		}
+	}
+	if o.Runtimes[o.Default] == nil {
+		return nil, fault.InvalidField("default", "there is no runtime %q", o.Default)
+	}
+	d := o.Defaults.filled()
+	if err := d.Limits.Check(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		store: o.Store, runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d,
+		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
+		clock: newClock(), ready: make(chan struct{}),
+		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
+	}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.metrics == nil {
+		e.metrics = NewMetrics(nil)
+	}
+	if e.checkpoint == nil {
+		e.checkpoint = func(string) {}
+	}
+	return e, nil
+}
+
+// Run repairs what an earlier server left, then is the engine's life until ctx
+// is done: clocks, watchers, verbs. It returns when all its goroutines have
+// ended; verbs that were begun are finished first. Sandboxes and their commands
+// go on running. It may be called once. The error is that of a repair that the
+// store refused, else nil.
+func (e *Engine) Run(ctx context.Context) error {
+	if !e.phase.CompareAndSwap(phaseNew, phaseRepairing) {
+		return fault.New(fault.Internal, "engine.Run was called twice")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.group = newGroup(ctx)
+	e.since = now()
+	err := e.repair(ctx)
+	if err == nil {
+		e.phase.Store(phaseReady)
+		close(e.ready)
+		e.runClock(ctx)
+	} else if ctx.Err() != nil {
+		err = nil
+	}
+	if e.phase.Swap(phaseOver) == phaseRepairing {
+		close(e.ready)
+	}
+	cancel()
+	e.group.close()
+	return err
+}
+
+// Ready is nil once the repair is done and Run at work, else fault.Unavailable.
+func (e *Engine) Ready() error {
+	switch e.phase.Load() {
+	case phaseReady:
+		return nil
+	case phaseOver:
+		return shuttingDown()
+	}
+	err := fault.New(fault.Unavailable, "the server is starting: it is looking after the sandboxes of its last run")
+	err.Retry = time.Second
+	return err.WithRemedy("ask again in a moment")
+}
+
+// WaitReady waits until the repair is done, or the engine has ended, and gives
+// what Ready does then; or ctx's error.
+func (e *Engine) WaitReady(ctx context.Context) error {
+	select {
+	case <-e.ready:
+		return e.Ready()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func shuttingDown() *fault.Error {
+	err := fault.New(fault.Unavailable, "the server is stopping")
+	err.Retry = time.Second
+	return err.WithRemedy("ask again when it is back; sandboxes and their commands go on running")
+}
+
+// enter is what every verb starts with: may the caller do this at all, and is
+// the engine at work. The verb leaves by e.group.leave.
+func (e *Engine) enter(c access.Caller, scope access.Scope) error {
+	if err := c.Require(scope); err != nil {
+		return err
+	}
+	if err := e.Ready(); err != nil {
+		return err
+	}
+	return e.group.enter()
+}

@@ -1,0 +1,266 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// ExecRequest is one command.
+type ExecRequest struct {
+	Shell     string   // run by a shell; or
+	Argv      []string // a program and its arguments. Exactly one of the two
+	Cwd       string   // relative to the workspace; empty: the workspace
+	Env       map[string]string
+	User      string        // "sandbox" or "root"; empty: sandbox
+	Stdin     []byte        // at most MaxStdin bytes
+	Timeout   time.Duration // the command is killed then; zero: Defaults.CommandTimeout
+	Wait      time.Duration // Exec returns then at the latest; zero: when the command has ended
+	MaxStdout int64         // bytes to keep; zero: DefaultOutput
+	MaxStderr int64
+	// KillOnDisconnect kills the command when ctx ends, or the sink fails, before
+	// Exec has returned. Else it goes on.
+	KillOnDisconnect bool
+}
+
+// ExecResult is what became of a command.
+type ExecResult struct {
+	ProcessID string
+	Running   bool // it goes on; all below but the output so far is zero
+	agent.Result
+	Stdout, Stderr  []byte               // without a sink: what was kept of them
+	Changes         []sandbox.FileChange // in the workspace, sorted by path
+	ChangesTotal    int                  // how many there were; Changes may hold fewer
+	ChangesComplete bool                 // false: the host had to drop some, or cannot tell
+}
+
+// Exec runs a command and waits until it ends, or Wait passes. sink gets its
+// output frames in order, one at a time, and never after Exec returned; an error
+// of the sink ends the following and becomes Exec's. Without a sink the output
+// is collected. A sink that blocks has to return when ctx ends: Exec waits for it.
+//
+// A command that fails, times out or is killed is a result, not an error; so is
+// one whose sandbox went down under it (exit code 137, with the cause). An error
+// with a ProcessID means that the command goes on, and nobody follows it for the
+// caller: ctx ended, the sink failed, or the server stops. Its event is completed
+// all the same.
+func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRequest, sink func(agent.Frame) error) (ExecResult, error) {
+	if err := c.Require(access.SandboxesWrite); err != nil {
+		return ExecResult{}, err
+	}
+	cmd, err := e.command(r, sink != nil)
+	if err != nil {
+		return ExecResult{}, err
+	}
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	if err != nil {
+		return ExecResult{}, err
+	}
+	began := time.Now()
+	f, err := u.launch(ctx, cmd, sandbox.EventExec, sink)
+	if err != nil {
+		return ExecResult{}, err // launch has ended the use
+	}
+	res, err := f.attend(ctx, r)
+	e.metrics.execSeconds.Observe(time.Since(began).Seconds())
+	return res, err
+}
+
+// command checks a request and makes of it what the agent needs. The sandbox's
+// own variables are added later.
+func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
+	var k check
+	k.command(r.Shell, r.Argv)
+	k.env(r.Env)
+	if len(r.Stdin) > MaxStdin {
+		k.bad("stdin", "has %d bytes, more than %d; put it into a file", len(r.Stdin), MaxStdin)
+	}
+	k.timeout("timeout_seconds", r.Timeout, e.defaults.MaxCommandTimeout)
+	k.timeout("wait_seconds", r.Wait, MaxCommandTimeout)
+	most := int64(MaxCollected)
+	if streamed {
+		most = MaxStreamed
+	}
+	k.bytes("max_stdout", r.MaxStdout, most)
+	k.bytes("max_stderr", r.MaxStderr, most)
+	cmd := agent.Command{
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd), Env: r.Env, Stdin: r.Stdin, Timeout: r.Timeout,
+		MaxStdout: orDefault(r.MaxStdout, DefaultOutput), MaxStderr: orDefault(r.MaxStderr, DefaultOutput),
+	}
+	if cmd.Timeout == 0 {
+		cmd.Timeout = e.defaults.CommandTimeout
+	}
+	var err error
+	if cmd.User, err = e.user(&k, r.User); err != nil {
+		return cmd, err
+	}
+	return cmd, k.err()
+}
+
+func orDefault(n, def int64) int64 {
+	if n == 0 {
+		return def
+	}
+	return n
+}
+
+// launch commits the intent and starts the command. It takes the use over: the
+// follower that it gives ends it, or launch does before an error.
+func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(agent.Frame) error) (*follower, error) {
+	e := u.e
+	// Halfway is the one place where a command must not be left: whether it runs
+	// would not be known. All of this takes a millisecond, caller or not.
+	ctx, cancel := aside(ctx)
+	defer cancel()
+	cmd.ID = sandbox.NewProcessID()
+	env, err := u.env(cmd.Env)
+	if err != nil {
+		u.end()
+		return nil, err
+	}
+	ev, err := u.intend(ctx, cmd, kind)
+	if err != nil {
+		u.end()
+		return nil, err
+	}
+	e.checkpoint("exec.intent")
+	f := newFollower(u, ev, cmd.Timeout)
+	if sink != nil {
+		f.take = sink
+	} else {
+		f.collect(cmd.MaxStdout, cmd.MaxStderr)
+	}
+	if t, ok := u.l.inst.(runtime.Tracker); ok {
+		if f.window, err = t.Track(ctx, sandbox.Workspace); err != nil {
+			e.log.Warn("which files a command changes cannot be told", "sandbox", u.b.id, "error", err)
+		}
+	}
+	cmd.Env = env
+	if f.process, err = u.l.client.Start(ctx, cmd); err != nil {
+		err = u.fail(ctx, err)
+		f.notBegun(ctx, err)
+		u.end()
+		return nil, err
+	}
+	e.checkpoint("exec.started")
+	e.group.spawn(f.run)
+	return f, nil
+}
+
+// env gives all variables of a command: the image's, under the sandbox's, under
+// its own.
+func (u *use) env(own map[string]string) (map[string]string, error) {
+	env := maps.Clone(u.l.env)
+	maps.Copy(env, own)
+	total := 0
+	for n, v := range env {
+		total += len(n) + len(v) + len("=\x00")
+	}
+	if total > agent.MaxEnvBytes || len(env) > agent.MaxEnv {
+		return nil, fault.InvalidField("env", "has, with what the sandbox and its image set, %d variables of %d bytes, more than %d of %d",
+			len(env), total, agent.MaxEnv, agent.MaxEnvBytes)
+	}
+	return env, nil
+}
+
+// intend writes the row of a command that is about to begin. Its variables are
+// not in it: they may be secrets.
+func (u *use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventType) (*sandbox.Event, error) {
+	s := u.b.record.Load()
+	if s == nil {
+		return nil, noSandbox(string(u.b.id))
+	}
+	ev := u.who.event(kind, s, now())
+	ev.Done, ev.OK = false, false
+	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, cmd.User, cmd.Cwd
+	ev.Command = sandbox.Clip(commandLine(cmd), sandbox.MaxEventCommand-len("…"))
+	err := u.e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) })
+	if err != nil {
+		return nil, err
+	}
+	u.e.metrics.happened([]*sandbox.Event{ev})
+	return ev, nil
+}
+
+// commandLine is a command as a person would type it.
+func commandLine(cmd agent.Command) string {
+	if cmd.Shell != "" {
+		return cmd.Shell
+	}
+	var b strings.Builder
+	for i, a := range cmd.Argv {
+		if b.Len() > sandbox.MaxEventCommand {
+			break
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if a != "" && !strings.ContainsFunc(a, unsafeInShell) {
+			b.WriteString(a)
+			continue
+		}
+		b.WriteString("'" + strings.ReplaceAll(a, "'", `'\''`) + "'")
+	}
+	return b.String()
+}
+
+func unsafeInShell(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r >= 0x80:
+		return false
+	}
+	return !strings.ContainsRune("-_./=:,@%+", r)
+}
+
+// attend waits for the command on behalf of the caller.
+func (f *follower) attend(ctx context.Context, r ExecRequest) (ExecResult, error) {
+	var wait <-chan time.Time
+	if r.Wait > 0 {
+		t := time.NewTimer(r.Wait)
+		defer t.Stop()
+		wait = t.C
+	}
+	select {
+	case <-f.done:
+		return f.outcome()
+	case <-wait:
+		return f.detach(), nil
+	case <-f.deaf:
+	case <-ctx.Done():
+	}
+	res := f.detach()
+	if r.KillOnDisconnect {
+		f.kill()
+	}
+	if err := f.sinkErr; err != nil { // settled by detach
+		return res, err
+	}
+	return res, ctx.Err()
+}
+
+// kill ends the command, in a goroutine of the engine's.
+func (f *follower) kill() {
+	f.u.e.retain(f.u.b)
+	f.u.e.group.spawn(func(ctx context.Context) {
+		defer f.u.e.release(f.u.b)
+		ctx, cancel := context.WithTimeout(ctx, killBound)
+		defer cancel()
+		err := f.u.l.client.Kill(ctx, f.event.ProcessID, sandbox.CauseKilled)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			f.u.e.log.Warn("a command whose caller went away cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
+		}
+	})
+}
+
+const killBound = 30 * time.Second

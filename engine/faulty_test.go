@@ -1,0 +1,119 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"sandpit.dev/runtime"
+)
+
+// faulty is a driver that fails where it is told to. Its hooks see every call
+// to the driver and to its instances by name ("create", "open", "start", "dial",
+// "stop", "remove"), before and after the real thing was done.
+type faulty struct {
+	runtime.Driver
+
+	mu     sync.Mutex
+	before func(ctx context.Context, call string) error // an error stands for the call, which is not made
+	after  func(ctx context.Context, call string) error // an error replaces success
+	track  bool                                         // instances tell which files change
+}
+
+func (f *faulty) set(before, after func(context.Context, string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.after = before, after
+}
+
+func (f *faulty) call(ctx context.Context, name string, do func() error) error {
+	f.mu.Lock()
+	before, after := f.before, f.after
+	f.mu.Unlock()
+	if before != nil {
+		if err := before(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if after != nil {
+		return after(ctx, name)
+	}
+	return nil
+}
+
+func (f *faulty) Create(ctx context.Context, spec runtime.Spec) (inst runtime.Instance, err error) {
+	err = f.call(ctx, "create", func() (err error) {
+		inst, err = f.Driver.Create(ctx, spec)
+		return err
+	})
+	if err != nil {
+		if inst != nil { // all or nothing holds for a driver that fails late, too
+			_ = inst.Remove(context.WithoutCancel(ctx))
+		}
+		return nil, err
+	}
+	return f.wrap(inst), nil
+}
+
+func (f *faulty) Open(ctx context.Context, h runtime.Handle) (inst runtime.Instance, err error) {
+	err = f.call(ctx, "open", func() (err error) {
+		inst, err = f.Driver.Open(ctx, h)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.wrap(inst), nil
+}
+
+func (f *faulty) wrap(inst runtime.Instance) runtime.Instance {
+	i := &faultyInstance{inst, f}
+	if f.track {
+		return &trackedInstance{i}
+	}
+	return i
+}
+
+type faultyInstance struct {
+	runtime.Instance
+	f *faulty
+}
+
+func (i *faultyInstance) Start(ctx context.Context, spec runtime.Spec) error {
+	return i.f.call(ctx, "start", func() error { return i.Instance.Start(ctx, spec) })
+}
+
+func (i *faultyInstance) Dial(ctx context.Context) (conn net.Conn, err error) {
+	err = i.f.call(ctx, "dial", func() (err error) {
+		conn, err = i.Instance.Dial(ctx)
+		return err
+	})
+	if err != nil && conn != nil {
+		_ = conn.Close()
+	}
+	return conn, err
+}
+
+func (i *faultyInstance) Stop(ctx context.Context, grace time.Duration) error {
+	return i.f.call(ctx, "stop", func() error { return i.Instance.Stop(ctx, grace) })
+}
+
+func (i *faultyInstance) Remove(ctx context.Context) error {
+	return i.f.call(ctx, "remove", func() error { return i.Instance.Remove(ctx) })
+}
+
+// trackedInstance tells of one change in every window.
+type trackedInstance struct{ *faultyInstance }
+
+func (*trackedInstance) Track(context.Context, string) (runtime.Window, error) { return window{}, nil }
+
+type window struct{}
+
+func (window) Close(context.Context) (runtime.Changes, error) { return changes(), nil }

@@ -1,0 +1,302 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// follower follows one command to its end and completes its event, whoever else
+// goes away. It owns the use that the command is.
+type follower struct {
+	u       *use
+	event   *sandbox.Event // the unfinished row
+	process *agent.Process // nil: attach first
+	window  runtime.Window // nil: nobody tells which files change
+	limit   time.Duration  // when to give up on an agent that does not end it; zero: never
+	seen    int64          // of the last frame
+
+	mu         sync.Mutex
+	take       func(agent.Frame) error // who gets the frames; nil: nobody
+	sinkErr    error
+	out, errs  bounded
+	collecting bool
+
+	deaf   chan struct{} // closed when take failed
+	done   chan struct{} // closed when all below is set
+	result ExecResult
+	fate   error // why there is no result
+}
+
+func newFollower(u *use, ev *sandbox.Event, timeout time.Duration) *follower {
+	f := &follower{u: u, event: ev, deaf: make(chan struct{}), done: make(chan struct{})}
+	if timeout > 0 {
+		f.limit = timeout + overtime
+	}
+	return f
+}
+
+// overtime is how much longer than a command's own limit an agent may take to
+// end it. Only a broken or hostile one does.
+const overtime = time.Minute
+
+// bounded keeps the beginning of a stream. What the agent sends is not trusted
+// to keep to the bound.
+type bounded struct {
+	data []byte
+	most int64
+	cut  bool
+}
+
+func (b *bounded) write(p []byte) {
+	if room := b.most - int64(len(b.data)); int64(len(p)) > room {
+		p, b.cut = p[:room], true
+	}
+	b.data = append(b.data, p...)
+}
+
+// collect has the follower keep the output for the result.
+func (f *follower) collect(stdout, stderr int64) {
+	f.collecting = true
+	f.out.most, f.errs.most = stdout, stderr
+	f.take = func(fr agent.Frame) error {
+		if fr.Stream == agent.Stderr {
+			f.errs.write(fr.Data)
+		} else {
+			f.out.write(fr.Data)
+		}
+		return nil
+	}
+}
+
+// detach ends the taking: after it take is not called any more. It gives what
+// there is so far.
+func (f *follower) detach() ExecResult {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.take = nil
+	return ExecResult{ProcessID: f.event.ProcessID, Running: true, Stdout: f.out.data, Stderr: f.errs.data}
+}
+
+// outcome is the result, once done is closed.
+func (f *follower) outcome() (ExecResult, error) {
+	if f.fate != nil {
+		return ExecResult{ProcessID: f.event.ProcessID, Running: true, Stdout: f.out.data, Stderr: f.errs.data}, f.fate
+	}
+	return f.result, nil
+}
+
+func (f *follower) run(ctx context.Context) {
+	defer f.u.end()
+	defer close(f.done)
+	res, err := f.follow(ctx)
+	if f.process != nil {
+		_ = f.process.Close() // the process itself is ended, or goes on without us
+	}
+	if err != nil {
+		f.fate = err
+		return
+	}
+	f.u.e.checkpoint("exec.ended")
+	f.complete(ctx, res)
+	f.u.e.checkpoint("exec.outcome")
+}
+
+// follow gives the command's result. The error is that the engine ends.
+func (f *follower) follow(ctx context.Context) (agent.Result, error) {
+	limited := ctx
+	if f.limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, f.limit)
+		defer cancel()
+	}
+	for lost := 0; ; {
+		if f.process == nil {
+			p, err := f.u.l.client.Attach(limited, f.event.ProcessID, f.seen)
+			if err == nil {
+				f.process, lost = p, 0
+				continue
+			}
+			if res, over, err := f.astray(ctx, limited, err, &lost); over {
+				return res, err
+			}
+			continue
+		}
+		fr, err := f.process.Next(limited)
+		switch {
+		case err == nil:
+			f.seen = fr.Seq
+			f.deliver(fr)
+		case err == io.EOF: // itself: a connection that broke may wrap it
+			return f.process.Result(), nil
+		default:
+			_ = f.process.Close()
+			f.process = nil
+			if res, over, err := f.astray(ctx, limited, err, &lost); over {
+				return res, err
+			}
+		}
+	}
+}
+
+func (f *follower) deliver(fr agent.Frame) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.take == nil {
+		return
+	}
+	if err := f.take(fr); err != nil {
+		f.take, f.sinkErr = nil, err
+		close(f.deaf)
+	}
+}
+
+// Bounds of looking for a command whose connection broke.
+const (
+	lostTries = 20
+	lostPause = 250 * time.Millisecond
+)
+
+// astray decides what a lost connection means: the engine ends, the sandbox is
+// down, the command is unknown, or the agent is to be asked again (not over).
+func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (agent.Result, bool, error) {
+	select {
+	case <-f.u.l.down:
+		return f.exited(), true, nil
+	default:
+	}
+	switch {
+	case ctx.Err() != nil:
+		return agent.Result{}, true, shuttingDown()
+	case limited.Err() != nil:
+		return f.overdue(ctx), true, nil
+	case fault.Is(err, fault.NotFound):
+		if f.u.wentDown(ctx) {
+			return f.exited(), true, nil
+		}
+		return f.killed(sandbox.CauseHost, "the sandbox's agent does not know the command any more"), true, nil
+	}
+	if *lost++; *lost > lostTries {
+		return f.killed(sandbox.CauseHost, "the sandbox's agent does not answer"), true, nil
+	}
+	t := time.NewTimer(lostPause)
+	defer t.Stop()
+	select {
+	case <-f.u.l.down:
+	case <-t.C:
+	case <-limited.Done():
+	}
+	return agent.Result{}, false, nil
+}
+
+// overdue ends a command that its agent let run past its limit.
+func (f *follower) overdue(ctx context.Context) agent.Result {
+	kctx, cancel := context.WithTimeout(ctx, killBound)
+	defer cancel()
+	if err := f.u.l.client.Kill(kctx, f.event.ProcessID, sandbox.CauseTimeout); err != nil {
+		f.u.e.log.Error("a command past its limit cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
+	}
+	return f.killed(sandbox.CauseTimeout, "its time limit passed, and its agent did not end it")
+}
+
+// exited is the result of a command whose sandbox went down under it.
+func (f *follower) exited() agent.Result {
+	cause := f.u.l.exit.Cause
+	if cause == sandbox.CauseNone {
+		cause = sandbox.CauseHost
+	}
+	return f.killed(cause, f.u.l.exit.Detail)
+}
+
+func (f *follower) killed(cause sandbox.Cause, detail string) agent.Result {
+	at := now()
+	return agent.Result{
+		ExitCode: exitKilled, Signal: "SIGKILL", Cause: cause, CauseDetail: detail,
+		Duration: max(at.Sub(f.event.At), 0), EndedAt: at,
+		StdoutBytes: int64(len(f.out.data)), StderrBytes: int64(len(f.errs.data)),
+	}
+}
+
+// complete commits the outcome and sets the result.
+func (f *follower) complete(ctx context.Context, res agent.Result) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
+	defer cancel()
+	f.mu.Lock()
+	r := ExecResult{ProcessID: f.event.ProcessID, Result: res, Stdout: f.out.data, Stderr: f.errs.data}
+	r.StdoutTruncated = r.StdoutTruncated || f.out.cut
+	r.StderrTruncated = r.StderrTruncated || f.errs.cut
+	f.mu.Unlock()
+	if f.window != nil {
+		changes, err := f.window.Close(ctx)
+		if err != nil {
+			f.u.e.log.Warn("which files a command changed cannot be told", "sandbox", f.u.b.id, "error", err)
+		} else {
+			r.Changes, r.ChangesTotal, r.ChangesComplete = changes.Files, changes.Total, changes.Complete
+		}
+	}
+	if err := f.u.e.finish(ctx, f.u.b, f.event, r); err != nil {
+		// The command did end so; the caller learns it, and the agent keeps it for
+		// the repair at the next start.
+		f.u.e.log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
+	}
+	f.result = r
+}
+
+// notBegun completes the row of a command that could not be started.
+func (f *follower) notBegun(ctx context.Context, err error) {
+	e, ev := f.u.e, f.event
+	if f.window != nil {
+		if _, err := f.window.Close(ctx); err != nil {
+			e.log.Warn("a window on a sandbox's files cannot be closed", "sandbox", f.u.b.id, "error", err)
+		}
+	}
+	switch fault.Of(err) {
+	case fault.Unavailable, fault.Timeout, fault.Canceled, fault.Internal:
+		// The answer was lost, and the command may have begun without us.
+		if err := f.u.l.client.Kill(ctx, ev.ProcessID, sandbox.CauseHost); err != nil && !fault.Is(err, fault.NotFound) {
+			e.log.Warn("whether a command was begun is not known", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", err)
+		}
+	}
+	cutOff(ev, sandbox.CauseNone, "not started: "+reason(err), now())
+	ev.ExitCode, ev.Signal = exitNotStarted, ""
+	dbErr := e.commitWith(ctx, f.u.b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
+	if dbErr != nil && !fault.Is(dbErr, fault.Conflict) {
+		e.log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", dbErr)
+	}
+}
+
+// exitNotStarted is in the event of a command that never began, as a shell has it.
+const exitNotStarted = 127
+
+// finish commits a command's result: its row, and the sandbox's counters.
+func (e *Engine) finish(ctx context.Context, b *box, ev *sandbox.Event, r ExecResult) error {
+	ev.Done, ev.OK = true, r.ExitCode == 0
+	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = r.ExitCode, r.Signal, r.Cause, sandbox.Clip(r.CauseDetail, maxDetail)
+	ev.Duration = r.Duration
+	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
+	ev.StdoutTruncated, ev.StderrTruncated = r.StdoutTruncated, r.StderrTruncated
+	ev.Changes, ev.ChangesTotal = r.Changes[:min(len(r.Changes), sandbox.MaxEventChanges)], r.ChangesTotal
+	err := e.commitWith(ctx, b, func(s *sandbox.Sandbox) {
+		if ev.Type == sandbox.EventExec {
+			s.ExecCount++
+			s.ExecTime += r.Duration
+		}
+	}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
+	if fault.Is(err, fault.Conflict) && b.record.Load() == nil {
+		err = nil // its sandbox was deleted, and the row completed with it
+	}
+	if err == nil && ev.Type == sandbox.EventExec {
+		e.metrics.ran(ev)
+	}
+	return err
+}

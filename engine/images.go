@@ -1,0 +1,61 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+)
+
+// Images is what the engine needs of the images; *image.Store has it. It is
+// safe for concurrent use.
+type Images interface {
+	// Resolve gives the catalogue's entry for a caller's spelling, without looking
+	// at the disk. The empty name is the default image.
+	Resolve(name string) (image.Entry, error)
+	// Ensure gives the image, and builds it if it is missing. The build goes on
+	// when ctx ends.
+	Ensure(ctx context.Context, name string) (image.Image, error)
+	// FindDigest gives exactly the image that a sandbox was made from.
+	FindDigest(name, digest string) (image.Image, error)
+	List(ctx context.Context) ([]image.Status, error)
+}
+
+// Images gives every image of the catalogue and how far it is on this machine.
+func (e *Engine) Images(ctx context.Context, c access.Caller) ([]image.Status, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return nil, err
+	}
+	defer e.group.leave()
+	return e.images.List(ctx)
+}
+
+// BuildImage builds an image, unless it is built, and waits for it. The build
+// goes on when ctx ends; Images shows how far it is.
+func (e *Engine) BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error) {
+	if err := e.enter(c, access.Admin); err != nil {
+		return image.Status{}, err
+	}
+	defer e.group.leave()
+	entry, err := e.images.Resolve(name)
+	if err != nil {
+		return image.Status{}, err
+	}
+	if _, err := e.awaitImage(ctx, entry.Name); err != nil {
+		return image.Status{}, err
+	}
+	all, err := e.images.List(ctx)
+	if err != nil {
+		return image.Status{}, err
+	}
+	for _, st := range all {
+		if st.Name == entry.Name {
+			return st, nil
+		}
+	}
+	return image.Status{}, fault.New(fault.Internal, "the image %q was built and is not listed", entry.Name)
+}

@@ -1,0 +1,57 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Info is what a server is and can do.
+type Info struct {
+	Version  string
+	Since    time.Time // when this server began
+	Default  string    // the runtime of a create that names none
+	Runtimes []RuntimeInfo
+	Defaults Defaults
+	Counts   map[sandbox.State]int // of the caller's project
+}
+
+// RuntimeInfo is what one runtime can do on this host now.
+type RuntimeInfo struct {
+	Name         string
+	Capabilities runtime.Capabilities
+	Err          error // why it could not be asked
+}
+
+// probeBound bounds what Info waits for one driver.
+const probeBound = 10 * time.Second
+
+// Info asks every runtime what works.
+func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return Info{}, err
+	}
+	defer e.group.leave()
+	info := Info{Version: e.version, Since: e.since, Default: e.fallback, Defaults: e.defaults}
+	for _, n := range e.runtimeNames() {
+		pctx, cancel := context.WithTimeout(ctx, probeBound)
+		caps, err := e.runtimes[n].Probe(pctx)
+		cancel()
+		info.Runtimes = append(info.Runtimes, RuntimeInfo{Name: n, Capabilities: caps, Err: err})
+	}
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		info.Counts, err = tx.Sandboxes().Count(store.SandboxQuery{Project: c.Project})
+		return err
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	return info, nil
+}

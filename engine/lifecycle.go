@@ -1,0 +1,272 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// Start brings a stopped sandbox up again on its disk, whatever stopped it. One
+// that runs is given as it is.
+func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	return e.verb(ctx, c, ref, startBound, func(ctx context.Context, b *box) error {
+		return e.start(ctx, b, askerOf(c))
+	})
+}
+
+// Stop ends a sandbox's processes and keeps its disk. Running commands end with
+// the cause stopped, after a grace in which they may end by themselves. One
+// that is stopped already is given as it is, but no longer starts by itself,
+// should idleness have stopped it.
+func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, func(ctx context.Context, b *box) error {
+		return e.stop(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
+	})
+}
+
+// Delete ends a sandbox's processes at once and deletes its disk and its
+// record; what stays is its events. One that is gone is fault.NotFound.
+func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error {
+	_, err := e.verb(ctx, c, ref, deleteBound, func(ctx context.Context, b *box) error {
+		return e.remove(ctx, b, askerOf(c), sandbox.CauseUser, "")
+	})
+	return err
+}
+
+// start is the four steps. The caller has the turn, and the box is settled.
+func (e *Engine) start(ctx context.Context, b *box, who asker) error {
+	s := b.record.Load()
+	if s == nil {
+		return noSandbox(string(b.id))
+	}
+	if s.State == sandbox.Running {
+		return nil
+	}
+	img, err := e.images.FindDigest(s.Image, s.ImageDigest)
+	if err != nil {
+		return err
+	}
+	inst, err := e.open(ctx, s)
+	if fault.Is(err, fault.NotFound) {
+		return fault.Wrap(fault.State, err, "the disk of the sandbox %s is gone from this host", b.id).
+			WithRemedy("delete it and create a new one")
+	}
+	if err != nil {
+		return err
+	}
+	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.UpdatedAt = sandbox.Starting, now()
+	})
+	if err != nil {
+		return err
+	}
+	e.checkpoint("start.intent")
+	if err := inst.Start(ctx, spec(s, img)); err != nil {
+		return e.unstart(ctx, b, inst, who, err)
+	}
+	e.checkpoint("start.done")
+	at := now()
+	h := inst.Handle()
+	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
+		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
+	}, who.event(sandbox.EventStarted, s, at))
+	if err != nil {
+		return e.unstart(ctx, b, inst, who, err)
+	}
+	e.checkpoint("start.outcome")
+	e.raise(b, e.newLive(b, inst, img))
+	return nil
+}
+
+// unstart takes back a start that failed with err, and gives err.
+func (e *Engine) unstart(ctx context.Context, b *box, inst runtime.Instance, who asker, err error) error {
+	ctx, cancel := aside(ctx)
+	defer cancel()
+	stopErr := inst.Stop(ctx, 0)
+	if stopErr == nil {
+		ev := who.event(sandbox.EventFailed, b.record.Load(), now())
+		ev.OK, ev.Detail = false, "start: "+reason(err)
+		stopErr = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+			s.State, s.UpdatedAt = sandbox.Stopped, ev.At
+		}, ev)
+	}
+	if stopErr != nil {
+		e.log.Error("a start that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", stopErr)
+		e.later(b)
+	}
+	return err
+}
+
+// stop is the four steps. The caller has the turn, and the box is settled. may
+// (nil: yes) is asked in the instant in which new uses end; if it says no,
+// nothing is done.
+func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last time.Time) bool) error {
+	s := b.record.Load()
+	if s == nil {
+		return noSandbox(string(b.id))
+	}
+	if s.State == sandbox.Stopped {
+		return e.keepStopped(ctx, b, who, cause)
+	}
+	l, ok := b.withdraw(may)
+	if !ok {
+		return nil
+	}
+	if detail == "" {
+		detail = fmt.Sprintf("stopped by %s through %s", who.actor, who.via)
+	}
+	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Stopping, cause, detail, now()
+	})
+	if err != nil {
+		e.restore(ctx, b, l)
+		return err
+	}
+	e.checkpoint("stop.intent")
+	grace := e.defaults.StopGrace
+	sctx, cancel := context.WithTimeout(ctx, grace+pingBound)
+	if err := l.client.Shutdown(sctx, grace); err == nil {
+		grace = 0 // they have had it
+	}
+	cancel()
+	if err := l.inst.Stop(ctx, grace); err != nil {
+		e.drop(b)
+		e.later(b)
+		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be stopped now", b.id).
+			WithRemedy("the server goes on trying; ask again in a while")
+	}
+	e.checkpoint("stop.done")
+	e.drop(b)
+	return e.stopped(ctx, b, who)
+}
+
+// stopped commits the outcome of a stop, with the cause that its intent gave.
+func (e *Engine) stopped(ctx context.Context, b *box, who asker) error {
+	s := b.record.Load()
+	ev := who.event(sandbox.EventStopped, s, now())
+	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
+	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
+	}, ev)
+	if err != nil {
+		e.later(b)
+		return err
+	}
+	e.checkpoint("stop.outcome")
+	e.plan(b)
+	return nil
+}
+
+// keepStopped makes a caller's stop of what idleness stopped count as one.
+func (e *Engine) keepStopped(ctx context.Context, b *box, who asker, cause sandbox.Cause) error {
+	s := b.record.Load()
+	if cause != sandbox.CauseUser || s.StopCause != sandbox.CauseIdle {
+		return nil
+	}
+	ev := who.event(sandbox.EventStopped, s, now())
+	ev.Cause = cause
+	ev.Detail = fmt.Sprintf("stopped by %s through %s; idleness had stopped it before", who.actor, who.via)
+	return e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.StopCause, s.StopDetail, s.UpdatedAt = cause, ev.Detail, ev.At
+	}, ev)
+}
+
+// remove is the four steps of a delete, from any state. The caller has the turn.
+func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string) error {
+	s := b.record.Load()
+	if s == nil {
+		return noSandbox(string(b.id))
+	}
+	if detail == "" {
+		detail = fmt.Sprintf("deleted by %s through %s", who.actor, who.via)
+	}
+	l, _ := b.withdraw(nil)
+	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Deleting, cause, detail, now()
+	})
+	if err != nil {
+		e.restore(ctx, b, l)
+		return err
+	}
+	e.checkpoint("delete.intent")
+	var inst runtime.Instance
+	if l != nil {
+		inst = l.inst
+	} else if inst, err = e.open(ctx, s); fault.Is(err, fault.NotFound) {
+		inst, err = nil, nil
+	}
+	if err == nil && inst != nil {
+		err = inst.Remove(ctx)
+	}
+	if l != nil {
+		e.drop(b)
+	}
+	if err != nil {
+		e.later(b)
+		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be deleted now", b.id).
+			WithRemedy("the server goes on trying; ask again in a while")
+	}
+	e.checkpoint("delete.done")
+	return e.removed(ctx, b, who)
+}
+
+// removed commits the outcome of a delete, with the cause that its intent gave.
+func (e *Engine) removed(ctx context.Context, b *box, who asker) error {
+	s := b.record.Load()
+	ev := who.event(sandbox.EventDeleted, s, now())
+	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
+	if err := e.erase(ctx, b, ev); err != nil {
+		e.later(b)
+		return err
+	}
+	e.checkpoint("delete.outcome")
+	return nil
+}
+
+// open finds the instance of a record, up or down.
+func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance, error) {
+	d := e.runtimes[s.Runtime]
+	if d == nil {
+		return nil, fault.New(fault.Unavailable, "the sandbox %s needs the runtime %q, which this server is not configured for", s.ID, s.Runtime).
+			WithRemedy("start the server with that runtime")
+	}
+	return d.Open(ctx, runtime.Handle{ID: s.ID, Data: s.Handle})
+}
+
+// raise makes an instance that is up available, and begins to watch it.
+func (e *Engine) raise(b *box, l *live) {
+	e.retain(b)
+	b.mu.Lock()
+	b.live, b.last = l, later(b.last, now())
+	b.mu.Unlock()
+	e.plan(b)
+	e.group.spawn(func(ctx context.Context) { e.watch(ctx, b, l) })
+}
+
+// restore takes back a withdrawal after which nothing was done.
+func (e *Engine) restore(ctx context.Context, b *box, l *live) {
+	if l == nil {
+		return
+	}
+	b.mu.Lock()
+	b.live = l
+	b.mu.Unlock()
+	select {
+	case <-l.down:
+		// Its watcher found it withdrawn and left it to whoever has the turn.
+		e.fell(ctx, b, l)
+	default:
+	}
+}
+
+// drop ends a time of being up: the box need not stay in memory for it.
+func (e *Engine) drop(b *box) { e.release(b) }

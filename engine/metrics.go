@@ -1,0 +1,106 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sandpit.dev/sandbox"
+)
+
+// Metrics are the engine's figures. No label holds what a caller can fill.
+type Metrics struct {
+	active         prometheus.Gauge
+	activeRuns     prometheus.Gauge
+	runs           *prometheus.CounterVec
+	commands       *prometheus.CounterVec
+	commandSeconds prometheus.Histogram
+	reaped         prometheus.Counter
+
+	sandboxes     *prometheus.GaugeVec
+	createSeconds prometheus.Histogram
+	execSeconds   prometheus.Histogram
+	events        *prometheus.CounterVec
+}
+
+// NewMetrics makes the collectors and registers them on reg; nil registers none.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	fast := []float64{.0005, .001, .002, .004, .008, .016, .032, .064, .128, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	m := &Metrics{
+		active: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mcp_active_sandboxes", Help: "Sandboxes that are running."}),
+		activeRuns: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mcp_active_runs", Help: "Runs that have not ended."}),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_runs_total", Help: "Runs that ended."}, []string{"status"}),
+		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_commands_total", Help: "Commands that ended."}, []string{"status"}),
+		commandSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "mcp_command_duration_seconds", Help: "How long commands ran.", Buckets: prometheus.DefBuckets}),
+		reaped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mcp_reaper_deletes_total", Help: "Sandboxes that a clock deleted."}),
+		sandboxes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sandpit_sandboxes", Help: "Sandboxes by state."}, []string{"state"}),
+		createSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sandpit_create_seconds", Help: "From a create's request to a sandbox that runs.", Buckets: fast}),
+		execSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sandpit_exec_seconds", Help: "From a command's request to its answer.", Buckets: fast}),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sandpit_events_total", Help: "Events by type."}, []string{"type"}),
+	}
+	for _, status := range []string{"completed", "failed", "timed_out"} {
+		m.commands.WithLabelValues(status)
+	}
+	for _, status := range []string{"completed", "failed"} {
+		m.runs.WithLabelValues(status)
+	}
+	for _, s := range sandbox.States() {
+		if s != sandbox.Deleted {
+			m.sandboxes.WithLabelValues(string(s))
+		}
+	}
+	if reg != nil {
+		reg.MustRegister(m.active, m.activeRuns, m.runs, m.commands, m.commandSeconds, m.reaped,
+			m.sandboxes, m.createSeconds, m.execSeconds, m.events)
+	}
+	return m
+}
+
+// moved counts a sandbox from one state to another; "" is from or to nowhere.
+func (m *Metrics) moved(from, to sandbox.State) {
+	if from == to {
+		return
+	}
+	if from != "" {
+		m.sandboxes.WithLabelValues(string(from)).Dec()
+	}
+	if to != "" {
+		m.sandboxes.WithLabelValues(string(to)).Inc()
+	}
+	if from == sandbox.Running {
+		m.active.Dec()
+	}
+	if to == sandbox.Running {
+		m.active.Inc()
+	}
+}
+
+func (m *Metrics) happened(events []*sandbox.Event) {
+	for _, ev := range events {
+		m.events.WithLabelValues(string(ev.Type)).Inc()
+	}
+}
+
+// ran counts a command that ended.
+func (m *Metrics) ran(ev *sandbox.Event) {
+	status := "completed"
+	switch {
+	case ev.Cause == sandbox.CauseTimeout:
+		status = "timed_out"
+	case ev.ExitCode != 0:
+		status = "failed"
+	}
+	m.commands.WithLabelValues(status).Inc()
+	m.commandSeconds.Observe(ev.Duration.Seconds())
+}

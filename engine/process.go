@@ -1,0 +1,95 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Process gives one command of a running sandbox as its agent knows it.
+func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
+	if err := checkProcessID(processID); err != nil {
+		return agent.Record{}, err
+	}
+	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
+	if err != nil {
+		return agent.Record{}, err
+	}
+	defer u.end()
+	rec, err := u.l.client.Process(ctx, processID)
+	if err != nil {
+		return agent.Record{}, u.fail(ctx, err)
+	}
+	return rec, nil
+}
+
+// Processes gives the commands of a running sandbox: those that run, and those
+// that ended and whose output is still kept.
+func (e *Engine) Processes(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error) {
+	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer u.end()
+	recs, err := u.l.client.Processes(ctx)
+	if err != nil {
+		return nil, u.fail(ctx, err)
+	}
+	return recs, nil
+}
+
+// KillProcess ends a command and all that it started, and waits until they are
+// gone. Its result has the cause killed. One that has ended already is fine.
+func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processID string) error {
+	if err := checkProcessID(processID); err != nil {
+		return err
+	}
+	u, err := e.peek(ctx, c, access.SandboxesWrite, ref)
+	if err != nil {
+		return err
+	}
+	defer u.end()
+	if err := u.l.client.Kill(ctx, processID, sandbox.CauseKilled); err != nil {
+		return u.fail(ctx, err)
+	}
+	return nil
+}
+
+func checkProcessID(id string) error {
+	if !sandbox.ValidID(id) {
+		return fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(id, 40))
+	}
+	return nil
+}
+
+// peek is use without starting the sandbox: what is asked for is of its running,
+// and would be gone with a start.
+func (e *Engine) peek(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*use, error) {
+	if err := e.enter(c, scope); err != nil {
+		return nil, err
+	}
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		e.group.leave()
+		return nil, err
+	}
+	if l := b.hold(now()); l != nil {
+		return &use{e, b, l, askerOf(c)}, nil
+	}
+	s := b.record.Load()
+	e.release(b)
+	e.group.leave()
+	switch {
+	case s == nil:
+		return nil, noSandbox(ref)
+	case s.State == sandbox.Stopped:
+		return nil, notUp(s)
+	}
+	return nil, fault.New(fault.State, "the sandbox %s is %s", s.Ref(), s.State).WithRemedy("ask again in a moment")
+}

@@ -1,0 +1,96 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"sandpit.dev/access"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Get gives a sandbox. It counts as a use: whoever asks for a sandbox by name
+// is about to work with it.
+func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return nil, err
+	}
+	defer e.group.leave()
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer e.release(b)
+	b.touch(now())
+	return b.current()
+}
+
+// Page is one page of sandboxes.
+type Page struct {
+	Items  []*sandbox.Sandbox
+	Next   string // the cursor of the next page; empty at the end
+	Total  int    // how many match in all
+	Counts map[sandbox.State]int
+}
+
+// List gives the caller's sandboxes that match. The query's Project is set
+// here. It is no use of any of them.
+func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery) (Page, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return Page{}, err
+	}
+	defer e.group.leave()
+	if err := checkPage(q.Limit, q.Offset); err != nil {
+		return Page{}, err
+	}
+	for _, s := range q.States {
+		if !s.Valid() {
+			var k check
+			k.bad("state", "%q is no state; there are %v", sandbox.Clip(string(s), 40), sandbox.States())
+			return Page{}, k.err()
+		}
+	}
+	q.Project = c.Project
+	var p Page
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		if p.Items, p.Next, err = tx.Sandboxes().List(q); err != nil {
+			return err
+		}
+		p.Counts, err = tx.Sandboxes().Count(q)
+		return err
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	for n := range maps.Values(p.Counts) {
+		p.Total += n
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range p.Items {
+		if b := e.boxes[s.ID]; b != nil {
+			b.mu.Lock()
+			s.LastActivity = later(s.LastActivity, b.last)
+			b.mu.Unlock()
+		}
+	}
+	return p, nil
+}
+
+func checkPage(limit, offset int) error {
+	var k check
+	if limit < 0 || limit > store.MaxPage {
+		k.bad("limit", "%d is outside 0 to %d (0: %d)", limit, store.MaxPage, store.DefaultPage)
+	}
+	if offset < 0 {
+		k.bad("offset", "%d is below 0", offset)
+	}
+	return k.err()
+}
+
+// runtimeNames lists the drivers' names, sorted.
+func (e *Engine) runtimeNames() []string { return slices.Sorted(maps.Keys(e.runtimes)) }

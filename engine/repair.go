@@ -1,0 +1,214 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// repairsAtOnce bounds how many sandboxes are looked after at a time: mostly
+// that is waiting for their agents.
+const repairsAtOnce = 16
+
+// repair makes what is and what the records say the same again, after a server
+// that ended at any instant. Its error is the store's; what else fails is logged
+// and tried again by the clock.
+func (e *Engine) repair(ctx context.Context) error {
+	began := time.Now()
+	ids, err := e.known(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.removeStrangers(ctx, ids); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(repairsAtOnce)
+	for id := range ids {
+		g.Go(func() error { return e.repairOne(gctx, id) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if len(ids) > 0 {
+		e.log.Info("the sandboxes of the last run are looked after", "sandboxes", len(ids), "took", time.Since(began))
+	}
+	return nil
+}
+
+// known gives the ids of all records, and counts their states.
+func (e *Engine) known(ctx context.Context) (map[sandbox.ID]string, error) {
+	ids := make(map[sandbox.ID]string)
+	q := store.SandboxQuery{Limit: store.MaxPage, Oldest: true}
+	for {
+		var page []*sandbox.Sandbox
+		err := e.store.View(ctx, func(tx store.Tx) (err error) {
+			page, q.Cursor, err = tx.Sandboxes().List(q)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading the sandboxes of the last run: %w", err)
+		}
+		for _, s := range page {
+			if _, seen := ids[s.ID]; !seen {
+				ids[s.ID] = s.Runtime
+				e.metrics.moved("", s.State)
+			}
+		}
+		if q.Cursor == "" {
+			return ids, nil
+		}
+	}
+}
+
+// repairOne settles one sandbox, and completes the rows of its commands.
+func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
+	b, err := e.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer e.release(b)
+	if err := b.turn.take(ctx); err != nil {
+		return err
+	}
+	defer b.turn.give()
+	sctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	if err := e.settle(sctx, b, "the server ended in the middle"); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e.log.Error("a sandbox of the last run cannot be repaired now; it is tried again", "sandbox", id, "error", err)
+		return nil
+	}
+	if b.record.Load() == nil {
+		return nil
+	}
+	e.checkpoint("repair.settled")
+	if err := e.adoptCommands(ctx, b); err != nil {
+		return err
+	}
+	e.plan(b)
+	return nil
+}
+
+// adoptCommands completes the rows of commands that have ended since, and
+// follows those that still run. The caller has the turn.
+func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
+	var rows []*sandbox.Event
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		rows, err = tx.Events().Unfinished(b.id)
+		return err
+	})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	l := b.hold(now())
+	if l == nil {
+		cause, detail := cutOffCause(b.record.Load())
+		return e.store.Update(ctx, func(tx store.Tx) error {
+			return finishAll(tx, b.id, cause, detail, now())
+		})
+	}
+	defer b.unhold(now())
+	for _, ev := range rows {
+		if err := e.adoptCommand(ctx, b, l, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutOffCause is what ended the commands of a sandbox that is down.
+func cutOffCause(s *sandbox.Sandbox) (sandbox.Cause, string) {
+	switch s.StopCause {
+	case sandbox.CauseOOM, sandbox.CauseKilled, sandbox.CauseHost:
+		return s.StopCause, s.StopDetail
+	}
+	return sandbox.CauseStopped, s.StopDetail
+}
+
+func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.Event) error {
+	pctx, cancel := context.WithTimeout(ctx, pingBound)
+	defer cancel()
+	rec, err := l.client.Process(pctx, ev.ProcessID)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		cutOff(ev, sandbox.CauseHost, "the server ended before it was begun, or its record is lost", now())
+		return e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
+	case err == nil && rec.Result != nil:
+		return e.finish(ctx, b, ev, ExecResult{ProcessID: ev.ProcessID, Result: *rec.Result})
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	// It runs, or its agent is slow to say so; the follower finds out.
+	u, err := e.adoptUse(b, l, ev)
+	if err != nil {
+		return err
+	}
+	f := newFollower(u, ev, 0)
+	f.seen = rec.LastSeq // its output is nobody's here
+	e.group.spawn(f.run)
+	return nil
+}
+
+func (e *Engine) adoptUse(b *box, l *live, ev *sandbox.Event) (*use, error) {
+	if err := e.group.enter(); err != nil {
+		return nil, err
+	}
+	e.retain(b)
+	b.mu.Lock()
+	b.busy++
+	b.mu.Unlock()
+	return &use{e, b, l, asker{ev.Actor, ev.Via}}, nil
+}
+
+// removeStrangers removes the instances that no record mentions: those of a
+// create whose record never was, or of a server with another store.
+func (e *Engine) removeStrangers(ctx context.Context, ids map[sandbox.ID]string) error {
+	for _, name := range e.runtimeNames() {
+		d := e.runtimes[name]
+		handles, err := d.List(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			e.log.Error("what a runtime holds cannot be listed", "runtime", name, "error", err)
+			continue
+		}
+		for _, h := range handles {
+			if r, ok := ids[h.ID]; ok && r == name {
+				continue
+			}
+			if err := removeStranger(ctx, d, h); err != nil {
+				e.log.Error("an instance that no record mentions cannot be removed", "runtime", name, "sandbox", h.ID, "error", err)
+				continue
+			}
+			e.log.Warn("an instance that no record mentions was removed", "runtime", name, "sandbox", h.ID)
+		}
+	}
+	return nil
+}
+
+func removeStranger(ctx context.Context, d runtime.Driver, h runtime.Handle) error {
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	inst, err := d.Open(ctx, h)
+	if err == nil {
+		err = inst.Remove(ctx)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}

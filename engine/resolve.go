@@ -1,0 +1,128 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// find gives the box that ref, an id or a key, names in the caller's project.
+// What is another project's is as missing as what never was. Release the box.
+func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*box, error) {
+	if !sandbox.ValidID(ref) {
+		return e.findKey(ctx, c.Project, ref)
+	}
+	b, err := e.acquire(ctx, sandbox.ID(ref))
+	if err != nil {
+		return nil, err
+	}
+	if s := b.record.Load(); s == nil || s.Project != c.Project {
+		e.release(b)
+		return nil, noSandbox(ref)
+	}
+	return b, nil
+}
+
+func (e *Engine) findKey(ctx context.Context, project, key string) (*box, error) {
+	if sandbox.CheckKey("sandbox", key) != nil {
+		return nil, noSandbox(key)
+	}
+	e.mu.Lock()
+	id, ok := e.names[name{project, key}]
+	e.mu.Unlock()
+	if !ok {
+		err := e.store.View(ctx, func(tx store.Tx) error {
+			s, err := tx.Sandboxes().ByKey(project, key)
+			if err == nil {
+				id = s.ID
+			}
+			return err
+		})
+		if fault.Is(err, fault.NotFound) {
+			return nil, noSandbox(key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	b, err := e.acquire(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return nil, noSandbox(key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// It may have been deleted, and the key given to another, since we looked.
+	if s := b.record.Load(); s == nil || s.Project != project || s.Key != key {
+		e.release(b)
+		return nil, noSandbox(key)
+	}
+	return b, nil
+}
+
+func noSandbox(ref string) *fault.Error {
+	return fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(ref, 80)).
+		WithRemedy("list the sandboxes to see which there are, or create one")
+}
+
+// take takes the turn of a box, and finishes what an earlier verb had to leave.
+func (e *Engine) take(ctx context.Context, b *box) error {
+	if err := b.turn.take(ctx); err != nil {
+		return err
+	}
+	if err := e.settle(ctx, b, "finished after an earlier failure"); err != nil {
+		b.turn.give()
+		return err
+	}
+	return nil
+}
+
+// verb runs a lifecycle verb to its end, in the sandbox's turn, and gives the
+// record after it. do finds the record settled: Running and up, or Stopped.
+func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return nil, err
+	}
+	defer e.group.leave()
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer e.release(b)
+	b.touch(now())
+	var after *sandbox.Sandbox
+	err = e.turnWork(ctx, b, bound, func(ctx context.Context) error {
+		if b.record.Load() == nil {
+			return noSandbox(ref)
+		}
+		if err := do(ctx, b); err != nil {
+			return err
+		}
+		after, _ = b.current()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return after, nil
+}
+
+// turnWork is work in the box's turn. It keeps the box for as long as it goes on.
+func (e *Engine) turnWork(ctx context.Context, b *box, bound time.Duration, do func(context.Context) error) error {
+	e.retain(b)
+	return e.work(ctx, bound, func(ctx context.Context) error {
+		defer e.release(b)
+		if err := e.take(ctx, b); err != nil {
+			return err
+		}
+		defer b.turn.give()
+		return do(ctx)
+	}, nil)
+}

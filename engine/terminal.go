@@ -1,0 +1,193 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// TerminalRequest is an interactive command.
+type TerminalRequest struct {
+	Shell string // at most one of Shell and Argv; neither: a login shell
+	Argv  []string
+	Cols  uint16 // 1 to 1000; zero: 80
+	Rows  uint16 // 1 to 1000; zero: 24
+	Term  string // the kind of terminal; empty: xterm-256color
+	User  string // "sandbox" or "root"; empty: sandbox
+	Cwd   string
+	Env   map[string]string
+}
+
+// Terminal is a command at a terminal. It is an [agent.Process] whose end is
+// recorded: call Close when done with it, also after Next gave io.EOF. Closing
+// it while the command runs hangs up. The sandbox is in use until then.
+type Terminal struct {
+	*agent.Process
+	u    *use
+	ev   *sandbox.Event
+	stop context.CancelFunc // of closing it with the engine
+	once sync.Once
+}
+
+// Bounds of a terminal.
+const (
+	maxTermSize = 1000
+	maxTermName = 64
+)
+
+// Terminal starts a command at a terminal. It has no time limit.
+func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r TerminalRequest) (*Terminal, error) {
+	if err := c.Require(access.SandboxesWrite); err != nil {
+		return nil, err
+	}
+	cmd, err := e.terminalCommand(r)
+	if err != nil {
+		return nil, err
+	}
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	if err != nil {
+		return nil, err
+	}
+	sctx, cancel := aside(ctx)
+	defer cancel()
+	cmd.ID = sandbox.NewProcessID()
+	env, err := u.env(cmd.Env)
+	if err != nil {
+		u.end()
+		return nil, err
+	}
+	ev, err := u.intend(sctx, cmd, sandbox.EventTerminal)
+	if err != nil {
+		u.end()
+		return nil, err
+	}
+	cmd.Env = env
+	p, err := u.l.client.Start(sctx, cmd)
+	if err != nil {
+		err = u.fail(sctx, err)
+		newFollower(u, ev, 0).notBegun(sctx, err)
+		u.end()
+		return nil, err
+	}
+	tctx, stop := context.WithCancel(e.group.ctx)
+	t := &Terminal{Process: p, u: u, ev: ev, stop: stop}
+	context.AfterFunc(tctx, func() {
+		if e.group.ctx.Err() != nil {
+			_ = t.Close()
+		}
+	})
+	return t, nil
+}
+
+func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
+	var k check
+	if r.Shell == "" && len(r.Argv) == 0 {
+		r.Shell = "exec bash -l 2>/dev/null || exec sh -l"
+	}
+	k.command(r.Shell, r.Argv)
+	k.env(r.Env)
+	if r.Cols > maxTermSize {
+		k.bad("cols", "%d is outside 1 to %d", r.Cols, maxTermSize)
+	}
+	if r.Rows > maxTermSize {
+		k.bad("rows", "%d is outside 1 to %d", r.Rows, maxTermSize)
+	}
+	if len(r.Term) > maxTermName || !plain(r.Term) {
+		k.bad("term", "%q is no name of a kind of terminal, of at most %d bytes", sandbox.Clip(r.Term, 40), maxTermName)
+	}
+	t := &agent.Terminal{Cols: r.Cols, Rows: r.Rows, Term: r.Term}
+	if t.Cols == 0 {
+		t.Cols = 80
+	}
+	if t.Rows == 0 {
+		t.Rows = 24
+	}
+	if t.Term == "" {
+		t.Term = "xterm-256color"
+	}
+	cmd := agent.Command{
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd), Env: r.Env, Terminal: t, StreamStdin: true,
+		MaxStdout: MaxStreamed,
+	}
+	var err error
+	if cmd.User, err = e.user(&k, r.User); err != nil {
+		return cmd, err
+	}
+	return cmd, k.err()
+}
+
+// Next gives the next output; io.EOF when the command has ended, and then
+// Result holds.
+func (t *Terminal) Next(ctx context.Context) (agent.Frame, error) {
+	fr, err := t.Process.Next(ctx)
+	if err == io.EOF { // itself: a connection that broke may wrap it
+		t.over(func(context.Context) agent.Result { return t.Process.Result() })
+	}
+	return fr, err
+}
+
+// Close lets go of the terminal: a command that still runs is hung up on. Twice
+// is fine.
+func (t *Terminal) Close() error {
+	err := t.Process.Close()
+	t.over(t.hungUp)
+	return err
+}
+
+// over completes the event, once, and ends the use.
+func (t *Terminal) over(result func(context.Context) agent.Result) {
+	t.once.Do(func() {
+		t.stop()
+		t.u.e.group.spawn(func(ctx context.Context) {
+			defer t.u.end()
+			ctx, cancel := aside(ctx)
+			defer cancel()
+			res := result(ctx)
+			if err := t.u.e.finish(ctx, t.u.b, t.ev, ExecResult{ProcessID: t.ev.ProcessID, Result: res}); err != nil {
+				t.u.e.log.Error("the end of a terminal cannot be recorded; the next start does it", "sandbox", t.u.b.id, "process", t.ev.ProcessID, "error", err)
+			}
+		})
+	})
+}
+
+// Bounds of waiting for a command that was hung up on.
+const (
+	hangUpTries = 40
+	hangUpPause = 50 * time.Millisecond
+)
+
+// hungUp finds out how a command ended whose terminal was closed.
+func (t *Terminal) hungUp(ctx context.Context) agent.Result {
+	f := newFollower(t.u, t.ev, 0)
+	for range hangUpTries {
+		rec, err := t.u.l.client.Process(ctx, t.ev.ProcessID)
+		if err == nil && rec.Result != nil {
+			return *rec.Result
+		}
+		if fault.Is(err, fault.NotFound) {
+			break
+		}
+		timer := time.NewTimer(hangUpPause)
+		select {
+		case <-t.u.l.down:
+			timer.Stop()
+			return f.exited()
+		case <-timer.C:
+		}
+	}
+	if err := t.u.l.client.Kill(ctx, t.ev.ProcessID, sandbox.CauseKilled); err == nil {
+		if rec, err := t.u.l.client.Process(ctx, t.ev.ProcessID); err == nil && rec.Result != nil {
+			return *rec.Result
+		}
+	}
+	return f.killed(sandbox.CauseKilled, "its terminal was closed")
+}

@@ -1,0 +1,81 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"maps"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
+	env := maps.Clone(img.Env)
+	if env == nil {
+		env = make(map[string]string)
+	}
+	maps.Copy(env, b.record.Load().Env)
+	return &live{inst: inst, client: agent.NewClient(inst.Dial), env: env, down: make(chan struct{})}
+}
+
+// watch waits until the instance is down. If that was no verb's doing, it
+// commits why.
+func (e *Engine) watch(ctx context.Context, b *box, l *live) {
+	exit, err := l.inst.Wait(ctx)
+	if err != nil {
+		return // the engine ends; the sandbox goes on
+	}
+	l.exit = exit
+	close(l.down)
+	if b.up() != l {
+		return
+	}
+	// The turn may be held by a verb that is taking it down, or that fails to.
+	e.retain(b)
+	defer e.release(b)
+	if b.turn.take(ctx) != nil {
+		return
+	}
+	defer b.turn.give()
+	if b.up() != l {
+		return
+	}
+	e.fell(ctx, b, l)
+}
+
+// fell records that the sandbox went down by itself. The caller has the turn.
+func (e *Engine) fell(ctx context.Context, b *box, l *live) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
+	defer cancel()
+	b.withdraw(nil)
+	e.drop(b)
+	if err := l.inst.Stop(ctx, 0); err != nil { // frees what the host still holds for it
+		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
+	}
+	if err := e.wentDown(ctx, b, l.exit); err != nil {
+		e.log.Error("a sandbox went down, and that cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
+		e.later(b)
+	}
+}
+
+func (e *Engine) wentDown(ctx context.Context, b *box, exit runtime.Exit) error {
+	if exit.Cause == sandbox.CauseNone || exit.Cause == sandbox.CauseStopped {
+		exit.Cause = sandbox.CauseHost // we did not stop it
+	}
+	s := b.record.Load()
+	e.log.Warn("a sandbox went down by itself", "sandbox", b.id, "cause", exit.Cause, "detail", exit.Detail)
+	ev := system.event(sandbox.EventStopped, s, now())
+	ev.Cause, ev.Detail = exit.Cause, sandbox.Clip(exit.Detail, maxDetail)
+	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, ev.Cause, ev.Detail
+		s.StoppedAt, s.UpdatedAt = ev.At, ev.At
+	}, ev)
+	if err == nil {
+		e.plan(b)
+	}
+	return err
+}

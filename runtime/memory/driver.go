@@ -1,0 +1,106 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"os"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// Driver makes instances on a [Host].
+type Driver struct{ host *Host }
+
+var _ runtime.Driver = (*Driver)(nil)
+
+// Probe claims only what the fake keeps.
+func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	no := func(what string) error {
+		return fault.New(fault.Unsupported, "the memory runtime is a fake: it %s", what).
+			WithRemedy("use another runtime")
+	}
+	return runtime.Capabilities{
+		runtime.Isolation:    no("runs commands on the host itself"),
+		runtime.LimitCPU:     no("limits no CPU"),
+		runtime.LimitMemory:  no("limits no memory"),
+		runtime.LimitPids:    no("limits no processes"),
+		runtime.LimitDisk:    no("limits no disk"),
+		runtime.KillTree:     no("finds the processes of a command by their session only"),
+		runtime.TrackChanges: no("does not watch files"),
+		runtime.RootUser:     no("has one user, the host's"),
+		runtime.Reopen:       nil,
+	}, nil
+}
+
+// Create makes the instance's directory and starts its agent.
+func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
+	if !sandbox.ValidID(string(spec.ID)) {
+		return nil, fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(spec.ID), 40))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h := d.host
+	m := newMachine(h, spec.ID)
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil, fault.New(fault.Unavailable, "the host is switched off")
+	}
+	if err := m.make(); err != nil {
+		h.mu.Unlock()
+		return nil, err
+	}
+	h.machines[spec.ID] = m
+	h.mu.Unlock()
+	err := m.start()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = m.remove()
+		return nil, err
+	}
+	return &instance{m}, nil
+}
+
+// Open finds an instance by its id; the fake needs no data of its own.
+func (d *Driver) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m, err := d.host.find(h.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{m}, nil
+}
+
+// List reads the host's directory: each entry that is named as an id is an
+// instance, or a half that a crash left.
+func (d *Driver) List(ctx context.Context) ([]runtime.Handle, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(d.host.dir)
+	if err != nil {
+		return nil, err
+	}
+	var handles []runtime.Handle
+	for _, e := range entries {
+		if sandbox.ValidID(e.Name()) {
+			handles = append(handles, runtime.Handle{ID: sandbox.ID(e.Name())})
+		}
+	}
+	return handles, nil
+}
+
+// Close does nothing: instances are the host's.
+func (d *Driver) Close() error { return nil }
