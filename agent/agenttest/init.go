@@ -1,0 +1,58 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest
+
+import (
+	"strings"
+	"testing"
+
+	"sandpit.dev/agent"
+)
+
+func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
+	t.Run("ThousandsOfOrphansHarmNoStatus", func(t *testing.T) {
+		c := open(t)
+		p := start(t, c, agent.Command{Shell: "i=0; while [ $i -lt 5000 ]; do (true &); i=$((i+1)); done; exit 42"})
+		for i := range 100 {
+			if out := run(t, c, agent.Command{Shell: "exit 17"}); out.ExitCode != 17 {
+				t.Fatalf("command %d: %+v", i, out.Result)
+			}
+		}
+		if out := collect(t, p); out.ExitCode != 42 {
+			t.Errorf("%+v %s", out.Result, out.stderr)
+		}
+		awaitIdle(t, c)
+		if o.IsPID1 {
+			if got := sh(t, c, "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l"); got != "0\n" {
+				t.Errorf("zombies are left: %s", got)
+			}
+		}
+	})
+	if o.IsPID1 && o.HasRoot {
+		t.Run("SignalsOfTheSandboxsRootDoNotEndIt", func(t *testing.T) {
+			c := open(t)
+			run(t, c, agent.Command{Shell: "for s in $(seq 1 64); do kill -$s 1; done", User: "root"})
+			if info, err := c.Ping(within(t)); err != nil || info.PID != 1 {
+				t.Errorf("%+v %v", info, err)
+			}
+			if got := sh(t, c, "trap -p; echo alive"); got != "alive\n" {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+	t.Run("SignalsHaveTheirDefaultsInside", func(t *testing.T) {
+		out := sh(t, open(t), "grep -E '^Sig(Blk|Ign)' /proc/self/status")
+		if want := "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"; out != want {
+			t.Errorf("got %q", out)
+		}
+	})
+	if o.IsPID1 { // elsewhere descriptors may come from who started the program
+		t.Run("NothingOfOursIsOpenInside", func(t *testing.T) {
+			out := run(t, open(t), agent.Command{Argv: []string{"ls", "/proc/self/fd"}})
+			if got := strings.Fields(out.stdout); len(got) != 4 { // 0 1 2, and that of ls itself
+				t.Errorf("open: %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,159 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// alive tells whether a process that wrote its number to a file still runs.
+func alive(t *testing.T, c *agent.Client, file string) bool {
+	t.Helper()
+	out := run(t, c, agent.Command{Shell: `p=$(cat ` + file + `) && s=$(cut -d")" -f2 /proc/$p/stat 2>/dev/null | cut -c2) && [ "$s" != Z ] && [ -n "$s" ]`})
+	return out.ExitCode == 0
+}
+
+func testKill(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
+	t.Run("TimeoutIsSaidAndTakesTheTree", func(t *testing.T) {
+		c := open(t)
+		out := run(t, c, agent.Command{
+			Shell: "sh -c 'echo $$ > child; exec sleep 1000' & echo started; wait; echo never", Timeout: 300 * time.Millisecond,
+		})
+		if out.Cause != sandbox.CauseTimeout || out.ExitCode != 137 || out.Signal != "SIGKILL" || out.stdout != "started\n" {
+			t.Errorf("%+v %q", out.Result, out.stdout)
+		}
+		if !strings.Contains(out.CauseDetail, "300ms") {
+			t.Errorf("detail: %q", out.CauseDetail)
+		}
+		if alive(t, c, "child") {
+			t.Error("its child lives")
+		}
+	})
+	t.Run("TimeoutReachesWhoIgnoresSignals", func(t *testing.T) {
+		out := run(t, open(t), agent.Command{Shell: "trap '' TERM HUP INT; while :; do sleep 1000; done", Timeout: 200 * time.Millisecond})
+		if out.Cause != sandbox.CauseTimeout {
+			t.Errorf("%+v", out.Result)
+		}
+	})
+	if o.HasGroups {
+		t.Run("TimeoutReachesDaemonsThatForkedTwice", func(t *testing.T) {
+			c := open(t)
+			out := run(t, c, agent.Command{
+				Shell:   "setsid sh -c '(echo $$ > outer; setsid sh -c \"echo \\$\\$ > daemon; exec sleep 1000\" & ) & ' & while [ ! -s daemon ]; do sleep 0.01; done; echo up; sleep 1000",
+				Timeout: time.Second,
+			})
+			if out.Cause != sandbox.CauseTimeout || out.stdout != "up\n" {
+				t.Errorf("%+v %q", out.Result, out.stdout)
+			}
+			if alive(t, c, "daemon") {
+				t.Error("the daemon lives")
+			}
+		})
+		t.Run("KillReachesWhatACommandLeftBehind", func(t *testing.T) {
+			c := open(t)
+			p := start(t, c, agent.Command{Shell: "setsid sh -c 'echo $$ > daemon; exec sleep 1000' >/dev/null 2>&1 & while [ ! -s daemon ]; do sleep 0.01; done"})
+			collect(t, p)
+			if !alive(t, c, "daemon") {
+				t.Fatal("the daemon is gone already")
+			}
+			if err := c.Kill(within(t), p.ID(), sandbox.CauseKilled); err != nil {
+				t.Fatal(err)
+			}
+			if alive(t, c, "daemon") {
+				t.Error("the daemon lives")
+			}
+		})
+		t.Run("ForkBombIsKilledWhole", func(t *testing.T) {
+			c := open(t)
+			out := run(t, c, agent.Command{
+				Shell:   "f() { [ $1 -gt 5 ] && exec sleep 1000; f $(($1+1)) & f $(($1+1)); }; f 0",
+				Timeout: time.Second, MaxStderr: 1 << 10,
+			})
+			if out.Cause != sandbox.CauseTimeout {
+				t.Errorf("%+v", out.Result)
+			}
+			awaitIdle(t, c)
+		})
+	}
+	t.Run("KillPutsItsCauseOnRecord", func(t *testing.T) {
+		c := open(t)
+		p := start(t, c, agent.Command{Shell: "sleep 1000"})
+		if err := c.Kill(within(t), p.ID(), sandbox.CauseKilled); err != nil {
+			t.Fatal(err)
+		}
+		if out := collect(t, p); out.Cause != sandbox.CauseKilled || out.ExitCode != 137 {
+			t.Errorf("%+v", out.Result)
+		}
+		if err := c.Kill(within(t), p.ID(), sandbox.CauseKilled); err != nil {
+			t.Errorf("a second time: %v", err)
+		}
+		wantCode(t, c.Kill(within(t), sandbox.NewProcessID(), sandbox.CauseKilled), fault.NotFound)
+	})
+	t.Run("SignalReachesTheProcess", func(t *testing.T) {
+		c := open(t)
+		p := start(t, c, agent.Command{Shell: "trap 'echo got; exit 9' USR1; echo ready; while :; do sleep 0.05; done"})
+		await(t, p, func(s string) bool { return s == "ready\n" })
+		if err := p.Signal(10); err != nil {
+			t.Fatal(err)
+		}
+		if out := collect(t, p); out.ExitCode != 9 || out.stdout != "got\n" {
+			t.Errorf("%+v %q", out.Result, out.stdout)
+		}
+		wantCode(t, p.Signal(10), fault.State)
+		wantCode(t, c.Signal(within(t), p.ID(), 0, false), fault.Invalid)
+	})
+	t.Run("SignalReachesTheTree", func(t *testing.T) {
+		c := open(t)
+		p := start(t, c, agent.Command{Shell: "sh -c 'trap \"echo child; exit\" USR1; echo ready; while :; do sleep 0.05; done' & trap 'wait; exit 9' USR1; wait; wait"})
+		await(t, p, func(s string) bool { return s == "ready\n" })
+		if err := c.Signal(within(t), p.ID(), 10, true); err != nil {
+			t.Fatal(err)
+		}
+		await(t, p, func(s string) bool { return strings.Contains(s, "child") })
+		if err := c.Kill(within(t), p.ID(), ""); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("ShutdownLetsThemEndAndSaysSo", func(t *testing.T) {
+		c := open(t)
+		kind := start(t, c, agent.Command{Shell: "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"})
+		deaf := start(t, c, agent.Command{Shell: "trap '' TERM; echo ready; while :; do sleep 1000; done"})
+		for _, p := range []*agent.Process{kind, deaf} {
+			await(t, p, func(s string) bool { return s == "ready\n" })
+		}
+		if err := c.Shutdown(within(t), 500*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if out := collect(t, kind); out.stdout != "bye\n" || out.ExitCode != 0 || out.Cause != sandbox.CauseStopped {
+			t.Errorf("kind: %q %+v", out.stdout, out.Result)
+		}
+		if out := collect(t, deaf); out.ExitCode != 137 || out.Cause != sandbox.CauseStopped {
+			t.Errorf("deaf: %+v", out.Result)
+		}
+		if sh(t, c, "echo again") != "again\n" {
+			t.Error("the agent starts nothing after it")
+		}
+	})
+}
+
+// awaitIdle waits until the agent has no process.
+func awaitIdle(t *testing.T, c *agent.Client) {
+	t.Helper()
+	ctx := within(t)
+	for {
+		info, err := c.Ping(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Processes == 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,284 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Client speaks to the agent of one sandbox. It keeps no connections: each call
+// dials, and its connection ends with it. It is safe for concurrent use. In all
+// methods ctx bounds the call, and its end makes the error that of ctx.
+type Client struct {
+	dial func(ctx context.Context) (net.Conn, error)
+}
+
+// NewClient makes a client that reaches the agent by dial.
+func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
+	return &Client{dial: dial}
+}
+
+// Info is what an agent says of itself.
+type Info struct {
+	Version   string
+	PID       int // in the sandbox; 1 where it is the first process
+	Processes int // that run, or have left something that does
+}
+
+// Ping asks the agent for a sign of life.
+func (c *Client) Ping(ctx context.Context) (Info, error) {
+	var info wire.Info
+	err := c.ask(ctx, &wire.Request{Op: wire.OpPing}, &info)
+	return Info{Version: clean(info.Version, 100), PID: info.PID, Processes: info.Processes}, err
+}
+
+// Process gives the record of one process; fault.NotFound for one that never
+// was, or whose log is not kept any more.
+func (c *Client) Process(ctx context.Context, id string) (Record, error) {
+	var rec wire.Record
+	if err := c.ask(ctx, &wire.Request{Op: wire.OpProcess, ID: id}, &rec); err != nil {
+		return Record{}, err
+	}
+	return record(rec, id)
+}
+
+// maxProcesses bounds what a listing takes from an agent.
+const maxProcesses = 10_000
+
+// Processes lists those that run and the finished ones that are kept, oldest first.
+func (c *Client) Processes(ctx context.Context) ([]Record, error) {
+	s, err := c.call(ctx, &wire.Request{Op: wire.OpProcesses}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var all []Record
+	for {
+		t, p, err := s.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case t == wire.Done:
+			return all, nil
+		case t != wire.Item || len(all) == maxProcesses:
+			return nil, s.broken("the list of processes is not one, or too long")
+		}
+		var w wire.Record
+		if err := wire.Decode(p, &w); err != nil {
+			return nil, s.broken(err.Error())
+		}
+		rec, err := record(w, w.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rec)
+	}
+}
+
+// Signal sends a signal to a process, or with tree to all that it started. One
+// that has ended is fault.State.
+func (c *Client) Signal(ctx context.Context, id string, sig syscall.Signal, tree bool) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig), Tree: tree}, nil)
+}
+
+// Kill ends a process and all that it started with SIGKILL, and waits until
+// nothing of it is left. The cause is put on record, if it has none yet. Killing what is gone is no error.
+func (c *Client) Kill(ctx context.Context, id string, cause sandbox.Cause) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpKill, ID: id, Cause: string(cause)}, nil)
+}
+
+// Shutdown ends all processes: it sends SIGTERM, waits at most grace, and kills
+// what is left. Their records say "stopped". Meanwhile nothing can be started.
+// The agent itself stays.
+func (c *Client) Shutdown(ctx context.Context, grace time.Duration) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpShutdown, GraceMS: grace.Milliseconds()}, nil)
+}
+
+// ask makes a call whose answer is one message.
+func (c *Client) ask(ctx context.Context, req *wire.Request, into any) error {
+	s, err := c.call(ctx, req, into)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return s.finish(nil)
+}
+
+// stream is the connection of one call.
+type stream struct {
+	net.Conn
+	r    *wire.Reader
+	ctx  context.Context // of the call, until detach
+	stop func() bool     // takes the connection off ctx
+}
+
+// call dials, sends a request and reads its Reply into into, if that is not nil. The
+// stream is bound to ctx until it is closed or detached.
+func (c *Client) call(ctx context.Context, req *wire.Request, into any) (*stream, error) {
+	s, err := c.open(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.reply(into); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open dials and sends a request.
+func (c *Client) open(ctx context.Context, req *wire.Request) (*stream, error) {
+	if !utf8.ValidString(req.Path) {
+		return nil, notText("path", req.Path)
+	}
+	if !utf8.ValidString(req.To) {
+		return nil, notText("to", req.To)
+	}
+	b, err := wire.AppendJSON(wire.AppendHello(nil), wire.Call, req)
+	if err != nil {
+		return nil, fault.New(fault.TooLarge, "the request to the sandbox's agent is too large: %s", err)
+	}
+	nc, err := c.dial(ctx)
+	if err != nil {
+		if _, ok := errors.AsType[*fault.Error](err); ok || ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's agent cannot be reached")
+	}
+	s := &stream{Conn: nc, r: wire.NewReader(nc), ctx: ctx}
+	s.stop = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	if _, err := nc.Write(b); err != nil {
+		defer s.close()
+		// The agent may have answered before it closed, with the reason.
+		if told := s.reply(nil); told != nil && !fault.Is(told, fault.Unavailable) {
+			return nil, told
+		}
+		return nil, s.failed(err)
+	}
+	return s, nil
+}
+
+func (s *stream) close() {
+	s.stop()
+	_ = s.Close()
+}
+
+// next gives the next frame that matters. A Failure is returned as its error.
+func (s *stream) next() (wire.Type, []byte, error) {
+	for {
+		t, p, err := s.r.Next()
+		switch {
+		case err != nil:
+			return 0, nil, s.failed(err)
+		case t == wire.Failure:
+			return 0, nil, asFault(p)
+		case !t.Ignorable():
+			return t, p, nil
+		}
+	}
+}
+
+func (s *stream) reply(into any) error {
+	t, p, err := s.next()
+	if err != nil {
+		return err
+	}
+	if t != wire.Reply {
+		return s.broken("there is no reply")
+	}
+	if into == nil {
+		return nil
+	}
+	if err := wire.Decode(p, into); err != nil {
+		return s.broken(err.Error())
+	}
+	return nil
+}
+
+// finish reads the Done of a call that sends nothing else.
+func (s *stream) finish(into any) error {
+	t, p, err := s.next()
+	if err != nil {
+		return err
+	}
+	if t != wire.Done {
+		return s.broken("there is no end")
+	}
+	if into == nil {
+		return nil
+	}
+	if err := wire.Decode(p, into); err != nil {
+		return s.broken(err.Error())
+	}
+	return nil
+}
+
+// failed makes the error of a connection that failed.
+func (s *stream) failed(err error) error {
+	if s.ctx != nil && s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	if fe, ok := errors.AsType[*wire.FormatError](err); ok {
+		return s.broken(fe.Reason)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.Wrap(fault.Unavailable, err, "the sandbox's agent closed the connection")
+	}
+	return fault.Wrap(fault.Unavailable, err, "the connection to the sandbox's agent broke")
+}
+
+func (s *stream) broken(reason string) error {
+	return fault.Wrap(fault.Unavailable, &wire.FormatError{Reason: clean(reason, 200)}, "the sandbox's agent gave an answer that makes no sense")
+}
+
+// asFault reads a Failure. Its words come from inside the sandbox, so they are
+// cut to size and cleaned, and its code must be one that an agent may use.
+func asFault(p []byte) error {
+	var w wire.Error
+	if err := wire.Decode(p, &w); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the sandbox's agent gave an answer that makes no sense")
+	}
+	code := fault.Code(w.Code)
+	if !slices.Contains(fault.Codes(), code) || code == fault.Unauthenticated {
+		code = fault.Internal
+	}
+	e := fault.New(code, "%s", clean(w.Message, 4096))
+	e.Remedy = clean(w.Remedy, 1024)
+	if code == fault.Invalid {
+		for _, f := range w.Fields[:min(len(w.Fields), 50)] {
+			e.Fields = append(e.Fields, fault.Field{Name: clean(f.Name, 100), Message: clean(f.Message, 4096)})
+		}
+	}
+	return e
+}
+
+// clean makes a string from the agent fit to be shown: valid, printable, and
+// at most n bytes.
+func clean(s string, n int) string {
+	s = sandbox.Clip(s, n)
+	if strings.IndexFunc(s, unprintable) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if unprintable(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+func unprintable(r rune) bool { return !unicode.IsGraphic(r) }

@@ -1,0 +1,212 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Bounds of a command. Beyond them Start is fault.Invalid.
+const (
+	MaxArgs       = wire.MaxArgs     // arguments
+	MaxArgBytes   = wire.MaxArgBytes // of all arguments together
+	MaxEnv        = wire.MaxEnv      // variables
+	MaxEnvBytes   = wire.MaxEnvBytes // of their names and values together
+	MaxShell      = wire.MaxShell    // bytes of Command.Shell
+	MaxStdin      = wire.MaxStdin    // bytes of Command.Stdin
+	MaxOutput     = wire.MaxOutput   // the highest cap of a stream, in bytes
+	DefaultOutput = wire.DefaultOutput
+)
+
+// Command is what to run.
+type Command struct {
+	ID    string   // chosen by the caller, as by sandbox.NewProcessID; one that exists is fault.Exists
+	Shell string   // text for /bin/bash -c, or /bin/sh where there is no bash; or:
+	Argv  []string // a program, looked for in PATH, and its arguments
+
+	Cwd  string            // as paths of files are; empty: the workspace. A missing one is fault.Invalid
+	Env  map[string]string // over the sandbox's own and the built-in variables
+	User string            // "" or "sandbox": the unprivileged user; "root"
+
+	Stdin       []byte // all of its input; or:
+	StreamStdin bool   // input comes by Process.Write, until Process.CloseStdin
+
+	Timeout   time.Duration // the whole tree is killed then, with the cause timeout; 0: never
+	MaxStdout int64         // bytes kept of each stream; 0: DefaultOutput. What is more is counted, and the
+	MaxStderr int64         // stream flagged as truncated; the program does not wait for anyone
+
+	Terminal *Terminal // a pseudo terminal for all three streams; its output is Stdout
+}
+
+// Terminal is a pseudo terminal. Closing the Process that started it hangs it
+// up: SIGHUP, and two seconds later the whole tree is killed.
+type Terminal struct {
+	Cols, Rows uint16 // 1 to 2000
+	Term       string // $TERM; empty: xterm-256color
+	Stays      bool   // closing does not hang it up; it can be attached to again
+}
+
+// check checks what the agent could not be told rightly; it checks the rest.
+func (c *Command) check() error {
+	if !sandbox.ValidID(c.ID) {
+		return fault.InvalidField("id", "%q is no process id", sandbox.Clip(c.ID, 80))
+	}
+	if len(c.Shell) > MaxShell {
+		return fault.InvalidField("command", "has %d bytes, over the bound of %d", len(c.Shell), MaxShell).
+			WithRemedy("write the script to a file and run that")
+	}
+	if len(c.Argv) > MaxArgs {
+		return fault.InvalidField("command", "has %d arguments, over the bound of %d", len(c.Argv), MaxArgs)
+	}
+	if len(c.Stdin) > MaxStdin {
+		return fault.InvalidField("stdin", "has %d bytes, over the bound of %d", len(c.Stdin), MaxStdin).
+			WithRemedy("write it to a file and redirect that")
+	}
+	if c.StreamStdin && len(c.Stdin) > 0 || c.Terminal != nil && len(c.Stdin) > 0 {
+		return fault.InvalidField("stdin", "is given at once and streamed; it can be one of them")
+	}
+	if c.Timeout < 0 {
+		return fault.InvalidField("timeout", "%v is negative", c.Timeout)
+	}
+	bytes := 0
+	for _, a := range c.Argv {
+		if bytes += len(a) + 1; !utf8.ValidString(a) {
+			return notText("command", a)
+		}
+	}
+	if bytes > MaxArgBytes {
+		return fault.InvalidField("command", "has %d bytes of arguments, over the bound of %d", bytes, MaxArgBytes).
+			WithRemedy("pass long arguments in a file or on stdin")
+	}
+	if !utf8.ValidString(c.Cwd) {
+		return notText("cwd", c.Cwd)
+	}
+	if !utf8.ValidString(c.Shell) {
+		return notText("command", c.Shell)
+	}
+	bytes = 0
+	for name, value := range c.Env {
+		if bytes += len(name) + len(value) + 2; !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return notText("env", name+"="+value)
+		}
+	}
+	if bytes > MaxEnvBytes || len(c.Env) > MaxEnv {
+		return fault.InvalidField("env", "has %d variables of %d bytes, over the bounds of %d and %d", len(c.Env), bytes, MaxEnv, MaxEnvBytes)
+	}
+	return nil
+}
+
+// notText refuses what JSON would change on its way.
+func notText(field, s string) error {
+	return fault.InvalidField(field, "%q is not valid UTF-8", sandbox.Clip(s, 80))
+}
+
+func (c *Command) wire() *wire.Start {
+	st := &wire.Start{
+		Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, Env: c.Env, User: c.User,
+		StdinSize: int64(len(c.Stdin)), StreamStdin: c.StreamStdin,
+		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr,
+	}
+	if c.Timeout > 0 { // never rounded down to none
+		st.TimeoutMS = int64((c.Timeout + time.Millisecond - 1) / time.Millisecond)
+	}
+	if t := c.Terminal; t != nil {
+		st.Terminal = &wire.Terminal{Cols: t.Cols, Rows: t.Rows, Term: t.Term, Stays: t.Stays}
+	}
+	return st
+}
+
+// State says whether a process runs.
+type State string
+
+// The states of a process.
+const (
+	Running State = wire.Running
+	Exited  State = wire.Exited
+)
+
+// Record is one process as the agent has it on record.
+type Record struct {
+	ID        string
+	State     State
+	Argv      []string // as it was started; of a long command the first part
+	Shell     string
+	Clipped   bool // the command was too long for the record
+	Cwd       string
+	User      string
+	Terminal  bool
+	StartedAt time.Time
+	PID       int     // inside; 0: it never ran
+	Result    *Result // nil while it runs
+	LastSeq   int64   // number of the last frame of output so far
+}
+
+// Result is how a process ended.
+type Result struct {
+	ExitCode    int    // 128 + the signal's number; -1: unknown, with the cause host
+	Signal      string // "SIGKILL"; empty: it exited by itself
+	Cause       sandbox.Cause
+	CauseDetail string // the evidence, one line
+	Duration    time.Duration
+	EndedAt     time.Time
+
+	StdoutBytes     int64 // what the program wrote until it ended
+	StderrBytes     int64
+	StdoutTruncated bool // not all of that is kept
+	StderrTruncated bool
+}
+
+// record checks a record from the agent, which must be that of id.
+func record(w wire.Record, id string) (Record, error) {
+	if w.ID != id || !sandbox.ValidID(id) || w.LastSeq < 0 {
+		return Record{}, fault.New(fault.Unavailable, "the sandbox's agent gave an answer that makes no sense")
+	}
+	rec := Record{
+		ID: w.ID, State: Running, Argv: w.Argv, Shell: w.Shell, Clipped: w.Clipped,
+		Cwd: w.Cwd, User: clean(w.User, 100), Terminal: w.Terminal,
+		StartedAt: w.Started, PID: w.PID, LastSeq: w.LastSeq,
+	}
+	if w.Result != nil || w.State == wire.Exited {
+		if w.Result == nil {
+			w.Result = &wire.Result{ExitCode: -1, Cause: wire.CauseHost}
+		}
+		res := result(*w.Result)
+		rec.State, rec.Result = Exited, &res
+	}
+	return rec, nil
+}
+
+// result checks a result from the agent.
+func result(w wire.Result) Result {
+	res := Result{
+		ExitCode: w.ExitCode, Signal: clean(w.Signal, 16), Cause: cause(w.Cause),
+		CauseDetail: clean(w.CauseDetail, 500), Duration: max(0, time.Duration(w.DurationNS)), EndedAt: w.Ended,
+		StdoutBytes: max(0, w.StdoutBytes), StderrBytes: max(0, w.StderrBytes),
+		StdoutTruncated: w.StdoutTruncated, StderrTruncated: w.StderrTruncated,
+	}
+	if res.ExitCode < -1 || res.ExitCode > 255 {
+		res.ExitCode = 255
+	}
+	if !strings.HasPrefix(res.Signal, "SIG") {
+		res.Signal = ""
+	}
+	return res
+}
+
+// cause knows the causes that a process can have; any other is that something
+// killed it, and CauseDetail says what.
+func cause(s string) sandbox.Cause {
+	switch c := sandbox.Cause(s); c {
+	case sandbox.CauseNone, sandbox.CauseTimeout, sandbox.CauseOOM, sandbox.CausePids, sandbox.CauseDisk,
+		sandbox.CauseKilled, sandbox.CauseStopped, sandbox.CauseHost, sandbox.CauseIdle, sandbox.CauseTTL, sandbox.CauseUser:
+		return c
+	}
+	return sandbox.CauseKilled
+}

@@ -1,0 +1,317 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// Names and paths in this file are Unicode strings that stand for any bytes: see
+// wire.EscapeName for how a name that is not UTF-8 looks. A path that is not
+// valid UTF-8 itself is fault.Invalid. Paths are absolute, or relative to the workspace. User is as in Command, and what is done is done
+// with exactly that user's rights inside.
+
+// FileType says what a file is.
+type FileType string
+
+// The types of files.
+const (
+	File    FileType = wire.File
+	Dir     FileType = wire.Dir
+	Symlink FileType = wire.Symlink
+	Other   FileType = wire.Other // a fifo, a socket, a device
+)
+
+// FileInfo is one file.
+type FileInfo struct {
+	Name    string // the last part of Path
+	Path    string // absolute
+	Type    FileType
+	Size    int64       // in bytes, of a file and a link; else 0
+	Mode    fs.FileMode // permission bits, with ModeSetuid, ModeSetgid, ModeSticky
+	ModTime time.Time
+	UID     int // inside
+	GID     int
+	Target  string // of a link
+}
+
+// ReadOptions is how to read a file.
+type ReadOptions struct {
+	User   string
+	Offset int64 // of the first byte; beyond the end there are none
+	Length int64 // of the range; 0 or less: to the end
+}
+
+// ReadFile opens a regular file, or what a link to one leads to. The reader
+// ends with an error if the connection does; it is to be closed, and ends with ctx.
+// A fifo, a device, a directory is fault.Invalid, a file of the kernel's fault.Denied.
+func (c *Client) ReadFile(ctx context.Context, path string, o ReadOptions) (FileInfo, io.ReadCloser, error) {
+	req := &wire.Request{Op: wire.OpRead, Path: path, User: o.User, Offset: o.Offset, Length: o.Length}
+	var w wire.FileInfo
+	s, err := c.call(ctx, req, &w)
+	if err != nil {
+		return FileInfo{}, nil, err
+	}
+	fi, err := fileInfo(w, "")
+	if err != nil {
+		s.close()
+		return FileInfo{}, nil, err
+	}
+	return fi, &fileReader{s: s, length: o.Length}, nil
+}
+
+// fileReader gives out the Data frames of a read.
+type fileReader struct {
+	s      *stream
+	rest   []byte
+	length int64 // of the range; 0 or less: unknown
+	got    int64
+	err    error
+}
+
+func (r *fileReader) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for len(r.rest) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		t, p, err := r.s.next()
+		switch {
+		case err != nil:
+			r.err = err
+		case t == wire.Done:
+			r.err = io.EOF
+		case t != wire.Data:
+			r.err = r.s.broken("a frame stands among a file's bytes that is none")
+		default:
+			r.rest = p
+			if r.got += int64(len(p)); r.length > 0 && r.got > r.length {
+				r.rest, r.err = nil, r.s.broken("it sends more of a file than was asked for")
+			}
+		}
+	}
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func (r *fileReader) Close() error {
+	r.s.close()
+	return nil
+}
+
+// WriteOptions is how to write a file.
+type WriteOptions struct {
+	User        string
+	Mode        fs.FileMode // permission bits and ModeSticky; 0: those of the file that is replaced, else 0644
+	Size        int64       // bytes that r will give; -1 or 0: unknown. A different number is fault.Malformed
+	MakeParents bool        // make the directories that are missing
+}
+
+// WriteFile writes a regular file, whole or not at all: it takes the place of
+// an old one when all of r was received, and if anything fails before, or the
+// connection is cut, the old one stays. A link is followed, and what it leads to is replaced.
+// created tells that there was no file before.
+func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o WriteOptions) (fi FileInfo, created bool, err error) {
+	s, err := c.open(ctx, &wire.Request{
+		Op: wire.OpWrite, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents,
+	})
+	if err != nil {
+		return FileInfo{}, false, err
+	}
+	defer s.close()
+	if err := s.upload(r); err != nil {
+		return FileInfo{}, false, err
+	}
+	var w wire.Written
+	if err := s.reply(&w); err != nil {
+		return FileInfo{}, false, err
+	}
+	fi, err = fileInfo(w.File, "")
+	return fi, w.Created, err
+}
+
+// upload sends r as Data and End.
+func (s *stream) upload(r io.Reader) error {
+	const first = 4 << 10 // most files are small
+	buf := make([]byte, wire.HeaderLen+first)
+	at := 0 // bytes of frames that wait in buf
+	for {
+		n, err := io.ReadFull(r, buf[at+wire.HeaderLen:])
+		if n > 0 {
+			wire.PutHeader(buf[at:], wire.Data, n)
+			at += wire.HeaderLen + n
+		}
+		ended := err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !ended {
+			return err
+		}
+		frames := buf[:at]
+		if ended {
+			frames = wire.Append(frames, wire.End, nil)
+		}
+		if _, err := s.Write(frames); err != nil {
+			if told := s.reply(nil); told != nil { // why the agent does not want it
+				return told
+			}
+			return s.failed(err)
+		}
+		if ended {
+			return nil
+		}
+		if at = 0; len(buf) < wire.HeaderLen+wire.MaxData {
+			buf = make([]byte, wire.HeaderLen+wire.MaxData)
+		}
+	}
+}
+
+// Stat looks at a file. A link at the end of the path is not followed.
+func (c *Client) Stat(ctx context.Context, path, user string) (FileInfo, error) {
+	var w wire.FileInfo
+	if err := c.ask(ctx, &wire.Request{Op: wire.OpStat, Path: path, User: user}, &w); err != nil {
+		return FileInfo{}, err
+	}
+	return fileInfo(w, "")
+}
+
+// ListOptions is how to list a directory.
+type ListOptions struct {
+	User  string
+	Limit int // entries; 0: 10,000, at most 100,000
+}
+
+// List lists a directory, sorted by name. truncated tells that it has more entries.
+func (c *Client) List(ctx context.Context, path string, o ListOptions) (entries []FileInfo, truncated bool, err error) {
+	limit := o.Limit
+	if limit == 0 {
+		limit = wire.DefaultListSize
+	}
+	var dir wire.FileInfo
+	s, err := c.call(ctx, &wire.Request{Op: wire.OpList, Path: path, User: o.User, Limit: o.Limit}, &dir)
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.close()
+	for {
+		t, p, err := s.next()
+		switch {
+		case err != nil:
+			return nil, false, err
+		case t == wire.Done:
+			var end wire.Listing
+			if err := wire.Decode(p, &end); err != nil {
+				return nil, false, s.broken(err.Error())
+			}
+			return entries, end.Truncated, nil
+		case t != wire.Item:
+			return nil, false, s.broken("a frame stands in a list that is none")
+		}
+		var batch []wire.FileInfo
+		if err := wire.Decode(p, &batch); err != nil {
+			return nil, false, s.broken(err.Error())
+		}
+		if len(entries)+len(batch) > limit {
+			return nil, false, s.broken("it lists more than was asked for")
+		}
+		for _, w := range batch {
+			fi, err := fileInfo(w, dir.Path)
+			if err != nil {
+				return nil, false, err
+			}
+			entries = append(entries, fi)
+		}
+	}
+}
+
+// MkdirOptions is how to make a directory.
+type MkdirOptions struct {
+	User    string
+	Parents bool        // make all that are missing; then one that exists is no error
+	Mode    fs.FileMode // 0: 0755
+}
+
+// Mkdir makes a directory; fault.Exists if there is something.
+func (c *Client) Mkdir(ctx context.Context, path string, o MkdirOptions) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpMkdir, Path: path, User: o.User, Parents: o.Parents, Mode: modeBits(o.Mode)}, nil)
+}
+
+// MoveOptions is how to move.
+type MoveOptions struct {
+	User      string
+	Overwrite bool // replace a file, or an empty directory; else what exists is fault.Exists
+}
+
+// Move gives a file or a directory another name. Between two file systems it
+// copies and removes: complete or not at all under the new name.
+func (c *Client) Move(ctx context.Context, from, to string, o MoveOptions) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpMove, Path: from, To: to, User: o.User, Overwrite: o.Overwrite}, nil)
+}
+
+// RemoveOptions is how to remove.
+type RemoveOptions struct {
+	User      string
+	Recursive bool // also a directory with all in it; else one that is not empty is fault.State
+}
+
+// Remove removes a file, a link (never what it leads to), or a directory. A
+// recursive removal that fails, or whose ctx ends, has removed a part.
+func (c *Client) Remove(ctx context.Context, path string, o RemoveOptions) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpRemove, Path: path, User: o.User, Recursive: o.Recursive}, nil)
+}
+
+// modeBits gives permission bits as in stat(2). Bits that have no place there
+// become one that the agent refuses.
+func modeBits(m fs.FileMode) uint32 {
+	bits := uint32(m.Perm())
+	if m&fs.ModeSticky != 0 {
+		bits |= 0o1000
+	}
+	if m&^(fs.ModePerm|fs.ModeSticky) != 0 {
+		bits |= 0o4000
+	}
+	return bits
+}
+
+// fileInfo checks a file from the agent. In lists dir is the directory's path.
+func fileInfo(w wire.FileInfo, dir string) (FileInfo, error) {
+	const maxName, maxPath = 3 * 255, 3 * wire.MaxPath // escaped
+	fi := FileInfo{
+		Name: w.Name, Path: w.Path, Type: FileType(w.Type), Size: max(0, w.Size),
+		Mode: fs.FileMode(w.Mode & 0o777), ModTime: w.Mod, UID: int(w.UID), GID: int(w.GID), Target: w.Target,
+	}
+	for bit, mode := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if w.Mode&bit != 0 {
+			fi.Mode |= mode
+		}
+	}
+	if dir != "" {
+		fi.Path = path.Join(dir, fi.Name)
+		if fi.Name == "" || fi.Name == "." || fi.Name == ".." || strings.ContainsAny(fi.Name, "/\x00") {
+			return fi, badFile()
+		}
+	}
+	switch fi.Type {
+	case File, Dir, Symlink, Other:
+	default:
+		return fi, badFile()
+	}
+	if len(fi.Name) > maxName || len(fi.Path) > maxPath+maxName || len(fi.Target) > maxPath || !strings.HasPrefix(fi.Path, "/") {
+		return fi, badFile()
+	}
+	return fi, nil
+}
+
+func badFile() error {
+	return fault.New(fault.Unavailable, "the sandbox's agent gave an answer that makes no sense")
+}

@@ -1,0 +1,290 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Stream tells a process's outputs apart.
+type Stream int
+
+// The streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// Frame is one piece of output.
+type Frame struct {
+	Seq    int64 // 1, 2, 3 … over both streams; a cursor for Attach
+	Stream Stream
+	At     time.Time // when it was read from the program
+	Data   []byte    // the caller's to keep
+}
+
+// Process follows one process over one connection. Next is for one goroutine at
+// a time, beside which the other methods may be used.
+type Process struct {
+	c    *Client
+	s    *stream
+	rec  Record
+	last int64    // seq of the last frame
+	left [3]int64 // by Stream: bytes that may still come
+
+	mu     sync.Mutex
+	result *Result
+	err    error // of Next, for ever
+
+	writeMu sync.Mutex // a frame is written in one piece
+}
+
+// Start starts a command, and returns once it runs. A program that does not exist
+// or cannot be executed is no error: that process has exited with 127 or 126,
+// and a line on its stderr says why. ctx bounds the start only.
+func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
+	if err := cmd.check(); err != nil {
+		return nil, err
+	}
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpStart, ID: cmd.ID, Start: cmd.wire()})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sendAll(cmd.Stdin); err != nil {
+		s.close()
+		return nil, err
+	}
+	most := func(n int64) int64 {
+		if n == 0 {
+			return DefaultOutput
+		}
+		return n
+	}
+	return c.follow(s, cmd.ID, 0, [3]int64{Stdout: most(cmd.MaxStdout), Stderr: max(most(cmd.MaxStderr), 4096)})
+}
+
+// Attach follows a process that was started before, from after the frame numbered
+// after (0: from the first) to its end: what is on record, then what comes,
+// each frame once and in order. A number that no frame had is fault.Invalid.
+// ctx bounds the attaching only.
+func (c *Client) Attach(ctx context.Context, processID string, after int64) (*Process, error) {
+	if !sandbox.ValidID(processID) {
+		return nil, fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(processID, 80))
+	}
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpAttach, ID: processID, After: after})
+	if err != nil {
+		return nil, err
+	}
+	return c.follow(s, processID, after, [3]int64{Stdout: MaxOutput, Stderr: MaxOutput})
+}
+
+func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Process, error) {
+	var w wire.Record
+	if err := s.reply(&w); err != nil {
+		s.close()
+		return nil, err
+	}
+	rec, err := record(w, id)
+	if err == nil && !s.stop() {
+		err = s.ctx.Err()
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	s.ctx = nil
+	return &Process{c: c, s: s, rec: rec, last: after, left: left}, nil
+}
+
+// sendAll sends the whole of a command's stdin.
+func (s *stream) sendAll(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), wire.MaxData)
+		if _, err := s.Write(wire.Append(nil, wire.Data, b[:n])); err != nil {
+			if told := s.reply(nil); told != nil { // why the agent does not want it
+				return told
+			}
+			return s.failed(err)
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// ID is the process's id.
+func (p *Process) ID() string { return p.rec.ID }
+
+// Record is the process as it was when this Process began.
+func (p *Process) Record() Record { return p.rec }
+
+// Next gives the next frame, and waits for it until ctx is done; then it may be called again,
+// and nothing is lost. The error is io.EOF when the process has ended and all
+// its output was given out: then Result holds. Any other error is that of the
+// connection, or of the agent, and stays; the process runs on, and Attach goes on after
+// the last frame.
+func (p *Process) Next(ctx context.Context) (Frame, error) {
+	if err := p.failed(); err != nil {
+		return Frame{}, err
+	}
+	fired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = p.s.SetReadDeadline(time.Unix(1, 0))
+		close(fired)
+	})
+	f, err := p.next()
+	if !stop() {
+		<-fired // the deadline must not reach the next call
+		_ = p.s.SetReadDeadline(time.Time{})
+	}
+	if err == nil {
+		return f, nil
+	}
+	if ctx.Err() != nil && errors.Is(err, errDeadline) {
+		return Frame{}, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+	return Frame{}, err
+}
+
+var errDeadline = errors.New("deadline")
+
+func (p *Process) failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *Process) next() (Frame, error) {
+	for {
+		t, b, err := p.s.r.Next()
+		if err != nil {
+			if isTimeout(err) {
+				return Frame{}, errDeadline
+			}
+			return Frame{}, p.s.failed(err)
+		}
+		switch t {
+		case wire.LogStdout, wire.LogStderr:
+			return p.frame(t, b)
+		case wire.LogExit, wire.LogSeal:
+			// Done says the same.
+		case wire.Failure:
+			return Frame{}, asFault(b)
+		case wire.Done:
+			return Frame{}, p.end(b)
+		default:
+			if !t.Ignorable() {
+				return Frame{}, p.s.broken("a frame stands among output that is none")
+			}
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func (p *Process) frame(t wire.Type, b []byte) (Frame, error) {
+	lf, err := wire.ParseLog(t, b)
+	if err != nil {
+		return Frame{}, p.s.failed(err)
+	}
+	f := Frame{Seq: lf.Seq, Stream: Stdout, At: lf.At}
+	if t == wire.LogStderr {
+		f.Stream = Stderr
+	}
+	p.left[f.Stream] -= int64(len(lf.Data))
+	if lf.Seq <= p.last || p.left[f.Stream] < 0 || len(lf.Data) == 0 {
+		return Frame{}, p.s.broken("its frames are out of order, or more than was asked for")
+	}
+	p.last = lf.Seq
+	f.Data = append([]byte(nil), lf.Data...)
+	return f, nil
+}
+
+func (p *Process) end(b []byte) error {
+	var w wire.Ending
+	if err := wire.Decode(b, &w); err != nil {
+		return p.s.broken(err.Error())
+	}
+	res := result(w.Result)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.result = &res
+	return io.EOF
+}
+
+// Result is how the process ended. It is zero before Next has returned io.EOF.
+func (p *Process) Result() Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.result == nil {
+		return Result{}
+	}
+	return *p.result
+}
+
+// Write sends input to a process with a streamed stdin or a terminal. It
+// returns when the connection has taken it, and so blocks while the program does not
+// read. What a program does not take before it closes its stdin is lost.
+func (p *Process) Write(b []byte) (int, error) {
+	p.writeMu.Lock()
+	defer p.writeMu.Unlock()
+	sent := 0
+	for sent < len(b) {
+		n := min(len(b)-sent, wire.MaxData)
+		if _, err := p.s.Write(wire.Append(nil, wire.Data, b[sent:sent+n])); err != nil {
+			return sent, p.s.failed(err)
+		}
+		sent += n
+	}
+	return sent, nil
+}
+
+// CloseStdin ends a streamed stdin, after what was written. Twice is fine.
+func (p *Process) CloseStdin() error {
+	p.writeMu.Lock()
+	defer p.writeMu.Unlock()
+	if _, err := p.s.Write(wire.Append(nil, wire.End, nil)); err != nil {
+		return p.s.failed(err)
+	}
+	return nil
+}
+
+// controlPatience bounds the short calls that take no context.
+const controlPatience = 10 * time.Second
+
+// Resize tells the terminal its new size, each 1 to 2000. A process without a
+// terminal, or that has ended, is fault.State.
+func (p *Process) Resize(cols, rows uint16) error {
+	ctx, cancel := context.WithTimeout(context.Background(), controlPatience)
+	defer cancel()
+	return p.c.ask(ctx, &wire.Request{Op: wire.OpResize, ID: p.rec.ID, Cols: cols, Rows: rows}, nil)
+}
+
+// Signal sends a signal to the process itself. One that has ended is fault.State.
+func (p *Process) Signal(sig syscall.Signal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), controlPatience)
+	defer cancel()
+	return p.c.Signal(ctx, p.rec.ID, sig, false)
+}
+
+// Close ends the following. The process runs on, but for a terminal that was
+// started by this Process and is not to stay. Twice is fine.
+func (p *Process) Close() error {
+	_ = p.s.Close() // twice fails, and means nothing
+	return nil
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/agent/server"
+	"sandpit.dev/sandbox"
+)
+
+// BenchmarkExec is a warm round trip: start, the output, the result.
+func BenchmarkExec(b *testing.B) {
+	dir, logs := b.TempDir(), b.TempDir()
+	logDir, err := os.Open(logs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "workspace"), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	srv := server.New(server.Options{User: server.Plain(server.Identity{Name: "sandbox", Home: "/"}), Log: logDir, Dir: dir})
+	socket, err := os.MkdirTemp("", "agent")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(socket)
+	l, err := net.Listen("unix", filepath.Join(socket, "s"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, l) }()
+	defer func() { cancel(); <-done; _ = srv.Close() }()
+	c := agent.NewClient(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", l.Addr().String())
+	})
+	program := "/bin/true"
+	if s := os.Getenv("SANDPIT_BENCH_PROGRAM"); s != "" {
+		program = s
+	}
+	b.Run("Program", func(b *testing.B) {
+		for b.Loop() {
+			p, err := c.Start(ctx, agent.Command{ID: sandbox.NewProcessID(), Argv: []string{program}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if o := follow(p); o.err != nil || o.res.ExitCode != 0 {
+				b.Fatal(o)
+			}
+		}
+	})
+	b.Run("Ping", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := c.Ping(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Output", func(b *testing.B) {
+		const size = 32 << 20
+		b.SetBytes(size)
+		for b.Loop() {
+			p, err := c.Start(ctx, agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"head", "-c", fmt.Sprint(size), "/dev/zero"}, MaxStdout: size})
+			if err != nil {
+				b.Fatal(err)
+			}
+			n := 0
+			for {
+				f, err := p.Next(ctx)
+				if err != nil {
+					break
+				}
+				n += len(f.Data)
+			}
+			_ = p.Close()
+			if n != size {
+				b.Fatal(n, p.Result())
+			}
+		}
+	})
+}

@@ -1,0 +1,172 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"io"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// follow sends the output after a frame, what comes while the process runs,
+// and its end. It reads the log, so that a slow follower holds up nobody and
+// costs the same as a fast one. gone ends it when the client left.
+func (p *process) follow(c *conn, after int64, gone <-chan struct{}) error {
+	off, err := p.seek(after)
+	if err != nil {
+		return err
+	}
+	for {
+		p.mu.Lock()
+		end, res, seq := p.log.end(), p.rec.Result, p.log.seq
+		var more chan struct{}
+		if off == end && res == nil {
+			if p.more == nil {
+				p.more = make(chan struct{})
+			}
+			more = p.more
+		}
+		p.mu.Unlock()
+		switch {
+		case off < end:
+			if off, err = p.copyLog(c, off); err != nil {
+				return err
+			}
+		case res != nil:
+			return c.send(wire.Done, wire.Ending{Result: *res, LastSeq: seq})
+		default:
+			select {
+			case <-more:
+			case <-gone:
+				return nil
+			}
+		}
+	}
+}
+
+func (p *process) seek(after int64) (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.log
+	if after < 0 || after > l.seq {
+		return 0, badCursor(after, l.seq)
+	}
+	off, err := seek(l.fd, l.first, l.size, after)
+	if err != nil {
+		return 0, fault.Wrap(fault.Internal, err, "the log of process %s could not be read", p.rec.ID)
+	}
+	if after > 0 && off >= l.size {
+		off += seekTail(l.tail[off-l.size:], after)
+	}
+	return off, nil
+}
+
+// copyLog sends a piece of the log from off on, and gives where the next begins.
+// The disk's part is read without the lock: what is there never changes.
+func (p *process) copyLog(c *conn, off int64) (int64, error) {
+	p.mu.Lock()
+	fd, size := p.log.fd, p.log.size
+	tail := p.log.tailAt(off)
+	if len(tail) > 0 {
+		tail = append([]byte(nil), tail...)
+	}
+	p.mu.Unlock()
+	if len(tail) > 0 {
+		n, err := c.Write(tail)
+		return off + int64(n), err
+	}
+	return p.srv.sendFile(c, fd, off, size)
+}
+
+// sendFile sends one buffer's worth of the file's bytes from off to end.
+func (s *Server) sendFile(c *conn, fd int, off, end int64) (int64, error) {
+	buf := s.memory.get()
+	defer s.memory.put(buf)
+	n := min(int64(len(buf)), end-off)
+	got, err := fileAt(fd).ReadAt(buf[:n], off)
+	if got == 0 && err != nil {
+		if err == io.EOF {
+			return off, fault.New(fault.Internal, "the log of a process became shorter")
+		}
+		return off, fault.Wrap(fault.Internal, err, "the log of a process could not be read")
+	}
+	_, err = c.Write(buf[:got])
+	return off + int64(got), err
+}
+
+// replay sends a finished log.
+func (s *Server) replay(c *conn, l *storedLog, after int64) error {
+	if after < 0 || after > l.rec.LastSeq {
+		return badCursor(after, l.rec.LastSeq)
+	}
+	off, err := seek(l.fd, l.first, l.end, after)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the log of process %s could not be read", l.rec.ID)
+	}
+	for off < l.end {
+		if off, err = s.sendFile(c, l.fd, off, l.end); err != nil {
+			return err
+		}
+	}
+	return c.send(wire.Done, wire.Ending{Result: *l.rec.Result, LastSeq: l.rec.LastSeq})
+}
+
+func badCursor(after, last int64) error {
+	return fault.InvalidField("after", "%d is no frame of this process; its last one is %d", after, last).
+		WithRemedy("pass the number of a frame that you have seen, or 0 for all of them")
+}
+
+// serveAttach answers an attach.
+func (s *Server) serveAttach(c *conn, req *wire.Request) error {
+	p := s.find(req.ID)
+	if p == nil {
+		l, err := s.openLog(req.ID)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		if err := c.send(wire.Reply, l.rec); err != nil {
+			return err
+		}
+		return s.replay(c, l, req.After)
+	}
+	if !p.hold() {
+		return s.serveAttach(c, req) // it was put away meanwhile: its log is on disk
+	}
+	defer p.release()
+	if err := c.send(wire.Reply, p.snapshot()); err != nil {
+		return err
+	}
+	return p.serve(c, req.After)
+}
+
+// serve follows for one connection, and carries its input to the program.
+func (p *process) serve(c *conn, after int64) error {
+	gone := make(chan struct{})
+	p.srv.conns.Add(1) // the reader counts as a connection: it may outlive this one, in a write to a full pipe
+	p.srv.work.Go(func() {
+		defer p.srv.conns.Add(-1)
+		defer close(gone)
+		p.feed(c)
+	})
+	err := p.follow(c, after, gone)
+	closeRead(c.Conn)
+	return err
+}
+
+// feed reads a connection until it ends, and writes what comes to stdin.
+func (p *process) feed(c *conn) {
+	for {
+		t, b, err := c.r.Next()
+		switch {
+		case err != nil:
+			return
+		case t == wire.Data:
+			p.writeStdin(b)
+		case t == wire.End:
+			p.closeStdin()
+		}
+	}
+}

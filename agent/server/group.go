@@ -1,0 +1,27 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import "context"
+
+// Groups makes one group of processes per command, out of which no process can
+// step, so that a kill reaches all that the command started. It is safe for
+// concurrent use.
+type Groups interface {
+	// New makes an empty group. The id is a process's, fit for a file name.
+	New(id string) (Group, error)
+}
+
+// Group is the processes of one command.
+type Group interface {
+	// FD is a cgroup's directory, into which the command is forked; below zero
+	// where the view's thread puts its children into the group by itself.
+	FD() int
+	// Kill sends SIGKILL to all members, also to those that are being forked.
+	Kill() error
+	// Empty waits until no member is left alive.
+	Empty(ctx context.Context) error
+	// Remove removes an empty group; it fails where a member is left.
+	Remove() error
+}

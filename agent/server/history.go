@@ -1,0 +1,171 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+)
+
+// history bounds the finished logs on disk: their number and their bytes. The
+// oldest go first.
+type history struct {
+	mu     sync.Mutex
+	loaded bool
+	logs   []finished // oldest first
+	bytes  int64
+}
+
+type finished struct {
+	id   string
+	size int64
+}
+
+// finish counts a log that was sealed, and removes what is too much.
+func (s *Server) finish(id string, size int64) {
+	h := &s.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.loaded {
+		// What earlier agents left is looked at now, and not when we start: the
+		// first command must not wait for it.
+		h.loaded = true
+		h.logs, h.bytes = s.storedLogs(id)
+	}
+	h.logs = append(h.logs, finished{id, size})
+	h.bytes += size
+	drop := 0
+	for drop < len(h.logs)-1 && (len(h.logs)-drop > s.o.MaxFinished || h.bytes > s.o.MaxLogBytes) {
+		_ = unix.Unlinkat(s.logDir, logName(h.logs[drop].id), 0)
+		h.bytes -= h.logs[drop].size
+		drop++
+	}
+	h.logs = slices.Delete(h.logs, 0, drop)
+}
+
+// storedLogs lists the logs on disk that no process in memory owns, but for one.
+func (s *Server) storedLogs(but string) (logs []finished, bytes int64) {
+	type entry struct {
+		finished
+		mod int64
+	}
+	var all []entry
+	for _, id := range s.logIDs() {
+		s.mu.Lock()
+		_, live := s.procs[id]
+		s.mu.Unlock()
+		var st unix.Stat_t
+		if live || id == but || unix.Fstatat(s.logDir, logName(id), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
+		}
+		all = append(all, entry{finished{id, st.Size}, st.Mtim.Nano()})
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.mod, b.mod) })
+	for _, e := range all {
+		logs = append(logs, e.finished)
+		bytes += e.size
+	}
+	return logs, bytes
+}
+
+// logIDs lists the processes that have a log on disk.
+func (s *Server) logIDs() []string {
+	fd, err := unix.Openat(s.logDir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		s.o.Logger.Error("reading the log directory", "error", err)
+		return nil
+	}
+	dir := os.NewFile(uintptr(fd), "log")
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		s.o.Logger.Error("reading the log directory", "error", err)
+	}
+	ids := names[:0]
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, ".log"); ok && validProcessID(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// records lists all processes, oldest first.
+func (s *Server) records() []wire.Record {
+	var all []wire.Record
+	seen := make(map[string]bool)
+	s.mu.Lock()
+	live := make([]*process, 0, len(s.procs))
+	for id, p := range s.procs {
+		seen[id] = true
+		if p != nil {
+			live = append(live, p)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range live {
+		all = append(all, p.snapshot())
+	}
+	for _, id := range s.logIDs() {
+		if seen[id] {
+			continue
+		}
+		if l, err := s.openLog(id); err == nil {
+			all = append(all, l.rec)
+			l.close()
+		}
+	}
+	slices.SortFunc(all, func(a, b wire.Record) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// record finds one process, in memory or on disk.
+func (s *Server) record(id string) (wire.Record, error) {
+	if p := s.find(id); p != nil {
+		return p.snapshot(), nil
+	}
+	l, err := s.openLog(id)
+	if err != nil {
+		return wire.Record{}, err
+	}
+	defer l.close()
+	return l.rec, nil
+}
+
+// find gives a process that is in memory; nil if there is none.
+func (s *Server) find(id string) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.procs[id]
+}
+
+func (s *Server) serveProcesses(c *conn) error {
+	recs := s.records()
+	b, err := wire.AppendJSON(nil, wire.Reply, struct{}{})
+	if err != nil {
+		return err
+	}
+	for _, rec := range recs {
+		if b, err = wire.AppendJSON(b, wire.Item, rec); err != nil {
+			return err
+		}
+		if len(b) >= wire.MaxData {
+			if _, err := c.Write(b); err != nil {
+				return err
+			}
+			b = b[:0]
+		}
+	}
+	_, err = c.Write(wire.Append(b, wire.Done, nil))
+	return err
+}

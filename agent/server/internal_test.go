@@ -1,0 +1,136 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+)
+
+// sent is a connection on which all is sent already.
+type sent struct {
+	net.Conn
+	r *bytes.Reader
+}
+
+func (s sent) Read(b []byte) (int, error) { return s.r.Read(b) }
+
+// FuzzRequest reads calls that a client might send. None of them is carried out.
+func FuzzRequest(f *testing.F) {
+	for _, text := range []string{
+		`{"op":"ping"}`, `{"op":"start","id":"a","start":{"shell":"true","env":{"A":"b"},"terminal":{"cols":1,"rows":1}}}`,
+		`{"op":"write","path":"a/../b\uef80","mode":420}`,
+	} {
+		f.Add(wire.Append(wire.Append(wire.AppendHello(nil), wire.Call, []byte(text)), wire.End, nil))
+	}
+	s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: os.Stdin})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		nc := sent{r: bytes.NewReader(b)}
+		c := &conn{Conn: nc, r: wire.NewReader(nc)}
+		req, err := c.request()
+		if err != nil {
+			return
+		}
+		if err := s.checkStart(req.ID, req.Start); err == nil {
+			if len(req.ID) > wire.MaxProcessID || len(req.Start.Shell) > wire.MaxShell || req.Start.MaxStdout > wire.MaxOutput || req.Start.Cwd[0] != '/' {
+				t.Errorf("accepted: %+v", req.Start)
+			}
+			_, _, _ = clipCommand(req.Start)
+			for range candidates("x", s.environment(Identity{}, req.Start)) {
+				break
+			}
+		}
+		if p, err := s.absolute("path", req.Path); err == nil {
+			if p[0] != '/' || bytes.IndexByte([]byte(p), 0) >= 0 {
+				t.Errorf("path %q", p)
+			}
+			if _, name := split(p); name == "." || name == ".." || bytes.IndexByte([]byte(name), '/') >= 0 {
+				t.Errorf("%q ends in the name %q", p, name)
+			}
+		}
+		for {
+			if data, err := c.data(); err != nil || data == nil {
+				break
+			}
+		}
+	})
+}
+
+// FuzzLog reads logs that a crash might leave.
+func FuzzLog(f *testing.F) {
+	at := time.Unix(1, 0)
+	b := wire.AppendLog(nil, wire.LogStart, 0, at, []byte(`{"id":"a","state":"running"}`))
+	first := int64(len(b))
+	b = wire.AppendLog(b, wire.LogStdout, 1, at, []byte("out"))
+	f.Add(bytes.Clone(b))
+	exit := int64(len(b))
+	b = wire.AppendLog(b, wire.LogExit, 1, at, []byte(`{"exit_code":3}`))
+	f.Add(bytes.Clone(b))
+	f.Add(wire.AppendLog(bytes.Clone(b), wire.LogSeal, 1, at, sealContent(exit)))
+	f.Add(wire.AppendLog(bytes.Clone(b), wire.LogSeal, 1, at, sealContent(first)))
+	f.Add(wire.AppendLog(b, wire.LogSeal, 1, at, sealContent(-1)))
+	dir, err := os.Open(f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer dir.Close()
+	s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: dir})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(filepath.Join(dir.Name(), "a.log"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.openLog("a")
+		if err != nil {
+			return
+		}
+		defer l.close()
+		if l.rec.Result == nil || l.rec.State != wire.Exited || l.end > l.size || l.first > l.end {
+			t.Errorf("%+v", l)
+		}
+		if off, err := seek(l.fd, l.first, l.end, 1); err == nil && (off < l.first || off > l.end) && !l.sealed {
+			t.Errorf("seek gives %d of %d to %d", off, l.first, l.end)
+		}
+	})
+}
+
+func TestSplit(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"/a/b": {"/a/", "b"}, "/a": {"/", "a"}, "/a/b//": {"/a/", "b"}, "/": {"", ""}, "/a/..": {"/a/..", ""}, "/.": {"/.", ""},
+	} {
+		dir, name := split(in)
+		if got := [2]string{dir, name}; got != want && !(in == "/" && name == "") {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestPlainViewTakesOnItsUsersRights(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can take on another user's rights")
+	}
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := Plain(Identity{Name: "sandbox", UID: 1000, GID: 1000, Credential: &syscall.Credential{Uid: 1000, Gid: 1000}})
+	var inside error
+	v.Do(func() { _, inside = unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if inside != unix.EACCES {
+		t.Errorf("within Do: %v", inside)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Errorf("after it: %v", err)
+	}
+	_ = f.Close()
+}

@@ -1,0 +1,157 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// How a directory is read: names at a time, names that are looked at in all, and entries of one Item.
+const (
+	nameBatch   = 256
+	maxScan     = 1 << 20
+	itemEntries = 32 << 10 // bytes
+)
+
+// serveList sends a directory, sorted by name, up to a limit.
+func (s *Server) serveList(c *conn, req *wire.Request) error {
+	v, err := s.view(req.User)
+	if err != nil {
+		return err
+	}
+	p, err := s.absolute("path", req.Path)
+	if err != nil {
+		return err
+	}
+	limit := req.Limit
+	switch {
+	case limit == 0:
+		limit = wire.DefaultListSize
+	case limit < 0 || limit > wire.MaxListSize:
+		return fault.InvalidField("limit", "%d is outside 1 to %d", limit, wire.MaxListSize)
+	}
+	var fd int
+	var st unix.Stat_t
+	v.Do(func() { fd, st, err = s.openListed(p) })
+	if err != nil {
+		return fileFault(v, "list", p, err)
+	}
+	dir := os.NewFile(uintptr(fd), "directory")
+	defer dir.Close()
+	names, truncated, err := smallest(dir, limit)
+	if err != nil {
+		return fileFault(v, "list", p, err)
+	}
+	fi := describe(baseOf(shown(p)), &st)
+	fi.Path = shown(p)
+	if err := c.send(wire.Reply, fi); err != nil {
+		return err
+	}
+	if err := sendEntries(c, v, fd, names); err != nil {
+		return err
+	}
+	return c.send(wire.Done, wire.Listing{Truncated: truncated})
+}
+
+// openListed runs within Do.
+func (s *Server) openListed(p string) (fd int, st unix.Stat_t, err error) {
+	look, err := s.openDir(p)
+	if err != nil {
+		return -1, st, err
+	}
+	_ = unix.Close(look)
+	fd, err = s.open(p, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	if err != nil {
+		return -1, st, err
+	}
+	if err = checkStorage(fd); err == nil {
+		err = unix.Fstat(fd, &st)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, st, err
+	}
+	return fd, st, nil
+}
+
+// smallest reads the names of a directory and keeps the first limit of them in
+// order. Its memory is bounded by the limit, not by the directory.
+func smallest(dir *os.File, limit int) (names []string, truncated bool, err error) {
+	for seen := 0; ; {
+		batch, err := dir.Readdirnames(nameBatch)
+		names = append(names, batch...)
+		seen += len(batch)
+		if len(names) >= 2*limit+nameBatch {
+			slices.Sort(names)
+			clear(names[limit:])
+			names = names[:limit]
+			truncated = true
+		}
+		if len(batch) == 0 || err != nil {
+			break
+		}
+		if seen > maxScan {
+			truncated = true
+			break
+		}
+	}
+	slices.Sort(names)
+	if len(names) > limit {
+		names, truncated = names[:limit], true
+	}
+	return names, truncated, nil
+}
+
+// sendEntries looks at the names, in batches so that the view is not held for
+// long, and sends what it sees. What was removed meanwhile is left out.
+func sendEntries(c *conn, v View, fd int, names []string) error {
+	b := []byte{'['}
+	flush := func() error {
+		if len(b) == 1 {
+			return nil
+		}
+		b = append(b, ']')
+		frame := wire.Append(nil, wire.Item, b)
+		b = b[:1]
+		_, err := c.Write(frame)
+		return err
+	}
+	for batch := range slices.Chunk(names, nameBatch) {
+		entries := make([]wire.FileInfo, 0, len(batch))
+		v.Do(func() {
+			for _, name := range batch {
+				if strings.HasPrefix(name, tempPrefix) && len(name) == len(tempPrefix)+tempRandom {
+					continue // an upload that is not complete
+				}
+				if fi, err := describeAt(fd, name); err == nil {
+					entries = append(entries, fi)
+				}
+			}
+		})
+		for _, fi := range entries {
+			text, err := json.Marshal(fi)
+			if err != nil {
+				return err
+			}
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			b = append(b, text...)
+			if len(b) >= itemEntries {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return flush()
+}

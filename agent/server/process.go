@@ -1,0 +1,354 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+)
+
+// process is one command: from the fork on until nothing of it is left.
+//
+// Its goroutines are one for each stream, and one that waits for its end and
+// for that of what it leaves behind.
+type process struct {
+	srv      *Server
+	view     View
+	group    Group       // nil: there are no groups
+	pid      int         // 0: it never ran
+	pidfd    *os.File    // nil: this kernel has none
+	terminal *os.File    // the pty's master; nil: no terminal
+	timer    *time.Timer // of the time limit; nil: none
+	settling *time.Timer // until the log's file is made
+	began    time.Time   // with the monotonic clock
+	oomKills int64       // the counters' values when it began; below zero: unknown
+	refusals int64
+	pumps    sync.WaitGroup
+
+	ended chan struct{} // closed when the first process has ended and the result stands
+	gone  chan struct{} // closed when nothing is left of it, in the group or in memory
+
+	stdinMu sync.Mutex // orders those who write to stdin
+	stdin   *os.File   // streamed; nil: not, or closed. The terminal, if there is one
+
+	mu          sync.Mutex
+	rec         wire.Record
+	streams     [2]*stream // stdout, stderr; nil: there is none
+	log         *logFile
+	more        chan struct{} // closed when the log grew or the result stands; nil: nobody waits
+	killCause   string        // why we killed it
+	killDetail  string
+	groupIsGone bool
+	holders     int  // followers that read the log's file
+	forgotten   bool // it is out of memory; the last holder closes the log
+}
+
+// stream is one of a process's outputs.
+type stream struct {
+	t   wire.Type
+	f   *os.File
+	raw syscall.RawConn
+
+	readMu sync.Mutex // orders its two readers, and guards eof
+	eof    bool
+
+	// Under the process's mu.
+	total, kept, limit int64
+	truncated          bool
+}
+
+// snapshot is the process's record as it stands.
+func (p *process) snapshot() wire.Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rec := p.rec
+	rec.LastSeq = p.log.seq
+	return rec
+}
+
+// run begins the goroutines of a process that was forked.
+func (p *process) run(timeout time.Duration) {
+	for _, st := range p.streams {
+		if st == nil {
+			continue
+		}
+		p.pumps.Add(1)
+		p.srv.work.Go(func() {
+			defer p.pumps.Done()
+			p.pump(st)
+		})
+	}
+	if timeout > 0 {
+		p.timer = time.AfterFunc(timeout, func() {
+			p.kill(wire.CauseTimeout, "its time limit of "+timeout.String()+" passed")
+		})
+	}
+	p.settling = time.AfterFunc(deferral, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.forgotten {
+			p.log.settle()
+		}
+	})
+	p.srv.work.Go(p.wait)
+}
+
+// pump carries a stream to the log until its end. While nothing comes, it
+// holds no buffer.
+func (p *process) pump(st *stream) {
+	_ = st.raw.Read(func(fd uintptr) bool { return p.drain(st, int(fd), 0) })
+	st.readMu.Lock()
+	st.eof = true // also where the file was closed under us
+	st.readMu.Unlock()
+	if st.f != p.terminal {
+		_ = st.f.Close()
+	}
+}
+
+// drain reads what is there, at most budget bytes if that is not zero, and
+// tells whether the stream is at its end.
+func (p *process) drain(st *stream, fd, budget int) bool {
+	st.readMu.Lock()
+	defer st.readMu.Unlock()
+	if st.eof {
+		return true
+	}
+	buf := p.srv.memory.get()
+	defer p.srv.memory.put(buf)
+	left := budget
+	for budget == 0 || left > 0 {
+		n, err := unix.Read(fd, buf[wire.LogHeaderLen:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return false
+		case err != nil || n <= 0: // a terminal ends with EIO
+			st.eof = true
+			return true
+		}
+		p.output(st, buf[:wire.LogHeaderLen+n])
+		left -= n
+	}
+	return false
+}
+
+// output logs what one read brought, up to the stream's cap.
+func (p *process) output(st *stream, b []byte) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := int64(len(b) - wire.LogHeaderLen)
+	st.total += n
+	keep := min(n, st.limit-st.kept)
+	if keep > 0 && !p.log.output(b[:wire.LogHeaderLen+keep], st.t, now) {
+		keep = 0
+	}
+	st.kept += keep
+	if keep < n {
+		st.truncated = true
+		if keep == 0 {
+			return
+		}
+	}
+	p.wakeLocked()
+}
+
+// wakeLocked tells the followers that there is more.
+func (p *process) wakeLocked() {
+	if p.more != nil {
+		close(p.more)
+		p.more = nil
+	}
+}
+
+// wait sees the process through: its end, the result, and what it leaves behind.
+func (p *process) wait() {
+	status := p.reap()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.settling.Stop()
+	p.drainRest()
+	p.conclude(status)
+	runtime.Gosched() // who waits for the result goes first
+	p.closeStdin()
+	p.srv.poked()
+	p.retire()
+}
+
+// reap waits for the first process and takes its status. It waits in Go's
+// poller, so that a running command costs no thread.
+func (p *process) reap() (status unix.WaitStatus) {
+	if err := p.awaitStatus(&status); err != nil {
+		p.srv.o.Logger.Error("waiting for a process", "id", p.rec.ID, "error", err)
+	}
+	p.srv.forkMu.Lock()
+	if p.srv.children[p.pid] == p { // the number may be another child's by now
+		delete(p.srv.children, p.pid)
+	}
+	p.srv.forkMu.Unlock()
+	return status
+}
+
+func (p *process) awaitStatus(status *unix.WaitStatus) error {
+	if p.pidfd == nil { // a kernel without pidfds: it costs a thread
+		_, err := unix.Wait4(p.pid, status, 0, nil)
+		for err == unix.EINTR {
+			_, err = unix.Wait4(p.pid, status, 0, nil)
+		}
+		return err
+	}
+	defer p.pidfd.Close()
+	raw, err := p.pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Read(func(uintptr) bool {
+		pid, err := unix.Wait4(p.pid, status, unix.WNOHANG, nil)
+		for err == unix.EINTR {
+			pid, err = unix.Wait4(p.pid, status, unix.WNOHANG, nil)
+		}
+		failed = err
+		return pid == p.pid || err != nil
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// terminalPatience is how long a terminal is given to deliver what was written
+// to it: the kernel moves it to our end in its own time. It matters only where
+// a process left behind keeps the terminal open.
+const terminalPatience = 100 * time.Millisecond
+
+// drainRest takes what the process had written when it ended, and no more: who
+// still holds the pipe may write for ever.
+func (p *process) drainRest() {
+	if p.terminal != nil {
+		done := make(chan struct{})
+		p.srv.work.Go(func() { p.pumps.Wait(); close(done) })
+		select {
+		case <-done:
+		case <-time.After(terminalPatience):
+		}
+		return
+	}
+	for _, st := range p.streams {
+		if st == nil {
+			continue
+		}
+		// Control keeps the descriptor open under us; it fails once the pump is through.
+		_ = st.raw.Control(func(fd uintptr) {
+			n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+			if err != nil {
+				n = wire.MaxData
+			}
+			p.drain(st, int(fd), n+1) // one more, to see the end where it is one
+		})
+	}
+}
+
+// conclude makes the result stand.
+func (p *process) conclude(status unix.WaitStatus) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	res := p.resultLocked(status, now)
+	p.rec.State, p.rec.Result = wire.Exited, res
+	p.endLocked(now)
+}
+
+// endLocked writes LogExit and tells who waits.
+func (p *process) endLocked(now time.Time) {
+	text, _ := json.Marshal(p.rec.Result)
+	at := p.log.end()
+	if p.log.add(wire.AppendLog(nil, wire.LogExit, p.log.seq, now, text), 2*maxTail) {
+		p.log.exit = at
+	}
+	close(p.ended)
+	p.wakeLocked()
+}
+
+// retire waits until nothing of the process is left, and puts its log away.
+func (p *process) retire() {
+	p.removeGroup()
+	p.pumps.Wait()
+	if p.terminal != nil {
+		_ = p.terminal.Close()
+	}
+	p.putAway()
+	close(p.gone)
+}
+
+func (p *process) removeGroup() {
+	if p.group == nil {
+		return
+	}
+	err := p.tryRemoveGroup()
+	for err != nil && p.group.Empty(p.srv.ctx) == nil {
+		if err = p.tryRemoveGroup(); err == nil {
+			return
+		}
+		select { // a member that is dead and not yet reaped: the kernel lets go in a moment
+		case <-p.srv.ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err != nil { // the server is closed, or the group is lost; it was killed either way
+		p.srv.o.Logger.Error("removing a process group", "id", p.rec.ID, "error", err)
+	}
+}
+
+// tryRemoveGroup removes the group while nobody is killing it.
+func (p *process) tryRemoveGroup() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.group.Remove()
+	p.groupIsGone = err == nil
+	return err
+}
+
+// closeStdin ends the input of a process, and wakes who is writing to it.
+func (p *process) closeStdin() {
+	p.stdinMu.Lock()
+	f := p.stdin
+	p.stdin = nil
+	p.stdinMu.Unlock()
+	if f != nil && f != p.terminal {
+		_ = f.Close()
+	}
+}
+
+// writeStdin blocks while the program does not read. What it will never read is
+// dropped, as the kernel would.
+func (p *process) writeStdin(b []byte) {
+	p.stdinMu.Lock()
+	f := p.stdin
+	p.stdinMu.Unlock()
+	if f != nil {
+		_, _ = f.Write(b)
+	}
+}
+
+// done waits for the end of the first process.
+func (p *process) done(ctx context.Context) error {
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,99 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+)
+
+// resultLocked says how the process ended, and why where we or the kernel did it.
+func (p *process) resultLocked(status unix.WaitStatus, now time.Time) *wire.Result {
+	res := &wire.Result{DurationNS: int64(now.Sub(p.began)), Ended: now, ExitCode: status.ExitStatus()}
+	var signal unix.Signal
+	if status.Signaled() {
+		signal = status.Signal()
+		res.ExitCode = 128 + int(signal)
+		res.Signal = signalName(signal)
+	}
+	p.countLocked(res)
+	switch {
+	case p.killCause != "":
+		res.Cause, res.CauseDetail = p.killCause, p.killDetail
+	case res.ExitCode != 0:
+		res.Cause, res.CauseDetail = p.causeLocked(res.ExitCode, signal)
+	}
+	if trouble := p.log.trouble(); trouble != "" {
+		if res.CauseDetail != "" {
+			res.CauseDetail += "; "
+		}
+		res.CauseDetail += trouble
+	}
+	return res
+}
+
+func (p *process) countLocked(res *wire.Result) {
+	if st := p.streams[0]; st != nil {
+		res.StdoutBytes, res.StdoutTruncated = st.total, st.truncated
+	}
+	if st := p.streams[1]; st != nil {
+		res.StderrBytes, res.StderrTruncated = st.total, st.truncated
+	}
+}
+
+// causeLocked looks for the evidence of a limit behind a failure. Without evidence
+// there is no cause.
+func (p *process) causeLocked(code int, signal unix.Signal) (cause, detail string) {
+	const killed = 128 + int(unix.SIGKILL)
+	if code == killed {
+		if n, ok := grown(p.oomKills, p.srv.o.OOMKills); ok && n > 0 {
+			return wire.CauseOOM, fmt.Sprintf("the kernel killed %d processes of the sandbox for its memory limit while it ran", n)
+		}
+	}
+	if signal == unix.SIGKILL {
+		return wire.CauseKilled, "SIGKILL of unknown origin: not from us, and no limit of memory was hit"
+	}
+	if n, ok := grown(p.refusals, p.srv.o.PidsRefusals); ok && n > 0 {
+		return wire.CausePids, fmt.Sprintf("%d forks were refused for the sandbox's limit of processes while it ran", n)
+	}
+	var fs unix.Statfs_t
+	at := filepath.Join(p.srv.o.Dir, p.srv.o.Workspace)
+	if unix.Statfs(at, &fs) == nil && fs.Blocks > 0 && fs.Bavail == 0 {
+		return wire.CauseDisk, "no space was left on the sandbox's disk when it ended"
+	}
+	return "", ""
+}
+
+// counter reads a counter; below zero: unknown.
+func counter(read func() (int64, error)) int64 {
+	if read == nil {
+		return -1
+	}
+	n, err := read()
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func grown(before int64, read func() (int64, error)) (int64, bool) {
+	if before < 0 {
+		return 0, false
+	}
+	after := counter(read)
+	return after - before, after >= 0
+}
+
+// signalName spells a signal as "SIGKILL", and a nameless one as "SIG40".
+func signalName(s unix.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("SIG%d", int(s))
+}

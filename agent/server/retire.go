@@ -1,0 +1,91 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxUnsealed bounds the finished processes whose logs the disk refuses.
+const maxUnsealed = 16
+
+// putAway ends the log, and lets go of the process where that worked. Else it
+// stays in memory, and every later end tries again.
+func (p *process) putAway() {
+	s := p.srv
+	s.mu.Lock()
+	waiting := s.unsealed
+	s.unsealed = nil
+	s.mu.Unlock()
+	for _, q := range append(waiting, p) {
+		if q.seal() {
+			continue
+		}
+		s.mu.Lock()
+		s.unsealed = append(s.unsealed, q)
+		var lost *process
+		if len(s.unsealed) > maxUnsealed {
+			lost, s.unsealed = s.unsealed[0], s.unsealed[1:]
+		}
+		s.mu.Unlock()
+		if lost != nil {
+			s.o.Logger.Error("the log of a process is lost, the disk refuses it", "id", lost.rec.ID)
+			_ = unix.Unlinkat(s.logDir, logName(lost.rec.ID), 0)
+			s.forget(lost)
+		}
+	}
+}
+
+func (p *process) seal() bool {
+	p.mu.Lock()
+	if p.log.exit == 0 && p.log.end() > 0 { // LogExit found no room
+		p.mu.Unlock()
+		return false
+	}
+	ok := p.log.seal(time.Now())
+	size := p.log.size
+	p.mu.Unlock()
+	if ok {
+		p.srv.forget(p)
+		p.srv.finish(p.rec.ID, size)
+	}
+	return ok
+}
+
+// forget takes a process out of memory. Followers may still read its log.
+func (s *Server) forget(p *process) {
+	s.mu.Lock()
+	if s.procs[p.rec.ID] == p {
+		delete(s.procs, p.rec.ID)
+	}
+	s.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgotten = true
+	if p.holders == 0 {
+		p.log.close()
+	}
+}
+
+// hold keeps the log's file open for a follower. It fails once the process is
+// forgotten; then its log is to be opened from disk.
+func (p *process) hold() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.forgotten {
+		return false
+	}
+	p.holders++
+	return true
+}
+
+func (p *process) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.holders--; p.holders == 0 && p.forgotten {
+		p.log.close()
+	}
+}

@@ -1,0 +1,251 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// Options is what a Server works with. User and Log are required.
+type Options struct {
+	User View     // of commands and files by default
+	Root View     // of those that ask for root; nil: they are denied
+	Log  *os.File // an open directory for the processes' logs, out of the commands' reach; stays the caller's
+
+	Groups Groups // nil: kills are weaker, see the package's doc
+
+	Dir       string // the directory that stands for "/" in paths and cwd; "": /
+	Workspace string // where commands start and relative paths begin, inside; "": /workspace
+
+	// OOMKills and PidsRefusals read counters of the commands' limits; nil:
+	// unknown, and then nothing is said to have ended by them.
+	OOMKills, PidsRefusals func() (int64, error)
+
+	Env     map[string]string // of every command, over the built-in and under its own
+	Version string            // told by a ping
+
+	MaxFinished int   // logs of finished processes that are kept; 0: 1000
+	MaxLogBytes int64 // of them together; 0: 256 MiB
+
+	Logger *slog.Logger // nil: silent
+}
+
+const (
+	defaultWorkspace   = "/workspace"
+	defaultMaxFinished = 1000
+	defaultMaxLogBytes = 256 << 20
+	maxConns           = 4096
+	maxRunning         = 4096
+	requestPatience    = 30 * time.Second // between the parts of a request
+)
+
+// Server answers calls. It is safe for concurrent use.
+type Server struct {
+	o       Options
+	logDir  int
+	conns   atomic.Int64
+	work    sync.WaitGroup // every goroutine that is not a connection's
+	isInit  atomic.Bool
+	poke    chan struct{} // wakes the reaper
+	memory  memory
+	history history
+	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
+	end     context.CancelFunc
+
+	forkMu   sync.Mutex       // held across fork and registration, so that the reaper knows every child of ours
+	children map[int]*process // under forkMu, by pid, until reaped
+
+	mu       sync.Mutex
+	procs    map[string]*process // that run, or have left something that does; nil value: being started
+	unsealed []*process          // finished; the disk refused the end of their logs
+	refuse   int                 // shutdowns in progress
+	closed   bool
+}
+
+// New makes a server. It starts nothing.
+func New(o Options) *Server {
+	if o.Workspace == "" {
+		o.Workspace = defaultWorkspace
+	}
+	if o.Dir == "" {
+		o.Dir = "/"
+	}
+	if o.MaxFinished == 0 {
+		o.MaxFinished = defaultMaxFinished
+	}
+	if o.MaxLogBytes == 0 {
+		o.MaxLogBytes = defaultMaxLogBytes
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		o: o, logDir: int(o.Log.Fd()), poke: make(chan struct{}, 1),
+		children: make(map[int]*process), procs: make(map[string]*process),
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve answers connections off l until ctx is done, then closes l and the
+// connections and waits for their handlers. Processes run on: another Serve,
+// or Close, may follow. The error is nil then, and else that of l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var handlers sync.WaitGroup
+	defer handlers.Wait()
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
+				s.o.Logger.Error("accept", "error", err)
+				select { // the kernel would hand us the same connection at once
+				case <-ctx.Done():
+				case <-time.After(50 * time.Millisecond):
+				}
+				continue
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			_ = l.Close()
+			return err
+		}
+		handlers.Go(func() { s.serveConn(ctx, nc) })
+	}
+}
+
+// Close kills every process with the cause "stopped", and waits until all of
+// the Server's goroutines have ended. It comes after Serve has returned.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	err := s.shutdown(context.Background(), 0)
+	s.end()
+	s.work.Wait()
+	s.memory.close()
+	return err
+}
+
+func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
+	c := &conn{Conn: nc, r: wire.NewReader(nc)}
+	defer nc.Close()
+	if s.conns.Add(1) > maxConns {
+		s.conns.Add(-1)
+		c.fail(fault.New(fault.Exhausted, "the sandbox's agent has %d open connections, its bound", maxConns).
+			WithRemedy("close some followers and try again"))
+		return
+	}
+	defer s.conns.Add(-1)
+	defer s.memory.used()
+	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
+	defer stop()
+	_ = nc.SetReadDeadline(time.Now().Add(requestPatience))
+	req, err := c.request()
+	if err != nil {
+		if !isCut(err) {
+			c.fail(err)
+		}
+		return
+	}
+	_ = nc.SetReadDeadline(time.Time{})
+	if err := s.dispatch(ctx, c, req); err != nil {
+		c.fail(err)
+	}
+}
+
+// dispatch runs one call. Its error is sent as a Failure.
+func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error {
+	switch req.Op {
+	case wire.OpPing:
+		s.mu.Lock()
+		n := len(s.procs) - len(s.unsealed)
+		s.mu.Unlock()
+		return c.answer(wire.Info{Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n})
+	case wire.OpStart:
+		return s.serveStart(c, req)
+	case wire.OpAttach:
+		return s.serveAttach(c, req)
+	case wire.OpProcess:
+		rec, err := s.record(req.ID)
+		if err != nil {
+			return err
+		}
+		return c.answer(rec)
+	case wire.OpProcesses:
+		return s.serveProcesses(c)
+	case wire.OpSignal:
+		return c.outcome(s.signal(req.ID, req.Signal, req.Tree))
+	case wire.OpResize:
+		return c.outcome(s.resize(req.ID, req.Cols, req.Rows))
+	case wire.OpKill:
+		ctx, done := c.until(ctx)
+		defer done()
+		return c.outcome(s.kill(ctx, req.ID, req.Cause))
+	case wire.OpShutdown:
+		ctx, done := c.until(ctx)
+		defer done()
+		return c.outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond))
+	case wire.OpRead:
+		return s.serveRead(c, req)
+	case wire.OpWrite:
+		return s.serveWrite(c, req)
+	case wire.OpStat:
+		return s.serveStat(c, req)
+	case wire.OpList:
+		return s.serveList(c, req)
+	case wire.OpMkdir:
+		return c.outcome(s.mkdir(req))
+	case wire.OpMove:
+		ctx, done := c.until(ctx)
+		defer done()
+		return c.outcome(s.move(ctx, req))
+	case wire.OpRemove:
+		ctx, done := c.until(ctx)
+		defer done()
+		return c.outcome(s.remove(ctx, req))
+	}
+	return fault.New(fault.Unsupported, "the sandbox's agent (version %s) does not know the operation %q", s.o.Version, clip(req.Op, 40)).
+		WithRemedy("stop and start the sandbox, so that it gets the current agent")
+}
+
+// view gives the view that acts for user.
+func (s *Server) view(user string) (View, error) {
+	switch user {
+	case "", s.o.User.Identity().Name, "sandbox":
+		return s.o.User, nil
+	case "root":
+		if s.o.Root == nil {
+			return nil, fault.New(fault.Denied, "user: %q is not allowed in this sandbox", user).
+				WithRemedy("leave the user out, or use %q", s.o.User.Identity().Name)
+		}
+		if v, ok := s.o.Root.(Starter); ok {
+			if err := v.Start(); err != nil {
+				return nil, fault.Wrap(fault.Unavailable, err, "nothing can run as the sandbox's root now").
+					WithRemedy("stop and start the sandbox")
+			}
+		}
+		return s.o.Root, nil
+	}
+	return nil, fault.InvalidField("user", "%q is not a user of this sandbox; it is \"sandbox\" or \"root\"", clip(user, 40))
+}

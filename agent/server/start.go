@@ -1,0 +1,206 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// serveStart answers a start: it starts the command and follows it.
+func (s *Server) serveStart(c *conn, req *wire.Request) error {
+	if err := s.checkStart(req.ID, req.Start); err != nil {
+		return err
+	}
+	in, err := s.receiveStdin(c, req.ID, req.Start)
+	if err != nil {
+		return err
+	}
+	p, err := s.start(req.ID, req.Start, in)
+	if err != nil {
+		return err
+	}
+	defer p.release()
+	if err := c.send(wire.Reply, p.snapshot()); err == nil {
+		err = p.serve(c, 0)
+		if t := req.Start.Terminal; t == nil || t.Stays {
+			return err
+		}
+	}
+	if p.terminal != nil {
+		p.hangUp()
+	}
+	return nil
+}
+
+// start runs a command. The process that it gives is held; see release.
+func (s *Server) start(id string, st *wire.Start, in input) (*process, error) {
+	defer in.close()
+	view, err := s.view(st.User)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.reserve(id); err != nil {
+		return nil, err
+	}
+	p, err := s.fork(id, st, view, in)
+	s.mu.Lock()
+	if err != nil {
+		delete(s.procs, id)
+		s.mu.Unlock()
+		return nil, err
+	}
+	s.procs[id] = p
+	late := s.refuse > 0 || s.closed
+	s.mu.Unlock()
+	if p.pid == 0 {
+		p.holders++
+		p.putAway()
+		close(p.gone)
+		return p, nil
+	}
+	p.holders++
+	p.run(time.Duration(st.TimeoutMS) * time.Millisecond)
+	if late { // a shutdown began meanwhile and did not see it
+		p.kill(wire.CauseStopped, "the sandbox was stopped")
+	}
+	return p, nil
+}
+
+// reserve takes an id for a process that is about to start.
+func (s *Server) reserve(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch _, exists := s.procs[id]; {
+	case exists:
+		return processExists(id)
+	case s.refuse > 0 || s.closed:
+		return fault.New(fault.State, "the sandbox is stopping; it starts nothing now").
+			WithRemedy("start the sandbox first")
+	case len(s.procs) >= maxRunning:
+		return fault.New(fault.Exhausted, "the sandbox has %d processes, its agent's bound", len(s.procs)).
+			WithRemedy("kill some of them")
+	}
+	s.procs[id] = nil
+	return nil
+}
+
+func processExists(id string) error {
+	return fault.New(fault.Exists, "there is a process %s in this sandbox already", id).
+		WithRemedy("choose another id, or attach to that process")
+}
+
+// fork makes everything that a process needs and starts it. After an error
+// nothing of it is left.
+func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *process, err error) {
+	p := &process{
+		srv: s, view: view, ended: make(chan struct{}), gone: make(chan struct{}),
+		oomKills: counter(s.o.OOMKills), refusals: counter(s.o.PidsRefusals),
+	}
+	if p.log, err = s.newLog(id, st.MaxStdout+st.MaxStderr); err != nil {
+		if errors.Is(err, unix.EEXIST) {
+			return nil, processExists(id)
+		}
+		return nil, fault.Wrap(fault.Internal, err, "the log of the process could not be made")
+	}
+	defer func() {
+		if err != nil {
+			p.log.close()
+			_ = unix.Unlinkat(s.logDir, logName(id), 0)
+		}
+	}()
+	if s.o.Groups != nil {
+		if p.group, err = s.o.Groups.New(id); err != nil {
+			return nil, groupFailed(err)
+		}
+		defer func() {
+			if err != nil {
+				_ = p.group.Remove()
+			}
+		}()
+	}
+	var sp spawn
+	failed := sp.run(p, st, in)
+	if failed != nil && !failed.inside {
+		return nil, failed.err
+	}
+	p.rec = wire.Record{
+		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: view.Identity().Name,
+		Terminal: st.Terminal != nil, Started: p.began, PID: p.pid,
+	}
+	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(st)
+	if err := p.beginLog(); err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		p.neverRan(failed)
+	}
+	return p, nil
+}
+
+func groupFailed(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EAGAIN) {
+		return fault.Wrap(fault.Exhausted, err, "no process group could be made: the sandbox has too many")
+	}
+	return fault.Wrap(fault.Internal, err, "no process group could be made for the command")
+}
+
+// beginLog writes LogStart. The streams are not read yet, so that it comes first.
+func (p *process) beginLog() error {
+	b, err := wire.AppendJSON(make([]byte, wire.LogHeaderLen-wire.HeaderLen), wire.LogStart, p.rec)
+	if err != nil {
+		return err
+	}
+	// AppendJSON's own header stands where the log's prefix ends; it is written over.
+	wire.PutLogHeader(b, wire.LogStart, 0, p.began)
+	if !p.log.add(b, 2*maxTail) {
+		return fault.New(fault.Exhausted, "the log of the process could not be begun")
+	}
+	p.log.first = p.log.end()
+	return nil
+}
+
+// neverRan makes the process one that a shell would have made of a program
+// that cannot be run: a line on stderr, and 127 or 126.
+func (p *process) neverRan(failed *spawnError) {
+	if p.group != nil {
+		_ = p.group.Remove()
+		p.group = nil
+	}
+	b := make([]byte, wire.LogHeaderLen, 256)
+	b = append(b, failed.text...)
+	b = append(b, '\n')
+	stream := &stream{t: wire.LogStderr, limit: wire.DefaultOutput}
+	p.streams[1] = stream
+	p.output(stream, b)
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rec.State = wire.Exited
+	p.rec.Result = &wire.Result{ExitCode: failed.code, Ended: now, DurationNS: int64(now.Sub(p.began))}
+	p.countLocked(p.rec.Result)
+	p.endLocked(now)
+}
+
+// hangUp ends what ran in a terminal whose other end is gone.
+func (p *process) hangUp() {
+	const patience = 2 * time.Second
+	select {
+	case <-p.ended:
+	default:
+		_ = unix.Kill(-p.pid, unix.SIGHUP)
+		_ = unix.Kill(-p.pid, unix.SIGCONT)
+		ctx, cancel := context.WithTimeout(p.srv.ctx, patience)
+		defer cancel()
+		_ = p.done(ctx)
+	}
+	p.kill(wire.CauseKilled, fmt.Sprintf("its terminal was closed, and it did not end within %v", patience))
+}

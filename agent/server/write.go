@@ -1,0 +1,285 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// upload is a file being written: into a file of another name in the same
+// directory, that takes the place of the old one when it is complete. Who reads
+// meanwhile sees the old one; so does everyone if the upload is cut off.
+//
+// Links on the way are followed as a program would follow them, and so is a link
+// at the end: what is replaced is the file that it leads to. The new file
+// has the old one's permissions (and owner, where the user may give it away), but is
+// a new file: other hard links keep the old content.
+type upload struct {
+	dir     int // open directory
+	fd      int // the new file
+	tmp     string
+	name    string
+	path    string // as messages have it
+	created bool
+}
+
+// tempPrefix begins the names of files that are not complete.
+const (
+	tempPrefix = ".sandpit-"
+	tempRandom = 20 // letters after it
+)
+
+// tempName makes a name that nobody can have foreseen.
+func tempName() string {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	var b [tempRandom]byte
+	_, _ = unix.Getrandom(b[:], 0) // for so few bytes it does not fail
+	for i, c := range b {
+		b[i] = letters[c%32]
+	}
+	return tempPrefix + string(b[:])
+}
+
+// serveWrite takes a file.
+func (s *Server) serveWrite(c *conn, req *wire.Request) error {
+	v, err := s.view(req.User)
+	if err == nil {
+		err = checkMode(req.Mode)
+	}
+	var p string
+	if err == nil {
+		p, err = s.absolute("path", req.Path)
+	}
+	if err != nil {
+		return s.refuseUpload(c, err)
+	}
+	var u *upload
+	v.Do(func() { u, err = s.beginUpload(v, p, req) })
+	if err != nil {
+		return s.refuseUpload(c, fileFault(v, "write", p, err))
+	}
+	defer u.close()
+	if err := u.receive(c, req.Size); err != nil {
+		v.Do(u.discard)
+		return s.refuseUpload(c, fileFault(v, "write", u.path, err))
+	}
+	var fi wire.FileInfo
+	v.Do(func() { fi, err = u.commit() })
+	if err != nil {
+		return fileFault(v, "write", u.path, err)
+	}
+	return c.answer(wire.Written{File: fi, Created: u.created})
+}
+
+// refuseUpload answers an upload with an error, and takes what the client goes
+// on to send, within bounds: a connection that is closed before that may
+// lose the answer.
+func (s *Server) refuseUpload(c *conn, err error) error {
+	if isCut(err) {
+		return err
+	}
+	const most, patience = 64 << 20, 5 * time.Second
+	c.fail(err)
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	for taken := 0; taken < most; {
+		b, err := c.data()
+		if b == nil || err != nil {
+			break
+		}
+		taken += len(b)
+	}
+	return net.ErrClosed // answered
+}
+
+func checkMode(mode uint32) error {
+	if mode&^0o1777 != 0 {
+		return fault.InvalidField("mode", "%o is no mode of at most 1777 (octal); set-user-id and its like cannot be set this way", mode)
+	}
+	return nil
+}
+
+// beginUpload opens what is needed. It runs within Do.
+func (s *Server) beginUpload(v View, p string, req *wire.Request) (*upload, error) {
+	u := &upload{dir: -1, fd: -1}
+	if err := s.resolveUpload(u, p, req.Parents); err != nil {
+		u.close()
+		return nil, err
+	}
+	var old unix.Stat_t
+	mode := uint32(0o644)
+	switch err := u.mayReplace(&old); {
+	case err == nil:
+		mode = old.Mode & 0o777
+	case errors.Is(err, unix.ENOENT):
+		u.created = true
+	default:
+		u.close()
+		return nil, err
+	}
+	if req.Mode != 0 {
+		mode = req.Mode
+	}
+	if err := u.makeTemp(mode); err != nil {
+		u.close()
+		return nil, err
+	}
+	if !u.created && (int(old.Uid) != v.Identity().UID || int(old.Gid) != v.Identity().GID) {
+		if unix.Fchown(u.fd, int(old.Uid), int(old.Gid)) == nil {
+			_ = unix.Fchmod(u.fd, mode)
+		}
+	}
+	if req.Size > 0 {
+		if err := u.reserve(req.Size); err != nil {
+			u.discard()
+			u.close()
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// maxLinks is how many links at the end of a path are followed, as in the kernel.
+const maxLinks = 40
+
+// resolveUpload finds the directory and the name that p finally leads to.
+func (s *Server) resolveUpload(u *upload, p string, parents bool) error {
+	for range maxLinks {
+		if p[len(p)-1] == '/' {
+			return unix.EISDIR
+		}
+		dir, name := split(p)
+		if name == "" {
+			return unix.EISDIR
+		}
+		fd, err := s.openDir(dir)
+		if errors.Is(err, unix.ENOENT) && parents {
+			if err = s.makeParents(dir); err == nil {
+				fd, err = s.openDir(dir)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		var b [unix.PathMax]byte
+		n, err := unix.Readlinkat(fd, name, b[:])
+		if err != nil || n == 0 { // no link, or nothing: mayReplace sees which
+			u.dir, u.name, u.path = fd, name, p
+			return nil
+		}
+		_ = unix.Close(fd)
+		target := string(b[:n])
+		if len(target) >= unix.PathMax || len(dir)+len(target) > 4*unix.PathMax {
+			return unix.ENAMETOOLONG
+		}
+		if target[0] == '/' {
+			p = target
+		} else {
+			p = dir + "/" + target
+		}
+	}
+	return unix.ELOOP
+}
+
+// mayReplace asks whether the user may write to the file that is there: who may
+// not must not replace it either. ENOENT: there is none.
+func (u *upload) mayReplace(st *unix.Stat_t) error {
+	if err := unix.Fstatat(u.dir, u.name, st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		return unix.EISDIR
+	default:
+		return fault.InvalidField("path", "%q is %s; only regular files can be written", clip(shown(u.path), 400), kind(st.Mode))
+	}
+	// Opening it would tell, too; but on an overlay that copies the whole file.
+	return unix.Faccessat2(u.dir, u.name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func (u *upload) makeTemp(mode uint32) (err error) {
+	u.tmp = tempName()
+	u.fd, err = unix.Openat(u.dir, u.tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Fchmod(u.fd, mode); err != nil {
+		u.discard()
+		return err
+	}
+	return nil
+}
+
+// reserve makes room for a file whose size is known, so that a full disk is
+// told before the bytes are sent.
+func (u *upload) reserve(size int64) error {
+	err := unix.Fallocate(u.fd, unix.FALLOC_FL_KEEP_SIZE, 0, size)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
+		return err
+	}
+	return nil // not every file system can; it will be seen when it is written
+}
+
+// receive writes what the client sends. It needs no view: the file is open.
+func (u *upload) receive(c *conn, size int64) error {
+	var got int64
+	for {
+		b, err := c.data()
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			break
+		}
+		got += int64(len(b))
+		for len(b) > 0 {
+			n, err := unix.Write(u.fd, b)
+			if err == unix.EINTR {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			b = b[n:]
+		}
+	}
+	if size > 0 && got != size {
+		return fault.New(fault.Malformed, "the upload has %d bytes, and was said to have %d", got, size)
+	}
+	return nil
+}
+
+// commit puts the new file in place. It runs within Do.
+func (u *upload) commit() (wire.FileInfo, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(u.fd, &st)
+	if err == nil {
+		err = unix.Renameat2(u.dir, u.tmp, u.dir, u.name, 0)
+	}
+	if err != nil {
+		u.discard()
+		return wire.FileInfo{}, err
+	}
+	fi := describe(u.name, &st)
+	fi.Path = shown(u.path)
+	return fi, nil
+}
+
+// discard removes the new file. It runs within Do.
+func (u *upload) discard() { _ = unix.Unlinkat(u.dir, u.tmp, 0) }
+
+func (u *upload) close() {
+	for _, fd := range []int{u.dir, u.fd} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"time"
+
+	"sandpit.dev/fault"
+)
+
+// The ops of a call. Each says what goes out after Call and what comes back
+// after Reply; Failure may take the place of anything that comes back.
+const (
+	// OpPing: nothing; Reply is Info, Done.
+	OpPing = "ping"
+	// OpStart: Start and ID; if Start.StdinSize > 0 that many bytes of Data, which
+	// come before anything is started; if Start.StreamStdin, Data as long as the
+	// caller likes and End. Reply is a Record, then log frames, Done is an Ending.
+	OpStart = "start"
+	// OpAttach: ID, After; Data and End reach a streamed stdin. Back as with
+	// OpStart, but only output with a number above After.
+	OpAttach = "attach"
+	// OpProcess: ID. Reply is a Record, Done.
+	OpProcess = "process"
+	// OpProcesses: Reply, an Item (Record) for each, oldest first, Done.
+	OpProcesses = "processes"
+	// OpSignal: ID, Signal, Tree. Reply, Done.
+	OpSignal = "signal"
+	// OpResize: ID, Cols, Rows. Reply, Done.
+	OpResize = "resize"
+	// OpKill: ID, Cause. Reply, Done when nothing of it is left.
+	OpKill = "kill"
+	// OpShutdown: GraceMS. Reply, Done when no process is left.
+	OpShutdown = "shutdown"
+
+	// OpRead: Path, User, Offset, Length. Reply is a FileInfo, Data, Done.
+	OpRead = "read"
+	// OpWrite: Path, User, Mode, Size, Parents; Data, End. Reply after End is a Written, Done.
+	OpWrite = "write"
+	// OpStat: Path, User. Reply is a FileInfo, Done.
+	OpStat = "stat"
+	// OpList: Path, User, Limit. Reply is the directory's FileInfo, Items (arrays of FileInfo), Done is a Listing.
+	OpList = "list"
+	// OpMkdir: Path, User, Parents, Mode. Reply, Done.
+	OpMkdir = "mkdir"
+	// OpMove: Path, To, User, Overwrite. Reply, Done.
+	OpMove = "move"
+	// OpRemove: Path, User, Recursive. Reply, Done.
+	OpRemove = "remove"
+)
+
+// Request is the payload of Call: one op, and the fields that it uses.
+type Request struct {
+	Op string `json:"op"`
+
+	ID      string `json:"id,omitempty"`
+	Start   *Start `json:"start,omitempty"`
+	After   int64  `json:"after,omitempty"`
+	Signal  int    `json:"signal,omitempty"`
+	Tree    bool   `json:"tree,omitempty"`
+	Cause   string `json:"cause,omitempty"`
+	GraceMS int64  `json:"grace_ms,omitempty"`
+	Cols    uint16 `json:"cols,omitempty"`
+	Rows    uint16 `json:"rows,omitempty"`
+
+	User      string `json:"user,omitempty"`
+	Path      string `json:"path,omitempty"` // escaped, as To
+	To        string `json:"to,omitempty"`
+	Offset    int64  `json:"offset,omitempty"`
+	Length    int64  `json:"length,omitempty"` // 0 or less: to the end
+	Size      int64  `json:"size,omitempty"`   // of an upload; -1: unknown
+	Mode      uint32 `json:"mode,omitempty"`   // permission bits; 0: the default
+	Limit     int    `json:"limit,omitempty"`
+	Parents   bool   `json:"parents,omitempty"`
+	Recursive bool   `json:"recursive,omitempty"`
+	Overwrite bool   `json:"overwrite,omitempty"`
+}
+
+// Start is what to run.
+type Start struct {
+	Shell       string            `json:"shell,omitempty"`
+	Argv        []string          `json:"argv,omitempty"`
+	Cwd         string            `json:"cwd,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`
+	User        string            `json:"user,omitempty"`
+	StdinSize   int64             `json:"stdin_size,omitempty"`
+	StreamStdin bool              `json:"stream_stdin,omitempty"`
+	TimeoutMS   int64             `json:"timeout_ms,omitempty"`
+	MaxStdout   int64             `json:"max_stdout,omitempty"`
+	MaxStderr   int64             `json:"max_stderr,omitempty"`
+	Terminal    *Terminal         `json:"terminal,omitempty"`
+}
+
+// Terminal asks for a pseudo terminal.
+type Terminal struct {
+	Cols  uint16 `json:"cols"`
+	Rows  uint16 `json:"rows"`
+	Term  string `json:"term,omitempty"`
+	Stays bool   `json:"stays,omitempty"` // it outlives the connection that started it
+}
+
+// Bounds of a command. They hold on both sides.
+const (
+	MaxArgs         = 4096
+	MaxArgBytes     = 128 << 10
+	MaxEnv          = 1000
+	MaxEnvBytes     = 128 << 10
+	MaxShell        = 128 << 10
+	MaxStdin        = 8 << 20
+	MaxPath         = 4095
+	MaxOutput       = 64 << 20 // the highest cap of a stream
+	DefaultOutput   = 1 << 20
+	MaxProcessID    = 64
+	MaxRecordText   = 16 << 10 // bytes of a command that its record keeps
+	DefaultListSize = 10_000
+	MaxListSize     = 100_000
+)
+
+// States of a process.
+const (
+	Running = "running"
+	Exited  = "exited"
+)
+
+// Info is the answer to a ping.
+type Info struct {
+	Version   string `json:"version"`
+	Protocol  int    `json:"protocol"`
+	PID       int    `json:"pid"`
+	Processes int    `json:"processes"`
+}
+
+// Record is one process.
+type Record struct {
+	ID       string    `json:"id"`
+	State    string    `json:"state"`
+	Argv     []string  `json:"argv,omitempty"`
+	Shell    string    `json:"shell,omitempty"`
+	Clipped  bool      `json:"clipped,omitempty"` // the command was longer than MaxRecordText
+	Cwd      string    `json:"cwd"`
+	User     string    `json:"user"`
+	Terminal bool      `json:"terminal,omitempty"`
+	Started  time.Time `json:"started"`
+	PID      int       `json:"pid,omitempty"`
+	Result   *Result   `json:"result,omitempty"`
+	LastSeq  int64     `json:"last_seq,omitempty"`
+}
+
+// Result is how a process ended.
+type Result struct {
+	ExitCode        int       `json:"exit_code"`
+	Signal          string    `json:"signal,omitempty"`
+	Cause           string    `json:"cause,omitempty"`
+	CauseDetail     string    `json:"cause_detail,omitempty"`
+	DurationNS      int64     `json:"duration_ns"`
+	Ended           time.Time `json:"ended"`
+	StdoutBytes     int64     `json:"stdout_bytes,omitempty"`
+	StderrBytes     int64     `json:"stderr_bytes,omitempty"`
+	StdoutTruncated bool      `json:"stdout_truncated,omitempty"`
+	StderrTruncated bool      `json:"stderr_truncated,omitempty"`
+}
+
+// Ending is the Done of OpStart and OpAttach.
+type Ending struct {
+	Result  Result `json:"result"`
+	LastSeq int64  `json:"last_seq,omitempty"`
+}
+
+// Causes, as package sandbox spells them.
+const (
+	CauseTimeout = "timeout"
+	CauseOOM     = "oom"
+	CausePids    = "pids"
+	CauseDisk    = "disk"
+	CauseKilled  = "killed"
+	CauseStopped = "stopped"
+	CauseHost    = "host"
+)
+
+// Types of files.
+const (
+	File    = "file"
+	Dir     = "dir"
+	Symlink = "symlink"
+	Other   = "other"
+)
+
+// FileInfo is one file. Name, Path and Target are escaped.
+type FileInfo struct {
+	Name   string    `json:"name"`
+	Path   string    `json:"path,omitempty"` // empty in lists: the directory's path and the name
+	Type   string    `json:"type"`
+	Size   int64     `json:"size,omitempty"`
+	Mode   uint32    `json:"mode"` // permission bits, with 04000, 02000 and 01000 as in stat(2)
+	Mod    time.Time `json:"mod"`
+	UID    uint32    `json:"uid,omitempty"`
+	GID    uint32    `json:"gid,omitempty"`
+	Target string    `json:"target,omitempty"` // of a symlink
+}
+
+// Written is the answer to OpWrite.
+type Written struct {
+	File    FileInfo `json:"file"`
+	Created bool     `json:"created,omitempty"`
+}
+
+// Listing is the Done of OpList.
+type Listing struct {
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// Error is a fault on the wire.
+type Error struct {
+	Code    string        `json:"code"`
+	Message string        `json:"message"`
+	Remedy  string        `json:"remedy,omitempty"`
+	Fields  []fault.Field `json:"fields,omitempty"`
+}
