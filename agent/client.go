@@ -236,7 +236,8 @@ func (s *stream) failed(err error) error {
 		return s.broken(fe.Reason)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.Wrap(fault.Unavailable, err, "the sandbox's agent closed the connection")
+		// Not wrapped: to a caller of Next, io.EOF is a process that ended well.
+		return fault.New(fault.Unavailable, "the sandbox's agent closed the connection")
 	}
 	return fault.Wrap(fault.Unavailable, err, "the connection to the sandbox's agent broke")
 }

@@ -142,18 +142,30 @@ func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o Writ
 	return fi, w.Created, err
 }
 
+// fill reads until p is full or r errs, and gives r's own error. io.ReadFull would
+// make its io.ErrUnexpectedEOF out of a good end, and that is what a cut-off
+// upload says.
+func fill(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = r.Read(p[n:])
+		n += m
+	}
+	return n, err
+}
+
 // upload sends r as Data and End.
 func (s *stream) upload(r io.Reader) error {
 	const first = 4 << 10 // most files are small
 	buf := make([]byte, wire.HeaderLen+first)
 	at := 0 // bytes of frames that wait in buf
 	for {
-		n, err := io.ReadFull(r, buf[at+wire.HeaderLen:])
+		n, err := fill(r, buf[at+wire.HeaderLen:])
 		if n > 0 {
 			wire.PutHeader(buf[at:], wire.Data, n)
 			at += wire.HeaderLen + n
 		}
-		ended := err == io.EOF || err == io.ErrUnexpectedEOF
+		ended := err == io.EOF
 		if err != nil && !ended {
 			return err
 		}

@@ -69,6 +69,9 @@ func CheckKey(field, key string) error {
 			return fault.InvalidField(field, "%q holds %q; a key has printable characters without a slash", Clip(key, 80), r)
 		}
 	}
+	if key == "." || key == ".." {
+		return fault.InvalidField(field, "%q would get lost in an address's path; choose another key", key)
+	}
 	if ValidID(key) {
 		return fault.InvalidField(field, "%q has the form of a sandbox id; choose a key that does not (add a dash, for example)", key)
 	}

@@ -1,0 +1,64 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"sandpit.dev/fault"
+)
+
+// body is a request's body of which some has to come in time. It may be large
+// and its client slow, so that no bound on the whole would be right; but one that
+// sends nothing at all would hold a connection, and what its handler holds, for
+// ever.
+type body struct {
+	io.ReadCloser
+	ctl   *http.ResponseController
+	stall time.Duration
+	ended bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.more()
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		// After a body's end the server goes on reading, to see whether the client
+		// is still there, for as long as the answer takes.
+		b.ended = true
+		_ = b.ctl.SetReadDeadline(time.Time{}) // not every connection has one
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fault.Wrap(fault.Timeout, err, "nothing of the body came for %v", b.stall).WithRemedy("send it again")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		// Many readers take this one for the plain end of a short source; it must
+		// not pass for that, or half a file would be kept as a whole one.
+		err = fault.Wrap(fault.Malformed, err, "the body was cut off").WithRemedy("send it again")
+	}
+	return n, err
+}
+
+// more bounds the wait for the next bytes.
+func (b *body) more() {
+	_ = b.ctl.SetReadDeadline(time.Now().Add(b.stall)) // not every connection has one
+}
+
+// left bounds what the server itself does with a body that nobody read to its
+// end: it reads on before it answers. The next request has a deadline of its own.
+func (b *body) left() {
+	if b != nil && !b.ended {
+		b.more()
+	}
+}
+
+// broken tells whether a request's body will never end as it should, so that
+// its connection is of no use any more.
+func broken(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,182 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+)
+
+// Checker makes a caller out of a bearer token. A token that is not valid is
+// fault.Unauthenticated. It is called concurrently, once per request.
+type Checker interface {
+	Check(ctx context.Context, token string) (access.Caller, error)
+}
+
+// Options is what a guard is made of.
+type Options struct {
+	Tokens Checker // required
+	// Hosts are names and addresses, without a port, under which the server is
+	// reached, beside loopback ones and the address that a connection came in on.
+	Hosts []string
+	// Origins are web origins ("https://console.example.org") whose pages may
+	// call the server, beside its own.
+	Origins []string
+	// MaxBody is the most bytes that a request's body may have, whatever the
+	// coat allows; zero: 5 GiB.
+	MaxBody int64
+	// Stall is how long a client may send nothing of a body before the request is
+	// broken off; zero: 30 s.
+	Stall  time.Duration
+	Logger *slog.Logger // nil: discard
+	// Observe is told of every finished request. The route is the pattern that
+	// matched ("GET /v1/sandboxes/{id}"), or "" where none did: never a path that
+	// a caller chose. Nil: nobody is told.
+	Observe func(Observation)
+}
+
+// Observation is one finished request, for metrics.
+type Observation struct {
+	Method, Route string
+	Status        int
+	Duration      time.Duration
+	BytesOut      int64
+}
+
+// Bounds of bodies where the options give none.
+const (
+	DefaultMaxBody = 5 << 30 // bytes
+	DefaultStall   = 30 * time.Second
+)
+
+// Guard wraps handlers. It is safe for concurrent use.
+type Guard struct {
+	tokens  Checker
+	hosts   hosts
+	cross   *http.CrossOriginProtection
+	origins map[string]bool
+	maxBody int64
+	stall   time.Duration
+	log     *slog.Logger
+	observe func(Observation)
+}
+
+// New makes a guard. An origin that is none is fault.Invalid.
+func New(o Options) (*Guard, error) {
+	if o.Tokens == nil {
+		return nil, fault.InvalidField("tokens", "is missing")
+	}
+	g := &Guard{
+		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
+		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, log: o.Logger, observe: o.Observe,
+	}
+	for _, origin := range o.Origins {
+		if err := g.cross.AddTrustedOrigin(origin); err != nil {
+			return nil, fault.InvalidField("origins", "%q is no origin, which has a scheme and a host and no path (https://console.example.org): %v", origin, err)
+		}
+		g.origins[origin] = true
+	}
+	if g.maxBody <= 0 {
+		g.maxBody = DefaultMaxBody
+	}
+	if g.stall <= 0 {
+		g.stall = DefaultStall
+	}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	return g, nil
+}
+
+// Wrap lets only callers with a valid token through to next, which finds who it
+// is with [Caller]. Via is what the caller's events will say it came through
+// ("rest", "mcp").
+func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
+	return g.wrap(func(w *response, r *http.Request) {
+		caller, err := g.authenticate(r)
+		if err != nil {
+			Error(w, r, err)
+			return
+		}
+		caller.Via = via
+		w.pass.caller, w.pass.known = caller, true
+		next.ServeHTTP(w, r)
+	})
+}
+
+// WrapOpen is Wrap without the token: for what anyone who reaches the server
+// may read. [Caller] refuses behind it.
+func (g *Guard) WrapOpen(next http.Handler) http.Handler {
+	return g.wrap(func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
+}
+
+func (g *Guard) wrap(next func(*response, *http.Request)) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		p := &pass{id: requestID(r.Header.Get("X-Request-Id"))}
+		r = r.WithContext(context.WithValue(r.Context(), passKey{}, p))
+		w := &response{ResponseWriter: rw, pass: p}
+		h := w.Header()
+		h.Set("X-Request-Id", p.id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		defer g.finish(w, r, began)
+		if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
+			b := &body{ReadCloser: http.MaxBytesReader(rw, r.Body, g.maxBody), ctl: http.NewResponseController(rw), stall: g.stall}
+			r.Body = b
+			defer b.left()
+		}
+		if err := g.checkHost(r); err != nil {
+			Error(w, r, err)
+			return
+		}
+		if err := g.checkOrigin(r); err != nil {
+			Error(w, r, err)
+			return
+		}
+		if r.ContentLength > g.maxBody {
+			Error(w, r, TooLarge(g.maxBody))
+			return
+		}
+		next(w, r)
+	})
+}
+
+// pass is what the guard knows of one request. It belongs to the request's
+// goroutine.
+type pass struct {
+	id     string
+	caller access.Caller
+	known  bool
+	err    error // what [Error] answered, for the log
+}
+
+type passKey struct{}
+
+func passOf(ctx context.Context) *pass {
+	p, _ := ctx.Value(passKey{}).(*pass)
+	return p
+}
+
+// Caller is who makes the request that ctx belongs to. Where no guard let it
+// through it is fault.Unauthenticated: a coat that was mounted without its guard
+// serves nobody.
+func Caller(ctx context.Context) (access.Caller, error) {
+	if p := passOf(ctx); p != nil && p.known {
+		return p.caller, nil
+	}
+	return access.Caller{}, fault.New(fault.Unauthenticated, "there is no caller")
+}
+
+// RequestID is the id of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string {
+	if p := passOf(ctx); p != nil {
+		return p.id
+	}
+	return ""
+}

@@ -1,0 +1,361 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"sandpit.dev/access"
+	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// oneToken knows one token.
+type oneToken string
+
+func (o oneToken) Check(_ context.Context, token string) (access.Caller, error) {
+	if token != string(o) {
+		return access.Caller{}, fault.New(fault.Unauthenticated, "the bearer token is not valid")
+	}
+	return access.Caller{Project: "default", Actor: "tester", Scopes: []access.Scope{access.Admin}}, nil
+}
+
+// site is a guard around a handler, with what it logged and measured.
+type site struct {
+	handler http.Handler
+	log     *bytes.Buffer
+	mu      sync.Mutex
+	seen    []guard.Observation
+}
+
+func newSite(t *testing.T, h http.HandlerFunc, change ...func(*guard.Options)) *site {
+	t.Helper()
+	s := &site{log: new(bytes.Buffer)}
+	o := guard.Options{
+		Tokens: oneToken("right"), Hosts: []string{"box.example.org", "192.0.2.7"}, Origins: []string{"https://console.example.org"},
+		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Observe: func(o guard.Observation) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.seen = append(s.seen, o)
+		},
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	g, err := guard.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /things/{id}", h)
+	mux.Handle("POST /things/{id}", h)
+	s.handler = g.Wrap("rest", mux)
+	return s
+}
+
+// ask sends a request as a client on loopback does, with the right token.
+func (s *site) ask(method string, headers ...string) *httptest.ResponseRecorder {
+	return s.askBody(method, nil, headers...)
+}
+
+func (s *site) askBody(method string, body io.Reader, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "/things/7", body)
+	r.Host = "127.0.0.1:8080"
+	r.Header.Set("Authorization", "Bearer right")
+	for i := 0; i < len(headers); i += 2 {
+		switch {
+		case headers[i] == "Host":
+			r.Host = headers[i+1]
+		case headers[i+1] == "":
+			r.Header.Del(headers[i])
+		default:
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w
+}
+
+func ok(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") }
+
+func problemOf(t *testing.T, w *httptest.ResponseRecorder) v1.Problem {
+	t.Helper()
+	var p v1.Problem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Header().Get("Content-Type") != v1.ProblemType {
+		t.Fatalf("got %d %q, want a problem", w.Code, w.Body)
+	}
+	return p
+}
+
+func TestHost(t *testing.T) {
+	s := newSite(t, ok)
+	for host, status := range map[string]int{
+		"127.0.0.1:8080": 200, "127.0.0.1": 200, "127.1.2.3:1": 200, "localhost:8080": 200, "LOCALHOST": 200, "localhost.": 200, "a.localhost:1": 200,
+		"[::1]:8080": 200, "[::1]": 200, "[::ffff:127.0.0.1]:80": 200, "box.example.org": 200, "Box.Example.Org:443": 200, "192.0.2.7:8080": 200,
+		"evil.example": 403, "127.0.0.1.evil.example": 403, "evil.localhost.example": 403, "localhostx": 403, "": 403, "10.0.0.1": 403, "192.0.2.8": 403,
+		"box.example.org.evil": 403, "0.0.0.0:8080": 403, "[::]:1": 403, "127.0.0.1:8080:9": 403, "2130706433": 403, "0x7f.1": 403, "box.example.org@evil": 403,
+	} {
+		if w := s.ask("GET", "Host", host); w.Code != status {
+			t.Errorf("%q: got %d %s, want %d", host, w.Code, w.Body, status)
+		}
+	}
+	t.Run("ARefusalTellsNothingAboutTheToken", func(t *testing.T) {
+		a, b := s.ask("GET", "Host", "evil.example", "X-Request-Id", "x"), s.ask("GET", "Host", "evil.example", "Authorization", "Bearer wrong", "X-Request-Id", "x")
+		if a.Body.String() != b.Body.String() || a.Code != b.Code {
+			t.Errorf("got %s and %s", a.Body, b.Body)
+		}
+	})
+	t.Run("TheAddressOfTheConnectionIsFine", func(t *testing.T) {
+		srv := httptest.NewServer(s.handler)
+		defer srv.Close()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+"/things/7", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer right")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("got %d", resp.StatusCode)
+		}
+	})
+}
+
+func TestOrigin(t *testing.T) {
+	s := newSite(t, ok)
+	for _, c := range []struct {
+		name, method string
+		headers      []string
+		status       int
+	}{
+		{"no browser", "POST", nil, 200},
+		{"our own page", "POST", []string{"Origin", "http://127.0.0.1:8080"}, 200},
+		{"our own page by its site", "POST", []string{"Origin", "http://127.0.0.1:8080", "Sec-Fetch-Site", "same-origin"}, 200},
+		{"a trusted page", "POST", []string{"Origin", "https://console.example.org", "Sec-Fetch-Site", "cross-site"}, 200},
+		{"another page", "POST", []string{"Origin", "https://evil.example"}, 403},
+		{"another page that reads", "GET", []string{"Origin", "https://evil.example"}, 403},
+		{"another page's WebSocket", "GET", []string{"Origin", "https://evil.example", "Upgrade", "websocket", "Connection", "Upgrade"}, 403},
+		{"another port's page", "POST", []string{"Origin", "http://127.0.0.1:9090"}, 403},
+		{"a page of no origin", "POST", []string{"Origin", "null"}, 403},
+		{"a page that hides its origin", "POST", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a name that begins alike", "POST", []string{"Origin", "https://console.example.org.evil.example"}, 403},
+		{"another scheme", "POST", []string{"Origin", "file://127.0.0.1:8080"}, 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := s.ask(c.method, c.headers...)
+			if w.Code != c.status {
+				t.Errorf("got %d %s, want %d", w.Code, w.Body, c.status)
+			}
+			if c.status == 403 && problemOf(t, w).Code != "denied" {
+				t.Errorf("got %s", w.Body)
+			}
+		})
+	}
+	if _, err := guard.New(guard.Options{Tokens: oneToken(""), Origins: []string{"console.example.org/x"}}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("an origin that is none: got %v", err)
+	}
+}
+
+func TestToken(t *testing.T) {
+	s := newSite(t, ok)
+	for header, status := range map[string]int{
+		"Bearer right": 200, "bearer right": 200, "Bearer  right": 200,
+		"": 401, "Bearer": 401, "Bearer ": 401, "right": 401, "Basic right": 401, "Bearer wrong": 401, "Bearer right right": 401,
+		"Bearer " + strings.Repeat("x", 513): 401, "Bearer r\x01ght": 401, "Bearer rïght": 401,
+	} {
+		w := s.ask("GET", "Authorization", header)
+		if w.Code != status {
+			t.Errorf("%.30q: got %d %s, want %d", header, w.Code, w.Body, status)
+		}
+		if status == 401 {
+			if p := problemOf(t, w); p.Code != "unauthenticated" || strings.Contains(w.Body.String(), "wrong") {
+				t.Errorf("%.30q: got %+v", header, p)
+			}
+			if !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") {
+				t.Errorf("%.30q: got no challenge", header)
+			}
+		}
+	}
+	t.Run("TwoHeadersAreNone", func(t *testing.T) {
+		r := httptest.NewRequest("GET", "http://localhost/things/7", nil)
+		r.Header["Authorization"] = []string{"Bearer right", "Bearer right"}
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		if w.Code != 401 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
+	t.Run("TheHandlerKnowsWhoAsks", func(t *testing.T) {
+		s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+			c, err := guard.Caller(r.Context())
+			fmt.Fprint(w, c.Actor, " ", c.Via, " ", err)
+		})
+		if got := s.ask("GET").Body.String(); got != "tester rest <nil>" {
+			t.Errorf("got %q", got)
+		}
+		if _, err := guard.Caller(t.Context()); !fault.Is(err, fault.Unauthenticated) {
+			t.Errorf("without a guard: got %v", err)
+		}
+	})
+	t.Run("OpenOnesNeedNone", func(t *testing.T) {
+		g, err := guard.New(guard.Options{Tokens: oneToken("right")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := g.WrapOpen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := guard.Caller(r.Context()); err == nil {
+				t.Error("there is a caller")
+			}
+			ok(w, r)
+		}))
+		for host, status := range map[string]int{"localhost": 200, "evil.example": 403} {
+			r := httptest.NewRequest("GET", "http://"+host+"/", nil)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != status {
+				t.Errorf("%s: got %d, want %d", host, w.Code, status)
+			}
+		}
+	})
+}
+
+func TestRequestID(t *testing.T) {
+	s := newSite(t, ok)
+	for given, kept := range map[string]bool{"abc-1.2_3": true, "": false, "a b": false, "a\"b": false, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "ü": false} {
+		got := s.ask("GET", "X-Request-Id", given).Header().Get("X-Request-Id")
+		if (got == given) != kept || got == "" {
+			t.Errorf("%q: got %q, kept: want %v", given, got, kept)
+		}
+	}
+	if a, b := s.ask("GET").Header().Get("X-Request-Id"), s.ask("GET").Header().Get("X-Request-Id"); a == b {
+		t.Errorf("two requests have the id %s", a)
+	}
+}
+
+func TestBody(t *testing.T) {
+	read := func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			guard.Error(w, r, fmt.Errorf("reading: %w", err))
+		}
+	}
+	s := newSite(t, read, func(o *guard.Options) { o.MaxBody = 10 })
+	for n, status := range map[int]int{0: 200, 10: 200, 11: 413} {
+		for _, body := range []io.Reader{strings.NewReader(strings.Repeat("x", n)), io.MultiReader(strings.NewReader(strings.Repeat("x", n)))} {
+			w := s.askBody("POST", body)
+			if w.Code != status || status == 413 && problemOf(t, w).Code != "too_large" {
+				t.Errorf("%d bytes as %T: got %d %s, want %d", n, body, w.Code, w.Body, status)
+			}
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	secret := errors.New("secret inside")
+	for _, code := range fault.Codes() {
+		t.Run(string(code), func(t *testing.T) {
+			s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+				e := fault.Wrap(code, fmt.Errorf("a: %w", fault.Wrap(fault.Unavailable, secret, "the disk is away")), "what is wrong").WithRemedy("the next step")
+				guard.Error(w, r, fmt.Errorf("outer: %w", e))
+			})
+			w := s.ask("GET")
+			p := problemOf(t, w)
+			if guard.Status(code) == 500 != (code == fault.Internal) {
+				t.Errorf("the code has no row of its own: got %d", guard.Status(code))
+			}
+			if w.Code != guard.Status(code) || p.Status != w.Code || p.Code != string(code) || p.Title == "" || p.Type != "urn:sandpit:error:"+p.Code {
+				t.Errorf("got %d %+v", w.Code, p)
+			}
+			if strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("the inside is shown: %s", w.Body)
+			}
+			if !strings.Contains(s.log.String(), "secret inside") || !strings.Contains(s.log.String(), p.RequestID) {
+				t.Errorf("the log has no cause: %s", s.log)
+			}
+			if code == fault.Internal {
+				if p.Detail != "internal error" || p.Cause != "" {
+					t.Errorf("got %+v", p)
+				}
+				return
+			}
+			if p.Detail != "what is wrong" || p.Remedy != "the next step" || p.Cause != "the disk is away" {
+				t.Errorf("got %+v", p)
+			}
+			if got := w.Header().Get("Retry-After") != ""; got != (code == fault.Exhausted || code == fault.Unavailable) {
+				t.Errorf("Retry-After: got %q", w.Header().Get("Retry-After"))
+			}
+		})
+	}
+	t.Run("WithoutACode", func(t *testing.T) {
+		s := newSite(t, func(w http.ResponseWriter, r *http.Request) { guard.Error(w, r, secret) })
+		if p := problemOf(t, s.ask("GET")); p.Code != "internal" || p.Detail != "internal error" {
+			t.Errorf("got %+v", p)
+		}
+	})
+	t.Run("ACanceledOne", func(t *testing.T) {
+		s := newSite(t, func(w http.ResponseWriter, r *http.Request) { guard.Error(w, r, context.Canceled) })
+		if w := s.ask("GET"); w.Code != 499 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
+}
+
+func TestPanic(t *testing.T) {
+	t.Run("IsAnAnswer", func(t *testing.T) {
+		s := newSite(t, func(http.ResponseWriter, *http.Request) { panic("secret state") })
+		w := s.ask("GET")
+		if p := problemOf(t, w); p.Code != "internal" || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("got %s", w.Body)
+		}
+		if log := s.log.String(); !strings.Contains(log, "secret state") || !strings.Contains(log, "guard_test.go") {
+			t.Errorf("the log has neither value nor stack: %s", log)
+		}
+	})
+	t.Run("CutsAnAnswerThatWasBegun", func(t *testing.T) {
+		s := newSite(t, func(w http.ResponseWriter, r *http.Request) { ok(w, r); panic("late") })
+		defer func() {
+			if v := recover(); v != http.ErrAbortHandler {
+				t.Errorf("got %v, want http.ErrAbortHandler", v)
+			}
+			if !strings.Contains(s.log.String(), "late") {
+				t.Errorf("the log has nothing of it: %s", s.log)
+			}
+		}()
+		s.ask("GET")
+	})
+}
+
+func TestObserve(t *testing.T) {
+	s := newSite(t, ok)
+	s.ask("GET")
+	s.ask("GET", "Authorization", "")
+	s.ask("BREW")
+	if len(s.seen) != 3 {
+		t.Fatalf("got %v", s.seen)
+	}
+	if o := s.seen[0]; o.Route != "GET /things/{id}" || o.Status != 200 || o.Method != "GET" || o.BytesOut != 4 {
+		t.Errorf("got %+v", o)
+	}
+	if o := s.seen[1]; o.Route != "" || o.Status != 401 {
+		t.Errorf("got %+v", o)
+	}
+	if o := s.seen[2]; o.Route != "" || o.Method != "OTHER" || o.Status != 405 {
+		t.Errorf("a label that a caller chose: got %+v", o)
+	}
+}

@@ -1,0 +1,104 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"sandpit.dev/fault"
+)
+
+// response notes what was answered. It hides no ability of the writer below:
+// flushing, hijacking and deadlines go through Unwrap.
+type response struct {
+	http.ResponseWriter
+	pass   *pass
+	status int // 0: nothing was answered yet
+	bytes  int64
+}
+
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// finish ends every request: a panic becomes an answer, and the log and the
+// metrics are told. It is deferred, so that it sees the panic.
+func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
+	var stack []byte
+	if v := recover(); v != nil {
+		if v == http.ErrAbortHandler {
+			// The handler broke its answer off on purpose; net/http must cut the connection.
+			defer panic(v)
+			w.pass.err = fault.New(fault.Canceled, "the answer was broken off")
+		} else {
+			stack = debug.Stack()
+			err := fault.New(fault.Internal, "panic: %v", v)
+			if w.status == 0 {
+				Error(w, r, err)
+			} else {
+				// Half an answer must not look like a whole one.
+				w.pass.err = err
+				defer panic(http.ErrAbortHandler)
+			}
+		}
+	}
+	status := w.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	took := time.Since(began)
+	if g.observe != nil {
+		g.observe(Observation{Method: method(r.Method), Route: r.Pattern, Status: status, Duration: took, BytesOut: w.bytes})
+	}
+	level := slog.LevelDebug
+	switch {
+	case status >= 500 && status != http.StatusNotImplemented:
+		level = slog.LevelError
+	case status >= 400:
+		level = slog.LevelInfo
+	}
+	ctx := context.WithoutCancel(r.Context())
+	if !g.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request", w.pass.id), slog.String("method", method(r.Method)), slog.String("path", r.URL.EscapedPath()),
+		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", w.bytes),
+		slog.String("project", w.pass.caller.Project), slog.String("actor", w.pass.caller.Actor),
+	}
+	if w.pass.err != nil {
+		attrs = append(attrs, slog.String("error", w.pass.err.Error()))
+	}
+	if stack != nil {
+		attrs = append(attrs, slog.String("stack", string(stack)))
+	}
+	g.log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// method keeps a label's values few: a client may send any word.
+func method(m string) string {
+	switch m {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return m
+	}
+	return "OTHER"
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+type listActivity struct {
+	Ref       string   `path:"id" doc:"the sandbox's id or key"`
+	Limit     *int     `query:"limit" doc:"most rows of a page, 1 to 200; default 50"`
+	Cursor    *string  `query:"cursor" doc:"next_cursor of the page before"`
+	Type      []string `query:"type" doc:"only these types, separated by commas"`
+	ProcessID *string  `query:"process_id" doc:"only what is about this command"`
+	Since     *string  `query:"since" doc:"only from this time on (2026-01-31T12:00:00Z)"`
+	Until     *string  `query:"until" doc:"only before this time"`
+	SortOrder *string  `query:"sort_order" doc:"desc (the default) or asc"`
+}
+
+const maxActivity = 200
+
+func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.EventPage, error) {
+	var sp spellings
+	q := store.EventQuery{Limit: 50, Cursor: text0(in.Cursor), ProcessID: text0(in.ProcessID)}
+	if in.Limit != nil {
+		if *in.Limit < 1 || *in.Limit > maxActivity {
+			sp.add("limit", "%d is outside 1 to %d", *in.Limit, maxActivity)
+		}
+		q.Limit = *in.Limit
+	}
+	for _, t := range in.Type {
+		q.Types = append(q.Types, sandbox.EventType(t))
+	}
+	q.Since = instant(&sp, "since", in.Since)
+	q.Until = instant(&sp, "until", in.Until)
+	if in.SortOrder != nil {
+		switch *in.SortOrder {
+		case "asc":
+			q.Oldest = true
+		case "desc":
+		default:
+			sp.add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*in.SortOrder, 80))
+		}
+	}
+	if err := sp.err(); err != nil {
+		return v1.EventPage{}, err
+	}
+	events, next, err := a.engine.Activity(ctx, c.caller, in.Ref, q)
+	if err != nil {
+		return v1.EventPage{}, err
+	}
+	out := v1.EventPage{Items: make([]v1.Event, 0, len(events)), NextCursor: textOrNull(next)}
+	for _, e := range events {
+		out.Items = append(out.Items, eventOf(e))
+	}
+	return out, nil
+}
+
+func instant(sp *spellings, name string, s *string) time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, *s)
+	if err != nil {
+		sp.add(name, "%q is no time such as 2026-01-31T12:00:00Z", sandbox.Clip(*s, 80))
+	}
+	return t
+}
+
+func eventOf(e *sandbox.Event) v1.Event {
+	out := v1.Event{Seq: e.Seq, Type: string(e.Type), At: e.At.UTC(), Actor: e.Actor, Via: e.Via, Detail: e.Detail}
+	switch {
+	case e.Type == sandbox.EventExec || e.Type == sandbox.EventTerminal:
+		out.ProcessID, out.Command, out.User, out.Cwd = e.ProcessID, e.Command, e.User, e.Cwd
+		out.Status = "running"
+		if !e.Done {
+			break
+		}
+		out.Status = "exited"
+		out.ExitCode, out.Signal, out.Cause = new(e.ExitCode), e.Signal, string(e.Cause)
+		out.DurationMS, out.StdoutBytes, out.StderrBytes = new(e.Duration.Milliseconds()), new(e.StdoutBytes), new(e.StderrBytes)
+		out.StdoutTruncated, out.StderrTruncated = e.StdoutTruncated, e.StderrTruncated
+		out.FilesChangedTotal = e.ChangesTotal
+		if len(e.Changes) > 0 {
+			out.FilesChanged = changesOf(e.Changes)
+		}
+	case strings.HasPrefix(string(e.Type), "file."):
+		out.Path, out.To, out.User, out.OK = e.Path, e.To, e.User, new(e.OK)
+		if e.Type == sandbox.EventUpload || e.Type == sandbox.EventDownload {
+			out.Size = new(e.Bytes)
+		}
+	default:
+		out.Cause = string(e.Cause)
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// binder fills an input struct from a request. Its fields are tagged
+// `path:"id"` or `query:"limit"`, with `doc` for the document; a field named
+// Body is the JSON body. It is made once per operation.
+type binder struct {
+	params    []param
+	labels    []int // the index of the field that takes metadata.NAME parameters, or nil
+	body      []int // the index of Body, or nil
+	labelsDoc string
+	object    *object
+	maxBody   int64
+}
+
+type param struct {
+	in    string // "path" or "query"
+	name  string
+	doc   string
+	index []int
+	typ   reflect.Type
+}
+
+const labelPrefix = "metadata."
+
+func newBinder(t reflect.Type) *binder {
+	b := &binder{maxBody: maxJSON}
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Name == "Body" {
+			b.body, b.object = f.Index, newObject(f.Type)
+			continue
+		}
+		for _, in := range []string{"path", "query"} {
+			name := f.Tag.Get(in)
+			switch {
+			case name == "":
+			case name == labelPrefix+"*":
+				b.labels, b.labelsDoc = f.Index, f.Tag.Get("doc")
+			default:
+				b.params = append(b.params, param{in: in, name: name, doc: f.Tag.Get("doc"), index: f.Index, typ: f.Type})
+			}
+		}
+	}
+	return b
+}
+
+// bind reads everything that the input asks for. All that is wrong with the
+// parameters is told at once, and so is all that is wrong with the body.
+func (b *binder) bind(c *call, in reflect.Value) error {
+	var query url.Values
+	if c.r.URL.RawQuery != "" {
+		var err error
+		if query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
+			return fault.New(fault.Malformed, "the query %q cannot be read: %v", sandbox.Clip(c.r.URL.RawQuery, 100), err).
+				WithRemedy("percent-encode its values")
+		}
+	}
+	var bad []fault.Field
+	for _, p := range b.params {
+		if p.in == "path" {
+			in.FieldByIndex(p.index).SetString(c.r.PathValue(p.name))
+			continue
+		}
+		values, ok := query[p.name]
+		if !ok {
+			continue
+		}
+		if msg := setParam(in.FieldByIndex(p.index), values); msg != "" {
+			bad = append(bad, fault.Field{Name: p.name, Message: msg})
+		}
+	}
+	for name, values := range query {
+		switch {
+		case slices.ContainsFunc(b.params, func(p param) bool { return p.in == "query" && p.name == name }):
+		case b.labels != nil && strings.HasPrefix(name, labelPrefix) && len(name) > len(labelPrefix):
+			if len(values) > 1 {
+				bad = append(bad, fault.Field{Name: name, Message: "is given twice"})
+				continue
+			}
+			f := in.FieldByIndex(b.labels)
+			if f.IsNil() {
+				f.Set(reflect.MakeMap(f.Type()))
+			}
+			f.SetMapIndex(reflect.ValueOf(name[len(labelPrefix):]), reflect.ValueOf(values[0]))
+		default:
+			var known []string
+			for _, p := range b.params {
+				if p.in == "query" {
+					known = append(known, p.name)
+				}
+			}
+			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no parameter of this route" + suggest(name, known)})
+		}
+	}
+	if len(bad) > 0 {
+		slices.SortFunc(bad, func(x, y fault.Field) int { return strings.Compare(x.Name, y.Name) })
+		return invalid(bad)
+	}
+	if b.body == nil {
+		return nil
+	}
+	return b.object.read(c, in.FieldByIndex(b.body), b.maxBody)
+}
+
+// setParam sets a field from a parameter's values; what it says is wrong with them.
+func setParam(f reflect.Value, values []string) string {
+	if f.Kind() == reflect.Slice {
+		for _, v := range values {
+			for part := range strings.SplitSeq(v, ",") {
+				if part != "" {
+					f.Set(reflect.Append(f, reflect.ValueOf(part)))
+				}
+			}
+		}
+		return ""
+	}
+	if len(values) > 1 {
+		return "is given twice"
+	}
+	s := values[0]
+	if !utf8.ValidString(s) {
+		return fmt.Sprintf("%q is not UTF-8", sandbox.Clip(s, 80))
+	}
+	if f.Kind() == reflect.Pointer {
+		f.Set(reflect.New(f.Type().Elem()))
+		f = f.Elem()
+	}
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(s)
+	case reflect.Bool:
+		v, err := strconv.ParseBool(s)
+		if err != nil {
+			return fmt.Sprintf("%q is neither true nor false", sandbox.Clip(s, 80))
+		}
+		f.SetBool(v)
+	case reflect.Int, reflect.Int64:
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Sprintf("%q is not a whole number", sandbox.Clip(s, 80))
+		}
+		f.SetInt(v)
+	default:
+		return "cannot be read" // a test binds every operation's parameters
+	}
+	return ""
+}
+
+// invalid makes one error of all wrong fields.
+func invalid(fields []fault.Field) error {
+	e := &fault.Error{Code: fault.Invalid, Fields: fields}
+	for i, f := range fields {
+		if i > 0 {
+			e.Message += "; "
+		}
+		e.Message += f.Name + " " + f.Message
+	}
+	e.Message = sandbox.Clip(e.Message, 1000)
+	return e
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sandpit.dev/api/guard"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// object reads JSON objects into one struct type, strictly: a field that the
+// type does not have, one that is given twice, and one that differs from its
+// name in letter case are errors, and so is a null among the values of a map.
+type object struct {
+	typ    reflect.Type
+	fields map[string]reflect.Type // by JSON name
+	names  []string
+}
+
+func newObject(t reflect.Type) *object {
+	o := &object{typ: t, fields: make(map[string]reflect.Type)}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" || f.Anonymous {
+			continue
+		}
+		typ := f.Type
+		if typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		o.fields[name] = typ
+		o.names = append(o.names, name)
+	}
+	return o
+}
+
+// read reads the request's body into v, at most limit bytes. No body at all is
+// an object without fields.
+func (o *object) read(c *call, v reflect.Value, limit int64) error {
+	if c.r.ContentLength == 0 {
+		return nil
+	}
+	if err := checkType(c.r); err != nil {
+		return err
+	}
+	if c.r.ContentLength > limit {
+		return guard.TooLarge(limit)
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, limit+1))
+	switch {
+	case n > limit:
+		return guard.TooLarge(limit)
+	case err != nil:
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return err
+		}
+		return fault.Wrap(fault.Malformed, err, "the body ended after %d bytes, before its end", n)
+	}
+	return o.decode(buf.Bytes(), v)
+}
+
+func checkType(r *http.Request) error {
+	refuse := func(format string, args ...any) error {
+		return guard.WithStatus(http.StatusUnsupportedMediaType,
+			fault.New(fault.Malformed, format, args...).WithRemedy("send JSON in UTF-8 with the header Content-Type: application/json"))
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return refuse("the body is encoded as %q, which is not read here", sandbox.Clip(enc, 40))
+	}
+	ct := r.Header.Get("Content-Type")
+	if ct == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(ct)
+	if err != nil || (media != "application/json" && !strings.HasSuffix(media, "+json")) {
+		return refuse("the body's type %q is not JSON", sandbox.Clip(ct, 80))
+	}
+	if cs := params["charset"]; cs != "" && !strings.EqualFold(cs, "utf-8") {
+		return refuse("the body's character set is %q, not UTF-8", sandbox.Clip(cs, 40))
+	}
+	return nil
+}
+
+// decode reads data into v, which is settable. It keeps nothing of data.
+func (o *object) decode(data []byte, v reflect.Value) error {
+	if len(bytes.TrimLeft(data, " \t\r\n")) == 0 {
+		return nil
+	}
+	if !utf8.Valid(data) {
+		at := 0
+		for at < len(data) {
+			r, size := utf8.DecodeRune(data[at:])
+			if r == utf8.RuneError && size == 1 {
+				break
+			}
+			at += size
+		}
+		return fault.New(fault.Malformed, "the body is not UTF-8: byte %d is 0x%02x", at+1, data[at]).
+			WithRemedy("send bytes that are no text in base64")
+	}
+	err := json.Unmarshal(data, v.Addr().Interface())
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		line, column := position(data, syntax.Offset)
+		return fault.New(fault.Malformed, "the body is not JSON: %v (line %d, column %d)", syntax, line, column).
+			WithRemedy("send one JSON object")
+	}
+	if first := bytes.TrimLeft(data, " \t\r\n")[0]; first != '{' {
+		return fault.New(fault.Malformed, "the body is JSON but no object: it starts with %q", first).WithRemedy("send one JSON object")
+	}
+	bad := o.check(data)
+	if err != nil {
+		bad = append(bad, o.mistyped(data, err)...)
+	}
+	if len(bad) > 0 {
+		return invalid(bad)
+	}
+	return nil
+}
+
+// position turns a syntax error's offset into a place that a person finds.
+func position(data []byte, offset int64) (line, column int) {
+	before := data[:min(max(offset-1, 0), int64(len(data)))]
+	line = bytes.Count(before, []byte("\n")) + 1
+	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+}
+
+// check looks at the names of an object that is known to be valid JSON.
+func (o *object) check(data []byte) (bad []fault.Field) {
+	seen := make([]string, 0, 8)
+	for name, value := range members(data) {
+		if slices.Contains(seen, name) {
+			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is given twice"})
+			continue
+		}
+		if len(seen) > len(o.names)+20 {
+			return append(bad, fault.Field{Name: "body", Message: "has many more fields than there are"})
+		}
+		seen = append(seen, name)
+		typ, ok := o.fields[name]
+		if !ok {
+			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no field of this request" + suggest(name, o.names)})
+			continue
+		}
+		if typ.Kind() == reflect.Map && value[0] == '{' {
+			bad = append(bad, checkMap(name, value)...)
+		}
+	}
+	return bad
+}
+
+func checkMap(field string, value []byte) (bad []fault.Field) {
+	seen := make(map[string]bool)
+	for name, v := range members(value) {
+		switch {
+		case seen[name]:
+			bad = append(bad, fault.Field{Name: field + "." + sandbox.Clip(name, 80), Message: "is given twice"})
+		case v[0] == 'n':
+			bad = append(bad, fault.Field{Name: field + "." + sandbox.Clip(name, 80), Message: "is null; its values are texts"})
+		}
+		seen[name] = true
+	}
+	return bad
+}
+
+// mistyped tells which fields have a value of a wrong type.
+func (o *object) mistyped(data []byte, err error) (bad []fault.Field) {
+	for name, value := range members(data) {
+		typ, ok := o.fields[name]
+		if !ok || value[0] == 'n' {
+			continue
+		}
+		if typ.Kind() == reflect.Map && value[0] == '{' {
+			for label, v := range members(value) {
+				if !fits(v, typ.Elem()) {
+					bad = append(bad, wrongType(name+"."+sandbox.Clip(label, 80), v, typ.Elem()))
+				}
+			}
+			continue
+		}
+		if !fits(value, typ) {
+			bad = append(bad, wrongType(name, value, typ))
+		}
+	}
+	if bad == nil {
+		bad = []fault.Field{{Name: "body", Message: err.Error()}}
+	}
+	return bad
+}
+
+func fits(value []byte, t reflect.Type) bool {
+	return json.Unmarshal(value, reflect.New(t).Interface()) == nil
+}
+
+func wrongType(name string, value []byte, t reflect.Type) fault.Field {
+	return fault.Field{Name: name, Message: fmt.Sprintf("is %s; it must be %s", sandbox.Clip(string(value), 80), kindName(t))}
+}
+
+func kindName(t reflect.Type) string {
+	if t == reflect.TypeFor[time.Time]() {
+		return "a time such as 2026-01-31T12:00:00Z"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint16:
+		return "a whole number within 64 bits"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list of texts"
+	case reflect.Map:
+		return "an object whose values are texts"
+	}
+	return "an object"
+}

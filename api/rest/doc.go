@@ -1,0 +1,24 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rest is the coat that speaks HTTP and JSON: everything under /v1, and
+// the same under /api/v1.
+//
+// One table holds every operation (see operations): its route, its types and
+// its handler. Routes, decoding, the refusal of what is wrong with a request,
+// and the OpenAPI document follow from it. Adding an operation is one line there
+// and one method.
+//
+// A handler reads what was sent, asks the engine and says what came of it. It
+// decides nothing about sandboxes: bounds of values that the engine knows are
+// the engine's to check. What is checked here is what only the wire can get
+// wrong: syntax, unknown and doubled fields, two spellings that disagree, values
+// that do not fit the engine's types.
+//
+// Some answers exist in two shapes, since the clients of two older services use
+// the same routes. There is one handler for both; where the shapes can be one
+// object, they are.
+//
+// The package must be mounted so that it sees paths as they were sent: a mux
+// that cleans them first answers redirects where a refusal is due.
+package rest

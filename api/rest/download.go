@@ -1,0 +1,248 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// readFile sends a file raw, or lists a directory.
+func (a *API) readFile(ctx context.Context, c *call, in *target) error {
+	optional := in.Route == "" // …/files/ is the workspace
+	p, err := place(in.Route, in.Path, optional)
+	if err != nil {
+		return err
+	}
+	user := text0(in.User)
+	if c.r.Method == http.MethodHead {
+		return a.headFile(ctx, c, in.Ref, p, user)
+	}
+	part, err := a.wanted(ctx, c, in.Ref, p, user)
+	if err != nil {
+		return err
+	}
+	info, body, err := a.engine.ReadFile(ctx, c.caller, in.Ref, p, agent.ReadOptions{User: user, Offset: part.offset, Length: part.length})
+	if maybeOther(err) {
+		if lerr := a.list(ctx, c, in.Ref, p, agent.ListOptions{User: user, Limit: defaultEntries}, false); !maybeOther(lerr) {
+			return lerr
+		}
+	}
+	if err != nil {
+		return byUser(err)
+	}
+	defer body.Close()
+	tag := describe(c.w.Header(), p, info)
+	if matches(c.r.Header.Get("If-None-Match"), tag) {
+		c.w.Header().Del("Content-Type")
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return a.send(c, info, body, part)
+}
+
+// headFile tells about a file without its bytes. A link is opened, for only
+// that tells what it leads to.
+func (a *API) headFile(ctx context.Context, c *call, ref, p, user string) error {
+	info, err := a.engine.StatFile(ctx, c.caller, ref, p, user)
+	if err != nil {
+		return byUser(err)
+	}
+	if info.Type == agent.Symlink {
+		linked, body, err := a.engine.ReadFile(ctx, c.caller, ref, p, agent.ReadOptions{User: user, Length: 1})
+		switch {
+		case err == nil:
+			_ = body.Close() // nothing was read
+			info = linked
+		case maybeOther(err):
+			info.Type = agent.Dir
+		default:
+			return err
+		}
+	}
+	switch info.Type {
+	case agent.Dir:
+		c.w.Header().Set("Sandpit-File-Type", "dir")
+		c.w.Header().Set("Content-Type", "application/json")
+	case agent.File:
+		describe(c.w.Header(), p, info)
+		c.w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
+	default:
+		return fault.InvalidField("path", "%q is neither a file nor a directory", sandbox.Clip(p, 80))
+	}
+	c.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// section is a part of a file; zero is all of it.
+type section struct {
+	asked          bool
+	offset, length int64
+}
+
+// wanted reads the header Range. One range is served; what is no range of bytes,
+// or several of them, is answered with the whole file, as HTTP allows.
+func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section, error) {
+	spec, ok := strings.CutPrefix(c.r.Header.Get("Range"), "bytes=")
+	if !ok || strings.Contains(spec, ",") {
+		return section{}, nil
+	}
+	first, last, ok := strings.Cut(strings.TrimSpace(spec), "-")
+	if !ok {
+		return section{}, nil
+	}
+	from, err1 := strconv.ParseInt(first, 10, 64)
+	to, err2 := strconv.ParseInt(last, 10, 64)
+	condition := c.r.Header.Get("If-Range")
+	if first != "" && condition == "" {
+		switch {
+		case err1 != nil || from < 0 || last != "" && (err2 != nil || to < from):
+			return section{}, nil
+		case last == "":
+			return section{asked: true, offset: from}, nil
+		}
+		return section{asked: true, offset: from, length: to - from + 1}, nil
+	}
+	// The rest needs to know the file first. A link is not followed by that, so
+	// it is answered whole.
+	info, err := a.engine.StatFile(ctx, c.caller, ref, p, user)
+	if err != nil {
+		return section{}, err
+	}
+	switch {
+	case info.Type != agent.File, condition != "" && condition != tagOf(info):
+		return section{}, nil
+	case first == "" && (err2 != nil || to <= 0):
+		return section{}, nil
+	case first == "":
+		return section{asked: true, offset: max(info.Size-to, 0)}, nil
+	case err1 != nil || from < 0 || last != "" && (err2 != nil || to < from):
+		return section{}, nil
+	case last == "":
+		return section{asked: true, offset: from}, nil
+	}
+	return section{asked: true, offset: from, length: to - from + 1}, nil
+}
+
+// send answers with a file's bytes. The file may change under it: what was
+// promised in Content-Length is sent, or the connection is cut.
+func (a *API) send(c *call, info agent.FileInfo, body io.Reader, part section) error {
+	h := c.w.Header()
+	size := info.Size
+	status := http.StatusOK
+	if part.asked {
+		if part.offset >= info.Size {
+			h.Set("Content-Range", "bytes */"+strconv.FormatInt(info.Size, 10))
+			return guard.WithStatus(http.StatusRequestedRangeNotSatisfiable,
+				fault.New(fault.Invalid, "the range begins at byte %d; the file has %d bytes", part.offset, info.Size))
+		}
+		size -= part.offset
+		if part.length > 0 {
+			size = min(size, part.length)
+		}
+		status = http.StatusPartialContent
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.offset, part.offset+size-1, info.Size))
+	}
+	h.Set("Accept-Ranges", "bytes")
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
+	c.w.WriteHeader(status)
+	w := &steadyWriter{c.w, http.NewResponseController(c.w), a.stall}
+	defer w.done()
+	n, err := io.CopyN(w, body, size)
+	if n < size {
+		return fault.Wrap(fault.Unavailable, err, "the file ended after %d of %d bytes", n, size)
+	}
+	return nil
+}
+
+// tagOf names a file's content as far as that is cheap: by its size and the
+// time of its last change.
+func tagOf(f agent.FileInfo) string {
+	return fmt.Sprintf(`"%x-%x"`, f.ModTime.UnixNano(), f.Size)
+}
+
+func matches(header, tag string) bool {
+	for t := range strings.SplitSeq(header, ",") {
+		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == tag || t == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// describe sets the headers that tell what a file is. What it holds was written
+// by code that nobody trusts, and a browser would run a page or a picture with a
+// script in it as ours: so nothing is shown but kinds that cannot have scripts,
+// and even those without any rights.
+func describe(h http.Header, p string, f agent.FileInfo) (tag string) {
+	media, show := mediaType(p)
+	h.Set("Content-Type", media)
+	if !show {
+		h.Set("Content-Disposition", "attachment")
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Last-Modified", f.ModTime.UTC().Format(http.TimeFormat))
+	tag = tagOf(f)
+	h.Set("Etag", tag)
+	return tag
+}
+
+// mediaType goes by the name's ending alone. Show tells whether a browser may
+// show it in place.
+func mediaType(p string) (media string, show bool) {
+	switch strings.ToLower(path.Ext(p)) {
+	case ".txt", ".log", ".md", ".py", ".sh", ".go", ".rs", ".c", ".h", ".yaml", ".yml", ".toml", ".ini", ".cfg":
+		return "text/plain; charset=utf-8", true
+	case ".csv":
+		return "text/csv; charset=utf-8", true
+	case ".json", ".ipynb":
+		return "application/json", true
+	case ".png":
+		return "image/png", true
+	case ".jpg", ".jpeg":
+		return "image/jpeg", true
+	case ".gif":
+		return "image/gif", true
+	case ".webp":
+		return "image/webp", true
+	case ".mp4":
+		return "video/mp4", true
+	case ".webm":
+		return "video/webm", true
+	case ".mp3":
+		return "audio/mpeg", true
+	case ".wav":
+		return "audio/wav", true
+	case ".html", ".htm":
+		return "text/html; charset=utf-8", false
+	case ".svg":
+		return "image/svg+xml", false
+	case ".xml":
+		return "application/xml", false
+	case ".js", ".mjs":
+		return "text/javascript; charset=utf-8", false
+	case ".css":
+		return "text/css; charset=utf-8", false
+	case ".pdf":
+		return "application/pdf", false
+	case ".zip":
+		return "application/zip", false
+	case ".gz", ".tgz":
+		return "application/gzip", false
+	}
+	return "application/octet-stream", false
+}

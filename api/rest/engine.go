@@ -1,0 +1,56 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"io"
+
+	"sandpit.dev/access"
+	"sandpit.dev/access/bearer"
+	"sandpit.dev/agent"
+	"sandpit.dev/engine"
+	"sandpit.dev/image"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Engine is what this coat asks for; *engine.Engine is one. The ref that most
+// methods take is a sandbox's id or key.
+type Engine interface {
+	Create(context.Context, access.Caller, engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
+	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	List(context.Context, access.Caller, store.SandboxQuery) (engine.Page, error)
+	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
+	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Delete(ctx context.Context, c access.Caller, ref string) error
+
+	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
+	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
+	Processes(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error)
+	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
+	Terminal(ctx context.Context, c access.Caller, ref string, r engine.TerminalRequest) (*engine.Terminal, error)
+
+	ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
+	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (info agent.FileInfo, created bool, err error)
+	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (agent.FileInfo, error)
+	ListFiles(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions) (files []agent.FileInfo, truncated bool, err error)
+	MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error
+	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error
+	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error
+
+	Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (events []*sandbox.Event, next string, err error)
+	Images(context.Context, access.Caller) ([]image.Status, error)
+	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
+	Info(context.Context, access.Caller) (engine.Info, error)
+}
+
+// Tokens makes, lists and ends bearer tokens; *bearer.Authority does. It checks
+// the caller's rights. An empty project is all that the caller manages.
+type Tokens interface {
+	Create(context.Context, access.Caller, bearer.NewToken) (access.Token, bearer.Secret, error)
+	List(ctx context.Context, c access.Caller, project string) ([]*access.Token, error)
+	Delete(ctx context.Context, c access.Caller, project, idOrName string) error
+}

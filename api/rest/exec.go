@@ -1,0 +1,187 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"encoding/base64"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+type execInput struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.Exec
+}
+
+func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
+	var sp spellings
+	r, err := execRequest(&sp, &in.Body)
+	if err != nil {
+		return err
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	if wantsEvents(c.r) {
+		return a.streamExec(ctx, c, in.Ref, r, &sp)
+	}
+	res, err := a.engine.Exec(ctx, c.caller, in.Ref, r, nil)
+	if err != nil {
+		goesOn(c, &res)
+		return sp.rename(why(ctx, err))
+	}
+	if res.Running {
+		c.status = http.StatusAccepted
+		c.w.Header().Set("Location", "/v1/sandboxes/"+url.PathEscape(in.Ref)+"/processes/"+res.ProcessID)
+	}
+	out := v1.ExecResult{ExecOutcome: outcomeOf(&res)}
+	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
+	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
+	return c.json(&out)
+}
+
+// goesOn names a command that goes on although its request failed.
+func goesOn(c *call, res *engine.ExecResult) {
+	if res.ProcessID != "" {
+		c.w.Header().Set("Sandpit-Process-Id", res.ProcessID)
+	}
+}
+
+// execRequest makes the engine's request. Zero means "the default" to the
+// engine; on the wire it is refused, but for wait_seconds, where it means not to
+// wait at all.
+func execRequest(sp *spellings, b *v1.Exec) (engine.ExecRequest, error) {
+	r := engine.ExecRequest{
+		Shell: text0(b.Command), Argv: b.Argv, Cwd: text0(b.Cwd), Env: b.Env,
+		User: text0(either(sp, "as_user", b.AsUser, "user", b.User)),
+	}
+	switch {
+	case b.Command == nil && b.Argv == nil:
+		sp.add("command", "is missing; send shell text as command, or a program with its arguments as argv")
+	case b.Command != nil && b.Argv != nil:
+		sp.add("command", "and argv are both given; send one of them")
+		sp.add("argv", "and command are both given; send one of them")
+	case b.Command != nil && strings.TrimSpace(*b.Command) == "":
+		sp.add("command", "is empty")
+	case b.Command == nil && len(b.Argv) == 0:
+		sp.add("argv", "is empty")
+	case b.Command == nil:
+		sp.wrote("command", "argv")
+	}
+	if b.Cwd != nil && *b.Cwd == "" {
+		sp.add("cwd", "is empty")
+	}
+	r.Stdin = stdin(sp, b)
+	if b.TimeoutSeconds != nil {
+		r.Timeout = span(sp, "timeout_seconds", *b.TimeoutSeconds)
+		if *b.TimeoutSeconds == 0 {
+			sp.add("timeout_seconds", "0 is not more than 0 seconds; leave it out for the default")
+		}
+	}
+	if b.WaitSeconds != nil {
+		r.Wait = max(span(sp, "wait_seconds", *b.WaitSeconds), 1)
+	}
+	r.MaxStdout = outputBound(sp, "max_stdout", "max_stdout_bytes", b.MaxStdoutBytes, b.MaxOutputBytes)
+	r.MaxStderr = outputBound(sp, "max_stderr", "max_stderr_bytes", b.MaxStderrBytes, b.MaxOutputBytes)
+	return r, sp.err()
+}
+
+func stdin(sp *spellings, b *v1.Exec) []byte {
+	switch {
+	case b.Stdin != nil && b.StdinBase64 != nil:
+		sp.add("stdin", "and stdin_base64 are both given; send one of them")
+		sp.add("stdin_base64", "and stdin are both given; send one of them")
+	case b.Stdin != nil:
+		return []byte(*b.Stdin)
+	case b.StdinBase64 != nil:
+		data, err := base64.StdEncoding.DecodeString(*b.StdinBase64)
+		if err != nil {
+			sp.add("stdin_base64", "is not base64: %v", err)
+		}
+		return data
+	}
+	return nil
+}
+
+// span reads a number of seconds up to the longest that a command may take.
+func span(sp *spellings, name string, seconds float64) time.Duration {
+	if most := engine.MaxCommandTimeout.Seconds(); math.IsNaN(seconds) || seconds < 0 || seconds > most {
+		sp.add(name, "%v is outside 0 to %v seconds", seconds, most)
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// outputBound reads the bound of one stream, which may be given for both. The
+// engine knows it under the name of stream.
+func outputBound(sp *spellings, stream, name string, own, both *int64) int64 {
+	if own == nil {
+		name, own = "max_output_bytes", both
+	}
+	if own == nil {
+		return 0
+	}
+	sp.wrote(stream, name)
+	if *own < 1 && !slices.ContainsFunc(sp.bad, func(f fault.Field) bool { return f.Name == name }) {
+		sp.add(name, "%d is less than 1 byte", *own)
+	}
+	return *own
+}
+
+func outcomeOf(r *engine.ExecResult) v1.ExecOutcome {
+	o := v1.ExecOutcome{
+		ProcessID: r.ProcessID, Status: "exited", Signal: r.Signal, Cause: string(r.Cause), CauseDetail: r.CauseDetail,
+		TimedOut: r.Cause == sandbox.CauseTimeout, DurationMS: r.Duration.Milliseconds(),
+		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
+		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
+		FilesChanged: changesOf(r.Changes), FilesChangedTotal: r.ChangesTotal, FilesChangedComplete: r.ChangesComplete,
+	}
+	if r.Running {
+		o.Status = "running"
+	} else {
+		o.ExitCode = new(r.ExitCode)
+	}
+	return o
+}
+
+// output gives bytes as text, and in base64 as well where they are no text. A
+// cut may go through a character: its beginning is no reason for base64, and is
+// dropped with what was cut off.
+func output(data []byte, cut bool) (text, exact string) {
+	if cut {
+		for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+			if b := data[len(data)-n]; utf8.RuneStart(b) {
+				if b >= utf8.RuneSelf && !utf8.FullRune(data[len(data)-n:]) {
+					data = data[:len(data)-n]
+				}
+				break
+			}
+		}
+	}
+	if utf8.Valid(data) {
+		return string(data), ""
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), base64.StdEncoding.EncodeToString(data)
+}
+
+// wantsEvents tells whether the client asks for a stream of events.
+func wantsEvents(r *http.Request) bool {
+	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if media, params, err := mime.ParseMediaType(part); err == nil && media == "text/event-stream" && params["q"] != "0" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"reflect"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+)
+
+// DecodeCreate reads a create's body as the route does.
+func DecodeCreate(data []byte) (v1.CreateSandbox, error) {
+	var b v1.CreateSandbox
+	err := newObject(reflect.TypeFor[v1.CreateSandbox]()).decode(data, reflect.ValueOf(&b).Elem())
+	return b, err
+}
+
+// CreateRequest makes the engine's request as the route does.
+func CreateRequest(b *v1.CreateSandbox) (engine.CreateRequest, error) {
+	return createRequest(new(spellings), b)
+}
+
+// Params are what an operation binds, by its id.
+func (a *API) Params() map[string][]reflect.Type {
+	out := make(map[string][]reflect.Type)
+	for _, o := range a.operations() {
+		for _, p := range o.in.params {
+			out[o.id] = append(out[o.id], p.typ)
+		}
+	}
+	return out
+}
+
+// Members, Output and Suggest are parts with rules of their own.
+var (
+	Members = members
+	Output  = output
+	Suggest = suggest
+)

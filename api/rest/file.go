@@ -1,0 +1,214 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+type writeFile struct {
+	target
+	Mode    *string `query:"mode" doc:"permissions in octal; the default is 0644, or those of the file that is replaced"`
+	Parents *bool   `query:"parents" doc:"make missing directories above it; the default is true"`
+}
+
+// writeFile stores the raw body. It is whole or not at all: a body that is cut
+// off leaves what was there before.
+func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
+	p, err := place(in.Route, in.Path, false)
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(p, "/") {
+		return fault.InvalidField("path", "%q ends with a slash, as a directory's does", sandbox.Clip(p, 80)).WithRemedy("make a directory by POST …/mkdir")
+	}
+	perm, err := mode("mode", in.Mode)
+	if err != nil {
+		return err
+	}
+	if enc := c.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return guard.WithStatus(http.StatusUnsupportedMediaType,
+			fault.New(fault.Malformed, "the body is encoded as %q; it is stored as it is sent", sandbox.Clip(enc, 40)).
+				WithRemedy("send it without the header Content-Encoding"))
+	}
+	if c.r.Header.Get("Content-Range") != "" {
+		return fault.New(fault.Malformed, "a part of a file cannot be written").WithRemedy("send the whole file, without the header Content-Range")
+	}
+	if c.r.ContentLength > a.maxFile {
+		return guard.TooLarge(a.maxFile)
+	}
+	body := http.MaxBytesReader(nil, c.r.Body, a.maxFile)
+	_, _, err = a.engine.WriteFile(ctx, c.caller, in.Ref, p, body, agent.WriteOptions{
+		User: text0(in.User), Mode: perm, Size: c.r.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
+	})
+	if err != nil {
+		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return guard.TooLarge(tooBig.Limit)
+		}
+		return byUser(err)
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+type writeFileJSON struct {
+	byQuery
+	Body v1.WriteFile
+}
+
+func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1.FileInfo, error) {
+	var sp spellings
+	b := &in.Body
+	if in.Path != nil && b.Path != nil && *in.Path != *b.Path {
+		sp.add("path", "is %q in the query and %q in the body; give it once", sandbox.Clip(*in.Path, 80), sandbox.Clip(*b.Path, 80))
+	}
+	where := in.Path
+	if where == nil {
+		where = b.Path
+	}
+	user := text0(in.User)
+	if b.User != nil {
+		if user != "" && user != *b.User {
+			sp.add("user", "is %q in the query and %q in the body; give it once", sandbox.Clip(user, 80), sandbox.Clip(*b.User, 80))
+		}
+		user = *b.User
+	}
+	var data []byte
+	switch {
+	case b.Content == nil:
+		sp.add("content", "is missing; send an empty text for an empty file")
+	case b.Encoding == nil || *b.Encoding == "utf-8" || *b.Encoding == "utf8":
+		data = []byte(*b.Content)
+	case *b.Encoding == "base64":
+		var err error
+		if data, err = base64.StdEncoding.DecodeString(*b.Content); err != nil {
+			sp.add("content", "is not base64: %v", err)
+		}
+	default:
+		sp.add("encoding", "%q is neither base64 nor utf-8", sandbox.Clip(*b.Encoding, 40))
+	}
+	perm, err := mode("mode", b.Mode)
+	sp.take(err)
+	p, err := place("", where, false)
+	sp.take(err)
+	if err := sp.err(); err != nil {
+		return v1.FileInfo{}, err
+	}
+	info, created, err := a.engine.WriteFile(ctx, c.caller, in.Ref, p, bytes.NewReader(data), agent.WriteOptions{
+		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true,
+	})
+	if err != nil {
+		return v1.FileInfo{}, byUser(err)
+	}
+	if created {
+		c.status = http.StatusCreated
+	}
+	return fileOf(info), nil
+}
+
+type removeFile struct {
+	target
+	Recursive *bool `query:"recursive" doc:"delete a directory with all that is in it"`
+}
+
+func (a *API) removeFile(ctx context.Context, c *call, in *removeFile) (none, error) {
+	p, err := place(in.Route, in.Path, false)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, byUser(a.engine.RemoveFile(ctx, c.caller, in.Ref, p, agent.RemoveOptions{
+		User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive,
+	}))
+}
+
+func (a *API) statFile(ctx context.Context, c *call, in *byQuery) (v1.FileInfo, error) {
+	p, err := place("", in.Path, true)
+	if err != nil {
+		return v1.FileInfo{}, err
+	}
+	info, err := a.engine.StatFile(ctx, c.caller, in.Ref, p, text0(in.User))
+	if err != nil {
+		return v1.FileInfo{}, byUser(err)
+	}
+	return fileOf(info), nil
+}
+
+type makeDir struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.MakeDir
+}
+
+func (a *API) makeDir(ctx context.Context, c *call, in *makeDir) (none, error) {
+	p, err := checkPath("path", in.Body.Path)
+	if err != nil {
+		return none{}, err
+	}
+	perm, err := mode("mode", in.Body.Mode)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, byUser(a.engine.MakeDir(ctx, c.caller, in.Ref, p, agent.MkdirOptions{
+		User: text0(in.Body.User), Parents: in.Body.Parents == nil || *in.Body.Parents, Mode: perm,
+	}))
+}
+
+type moveFile struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.MoveFile
+}
+
+func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (none, error) {
+	from, err := checkPath("from", in.Body.From)
+	if err != nil {
+		return none{}, err
+	}
+	to, err := checkPath("to", in.Body.To)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, byUser(a.engine.MoveFile(ctx, c.caller, in.Ref, from, to, agent.MoveOptions{
+		User: text0(in.Body.User), Overwrite: in.Body.Overwrite,
+	}))
+}
+
+// byUser tells an engine's error about who acts under the name that file
+// operations have for it.
+func byUser(err error) error {
+	sp := spellings{written: map[string]string{"as_user": "user"}}
+	return sp.rename(err)
+}
+
+func fileOf(f agent.FileInfo) v1.FileInfo {
+	return v1.FileInfo{
+		Name: f.Name, Path: f.Path, Type: string(f.Type), Size: f.Size, Mode: octal(f.Mode),
+		ModifiedAt: f.ModTime.UTC(), UID: f.UID, GID: f.GID, Target: f.Target,
+	}
+}
+
+// octal writes permissions as chmod takes them.
+func octal(m fs.FileMode) string {
+	n := uint32(m.Perm())
+	for _, special := range []struct {
+		bit  fs.FileMode
+		unix uint32
+	}{{fs.ModeSetuid, 0o4000}, {fs.ModeSetgid, 0o2000}, {fs.ModeSticky, 0o1000}} {
+		if m&special.bit != 0 {
+			n |= special.unix
+		}
+	}
+	return fmt.Sprintf("%04o", n)
+}

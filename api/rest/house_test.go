@@ -1,0 +1,204 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/rest"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/memory"
+	"sandpit.dev/store/sqlstore"
+)
+
+// house is the whole way from HTTP to real commands: the coat over the engine,
+// a store in a file, and a host of the memory runtime.
+type house struct {
+	t      testing.TB
+	url    string
+	api    *rest.API
+	token  string // the one that calls are made with; admin at first
+	tokens *bearer.Authority
+}
+
+const adminToken = "an-admin-token-for-tests"
+
+func open(t testing.TB, change ...func(*rest.Options)) *house {
+	t.Helper()
+	return openGuarded(t, guard.Options{}, change...)
+}
+
+func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Options)) *house {
+	t.Helper()
+	dir := t.TempDir()
+	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+	st, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "records.db")})
+	must(t, err)
+	t.Cleanup(func() { must(t, st.Close()) })
+	e, err := engine.New(engine.Options{
+		Store: st, Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{}, Version: "v0.0.0-test",
+		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	t.Cleanup(func() { cancel(); must(t, <-ended) })
+	must(t, e.WaitReady(t.Context()))
+	tokens, err := bearer.New(st, bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
+	must(t, err)
+	guarded.Tokens = tokens
+	g, err := guard.New(guarded)
+	must(t, err)
+	o := rest.Options{Engine: e, Tokens: tokens, Guard: g, Version: "v0.0.0-test"}
+	for _, f := range change {
+		f(&o)
+	}
+	api, err := rest.New(o)
+	must(t, err)
+	srv := httptest.NewServer(api)
+	t.Cleanup(func() { api.Close(); srv.Close() })
+	return &house{t: t, url: srv.URL, api: api, token: adminToken, tokens: tokens}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// as gives the house with another token: of a project, with scopes.
+func (h *house) as(project string, scopes ...access.Scope) *house {
+	h.t.Helper()
+	admin := access.Caller{Project: access.DefaultProject, Actor: "test", Scopes: []access.Scope{access.Admin}}
+	_, secret, err := h.tokens.Create(h.t.Context(), admin, bearer.NewToken{Name: project + "-" + time.Now().Format("150405.000000000"), Project: project, Scopes: scopes})
+	must(h.t, err)
+	other := *h
+	other.token = secret.Reveal()
+	return &other
+}
+
+// answer is what came back, read to its end.
+type answer struct {
+	*http.Response
+	body []byte
+}
+
+// do sends a request. A body that is no string is sent as JSON. Headers come in
+// pairs.
+func (h *house) do(method, path string, body any, headers ...string) answer {
+	h.t.Helper()
+	var r io.Reader
+	kind := ""
+	switch b := body.(type) {
+	case nil:
+	case string:
+		r, kind = strings.NewReader(b), "application/json"
+	case []byte:
+		r, kind = bytes.NewReader(b), "application/octet-stream"
+	default:
+		data, err := json.Marshal(b)
+		must(h.t, err)
+		r, kind = bytes.NewReader(data), "application/json"
+	}
+	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, r)
+	must(h.t, err)
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	if h.token != "" {
+		req.Header.Set("Authorization", "Bearer "+h.token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		switch {
+		case headers[i] == "Host":
+			req.Host = headers[i+1]
+		case headers[i+1] == "":
+			req.Header.Del(headers[i])
+		default:
+			req.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	resp, err := plain.Do(req)
+	must(h.t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	must(h.t, err)
+	return answer{resp, data}
+}
+
+var plain = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// want sends a request, checks the status and reads the JSON that came back.
+func want[T any](h *house, status int, method, path string, body any, headers ...string) (out T) {
+	h.t.Helper()
+	a := h.do(method, path, body, headers...)
+	if a.StatusCode != status {
+		h.t.Fatalf("%s %s: got %d %s, want %d", method, path, a.StatusCode, a.body, status)
+	}
+	if len(a.body) > 0 {
+		if err := json.Unmarshal(a.body, &out); err != nil {
+			h.t.Fatalf("%s %s: the answer %q cannot be read: %v", method, path, a.body, err)
+		}
+	}
+	return out
+}
+
+type object = map[string]any
+
+// create makes a sandbox that has to work out.
+func (h *house) create() v1.Sandbox {
+	h.t.Helper()
+	return want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{})
+}
+
+// catalogue is images that are there already.
+type catalogue struct{}
+
+func (catalogue) Resolve(name string) (image.Entry, error) {
+	switch name {
+	case "", "python", "python-3.12", "mcpgateway/sandbox-python:3.12":
+		return image.Entry{Name: "python", Title: "Python", Aliases: []string{"python-3.12"}}, nil
+	case "node":
+		return image.Entry{Name: "node"}, nil
+	}
+	return image.Entry{}, fault.New(fault.NotFound, "there is no image %q", name).WithRemedy("use one of: python, node")
+}
+
+func (c catalogue) Ensure(ctx context.Context, name string) (image.Image, error) {
+	e, err := c.Resolve(name)
+	if err != nil {
+		return image.Image{}, err
+	}
+	return image.Image{Name: e.Name, Digest: "sha256:" + e.Name, Root: "/", Versions: map[string]string{e.Name: "3.13.5"}}, ctx.Err()
+}
+
+func (c catalogue) FindDigest(name, digest string) (image.Image, error) {
+	return c.Ensure(context.Background(), name)
+}
+
+func (c catalogue) List(ctx context.Context) ([]image.Status, error) {
+	img, err := c.Ensure(ctx, "python")
+	e, _ := c.Resolve("python")
+	return []image.Status{{Entry: e, State: image.Ready, Image: img}}, err
+}

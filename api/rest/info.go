@@ -1,0 +1,73 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+func (a *API) getInfo(ctx context.Context, c *call, _ *noInput) (v1.Info, error) {
+	i, err := a.engine.Info(ctx, c.caller)
+	if err != nil {
+		return v1.Info{}, err
+	}
+	d := i.Defaults
+	out := v1.Info{
+		Version: i.Version, StartedAt: i.Since.UTC(), Runtime: i.Default,
+		Runtimes: make([]v1.Runtime, 0, len(i.Runtimes)), Sandboxes: counts(i.Counts),
+		Defaults: v1.Defaults{
+			CPUCores: d.Limits.CPU, MemoryMB: d.Limits.MemoryMB, DiskMB: d.Limits.DiskMB, Pids: d.Limits.Pids,
+			IdleTimeoutSeconds: int64(d.IdleTimeout / time.Second), RetentionSeconds: int64(d.Retention / time.Second),
+			CommandTimeoutSeconds: int64(d.CommandTimeout / time.Second), MaxCommandTimeoutSeconds: int64(d.MaxCommandTimeout / time.Second),
+			RootAllowed: !d.ForbidRoot,
+		},
+	}
+	for _, r := range i.Runtimes {
+		rt := v1.Runtime{Name: r.Name, Capabilities: make(map[string]v1.Capability)}
+		if r.Err != nil {
+			rt.Error = fault.As(r.Err).Message
+		}
+		for _, f := range runtime.Features() {
+			why, known := r.Capabilities[f]
+			c := v1.Capability{Supported: known && why == nil}
+			if why != nil {
+				e := fault.As(why)
+				c.Reason, c.Remedy = e.Message, e.Remedy
+			}
+			rt.Capabilities[string(f)] = c
+		}
+		out.Runtimes = append(out.Runtimes, rt)
+	}
+	return out, nil
+}
+
+func (a *API) getLimits(ctx context.Context, c *call, _ *noInput) (v1.SandboxLimits, error) {
+	if err := c.caller.Require(access.SandboxesRead); err != nil {
+		return v1.SandboxLimits{}, err
+	}
+	return v1.SandboxLimits{
+		Sizes: v1.Sizes(), Bounds: requestBounds(), Networks: []string{string(sandbox.NetworkOff)}, Regions: []string{},
+	}, nil
+}
+
+// requestBounds are the bounds of the numbers that a sandbox is asked for with.
+func requestBounds() map[string]v1.Bound {
+	most := sandbox.MaxClock.Seconds()
+	return map[string]v1.Bound{
+		"cpu_cores":            {Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Unit: "cores"},
+		"memory_mb":            {Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, Unit: "MiB"},
+		"disk_mb":              {Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, Unit: "MiB"},
+		"pids":                 {Min: sandbox.MinPids, Max: sandbox.MaxPids, Unit: "processes"},
+		"idle_timeout_seconds": {Min: 0, Max: most, Unit: "seconds"},
+		"retention_seconds":    {Min: 0, Max: most, Unit: "seconds"},
+		"ttl_seconds":          {Min: minTTL, Max: most, Unit: "seconds"},
+	}
+}

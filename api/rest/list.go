@@ -1,0 +1,123 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+type listSandboxes struct {
+	Status    []string          `query:"status" doc:"only these states, separated by commas"`
+	State     []string          `query:"state" doc:"the same as status"`
+	Image     *string           `query:"image" doc:"only sandboxes on this image, by its own name"`
+	Search    *string           `query:"search" doc:"a part of the id, key or image, letter case ignored"`
+	Metadata  map[string]string `query:"metadata.*" doc:"only sandboxes with this label: metadata.NAME=VALUE, once per label"`
+	Limit     *int              `query:"limit" doc:"most rows of a page, 1 to 500; default 20"`
+	Cursor    *string           `query:"cursor" doc:"next_cursor of the page before"`
+	Page      *int              `query:"page" doc:"the page's number from 1, instead of a cursor"`
+	PageSize  *int              `query:"page_size" doc:"the same as limit"`
+	SortBy    *string           `query:"sort_by" doc:"created_at"`
+	SortOrder *string           `query:"sort_order" doc:"desc (the default) or asc"`
+}
+
+// Bounds of numbered pages. The last row that can be reached by number is far
+// beyond what one server holds; a cursor reaches all.
+const (
+	defaultPage = 20
+	maxPageNo   = 1_000_000
+)
+
+func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1.SandboxPage, error) {
+	var sp spellings
+	q := store.SandboxQuery{Image: text0(in.Image), Search: text0(in.Search), Metadata: in.Metadata, Limit: defaultPage}
+	q.States = states(&sp, in.Status, in.State)
+	if n := either(&sp, "limit", in.Limit, "page_size", in.PageSize); n != nil {
+		if *n < 1 || *n > store.MaxPage {
+			sp.add(sp.name("limit"), "%d is outside 1 to %d", *n, store.MaxPage)
+		}
+		q.Limit = *n
+	}
+	page := new(1)
+	switch {
+	case in.Cursor != nil && in.Page != nil:
+		sp.add("page", "and cursor cannot both be given")
+		sp.add("cursor", "and page cannot both be given")
+	case in.Cursor != nil:
+		q.Cursor, page = *in.Cursor, nil
+	case in.Page != nil:
+		if *in.Page < 1 || *in.Page > maxPageNo {
+			sp.add("page", "%d is outside 1 to %d", *in.Page, maxPageNo)
+		}
+		page, q.Offset = in.Page, (*in.Page-1)*q.Limit
+	}
+	if in.SortBy != nil && *in.SortBy != "created_at" {
+		sp.add("sort_by", "%q is none; there is created_at", sandbox.Clip(*in.SortBy, 80))
+	}
+	if in.SortOrder != nil {
+		switch *in.SortOrder {
+		case "asc":
+			q.Oldest = true
+		case "desc":
+		default:
+			sp.add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*in.SortOrder, 80))
+		}
+	}
+	if err := sp.err(); err != nil {
+		return v1.SandboxPage{}, err
+	}
+	got, err := a.engine.List(ctx, c.caller, q)
+	if err != nil {
+		return v1.SandboxPage{}, sp.rename(err)
+	}
+	out := v1.SandboxPage{
+		Items: make([]v1.Sandbox, 0, len(got.Items)), Total: got.Total, Page: page, PageSize: q.Limit,
+		StatusCounts: counts(got.Counts), NextCursor: textOrNull(got.Next),
+	}
+	for _, s := range got.Items {
+		out.Items = append(out.Items, sandboxOf(s))
+	}
+	return out, nil
+}
+
+// states reads both spellings of the filter. Deleted sandboxes have no record.
+func states(sp *spellings, status, state []string) (out []sandbox.State) {
+	if status != nil && state != nil && !slices.Equal(status, state) {
+		sp.disagree("status", strings.Join(status, ","), "state", strings.Join(state, ","))
+	}
+	name, asked := "status", status
+	if status == nil {
+		name, asked = "state", state
+	}
+	for _, s := range asked {
+		if st := sandbox.State(s); st.Valid() && st != sandbox.Deleted {
+			out = append(out, st)
+			continue
+		}
+		sp.add(name, "%q is no state; there are %s", sandbox.Clip(s, 80), strings.Join(liveStates(), ", "))
+	}
+	return out
+}
+
+func liveStates() (out []string) {
+	for _, s := range sandbox.States() {
+		if s != sandbox.Deleted {
+			out = append(out, string(s))
+		}
+	}
+	return out
+}
+
+func counts(m map[sandbox.State]int) map[string]int {
+	out := make(map[string]int)
+	for _, s := range liveStates() {
+		out[s] = m[sandbox.State(s)]
+	}
+	return out
+}

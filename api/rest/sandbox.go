@@ -1,0 +1,199 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+)
+
+// byRef is the input of operations that need nothing but a sandbox.
+type byRef struct {
+	Ref string `path:"id" doc:"the sandbox's id or key"`
+}
+
+// minTTL is the least time to live, in seconds: one that is over before the
+// sandbox was used is a mistake.
+const minTTL = 10
+
+type createSandbox struct {
+	Body v1.CreateSandbox
+}
+
+func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1.Sandbox, error) {
+	var sp spellings
+	r, err := createRequest(&sp, &in.Body)
+	if err != nil {
+		return v1.Sandbox{}, err
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	s, created, err := a.engine.Create(ctx, c.caller, r)
+	if err != nil {
+		return v1.Sandbox{}, sp.rename(why(ctx, err))
+	}
+	if !created {
+		c.status = http.StatusOK
+	}
+	c.w.Header().Set("Location", "/v1/sandboxes/"+string(s.ID))
+	return a.oneSandbox(ctx, c, s), nil
+}
+
+// createRequest makes the engine's request out of all spellings of a create.
+func createRequest(sp *spellings, b *v1.CreateSandbox) (engine.CreateRequest, error) {
+	r := engine.CreateRequest{
+		Env:      eitherMap(sp, "env", b.Env, "env_vars", b.EnvVars),
+		Metadata: b.Metadata,
+		Image:    text0(either(sp, "image", b.Image, "template", b.Template)),
+		Runtime:  text0(b.Runtime),
+		Network:  network(sp, b.Network, b.NetworkEnabled),
+	}
+	if key := either(sp, "key", b.Key, "session_key", b.SessionKey); key != nil {
+		r.Key = *key
+		if err := sandbox.CheckKey(sp.name("key"), *key); err != nil {
+			sp.take(err)
+		}
+	}
+	cpu, memory := either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU), b.MemoryMB
+	if b.Size != nil {
+		cpu, memory = size(sp, *b.Size, cpu, memory)
+	}
+	r.Limits = limits(sp, cpu, memory, b.DiskMB, b.Pids)
+	r.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
+	r.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
+	if ttl := clock(sp, "ttl_seconds", either(sp, "ttl_seconds", b.TTLSeconds, "timeout_seconds", b.TimeoutSeconds), minTTL); ttl != nil {
+		r.TTL = *ttl
+	}
+	if b.Region != nil {
+		sp.add("region", "is %q; this server is one machine and has none", sandbox.Clip(*b.Region, 80))
+	}
+	return r, sp.err()
+}
+
+// size turns a size into limits; limits that are given beside it must agree.
+func size(sp *spellings, name string, cpu *float64, memory *int) (*float64, *int) {
+	for _, s := range v1.Sizes() {
+		if s.Name != name {
+			continue
+		}
+		if cpu != nil && *cpu != s.CPUCores {
+			sp.disagree("size", fmt.Sprintf("%s (%v cores)", name, s.CPUCores), sp.name("cpu_cores"), *cpu)
+		}
+		if memory != nil && *memory != s.MemoryMB {
+			sp.disagree("size", fmt.Sprintf("%s (%d MiB)", name, s.MemoryMB), "memory_mb", *memory)
+		}
+		return &s.CPUCores, &s.MemoryMB
+	}
+	sp.add("size", "%q is none; there are small, medium and large", sandbox.Clip(name, 80))
+	return cpu, memory
+}
+
+// limits checks those that are given: a zero, which is "the default" to the
+// engine, is out of bounds on the wire.
+func limits(sp *spellings, cpu *float64, memory, disk, pids *int) (given sandbox.Limits) {
+	check := sandbox.DefaultLimits()
+	if cpu != nil {
+		given.CPU, check.CPU = *cpu, *cpu
+	}
+	for _, f := range []struct{ from, given, check *int }{
+		{memory, &given.MemoryMB, &check.MemoryMB},
+		{disk, &given.DiskMB, &check.DiskMB},
+		{pids, &given.Pids, &check.Pids},
+	} {
+		if f.from != nil {
+			*f.given, *f.check = *f.from, *f.from
+		}
+	}
+	sp.take(check.Check())
+	return given
+}
+
+// clock reads a number of seconds: least to MaxClock, or zero for never where
+// least is zero.
+func clock(sp *spellings, own string, seconds *int64, least int64) *time.Duration {
+	if seconds == nil {
+		return nil
+	}
+	if most := int64(sandbox.MaxClock / time.Second); *seconds < least || *seconds > most {
+		sp.add(sp.name(own), "%d is outside %d to %d seconds", *seconds, least, most)
+		return nil
+	}
+	return new(time.Duration(*seconds) * time.Second)
+}
+
+// network reads both spellings of what a sandbox may reach. What cannot be had
+// is the engine's to refuse.
+func network(sp *spellings, mode *string, enabled *bool) string {
+	switch {
+	case mode == nil && enabled == nil:
+		return ""
+	case mode == nil && *enabled:
+		sp.wrote("network", "network_enabled")
+		return "open"
+	case mode == nil:
+		return string(sandbox.NetworkOff)
+	}
+	switch *mode {
+	case "off", "restricted", "open":
+	default:
+		sp.add("network", "%q is none; there are off, restricted and open", sandbox.Clip(*mode, 80))
+		return ""
+	}
+	if enabled != nil && *enabled != (*mode != "off") {
+		sp.disagree("network", *mode, "network_enabled", *enabled)
+	}
+	return *mode
+}
+
+func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
+	s, err := a.engine.Get(ctx, c.caller, in.Ref)
+	if err != nil {
+		return v1.Sandbox{}, err
+	}
+	return a.oneSandbox(ctx, c, s), nil
+}
+
+func (a *API) deleteSandbox(ctx context.Context, c *call, in *byRef) (none, error) {
+	return none{}, a.engine.Delete(ctx, c.caller, in.Ref)
+}
+
+func (a *API) startSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
+	s, err := a.engine.Start(ctx, c.caller, in.Ref)
+	if err != nil {
+		return v1.Sandbox{}, err
+	}
+	return a.oneSandbox(ctx, c, s), nil
+}
+
+func (a *API) stopSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
+	s, err := a.engine.Stop(ctx, c.caller, in.Ref)
+	if err != nil {
+		return v1.Sandbox{}, err
+	}
+	return a.oneSandbox(ctx, c, s), nil
+}
+
+type updateSandbox struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.UpdateSandbox
+}
+
+func (a *API) updateSandbox(ctx context.Context, c *call, in *updateSandbox) (v1.Sandbox, error) {
+	var sp spellings
+	p, err := patch(&sp, &in.Body)
+	if err != nil {
+		return v1.Sandbox{}, err
+	}
+	s, err := a.engine.Update(ctx, c.caller, in.Ref, p)
+	if err != nil {
+		return v1.Sandbox{}, sp.rename(err)
+	}
+	return a.oneSandbox(ctx, c, s), nil
+}

@@ -1,0 +1,124 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sandpit.dev/access"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// sandboxOf is a record as its owner sees it. What only the server needs
+// (handle, revision, values of variables) is left out.
+func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
+	return v1.Sandbox{
+		ID: string(s.ID), Key: textOrNull(s.Key), SessionKey: textOrNull(s.Key), Project: s.Project,
+		Status: string(s.State), StopCause: string(s.StopCause), StopDetail: s.StopDetail,
+		Image: s.Image, AskedImage: s.AskedImage, Digest: s.ImageDigest, Runtime: s.Runtime, Workspace: sandbox.Workspace,
+		CPUCores: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, Pids: s.Limits.Pids,
+		Network: string(sandbox.NetworkOff), NetworkEnabled: false,
+		EnvNames: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Metadata: mapOrEmpty(s.Metadata),
+		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), RetentionSeconds: int64(s.Retention / time.Second),
+		ExpiresAt: timeOrNull(s.ExpiresAt),
+		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), StartedAt: timeOrNull(s.StartedAt),
+		LastActivityAt: timeOrNull(s.LastActivity), StoppedAt: timeOrNull(s.StoppedAt),
+		ExecCount: s.ExecCount, ExecTotalMS: s.ExecTime.Milliseconds(),
+		BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
+	}
+}
+
+// oneSandbox is sandboxOf with what is inside the image.
+func (a *API) oneSandbox(ctx context.Context, c *call, s *sandbox.Sandbox) v1.Sandbox {
+	out := sandboxOf(s)
+	out.Versions = a.versionsOf(ctx, c.caller, s.ImageDigest)
+	return out
+}
+
+// versions remembers what is inside an image by its digest, for which that never
+// changes, so that a create does not ask for it.
+type versions struct {
+	mu sync.Mutex
+	m  map[string]map[string]string
+}
+
+// maxVersions bounds what is remembered; a server has a handful of images.
+const maxVersions = 256
+
+// versionsOf gives nil where it cannot be told: an old image that is gone, a
+// token that may not see images.
+func (a *API) versionsOf(ctx context.Context, c access.Caller, digest string) map[string]string {
+	a.versions.mu.Lock()
+	known, ok := a.versions.m[digest]
+	a.versions.mu.Unlock()
+	if ok {
+		return known
+	}
+	images, err := a.engine.Images(ctx, c)
+	if err != nil {
+		return nil
+	}
+	a.versions.mu.Lock()
+	defer a.versions.mu.Unlock()
+	if a.versions.m == nil || len(a.versions.m) >= maxVersions {
+		a.versions.m = make(map[string]map[string]string)
+	}
+	for _, i := range images {
+		if i.Image.Digest != "" {
+			a.versions.m[i.Image.Digest] = i.Image.Versions
+		}
+	}
+	if _, ok := a.versions.m[digest]; !ok {
+		a.versions.m[digest] = nil
+	}
+	return a.versions.m[digest]
+}
+
+func text0(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func textOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+func mapOrEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// noNetwork refuses what the network issue will bring.
+func noNetwork(field string) error {
+	return fault.New(fault.Unsupported, "%s: sandboxes on this server have no network but loopback", field).
+		WithRemedy("leave network out, or send off")
+}
+
+func changesOf(changes []sandbox.FileChange) []v1.FileChange {
+	out := make([]v1.FileChange, 0, len(changes))
+	for _, ch := range changes {
+		out = append(out, v1.FileChange{Path: ch.Path, Action: ch.Action, SizeBytes: ch.Size})
+	}
+	return out
+}

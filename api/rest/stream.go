@@ -1,0 +1,132 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+)
+
+// firstWait is how long an answer's beginning waits for an error that has an
+// HTTP status of its own, before the stream is opened without any event.
+const firstWait = 250 * time.Millisecond
+
+// streamExec runs a command and sends its output as it comes. A client that goes
+// away, or stops reading, loses the stream and nothing else: the command goes on.
+func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sp *spellings) error {
+	s := openEvents(c, a.heartbeat, a.stall)
+	defer s.steady.done()
+	res, err := a.engine.Exec(ctx, c.caller, ref, r, func(f agent.Frame) error {
+		name := v1.StreamStdout
+		if f.Stream == agent.Stderr {
+			name = v1.StreamStderr
+		}
+		out := v1.Output{At: f.At.UTC()}
+		out.Data, out.DataBase64 = output(f.Data, false)
+		return s.send(name, f.Seq, &out)
+	})
+	if err != nil {
+		err = sp.rename(why(ctx, err))
+		if !s.end() {
+			goesOn(c, &res)
+			return err // nothing was sent yet: it is an HTTP answer like any other
+		}
+		p, _ := guard.Problem(err, guard.RequestID(c.r.Context()))
+		_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
+		return nil
+	}
+	s.end()
+	_ = s.send(v1.StreamExit, 0, new(outcomeOf(&res))) // the client went away: nothing to tell
+	return nil
+}
+
+// events writes server-sent events. Its methods may be called concurrently.
+type events struct {
+	w      http.ResponseWriter
+	ctl    *http.ResponseController
+	steady *steadyWriter
+	quit   chan struct{}
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex
+	begun bool
+	buf   []byte
+}
+
+// openEvents starts the goroutine that opens the stream if nothing else does,
+// and keeps it alive; end ends it.
+func openEvents(c *call, heartbeat, stall time.Duration) *events {
+	ctl := http.NewResponseController(c.w)
+	s := &events{w: c.w, ctl: ctl, steady: &steadyWriter{c.w, ctl, stall}, quit: make(chan struct{})}
+	s.wg.Go(func() {
+		wait := time.NewTimer(min(firstWait, heartbeat))
+		defer wait.Stop()
+		for {
+			select {
+			case <-s.quit:
+				return
+			case <-wait.C:
+				wait.Reset(heartbeat)
+				s.mu.Lock()
+				_ = s.writeLocked([]byte(": alive\n\n")) // the next frame's sender will see it
+				s.mu.Unlock()
+			}
+		}
+	})
+	return s
+}
+
+// end stops the goroutine, and tells whether anything was sent.
+func (s *events) end() bool {
+	close(s.quit)
+	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
+// send writes one event and flushes it. Seq is its id; zero: none.
+func (s *events) send(name string, seq int64, data any) error {
+	payload, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := append(s.buf[:0], "event: "...)
+	b = append(b, name...)
+	if seq > 0 {
+		b = append(b, "\nid: "...)
+		b = strconv.AppendInt(b, seq, 10)
+	}
+	b = append(b, "\ndata: "...)
+	b = append(b, payload...) // JSON has no line breaks of its own
+	b = append(b, "\n\n"...)
+	s.buf = b
+	return s.writeLocked(b)
+}
+
+func (s *events) writeLocked(b []byte) error {
+	if !s.begun {
+		h := s.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		s.w.WriteHeader(http.StatusOK)
+		s.begun = true
+	}
+	if _, err := s.steady.Write(b); err != nil {
+		return err
+	}
+	return s.ctl.Flush()
+}

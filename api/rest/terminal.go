@@ -1,0 +1,218 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+type openTerminal struct {
+	Ref     string  `path:"id" doc:"the sandbox's id or key"`
+	Command *string `query:"command" doc:"shell text; the default is a login shell"`
+	Cols    *int    `query:"cols" doc:"1 to 1000; default 80"`
+	Rows    *int    `query:"rows" doc:"1 to 1000; default 24"`
+	Term    *string `query:"term" doc:"the kind of terminal; default xterm-256color"`
+	User    *string `query:"user" doc:"sandbox (the default) or root"`
+	AsUser  *string `query:"as_user" doc:"the same as user"`
+	Cwd     *string `query:"cwd" doc:"where it starts; default /workspace"`
+}
+
+// Bounds of terminals.
+const (
+	maxTermSize    = 1000
+	maxTermMessage = 1 << 20 // bytes of one message from the client
+	pingEvery      = 30 * time.Second
+	pingTimeout    = 15 * time.Second
+)
+
+func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error {
+	var sp spellings
+	r := engine.TerminalRequest{
+		Shell: text0(in.Command), Term: text0(in.Term), Cwd: text0(in.Cwd),
+		User: text0(either(&sp, "as_user", in.AsUser, "user", in.User)),
+		Cols: termSize(&sp, "cols", in.Cols), Rows: termSize(&sp, "rows", in.Rows),
+	}
+	if err := sp.err(); err != nil {
+		return err
+	}
+	// A terminal is begun before the client is answered, so that what is wrong
+	// with it is an HTTP answer; so it must be sure that a WebSocket will follow.
+	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
+		c.w.Header().Set("Upgrade", "websocket")
+		return guard.WithStatus(http.StatusUpgradeRequired,
+			fault.New(fault.Malformed, "a terminal is a WebSocket, and the request asks for none").
+				WithRemedy("connect with a WebSocket client, or run sandpit shell"))
+	}
+	t, err := a.engine.Terminal(ctx, c.caller, in.Ref, r)
+	if err != nil {
+		return sp.rename(err)
+	}
+	defer t.Close()
+	// The guard has checked the origin already, with the origins that are trusted.
+	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		return nil // Accept has answered
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(maxTermMessage)
+	// The request's own context is over with the upgrade.
+	ctx, done := a.bound(context.WithoutCancel(ctx))
+	defer done()
+	a.serveTerminal(ctx, conn, t)
+	return nil
+}
+
+func termSize(sp *spellings, name string, n *int) uint16 {
+	if n == nil {
+		return 0
+	}
+	if *n < 1 || *n > maxTermSize {
+		sp.add(name, "%d is outside 1 to %d", *n, maxTermSize)
+		return 0
+	}
+	return uint16(*n)
+}
+
+// serveTerminal carries bytes both ways until the command ends, the client goes
+// away or the server stops.
+func (a *API) serveTerminal(ctx context.Context, conn *websocket.Conn, t *engine.Terminal) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// A context that ends breaks the connection, and with it the last words: so
+	// reading and writing get one that does not, and closing ends them.
+	steady := context.WithoutCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { cancel(readTerminal(steady, conn, t)) })
+	wg.Go(func() {
+		if err := keepAlive(ctx, conn); err != nil {
+			cancel(err)
+		}
+	})
+	err := writeTerminal(ctx, conn, t, a.stall)
+	last, bye := context.WithTimeout(steady, pingTimeout)
+	defer bye()
+	switch {
+	case err == nil:
+		res := t.Result()
+		_ = control(last, conn, v1.TerminalControl{Exit: &v1.TerminalExit{
+			ExitCode: res.ExitCode, Signal: res.Signal, Cause: string(res.Cause), CauseDetail: res.CauseDetail,
+		}})
+		_ = conn.Close(websocket.StatusNormalClosure, "")
+	default:
+		p, _ := guard.Problem(why(ctx, err), guard.RequestID(ctx))
+		_ = control(last, conn, v1.TerminalControl{Error: &p})
+		_ = conn.Close(websocket.StatusGoingAway, "")
+	}
+	cancel(nil)
+	_ = conn.CloseNow()
+	wg.Wait()
+}
+
+// writeTerminal sends what the command shows; nil when it has ended.
+func writeTerminal(ctx context.Context, conn *websocket.Conn, t *engine.Terminal, stall time.Duration) error {
+	for {
+		f, err := t.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stall)
+		err = conn.Write(wctx, websocket.MessageBinary, f.Data)
+		cancel()
+		if err != nil {
+			return fault.Wrap(fault.Canceled, err, "the client has gone")
+		}
+	}
+}
+
+// readTerminal hands on what the client types and asks for.
+func readTerminal(ctx context.Context, conn *websocket.Conn, t *engine.Terminal) error {
+	for {
+		kind, data, err := conn.Read(ctx)
+		if err != nil {
+			return fault.Wrap(fault.Canceled, err, "the client has gone")
+		}
+		if kind == websocket.MessageBinary {
+			if _, err := t.Write(data); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := obey(data, t); err != nil {
+			return err
+		}
+	}
+}
+
+// obey does what a control message says. One that cannot be read ends the
+// terminal: a client that sends such does not do what its user thinks.
+func obey(data []byte, t *engine.Terminal) error {
+	var m v1.TerminalControl
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fault.New(fault.Malformed, "the control message %q is not JSON of the known form", sandbox.Clip(string(data), 80)).
+			WithRemedy(`send the terminal's bytes as binary messages, and {"resize":{"cols":80,"rows":24}} as text`)
+	}
+	if m.Resize != nil {
+		if m.Resize.Cols < 1 || m.Resize.Cols > maxTermSize || m.Resize.Rows < 1 || m.Resize.Rows > maxTermSize {
+			return fault.InvalidField("resize", "%d by %d is outside 1 to %d", m.Resize.Cols, m.Resize.Rows, maxTermSize)
+		}
+		if err := t.Resize(m.Resize.Cols, m.Resize.Rows); err != nil {
+			return err
+		}
+	}
+	if m.Signal != nil {
+		sig := unix.SignalNum(strings.ToUpper(*m.Signal))
+		if sig == 0 {
+			return fault.InvalidField("signal", "%q is no signal; one is SIGINT", sandbox.Clip(*m.Signal, 40))
+		}
+		return t.Signal(syscall.Signal(sig))
+	}
+	return nil
+}
+
+func control(ctx context.Context, conn *websocket.Conn, m v1.TerminalControl) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return conn.Write(ctx, websocket.MessageText, data)
+}
+
+// keepAlive finds out about clients that went away without a word.
+func keepAlive(ctx context.Context, conn *websocket.Conn) error {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+		err := conn.Ping(pctx)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return fault.Wrap(fault.Canceled, err, "the client does not answer")
+		}
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/access/bearer"
+	v1 "sandpit.dev/api/v1"
+)
+
+type noInput struct{}
+
+type listTokens struct {
+	Project *string `query:"project" doc:"only those of this project; the default is all that the caller manages"`
+}
+
+func (a *API) listTokens(ctx context.Context, c *call, in *listTokens) (v1.TokenList, error) {
+	tokens, err := a.tokens.List(ctx, c.caller, text0(in.Project))
+	if err != nil {
+		return v1.TokenList{}, err
+	}
+	out := v1.TokenList{Items: make([]v1.Token, 0, len(tokens))}
+	for _, t := range tokens {
+		out.Items = append(out.Items, tokenOf(*t))
+	}
+	return out, nil
+}
+
+type createToken struct {
+	Body v1.CreateToken
+}
+
+func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.CreatedToken, error) {
+	var sp spellings
+	b := &in.Body
+	n := bearer.NewToken{Name: b.Name, Project: text0(b.Project)}
+	for _, s := range b.Scopes {
+		n.Scopes = append(n.Scopes, access.Scope(s))
+	}
+	const most = 100 * 365 * 24 * 3600
+	switch {
+	case b.ExpiresAt != nil && b.ExpiresInSeconds != nil:
+		sp.add("expires_at", "and expires_in_seconds are both given; send one of them")
+		sp.add("expires_in_seconds", "and expires_at are both given; send one of them")
+	case b.ExpiresAt != nil:
+		n.ExpiresAt = *b.ExpiresAt
+	case b.ExpiresInSeconds != nil:
+		if *b.ExpiresInSeconds < 1 || *b.ExpiresInSeconds > most {
+			sp.add("expires_in_seconds", "%d is outside 1 to %d seconds", *b.ExpiresInSeconds, int64(most))
+		}
+		n.ExpiresAt = time.Now().Add(time.Duration(*b.ExpiresInSeconds) * time.Second)
+	}
+	if err := sp.err(); err != nil {
+		return v1.CreatedToken{}, err
+	}
+	t, secret, err := a.tokens.Create(ctx, c.caller, n)
+	if err != nil {
+		return v1.CreatedToken{}, err
+	}
+	return v1.CreatedToken{Token: tokenOf(t), Secret: secret.Reveal()}, nil
+}
+
+type byToken struct {
+	ID      string  `path:"id" doc:"the token's id or name"`
+	Project *string `query:"project" doc:"of this project; the default is all that the caller manages"`
+}
+
+func (a *API) deleteToken(ctx context.Context, c *call, in *byToken) (none, error) {
+	return none{}, a.tokens.Delete(ctx, c.caller, text0(in.Project), in.ID)
+}
+
+func tokenOf(t access.Token) v1.Token {
+	out := v1.Token{
+		ID: t.ID, Name: t.Name, Project: t.Project, Scopes: []string{},
+		CreatedAt: t.CreatedAt.UTC(), LastUsedAt: timeOrNull(t.LastUsedAt), ExpiresAt: timeOrNull(t.ExpiresAt),
+	}
+	for _, s := range t.Scopes {
+		out.Scopes = append(out.Scopes, string(s))
+	}
+	return out
+}

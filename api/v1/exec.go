@@ -1,0 +1,82 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// Exec asks to run one command. Exactly one of Command and Argv is given.
+type Exec struct {
+	Command *string  `json:"command,omitempty" jsonschema:"shell text"`
+	Argv    []string `json:"argv,omitempty" jsonschema:"a program and its arguments, run without a shell"`
+
+	Cwd    *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace"`
+	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
+	User   *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	AsUser *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
+
+	Stdin       *string `json:"stdin,omitempty" jsonschema:"text for its standard input, which then ends"`
+	StdinBase64 *string `json:"stdin_base64,omitempty" jsonschema:"the same for any bytes, in base64"`
+
+	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"then it is killed with all that it started: more than 0, at most 86400; default 300"`
+	WaitSeconds    *float64 `json:"wait_seconds,omitempty" jsonschema:"how long to wait for its end, 0 to 86400; then the answer is 202 and it goes on. The default waits to the end"`
+
+	MaxOutputBytes *int64 `json:"max_output_bytes,omitempty" jsonschema:"how much of each of stdout and stderr to keep, 1 to 16777216, or to 67108864 when streamed; default 1048576. The rest is counted and dropped"`
+	MaxStdoutBytes *int64 `json:"max_stdout_bytes,omitempty" jsonschema:"the same for stdout alone"`
+	MaxStderrBytes *int64 `json:"max_stderr_bytes,omitempty" jsonschema:"the same for stderr alone"`
+}
+
+// ExecOutcome is how a command ended, or that it has not.
+type ExecOutcome struct {
+	ProcessID   string `json:"process_id"`
+	Status      string `json:"status" jsonschema:"exited, or running when wait_seconds passed first"`
+	ExitCode    *int   `json:"exit_code" jsonschema:"its exit code, or 128 and the signal's number; null while it runs"`
+	Signal      string `json:"signal,omitempty" jsonschema:"the signal that ended it (SIGKILL)"`
+	Cause       string `json:"cause,omitempty" jsonschema:"why it ended if not by itself: timeout, oom, pids, disk, killed, stopped or host"`
+	CauseDetail string `json:"cause_detail,omitempty" jsonschema:"the evidence for cause, for people"`
+	TimedOut    bool   `json:"timed_out" jsonschema:"whether cause is timeout"`
+	DurationMS  int64  `json:"duration_ms" jsonschema:"milliseconds from its start to its end"`
+
+	StdoutBytes     int64 `json:"stdout_bytes" jsonschema:"what it wrote in all, kept or not"`
+	StderrBytes     int64 `json:"stderr_bytes" jsonschema:"what it wrote in all, kept or not"`
+	StdoutTruncated bool  `json:"stdout_truncated"`
+	StderrTruncated bool  `json:"stderr_truncated"`
+
+	FilesChanged         []FileChange `json:"files_changed" jsonschema:"what changed in the workspace while it ran"`
+	FilesChangedTotal    int          `json:"files_changed_total" jsonschema:"how many there were, of which files_changed may hold fewer"`
+	FilesChangedComplete bool         `json:"files_changed_complete" jsonschema:"whether no change can have been missed"`
+}
+
+// ExecResult is the outcome of a command with its output.
+type ExecResult struct {
+	ExecOutcome
+	// Stdout and Stderr are always text, for reading: bytes that are not UTF-8
+	// stand as U+FFFD in them, and then the exact bytes are in the field beside.
+	Stdout       string `json:"stdout" jsonschema:"what was kept of it, as text"`
+	Stderr       string `json:"stderr" jsonschema:"what was kept of it, as text"`
+	StdoutBase64 string `json:"stdout_base64,omitempty" jsonschema:"the exact bytes, only where stdout is not valid UTF-8"`
+	StderrBase64 string `json:"stderr_base64,omitempty" jsonschema:"the exact bytes, only where stderr is not valid UTF-8"`
+}
+
+// FileChange is one path that a command changed.
+type FileChange struct {
+	Path      string `json:"path" jsonschema:"relative to the workspace"`
+	Action    string `json:"action" jsonschema:"created, modified or deleted"`
+	SizeBytes int64  `json:"size_bytes" jsonschema:"after the command; 0 when deleted"`
+}
+
+// Names of the server-sent events of a streamed command. The ids of stdout and
+// stderr are the numbers of their frames, which grow within the command.
+const (
+	StreamStdout = "stdout" // data: Output
+	StreamStderr = "stderr" // data: Output
+	StreamExit   = "exit"   // data: ExecOutcome; the last event
+	StreamError  = "error"  // data: Problem; the last event
+)
+
+// Output is one frame of a streamed command's output.
+type Output struct {
+	Data       string    `json:"data" jsonschema:"text, for reading: bytes that are not UTF-8 stand as U+FFFD in it"`
+	DataBase64 string    `json:"data_base64,omitempty" jsonschema:"the exact bytes, only where data is not valid UTF-8 (a character may be cut in two by the border of a frame)"`
+	At         time.Time `json:"at"`
+}

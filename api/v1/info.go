@@ -1,0 +1,70 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// Info is what a server is and can do.
+type Info struct {
+	Version   string         `json:"version"`
+	StartedAt time.Time      `json:"started_at"`
+	Runtime   string         `json:"runtime" jsonschema:"what isolates sandboxes that ask for nothing else"`
+	Runtimes  []Runtime      `json:"runtimes"`
+	Sandboxes map[string]int `json:"sandboxes" jsonschema:"how many the project has by status"`
+	Defaults  Defaults       `json:"defaults"`
+}
+
+// Runtime is one way to isolate sandboxes.
+type Runtime struct {
+	Name         string                `json:"name"`
+	Capabilities map[string]Capability `json:"capabilities" jsonschema:"what it can do on this host"`
+	Error        string                `json:"error,omitempty" jsonschema:"why it could not be asked"`
+}
+
+// Capability is whether something works, and why not.
+type Capability struct {
+	Supported bool   `json:"supported"`
+	Reason    string `json:"reason,omitempty"`
+	Remedy    string `json:"remedy,omitempty"`
+}
+
+// Defaults is what a sandbox gets that asks for nothing.
+type Defaults struct {
+	CPUCores                 float64 `json:"cpu_cores"`
+	MemoryMB                 int     `json:"memory_mb"`
+	DiskMB                   int     `json:"disk_mb"`
+	Pids                     int     `json:"pids"`
+	IdleTimeoutSeconds       int64   `json:"idle_timeout_seconds"`
+	RetentionSeconds         int64   `json:"retention_seconds"`
+	CommandTimeoutSeconds    int64   `json:"command_timeout_seconds"`
+	MaxCommandTimeoutSeconds int64   `json:"max_command_timeout_seconds"`
+	RootAllowed              bool    `json:"root_allowed" jsonschema:"whether commands may run as root of their sandbox"`
+}
+
+// SandboxLimits is what may be asked for.
+type SandboxLimits struct {
+	Sizes    []Size           `json:"sizes" jsonschema:"what the field size stands for"`
+	Bounds   map[string]Bound `json:"bounds" jsonschema:"the least and the most of each field"`
+	Networks []string         `json:"networks" jsonschema:"what the field network may be"`
+	Regions  []string         `json:"regions" jsonschema:"none: this server is one machine"`
+}
+
+// Size is a name for limits.
+type Size struct {
+	Name     string  `json:"name"`
+	CPUCores float64 `json:"cpu_cores"`
+	MemoryMB int     `json:"memory_mb"`
+}
+
+// Bound is the least and the most of a number, both allowed.
+type Bound struct {
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	Unit string  `json:"unit"`
+}
+
+// Sizes are the names that the field size may have.
+func Sizes() []Size {
+	return []Size{{"small", 1, 512}, {"medium", 2, 2048}, {"large", 4, 8192}}
+}

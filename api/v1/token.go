@@ -1,0 +1,37 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// Token is a bearer token without its secret.
+type Token struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Project    string     `json:"project"`
+	Scopes     []string   `json:"scopes"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at" jsonschema:"exact to about a minute; null: never"`
+	ExpiresAt  *time.Time `json:"expires_at" jsonschema:"null: never"`
+}
+
+// CreateToken asks for a token.
+type CreateToken struct {
+	Name             string     `json:"name" jsonschema:"1 to 64 printable characters, unique in the project"`
+	Project          *string    `json:"project,omitempty" jsonschema:"1 to 63 lower-case letters, digits and dashes; the default is the caller's"`
+	Scopes           []string   `json:"scopes,omitempty" jsonschema:"sandboxes:read, sandboxes:write, admin; the default is the first two"`
+	ExpiresAt        *time.Time `json:"expires_at,omitempty" jsonschema:"when it stops working; the default is never"`
+	ExpiresInSeconds *int64     `json:"expires_in_seconds,omitempty" jsonschema:"the same from now, 1 to 3153600000"`
+}
+
+// CreatedToken is a new token with its secret, which is never shown again.
+type CreatedToken struct {
+	Token
+	Secret string `json:"token" jsonschema:"the secret: keep it, it is never shown again"`
+}
+
+// TokenList is all tokens that the caller may see.
+type TokenList struct {
+	Items []Token `json:"items"`
+}

@@ -1,0 +1,81 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+// Tokens lists the bearer tokens of a project; empty: of all that the caller
+// manages.
+func (c *Client) Tokens(ctx context.Context, project string) ([]v1.Token, error) {
+	var out v1.TokenList
+	q := make(url.Values)
+	set(q, "project", project)
+	if _, err := c.call(ctx, request{method: "GET", path: "/tokens", query: q}, &out); err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}
+
+// CreateToken makes a bearer token. Its secret is in the answer and is never
+// shown again.
+func (c *Client) CreateToken(ctx context.Context, r v1.CreateToken) (*v1.CreatedToken, error) {
+	out := new(v1.CreatedToken)
+	if _, err := c.call(ctx, request{method: "POST", path: "/tokens", body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// DeleteToken ends a token, by its id or its name; project as in Tokens.
+func (c *Client) DeleteToken(ctx context.Context, project, idOrName string) error {
+	q := make(url.Values)
+	set(q, "project", project)
+	_, err := c.call(ctx, request{method: "DELETE", path: "/tokens/" + seg(idOrName), query: q}, nil)
+	return err
+}
+
+// Images lists what sandboxes can run on, and how far each is.
+func (c *Client) Images(ctx context.Context) ([]v1.Image, error) {
+	var out v1.ImageList
+	if _, err := c.call(ctx, request{method: "GET", path: "/images"}, &out); err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}
+
+// BuildImage begins to build an image, unless it is built, and waits at most as
+// long as wait for it. The build goes on; Images tells how far it is.
+func (c *Client) BuildImage(ctx context.Context, name string, wait time.Duration) (*v1.Image, error) {
+	q := url.Values{"wait_seconds": {strconv.Itoa(int(wait / time.Second))}}
+	out := new(v1.Image)
+	if _, err := c.call(ctx, request{method: "POST", path: "/images/" + seg(name) + "/build", query: q}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Info tells what the server is and can do.
+func (c *Client) Info(ctx context.Context) (*v1.Info, error) {
+	out := new(v1.Info)
+	if _, err := c.call(ctx, request{method: "GET", path: "/info"}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Limits tells what a sandbox may ask for.
+func (c *Client) Limits(ctx context.Context) (*v1.SandboxLimits, error) {
+	out := new(v1.SandboxLimits)
+	if _, err := c.call(ctx, request{method: "GET", path: "/limits"}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

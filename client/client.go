@@ -1,0 +1,183 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"sandpit.dev/fault"
+)
+
+// Options are what a client may be told beside where and who. The zero value
+// works.
+type Options struct {
+	// HTTP sends the requests; nil: a client of its own that keeps connections.
+	// Its Timeout bounds whole calls, waiting for commands included.
+	HTTP *http.Client
+	// UserAgent is sent with each request; empty: "sandpit-go".
+	UserAgent string
+}
+
+// Client calls one server. It is safe for concurrent use, and reuses
+// connections: make one and keep it.
+type Client struct {
+	base  string // with /v1, without a slash at the end
+	token string
+	agent string
+	http  *http.Client
+	err   error // of the base URL; every call gives it
+}
+
+// New makes a client for the server at baseURL ("http://127.0.0.1:8080"), which
+// may end with /v1. It connects to nothing: a URL that is none is the error of
+// the first call.
+func New(baseURL, token string, o Options) *Client {
+	c := &Client{token: token, agent: o.UserAgent, http: o.HTTP}
+	if c.agent == "" {
+		c.agent = "sandpit-go"
+	}
+	if c.http == nil {
+		c.http = newHTTP()
+	}
+	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(baseURL), "/"))
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		c.err = fault.New(fault.Invalid, "%q is no server's URL", baseURL).
+			WithRemedy("give one such as http://127.0.0.1:8080 (SANDPIT_URL)")
+		return c
+	}
+	c.base = u.String()
+	if !strings.HasSuffix(u.Path, "/v1") {
+		c.base += "/v1"
+	}
+	return c
+}
+
+// newHTTP has no timeout of its own: commands may take a day. It follows no
+// redirect, which could carry the token elsewhere.
+func newHTTP() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			MaxIdleConns:          256,
+			MaxIdleConnsPerHost:   256,
+			IdleConnTimeout:       90 * time.Second,
+			ExpectContinueTimeout: time.Second,
+			DisableCompression:    true, // a file is what it is
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// request is one call. The zero value of a field leaves it out.
+type request struct {
+	method, path string // the path is escaped, without the base
+	query        url.Values
+	body         any       // as JSON
+	raw          io.Reader // or as it is
+	size         int64     // of raw; -1: unknown
+	header       http.Header
+}
+
+// bigUpload is from where on it is worth asking first whether a body is wanted.
+const bigUpload = 1 << 20
+
+// do sends a request. The caller closes the body; an answer that is an error
+// becomes one.
+func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	target := c.base + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	body := r.raw
+	if r.body != nil {
+		var buf bytes.Buffer
+		enc := json.NewEncoder(&buf)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(r.body); err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "the request cannot be encoded")
+		}
+		body = bytes.NewReader(buf.Bytes())
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "the request cannot be made")
+	}
+	if r.raw != nil {
+		if req.ContentLength = r.size; r.size == 0 {
+			req.Body = http.NoBody
+		}
+		if r.size < 0 || r.size > bigUpload {
+			req.Header.Set("Expect", "100-continue")
+		}
+		req.Header.Set("Content-Type", "application/octet-stream")
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	c.authorize(req.Header)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unanswered(ctx, err)
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer resp.Body.Close()
+		return nil, errorOf(resp, readSome(resp.Body))
+	}
+	return resp, nil
+}
+
+func (c *Client) authorize(h http.Header) {
+	h.Set("User-Agent", c.agent)
+	if c.token != "" {
+		h.Set("Authorization", "Bearer "+c.token)
+	}
+}
+
+// call sends a request and reads the answer into out; nil: there is none.
+func (c *Client) call(ctx context.Context, r request, out any) (status int, err error) {
+	resp, err := c.do(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+		_ = resp.Body.Close()                                         // all that matters was read
+	}()
+	if out == nil {
+		return resp.StatusCode, nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		if ctx.Err() != nil {
+			return 0, c.unanswered(ctx, err)
+		}
+		return 0, fault.Wrap(fault.Unavailable, err, "the server's answer to %s %s cannot be read", r.method, r.path).
+			WithRemedy("see whether %s is a sandpit server of a fitting version", c.base)
+	}
+	return resp.StatusCode, nil
+}
+
+// seg makes one segment of a path. A key may be ".", which no path survives
+// unless it is written in another way.
+func seg(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
+
+// of is the path of a sandbox.
+func of(ref string, rest string) string { return "/sandboxes/" + seg(ref) + rest }

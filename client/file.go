@@ -1,0 +1,145 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// Paths are absolute, inside the sandbox, or relative to /workspace. User is
+// "sandbox" or "root"; empty: sandbox.
+
+// ReadOptions say how to read a file. The zero value reads all of it.
+type ReadOptions struct {
+	User   string
+	Offset int64 // bytes to pass over
+	Length int64 // bytes to read; zero: to the end
+}
+
+// File is a file being read. Close it.
+type File struct {
+	io.ReadCloser
+	Size       int64 // of what Read will give
+	ModifiedAt time.Time
+}
+
+// ReadFile opens a file for reading. An offset at or beyond the file's end is an
+// error.
+func (c *Client) ReadFile(ctx context.Context, ref, path string, o ReadOptions) (*File, error) {
+	r := request{method: "GET", path: of(ref, "/files/"), query: where(path, o.User)}
+	if o.Offset > 0 || o.Length > 0 {
+		spec := "bytes=" + strconv.FormatInt(o.Offset, 10) + "-"
+		if o.Length > 0 {
+			spec += strconv.FormatInt(o.Offset+o.Length-1, 10)
+		}
+		r.header = http.Header{"Range": {spec}}
+	}
+	resp, err := c.do(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Header.Get("Sandpit-File-Type") == "dir" {
+		_ = resp.Body.Close() // a listing that nobody asked for
+		return nil, fault.InvalidField("path", "%q is a directory", path)
+	}
+	f := &File{ReadCloser: resp.Body, Size: resp.ContentLength}
+	f.ModifiedAt, _ = http.ParseTime(resp.Header.Get("Last-Modified")) // a directory's listing has none
+	return f, nil
+}
+
+// WriteOptions say how to write a file. The zero value makes missing parents and
+// lets the server choose the mode.
+type WriteOptions struct {
+	User      string
+	Mode      fs.FileMode // permissions; zero: 0644, or those of the file that is replaced
+	Size      int64       // of what r gives, if it is known: it lets the server refuse early. Zero or negative: unknown
+	NoParents bool        // do not make missing directories
+}
+
+// WriteFile writes what r gives to a file: the whole, or nothing if it fails.
+func (c *Client) WriteFile(ctx context.Context, ref, path string, r io.Reader, o WriteOptions) error {
+	q := where(path, o.User)
+	if o.Mode != 0 {
+		q.Set("mode", octal(o.Mode))
+	}
+	if o.NoParents {
+		q.Set("parents", "false")
+	}
+	size := o.Size
+	if size <= 0 {
+		size = -1
+		if l, ok := r.(interface{ Len() int }); ok { // bytes.Reader, strings.Reader, bytes.Buffer
+			size = int64(l.Len())
+		}
+	}
+	_, err := c.call(ctx, request{method: "PUT", path: of(ref, "/files"), query: q, raw: r, size: size}, nil)
+	return err
+}
+
+// Stat describes what is at a path; a link is not followed.
+func (c *Client) Stat(ctx context.Context, ref, path, user string) (*v1.FileInfo, error) {
+	out := new(v1.FileInfo)
+	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/stat"), query: where(path, user)}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ListFiles gives what is in a directory, and whether there is more: at most
+// limit entries are given, or 10000 for zero.
+func (c *Client) ListFiles(ctx context.Context, ref, path, user string, limit int) (files []v1.FileInfo, more bool, err error) {
+	q := where(path, user)
+	q.Set("detail", "true")
+	if limit != 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	resp, err := c.do(ctx, request{method: "GET", path: of(ref, "/files"), query: q})
+	if err != nil {
+		return nil, false, err
+	}
+	defer resp.Body.Close()
+	files, err = listing(resp.Body, path)
+	return files, resp.Header.Get("Sandpit-Truncated") == "true", err
+}
+
+// Mkdir makes a directory, with its parents; one that exists is no error.
+func (c *Client) Mkdir(ctx context.Context, ref string, r v1.MakeDir) error {
+	_, err := c.call(ctx, request{method: "POST", path: of(ref, "/mkdir"), body: r}, nil)
+	return err
+}
+
+// Move renames or moves a file or a directory.
+func (c *Client) Move(ctx context.Context, ref string, r v1.MoveFile) error {
+	_, err := c.call(ctx, request{method: "POST", path: of(ref, "/move"), body: r}, nil)
+	return err
+}
+
+// Remove deletes a file, or a directory: one that is not empty only if
+// recursive.
+func (c *Client) Remove(ctx context.Context, ref, path, user string, recursive bool) error {
+	q := where(path, user)
+	if recursive {
+		q.Set("recursive", "true")
+	}
+	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/files"), query: q}, nil)
+	return err
+}
+
+func where(path, user string) url.Values {
+	v := url.Values{"path": {path}}
+	set(v, "user", user)
+	return v
+}
+
+func octal(m fs.FileMode) string { return fmt.Sprintf("%04o", m.Perm()) }

@@ -1,0 +1,176 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"github.com/coder/websocket"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// TerminalOptions say what runs at a terminal. The zero value is a login shell.
+type TerminalOptions struct {
+	Command    string // shell text
+	Cols, Rows int    // 1 to 1000; zero: 80 and 24
+	Term       string // the kind of terminal; empty: xterm-256color
+	User       string // "sandbox" or "root"; empty: sandbox
+	Cwd        string // empty: /workspace
+}
+
+// Terminal is a command at a terminal. Read and Wait may run beside the other
+// methods, not beside each other. Close hangs up.
+type Terminal struct {
+	conn *websocket.Conn
+
+	mu   sync.Mutex // held while reading
+	rest []byte     // read and not yet given
+	over bool
+	exit v1.TerminalExit
+	err  error
+}
+
+// maxTerminalMessage bounds one message of the server.
+const maxTerminalMessage = 4 << 20
+
+// Terminal starts a command at a terminal. ctx bounds the beginning only.
+func (c *Client) Terminal(ctx context.Context, ref string, o TerminalOptions) (*Terminal, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	q := make(url.Values)
+	set(q, "command", o.Command)
+	set(q, "term", o.Term)
+	set(q, "user", o.User)
+	set(q, "cwd", o.Cwd)
+	if o.Cols != 0 {
+		q.Set("cols", strconv.Itoa(o.Cols))
+	}
+	if o.Rows != 0 {
+		q.Set("rows", strconv.Itoa(o.Rows))
+	}
+	h := make(http.Header)
+	c.authorize(h)
+	conn, resp, err := websocket.Dial(ctx, c.base+of(ref, "/terminal")+"?"+q.Encode(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: h})
+	if err != nil {
+		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+			return nil, errorOf(resp, readSome(resp.Body))
+		}
+		return nil, c.unanswered(ctx, err)
+	}
+	conn.SetReadLimit(maxTerminalMessage)
+	return &Terminal{conn: conn}, nil
+}
+
+// Read gives what the command shows; io.EOF when it has ended.
+func (t *Terminal) Read(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.rest) == 0 {
+		if err := t.moreLocked(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+// moreLocked reads one message.
+func (t *Terminal) moreLocked() error {
+	if t.over {
+		if t.err != nil {
+			return t.err
+		}
+		return io.EOF
+	}
+	kind, data, err := t.conn.Read(context.Background())
+	switch {
+	case err != nil:
+		t.over = true
+		t.err = fault.Wrap(fault.Unavailable, err, "the terminal's connection broke").
+			WithRemedy("open another; what ran in it has been hung up on")
+		return t.err
+	case kind == websocket.MessageBinary:
+		t.rest = data
+		return nil
+	}
+	var m v1.TerminalControl
+	if err := json.Unmarshal(data, &m); err != nil {
+		return garbled(err)
+	}
+	switch {
+	case m.Exit != nil:
+		t.over, t.exit = true, *m.Exit
+		return io.EOF
+	case m.Error != nil:
+		t.over, t.err = true, faultOf(m.Error, "")
+		return t.err
+	}
+	return nil // of a newer server
+}
+
+// Wait gives how the command ended. Output that was not read is dropped.
+func (t *Terminal) Wait() (v1.TerminalExit, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		if err := t.moreLocked(); errors.Is(err, io.EOF) {
+			return t.exit, nil
+		} else if err != nil {
+			return v1.TerminalExit{}, err
+		}
+	}
+}
+
+// Write types p.
+func (t *Terminal) Write(p []byte) (int, error) {
+	// The server bounds one message; a long paste is several.
+	const most = 256 << 10
+	for n := 0; n < len(p); n += most {
+		if err := t.conn.Write(context.Background(), websocket.MessageBinary, p[n:min(n+most, len(p))]); err != nil {
+			return n, fault.Wrap(fault.Unavailable, err, "the terminal's connection broke")
+		}
+	}
+	return len(p), nil
+}
+
+// Resize tells the command that the terminal has another size.
+func (t *Terminal) Resize(cols, rows int) error {
+	if cols < 1 || cols > 1000 || rows < 1 || rows > 1000 {
+		return fault.InvalidField("resize", "%d by %d is outside 1 to 1000", cols, rows)
+	}
+	return t.control(v1.TerminalControl{Resize: &v1.TerminalSize{Cols: uint16(cols), Rows: uint16(rows)}})
+}
+
+// Signal sends a signal by name ("SIGINT").
+func (t *Terminal) Signal(name string) error {
+	return t.control(v1.TerminalControl{Signal: &name})
+}
+
+func (t *Terminal) control(m v1.TerminalControl) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := t.conn.Write(context.Background(), websocket.MessageText, data); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the terminal's connection broke")
+	}
+	return nil
+}
+
+// Close hangs up on the command if it still runs. Twice is fine.
+func (t *Terminal) Close() error {
+	_ = t.conn.CloseNow() // there is nobody left to tell
+	return nil
+}

@@ -1,0 +1,44 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package changes
+
+// OpenLimited is Open with the kernel's bounded queue, which can be made to overflow.
+func OpenLimited(o Options) (*Group, error) { return open(o, 0) }
+
+// Open gives how many windows are open and whether the overlay is watched.
+func (s *Source) Open() (windows int, watched bool) {
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	return len(s.trackers), s.marked
+}
+
+// Running tells whether Run has begun.
+func (g *Group) Running() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.running
+}
+
+// Drain books what is queued, as the reader does at any time, and gives how much it was.
+func (s *Source) Drain() int {
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	n, _ := s.g.drainLocked(1 << 20)
+	return n
+}
+
+// ParseAll parses a whole buffer.
+func ParseAll(b []byte) (n int) {
+	for len(b) > 0 {
+		_, rest, ok := parse(b)
+		if !ok {
+			break
+		}
+		b = rest
+		n++
+	}
+	return n
+}

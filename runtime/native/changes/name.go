@@ -1,0 +1,35 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package changes
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// printable gives a name of the file system as text: see [Change.Escaped].
+func printable(name string) (text string, escaped bool) {
+	if utf8.ValidString(name) {
+		return name, false
+	}
+	const digits = "0123456789abcdef"
+	var b strings.Builder
+	for len(name) > 0 {
+		r, n := utf8.DecodeRuneInString(name)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			b.WriteString(`\x`)
+			b.WriteByte(digits[name[0]>>4])
+			b.WriteByte(digits[name[0]&15])
+		case r == '\\':
+			b.WriteString(`\\`)
+		default:
+			b.WriteString(name[:n])
+		}
+		name = name[n:]
+	}
+	return b.String(), true
+}

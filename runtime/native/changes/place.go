@@ -1,0 +1,139 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package changes
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is where a directory is and was, relative to the root; looked up once.
+type place struct {
+	looked bool
+	alive  bool
+	now    string // with alive
+
+	asked  bool // before is answered, or being answered
+	had    bool
+	before string // with had
+}
+
+// locateOpen opens a directory by its handle and learns its path; -1 where it is gone.
+func (d *diff) locateOpen(n *node) int {
+	if n.place.looked && !n.place.alive {
+		return -1
+	}
+	n.place.looked = true
+	fd, err := d.handle.open(d.root, n.key, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		if !errors.Is(err, unix.ESTALE) && !errors.Is(err, unix.ENOENT) {
+			d.incomplete = true
+		}
+		n.place.alive = false
+		return -1
+	}
+	n.place.now, n.place.alive = d.pathNow(fd)
+	if !n.place.alive {
+		unix.Close(fd)
+		return -1
+	}
+	return fd
+}
+
+func (d *diff) locate(n *node) {
+	if n.place.looked {
+		return
+	}
+	if fd := d.locateOpen(n); fd >= 0 {
+		unix.Close(fd)
+	}
+}
+
+// pathNow gives the path of an open directory relative to the root.
+func (d *diff) pathNow(fd int) (string, bool) {
+	path, err := pathOf(fd)
+	if err != nil {
+		d.incomplete = true // too deep to have a path
+		return "", false
+	}
+	rel, ok := strings.CutPrefix(path, d.base)
+	switch {
+	case !ok:
+		return "", false // not below the root: the mount itself was moved meanwhile
+	case rel == "" || rel == "/":
+		return "", true
+	case rel[0] != '/':
+		return "", false
+	}
+	rel = rel[1:]
+	if !strings.HasSuffix(rel, " (deleted)") {
+		return rel, true
+	}
+	// So the kernel marks a removed directory, and so may one be named.
+	var open, named unix.Statx_t
+	if unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_INO, &open) != nil ||
+		unix.Statx(d.root, rel, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO, &named) != nil {
+		return "", false
+	}
+	return rel, open.Ino == named.Ino
+}
+
+// pathOf gives the kernel's path of an open file.
+func pathOf(fd int) (string, error) {
+	var name [32]byte
+	link := strconv.AppendInt(append(name[:0], "/proc/self/fd/"...), int64(fd), 10)
+	var buf [4096]byte
+	n, err := unix.Readlink(string(link), buf[:])
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// before gives the path that a directory had when the window began; false
+// where it did not exist.
+//
+// A directory that did not move itself moved with the nearest one above it that
+// did: nothing that was made in the window can stand between the two.
+func (d *diff) before(n *node) (string, bool) {
+	p := &n.place
+	if p.asked {
+		return p.before, p.had
+	}
+	p.asked = true // ends a cycle, which only lost events can make
+	if n.born {
+		return "", false
+	}
+	if n.from != nil {
+		if base, ok := d.before(n.from); ok {
+			p.before, p.had = join(base, n.fromName), true
+		}
+		return p.before, p.had
+	}
+	if d.locate(n); !p.alive {
+		p.before, p.had = d.lowerPath(n.key)
+		// What was in it cannot be named: unless all of it was new, that is a loss.
+		d.incomplete = d.incomplete || !p.had && n.hadNames()
+		return p.before, p.had
+	}
+	p.before, p.had = p.now, true
+	for at := p.now; len(d.byPath) > 0; {
+		i := strings.LastIndexByte(at, '/')
+		if i < 0 {
+			break
+		}
+		at = at[:i]
+		if above := d.byPath[at]; above != nil {
+			base, ok := d.before(above)
+			p.before, p.had = base+p.now[len(at):], ok
+			break
+		}
+	}
+	return p.before, p.had
+}

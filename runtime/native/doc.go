@@ -1,0 +1,27 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package native isolates with the kernel's own primitives, and needs nothing
+// installed: namespaces, an overlay over a shared image, seccomp, capabilities
+// and cgroups, put together in Go by raw system calls.
+//
+// # A sandbox on the host
+//
+//   - a process that is process 1 of its pid namespace: the agent, started by
+//     package spawn, which makes its own inside by package inside;
+//   - a writable layer in the store of package layer;
+//   - cgroups of package cgroup for its commands;
+//   - a directory below instances/ with the agent's socket and the file state;
+//   - a range of 65,536 host uids, taken at start and returned at stop;
+//   - two descriptors of the server's: a pidfd, and the overlay's root.
+//
+// Nothing is mounted in the host's mount namespace. All of it is found again by
+// id after the server was killed: state names the process, and its start time
+// and the host's boot id tell it from another process of the same number.
+//
+// # Threads
+//
+// Mounting an overlay with mapped ids needs a thread with changed file-system
+// ids, and a start needs one in the agents' v1 cgroups. A few locked threads,
+// the workers, do both and nothing else.
+package native

@@ -1,0 +1,326 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	stdruntime "runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/cleanup"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/runtime/native/seccomp"
+	"sandpit.dev/sandbox"
+)
+
+// Options of Open.
+type Options struct {
+	// Dir is the driver's part of the data directory; it has one owner at a
+	// time, which the server's lock on the data directory sees to. Required.
+	Dir string
+	// Agent is the agent's program, a static binary. Required.
+	Agent []byte
+	// Layers forces a kind of store for the writable layers; "" takes the best.
+	Layers layer.Kind
+	// Logger gets what goes wrong behind a caller's back; nil drops it.
+	Logger *slog.Logger
+}
+
+// Driver is the native runtime. See [runtime.Driver].
+type Driver struct {
+	log  *slog.Logger
+	boot string // the host's boot id
+
+	instances    *os.Root // a directory for each instance
+	instancesDir *os.File // the same, for paths of sockets
+	layers       *layer.Store
+	cgroups      *cgroup.Driver
+	changes      *changes.Group // nil where the host cannot
+	changesErr   error          // why not
+	uids         *ranges
+	workers      *workers
+
+	agent *os.File // the program, on a read-only mount of its own
+	dev   *os.File // the /dev of all sandboxes, read-only
+	null  *os.File
+
+	userFilter, rootFilter []byte
+
+	watchers sync.WaitGroup     // of instances, and of what else runs until Close
+	end      context.CancelFunc // of what else runs
+
+	mu     sync.Mutex
+	known  map[sandbox.ID]*Instance
+	closed bool
+}
+
+// Open prepares the host: the store of the layers, parents of the cgroups, the
+// shared /dev. It finds no instance and starts none.
+func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
+	if err := checkHost(); err != nil {
+		return nil, err
+	}
+	d := &Driver{log: opts.Logger, known: map[sandbox.ID]*Instance{}}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	dir, err := filepath.Abs(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var undo cleanup.Stack
+	defer undo.Run()
+
+	if d.boot, err = bootID(); err != nil {
+		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "instances"), 0o700); err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the data directory %s cannot be used", dir)
+	}
+	if d.instances, err = os.OpenRoot(filepath.Join(dir, "instances")); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.instances.Close() })
+	if d.instancesDir, err = os.Open(filepath.Join(dir, "instances")); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.instancesDir.Close() })
+	if d.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.null.Close() })
+	if d.agent, err = placeAgent(filepath.Join(dir, "agent"), opts.Agent); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.agent.Close() })
+	if d.dev, err = makeDev(); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.dev.Close() })
+	if d.userFilter, err = seccomp.Filter(seccomp.Options{}); err != nil {
+		return nil, err
+	}
+	if d.rootFilter, err = seccomp.Filter(seccomp.Options{Capabilities: rootCapNames}); err != nil {
+		return nil, err
+	}
+	if d.layers, err = layer.Open(ctx, layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Logger: d.log}); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.layers.Close() })
+	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespaceOf(dir)}); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.cgroups.Close() })
+	if d.workers, err = startWorkers(max(2, stdruntime.NumCPU()), d.cgroups.JoinAgents); err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the host's cgroups cannot be used")
+	}
+	undo.Add(d.workers.close)
+	if d.changes, d.changesErr = changes.Open(changes.Options{Logger: d.log}); d.changesErr != nil {
+		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
+		d.changes = nil
+	}
+	d.uids = newRanges(dir)
+	if err := d.reserve(); err != nil {
+		return nil, err
+	}
+	undo.Release()
+
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	d.end = end
+	d.watchers.Go(func() { d.uids.refill(running) })
+	if d.changes != nil {
+		d.watchers.Go(func() {
+			if err := d.changes.Run(running); err != nil {
+				d.log.Error("tracking of changed files ended", "error", err)
+			}
+		})
+	}
+	return d, nil
+}
+
+// reserve keeps the uid ranges of sandboxes that an earlier server started out
+// of the hands of new ones, before anybody asks for either.
+func (d *Driver) reserve() error {
+	dirs, err := fs.ReadDir(d.instances.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range dirs {
+		if s, err := readState(d.instances, sandbox.ID(e.Name())); err == nil {
+			d.uids.reserve(s.UID)
+		}
+	}
+	return nil
+}
+
+// Close lets go of everything but the instances, which go on running.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	known := d.known
+	d.known = nil
+	d.mu.Unlock()
+	for _, i := range known {
+		i.mu.Lock()
+		l := i.live
+		i.mu.Unlock()
+		if l != nil {
+			_ = l.pidfd.Close() // ends its watcher
+			_ = l.root.Close()
+			if l.source != nil {
+				_ = l.source.Close()
+			}
+		}
+	}
+	d.end()
+	d.watchers.Wait()
+	d.workers.close()
+	var errs []error
+	if d.changes != nil {
+		errs = append(errs, d.changes.Close())
+	}
+	d.uids.close()
+	for _, c := range []interface{ Close() error }{d.cgroups, d.layers, d.dev, d.agent, d.null, d.instancesDir, d.instances} {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// register makes the directory of a new instance.
+func (d *Driver) register(id sandbox.ID) (*Instance, error) {
+	if !sandbox.ValidID(string(id)) {
+		return nil, fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(id), 40))
+	}
+	i := &Instance{d: d, id: id}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fault.New(fault.Unavailable, "the server is ending")
+	}
+	if err := d.instances.Mkdir(string(id), 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, fault.New(fault.Exists, "sandbox %s exists", id)
+		}
+		return nil, fault.Wrap(fault.Unavailable, err, "the directory of sandbox %s cannot be made", id)
+	}
+	d.known[id] = i
+	return i, nil
+}
+
+// forget removes the directory of an instance that is down and has no disk.
+func (d *Driver) forget(i *Instance) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.instances.RemoveAll(string(i.id)); err != nil {
+		return fault.Wrap(fault.Internal, err, "the directory of sandbox %s is left behind", i.id)
+	}
+	delete(d.known, i.id)
+	return nil
+}
+
+// Open finds an instance that was made before.
+func (d *Driver) Open(_ context.Context, h runtime.Handle) (runtime.Instance, error) {
+	if !sandbox.ValidID(string(h.ID)) {
+		return nil, fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(h.ID), 40))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fault.New(fault.Unavailable, "the server is ending")
+	}
+	if i := d.known[h.ID]; i != nil {
+		return i, nil
+	}
+	ids, err := d.found()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ids, h.ID) {
+		return nil, fault.New(fault.NotFound, "nothing is left of sandbox %s on this host", h.ID)
+	}
+	i := &Instance{d: d, id: h.ID}
+	if err := i.adopt(); err != nil {
+		return nil, err
+	}
+	d.known[h.ID] = i
+	return i, nil
+}
+
+// sweepDown frees what the end of a server left of an instance that is down.
+func (d *Driver) sweepDown(i *Instance) error {
+	if g, err := d.cgroups.Open(string(i.id)); err == nil {
+		// A half-made one may have a process that waits for its server: it
+		// ends by itself, and the kill makes sure.
+		_ = g.Kill()
+		if err := g.Remove(context.Background()); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{stateFile, socketName} {
+		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// List gives all that this driver made and has not removed, and halves of it.
+func (d *Driver) List(context.Context) ([]runtime.Handle, error) {
+	ids, err := d.found()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]runtime.Handle, len(ids))
+	for n, id := range ids {
+		out[n] = runtime.Handle{ID: id}
+	}
+	return out, nil
+}
+
+// found looks for traces of instances in all places, sorted and each once.
+func (d *Driver) found() ([]sandbox.ID, error) {
+	dirs, err := fs.ReadDir(d.instances.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	layers, err := d.layers.List()
+	if err != nil {
+		return nil, err
+	}
+	groups, err := d.cgroups.List()
+	if err != nil {
+		return nil, err
+	}
+	var ids []sandbox.ID
+	for _, e := range dirs {
+		ids = append(ids, sandbox.ID(e.Name()))
+	}
+	for _, name := range slices.Concat(layers, groups) {
+		ids = append(ids, sandbox.ID(name))
+	}
+	ids = slices.DeleteFunc(ids, func(id sandbox.ID) bool { return !sandbox.ValidID(string(id)) })
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// socketPath names the agent's socket in few bytes, wherever the data
+// directory is.
+func (d *Driver) socketPath(id sandbox.ID) string {
+	return "/proc/self/fd/" + strconv.Itoa(int(d.instancesDir.Fd())) + "/" + string(id) + "/" + socketName
+}

@@ -1,0 +1,159 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/atomicfile"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/runtime/native/spawn"
+)
+
+// The oldest kernel that has all that the runtime is built on: overlay layers
+// given as file descriptors came with 6.13.
+const leastMajor, leastMinor = 6, 13
+
+// checkHost refuses a host on which nothing would work, with what to do.
+func checkHost() error {
+	if os.Geteuid() != 0 {
+		return fault.New(fault.Unsupported, "the native runtime needs root; this is uid %d", os.Geteuid()).
+			WithRemedy("start the server with sudo")
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return fault.Wrap(fault.Unsupported, err, "the kernel does not tell its release")
+	}
+	release := unix.ByteSliceToString(u.Release[:])
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil ||
+		major < leastMajor || major == leastMajor && minor < leastMinor {
+		return fault.New(fault.Unsupported, "the native runtime needs Linux %d.%d; this is %s", leastMajor, leastMinor, release).
+			WithRemedy("update the kernel")
+	}
+	return nil
+}
+
+// Probe says what works. See [runtime.Driver].
+func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
+	groups := d.cgroups.Info()
+	c := runtime.Capabilities{
+		runtime.Isolation:    nil,
+		runtime.RootUser:     nil,
+		runtime.Reopen:       nil,
+		runtime.LimitCPU:     groups.Err(cgroup.CPU),
+		runtime.LimitMemory:  groups.Err(cgroup.Memory),
+		runtime.LimitPids:    groups.Err(cgroup.PIDs),
+		runtime.KillTree:     groups.Err(cgroup.Kill),
+		runtime.LimitDisk:    d.layers.Info().DiskLimit,
+		runtime.TrackChanges: d.changesErr,
+	}
+	if c[runtime.LimitMemory] == nil {
+		c[runtime.LimitMemory] = groups.Err(cgroup.Swap)
+	}
+	// The whole of it was tried when the driver was opened, but for this: the
+	// host may have run out of namespaces meanwhile.
+	if ns, err := spawn.NewUserNS(firstUID); err != nil {
+		c[runtime.Isolation] = fault.Wrap(fault.Unsupported, err, "the host gives no user namespace").
+			WithRemedy("raise the sysctl user.max_user_namespaces")
+	} else {
+		_ = ns.Close()
+	}
+	return c, nil
+}
+
+const agentName = "sandpit-agent"
+
+// placeAgent writes the agent's program under its digest, and opens it through
+// a read-only mount of its own: nothing inside can write to it, whatever rights
+// it gets. Older agents stay, since sandboxes still run them.
+func placeAgent(dir string, program []byte) (*os.File, error) {
+	if len(program) == 0 {
+		return nil, fault.New(fault.Unsupported, "this build of sandpit has no agent in it").
+			WithRemedy("build it with `make build`, which embeds the agent")
+	}
+	sum := sha256.Sum256(program)
+	dir = filepath.Join(dir, hex.EncodeToString(sum[:12]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, agentName) // the name that ps shows
+	if have, err := os.ReadFile(path); err != nil || sha256.Sum256(have) != sum {
+		if err := atomicfile.Write(path, program, 0o555); err != nil {
+			return nil, fault.Wrap(fault.Unavailable, err, "the agent cannot be written to the data directory")
+		}
+	}
+	f, err := mount.CloneAt(unix.AT_FDCWD, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := mount.SetAttr(f, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// makeDev makes the one /dev that all sandboxes share: read-only, on a file
+// system of its own. devpts and shm are mounted on it inside, one each.
+func makeDev() (_ *os.File, err error) {
+	dev, err := mount.New("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_NOATIME,
+		mount.Param{Key: "mode", Value: "0755"}, mount.Param{Key: "size", Value: "64k"})
+	if err != nil {
+		return nil, fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
+	}
+	defer func() {
+		if err != nil {
+			_ = dev.Close()
+		}
+	}()
+	fd := int(dev.Fd())
+	for _, n := range []struct {
+		name         string
+		major, minor uint32
+	}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
+		if err := unix.Mknodat(fd, n.name, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor))); err != nil {
+			return nil, fault.Wrap(fault.Unsupported, err, "the device node %s cannot be made", n.name).
+				WithRemedy("let the server have CAP_MKNOD")
+		}
+		if err := unix.Fchmodat(fd, n.name, 0o666, 0); err != nil { // whatever the umask is
+			return nil, err
+		}
+	}
+	for _, l := range [][2]string{
+		{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
+		{"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"},
+	} {
+		if err := unix.Symlinkat(l[0], fd, l[1]); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"pts", "shm"} {
+		if err := unix.Mkdirat(fd, name, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if err := mount.SetAttr(dev, unix.MOUNT_ATTR_RDONLY); err != nil {
+		return nil, err
+	}
+	return dev, nil
+}
+
+// namespaceOf names the server's part of the host's cgroups after its data
+// directory, so that two servers never meet.
+func namespaceOf(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return strings.ToLower(hex.EncodeToString(sum[:6]))
+}

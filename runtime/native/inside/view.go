@@ -1,0 +1,194 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inside
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/server"
+	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/runtime/native/seccomp/install"
+)
+
+// The sandbox's user. Images carry an account of these numbers.
+const (
+	userID   = 1000
+	userName = "sandbox"
+	userHome = "/home/sandbox"
+)
+
+// writable are the directories that the user view can write. Each is a mount of
+// its own there, so renames between them are EXDEV.
+var writable = [...]string{"workspace", "artifacts", "home", "tmp", "var/tmp"}
+
+// view is a locked thread that sees the sandbox in one way. It is a
+// [server.View], and made when it is started: many sandboxes never need a root.
+type view struct {
+	identity server.Identity
+	prepare  func() error // on the thread, before it is locked down
+	lock     lock
+	calls    chan func()
+
+	once sync.Once
+	err  error
+}
+
+// Do runs fn on the view's thread and waits for it.
+func (v *view) Do(fn func()) {
+	done := make(chan struct{})
+	v.calls <- func() {
+		defer close(done)
+		fn()
+	}
+	<-done
+}
+
+// Fork runs fn, which forks, as the sandbox's root to the kernel's file checks:
+// the groups of commands are root's, and the user's rights end there. The child
+// becomes the user on its own way to execve.
+func (v *view) Fork(fn func()) {
+	if v.identity.UID == 0 {
+		fn()
+		return
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
+	defer func() { _, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(v.identity.UID), 0, 0) }()
+	fn()
+}
+
+// Identity is whose rights the view has.
+func (v *view) Identity() server.Identity { return v.identity }
+
+// lock says how a view's thread is locked down, in this order.
+type lock struct {
+	joins  []*os.File // v1 groups of the sandbox's commands
+	caps   uint64     // the bounding set that commands keep
+	filter []byte     // seccomp
+}
+
+// Start makes the thread. It serves as long as the agent lives, which is as
+// long as the sandbox does.
+func (v *view) Start() error {
+	v.once.Do(func() {
+		ready := make(chan error)
+		go func() {
+			runtime.LockOSThread() // never unlocked: nothing else may run on it
+			err := v.prepare()
+			if err == nil {
+				err = v.lock.apply(v.identity)
+			}
+			ready <- err
+			if err != nil {
+				return
+			}
+			for fn := range v.calls {
+				fn()
+			}
+		}()
+		if err := <-ready; err != nil {
+			v.err = fmt.Errorf("the %s view: %w", v.identity.Name, err)
+		}
+	})
+	return v.err
+}
+
+func (l lock) apply(id server.Identity) error {
+	for _, f := range l.joins {
+		// "0" is the writing thread. Its children start in the group, the rest
+		// of the agent stays outside.
+		if _, err := unix.Write(int(f.Fd()), []byte("0")); err != nil {
+			return fmt.Errorf("join %s: %w", f.Name(), err)
+		}
+	}
+	for c := uint(0); c < 64; c++ {
+		if l.caps&(1<<c) != 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil {
+			if errors.Is(err, unix.EINVAL) { // past the kernel's last
+				break
+			}
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
+	}
+	if id.UID != 0 {
+		// Files are opened on this thread with exactly the user's rights. The
+		// kernel takes the file capabilities away with the id.
+		if err := setfs(unix.SYS_SETFSGID, id.GID); err != nil {
+			return err
+		}
+		if err := setfs(unix.SYS_SETFSUID, id.UID); err != nil {
+			return err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if err := install.Install(l.filter); err != nil {
+		return fmt.Errorf("install the seccomp filter: %w", err)
+	}
+	return nil
+}
+
+// setfs sets the thread's file-system id; the call answers with the old one
+// and never fails, so a second call reads it back.
+func setfs(call uintptr, id int) error {
+	_, _, _ = unix.RawSyscall(call, uintptr(id), 0, 0)
+	if now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0); int(now) != id {
+		return errors.New("set file-system id to " + strconv.Itoa(id) + ": it stayed " + strconv.Itoa(int(now)))
+	}
+	return nil
+}
+
+// userMounts gives the calling thread a mount namespace of its own in which
+// only the user's directories are writable.
+func userMounts() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unshare mounts: %w", err)
+	}
+	// What the agent mounts later in its own namespace appears here too, and
+	// nothing goes the other way.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("make mounts follow the agent's: %w", err)
+	}
+	root, err := os.OpenFile("/", unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	type place struct{ tree, at *os.File }
+	var places [len(writable)]place
+	for i, path := range writable {
+		at, err := point(root, path)
+		if err != nil {
+			continue // hostile code as root replaced it: it stays read-only
+		}
+		tree, err := mount.Clone(at, "")
+		if err != nil {
+			return err
+		}
+		places[i] = place{tree, at}
+	}
+	if err := mount.SetAttr(root, unix.MOUNT_ATTR_RDONLY); err != nil {
+		return err
+	}
+	for _, p := range places {
+		if p.tree == nil {
+			continue
+		}
+		if err := mount.Move(p.tree, p.at); err != nil {
+			return err
+		}
+		_ = p.tree.Close()
+		_ = p.at.Close()
+	}
+	return nil
+}

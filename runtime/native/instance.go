@@ -1,0 +1,333 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/sandbox"
+)
+
+// Instance is one sandbox of this driver. The driver has one value for each.
+type Instance struct {
+	d  *Driver
+	id sandbox.ID
+
+	// verb is held by Start, Stop and Remove: one at a time.
+	verb sync.Mutex
+
+	mu      sync.Mutex
+	live    *live         // nil while it is down
+	last    runtime.Exit  // why it is down
+	leaving chan struct{} // closed when the overlay of the last life is gone; nil: it is
+	removed bool
+}
+
+// live is what an instance has while it is up.
+type live struct {
+	pid    int
+	pidfd  *os.File
+	root   *os.File // the overlay's root; keeps it mounted until the last
+	image  string   // host path of the image's root; "" when adopted
+	uids   uidRange
+	group  *cgroup.Group
+	source *changes.Source // nil where changes cannot be tracked
+
+	stopping bool          // guarded by Instance.mu
+	down     chan struct{} // closed once all of this is freed
+}
+
+// Handle is the id alone: the rest is on disk.
+func (i *Instance) Handle() runtime.Handle { return runtime.Handle{ID: i.id} }
+
+const socketName = "agent.sock"
+
+// Dial connects to the agent's socket, whose file no sandbox can see.
+func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
+	i.mu.Lock()
+	up := i.live != nil
+	i.mu.Unlock()
+	if !up {
+		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", i.d.socketPath(i.id))
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s does not answer", i.id)
+	}
+	return conn, nil
+}
+
+// Wait blocks until the instance is down.
+func (i *Instance) Wait(ctx context.Context) (runtime.Exit, error) {
+	for {
+		i.mu.Lock()
+		l, last := i.live, i.last
+		i.mu.Unlock()
+		if l == nil {
+			return last, nil
+		}
+		select {
+		case <-l.down:
+		case <-ctx.Done():
+			return runtime.Exit{}, ctx.Err()
+		}
+	}
+}
+
+// Start brings it up again.
+func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	i.mu.Lock()
+	up, removed := i.live != nil, i.removed
+	i.mu.Unlock()
+	switch {
+	case removed:
+		return fault.New(fault.NotFound, "sandbox %s was removed", i.id)
+	case up:
+		return fault.New(fault.State, "sandbox %s is running already", i.id)
+	}
+	l, err := i.d.layers.Open(string(i.id))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	if err := i.settled(ctx); err != nil {
+		return err
+	}
+	return i.up(ctx, spec, l)
+}
+
+// settled waits until the overlay of the last life is unmounted: the kernel
+// refuses a layer that is in use.
+func (i *Instance) settled(ctx context.Context) error {
+	i.mu.Lock()
+	leaving := i.leaving
+	i.mu.Unlock()
+	if leaving == nil {
+		return nil
+	}
+	select {
+	case <-leaving:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stop takes it down.
+func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	return i.stop(ctx, grace)
+}
+
+func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
+	i.mu.Lock()
+	l := i.live
+	if l != nil {
+		l.stopping = true
+	}
+	i.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	if grace > 0 {
+		// Best effort: an agent that does not answer is killed all the same.
+		limit, cancel := context.WithTimeout(ctx, grace+time.Second)
+		if err := agent.NewClient(i.Dial).Shutdown(limit, grace); err != nil {
+			i.d.log.Debug("a sandbox's processes were not asked to end", "sandbox", i.id, "error", err)
+		}
+		cancel()
+	}
+	// The end of process 1 ends every process of its namespace.
+	if err := unix.PidfdSendSignal(int(l.pidfd.Fd()), unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be killed", i.id)
+	}
+	select {
+	case <-l.down:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Remove takes it down and deletes its disk.
+func (i *Instance) Remove(ctx context.Context) error {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if err := i.stop(ctx, 0); err != nil {
+		return err
+	}
+	i.mu.Lock()
+	i.removed = true
+	i.mu.Unlock()
+	if err := i.d.layers.Remove(string(i.id)); err != nil {
+		return err
+	}
+	return i.d.forget(i)
+}
+
+// Track opens a window of changes below dir.
+func (i *Instance) Track(_ context.Context, dir string) (runtime.Window, error) {
+	i.mu.Lock()
+	l := i.live
+	i.mu.Unlock()
+	switch {
+	case l == nil:
+		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
+	case l.source == nil:
+		return nil, i.d.changesErr
+	}
+	t, err := l.source.Track(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &window{t: t}, nil
+}
+
+// watch owns an instance's end: it waits for process 1, frees what the life
+// used, and only then says that it is down.
+func (i *Instance) watch(l *live) {
+	exit, ok := waitProcess(l.pidfd)
+	if !ok {
+		return // the driver was closed; the sandbox goes on
+	}
+
+	i.mu.Lock()
+	if l.stopping {
+		exit = runtime.Exit{Cause: sandbox.CauseStopped}
+	}
+	i.mu.Unlock()
+
+	if l.source != nil {
+		_ = l.source.Close()
+	}
+	if err := l.group.Remove(context.Background()); err != nil {
+		i.d.log.Error("the cgroups of a sandbox are left behind", "sandbox", i.id, "error", err)
+	}
+	for _, name := range []string{stateFile, socketName} {
+		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			i.d.log.Error("a file of a sandbox is left behind", "sandbox", i.id, "file", name, "error", err)
+		}
+	}
+	i.d.uids.give(l.uids)
+	_ = l.pidfd.Close()
+
+	// The last one to let go of the overlay writes its layer back to the disk,
+	// which may take a while: not in the way of whoever waits for the end.
+	leaving := make(chan struct{})
+	i.mu.Lock()
+	i.live, i.last, i.leaving = nil, exit, leaving
+	i.mu.Unlock()
+	close(l.down)
+	_ = l.root.Close()
+	close(leaving)
+}
+
+// remove removes a file of the instance's directory.
+func (i *Instance) remove(name string) error {
+	return i.d.instances.Remove(string(i.id) + "/" + name)
+}
+
+// adopt finds a life that an earlier server began.
+func (i *Instance) adopt() error {
+	s, err := readState(i.d.instances, i.id)
+	if errors.Is(err, fs.ErrNotExist) {
+		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "it was not running when the server started"}
+		return i.d.sweepDown(i)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be read", i.id)
+	}
+	pidfd, ok := s.alive(i.d.boot)
+	if !ok {
+		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "its process 1 ended while no server ran"}
+		if s.Boot != i.d.boot {
+			i.last.Detail = "the host was restarted"
+		}
+		i.d.uids.give(uidRange{base: s.UID})
+		return i.d.sweepDown(i)
+	}
+	root, err := os.Open("/proc/" + strconv.Itoa(s.PID) + "/root")
+	if err != nil {
+		_ = pidfd.Close()
+		return fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be opened", i.id)
+	}
+	group, err := i.d.cgroups.Open(string(i.id))
+	if err != nil {
+		_ = pidfd.Close()
+		_ = root.Close()
+		return fault.Wrap(fault.Unavailable, err, "the cgroups of sandbox %s are not there", i.id)
+	}
+	i.begin(&live{pid: s.PID, pidfd: pidfd, root: root, group: group, uids: i.d.uids.reserve(s.UID)})
+	return nil
+}
+
+// begin makes l the instance's life.
+func (i *Instance) begin(l *live) {
+	l.down = make(chan struct{})
+	if i.d.changes != nil {
+		source, err := i.d.changes.Add(l.root, l.lower())
+		if err != nil {
+			i.d.log.Warn("changes of a sandbox cannot be tracked", "sandbox", i.id, "error", err)
+		}
+		l.source = source
+	}
+	i.mu.Lock()
+	i.live, i.leaving = l, nil
+	i.mu.Unlock()
+	i.d.watchers.Go(func() { i.watch(l) })
+}
+
+// lower is where the image is on the host.
+func (l *live) lower() []string {
+	if l.image == "" {
+		return nil
+	}
+	return []string{l.image}
+}
+
+// window gives a tracker of package changes the contract's form.
+type window struct {
+	t    *changes.Tracker
+	once sync.Once
+	got  runtime.Changes
+	err  error
+}
+
+// Close ends the tracker at its first call.
+func (w *window) Close(ctx context.Context) (runtime.Changes, error) {
+	w.once.Do(func() {
+		c, err := w.t.Stop(ctx)
+		if err != nil {
+			w.err = err
+			return
+		}
+		w.got = runtime.Changes{Files: make([]sandbox.FileChange, len(c.Files)), Total: len(c.Files), Complete: c.Complete}
+		if c.Truncated {
+			w.got.Total++ // more than are listed; how many more is not known
+			w.got.Complete = false
+		}
+		for n, f := range c.Files {
+			w.got.Files[n] = sandbox.FileChange{Path: f.Path, Action: string(f.Action), Size: f.Size}
+		}
+	})
+	return w.got, w.err
+}

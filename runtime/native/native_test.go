@@ -1,0 +1,86 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"sandpit.dev/image/imagetest"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/runtime/runtimetest"
+)
+
+// agentProgram builds the agent as the server carries it: static, and without
+// the race detector, which no process 1 could bear.
+var agentProgram = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "sandpit-agent-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "agent")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "sandpit.dev/cmd/sandpit-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
+	}
+}
+
+func open(t *testing.T, dir string, kind layer.Kind) *native.Driver {
+	t.Helper()
+	program, err := agentProgram()
+	if err != nil {
+		t.Fatalf("build the agent: %v", err)
+	}
+	d, err := native.Open(t.Context(), native.Options{Dir: dir, Agent: program, Layers: kind})
+	if err != nil {
+		t.Fatalf("native.Open: %v", err)
+	}
+	return d
+}
+
+func TestConformance(t *testing.T) {
+	needRoot(t)
+	root := imagetest.Python(t).Root
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		dir := t.TempDir()
+		return runtimetest.Harness{
+			Root: root,
+			Open: func(t *testing.T) runtime.Driver { return open(t, dir, "") },
+			Must: []runtime.Feature{
+				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids,
+				runtime.KillTree, runtime.TrackChanges, runtime.RootUser, runtime.Reopen,
+			},
+		}
+	})
+}
+
+// Where there is no btrfs, writable layers are plain directories.
+func TestConformanceOnPlainLayers(t *testing.T) {
+	needRoot(t)
+	root := imagetest.Python(t).Root
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		dir := t.TempDir()
+		return runtimetest.Harness{
+			Root: root,
+			Open: func(t *testing.T) runtime.Driver { return open(t, dir, layer.Plain) },
+			Must: []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.TrackChanges, runtime.Reopen},
+		}
+	})
+}
