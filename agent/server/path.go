@@ -126,32 +126,26 @@ const (
 	mqueueMagic   = 0x19800202
 )
 
-// workDir checks a command's working directory, and gives the path for chdir.
-// It runs within Do.
-func (s *Server) workDir(cwd string) (string, error) {
+// workDir checks a command's working directory, and gives a path for the child's
+// chdir and what ends its use. The path names our descriptor: the directory's own
+// may lead elsewhere by the time of the chdir, when descriptors of the agent's
+// are still open in the child. It runs within Do.
+func (s *Server) workDir(cwd string) (string, func(), error) {
 	fd, err := s.open(cwd, unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
-		defer unix.Close(fd)
-		err = unix.Faccessat2(fd, ".", unix.X_OK, unix.AT_EACCESS)
+		if err = unix.Faccessat2(fd, ".", unix.X_OK, unix.AT_EACCESS); err != nil {
+			_ = unix.Close(fd)
+		}
 	}
 	switch {
 	case err == nil:
+		return "/proc/self/fd/" + strconv.Itoa(fd), func() { _ = unix.Close(fd) }, nil
 	case errors.Is(err, unix.ENOENT):
-		return "", fault.InvalidField("cwd", "%q does not exist", clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
+		return "", nil, fault.InvalidField("cwd", "%q does not exist", clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
 	case errors.Is(err, unix.ENOTDIR):
-		return "", fault.InvalidField("cwd", "%q is not a directory", clip(cwd, 200))
-	default:
-		return "", fault.InvalidField("cwd", "%q cannot be entered: %s", clip(cwd, 200), errorText(err))
+		return "", nil, fault.InvalidField("cwd", "%q is not a directory", clip(cwd, 200))
 	}
-	if s.o.Dir == "/" {
-		return cwd, nil
-	}
-	var b [unix.PathMax]byte
-	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), b[:])
-	if err != nil {
-		return "", fault.Wrap(fault.Internal, err, "cwd %q could not be found", clip(cwd, 200))
-	}
-	return string(b[:n]), nil
+	return "", nil, fault.InvalidField("cwd", "%q cannot be entered: %s", clip(cwd, 200), errorText(err))
 }
 
 // shown is a path as results and messages have it: clean and escaped.

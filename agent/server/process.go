@@ -179,12 +179,34 @@ func (p *process) wait() {
 		p.timer.Stop()
 	}
 	p.settling.Stop()
+	p.awaitTree()
 	p.drainRest()
 	p.conclude(status)
 	runtime.Gosched() // who waits for the result goes first
 	p.closeStdin()
 	p.srv.poked()
 	p.retire()
+}
+
+// treePatience bounds the wait for a killed tree, whose members may be in the
+// middle of a write to a slow disk.
+const treePatience = 2 * time.Second
+
+// awaitTree holds a killed process's result back until all that it started is
+// gone too: the kernel ends them in its own time, and who reads "killed" may act
+// on it at once.
+func (p *process) awaitTree() {
+	p.mu.Lock()
+	killed, group := p.killCause != "", p.group
+	p.mu.Unlock()
+	if !killed || group == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.srv.ctx, treePatience)
+	defer cancel()
+	if err := group.Empty(ctx); err != nil {
+		p.srv.o.Logger.Error("waiting for a killed tree", "id", p.rec.ID, "error", err)
+	}
 }
 
 // reap waits for the first process and takes its status. It waits in Go's

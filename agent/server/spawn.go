@@ -61,10 +61,11 @@ func (sp *spawn) run(p *process, st *wire.Start, in input) (failed *spawnError) 
 
 func (sp *spawn) start(p *process, st *wire.Start, in input) *spawnError {
 	p.began = time.Now()
-	dir, err := p.srv.workDir(st.Cwd)
+	dir, done, err := p.srv.workDir(st.Cwd)
 	if err != nil {
 		return outside(err)
 	}
+	defer done()
 	env := p.srv.environment(p.view.Identity(), st)
 	argv := st.Argv
 	if st.Shell != "" {

@@ -11,6 +11,9 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
 	"sandpit.dev/runtime/native/boot"
@@ -22,6 +25,15 @@ func main() {
 	// view may ever be locked to it.
 	runtime.LockOSThread()
 
+	// Go's runtime takes a fault's signal that was queued with sigqueue(3) for a
+	// fault of its own, whoever asked for it. Without a handler the kernel drops
+	// it, and still ends the process for a real one.
+	for _, sig := range []unix.Signal{unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS} {
+		var byDefault [4]uint64 // struct sigaction
+		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0); e != 0 {
+			os.Exit(1)
+		}
+	}
 	opts, err := inside.Setup()
 	if errors.Is(err, boot.ErrAbandoned) {
 		os.Exit(0)

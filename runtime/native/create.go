@@ -130,7 +130,7 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, l *layer.Layer) (e
 		return err
 	}
 	undo.Add(func() {
-		_ = unix.PidfdSendSignal(int(pidfd.Fd()), unix.SIGKILL, nil, 0)
+		_ = kill(pidfd)
 		_, _ = waitProcess(pidfd)
 		_ = pidfd.Close()
 	})
@@ -257,7 +257,7 @@ func (i *Instance) boot(ctx context.Context, spec runtime.Spec, conn *net.UnixCo
 	failed := func(err error) error {
 		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
 	}
-	dev, err := hold(mount.Clone(i.d.dev, ""))
+	dev, err := hold(makeDev())
 	if err != nil {
 		return failed(err)
 	}

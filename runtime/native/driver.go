@@ -53,7 +53,6 @@ type Driver struct {
 	workers      *workers
 
 	agent *os.File // the program, on a read-only mount of its own
-	dev   *os.File // the /dev of all sandboxes, read-only
 	null  *os.File
 
 	userFilter, rootFilter []byte
@@ -66,8 +65,7 @@ type Driver struct {
 	closed bool
 }
 
-// Open prepares the host: the store of the layers, parents of the cgroups, the
-// shared /dev. It finds no instance and starts none.
+// Open prepares the host: the store of the layers, parents of the cgroups. It finds no instance and starts none.
 func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := checkHost(); err != nil {
 		return nil, err
@@ -105,10 +103,6 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.agent.Close() })
-	if d.dev, err = makeDev(); err != nil {
-		return nil, err
-	}
-	undo.Add(func() { _ = d.dev.Close() })
 	if d.userFilter, err = seccomp.Filter(seccomp.Options{}); err != nil {
 		return nil, err
 	}
@@ -196,7 +190,7 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.changes.Close())
 	}
 	d.uids.close()
-	for _, c := range []interface{ Close() error }{d.cgroups, d.layers, d.dev, d.agent, d.null, d.instancesDir, d.instances} {
+	for _, c := range []interface{ Close() error }{d.cgroups, d.layers, d.agent, d.null, d.instancesDir, d.instances} {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)

@@ -91,7 +91,7 @@ func placeAgent(dir string, program []byte) (*os.File, error) {
 	}
 	path := filepath.Join(dir, agentName) // the name that ps shows
 	if have, err := os.ReadFile(path); err != nil || sha256.Sum256(have) != sum {
-		if err := atomicfile.Write(path, program, 0o555); err != nil {
+		if err := atomicfile.Write(path, program, 0o711); err != nil {
 			return nil, fault.Wrap(fault.Unavailable, err, "the agent cannot be written to the data directory")
 		}
 	}
@@ -106,8 +106,9 @@ func placeAgent(dir string, program []byte) (*os.File, error) {
 	return f, nil
 }
 
-// makeDev makes the one /dev that all sandboxes share: read-only, on a file
-// system of its own. devpts and shm are mounted on it inside, one each.
+// makeDev makes a sandbox's /dev: read-only, on a file system of its own, since a
+// lock or a watch on a shared one would reach the neighbours. devpts and shm are
+// mounted on it inside.
 func makeDev() (_ *os.File, err error) {
 	dev, err := mount.New("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_NOATIME,
 		mount.Param{Key: "mode", Value: "0755"}, mount.Param{Key: "size", Value: "64k"})

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -157,7 +155,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 		cancel()
 	}
 	// The end of process 1 ends every process of its namespace.
-	if err := unix.PidfdSendSignal(int(l.pidfd.Fd()), unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := kill(l.pidfd); err != nil {
 		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be killed", i.id)
 	}
 	select {

@@ -4,17 +4,21 @@
 package native_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 
+	"sandpit.dev/agent"
+	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/runtime/runtimetest"
+	"sandpit.dev/sandbox"
 )
 
 // agentProgram builds the agent as the server carries it: static, and without
@@ -83,4 +87,27 @@ func TestConformanceOnPlainLayers(t *testing.T) {
 			Must: []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.TrackChanges, runtime.Reopen},
 		}
 	})
+}
+
+// The agent's own suite, through a real sandbox.
+func TestAgent(t *testing.T) {
+	needRoot(t)
+	root := imagetest.Python(t).Root
+	d := open(t, t.TempDir(), "")
+	t.Cleanup(func() { _ = d.Close() })
+	agenttest.Run(t, func(t *testing.T) *agent.Client {
+		i, err := d.Create(t.Context(), runtime.Spec{
+			ID: sandbox.NewID(), Root: root, Hostname: "box",
+			Limits: sandbox.Limits{CPU: 2, MemoryMB: 1024, DiskMB: 1024, Pids: 1024},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := i.Remove(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return agent.NewClient(i.Dial)
+	}, agenttest.Options{HasRoot: true, IsPID1: true, HasGroups: true, OwnRoot: true, Unprivileged: true})
 }

@@ -17,8 +17,8 @@ import (
 // masked are kernel files that tell of the host, or reach into it. They read as
 // empty. Those that this kernel lacks are passed over.
 var masked = [...]string{
-	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/key-users", "/proc/keys",
-	"/proc/kmsg", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/sched_debug",
+	"/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys",
+	"/proc/kmsg", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/partitions", "/proc/sched_debug",
 	"/proc/scsi", "/proc/slabinfo", "/proc/softirqs", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
 }
 
@@ -43,7 +43,8 @@ func enterRoot(f boot.Files) error {
 		return err
 	}
 	pts, err := mount.New("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC,
-		mount.Param{Key: "newinstance", Flag: true}, mount.Param{Key: "ptmxmode", Value: "0666"}, mount.Param{Key: "mode", Value: "0620"})
+		mount.Param{Key: "newinstance", Flag: true}, mount.Param{Key: "ptmxmode", Value: "0666"}, mount.Param{Key: "mode", Value: "0620"},
+		mount.Param{Key: "max", Value: "64"})
 	if err != nil {
 		return err
 	}

@@ -93,18 +93,22 @@ func (a *assembler) branch(code uint16, k uint32, yes, no label) label {
 
 // test emits "load the word at offset, keep the bits of mask, branch".
 func (a *assembler) test(offset, mask uint32, code uint16, k uint32, yes, no label) label {
+	if yes == no {
+		return yes // before a load is skipped on the way: nothing is loaded here
+	}
 	if mask != ^uint32(0) {
 		if code == codeJEQ && k == 0 {
 			code, k, mask, yes, no = codeJSET, mask, ^uint32(0), no, yes
 		}
 	} else {
 		// The branch may skip a load of the word that it has just looked at.
-		yes, no = a.skipLoad(yes, offset), a.skipLoad(no, offset)
+		y, n := a.skipLoad(yes, offset), a.skipLoad(no, offset)
+		if y == n {
+			return max(yes, no) // the one of the two that loads
+		}
+		yes, no = y, n
 	}
-	first := a.branch(code, k, yes, no)
-	if yes == no {
-		return first
-	}
+	a.branch(code, k, yes, no)
 	if mask != ^uint32(0) {
 		a.emit(instruction{code: codeAnd, k: mask})
 	}

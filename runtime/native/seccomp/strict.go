@@ -9,6 +9,9 @@ const (
 	tiocsti   = 0x5412 // TIOCSTI
 	tioclinux = 0x541c // TIOCLINUX
 	tiocsetd  = 0x5423 // TIOCSETD
+
+	rlimitCore = unix.RLIMIT_CORE
+	einval     = uint32(unix.EINVAL)
 )
 
 // refused are the calls that no command gets, whatever its capabilities and
@@ -83,6 +86,22 @@ func strictRules(a arch) map[uint32]rule {
 	// Links user pages into pipes without a copy: twice the root of a
 	// write-through-a-reference hole. ENOSYS, so that callers copy instead.
 	set("vmsplice", always(retErrno(enosys)))
+
+	// The kernel counts all contexts of the host together (fs.aio-max-nr): one
+	// sandbox could leave none to the others and to the host.
+	for _, name := range []string{"io_setup", "io_destroy", "io_submit", "io_getevents", "io_pgetevents", "io_cancel"} {
+		set(name, always(retErrno(enosys)))
+	}
+
+	// A core limit of 1 keeps the host's core_pattern program from being started
+	// for a crash; 0 does not. So nobody changes it. And nobody sets the limits
+	// of another process: process 1 has the same user id as the sandbox's root.
+	// EINVAL is what programs that forbid themselves core dumps put up with.
+	set("setrlimit", rule{clauses: []clause{{{arg: 0, op: opNE, mask: lowWord, value: rlimitCore}}}, pass: retAllow, fail: retErrno(einval)})
+	set("prlimit64", rule{clauses: []clause{
+		{{arg: 2, op: opEQ, mask: allBits, value: 0}},
+		{{arg: 0, op: opEQ, mask: lowWord, value: 0}, {arg: 1, op: opNE, mask: lowWord, value: rlimitCore}},
+	}, pass: retAllow, fail: retErrno(einval)})
 
 	// Docker names the families that it refuses. We name those that programs
 	// use; the rest (AF_ALG, AF_VSOCK, AF_PACKET, AF_TIPC, AF_RDS …) are

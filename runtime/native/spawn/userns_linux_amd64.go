@@ -6,6 +6,7 @@ package spawn
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"unsafe"
 
@@ -22,8 +23,25 @@ const RangeSize = 65536
 // memory and only sleeps, with all signals blocked, and is killed as soon as
 // the maps are written: 0.15 ms instead of the 0.7 ms of a program started for it.
 func NewUserNS(base uint32) (*os.File, error) {
+	// The kernel counts inotify instances, queued signals, message queues and
+	// locked memory also for the user that made the namespace: each range gets
+	// a maker of its own, so that no sandbox can use up the others' share.
+	runtime.LockOSThread() // stays locked after an error: the thread then ends
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, 1<<2 /* NO_SETUID_FIXUP */, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(base), ^uintptr(0)); e != 0 {
+		return nil, e
+	}
 	args := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD)}
 	pid, errno := clone(&args)
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 0, ^uintptr(0)); e != 0 {
+		return nil, e
+	}
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, 0, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	runtime.UnlockOSThread()
 	if errno != 0 {
 		return nil, fmt.Errorf("make a user namespace: clone3: %w", errno)
 	}

@@ -1,0 +1,262 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "sandpit.dev"
+
+// pkg is what `go list -json` tells of a package.
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Doc        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func packages(t *testing.T) map[string]pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,GoFiles", module+"/...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	all := map[string]pkg{}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for dec.More() {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+	return all
+}
+
+// rule says what the packages below a path may import of ours. A path covers
+// the packages below it too; the longest that fits is the one that holds.
+type rule struct {
+	path   string
+	may    []string
+	reason string
+}
+
+// The rules, from the nouns up. What is not in the list may import nothing of ours.
+var rules = []rule{
+	{"fault", nil, "the error type is at the bottom"},
+	{"sandbox", []string{"fault"}, "nouns know no contract and no verb"},
+	{"access", []string{"fault", "sandbox"}, "who may do what is a noun too"},
+	{"access/bearer", []string{"fault", "sandbox", "access", "store"}, "tokens are checked against the store's contract, not a database"},
+	{"runtime", []string{"fault", "sandbox"}, "the contract knows no driver"},
+	{"runtime/native", []string{"fault", "sandbox", "runtime", "agent", "internal"}, "a driver knows neither engine nor store nor api"},
+	{"runtime/native/inside", []string{"fault", "agent/server", "runtime/native/boot", "runtime/native/mount", "runtime/native/seccomp/install", "runtime/native/cgroup/counter"}, "it is linked into the agent, which lives among untrusted code"},
+	{"runtime/native/boot", nil, "it is linked into the agent"},
+	{"runtime/native/mount", nil, "it is linked into the agent"},
+	{"runtime/native/seccomp/install", nil, "it is linked into the agent"},
+	{"runtime/native/cgroup/counter", nil, "it is linked into the agent"},
+	{"runtime/memory", []string{"fault", "sandbox", "runtime", "agent", "agent/server", "internal"}, "the fake is a driver like another"},
+	{"runtime/runtimetest", []string{"fault", "sandbox", "runtime", "agent", "internal"}, "the suite looks at a sandbox only through contract and agent"},
+	{"store", []string{"fault", "sandbox", "access"}, "the contract knows no database"},
+	{"agent", []string{"fault", "sandbox", "agent/wire"}, "the daemon's half speaks the wire and nothing else"},
+	{"agent/wire", []string{"fault"}, "both halves share only the wire"},
+	{"agent/server", []string{"fault", "agent/wire"}, "the inside half imports nothing of the daemon's: it runs among untrusted code"},
+	{"agent/agenttest", []string{"fault", "sandbox", "agent", "internal"}, "the suite looks at the agent from outside"},
+	{"agent/embedded", nil, "bytes know nothing"},
+	{"image", []string{"fault", "sandbox", "internal"}, "images know no sandbox"},
+	{"engine", []string{"fault", "sandbox", "access", "runtime", "store", "agent", "image", "internal"}, "verbs know contracts, never a driver, a database or a coat"},
+	{"api/v1", []string{"fault"}, "the wire must not change because a noun did"},
+	{"api/guard", []string{"fault", "sandbox", "access", "api/v1"}, "what stands before every coat knows none"},
+	{"api/rest", []string{"fault", "sandbox", "access", "access/bearer", "store", "agent", "image", "engine", "api/v1", "api/guard", "runtime"}, "a coat never imports another coat"},
+	{"api/mcp", []string{"fault", "sandbox", "access", "store", "agent", "image", "engine", "api/v1", "api/guard", "runtime"}, "a coat never imports another coat"},
+	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
+	{"internal", []string{"internal"}, "helpers know nothing of sandboxes"},
+	{"internal/archtest", nil, "it looks at the tree, not at code"},
+	{"cmd/sandpit-agent", []string{"agent/server", "runtime/native/boot", "runtime/native/inside"}, "the agent is small and knows nothing of the server"},
+	{"cmd/sandpit", []string{"client", "api/v1", "fault", "daemon", "internal", "sandbox"}, "the CLI is a client; only serve and doctor reach the daemon"},
+	{"bench", []string{"client", "api/v1", "fault", "internal", "image"}, "the benchmark measures through the public API"},
+	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},
+}
+
+// exceptions may import anything of ours; the list is short on purpose.
+var exceptions = []string{"daemon"}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for path, p := range packages(t) {
+		rel := strings.TrimPrefix(path, module+"/")
+		if slices.Contains(exceptions, rel) {
+			continue
+		}
+		r, ok := ruleOf(rel)
+		if !ok {
+			t.Errorf("package %s has no rule: add one to internal/archtest, with its reason", rel)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module+"/")
+			if !ours || allowed(rel, r, to) {
+				continue
+			}
+			t.Errorf("%s imports %s: %s", rel, to, r.reason)
+		}
+	}
+}
+
+// allowed: what a rule names, and what lies below it unless that has a rule of
+// its own; and packages of one's own folder.
+func allowed(from string, r rule, to string) bool {
+	if below(to, r.path) && below(from, r.path) {
+		return true
+	}
+	for _, may := range r.may {
+		if to == may {
+			return true
+		}
+		if below(to, may) {
+			if own, _ := ruleOf(to); own.path == may {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func ruleOf(rel string) (rule, bool) {
+	var best rule
+	found := false
+	for _, r := range rules {
+		if below(rel, r.path) && len(r.path) >= len(best.path) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+func below(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+func TestEveryRuleNamesAPackageThatExists(t *testing.T) {
+	all := packages(t)
+	for _, r := range rules {
+		ok := false
+		for path := range all {
+			ok = ok || below(strings.TrimPrefix(path, module+"/"), r.path)
+		}
+		if !ok && r.path != "test" {
+			t.Errorf("the rule for %s covers no package: remove it", r.path)
+		}
+	}
+}
+
+// confined are dependencies that stay in one place, so that another can take theirs.
+var confined = map[string][]string{
+	"database/sql":                               {"store/sqlstore"},
+	"modernc.org/sqlite":                         {"store/sqlstore"},
+	"github.com/pressly/goose/v3":                {"store/sqlstore"},
+	"github.com/modelcontextprotocol/go-sdk/mcp": {"api/mcp", "cmd/sandpit"},
+	"github.com/spf13/cobra":                     {"cmd/sandpit"},
+	"github.com/moby/profiles/seccomp":           {"runtime/native/seccomp"},
+	"go.yaml.in/yaml/v3":                         {"daemon"},
+}
+
+func TestDependenciesStayInTheirPlace(t *testing.T) {
+	for path, p := range packages(t) {
+		rel := strings.TrimPrefix(path, module+"/")
+		for _, imp := range p.Imports {
+			places, ok := confined[imp]
+			if ok && !slices.ContainsFunc(places, func(place string) bool { return below(rel, place) }) {
+				t.Errorf("%s imports %s, which belongs to %s alone", rel, imp, strings.Join(places, " and "))
+			}
+			if imp == "testing" && !strings.HasSuffix(rel, "test") {
+				t.Errorf("%s imports testing: only packages whose name ends in test may", rel)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasOneDoc(t *testing.T) {
+	for path, p := range packages(t) {
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		if p.Doc == "" {
+			t.Errorf("%s has no package doc: say what it is and what it must not know", path)
+		}
+		var with []string
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Doc != nil {
+				with = append(with, name)
+			}
+		}
+		if len(with) > 1 {
+			t.Errorf("%s has package docs in %s: one is enough", path, strings.Join(with, " and "))
+		}
+	}
+}
+
+// walk visits the repository's own files of an ending.
+func walk(t *testing.T, ending string, visit func(path string, text string)) {
+	t.Helper()
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || path == "bin"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ending):
+			return nil
+		}
+		b, err := fs.ReadFile(root, path)
+		if err != nil {
+			return err
+		}
+		visit(path, string(b))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryFileSaysWhoseItIs(t *testing.T) {
+	const head = "// Copyright 2026 The sandpit authors\n// SPDX-License-Identifier: Apache-2.0\n"
+	walk(t, ".go", func(path, text string) {
+		if !strings.HasPrefix(text, head) {
+			t.Errorf("%s does not begin with the two lines of copyright and licence", path)
+		}
+	})
+}
+
+func TestNoFileOfCodeIsLong(t *testing.T) {
+	const most = 500
+	walk(t, ".go", func(path, text string) {
+		if n := strings.Count(text, "\n"); n > most && !strings.HasSuffix(path, "_test.go") {
+			t.Errorf("%s has %d lines, at most %d: a file holds one noun", path, n, most)
+		}
+	})
+}
+
+func TestNothingRunsBeforeMain(t *testing.T) {
+	walk(t, ".go", func(path, text string) {
+		if strings.Contains(text, "\nfunc init() {") {
+			t.Errorf("%s has an init function: wiring is visible, in daemon", path)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimetest
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// Harness is what a driver's test gives to the suite.
+type Harness struct {
+	// Open opens the driver, each time over the same instances: calling it again
+	// after Close is a restart of the server. Each test gets a harness of its own.
+	Open func(t *testing.T) runtime.Driver
+	// Root is an unpacked image with Python 3, bash and coreutils.
+	Root string
+	// Must are features that Probe may not refuse here.
+	Must []runtime.Feature
+}
+
+// Run runs the whole suite. make gives each test a new harness, with a data
+// directory of its own.
+func Run(t *testing.T, make func(t *testing.T) Harness) {
+	for _, g := range []struct {
+		name string
+		run  func(t *testing.T, s *suite)
+	}{
+		{"Probe", probe},
+		{"Lifecycle", lifecycle},
+		{"Restart", restart},
+		{"Limits", limits},
+		{"Changes", tracks},
+		{"Users", users},
+		{"Isolation", isolation},
+		{"Neighbours", neighbours},
+		{"Concurrency", concurrency},
+	} {
+		t.Run(g.name, func(t *testing.T) {
+			s := &suite{Harness: make(t)}
+			s.driver = s.Open(t)
+			t.Cleanup(func() {
+				s.removeAll(t) // also what a test that failed left
+				if err := s.driver.Close(); err != nil {
+					t.Errorf("close the driver: %v", err)
+				}
+			})
+			g.run(t, s)
+		})
+	}
+}
+
+// suite is one group's harness with its driver open.
+type suite struct {
+	Harness
+	driver runtime.Driver
+}
+
+// removeAll removes every instance that the driver knows.
+func (s *suite) removeAll(t *testing.T) {
+	ctx := context.Background() // the test's own is done
+	list, err := s.driver.List(ctx)
+	if err != nil {
+		t.Errorf("List: %v", err)
+	}
+	for _, h := range list {
+		i, err := s.driver.Open(ctx, h)
+		if err == nil {
+			err = i.Remove(ctx)
+		}
+		if err != nil {
+			t.Errorf("remove %s: %v", h.ID, err)
+		}
+	}
+}
+
+// need skips what this host cannot do, unless the driver must.
+func (s *suite) need(t *testing.T, f runtime.Feature) {
+	t.Helper()
+	caps, err := s.driver.Probe(t.Context())
+	if err != nil {
+		t.Fatalf("Probe: %v", err)
+	}
+	reason, known := caps[f]
+	if known && reason == nil {
+		return
+	}
+	for _, must := range s.Must {
+		if must == f {
+			t.Fatalf("the driver must have %s on this host, and says: %v", f, reason)
+		}
+	}
+	t.Skipf("the driver has no %s here: %v", f, reason)
+}
+
+// spec is a small sandbox.
+func (s *suite) spec() runtime.Spec {
+	return runtime.Spec{
+		ID: sandbox.NewID(), Root: s.Root, Hostname: "box",
+		Limits: sandbox.Limits{CPU: 1, MemoryMB: 256, DiskMB: 256, Pids: 64},
+	}
+}
+
+// create makes an instance that is removed with the test.
+func (s *suite) create(t *testing.T, spec runtime.Spec) *box {
+	t.Helper()
+	i, err := s.driver.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatalf("Create: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := i.Remove(context.Background()); err != nil {
+			t.Errorf("Remove: %v", err)
+		}
+	})
+	return &box{t: t, Instance: i, agent: agent.NewClient(i.Dial)}
+}
+
+// box is an instance with its agent.
+type box struct {
+	t *testing.T
+	runtime.Instance
+	agent *agent.Client
+}
+
+// outcome is a command's whole result.
+type outcome struct {
+	agent.Result
+	Stdout, Stderr string
+}
+
+// run runs shell text as the sandbox's user and fails the test only when the
+// command could not be run at all.
+func (b *box) run(shell string) outcome { return b.exec(agent.Command{Shell: shell}) }
+
+// asRoot runs shell text as the sandbox's own root.
+func (b *box) asRoot(shell string) outcome {
+	return b.exec(agent.Command{Shell: shell, User: "root"})
+}
+
+func (b *box) exec(c agent.Command) outcome {
+	b.t.Helper()
+	o, err := b.tryExec(b.t.Context(), c)
+	if err != nil {
+		b.t.Fatalf("run %q: %v", c.Shell, err)
+	}
+	return o
+}
+
+func (b *box) tryExec(ctx context.Context, c agent.Command) (outcome, error) {
+	if c.ID == "" {
+		c.ID = sandbox.NewProcessID()
+	}
+	if c.Timeout == 0 {
+		c.Timeout = time.Minute
+	}
+	p, err := b.agent.Start(ctx, c)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { _ = p.Close() }()
+	return collect(ctx, p)
+}
+
+func collect(ctx context.Context, p *agent.Process) (outcome, error) {
+	var stdout, stderr strings.Builder
+	for {
+		f, err := p.Next(ctx)
+		if err == io.EOF { // and not a broken connection, which may wrap it
+			return outcome{Result: p.Result(), Stdout: stdout.String(), Stderr: stderr.String()}, nil
+		}
+		if err != nil {
+			return outcome{}, err
+		}
+		if f.Stream == agent.Stderr {
+			stderr.Write(f.Data)
+		} else {
+			stdout.Write(f.Data)
+		}
+	}
+}
+
+// ok runs shell text that must succeed, and gives its output without the last
+// line's end.
+func (b *box) ok(shell string) string {
+	b.t.Helper()
+	o := b.run(shell)
+	if o.ExitCode != 0 {
+		b.t.Fatalf("%q: exit code %d (%s), stdout %q, stderr %q", shell, o.ExitCode, o.Cause, o.Stdout, o.Stderr)
+	}
+	return strings.TrimSuffix(o.Stdout, "\n")
+}
+
+// wantCode fails unless err has the code.
+func wantCode(t *testing.T, what string, err error, code fault.Code) {
+	t.Helper()
+	if got := fault.Of(err); got != code {
+		t.Errorf("%s: got %v (code %q), want code %q", what, err, got, code)
+	}
+}
