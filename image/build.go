@@ -224,8 +224,6 @@ func syncDir(dir string, all bool) error {
 	return f.Sync()
 }
 
-func diskFull(line string) bool { return strings.Contains(strings.ToLower(line), unix.ENOSPC.Error()) }
-
 // buildFault gives a failed build its code where the cause is known.
 func buildFault(name string, err error) error {
 	if fe, ok := errors.AsType[*fault.Error](err); ok {

@@ -63,8 +63,7 @@ func (d *diff) relieve() {
 func (w *window) keepInside() {
 	old := w.nodes
 	w.nodes, w.cost = make(map[string]*node), 0
-	var keep func(*node)
-	keep = func(n *node) {
+	keep := func(n *node) {
 		for ; n != nil && w.nodes[n.key] == nil; n = n.from {
 			w.nodes[n.key] = n
 			w.cost += nodeCost + 2*len(n.key)

@@ -42,9 +42,11 @@ type qgroupLimit struct {
 	flags, maxReferenced, maxExclusive, reservedReferenced, reservedExclusive uint64
 }
 
-// struct btrfs_qgroup_inherit, without a list of parent groups
+// struct btrfs_qgroup_inherit, without a list of parent groups: flags, num_qgroups,
+// num_ref_copies, num_excl_copies, lim. What is not named stays zero.
 type qgroupInherit struct {
-	flags, groups, referencedCopies, exclusiveCopies uint64
+	flags uint64
+	_     [3]uint64
 
 	limit qgroupLimit
 }

@@ -7,9 +7,15 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// cloneArgs is the kernel's struct clone_args, see clone3(2).
+// cloneArgs is the kernel's struct clone_args, see clone3(2): flags, pidfd,
+// child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+// set_tid_size, cgroup. What is not named stays zero.
 type cloneArgs struct {
-	flags, pidfd, childTid, parentTid, exitSignal, stack, stackSize, tls, setTid, setTidSize, cgroup uint64
+	flags      uint64
+	_          [3]uint64
+	exitSignal uint64
+	_          [5]uint64
+	cgroup     uint64
 }
 
 //go:noescape
