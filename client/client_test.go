@@ -34,7 +34,7 @@ func TestSandboxes(t *testing.T) {
 	if !created || createdAgain || again.ID != a.ID || a.Ref() != "a b" {
 		t.Errorf("got %v %v, %+v", created, createdAgain, again)
 	}
-	for _, key := range []string{".", "..", "ü?#%2F", "+", "日本"} {
+	for _, key := range []string{"...", "ü?#%2F", "+", "日本"} {
 		s, _, err := h.Create(ctx, v1.CreateSandbox{Key: &key})
 		must(t, err)
 		if got, err := h.Get(ctx, key); err != nil || got.ID != s.ID {
@@ -58,8 +58,8 @@ func TestSandboxes(t *testing.T) {
 		}
 		n++
 	}
-	if n != 6 {
-		t.Errorf("got %d, want 6", n)
+	if n != 5 {
+		t.Errorf("got %d, want 5", n)
 	}
 	for s, err := range h.List(ctx, client.ListQuery{Metadata: map[string]string{"n": "1"}, Search: "A B", Image: "python", Status: []string{"running", "stopped"}}) {
 		if err != nil || s.ID != a.ID {

@@ -184,16 +184,33 @@ func killAt(t *testing.T, dir, point string) {
 	}
 }
 
-func TestAnInstanceThatNoRecordMentionsIsRemoved(t *testing.T) {
+// What a crash left of one of ours goes. What this store has never heard of is
+// another store's, which may come back, and its disk stays.
+func TestAnInstanceThatNoRecordMentions(t *testing.T) {
 	h := open(t, t.TempDir())
 	kept := h.create(engine.CreateRequest{})
 	h.end()
-	if _, err := h.host.Driver().Create(t.Context(), runtime.Spec{ID: sandbox.NewID()}); err != nil {
+	left, foreign := sandbox.NewID(), sandbox.NewID()
+	for _, id := range []sandbox.ID{left, foreign} {
+		if _, err := h.host.Driver().Create(t.Context(), runtime.Spec{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := h.store.Update(t.Context(), func(tx store.Tx) error {
+		return tx.Events().Append(&sandbox.Event{
+			Sandbox: left, Project: "default", Type: sandbox.EventCreated, At: time.Now(), Done: true,
+		})
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	h.serve()
-	if got := h.instances(); !slices.Equal(got, []sandbox.ID{kept.ID}) {
-		t.Errorf("instances: got %v, want %v", got, kept.ID)
+	want := []sandbox.ID{kept.ID, foreign}
+	slices.Sort(want)
+	got := h.instances()
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("instances: got %v, want those of the record and of another store, %v", got, want)
 	}
 	h.exec(string(kept.ID), "true")
 }

@@ -173,8 +173,10 @@ func (e *Engine) adoptUse(b *box, l *live, ev *sandbox.Event) (*use, error) {
 	return &use{e, b, l, asker{ev.Actor, ev.Via}}, nil
 }
 
-// removeStrangers removes the instances that no record mentions: those of a
-// create whose record never was, or of a server with another store.
+// removeStrangers removes the instances that no record mentions and some event
+// does: what is left of a create or a delete that a crash cut off. An instance
+// that the store has never heard of is another store's, which was moved away or
+// put back from a copy. Its disk is not ours to delete, and it stays.
 func (e *Engine) removeStrangers(ctx context.Context, ids map[sandbox.ID]string) error {
 	for _, name := range e.runtimeNames() {
 		d := e.runtimes[name]
@@ -190,6 +192,14 @@ func (e *Engine) removeStrangers(ctx context.Context, ids map[sandbox.ID]string)
 			if r, ok := ids[h.ID]; ok && r == name {
 				continue
 			}
+			known, err := e.heardOf(ctx, h.ID)
+			if err != nil {
+				return err
+			}
+			if !known {
+				e.log.Error("an instance of another store is left alone: put that store back, or delete its files by hand", "runtime", name, "sandbox", h.ID)
+				continue
+			}
 			if err := removeStranger(ctx, d, h); err != nil {
 				e.log.Error("an instance that no record mentions cannot be removed", "runtime", name, "sandbox", h.ID, "error", err)
 				continue
@@ -198,6 +208,20 @@ func (e *Engine) removeStrangers(ctx context.Context, ids map[sandbox.ID]string)
 		}
 	}
 	return nil
+}
+
+// heardOf tells whether any event is about the id. A create commits one before
+// its driver begins.
+func (e *Engine) heardOf(ctx context.Context, id sandbox.ID) (known bool, err error) {
+	err = e.store.View(ctx, func(tx store.Tx) error {
+		page, _, err := tx.Events().List(store.EventQuery{Sandbox: id, Limit: 1})
+		known = len(page) > 0
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading the events of %s: %w", id, err)
+	}
+	return known, nil
 }
 
 func removeStranger(ctx context.Context, d runtime.Driver, h runtime.Handle) error {

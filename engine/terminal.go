@@ -15,6 +15,10 @@ import (
 	"sandpit.dev/sandbox"
 )
 
+// loginShell is bash where there is one. A shell whose exec fails ends, so it is
+// looked for first.
+const loginShell = "if command -v bash >/dev/null; then exec bash -l; fi; exec sh -l"
+
 // TerminalRequest is an interactive command.
 type TerminalRequest struct {
 	Shell string // at most one of Shell and Argv; neither: a login shell
@@ -91,7 +95,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
 	var k check
 	if r.Shell == "" && len(r.Argv) == 0 {
-		r.Shell = "exec bash -l 2>/dev/null || exec sh -l"
+		r.Shell = loginShell
 	}
 	k.command(r.Shell, r.Argv)
 	k.env(r.Env)

@@ -173,7 +173,7 @@ func parseDeb822(text string) []stanza {
 
 // oneLineOptions are the options of the old format by their deb822 names.
 var oneLineOptions = map[string]string{
-	"arch": "Architectures", "signed-by": "Signed-By", "trusted": "Trusted",
+	"arch": "Architectures", "signed-by": "Signed-By",
 	"check-valid-until": "Check-Valid-Until", "check-date": "Check-Date",
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"sandpit.dev/fault"
 )
 
@@ -61,6 +63,9 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	// Images hold setuid programs that the host does not keep up to date: only
 	// this user may reach them.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := private(dir); err != nil {
 		return nil, err
 	}
 	log := opts.Logger
@@ -206,5 +211,20 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
+	return nil
+}
+
+// private refuses a directory that others could have laid out, or can change: a
+// build runs as root in it, and its images are trusted.
+func private(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the image directory %s cannot be looked at", dir)
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return fault.New(fault.Denied, "the image directory %s belongs to user %d with mode %04o; it has to be the server's own (user %d), and nobody else's to write",
+			dir, st.Uid, st.Mode&0o7777, os.Geteuid()).
+			WithRemedy("choose another with --images, or remove it")
+	}
 	return nil
 }

@@ -27,18 +27,7 @@ func (s *Server) RunInit(ctx context.Context) error {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	defer signal.Stop(children)
-	// A channel that nobody reads: the signals are caught, so that they do not have
-	// their default effect, and dropped. Unlike with signals that are ignored,
-	// commands start with the default.
-	rest := make(chan os.Signal, 1)
-	for sig := unix.Signal(1); sig <= 64; sig++ {
-		switch sig {
-		case unix.SIGCHLD, unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, 32, 33:
-		default:
-			signal.Notify(rest, sig)
-		}
-	}
-	defer signal.Stop(rest)
+	DropSignals()
 	s.isInit.Store(true)
 	defer s.isInit.Store(false)
 	for {
@@ -48,6 +37,25 @@ func (s *Server) RunInit(ctx context.Context) error {
 			return nil
 		case <-children:
 		case <-s.poke:
+		}
+	}
+}
+
+// DropSignals makes process 1 of a pid namespace deaf to what its commands may
+// send it. Go's runtime has a handler for every signal: of one that is sent it
+// makes an end of the program, and of a fault's that is queued with sigqueue(3) a
+// fault of its own. Without a handler the kernel drops what comes from inside, and
+// still ends the process for a real fault. It does not matter where the process is
+// not 1; there the signals mean what they always mean.
+//
+// The runtime keeps those by which it preempts its own threads, and SIGCHLD.
+func DropSignals() {
+	var byDefault [4]uint64 // struct sigaction: SIG_DFL, no flags, no restorer, empty mask
+	for sig := unix.Signal(1); sig <= 64; sig++ {
+		switch sig {
+		case unix.SIGCHLD, unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, 32, 33:
+		default:
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 		}
 	}
 }

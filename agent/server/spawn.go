@@ -138,10 +138,20 @@ func isThere(program, dir string) bool {
 
 var errNoInterpreter = errors.New("interpreter not found")
 
+// forkPatience is how long a child may take from fork to its program. It takes
+// less than a millisecond, or as long as the program's file takes to be read.
+const forkPatience = 5 * time.Second
+
 // forkExec forks, and enters the child in the list of our own before the reaper can see it.
 func (s *Server) forkExec(p *process, program string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	s.forkMu.Lock()
 	defer s.forkMu.Unlock()
+	// We stand still until the child has executed its program. It is the user's by
+	// then, so the user's other processes may stop it on its way there. It is in
+	// its group from the first instant, and can be killed.
+	if p.group != nil && p.group.FD() >= 0 {
+		defer time.AfterFunc(forkPatience, func() { _ = p.group.Kill() }).Stop()
+	}
 	var pid int
 	var err error
 	fork := func() { pid, err = syscall.ForkExec(program, argv, attr) }

@@ -69,6 +69,6 @@ func ParseLog(t Type, payload []byte) (LogFrame, error) {
 // logSum is computed with the processor's own instruction; its table is made at
 // first use, not at the agent's start.
 func logSum(header, rest []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli)
+	table := crc32.IEEETable
 	return crc32.Update(crc32.Checksum(header, table), table, rest)
 }

@@ -11,9 +11,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
 	"sandpit.dev/runtime/native/boot"
@@ -25,15 +22,7 @@ func main() {
 	// view may ever be locked to it.
 	runtime.LockOSThread()
 
-	// Go's runtime takes a fault's signal that was queued with sigqueue(3) for a
-	// fault of its own, whoever asked for it. Without a handler the kernel drops
-	// it, and still ends the process for a real one.
-	for _, sig := range []unix.Signal{unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS} {
-		var byDefault [4]uint64 // struct sigaction
-		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0); e != 0 {
-			os.Exit(1)
-		}
-	}
+	server.DropSignals()
 	opts, err := inside.Setup()
 	if errors.Is(err, boot.ErrAbandoned) {
 		os.Exit(0)
@@ -55,7 +44,10 @@ func main() {
 	_ = os.NewFile(boot.SocketFD, "boot").Close()
 	// Both last as long as the process, which is as long as the sandbox.
 	go func() { _ = s.RunInit(context.Background()) }()
-	if err := s.Serve(context.Background(), listener); err != nil {
-		os.Exit(1)
-	}
+	// Not on this goroutine: it is bound to the first thread, and each connection
+	// would wake that thread only to hand it on.
+	ended := make(chan error)
+	go func() { ended <- s.Serve(context.Background(), listener) }()
+	<-ended
+	os.Exit(1)
 }

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"sandpit.dev/internal/atomicfile"
 )
@@ -26,15 +27,13 @@ type Server struct {
 
 const fileName = "server.json"
 
-// Dir is where the file is by default: one place for root, one for each user.
+// Dir is where the file is by default: one place for root, one for each user
+// who has a directory of their own at runtimeDir.
 func Dir(uid int, runtimeDir string) string {
-	switch {
-	case uid == 0:
+	if uid == 0 || runtimeDir == "" {
 		return "/run/sandpit"
-	case runtimeDir != "":
-		return filepath.Join(runtimeDir, "sandpit")
 	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("sandpit-%d", uid))
+	return filepath.Join(runtimeDir, "sandpit")
 }
 
 // Write tells of s. The newest server of a directory is the one that is found.
@@ -50,7 +49,18 @@ func Write(dir string, s Server) error {
 }
 
 // Read finds the server that was told of last; fs.ErrNotExist where none was.
+//
+// A directory that belongs to another user than root or us, or that others may
+// write, is not read: who tells us where to send a token must be somebody that
+// we trust with it.
 func Read(dir string) (Server, error) {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return Server{}, err
+	}
+	if err := owned(st); err != nil {
+		return Server{}, fmt.Errorf("%s is not read: %w", dir, err)
+	}
 	b, err := os.ReadFile(filepath.Join(dir, fileName))
 	if err != nil {
 		return Server{}, err
@@ -60,6 +70,19 @@ func Read(dir string) (Server, error) {
 		return Server{}, fmt.Errorf("%s: %w", filepath.Join(dir, fileName), err)
 	}
 	return s, nil
+}
+
+func owned(st fs.FileInfo) error {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok:
+		return errors.New("its owner is not known")
+	case sys.Uid != 0 && int(sys.Uid) != os.Geteuid():
+		return fmt.Errorf("it belongs to user %d", sys.Uid)
+	case st.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others may write it (mode %v)", st.Mode().Perm())
+	}
+	return nil
 }
 
 // Remove takes back what the server with this pid told, and nobody else's word.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,11 +82,11 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, l *layer.Layer) (e
 	}
 	undo.Add(func() { d.uids.give(uids) })
 
-	root, log, err := i.disk(ctx, spec, l, uids, hold)
-	if err != nil {
-		return err
-	}
-	undo.Add(func() { _ = root.Close() })
+	// The disk is mounted while the process starts: neither needs the other yet.
+	mounted := make(chan disk, 1)
+	go func() { mounted <- i.mountDisk(ctx, spec, l, uids) }()
+	awaitDisk := sync.OnceValue(func() disk { return <-mounted })
+	undo.Add(func() { awaitDisk().close() })
 
 	group, err := d.cgroups.Create(string(i.id), d.enforceable(spec.Limits), int(uids.base))
 	if err != nil {
@@ -135,6 +136,7 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, l *layer.Layer) (e
 		_ = pidfd.Close()
 	})
 
+	undo.Add(func() { _ = i.remove(stateFile) })
 	start, err := startTime(pid)
 	if err == nil {
 		err = state{PID: pid, Start: start, Boot: d.boot, UID: uids.base}.write(d.instances, i.id)
@@ -142,16 +144,24 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, l *layer.Layer) (e
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)
 	}
-	undo.Add(func() { _ = i.remove(stateFile) })
-
 	if err := d.settle(group, pid); err != nil {
 		return err
 	}
-	if err := i.boot(ctx, spec, ours, root, log, group, hold); err != nil {
+	files, err := i.bootFiles(group, hold)
+	if err != nil {
+		return err
+	}
+	mine := awaitDisk()
+	if mine.err != nil {
+		return mine.err
+	}
+	files.Root, files.Log = mine.root, mine.log
+	if err := i.boot(ctx, spec, ours, files); err != nil {
 		return err
 	}
 	undo.Release()
-	i.begin(&live{pid: pid, pidfd: pidfd, root: root, uids: uids, group: group, image: spec.Root})
+	_ = mine.log.Close()
+	i.begin(&live{pid: pid, pidfd: pidfd, root: mine.root, uids: uids, group: group, image: spec.Root})
 	return nil
 }
 
@@ -194,15 +204,37 @@ func (d *Driver) settle(g *cgroup.Group, pid int) error {
 	return g.Activate()
 }
 
-// disk mounts the overlay, and opens the directory of the logs as the agent's
-// user namespace sees it.
-func (i *Instance) disk(ctx context.Context, spec runtime.Spec, l *layer.Layer, uids uidRange, hold func(*os.File, error) (*os.File, error)) (root, log *os.File, err error) {
-	failed := func(err error) (*os.File, *os.File, error) {
-		return nil, nil, fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
-			WithRemedy("run `sandpit doctor` on the host")
+// disk is a sandbox's root and the directory of its logs, both as the agent's
+// user namespace sees them.
+type disk struct {
+	root *os.File // detached overlay
+	log  *os.File
+	err  error
+}
+
+func (d disk) close() {
+	if d.err == nil {
+		_ = d.root.Close()
+		_ = d.log.Close()
+	}
+}
+
+// mountDisk mounts the layer over the image. What the overlay needs, it holds.
+func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, l *layer.Layer, uids uidRange) disk {
+	var held cleanup.Stack
+	defer held.Run()
+	hold := func(f *os.File, err error) (*os.File, error) {
+		if err == nil {
+			held.Add(func() { _ = f.Close() })
+		}
+		return f, err
+	}
+	failed := func(err error) disk {
+		return disk{err: fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
+			WithRemedy("run `sandpit doctor` on the host")}
 	}
 	if err := l.FreshWork(); err != nil {
-		return nil, nil, err
+		return disk{err: err}
 	}
 	image, err := hold(mount.CloneAt(unix.AT_FDCWD, spec.Root))
 	if err != nil {
@@ -226,61 +258,71 @@ func (i *Instance) disk(ctx context.Context, spec runtime.Spec, l *layer.Layer, 
 	if err != nil {
 		return failed(err)
 	}
+	logs, err := hold(i.d.layers.Logs(string(i.id)))
+	if err != nil {
+		return disk{err: err}
+	}
+	mapped, err := hold(mount.Clone(logs, ""))
+	if err != nil {
+		return failed(err)
+	}
+	if err := mount.IDMap(mapped, uids.ns); err != nil {
+		return failed(err)
+	}
+	log, err := openDir(int(mapped.Fd()), ".")
+	if err != nil {
+		return failed(err)
+	}
 	// A layer that stays busy is another server's, or a bug.
 	limit, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
-	if root, err = i.d.workers.overlay(limit, image, upper, work, uids.base); err != nil {
+	root, err := i.d.workers.overlay(limit, image, upper, work, uids.base)
+	if err != nil {
+		_ = log.Close()
 		return failed(err)
 	}
-	logs, err := i.d.layers.Logs(string(i.id))
-	if err != nil {
-		_ = root.Close()
-		return nil, nil, err
+	return disk{root: root, log: log}
+}
+
+// bootFiles opens what the agent gets beside its disk.
+func (i *Instance) bootFiles(group *cgroup.Group, hold func(*os.File, error) (*os.File, error)) (f boot.Files, err error) {
+	failed := func(err error) (boot.Files, error) {
+		return boot.Files{}, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s cannot be given its files", i.id)
 	}
-	defer func() { _ = logs.Close() }()
-	mapped, err := hold(mount.Clone(logs, ""))
-	if err == nil {
-		err = mount.IDMap(mapped, uids.ns)
-	}
-	if err == nil {
-		log, err = hold(openDir(int(mapped.Fd()), "."))
-	}
-	if err != nil {
-		_ = root.Close()
+	if f.Dev, err = hold(makeDev()); err != nil {
 		return failed(err)
 	}
-	return root, log, nil
+	if f.Cgroup, err = hold(group.CommandsDir()); err != nil {
+		return failed(err)
+	}
+	// What this host does not count is told by no file; nothing is said to have
+	// ended by it then.
+	f.OOM, f.Pids = i.d.null, i.d.null
+	info := i.d.cgroups.Info()
+	if info.Err(cgroup.Memory) == nil {
+		if f.OOM, err = hold(group.OOMFile()); err != nil {
+			return failed(err)
+		}
+	}
+	if info.Err(cgroup.PIDs) == nil {
+		if f.Pids, err = hold(group.PIDsFile()); err != nil {
+			return failed(err)
+		}
+	}
+	if f.Joins, err = group.JoinFiles(); err != nil {
+		return failed(err)
+	}
+	for _, join := range f.Joins {
+		_, _ = hold(join, nil)
+	}
+	return f, nil
 }
 
 // boot hands the agent what it needs and waits until it serves.
-func (i *Instance) boot(ctx context.Context, spec runtime.Spec, conn *net.UnixConn, root, log *os.File, group *cgroup.Group, hold func(*os.File, error) (*os.File, error)) error {
+func (i *Instance) boot(ctx context.Context, spec runtime.Spec, conn *net.UnixConn, f boot.Files) error {
 	failed := func(err error) error {
 		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
 	}
-	dev, err := hold(makeDev())
-	if err != nil {
-		return failed(err)
-	}
-	commands, err := hold(group.CommandsDir())
-	if err != nil {
-		return failed(err)
-	}
-	oom, err := hold(group.OOMFile())
-	if err != nil {
-		return failed(err)
-	}
-	pids, err := hold(group.PIDsFile())
-	if err != nil {
-		return failed(err)
-	}
-	joins, err := group.JoinFiles()
-	if err != nil {
-		return failed(err)
-	}
-	for _, f := range joins {
-		_, _ = hold(f, nil)
-	}
-
 	deadline := time.Now().Add(bootTimeout)
 	if t, ok := ctx.Deadline(); ok && t.Before(deadline) {
 		deadline = t
@@ -292,7 +334,6 @@ func (i *Instance) boot(ctx context.Context, spec runtime.Spec, conn *net.UnixCo
 		UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter,
 		RootCaps: rootCaps,
 	}
-	f := boot.Files{Root: root, Dev: dev, Log: log, Cgroup: commands, OOM: oom, Pids: pids, Joins: joins}
 	if err := boot.Send(conn, m, f); err != nil {
 		return failed(err)
 	}

@@ -50,6 +50,7 @@ type Driver struct {
 	changes      *changes.Group // nil where the host cannot
 	changesErr   error          // why not
 	uids         *ranges
+	closer       *closer
 	workers      *workers
 
 	agent *os.File // the program, on a read-only mount of its own
@@ -117,6 +118,9 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.cgroups.Close() })
+	if err := d.cgroups.Info().Err(cgroup.Kill); err != nil {
+		return nil, err // without it no command could be ended for sure
+	}
 	if d.workers, err = startWorkers(max(2, stdruntime.NumCPU()), d.cgroups.JoinAgents); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the host's cgroups cannot be used")
 	}
@@ -125,7 +129,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	d.uids = newRanges(dir)
+	d.uids, d.closer = newRanges(dir), newCloser()
 	if err := d.reserve(); err != nil {
 		return nil, err
 	}
@@ -134,6 +138,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	d.end = end
 	d.watchers.Go(func() { d.uids.refill(running) })
+	d.watchers.Go(func() { d.closer.run(running.Done()) })
 	if d.changes != nil {
 		d.watchers.Go(func() {
 			if err := d.changes.Run(running); err != nil {

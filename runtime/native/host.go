@@ -22,9 +22,9 @@ import (
 	"sandpit.dev/runtime/native/spawn"
 )
 
-// The oldest kernel that has all that the runtime is built on: overlay layers
-// given as file descriptors came with 6.13.
-const leastMajor, leastMinor = 6, 13
+// The oldest kernel that has all that the runtime is built on: overlay takes
+// layers as file descriptors since 6.13, and detached ones since 6.15.
+const leastMajor, leastMinor = 6, 15
 
 // checkHost refuses a host on which nothing would work, with what to do.
 func checkHost() error {

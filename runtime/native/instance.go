@@ -30,9 +30,9 @@ type Instance struct {
 	verb sync.Mutex
 
 	mu      sync.Mutex
-	live    *live         // nil while it is down
-	last    runtime.Exit  // why it is down
-	leaving chan struct{} // closed when the overlay of the last life is gone; nil: it is
+	live    *live           // nil while it is down
+	last    runtime.Exit    // why it is down
+	leaving <-chan struct{} // closed when the overlay of the last life is gone; nil: it is
 	removed bool
 }
 
@@ -109,6 +109,9 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err := i.settled(ctx); err != nil {
 		return err
 	}
+	if err := i.d.sweepDown(i); err != nil { // what the last end could not free
+		return err
+	}
 	return i.up(ctx, spec, l)
 }
 
@@ -121,6 +124,7 @@ func (i *Instance) settled(ctx context.Context) error {
 	if leaving == nil {
 		return nil
 	}
+	poke(i.d.closer.hurry)
 	select {
 	case <-leaving:
 		return nil
@@ -171,6 +175,9 @@ func (i *Instance) Remove(ctx context.Context) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
 	if err := i.stop(ctx, 0); err != nil {
+		return err
+	}
+	if err := i.d.sweepDown(i); err != nil {
 		return err
 	}
 	i.mu.Lock()
@@ -228,21 +235,20 @@ func (i *Instance) watch(l *live) {
 	i.d.uids.give(l.uids)
 	_ = l.pidfd.Close()
 
-	// The last one to let go of the overlay writes its layer back to the disk,
-	// which may take a while: not in the way of whoever waits for the end.
-	leaving := make(chan struct{})
+	leaving := i.d.closer.add(l.root) // not in the way of whoever waits for the end
 	i.mu.Lock()
 	i.live, i.last, i.leaving = nil, exit, leaving
 	i.mu.Unlock()
 	close(l.down)
-	_ = l.root.Close()
-	close(leaving)
 }
 
 // remove removes a file of the instance's directory.
 func (i *Instance) remove(name string) error {
 	return i.d.instances.Remove(string(i.id) + "/" + name)
 }
+
+// endPatience is how long a process that cannot be looked into is given to end.
+const endPatience = 2 * time.Second
 
 // adopt finds a life that an earlier server began.
 func (i *Instance) adopt() error {
@@ -254,16 +260,28 @@ func (i *Instance) adopt() error {
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be read", i.id)
 	}
-	pidfd, ok := s.alive(i.d.boot)
-	if !ok {
+	pidfd, err := s.alive(i.d.boot)
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "whether sandbox %s still runs cannot be seen now", i.id)
+	}
+	if pidfd == nil {
 		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "its process 1 ended while no server ran"}
 		if s.Boot != i.d.boot {
 			i.last.Detail = "the host was restarted"
 		}
-		i.d.uids.give(uidRange{base: s.UID})
-		return i.d.sweepDown(i)
+		if err := i.d.sweepDown(i); err != nil {
+			return err
+		}
+		i.d.uids.give(uidRange{base: s.UID}) // and not before: it is in use until then
+		return nil
 	}
 	root, err := os.Open("/proc/" + strconv.Itoa(s.PID) + "/root")
+	if err != nil && ended(pidfd, endPatience) {
+		// It was on its way out: one that was never told to begin ends when its
+		// server does.
+		_ = pidfd.Close()
+		return i.adopt()
+	}
 	if err != nil {
 		_ = pidfd.Close()
 		return fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be opened", i.id)

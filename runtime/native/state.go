@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -46,32 +47,46 @@ func readState(dir *os.Root, id sandbox.ID) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if len(b) == 0 {
-		return state{}, fs.ErrNotExist
-	}
 	var s state
 	if err := json.Unmarshal(b, &s); err != nil {
-		return state{}, fmt.Errorf("the state file of an instance: %w", err)
+		// Cut off by a full disk or a power cut: then its process was never
+		// told to begin, or is gone with the host.
+		return state{}, fs.ErrNotExist
 	}
 	return s, nil
 }
 
-// alive opens the process that s names, if it is still that process.
-func (s state) alive(boot string) (*os.File, bool) {
+// alive opens the process that s names, if it is still that process; nil if it
+// is gone. An error means that nobody can tell now, which is not "gone": a host
+// that is short of descriptors must cost no sandbox its life.
+func (s state) alive(boot string) (*os.File, error) {
 	if s.Boot != boot || s.PID <= 1 {
-		return nil, false
+		return nil, nil
 	}
 	fd, err := unix.PidfdOpen(s.PID, unix.PIDFD_NONBLOCK)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, false
+		return nil, fmt.Errorf("open process %d: %w", s.PID, err)
 	}
 	f := os.NewFile(uintptr(fd), "pidfd")
 	// The descriptor is held: the number cannot pass to another process now.
-	if start, err := startTime(s.PID); err != nil || start != s.Start {
-		_ = f.Close()
-		return nil, false
+	start, err := startTime(s.PID)
+	if err == nil && start == s.Start && !ended(f, 0) {
+		return f, nil
 	}
-	return f, true
+	_ = f.Close()
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("look at process %d: %w", s.PID, err)
+}
+
+// ended waits up to the given time for the end of the process behind pidfd.
+func ended(pidfd *os.File, wait time.Duration) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd.Fd()), Events: unix.POLLIN}}, int(wait/time.Millisecond))
+	return err == nil && n > 0
 }
 
 // startTime reads field 22 of /proc/PID/stat, see proc_pid_stat(5).

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,14 +21,14 @@ import (
 // workers are locked threads for what needs a thread of a special kind.
 type workers struct {
 	calls chan func()
-	ended chan struct{}
+	ended chan int // the thread's id
 	count int
 }
 
 // startWorkers starts n threads. join puts the calling thread into the agents'
 // cgroups; what it starts inherits them.
 func startWorkers(n int, join func() error) (*workers, error) {
-	w := &workers{calls: make(chan func()), ended: make(chan struct{}), count: n}
+	w := &workers{calls: make(chan func()), ended: make(chan int), count: n}
 	ready := make(chan error)
 	for range n {
 		go func() {
@@ -44,7 +45,7 @@ func startWorkers(n int, join func() error) (*workers, error) {
 					fn()
 				}
 			}
-			w.ended <- struct{}{}
+			w.ended <- unix.Gettid()
 		}()
 	}
 	var failed error
@@ -60,10 +61,19 @@ func startWorkers(n int, join func() error) (*workers, error) {
 	return w, nil
 }
 
+// close ends the threads, and waits until the kernel has let go of them: a group
+// that a thread is in cannot be removed.
 func (w *workers) close() {
 	close(w.calls)
+	deadline := time.Now().Add(time.Second)
 	for range w.count {
-		<-w.ended
+		task := "/proc/self/task/" + strconv.Itoa(<-w.ended)
+		for time.Now().Before(deadline) {
+			if _, err := os.Stat(task); err != nil {
+				break
+			}
+			<-time.After(time.Millisecond) // nothing tells of a thread's end
+		}
 	}
 }
 

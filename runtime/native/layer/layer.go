@@ -83,12 +83,13 @@ func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
 		return nil, err
 	}
 	defer leave()
-	switch {
-	case s.kind == Plain:
+	if s.limitErr != nil {
+		diskBytes = 0
+	}
+	reused := false
+	if s.kind == Plain {
 		err = unix.Mkdirat(s.layers, id, 0o755)
-	case s.limitErr != nil:
-		err = createSubvolume(s.layers, id, 0)
-	default:
+	} else if reused, err = s.trash.spares.take(s.layers, id); !reused && err == nil {
 		err = createSubvolume(s.layers, id, diskBytes)
 	}
 	if err == unix.EEXIST {
@@ -97,7 +98,7 @@ func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
 	if err != nil {
 		return nil, failed(err, "the layer %s cannot be made", id)
 	}
-	fd, err := s.furnish(id)
+	fd, err := s.furnish(id, reused && s.limitErr == nil, diskBytes)
 	if err != nil {
 		if undo := s.discard(id); undo != nil {
 			s.log.Error("a half-made layer is left behind", "id", id, "error", undo)
@@ -111,7 +112,8 @@ func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
 
 // furnish makes what belongs in and beside a new layer. `upper` comes last of
 // the layer's own: one without it was never finished, and Open throws it away.
-func (s *Store) furnish(id string) (fd int, err error) {
+// A subvolume that was another layer's has that one's limit, until relimit.
+func (s *Store) furnish(id string, relimit bool, limit int64) (fd int, err error) {
 	if fd, err = openDir(s.layers, id); err != nil {
 		return -1, err
 	}
@@ -121,6 +123,11 @@ func (s *Store) furnish(id string) (fd int, err error) {
 			fd = -1
 		}
 	}()
+	if relimit {
+		if err = setLimit(fd, limit); err != nil {
+			return fd, err
+		}
+	}
 	if err = unix.Mkdirat(s.logs, id, 0o700); err == unix.EEXIST {
 		// Of a layer that is being removed at this moment.
 		if err = s.trash.put(s.logs, id); err == nil {

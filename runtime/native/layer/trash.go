@@ -26,6 +26,7 @@ type trash struct {
 	// every Remove, and by the rename's two locks every Create, would wait.
 	grave     int
 	subvolume bool // entries may be subvolumes
+	spares    *spares
 	log       *slog.Logger
 
 	mu      sync.Mutex
@@ -35,7 +36,7 @@ type trash struct {
 	work    sync.WaitGroup
 }
 
-func openTrash(top int, subvolume bool, log *slog.Logger) (*trash, error) {
+func openTrash(top int, subvolume bool, log *slog.Logger) (_ *trash, err error) {
 	dir, err := ensureDir(top, "trash")
 	if err != nil {
 		return nil, err
@@ -45,7 +46,13 @@ func openTrash(top int, subvolume bool, log *slog.Logger) (*trash, error) {
 		unix.Close(dir)
 		return nil, err
 	}
-	return &trash{dir: dir, grave: grave, subvolume: subvolume, log: log, serial: time.Now().UnixNano()}, nil
+	kept, err := openSpares(top)
+	if err != nil {
+		unix.Close(dir)
+		unix.Close(grave)
+		return nil, err
+	}
+	return &trash{dir: dir, grave: grave, subvolume: subvolume, spares: kept, log: log, serial: time.Now().UnixNano()}, nil
 }
 
 // put moves name out of dir; deletion waits for kick. ENOENT if it is not there.
@@ -112,6 +119,13 @@ func (t *trash) destroy(name string) error {
 	if t.subvolume {
 		var st unix.Stat_t
 		if err := unix.Fstatat(t.grave, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Ino == subvolInode {
+			kept, err := t.spares.keep(t.grave, name)
+			if kept {
+				return nil
+			}
+			if err != nil {
+				t.log.Debug("a layer is destroyed instead of emptied", "error", err)
+			}
 			if destroySubvolume(t.grave, name) == nil {
 				return nil
 			}
@@ -141,4 +155,5 @@ func (t *trash) drain() error {
 func (t *trash) close() {
 	unix.Close(t.dir)
 	unix.Close(t.grave)
+	t.spares.close()
 }

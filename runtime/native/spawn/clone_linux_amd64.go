@@ -22,7 +22,7 @@ type cloneArgs struct {
 func cloneVfork(args *cloneArgs, size uintptr) (r, errno uintptr)
 
 //go:noescape
-func cloneParked(args *cloneArgs, size uintptr) (r, errno uintptr)
+func cloneParked(args *cloneArgs, size, self uintptr) (r, errno uintptr)
 
 // The hooks of the runtime around a fork, as package syscall has them: block
 // all signals, and in the child restore default handlers and the mask.

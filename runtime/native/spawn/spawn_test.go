@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +25,80 @@ func TestMain(m *testing.M) {
 		report()
 		return
 	}
+	if path := os.Getenv(lockVariable); path != "" {
+		loopUnderLock(path)
+		return
+	}
 	os.Exit(m.Run())
+}
+
+const lockVariable = "SANDPIT_SPAWN_TEST_LOCK"
+
+// loopUnderLock makes user namespaces until it is killed, as a server would that
+// holds its data directory's lock.
+func loopUnderLock(path string) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	deadline := time.Now().Add(5 * time.Second) // the one before may be on its way out
+	for err == nil && unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		if time.Now().After(deadline) {
+			os.Exit(3)
+		}
+		<-time.After(time.Millisecond)
+	}
+	if err != nil {
+		os.Exit(3)
+	}
+	fmt.Println("locked")
+	for n := uint32(0); ; n++ {
+		f, err := NewUserNS(1_000_000_000 + n%100*RangeSize)
+		if err != nil {
+			os.Exit(4)
+		}
+		_ = f.Close()
+	}
+}
+
+// The process that a namespace is made in shares our descriptors' files, and so
+// our locks: it must not outlive us.
+func TestAKilledServerLeavesNoProcessThatHoldsItsLocks(t *testing.T) {
+	needRoot(t)
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 40 {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = []string{lockVariable + "=" + path}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			_ = cmd.Process.Kill()
+			t.Fatalf("kill %d: the lock was not to be had: %q, %v, %v", n, line, err, cmd.Wait())
+		}
+		<-time.After(time.Duration(n) * 137 * time.Microsecond) // another point of the loop each time
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	// The kernel kills the last one's child when it ends; that takes a moment.
+	deadline := time.Now().Add(5 * time.Second)
+	for unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		if time.Now().After(deadline) {
+			t.Fatal("a process that was left behind holds the lock")
+		}
+		<-time.After(time.Millisecond)
+	}
 }
 
 func report() {

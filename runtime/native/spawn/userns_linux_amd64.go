@@ -66,8 +66,9 @@ func NewUserNS(base uint32) (*os.File, error) {
 //go:norace
 //go:noinline
 func clone(args *cloneArgs) (pid int, errno unix.Errno) {
+	self := uintptr(unix.Getpid())
 	runtimeBeforeFork()
-	r, e := cloneParked(args, unsafe.Sizeof(*args))
+	r, e := cloneParked(args, unsafe.Sizeof(*args), self)
 	runtimeAfterFork()
 	return int(r), unix.Errno(e)
 }

@@ -1,0 +1,47 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpbridge
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+)
+
+// events reads server-sent events and gives each one's data to take, until the
+// stream ends, which is nil. An event of more than most bytes is errLong.
+func events(r io.Reader, most int, take func(data []byte)) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var data []byte
+	any := false
+	for {
+		// The field's name stands before the data.
+		l, err := readLine(in, most+len("data: "))
+		if err == io.EOF {
+			return nil // what an unfinished event held does not count
+		}
+		if err != nil {
+			return err
+		}
+		if len(l) == 0 {
+			if any {
+				take(data)
+			}
+			data, any = nil, false
+			continue
+		}
+		rest, ok := bytes.CutPrefix(l, []byte("data:"))
+		if !ok {
+			continue // a comment, a name, an id
+		}
+		rest = bytes.TrimPrefix(rest, []byte(" "))
+		if len(data)+len(rest) > most {
+			return errLong
+		}
+		if any {
+			data = append(data, '\n')
+		}
+		data, any = append(data, rest...), true
+	}
+}

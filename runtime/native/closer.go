@@ -1,0 +1,80 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"os"
+	"sync"
+	"time"
+)
+
+// closer lets go of overlays in batches. The last one to let go of an overlay
+// makes the kernel write the whole store of layers back to the disk, in the
+// caller's time; of several that go together only the first has anything to
+// write. Nobody waits for it but a Start on the same layer, which hurries it.
+type closer struct {
+	mu      sync.Mutex
+	pending []leaving
+	wake    chan struct{} // there is something to close
+	hurry   chan struct{} // and somebody waits for it
+}
+
+// leaving is an overlay that nobody uses any more.
+type leaving struct {
+	root *os.File
+	gone chan struct{} // closed once it is let go
+}
+
+const closeBatch = 250 * time.Millisecond
+
+func newCloser() *closer {
+	return &closer{wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+}
+
+// add takes root over, and gives a channel that is closed once it is let go.
+func (c *closer) add(root *os.File) <-chan struct{} {
+	gone := make(chan struct{})
+	c.mu.Lock()
+	c.pending = append(c.pending, leaving{root, gone})
+	c.mu.Unlock()
+	poke(c.wake)
+	return gone
+}
+
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// run closes what is added until done is closed, and then what is left.
+func (c *closer) run(done <-chan struct{}) {
+	defer c.flush()
+	for {
+		select {
+		case <-done:
+			return
+		case <-c.wake:
+		}
+		select {
+		case <-done:
+			return
+		case <-c.hurry:
+		case <-time.After(closeBatch):
+		}
+		c.flush()
+	}
+}
+
+func (c *closer) flush() {
+	c.mu.Lock()
+	batch := c.pending
+	c.pending = nil
+	c.mu.Unlock()
+	for _, l := range batch {
+		_ = l.root.Close()
+		close(l.gone)
+	}
+}
