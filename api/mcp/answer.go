@@ -1,0 +1,117 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/sandbox"
+)
+
+// answer is what a tool has to say.
+type answer struct {
+	verdict    string   // the first line
+	lines      []string // what follows it
+	notes      []string // the server's remarks
+	sections   []section
+	image      *mcp.ImageContent
+	structured any // complete by itself, or nil
+}
+
+// section is a part whose content is not the server's.
+type section struct{ title, body string }
+
+func (a *answer) result() *mcp.CallToolResult {
+	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text()}}}
+	if a.image != nil {
+		r.Content = append(r.Content, a.image)
+	}
+	if a.structured != nil {
+		r.StructuredContent = a.structured
+	}
+	return r
+}
+
+func (a *answer) text() string {
+	var b strings.Builder
+	b.WriteString(a.verdict + "\n")
+	for _, l := range a.lines {
+		b.WriteString(l + "\n")
+	}
+	for _, n := range a.notes {
+		b.WriteString("note: " + n + "\n")
+	}
+	for _, s := range a.sections {
+		b.WriteString("--- " + s.title + " ---\n" + s.body)
+		if s.body != "" && !strings.HasSuffix(s.body, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// maxChanges bounds the changed files that an answer lists.
+const maxChanges = 20
+
+// changed lists what a command did to the workspace.
+func changed(changes []sandbox.FileChange, total int, complete bool) []string {
+	if total == 0 && complete {
+		return nil
+	}
+	total = max(total, len(changes))
+	if total == 0 {
+		return []string{"changed files: unknown; this host cannot tell"}
+	}
+	out := []string{fmt.Sprintf("changed files (%d):", total)}
+	for i, c := range changes {
+		if i == maxChanges {
+			break
+		}
+		line := "  " + c.Action + " " + printablePath(c.Path)
+		if c.Action != "deleted" {
+			line += " (" + bytesText(c.Size) + ")"
+		}
+		out = append(out, line)
+	}
+	if n := total - min(len(changes), maxChanges); n > 0 {
+		out = append(out, fmt.Sprintf("  … and %d more; list_files shows them", n))
+	}
+	if !complete {
+		out = append(out, "  (there may be others: some changes were missed)")
+	}
+	return out
+}
+
+// printablePath keeps a file's name, which a program chose, to one line.
+func printablePath(p string) string {
+	if strings.ContainsFunc(p, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(p)
+	}
+	return p
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n < 10<<10:
+		return strconv.FormatInt(n, 10) + " bytes"
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}
+
+func took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < 100*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,61 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// What is kept of a stream while it runs, in bytes. It is more than any answer
+// holds, since control sequences are still in it.
+const (
+	headKept = 128 << 10
+	tailKept = 512 << 10
+)
+
+// capture keeps the beginning and the end of a stream in bounded memory. It
+// belongs to one goroutine at a time.
+type capture struct {
+	head, tail []byte
+	bytes      int64 // lost between them
+	lines      int64
+}
+
+func (c *capture) add(p []byte) {
+	if n := min(headKept-len(c.head), len(p)); n > 0 {
+		c.head = append(c.head, p[:n]...)
+		p = p[n:]
+	}
+	c.tail = append(c.tail, p...)
+	if len(c.tail) > 2*tailKept {
+		c.drop(len(c.tail) - tailKept)
+	}
+}
+
+func (c *capture) drop(n int) {
+	c.bytes += int64(n)
+	c.lines += int64(bytes.Count(c.tail[:n], []byte{'\n'}))
+	c.tail = c.tail[:copy(c.tail, c.tail[n:])]
+}
+
+// texts gives what was kept, cleaned, as the two sides of the gap.
+func (c *capture) texts() (head, tail string) {
+	if c.bytes == 0 {
+		return clean(append(bytes.Clone(c.head), c.tail...)), ""
+	}
+	h, t := c.head, c.tail
+	for n := 1; n < utf8.UTFMax && n <= len(h); n++ { // the gap may go through a character
+		if b := h[len(h)-n]; utf8.RuneStart(b) {
+			if !utf8.FullRune(h[len(h)-n:]) {
+				h = h[:len(h)-n]
+			}
+			break
+		}
+	}
+	for n := 0; n < utf8.UTFMax-1 && len(t) > 0 && !utf8.RuneStart(t[0]); n++ {
+		t = t[1:]
+	}
+	return clean(h), clean(t)
+}

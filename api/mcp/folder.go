@@ -1,0 +1,156 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+func listFiles() tool {
+	return tool{
+		name: "list_files", title: "List a directory", readOnly: true, idempotent: true,
+		about: "List one directory of a sandbox: names, types, sizes. For whole trees or patterns use run_command with find or rg --files.",
+		params: []param{
+			{name: "path", kind: text, about: "Directory, absolute or relative to /workspace. Default /workspace.", aliases: []string{"dir", "directory", "file_path"}},
+			paramSandbox(),
+			{name: "limit", kind: integer, min: 1, max: 2000, about: "Most entries, default 200."},
+		},
+		example: `{"path": "src"}`,
+		run:     listDir,
+	}
+}
+
+// folder is the structured answer.
+type folder struct {
+	Path    string  `json:"path"`
+	Entries []entry `json:"entries"`
+	More    bool    `json:"more"` // there are entries beyond the limit
+}
+
+type entry struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Size     int64  `json:"size_bytes"`
+	Modified string `json:"modified,omitempty"`
+	Target   string `json:"target,omitempty"`
+}
+
+func listDir(ctx context.Context, c *call) (*answer, error) {
+	a := c.args
+	dir := a.text("path")
+	if dir == "" {
+		dir = sandbox.Workspace
+	}
+	limit := int(a.number("limit", 200))
+	if err := a.err(); err != nil {
+		return nil, err
+	}
+	ref, err := c.place(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	files, more, err := c.engine.ListFiles(ctx, c.caller, ref, dir, agent.ListOptions{Limit: limit})
+	if err != nil {
+		return nil, c.pathError(ctx, ref, dir, err)
+	}
+	out := folder{Path: absolute(dir), Entries: make([]entry, 0, len(files)), More: more}
+	ans := &answer{verdict: fmt.Sprintf("%d entries in %s · sandbox %s", len(files), printablePath(out.Path), ref)}
+	if more {
+		ans.verdict = "the first " + ans.verdict
+		ans.notes = append(ans.notes, "there are more; raise limit, or use run_command with ls or find")
+	}
+	for i := range files {
+		f := &files[i]
+		out.Entries = append(out.Entries, entry{Name: f.Name, Type: string(f.Type), Size: f.Size, Modified: timeText(f.ModTime), Target: f.Target})
+		line := printablePath(f.Name)
+		switch f.Type {
+		case agent.Dir:
+			line += "/"
+		case agent.Symlink:
+			line += " -> " + printablePath(f.Target)
+		case agent.File:
+			line += " (" + bytesText(f.Size) + ")"
+		default:
+			line += " (" + string(f.Type) + ")"
+		}
+		ans.lines = append(ans.lines, line)
+	}
+	ans.structured = out
+	return ans, nil
+}
+
+// absolute is a path as the sandbox sees it.
+func absolute(p string) string {
+	if !path.IsAbs(p) {
+		p = path.Join(sandbox.Workspace, p)
+	}
+	return path.Clean(p)
+}
+
+func clip(s string) string { return sandbox.Clip(s, maxShown) }
+
+// pathError adds to an error about a path what is near it.
+func (c *call) pathError(ctx context.Context, ref, p string, err error) error {
+	e := fault.As(err)
+	if e.Code == fault.Invalid && e.Remedy == "" {
+		// Most often a directory was taken for a file, or the other way round.
+		told := *e
+		if _, _, lerr := c.engine.ListFiles(ctx, c.caller, ref, p, agent.ListOptions{Limit: 1}); lerr == nil {
+			return told.WithRemedy("it is a directory: use list_files with {\"path\": %s}", quote(clip(p)))
+		} else if c.tool.name == listFiles().name {
+			return told.WithRemedy("if it is a file, use read_file with {\"path\": %s}", quote(clip(p)))
+		}
+		return err
+	}
+	if e.Code != fault.NotFound || c.gone(ctx) {
+		return err
+	}
+	dir, name := path.Split(absolute(p))
+	files, _, lerr := c.engine.ListFiles(ctx, c.caller, ref, dir, agent.ListOptions{})
+	if lerr != nil {
+		return fault.Wrap(fault.NotFound, err, "there is no %s, and no directory %s either", quote(clip(p)), quote(clip(dir))).
+			WithRemedy("look with list_files what there is; relative paths begin at %s", sandbox.Workspace)
+	}
+	near := nearest(name, files)
+	out := fault.Wrap(fault.NotFound, err, "there is no %s", quote(clip(p)))
+	if len(near) == 0 {
+		return out.WithRemedy("the directory %s is empty; relative paths begin at %s", clip(dir), sandbox.Workspace)
+	}
+	return out.WithRemedy("the directory %s has %s; list_files shows all", clip(dir), strings.Join(near, ", "))
+}
+
+// nearest gives up to five names, those most like name first.
+func nearest(name string, files []agent.FileInfo) []string {
+	const few = 5
+	lower := strings.ToLower(name)
+	score := func(f agent.FileInfo) int {
+		n := strings.ToLower(f.Name)
+		switch {
+		case n == lower:
+			return 0
+		case distance(n, lower) <= 2:
+			return distance(n, lower)
+		case strings.Contains(n, lower) || strings.Contains(lower, n):
+			return 4
+		case len(n) > 2 && len(lower) > 2 && n[:3] == lower[:3]:
+			return 5
+		}
+		return 9
+	}
+	files = slices.Clone(files)
+	slices.SortStableFunc(files, func(a, b agent.FileInfo) int { return score(a) - score(b) })
+	var out []string
+	for _, f := range files[:min(few, len(files))] {
+		out = append(out, printablePath(clip(f.Name)))
+	}
+	return out
+}

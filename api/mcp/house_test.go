@@ -1,0 +1,244 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"sandpit.dev/access"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/mcp"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/memory"
+	"sandpit.dev/store/sqlstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The versions that stand for the two eras.
+const (
+	handshake = "2025-11-25"
+	stateless = "2026-07-28"
+)
+
+// house is an engine over real neighbours behind a guard and the coat.
+type house struct {
+	t       testing.TB
+	engine  *engine.Engine
+	store   *sqlstore.Store
+	handler *mcp.Handler
+	url     string
+	http    *http.Client
+}
+
+// tokens are callers by their secrets.
+type tokens map[string]access.Caller
+
+func (k tokens) Check(_ context.Context, token string) (access.Caller, error) {
+	if c, ok := k[token]; ok {
+		return c, nil
+	}
+	return access.Caller{}, fault.New(fault.Unauthenticated, "the token is not valid")
+}
+
+var write = []access.Scope{access.SandboxesRead, access.SandboxesWrite}
+
+// callers are who may call: two of a project, one that may only read, and a
+// stranger with another project.
+var callers = tokens{
+	"t-alice":    {Project: "default", Actor: "alice", TokenID: "alice", Scopes: write},
+	"t-bob":      {Project: "default", Actor: "bob/2", TokenID: "bob", Scopes: write},
+	"t-reader":   {Project: "default", Actor: "reader", TokenID: "reader", Scopes: []access.Scope{access.SandboxesRead}},
+	"t-stranger": {Project: "other", Actor: "stranger", TokenID: "stranger", Scopes: write},
+}
+
+func open(t testing.TB) *house {
+	t.Helper()
+	dir := t.TempDir()
+	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Error("closing the host:", err)
+		}
+	})
+	st, err := sqlstore.Open(context.Background(), sqlstore.Options{Path: filepath.Join(dir, "records.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error("closing the store:", err)
+		}
+	})
+	e, err := engine.New(engine.Options{
+		Store: st, Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{},
+		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error("Run:", err)
+		}
+	})
+	if err := e.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, engine: e, store: st, http: client(t)}
+	h.handler, h.url = serve(t, e)
+	return h
+}
+
+func serve(t testing.TB, e mcp.Engine) (_ *mcp.Handler, url string) {
+	t.Helper()
+	h, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := guard.New(guard.Options{Tokens: callers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(g.Wrap("mcp", h))
+	t.Cleanup(func() {
+		h.Close()
+		s.Close()
+	})
+	return h, s.URL
+}
+
+func client(t testing.TB) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// bearer puts a token on every request.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+// session is a client with a token, of the era that version is of.
+func (h *house) session(token, version string, o *sdk.ClientOptions) *sdk.ClientSession {
+	h.t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
+	s, err := c.Connect(h.t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: h.url, HTTPClient: &http.Client{Transport: bearer{token, h.http.Transport}}, MaxRetries: -1, DisableStandaloneSSE: true,
+	}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		h.t.Fatal("connect:", err)
+	}
+	h.t.Cleanup(func() { _ = s.Close() }) // a server that went away first is fine
+	return s
+}
+
+func (h *house) alice() *sdk.ClientSession { return h.session("t-alice", handshake, nil) }
+
+type arguments map[string]any
+
+// call calls a tool that has to be answered, by success or error.
+func call(t testing.TB, s *sdk.ClientSession, tool string, args arguments) *sdk.CallToolResult {
+	t.Helper()
+	res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	return res
+}
+
+// ok calls a tool that has to work, and gives its text.
+func ok(t testing.TB, s *sdk.ClientSession, tool string, args arguments) string {
+	t.Helper()
+	res := call(t, s, tool, args)
+	if res.IsError {
+		t.Fatalf("%s %v: %s", tool, args, text(t, res))
+	}
+	return text(t, res)
+}
+
+func text(t testing.TB, res *sdk.CallToolResult) string {
+	t.Helper()
+	if len(res.Content) == 0 {
+		t.Fatal("the result has no content")
+	}
+	c, ok := res.Content[0].(*sdk.TextContent)
+	if !ok {
+		t.Fatalf("the result begins with %T and not with text", res.Content[0])
+	}
+	return c.Text
+}
+
+func wantParts(t testing.TB, got string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(got, p) {
+			t.Errorf("the answer lacks %q:\n%s", p, got)
+		}
+	}
+}
+
+func verdict(s string) string {
+	first, _, _ := strings.Cut(s, "\n")
+	return first
+}
+
+// catalogue is one image that is there already.
+type catalogue struct{}
+
+func (catalogue) Resolve(name string) (image.Entry, error) {
+	switch name {
+	case "", "python", "python-3.12":
+		return image.Entry{Name: "python"}, nil
+	case "node":
+		return image.Entry{Name: "node"}, nil
+	}
+	return image.Entry{}, fault.New(fault.NotFound, "there is no image %q", name).WithRemedy("there are python and node")
+}
+
+func (c catalogue) Ensure(ctx context.Context, name string) (image.Image, error) {
+	e, err := c.Resolve(name)
+	if err != nil {
+		return image.Image{}, err
+	}
+	return image.Image{Name: e.Name, Digest: "sha256:" + e.Name, Root: "/"}, ctx.Err()
+}
+
+func (c catalogue) FindDigest(name, _ string) (image.Image, error) {
+	return c.Ensure(context.Background(), name)
+}
+
+func (c catalogue) List(ctx context.Context) ([]image.Status, error) { return nil, ctx.Err() }
+
+func newServer(t testing.TB, h http.Handler) (url string) {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}

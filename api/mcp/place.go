@@ -1,0 +1,60 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"strings"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+)
+
+// paramSandbox is the argument that says where. It is optional: see the
+// package's word on the default sandbox.
+func paramSandbox() param {
+	return param{
+		name: "sandbox", kind: text, field: "key",
+		about:   "Name or id of the sandbox. Left out: your default one, made when first needed.",
+		aliases: sandboxAliases(),
+	}
+}
+
+func sandboxAliases() []string {
+	return []string{"sandbox_id", "sandbox_name", "name", "id", "identifier", "session_key"}
+}
+
+// defaultKey is the key of a caller's default sandbox.
+func defaultKey(c access.Caller) string {
+	return "default-" + strings.ReplaceAll(c.Actor, "/", "-")
+}
+
+// place gives the sandbox to work in. Where none was named it is the default
+// one, which is made if it is missing and make is set.
+func (c *call) place(ctx context.Context, make bool) (string, error) {
+	if c.args.has("sandbox") {
+		c.ref = c.args.text("sandbox")
+		if c.ref == "" {
+			return "", fault.InvalidField("sandbox", "is empty; leave it out for the default one")
+		}
+		return c.ref, c.args.err()
+	}
+	c.ref = defaultKey(c.caller)
+	_, err := c.engine.Get(ctx, c.caller, c.ref)
+	if !fault.Is(err, fault.NotFound) {
+		return c.ref, err
+	}
+	if !make {
+		return "", fault.New(fault.NotFound, "your default sandbox %q does not exist yet, so there is nothing in it", c.ref)
+	}
+	_, created, err := c.engine.Create(ctx, c.caller, engine.CreateRequest{Key: c.ref})
+	if err != nil {
+		return "", err
+	}
+	if created {
+		c.args.notes = append(c.args.notes, "the default sandbox "+c.ref+" was just created; it is empty")
+	}
+	return c.ref, nil
+}

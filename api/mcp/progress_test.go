@@ -1,0 +1,152 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProgress(t *testing.T) {
+	type told struct {
+		At      time.Duration
+		Message string
+	}
+	start := func(t *testing.T, heard *[]told) *progress {
+		began := time.Now()
+		before := 0.0
+		return startProgress(t.Context(), func(_ context.Context, count float64, message string) {
+			if count <= before {
+				t.Errorf("the count went from %v to %v", before, count)
+			}
+			before = count
+			*heard = append(*heard, told{time.Since(began), message})
+		})
+	}
+
+	t.Run("TellsTheLastLineAtMostTwiceASecond", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var heard []told
+			p := start(t, &heard)
+			for i := range 100 { // ten seconds
+				p.wrote(fmt.Appendf(nil, "line %d\nhalf", i))
+				p.wrote([]byte(" of one\n"))
+				time.Sleep(100 * time.Millisecond)
+			}
+			p.stop()
+			if len(heard) > 20 || len(heard) < 18 {
+				t.Errorf("told %d times in ten seconds, want 19 or 20", len(heard))
+			}
+			for _, h := range heard {
+				if h.Message != "half of one" {
+					t.Errorf("told %q", h.Message)
+				}
+			}
+		})
+	})
+
+	t.Run("BeatsWhenThereIsNoOutput", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var heard []told
+			p := start(t, &heard)
+			time.Sleep(46 * time.Second)
+			p.stop()
+			want := []told{{15 * time.Second, "running for 15s"}, {30 * time.Second, "running for 30s"}, {45 * time.Second, "running for 45s"}}
+			if diff := cmp.Diff(want, heard); diff != "" {
+				t.Error("told (-want +got):\n" + diff)
+			}
+		})
+	})
+
+	t.Run("BoundsALine", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var heard []told
+			p := start(t, &heard)
+			p.wrote([]byte(strings.Repeat("世", 100_000)))
+			time.Sleep(time.Second)
+			p.stop()
+			if len(heard) != 1 || utf8.RuneCountInString(heard[0].Message) != lineShown {
+				t.Errorf("told %v", heard)
+			}
+		})
+	})
+
+	t.Run("NobodyAskedIsFine", func(t *testing.T) {
+		var p *progress
+		p.wrote([]byte("x"))
+		p.say("x")
+		p.stop()
+	})
+}
+
+func TestQueue(t *testing.T) {
+	t.Run("TurnsAreInOrder", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q, k := newQueues(), queueKey{"default", "a"}
+			first, err := q.take(t.Context(), k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var order []int
+			for i := range 5 {
+				go func() {
+					give, err := q.take(t.Context(), k)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					order = append(order, i)
+					give()
+				}()
+				synctest.Wait()
+			}
+			first()
+			synctest.Wait()
+			if diff := cmp.Diff([]int{0, 1, 2, 3, 4}, order); diff != "" {
+				t.Error("order (-want +got):\n" + diff)
+			}
+			if len(q.lines) != 0 {
+				t.Errorf("%d lines are left", len(q.lines))
+			}
+		})
+	})
+
+	t.Run("WhoGoesAwayHoldsNobodyUp", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q, k := newQueues(), queueKey{"default", "a"}
+			first, err := q.take(t.Context(), k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan error, 1)
+			go func() { _, err := q.take(ctx, k); gone <- err }()
+			synctest.Wait()
+			done := make(chan error, 1)
+			go func() {
+				give, err := q.take(t.Context(), k)
+				if err == nil {
+					give()
+				}
+				done <- err
+			}()
+			synctest.Wait()
+			cancel()
+			if err := <-gone; err != context.Canceled {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+			first()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}

@@ -1,0 +1,231 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Bounds of a read.
+const (
+	defaultLines = 2000
+	mostLines    = 20_000
+	readShown    = 40_000   // characters of text in an answer
+	lineRead     = 2_000    // characters of one line
+	scanned      = 64 << 20 // bytes that are passed over on the way to the first line
+	maxImage     = 1 << 20  // bytes of an image
+	sniffed      = 8 << 10  // bytes that decide whether it is text
+)
+
+func readFile() tool {
+	return tool{
+		name: "read_file", title: "Read a file", readOnly: true, idempotent: true,
+		about: "Read a text file of a sandbox with line numbers, or see an image (PNG, JPEG, GIF, WebP up to 1 MiB). At most 40,000 characters at once: page with start_line and line_count.",
+		params: []param{
+			{name: "path", kind: text, required: true, about: "Absolute, or relative to /workspace.", aliases: []string{"file_path", "file", "filename"}},
+			paramSandbox(),
+			{name: "start_line", kind: integer, min: 1, max: 1e9, about: "First line, default 1.", aliases: []string{"offset", "start"}},
+			{name: "line_count", kind: integer, min: 1, max: mostLines, about: "Most lines, default 2000.", aliases: []string{"limit", "lines", "max_lines"}},
+		},
+		example: `{"path": "src/main.py"}`,
+		run:     read,
+	}
+}
+
+func read(ctx context.Context, c *call) (*answer, error) {
+	a := c.args
+	path := a.text("path")
+	first, count := int(a.number("start_line", 1)), int(a.number("line_count", defaultLines))
+	if err := a.err(); err != nil {
+		return nil, err
+	}
+	ref, err := c.place(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	info, body, err := c.engine.ReadFile(ctx, c.caller, ref, path, agent.ReadOptions{})
+	if err != nil {
+		return nil, c.pathError(ctx, ref, path, err)
+	}
+	defer body.Close()
+	in := bufio.NewReaderSize(body, 64<<10)
+	begin, err := in.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	name := printablePath(info.Path)
+	if isBinary(begin, err == nil) {
+		return readBinary(ref, name, info, in, http.DetectContentType(begin))
+	}
+	p, err := readPage(in, first, count)
+	if err != nil {
+		return nil, err
+	}
+	out := &answer{verdict: fmt.Sprintf("%s · %d bytes · ", name, info.Size)}
+	switch {
+	case p.lines == 0 && first == 1:
+		out.verdict += "empty"
+		return out, nil
+	case p.lines == 0:
+		return nil, fault.InvalidField("start_line", "%d is beyond the end: %s has %d lines", first, name, p.before).
+			WithRemedy("call read_file again with a start_line from 1 to %d", max(1, p.before))
+	case p.end:
+		out.verdict += fmt.Sprintf("lines %d to %d, the last", first, first+p.lines-1)
+	default:
+		out.verdict += fmt.Sprintf("lines %d to %d, more follow", first, first+p.lines-1)
+		out.notes = append(out.notes, fmt.Sprintf("for more, call read_file with start_line %d", first+p.lines))
+	}
+	if p.clipped {
+		out.notes = append(out.notes, fmt.Sprintf("lines of more than %d characters were clipped (…)", lineRead))
+	}
+	out.sections = []section{{"content", p.text}}
+	return out, nil
+}
+
+// page is what was read of a text.
+type page struct {
+	text    string
+	before  int // lines passed over
+	lines   int // in text
+	end     bool
+	clipped bool
+}
+
+// readPage reads count lines from the first, within the bounds of an answer.
+func readPage(in *bufio.Reader, first, count int) (page, error) {
+	var p page
+	passed := 0
+	for p.before < first-1 {
+		part, err := in.ReadSlice('\n')
+		if passed += len(part); passed > scanned {
+			return p, fault.New(fault.TooLarge, "line %d is more than %d MiB into the file", first, scanned>>20).
+				WithRemedy("use run_command with sed -n '%d,+100p' or tail", first)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			if len(part) > 0 {
+				p.before++
+			}
+			p.end = true
+			return p, nil
+		case err != nil:
+			return p, err
+		default:
+			p.before++
+		}
+	}
+	var b strings.Builder
+	shown := 0
+	for p.lines < count {
+		line, clipped, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			p.end = true
+			break
+		}
+		if err != nil {
+			return p, err
+		}
+		numbered := fmt.Sprintf("%6d\t%s\n", first+p.lines, line)
+		if n := utf8.RuneCountInString(numbered); shown+n > readShown {
+			p.text = b.String()
+			return p, nil
+		} else {
+			shown += n
+		}
+		b.WriteString(numbered)
+		p.lines++
+		p.clipped = p.clipped || clipped
+	}
+	if !p.end {
+		_, err := in.Peek(1)
+		p.end = errors.Is(err, io.EOF)
+	}
+	p.text = b.String()
+	return p, nil
+}
+
+// readLine reads one line, of which it keeps its beginning. io.EOF means that
+// there is none.
+func readLine(in *bufio.Reader) (line string, clipped bool, err error) {
+	var kept []byte
+	any := false
+	for {
+		part, err := in.ReadSlice('\n')
+		any = any || len(part) > 0
+		if room := utf8.UTFMax*(lineRead+1) - len(kept); room > 0 {
+			kept = append(kept, part[:min(room, len(part))]...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && any:
+		case err != nil:
+			return "", false, err
+		}
+		break
+	}
+	kept = bytes.TrimSuffix(bytes.TrimSuffix(kept, []byte{'\n'}), []byte{'\r'})
+	s := strings.ToValidUTF8(string(kept), "\uFFFD")
+	if utf8.RuneCountInString(s) > lineRead {
+		return firstRunes(s, lineRead-1) + "…", true, nil
+	}
+	return s, false, nil
+}
+
+// isBinary judges by a file's beginning; more says that there is more of it, so
+// that its last character may be cut.
+func isBinary(begin []byte, more bool) bool {
+	if bytes.IndexByte(begin, 0) >= 0 {
+		return true
+	}
+	for len(begin) > 0 {
+		r, size := utf8.DecodeRune(begin)
+		if r == utf8.RuneError && size == 1 {
+			return !more || utf8.FullRune(begin)
+		}
+		begin = begin[size:]
+	}
+	return false
+}
+
+// readBinary gives an image as one, and says of all else how to get it.
+func readBinary(ref, name string, info agent.FileInfo, in io.Reader, media string) (*answer, error) {
+	address := "files?path=" + info.Path
+	if rel, ok := strings.CutPrefix(info.Path, sandbox.Workspace+"/"); ok {
+		address = "files/" + rel
+	}
+	fetch := fmt.Sprintf("download it by REST (GET /v1/sandboxes/%s/%s) or by sandpit cp, or look into it with run_command (file, xxd, python3)", ref, printablePath(address))
+	switch media {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	default:
+		return nil, fault.New(fault.Unsupported, "%s is a binary file (%s, %d bytes), and read_file shows text and images only", name, media, info.Size).WithRemedy("%s", fetch)
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxImage+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxImage {
+		return nil, fault.New(fault.TooLarge, "%s is an image of %d bytes, and at most %d are shown", name, max(info.Size, int64(len(data))), maxImage).
+			WithRemedy("make it smaller with run_command, or: %s", fetch)
+	}
+	return &answer{
+		verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, len(data)),
+		image:   &mcp.ImageContent{Data: data, MIMEType: media},
+	}, nil
+}

@@ -1,0 +1,232 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/fault"
+)
+
+// structured reads a result's structured content.
+func structured[T any](t testing.TB, res *sdk.CallToolResult) T {
+	t.Helper()
+	var v T
+	if res.IsError {
+		t.Fatalf("an error: %s", text(t, res))
+	}
+	data, err := json.Marshal(res.StructuredContent)
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+type handle struct {
+	Created   bool
+	ID        string
+	Name      string
+	State     string
+	Workdir   string
+	Network   string
+	MemoryMB  int    `json:"memory_mb"`
+	ExpiresAt string `json:"expires_at"`
+}
+
+func TestCreateSandbox(t *testing.T) {
+	h := open(t)
+	s := h.alice()
+
+	t.Run("GivesAHandleThatIsCompleteByItself", func(t *testing.T) {
+		res := call(t, s, "create_sandbox", arguments{"name": "one", "memory_mb": "256", "ttl_minutes": 60, "env": arguments{"A": "b"}})
+		got := structured[handle](t, res)
+		if !got.Created || got.ID == "" || got.Name != "one" || got.State != "running" || got.Workdir != "/workspace" || got.MemoryMB != 256 || got.Network != "off" || got.ExpiresAt == "" {
+			t.Errorf("got %+v", got)
+		}
+		wantParts(t, text(t, res), "created sandbox one\n", "id "+got.ID, "256 MiB memory", "deleted at "+got.ExpiresAt)
+		wantParts(t, ok(t, s, "run_command", arguments{"sandbox": got.ID, "command": "echo $A"}), "\nb")
+	})
+
+	t.Run("WithAKnownNameGivesThatOneAsItIs", func(t *testing.T) {
+		first := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "two"}))
+		res := call(t, s, "create_sandbox", arguments{"name": "two", "memory_mb": 2048})
+		again := structured[handle](t, res)
+		if again.Created || again.ID != first.ID || again.MemoryMB != first.MemoryMB {
+			t.Errorf("got %+v, want %+v", again, first)
+		}
+		wantParts(t, text(t, res), "sandbox two exists and is running", "note: it existed already and was left as it is")
+	})
+
+	t.Run("WithoutANameMakesANewOneEachTime", func(t *testing.T) {
+		a := structured[handle](t, call(t, s, "create_sandbox", nil))
+		b := structured[handle](t, call(t, s, "create_sandbox", arguments{}))
+		if !a.Created || !b.Created || a.ID == b.ID || a.Name != "" {
+			t.Errorf("got %+v and %+v", a, b)
+		}
+	})
+}
+
+func TestListSandboxes(t *testing.T) {
+	h := open(t)
+	s := h.alice()
+	type listing struct {
+		Sandboxes  []handle
+		Total      int
+		NextCursor string `json:"next_cursor"`
+	}
+	if got := structured[listing](t, call(t, s, "list_sandboxes", nil)); got.Total != 0 || got.Sandboxes == nil {
+		t.Errorf("of none: got %+v, want an empty list", got)
+	}
+	for _, n := range []string{"a", "b", "c"} {
+		ok(t, s, "create_sandbox", arguments{"name": n})
+	}
+	ok(t, h.session("t-stranger", handshake, nil), "create_sandbox", arguments{"name": "foreign"})
+
+	res := call(t, s, "list_sandboxes", arguments{"limit": 2})
+	page := structured[listing](t, res)
+	if page.Total != 3 || len(page.Sandboxes) != 2 || page.Sandboxes[0].Name != "c" || page.NextCursor == "" {
+		t.Fatalf("first page: got %+v", page)
+	}
+	wantParts(t, text(t, res), "2 of 3 sandboxes\nc · running", "note: there are more; call again with cursor ")
+	rest := structured[listing](t, call(t, s, "list_sandboxes", arguments{"limit": 2, "cursor": page.NextCursor}))
+	if len(rest.Sandboxes) != 1 || rest.Sandboxes[0].Name != "a" || rest.NextCursor != "" {
+		t.Errorf("second page: got %+v", rest)
+	}
+	if got := structured[listing](t, call(t, s, "list_sandboxes", arguments{"state": "stopped"})); got.Total != 0 {
+		t.Errorf("stopped ones: got %+v", got)
+	}
+}
+
+func TestDeleteSandbox(t *testing.T) {
+	h := open(t)
+	s := h.alice()
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	ok(t, s, "create_sandbox", arguments{"name": "other"})
+	if got := ok(t, s, "delete_sandbox", arguments{"identifier": "box"}); got != "deleted sandbox box with all its files" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := h.engine.Get(t.Context(), callers["t-alice"], "box"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("after the delete: %v", err)
+	}
+	wantParts(t, ok(t, s, "delete_sandbox", arguments{"sandbox": "box"}), `nothing to delete: there is no sandbox "box"`, "there are: other")
+}
+
+func TestRunSandbox(t *testing.T) {
+	h := open(t)
+	s := h.alice()
+	type element struct {
+		Index    int
+		Status   string
+		ExitCode *int `json:"exit_code"`
+		Stdout   string
+		Stderr   string
+		Error    string
+	}
+	type run struct {
+		Tool       string
+		RunID      string `json:"run_id"`
+		Identifier string
+		Final      struct {
+			State    string
+			Error    string
+			Commands []element
+		}
+	}
+	commands := func(list ...any) []any { return list }
+
+	t.Run("CreatesByIdentifierAndRunsInOrder", func(t *testing.T) {
+		res := call(t, s, "run_sandbox", arguments{
+			"identifier": "chat-1",
+			"commands": commands(
+				arguments{"shell": "echo $A $B > file; pwd | sed 's,.*/,,'"},
+				arguments{"argv": []string{"cat", "file"}, "shell": nil},
+				arguments{"shell": "exit 4", "allow_failure": true},
+				"echo bare",
+			),
+			"options": arguments{"default_env": []string{"A=1"}, "ttl_seconds": 600},
+		})
+		got := structured[run](t, res)
+		if got.Tool != "run_sandbox" || got.Identifier != "chat-1" || len(got.RunID) != 36 || got.Final.State != "completed" {
+			t.Errorf("got %+v", got)
+		}
+		var states []string
+		for _, c := range got.Final.Commands {
+			states = append(states, c.Status)
+		}
+		if s := strings.Join(states, " "); s != "completed completed failed completed" {
+			t.Errorf("statuses: got %q", s)
+		}
+		if c := got.Final.Commands[1]; c.Stdout != "1\n" {
+			t.Errorf("command 1: got %+v", c)
+		}
+		wantParts(t, text(t, res), "run completed: 4 of 4 commands ran", "[2] failed: exit 4", "--- [1] stdout (2 bytes) ---\n1\n", "--- [3] stdout (5 bytes) ---\nbare")
+		if strings.Contains(text(t, res), "A=1") {
+			t.Error("the answer tells variables")
+		}
+	})
+
+	t.Run("SlidesTheEndOfItsSandbox", func(t *testing.T) {
+		end := func(options arguments) time.Duration {
+			ok(t, s, "run_sandbox", arguments{"identifier": "chat-2", "commands": commands("true"), "options": options})
+			box, err := h.engine.Get(t.Context(), callers["t-alice"], "chat-2")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Until(box.ExpiresAt).Round(time.Minute)
+		}
+		if got := end(nil); got != time.Hour {
+			t.Errorf("by default: ends in %v, want an hour", got)
+		}
+		if got := end(arguments{"ttl_seconds": 7200}); got != 2*time.Hour {
+			t.Errorf("with 7200 s: ends in %v, want two hours", got)
+		}
+		if got := end(arguments{"ttl_seconds": 600}); got != 10*time.Minute {
+			t.Errorf("with 600 s: ends in %v, want ten minutes", got)
+		}
+		if got := end(arguments{"ttl_seconds": 1 << 40}); got != 7*24*time.Hour {
+			t.Errorf("with very many: ends in %v, want the bound of a week", got)
+		}
+	})
+
+	t.Run("GivesNoEndToASandboxThatHasNone", func(t *testing.T) {
+		ok(t, s, "create_sandbox", arguments{"name": "kept"})
+		ok(t, s, "run_sandbox", arguments{"identifier": "kept", "commands": commands("true")})
+		if box, err := h.engine.Get(t.Context(), callers["t-alice"], "kept"); err != nil || !box.ExpiresAt.IsZero() {
+			t.Errorf("it ends at %v (%v), want never", box.ExpiresAt, err)
+		}
+	})
+
+	t.Run("EndsAtTheFirstFailure", func(t *testing.T) {
+		res := call(t, s, "run_sandbox", arguments{"identifier": "chat-3", "commands": commands("false", "echo never")})
+		got := structured[run](t, res)
+		if got.Final.State != "failed" || got.Final.Commands[1].Status != "queued" || got.Final.Commands[1].ExitCode != nil || !strings.HasPrefix(got.Final.Error, "command 0: exit 1") {
+			t.Errorf("got %+v", got.Final)
+		}
+		wantParts(t, text(t, res), "run failed: 1 of 2 commands ran", "[1] queued", "cause: command 0: exit 1")
+	})
+
+	t.Run("GoesOnWhereItIsTold", func(t *testing.T) {
+		got := structured[run](t, call(t, s, "run_sandbox", arguments{
+			"identifier": "chat-3", "commands": commands(arguments{"shell": "sleep 600", "timeout_ms": 200}, arguments{"shell": "true", "cwd": "/nowhere"}, "echo after"),
+			"options": arguments{"continue_on_error": true, "lock_sandbox": true},
+		}))
+		f := got.Final
+		if f.State != "failed" || f.Commands[0].Status != "timed_out" || f.Commands[1].Status != "failed" || f.Commands[1].Error == "" || f.Commands[2].Stdout != "after\n" {
+			t.Errorf("got %+v", f)
+		}
+	})
+
+	t.Run("SaysThatItAlwaysWaits", func(t *testing.T) {
+		got := ok(t, s, "run_sandbox", arguments{"identifier": "chat-3", "commands": commands("true"), "options": arguments{"await_completion": false, "await_timeout_ms": 5}})
+		wantParts(t, got, "note: await_completion false has no effect", "note: await_timeout_ms has no effect")
+	})
+}

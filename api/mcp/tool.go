@@ -1,0 +1,140 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+)
+
+// tool is one tool: what a model reads of it, and what it does.
+type tool struct {
+	name, title, about string
+	params             []param
+	example            string // arguments that are right, for messages
+	readOnly           bool   // else it needs a token that may write
+	destructive        bool
+	idempotent         bool
+	run                func(context.Context, *call) (*answer, error)
+}
+
+// tools lists them all; a client gets them sorted by name.
+func tools() []tool {
+	return []tool{
+		createSandbox(), listSandboxes(), deleteSandbox(),
+		runCommand(), readFile(), writeFile(), listFiles(),
+		runSandbox(),
+	}
+}
+
+// call is one call of a tool. It belongs to the goroutine that serves it.
+type call struct {
+	tool     *tool
+	engine   Engine
+	caller   access.Caller
+	session  string // of the handshake era
+	queues   *queues
+	leases   *leases
+	log      *slog.Logger
+	args     *args
+	progress *progress
+	ref      string // the sandbox that it works in, once known
+}
+
+// server makes the SDK's server with the tools that a caller may use.
+func (h *Handler) server(version string, write bool) *mcp.Server {
+	s := mcp.NewServer(
+		&mcp.Implementation{Name: "sandpit", Title: "sandpit sandboxes", Version: version},
+		&mcp.ServerOptions{
+			Instructions: instructions,
+			Logger:       h.log,
+			// Not nil, so that logging is not claimed; the lists never change.
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			// Which tools there are depends on the token.
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+		})
+	hidden := make(map[string]*tool)
+	for _, t := range tools() {
+		if !write && !t.readOnly {
+			hidden[t.name] = &t
+			continue
+		}
+		no := false
+		hints := &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: t.readOnly, IdempotentHint: t.idempotent, OpenWorldHint: &no}
+		if !t.readOnly {
+			hints.DestructiveHint = &t.destructive
+		}
+		s.AddTool(&mcp.Tool{
+			Name: t.name, Title: t.title, Description: t.about, InputSchema: schema(t.params), Annotations: hints,
+		}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return h.serve(ctx, req, &t), nil
+		})
+	}
+	if len(hidden) > 0 {
+		s.AddReceivingMiddleware(refuseHidden(h, hidden))
+	}
+	return s
+}
+
+// refuseHidden answers a call of a tool that the token may not use with the
+// scope that it lacks, where the SDK would say that there is no such tool.
+func refuseHidden(h *Handler, hidden map[string]*tool) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
+				if t := hidden[r.Params.Name]; t != nil {
+					c := h.call(r, t)
+					return c.failure(ctx, c.caller.Require(access.SandboxesWrite)), nil
+				}
+			}
+			return next(ctx, method, req)
+		}
+	}
+}
+
+func (h *Handler) call(req *mcp.CallToolRequest, t *tool) *call {
+	c := &call{tool: t, session: req.Session.ID(), engine: h.engine, queues: h.queues, leases: h.leases, log: h.log}
+	// Of the request, not of the context: that is the one that opened the session.
+	if req.Extra != nil && req.Extra.TokenInfo != nil {
+		c.caller, _ = req.Extra.TokenInfo.Extra[extraCaller].(access.Caller)
+	}
+	return c
+}
+
+// serve answers one call. It runs in a goroutine of the SDK's, where no guard
+// would stop a panic from taking the server with it.
+func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *tool) (res *mcp.CallToolResult) {
+	c := h.call(req, t)
+	ctx, done := h.calls.begin(ctx, c)
+	defer done()
+	defer func() {
+		if v := recover(); v != nil {
+			c.log.ErrorContext(ctx, "a tool panicked", "tool", t.name, "panic", v, "stack", string(debug.Stack()))
+			res = c.failure(ctx, fault.New(fault.Internal, "panic: %v", v))
+		}
+	}()
+	c.args = newArgs(t.params, req.Params.Arguments)
+	if err := c.args.err(); err != nil {
+		return c.failure(ctx, err)
+	}
+	if token := req.Params.GetProgressToken(); token != nil {
+		c.progress = startProgress(ctx, func(ctx context.Context, count float64, message string) {
+			// A client that does not hear of it loses nothing.
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: message})
+		})
+	}
+	defer c.progress.stop()
+	a, err := t.run(ctx, c)
+	if err != nil {
+		return c.failure(ctx, err)
+	}
+	a.notes = append(a.notes, c.args.notes...)
+	return a.result()
+}

@@ -1,0 +1,174 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"sandpit.dev/access/bearer"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Config is all that a server can be told. Values come from the defaults here,
+// then a YAML file, then SANDPIT_* in the environment, then flags: the later
+// wins. An unknown key of the file is an error.
+type Config struct {
+	Listen     string   `yaml:"listen"`      // host:port
+	Data       string   `yaml:"data"`        // directory of everything that lasts
+	Images     string   `yaml:"images"`      // directory of images; "": Data/images
+	Hosts      []string `yaml:"hosts"`       // names that requests may be addressed to, beside loopback and Listen's own
+	Origins    []string `yaml:"origins"`     // web origins that may call, beside same-origin pages
+	AdminToken string   `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
+	RunDir     string   `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
+
+	Log LogConfig `yaml:"log"`
+
+	Defaults Defaults     `yaml:"defaults"`
+	Native   NativeConfig `yaml:"native"`
+	// AllowRoot lets commands run as a sandbox's own root.
+	AllowRoot bool `yaml:"allow_root"`
+	// PrebuildImage builds the default image in the background when it is missing.
+	PrebuildImage bool `yaml:"prebuild_image"`
+}
+
+// LogConfig says what is logged, to standard error.
+type LogConfig struct {
+	Level  slog.Level `yaml:"level"`  // debug, info, warn, error
+	Format string     `yaml:"format"` // text, json
+}
+
+// NativeConfig configures the native runtime.
+type NativeConfig struct {
+	// Layers forces how writable layers are kept: btrfs, loop, plain; "": the
+	// best that this host can.
+	Layers string `yaml:"layers"`
+}
+
+// Defaults are those of a sandbox that asks for nothing.
+type Defaults struct {
+	CPU            float64       `yaml:"cpu_cores"`
+	MemoryMB       int           `yaml:"memory_mb"`
+	DiskMB         int           `yaml:"disk_mb"`
+	Pids           int           `yaml:"pids"`
+	IdleTimeout    time.Duration `yaml:"idle_timeout"`
+	Retention      time.Duration `yaml:"retention"`
+	CommandTimeout time.Duration `yaml:"command_timeout"`
+}
+
+// DefaultConfig is what holds where nothing else is said.
+func DefaultConfig() Config {
+	l := sandbox.DefaultLimits()
+	return Config{
+		Listen: "127.0.0.1:8080",
+		Data:   "/var/lib/sandpit",
+		Log:    LogConfig{Level: slog.LevelInfo, Format: "text"},
+		Defaults: Defaults{
+			CPU: l.CPU, MemoryMB: l.MemoryMB, DiskMB: l.DiskMB, Pids: l.Pids,
+			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention, CommandTimeout: 5 * time.Minute,
+		},
+		AllowRoot:     true,
+		PrebuildImage: true,
+	}
+}
+
+// ReadFile lays the YAML file at path over c.
+func (c *Config) ReadFile(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "the configuration file %s cannot be read", path)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return fault.Wrap(fault.Invalid, err, "the configuration file %s: %v", path, err)
+	}
+	return nil
+}
+
+// ReadEnv lays the variables that getenv knows over c.
+func (c *Config) ReadEnv(getenv func(string) string) error {
+	for name, p := range map[string]*string{
+		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images,
+		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir, "SANDPIT_LAYERS": &c.Native.Layers,
+		"SANDPIT_LOG_FORMAT": &c.Log.Format,
+	} {
+		if v := getenv(name); v != "" {
+			*p = v
+		}
+	}
+	if v := getenv("SANDPIT_HOSTS"); v != "" {
+		c.Hosts = strings.Split(v, ",")
+	}
+	if v := getenv("SANDPIT_LOG_LEVEL"); v != "" {
+		if err := c.Log.Level.UnmarshalText([]byte(v)); err != nil {
+			return fault.InvalidField("SANDPIT_LOG_LEVEL", "%q is not debug, info, warn or error", sandbox.Clip(v, 20))
+		}
+	}
+	return nil
+}
+
+// Check checks c and makes its paths absolute.
+func (c *Config) Check() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fault.InvalidField("listen", "%q is not host:port", sandbox.Clip(c.Listen, 80)).
+			WithRemedy("write it as 127.0.0.1:8080")
+	}
+	if c.AdminToken != "" {
+		if err := bearer.CheckAdminToken(c.AdminToken); err != nil {
+			return err
+		}
+	}
+	switch c.Log.Format {
+	case "text", "json":
+	default:
+		return fault.InvalidField("log.format", "%q is not text or json", sandbox.Clip(c.Log.Format, 20))
+	}
+	switch c.Native.Layers {
+	case "", "btrfs", "loop", "plain":
+	default:
+		return fault.InvalidField("native.layers", "%q is not btrfs, loop or plain", sandbox.Clip(c.Native.Layers, 20))
+	}
+	if err := c.Limits().Check(); err != nil {
+		return err
+	}
+	for name, d := range map[string]time.Duration{
+		"defaults.idle_timeout": c.Defaults.IdleTimeout, "defaults.retention": c.Defaults.Retention,
+		"defaults.command_timeout": c.Defaults.CommandTimeout,
+	} {
+		if d < 0 || d > sandbox.MaxClock {
+			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
+		}
+	}
+	for _, p := range []*string{&c.Data, &c.Images} {
+		if *p == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*p)
+		if err != nil {
+			return fmt.Errorf("make %s absolute: %w", *p, err)
+		}
+		*p = abs
+	}
+	if c.Images == "" {
+		c.Images = filepath.Join(c.Data, "images")
+	}
+	return nil
+}
+
+// Limits are the default limits of a sandbox.
+func (c *Config) Limits() sandbox.Limits {
+	return sandbox.Limits{CPU: c.Defaults.CPU, MemoryMB: c.Defaults.MemoryMB, DiskMB: c.Defaults.DiskMB, Pids: c.Defaults.Pids}
+}

@@ -1,0 +1,126 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/fault"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sandpit.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfig(t *testing.T) {
+	t.Run("TheDefaultsAreValid", func(t *testing.T) {
+		c := DefaultConfig()
+		if err := c.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.Images, "/var/lib/sandpit/images"; got != want {
+			t.Errorf("images: got %q, want %q", got, want)
+		}
+	})
+	t.Run("TheFileLiesOverTheDefaultsAndTheEnvironmentOverTheFile", func(t *testing.T) {
+		c := DefaultConfig()
+		if err := c.ReadFile(write(t, "listen: 127.0.0.1:9000\ndata: /srv/a\nlog: {level: debug}\ndefaults: {memory_mb: 64, idle_timeout: 5m}\n")); err != nil {
+			t.Fatal(err)
+		}
+		env := map[string]string{"SANDPIT_DATA": "/srv/b", "SANDPIT_HOSTS": "a.example,b.example"}
+		if err := c.ReadEnv(func(k string) string { return env[k] }); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if c.Listen != "127.0.0.1:9000" || c.Data != "/srv/b" || c.Log.Level != slog.LevelDebug || c.Limits().MemoryMB != 64 ||
+			c.Limits().Pids != 256 || c.Defaults.IdleTimeout != 5*time.Minute || len(c.Hosts) != 2 {
+			t.Errorf("got %+v", c)
+		}
+	})
+	t.Run("AnEmptyFileChangesNothing", func(t *testing.T) {
+		c := DefaultConfig()
+		if err := c.ReadFile(write(t, "")); err != nil {
+			t.Fatal(err)
+		}
+		if c.Listen != DefaultConfig().Listen {
+			t.Errorf("listen became %q", c.Listen)
+		}
+	})
+	for name, row := range map[string]struct {
+		file string
+		set  func(*Config)
+		want string
+	}{
+		"AnUnknownKey":          {file: "lissten: 127.0.0.1:1\n", want: "lissten"},
+		"AFileThatIsNoYAML":     {file: "listen: [", want: "configuration file"},
+		"AnAddressWithoutPort":  {set: func(c *Config) { c.Listen = "localhost" }, want: "localhost"},
+		"AShortAdminToken":      {set: func(c *Config) { c.AdminToken = "short" }, want: "16"},
+		"AMemoryThatIsTooSmall": {set: func(c *Config) { c.Defaults.MemoryMB = 1 }, want: "memory_mb"},
+		"AnUnknownKindOfLayers": {set: func(c *Config) { c.Native.Layers = "zfs" }, want: "zfs"},
+		"ANegativeClock":        {set: func(c *Config) { c.Defaults.Retention = -1 }, want: "retention"},
+		"AnUnknownLogFormat":    {set: func(c *Config) { c.Log.Format = "xml" }, want: "xml"},
+	} {
+		t.Run(name+"IsRefused", func(t *testing.T) {
+			c := DefaultConfig()
+			var err error
+			if row.file != "" {
+				err = c.ReadFile(write(t, row.file))
+			} else {
+				row.set(&c)
+				err = c.Check()
+			}
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want an invalid that says %q", err, row.want)
+			}
+		})
+	}
+	t.Run("AnUnknownLogLevelIsRefused", func(t *testing.T) {
+		c := DefaultConfig()
+		err := c.ReadEnv(func(k string) string {
+			if k == "SANDPIT_LOG_LEVEL" {
+				return "loud"
+			}
+			return ""
+		})
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "loud") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestADataDirectoryHasOneOwner(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	first, err := lockData(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockData(dir); !fault.Is(err, fault.State) || !strings.Contains(err.Error(), "has a server already") {
+		t.Errorf("a second lock: got %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := lockData(dir)
+	if err != nil {
+		t.Fatalf("after the owner ended: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("the directory has mode %v, %v; want 0700", st.Mode(), err)
+	}
+}

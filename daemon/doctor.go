@@ -1,0 +1,290 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/embedded"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime/native/layer"
+)
+
+// CheckStatus is how bad a [Check] is.
+type CheckStatus string
+
+const (
+	Passed CheckStatus = "ok"
+	Warned CheckStatus = "warning" // sandboxes run, and something is worse than it could be
+	Failed CheckStatus = "failed"  // no sandbox can run
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name   string      `json:"name"`
+	Status CheckStatus `json:"status"`
+	Detail string      `json:"detail"`           // what was found
+	Remedy string      `json:"remedy,omitempty"` // how to mend it
+}
+
+// What a host should have to be comfortable. Less is a warning.
+const (
+	fewFiles   = 65536
+	fewPids    = 131072
+	littleDisk = 4 << 30
+)
+
+// Doctor looks at the host, for a server with this configuration. With probe it
+// also opens the native runtime in a temporary directory beside the data
+// directory, which makes and removes a store of layers and cgroups; where a
+// server runs, ask that instead. It needs no server and never fails: what it
+// cannot find out is a check of its own.
+func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
+	checks := []Check{
+		checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), checkOverlay(), checkBtrfs(),
+		checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
+		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images), checkFiles(), checkPids(),
+	}
+	if probe && os.Geteuid() == 0 {
+		checks = append(checks, tryNative(ctx, cfg)...)
+	}
+	return checks
+}
+
+func ok(name, format string, args ...any) Check {
+	return Check{Name: name, Status: Passed, Detail: fmt.Sprintf(format, args...)}
+}
+
+func warning(name, remedy, format string, args ...any) Check {
+	return Check{Name: name, Status: Warned, Detail: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+func failure(name, remedy, format string, args ...any) Check {
+	return Check{Name: name, Status: Failed, Detail: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+func checkUser() Check {
+	if uid := os.Geteuid(); uid != 0 {
+		return failure("root", "start the server with sudo; then run this with sudo too, for the whole picture",
+			"this is uid %d; the native runtime needs root", uid)
+	}
+	return ok("root", "yes")
+}
+
+// checkKernel only names it: whether it will do is for the runtime to say.
+func checkKernel() Check {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return failure("kernel", "", "it does not tell its release: %v", err)
+	}
+	return ok("kernel", "%s %s", unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Release[:]))
+}
+
+func checkAgent() Check {
+	program, err := embedded.Program()
+	if err != nil || len(program) == 0 {
+		return failure("agent", "build it with `make build`", "this build of sandpit has no agent in it")
+	}
+	return ok("agent", "%d KiB, in this program", len(program)>>10)
+}
+
+func checkNamespaces() Check {
+	var missing []string
+	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
+		if _, err := os.Stat("/proc/self/ns/" + ns); err != nil {
+			missing = append(missing, ns)
+		}
+	}
+	if len(missing) > 0 {
+		return failure("namespaces", "use a kernel that is built with them", "the kernel lacks: %s", strings.Join(missing, ", "))
+	}
+	most, err := readInt("/proc/sys/user/max_user_namespaces")
+	switch {
+	case err != nil:
+		return warning("namespaces", "mount /proc", "how many there may be is not known: %v", err)
+	case most == 0:
+		return failure("namespaces", "sysctl -w user.max_user_namespaces=15000", "user namespaces are turned off")
+	}
+	return ok("namespaces", "all kinds, at most %d user namespaces", most)
+}
+
+// checkCgroups only names the layout: what it gives is for the runtime to say.
+func checkCgroups() Check {
+	b, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return failure("cgroups", "mount /proc", "%v", err)
+	}
+	var v1, v2 bool
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 2 {
+			v1, v2 = v1 || f[2] == "cgroup", v2 || f[2] == "cgroup2"
+		}
+	}
+	switch {
+	case v1 && v2:
+		return ok("cgroups", "hybrid: version 1 and version 2 are mounted")
+	case v2:
+		return ok("cgroups", "version 2")
+	case v1:
+		return ok("cgroups", "version 1")
+	}
+	return failure("cgroups", "mount -t cgroup2 none /sys/fs/cgroup", "none are mounted")
+}
+
+func checkOverlay() Check {
+	if !knowsFS("overlay") {
+		return failure("overlay", "modprobe overlay", "the kernel does not know the overlay file system (yet)")
+	}
+	return ok("overlay", "yes")
+}
+
+func checkBtrfs() Check {
+	const worse = "disk limits cannot be enforced without it"
+	switch _, err := exec.LookPath("mkfs.btrfs"); {
+	case err != nil:
+		return warning("btrfs", "apt-get install btrfs-progs", "there is no mkfs.btrfs: %s", worse)
+	case !knowsFS("btrfs"):
+		return warning("btrfs", "modprobe btrfs", "the kernel does not know btrfs (yet): %s", worse)
+	}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		return warning("btrfs", "modprobe loop, or put the data directory on btrfs", "there are no loop devices: %s", worse)
+	}
+	return ok("btrfs", "tools, kernel and loop devices")
+}
+
+func knowsFS(name string) bool {
+	b, err := os.ReadFile("/proc/filesystems")
+	return err == nil && slices.Contains(strings.Fields(string(b)), name)
+}
+
+func checkProgram(name, what, remedy string) Check {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return warning(name, remedy, "it is missing; it %s", what)
+	}
+	return ok(name, "%s", path)
+}
+
+func checkDisk(name, dir string) Check {
+	at := existing(dir)
+	var st unix.Statfs_t
+	if err := unix.Statfs(at, &st); err != nil {
+		return warning("disk/"+name, "", "%s: %v", at, err)
+	}
+	free := int64(st.Bavail) * st.Bsize
+	if free < littleDisk {
+		return warning("disk/"+name, "free some, or choose another place with --data and --images", "%s has %d MiB free", dir, free>>20)
+	}
+	return ok("disk/"+name, "%s has %d GiB free", dir, free>>30)
+}
+
+// existing is dir, or the nearest directory above it that there is.
+func existing(dir string) string {
+	for {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func checkFiles() Check {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return warning("open files", "", "the limit is not known: %v", err)
+	}
+	if r.Max < fewFiles {
+		return warning("open files", "ulimit -Hn 1048576, or LimitNOFILE=1048576 in the service", "the limit is %d: it will not do for thousands of sandboxes", r.Max)
+	}
+	return ok("open files", "at most %d", r.Max)
+}
+
+func checkPids() Check {
+	most, err := readInt("/proc/sys/kernel/pid_max")
+	if err != nil {
+		return warning("processes", "mount /proc", "the limit is not known: %v", err)
+	}
+	if most < fewPids {
+		return warning("processes", "sysctl -w kernel.pid_max=4194304", "the host has at most %d: enough for about %d idle sandboxes", most, most/8)
+	}
+	return ok("processes", "at most %d on the host", most)
+}
+
+func readInt(path string) (int64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+}
+
+// tryNative opens the native runtime in a directory that is removed again.
+func tryNative(ctx context.Context, cfg Config) (checks []Check) {
+	program, err := embedded.Program()
+	if err != nil || len(program) == 0 {
+		return nil // checkAgent has said so
+	}
+	dir, err := os.MkdirTemp(existing(filepath.Dir(cfg.Data)), ".sandpit-doctor-")
+	if err != nil {
+		return []Check{failure(nativeName, "choose another data directory with --data", "%v", err)}
+	}
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			checks = append(checks, warning(nativeName, "remove it", "a temporary directory is left: %v", err))
+		}
+	}()
+	driver, err := native.Open(ctx, native.Options{
+		Dir: dir, Agent: program, Layers: layer.Kind(cfg.Native.Layers), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return []Check{refused(nativeName, Failed, err)}
+	}
+	defer func() {
+		if err := driver.Close(); err != nil {
+			checks = append(checks, warning(nativeName, "", "it cannot be closed: %v", err))
+		}
+	}()
+	caps, err := driver.Probe(ctx)
+	if err != nil {
+		return []Check{refused(nativeName, Failed, err)}
+	}
+	for _, f := range runtime.Features() {
+		name := nativeName + "/" + string(f)
+		switch why, known := caps[f]; {
+		case known && why == nil:
+			checks = append(checks, ok(name, "works"))
+		case f == runtime.Isolation:
+			checks = append(checks, refused(name, Failed, why))
+		default:
+			checks = append(checks, refused(name, Warned, why))
+		}
+	}
+	return checks
+}
+
+// refused is a check whose outcome is an error, cause and all: who runs a doctor
+// runs the host.
+func refused(name string, s CheckStatus, err error) Check {
+	if err == nil {
+		return Check{Name: name, Status: s, Detail: "the runtime says nothing of it"}
+	}
+	c := Check{Name: name, Status: s, Detail: err.Error()}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		c.Remedy = e.Remedy
+	}
+	return c
+}

@@ -1,0 +1,222 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"sandpit.dev/agent/embedded"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/internal/cleanup"
+	"sandpit.dev/internal/running"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/store/sqlstore"
+)
+
+// Options of Run, beside the configuration.
+type Options struct {
+	Version string
+	Log     io.Writer // required
+	// Agent is the sandbox's process 1; nil: the one in this binary.
+	Agent []byte
+	// Ready is called once, when the server answers, with its base URL.
+	Ready func(url string)
+}
+
+const (
+	drainTimeout = 10 * time.Second // for requests in flight when the server ends
+	headTimeout  = 10 * time.Second // for a request's head to come
+	maxHead      = 64 << 10
+)
+
+// Run is the server: it returns when ctx is done and all is put away, or when
+// it could not start. Sandboxes go on running.
+func Run(ctx context.Context, cfg Config, opts Options) error {
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	log := logger(opts.Log, cfg.Log)
+	var down cleanup.Stack
+	defer down.Run()
+
+	lock, err := lockData(cfg.Data)
+	if err != nil {
+		return err
+	}
+	down.Add(func() { _ = lock.Close() })
+	// Listen early: a taken port should not cost a repair first.
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "cannot listen on %s", cfg.Listen).
+			WithRemedy("choose another address with --listen")
+	}
+	down.Add(func() { _ = listener.Close() })
+	url := "http://" + listener.Addr().String()
+
+	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, "sandpit.db"), Logger: log})
+	if err != nil {
+		return err
+	}
+	down.Add(func() { report(log, "close the store", db.Close()) })
+	images, err := image.Open(image.Options{Dir: cfg.Images, Logger: log})
+	if err != nil {
+		return err
+	}
+	down.Add(func() { report(log, "close the images", images.Close()) })
+	driver, err := openNative(ctx, cfg, opts, log)
+	if err != nil {
+		return err
+	}
+	down.Add(func() { report(log, "close the native runtime", driver.Close()) })
+
+	registry := newRegistry()
+	eng, err := engine.New(engine.Options{
+		Store:    db,
+		Runtimes: map[string]runtime.Driver{nativeName: driver},
+		Default:  nativeName,
+		Images:   images,
+		Defaults: engine.Defaults{
+			Limits: cfg.Limits(), IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
+			CommandTimeout: cfg.Defaults.CommandTimeout, ForbidRoot: !cfg.AllowRoot,
+		},
+		Version: opts.Version,
+		Logger:  log,
+		Metrics: engine.NewMetrics(registry),
+	})
+	if err != nil {
+		return err
+	}
+	tokens, err := openTokens(cfg, db, log)
+	if err != nil {
+		return err
+	}
+	s, err := newSurfaces(surfaceParts{
+		engine: eng, tokens: tokens, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
+		version: opts.Version, log: log,
+	})
+	if err != nil {
+		return err
+	}
+
+	server := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: headTimeout, MaxHeaderBytes: maxHead,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	server.RegisterOnShutdown(s.close)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return eng.Run(ctx) })
+	group.Go(func() error { return tokens.Run(ctx) })
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fault.Wrap(fault.Unavailable, err, "the server stopped listening on %s", cfg.Listen)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		if err := server.Shutdown(limit); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	group.Go(func() error { return tell(ctx, cfg, eng, images, url, opts, log) })
+	return group.Wait()
+}
+
+// nativeName is the runtime's name in records and requests.
+const nativeName = "native"
+
+func openNative(ctx context.Context, cfg Config, opts Options, log *slog.Logger) (*native.Driver, error) {
+	program := opts.Agent
+	if program == nil {
+		var err error
+		if program, err = embedded.Program(); err != nil {
+			return nil, err
+		}
+	}
+	return native.Open(ctx, native.Options{
+		Dir: filepath.Join(cfg.Data, nativeName), Agent: program, Layers: layer.Kind(cfg.Native.Layers), Logger: log,
+	})
+}
+
+// tell waits until the server answers, says so, and takes it back at the end.
+func tell(ctx context.Context, cfg Config, eng *engine.Engine, images *image.Store, url string, opts Options, log *slog.Logger) error {
+	if err := eng.WaitReady(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	dir := cfg.RunDir
+	if dir == "" {
+		dir = running.Dir(os.Getuid(), "")
+	}
+	if err := running.Write(dir, running.Server{URL: url, Data: cfg.Data, PID: os.Getpid()}); err != nil {
+		log.Warn("local clients cannot find this server", "error", err)
+	}
+	log.Info("ready", "url", url, "data", cfg.Data, "version", opts.Version)
+	if opts.Ready != nil {
+		opts.Ready(url)
+	}
+	if cfg.PrebuildImage {
+		if _, err := images.Ensure(ctx, ""); err != nil && ctx.Err() == nil {
+			log.Error("the default image cannot be built", "error", err)
+		}
+	}
+	<-ctx.Done()
+	return running.Remove(dir, os.Getpid())
+}
+
+// orNever keeps a clock that the configuration set to zero off: to the engine
+// zero is the default, and less than zero never.
+func orNever(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+func hostOf(listen string) string {
+	host, _, _ := net.SplitHostPort(listen)
+	return host
+}
+
+func logger(w io.Writer, c LogConfig) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.Level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+func report(log *slog.Logger, what string, err error) {
+	if err != nil {
+		log.Error(what, "error", err)
+	}
+}
+
+// newRegistry has the figures of the process itself.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}

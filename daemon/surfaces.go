@@ -1,0 +1,98 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/rest"
+	"sandpit.dev/engine"
+)
+
+// surfaceParts is what the surfaces are made of.
+type surfaceParts struct {
+	engine         *engine.Engine
+	tokens         *bearer.Authority
+	registry       *prometheus.Registry
+	hosts, origins []string
+	version        string
+	log            *slog.Logger
+}
+
+// surfaces is all that the server answers over HTTP.
+type surfaces struct {
+	handler http.Handler
+	close   func()
+}
+
+// newSurfaces is the list of surfaces: a new one is a line here.
+func newSurfaces(p surfaceParts) (surfaces, error) {
+	g, err := guard.New(guard.Options{
+		Tokens: p.tokens, Hosts: p.hosts, Origins: p.origins, Logger: p.log, Observe: observer(p.registry),
+	})
+	if err != nil {
+		return surfaces{}, err
+	}
+	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Guard: g, Version: p.version})
+	if err != nil {
+		return surfaces{}, err
+	}
+	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Logger: p.log, Version: p.version})
+	if err != nil {
+		return surfaces{}, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", g.Wrap("mcp", tools))
+	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
+	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Ready)))
+	mux.Handle("GET /metrics", g.WrapOpen(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
+	mux.Handle("/", api) // which says in its own words that there is no such path
+	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Not through the mux, which answers odd paths with redirects: a file's
+		// name may be odd, and the coat says what is wrong with one.
+		if strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/api/v1/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+	return surfaces{handler: root, close: func() { api.Close(); tools.Close() }}, nil
+}
+
+func health(check func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(); err != nil {
+			guard.Error(w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]string{"status": "ok"})
+	})
+}
+
+// observer counts requests by route and status, never by a path of a caller's.
+func observer(reg prometheus.Registerer) func(guard.Observation) {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sandpit_http_requests_total", Help: "HTTP requests that were answered."}, []string{"route", "status"})
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "sandpit_http_request_seconds", Help: "How long HTTP requests took.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"route"})
+	reg.MustRegister(requests, seconds)
+	return func(o guard.Observation) {
+		requests.WithLabelValues(o.Route, strconv.Itoa(o.Status)).Inc()
+		seconds.WithLabelValues(o.Route).Observe(float64(o.Duration) / float64(time.Second))
+	}
+}
