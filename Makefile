@@ -1,0 +1,45 @@
+# sandpit: `make up` to run it, `make test` to test it; nothing else to know.
+
+SHELL := /bin/bash
+GO    ?= go
+export CGO_ENABLED ?= 0
+export SANDPIT_TEST_IMAGES ?= /var/tmp/sandpit-images
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+.PHONY: help build agent up down test lint bench soak setup clean
+
+help: ## Print this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+build: agent ## Build bin/sandpit, one static binary with the agent in it
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sandpit ./cmd/sandpit
+
+agent:
+	$(GO) build -trimpath -ldflags '-s -w' -o agent/embedded/bin/sandpit-agent ./cmd/sandpit-agent
+
+up: setup build ## Set up, start the server, run a first program, say how to connect
+	bin/sandpit up --try
+
+down: ## End the server that `make up` started; all data stays
+	bin/sandpit down
+
+test: setup agent ## Run all tests, under the race detector
+	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -timeout 20m ./...
+
+lint: ## Format, vet and staticcheck
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./... && $(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+bench: setup build ## Measure, beside what else is on this machine
+	$(GO) run ./bench
+
+soak: setup build ## The long form of the tests' campaigns
+	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many' ./...
+
+setup: ## Install what is missing (Debian and Ubuntu, as root)
+	@deploy/setup.sh
+
+clean: ## Remove what was built
+	rm -rf bin agent/embedded/bin/sandpit-agent

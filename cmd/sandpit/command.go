@@ -1,0 +1,191 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+	"sandpit.dev/fault"
+)
+
+// Bounds of a command that is run from here.
+const (
+	maxStdin  = 8 << 20  // what the server takes with a command
+	maxOutput = 64 << 20 // what it hands on of each stream
+)
+
+// command holds the flags and the words of one command.
+type command struct {
+	c       *cobra.Command
+	shell   string
+	cwd     string
+	env     pairs // with run: the sandbox's
+	user    string
+	timeout period
+	stdin   bool
+	noStdin bool
+	tty     bool
+	argv    []string
+}
+
+func commandFlags(c *cobra.Command, withEnv bool) *command {
+	m := &command{c: c, env: pairs{}}
+	f := c.Flags()
+	f.StringVarP(&m.shell, "shell", "c", "", "run this shell text instead of CMD")
+	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace)")
+	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
+	f.Var(&m.timeout, "timeout", "kill it after this long")
+	f.BoolVarP(&m.stdin, "interactive", "i", false, "read standard input to its end first, whatever it is")
+	f.BoolVarP(&m.noStdin, "no-stdin", "n", false, "leave standard input alone, also if it is a pipe or a file")
+	f.BoolVarP(&m.tty, "tty", "t", false, "run it at a terminal, as sandpit shell does")
+	if withEnv {
+		f.VarP(m.env, "env", "e", "environment variable of this command; may be given again")
+	}
+	f.SetInterspersed(false) // what follows CMD is CMD's
+	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
+	return m
+}
+
+// check takes the words of the command, and refuses what makes no sense.
+func (m *command) check(words []string) error {
+	m.argv = words
+	switch {
+	case m.shell != "" && len(words) > 0:
+		return misuse(m.c, "both --shell and a command are given: %s", strings.Join(words, " "))
+	case m.shell == "" && len(words) == 0:
+		return misuse(m.c, "there is no command to run; the usage is: %s", m.c.UseLine())
+	case m.stdin && m.noStdin:
+		return misuse(m.c, "--interactive and --no-stdin contradict each other")
+	case m.tty && m.timeout.given:
+		return misuse(m.c, "a command at a terminal has no --timeout")
+	}
+	return nil
+}
+
+// request makes the request, and reads standard input if the command gets it.
+func (m *command) request(a *app) (v1.Exec, error) {
+	r := v1.Exec{Env: m.env.value(), TimeoutSeconds: m.timeout.exactSeconds(), MaxOutputBytes: new(int64(maxOutput))}
+	if m.shell != "" {
+		r.Command = &m.shell
+	} else {
+		r.Argv = m.argv
+	}
+	f := m.c.Flags()
+	r.Cwd, r.User = given(f, "cwd", m.cwd), given(f, "user", m.user)
+	if !m.stdin && (m.noStdin || !piped(a.stdin)) {
+		return r, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(a.stdin, maxStdin+1))
+	switch {
+	case err != nil:
+		return r, fault.Wrap(fault.Unavailable, err, "standard input cannot be read")
+	case len(data) > maxStdin:
+		return r, fault.New(fault.TooLarge, "standard input has more than %d bytes", maxStdin).
+			WithRemedy("copy it into the sandbox (sandpit cp - SANDBOX:PATH) and have the command read it there")
+	case utf8.Valid(data):
+		r.Stdin = new(string(data))
+	default:
+		r.StdinBase64 = new(base64.StdEncoding.EncodeToString(data))
+	}
+	return r, nil
+}
+
+// piped tells whether somebody put something into standard input.
+func piped(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
+}
+
+// stream runs a command and hands on its output and its status.
+func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	before := known(ctx, cl, ref)
+	out, err := cl.ExecStream(ctx, ref, r, func(f client.Frame) error {
+		w := a.stdout
+		if f.Stderr {
+			w = a.stderr
+		}
+		_, err := w.Write(f.Data)
+		return err
+	})
+	switch {
+	case errors.Is(err, syscall.EPIPE): // nobody reads us, and the signal is on its way
+		a.killNew(ctx, cl, ref, r, before)
+		return &exit{status: interruption{syscall.SIGPIPE}.status()}
+	case err != nil && ctx.Err() != nil:
+		a.killNew(ctx, cl, ref, r, before)
+		return own(interrupted(ctx, err))
+	case err != nil:
+		return own(err)
+	}
+	return a.ended(m, out)
+}
+
+// collect runs a command and prints its result as JSON.
+func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	r.MaxOutputBytes = nil // it is held in memory on both sides
+	before := known(ctx, cl, ref)
+	out, err := cl.Exec(ctx, ref, r)
+	if err != nil {
+		if ctx.Err() != nil {
+			a.killNew(ctx, cl, ref, r, before)
+		}
+		return own(interrupted(ctx, err))
+	}
+	if err := writeJSON(a.stdout, out); err != nil {
+		return own(err)
+	}
+	if out.ExitCode == nil {
+		return nil
+	}
+	return passing(*out.ExitCode)
+}
+
+// ended says what the status alone does not tell, and passes the status on.
+func (a *app) ended(m *command, out *v1.ExecOutcome) error {
+	for _, s := range []struct {
+		cut   bool
+		name  string
+		bytes int64
+	}{{out.StdoutTruncated, "standard output", out.StdoutBytes}, {out.StderrTruncated, "standard error", out.StderrBytes}} {
+		if s.cut {
+			a.warn("%s had %d bytes, of which not all are shown", s.name, s.bytes)
+		}
+	}
+	if out.Cause != "" {
+		a.warn("the command was ended: %s", because(out.Cause, out.CauseDetail))
+	}
+	if out.ExitCode == nil {
+		return own(fault.New(fault.Unavailable, "the command goes on as process %s", out.ProcessID))
+	}
+	if *out.ExitCode == 127 && len(m.argv) == 1 && strings.ContainsAny(m.argv[0], " \t|&;<>") {
+		fmt.Fprintln(a.stderr, "→ a command is a program and its arguments; for shell text use -c")
+	}
+	return passing(*out.ExitCode)
+}
+
+func because(cause, detail string) string {
+	if detail == "" {
+		return cause
+	}
+	return cause + " (" + detail + ")"
+}

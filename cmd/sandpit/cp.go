@@ -1,0 +1,161 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/client"
+	"sandpit.dev/fault"
+)
+
+func newCp(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cp [flags] LOCAL SANDBOX:PATH | cp [flags] SANDBOX:PATH LOCAL",
+		Short: "Copy files and directories into a sandbox or out of it",
+		Long: `Copy files and directories into a sandbox or out of it, as cp -r would: into a directory that exists,
+else to the very name that is given; "DIR/." means what is in DIR. PATH starts at /workspace unless it is
+absolute. "-" is standard input or output.
+
+A file comes whole or not at all. Links and special files are left out, each with a line on standard
+error: what a sandbox says of itself is never followed on this machine.`,
+		Example: `  sandpit cp main.py web:
+  sandpit cp src web:/workspace/app
+  sandpit cp web:results/. ./results
+  tar c . | sandpit cp - web:all.tar`,
+		DisableFlagsInUseLine: true,
+		Args:                  takes(2, 2),
+	}
+	user := c.Flags().StringP("user", "u", "", "act inside as sandbox (the default) or root")
+	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		refs := a.refs(c.Context())
+		for i := range refs {
+			refs[i] += ":"
+		}
+		return refs, cobra.ShellCompDirectiveNoSpace
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		from, to := parseEnd(args[0]), parseEnd(args[1])
+		if from.remote() == to.remote() {
+			return misuse(c, "one of %q and %q has to be SANDBOX:PATH, and the other a local file", args[0], args[1])
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		t := &transfer{a: a, cl: cl, user: *user, bar: newProgress(a.stderr)}
+		defer t.bar.clear()
+		if to.remote() {
+			t.ref = to.ref
+			return interrupted(ctx, t.upload(ctx, from.path, to.path))
+		}
+		t.ref = from.ref
+		return interrupted(ctx, t.download(ctx, from.path, to.path))
+	}
+	return c
+}
+
+// endpoint is one end of a copy.
+type endpoint struct {
+	ref  string // empty: local
+	path string
+}
+
+func (e endpoint) remote() bool { return e.ref != "" }
+
+// parseEnd splits SANDBOX:PATH. A local path that has a colon is told apart by
+// its beginning: . or /. A key may have colons, and a path may: the split is at
+// the one before an absolute path, else at the first.
+func parseEnd(arg string) endpoint {
+	if arg == "-" || strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") {
+		return endpoint{path: arg}
+	}
+	at := strings.IndexByte(arg, ':')
+	if slash := strings.IndexByte(arg, '/'); slash > 0 && arg[slash-1] == ':' {
+		at = slash - 1
+	} else if slash >= 0 && slash < at {
+		at = -1 // a sandbox's name has no slash
+	}
+	if at <= 0 {
+		return endpoint{path: arg}
+	}
+	e := endpoint{ref: arg[:at], path: arg[at+1:]}
+	if e.path == "" {
+		e.path = "."
+	}
+	return e
+}
+
+// transfer copies between one sandbox and this machine.
+type transfer struct {
+	a     *app
+	cl    *client.Client
+	ref   string
+	user  string
+	bar   *progress
+	total int64 // bytes so far
+}
+
+// leftOut tells of what is not copied.
+func (t *transfer) leftOut(name, kind string) {
+	t.bar.clear()
+	t.a.warn("left out: %s (%s)", name, kind)
+}
+
+// isDir tells whether a path inside is a directory, or a link to one.
+func (t *transfer) isDir(ctx context.Context, p string) (bool, error) {
+	info, err := t.cl.Stat(ctx, t.ref, p, t.user)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		// The sandbox itself may be what is missing.
+		if _, gerr := t.cl.Get(ctx, t.ref); gerr != nil {
+			return false, gerr
+		}
+		return false, nil
+	case err != nil:
+		return false, err
+	case info.Type == "symlink":
+		_, _, err := t.cl.ListFiles(ctx, t.ref, p, t.user, 1)
+		return err == nil, nil // else it is a link to something else
+	}
+	return info.Type == "dir", nil
+}
+
+// contents tells whether a path means what is in a directory, and gives the
+// directory.
+func contents(p string) (dir string, ok bool) {
+	if p == "." || p == ".." || strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..") {
+		return path.Clean(p), true
+	}
+	return p, false
+}
+
+// local reads what a local path is.
+func local(p string) (os.FileInfo, error) {
+	info, err := os.Stat(p)
+	if err != nil {
+		return nil, fault.Wrap(fault.NotFound, err, "%s cannot be copied", p)
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, fault.New(fault.Invalid, "%s is neither a file nor a directory (%s)", p, info.Mode().Type())
+	}
+	return info, nil
+}
+
+// moved counts bytes and shows them.
+func (t *transfer) moved(name string, n, done, size int64) {
+	t.total += n
+	if t.bar.tty == nil || size < 8<<20 {
+		return
+	}
+	t.bar.show(name, fmt.Sprintf("%s of %s", bytesOf(done), bytesOf(size)), float64(done)/float64(size))
+}

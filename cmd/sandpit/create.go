@@ -1,0 +1,96 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+)
+
+// making holds the flags of a new sandbox.
+type making struct {
+	c            *cobra.Command
+	key, image   string
+	cpu          float64
+	memory, disk megabytes
+	pids         int
+	env, labels  pairs
+	idle, ttl    period
+	retention    period
+}
+
+func makingFlags(c *cobra.Command) *making {
+	m := &making{c: c, env: pairs{}, labels: pairs{}}
+	f := c.Flags()
+	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
+	f.StringVar(&m.image, "image", "", "what to run on; see sandpit image ls")
+	f.Float64Var(&m.cpu, "cpu", 0, "CPU cores (0.5, 2)")
+	f.Var(&m.memory, "memory", "memory (512M, 2G)")
+	f.Var(&m.disk, "disk", "disk (1G)")
+	f.IntVar(&m.pids, "pids", 0, "most processes and threads")
+	f.VarP(m.env, "env", "e", "environment variable of every command; may be given again")
+	f.Var(m.labels, "label", "label to find it by; may be given again")
+	f.Var(&m.idle, "idle-timeout", "stop it when idle this long (30m); 0: never")
+	f.Var(&m.retention, "retention", "delete it when stopped this long (7d); 0: never")
+	f.Var(&m.ttl, "ttl", "delete it this long from now, whatever it does (2h)")
+	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
+	return m
+}
+
+func (m *making) request() v1.CreateSandbox {
+	f := m.c.Flags()
+	return v1.CreateSandbox{
+		Key: given(f, "name", m.key), Image: given(f, "image", m.image), CPUCores: given(f, "cpu", m.cpu),
+		MemoryMB: m.memory.value(), DiskMB: m.disk.value(), Pids: given(f, "pids", m.pids),
+		Env: m.env.value(), Metadata: m.labels.value(),
+		IdleTimeoutSeconds: m.idle.seconds(), RetentionSeconds: m.retention.seconds(), TTLSeconds: m.ttl.seconds(),
+	}
+}
+
+func newCreate(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "create [flags]",
+		Short: "Create a sandbox and print its id",
+		Long: `Create a sandbox and print its id.
+
+With --name the call is safe to repeat: a sandbox with that key is given back, started if need be.
+What is not said is the server's default.`,
+		Example: `  sandpit create --name web --memory 2G --label team=data
+  id=$(sandpit create)`,
+		Args: takes(0, 0),
+	}
+	m := makingFlags(c)
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		s, created, err := a.create(c.Context(), cl, m.request())
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, s)
+		}
+		if !created {
+			a.warn("%s existed already", s.Ref())
+		}
+		_, err = fmt.Fprintln(a.stdout, s.ID)
+		return err
+	}
+	return c
+}
+
+// create makes a sandbox, and shows what it waits for where that is an image.
+func (a *app) create(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
+	done := a.showBuilds(ctx, cl)
+	defer done()
+	return cl.Create(ctx, r)
+}

@@ -1,0 +1,109 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/daemon"
+)
+
+func newDoctor(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "Say what this host can and cannot do, and how to mend it",
+		Long: `Say what this host can and cannot do, and how to mend it. No server is needed; where one runs it is
+asked too, else the runtime is tried out in a temporary directory beside the data directory, as root.
+The exit status is 1 if sandboxes cannot run here.`,
+		Args: takes(0, 0),
+	}
+	data := c.Flags().String("data", "", "the data directory to look at")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg := daemon.DefaultConfig()
+		if err := cfg.ReadEnv(a.getenv); err != nil {
+			return err
+		}
+		if *data != "" {
+			cfg.Data = *data
+		}
+		if err := cfg.Check(); err != nil {
+			return err
+		}
+		s, _, err := a.local()
+		up := err == nil && alive(s.PID)
+		if up && *data == "" {
+			cfg.Data = s.Data
+		}
+		checks := daemon.Doctor(c.Context(), cfg, !up)
+		if up || a.getenv("SANDPIT_URL") != "" {
+			checks = append(checks, a.askServer(c.Context())...)
+		}
+		if *out == asJSON {
+			if err := writeJSON(a.stdout, checks); err != nil {
+				return err
+			}
+		}
+		bad := false
+		for _, k := range checks {
+			bad = bad || k.Status == daemon.Failed
+			if *out == asText {
+				mark := map[daemon.CheckStatus]string{daemon.Passed: "✓", daemon.Warned: "!", daemon.Failed: "✗"}[k.Status]
+				fmt.Fprintf(a.stdout, "%s %-18s %s\n", mark, printable(k.Name), printable(k.Detail))
+				if k.Remedy != "" {
+					fmt.Fprintf(a.stdout, "  %-18s → %s\n", "", printable(k.Remedy))
+				}
+			}
+		}
+		if bad {
+			return &exit{status: statusFailed}
+		}
+		return nil
+	}
+	return c
+}
+
+// askServer gives what a running server says of its host.
+func (a *app) askServer(ctx context.Context) []daemon.Check {
+	failed := func(err error) []daemon.Check {
+		return []daemon.Check{{Name: "server", Status: daemon.Warned, Detail: whole(err)}}
+	}
+	p, err := a.locate()
+	if err != nil {
+		return failed(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	info, err := a.clientOf(p).Info(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	checks := []daemon.Check{{
+		Name: "server", Status: daemon.Passed,
+		Detail: fmt.Sprintf("version %s at %s, since %s", info.Version, p.url, info.StartedAt.Local().Format(time.DateTime)),
+	}}
+	for _, r := range info.Runtimes {
+		if r.Error != "" {
+			checks = append(checks, daemon.Check{Name: r.Name, Status: daemon.Failed, Detail: r.Error})
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Capabilities)) {
+			c := r.Capabilities[name]
+			k := daemon.Check{Name: r.Name + "/" + name, Status: daemon.Passed, Detail: "works"}
+			if !c.Supported {
+				k.Status, k.Detail, k.Remedy = daemon.Warned, c.Reason, c.Remedy
+				if name == "isolation" {
+					k.Status = daemon.Failed
+				}
+			}
+			checks = append(checks, k)
+		}
+	}
+	return checks
+}

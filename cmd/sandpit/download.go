@@ -1,0 +1,188 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+	"sandpit.dev/fault"
+)
+
+// maxListed is the most entries of one directory that are copied.
+const maxListed = 100_000
+
+// download copies a file or directory out of the sandbox.
+func (t *transfer) download(ctx context.Context, from, to string) error {
+	dir, err := t.isDir(ctx, from)
+	if err != nil {
+		return err
+	}
+	if to == "-" {
+		if dir {
+			return fault.New(fault.Invalid, "%s is a directory, which standard output cannot hold", from).
+				WithRemedy("make an archive of it: sandpit exec %s tar c %s", t.ref, from)
+		}
+		f, err := t.cl.ReadFile(ctx, t.ref, from, client.ReadOptions{User: t.user})
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(t.a.stdout, f)
+		return err
+	}
+	from, inside := contents(from)
+	info, err := os.Stat(to)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fault.Wrap(fault.Denied, err, "%s cannot be written to", to)
+	case err == nil && info.IsDir() || strings.HasSuffix(to, "/"):
+		if !(dir && inside) {
+			to = filepath.Join(to, path.Base(path.Clean(from)))
+		}
+	case err == nil && dir:
+		return fault.New(fault.Exists, "%s is a file, and %s a directory", to, from)
+	}
+	if dir {
+		if err := os.Mkdir(to, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fault.Wrap(fault.Denied, err, "the directory %s cannot be made", to)
+		}
+		root, err := os.OpenRoot(to)
+		if err != nil {
+			return fault.Wrap(fault.Denied, err, "%s cannot be written to", to)
+		}
+		defer root.Close()
+		return t.downloadDir(ctx, from, root, ".")
+	}
+	root, err := os.OpenRoot(filepath.Dir(to))
+	if err != nil {
+		return fault.Wrap(fault.Denied, err, "%s cannot be written", to)
+	}
+	defer root.Close()
+	return t.get(ctx, from, root, filepath.Base(to), "")
+}
+
+// downloadDir copies what is in a directory inside to the local directory rel of
+// root. Names come out of the sandbox: one that is more than a name is refused,
+// and root keeps all else where it belongs.
+func (t *transfer) downloadDir(ctx context.Context, from string, root *os.Root, rel string) error {
+	files, more, err := t.cl.ListFiles(ctx, t.ref, from, t.user, maxListed)
+	if err != nil {
+		return err
+	}
+	if more {
+		return fault.New(fault.TooLarge, "%s has more than %d entries", from, maxListed).
+			WithRemedy("make an archive of it: sandpit exec %s tar c %s", t.ref, from)
+	}
+	for _, f := range files {
+		if !plainName(f.Name) {
+			t.leftOut(path.Join(from, f.Name), "its name is no name of a file")
+			continue
+		}
+		inside, here := path.Join(from, f.Name), filepath.Join(rel, f.Name)
+		switch f.Type {
+		case "file":
+			err = t.get(ctx, inside, root, here, f.Mode)
+		case "dir":
+			if err = mkdirIn(root, here); err == nil {
+				err = t.downloadDir(ctx, inside, root, here)
+			}
+		case "symlink":
+			t.leftOut(inside, "a link to "+f.Target)
+		default:
+			t.leftOut(inside, "neither a file nor a directory")
+		}
+		switch {
+		case fault.Is(err, fault.NotFound) && ctx.Err() == nil:
+			t.leftOut(inside, "it is gone, or its name is not UTF-8")
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// plainName tells whether a name is that of one file in a directory.
+func plainName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
+}
+
+func mkdirIn(root *os.Root, name string) error {
+	err := root.Mkdir(name, 0o755)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := root.Lstat(name)
+	if err == nil && !info.IsDir() {
+		return fault.New(fault.Exists, "%s is there already, and is no directory", name)
+	}
+	return err
+}
+
+// get writes one file of the sandbox's: the whole, or nothing. What has its name
+// is replaced, and not followed if it is a link.
+func (t *transfer) get(ctx context.Context, from string, root *os.Root, to, mode string) (err error) {
+	if mode == "" {
+		info, err := t.cl.Stat(ctx, t.ref, from, t.user)
+		if err != nil {
+			return err
+		}
+		mode = modeOf(info)
+	}
+	f, err := t.cl.ReadFile(ctx, t.ref, from, client.ReadOptions{User: t.user})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	temporary := filepath.Join(filepath.Dir(to), ".sandpit-"+rand.Text())
+	w, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fault.Wrap(fault.Denied, err, "%s cannot be written", to)
+	}
+	defer func() {
+		if err != nil {
+			_ = w.Close()
+			_ = root.Remove(temporary)
+		}
+	}()
+	n, err := io.Copy(w, &counted{r: f, t: t, name: filepath.Base(to), size: f.Size})
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "%s broke off after %d bytes", from, n)
+	}
+	if f.Size >= 0 && n != f.Size {
+		return fault.New(fault.Unavailable, "%s broke off after %d of %d bytes", from, n, f.Size)
+	}
+	bits, perr := strconv.ParseUint(mode, 8, 32)
+	if perr != nil {
+		bits = 0o644
+	}
+	if err := w.Chmod(fs.FileMode(bits) & fs.ModePerm); err != nil { // no set-user-id bits
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return fault.Wrap(fault.Exhausted, err, "%s cannot be written", to)
+	}
+	if err := root.Rename(temporary, to); err != nil {
+		return fault.Wrap(fault.Exists, err, "%s cannot be put in place", to)
+	}
+	return nil
+}
+
+// modeOf is a file's mode; a link has none of its own.
+func modeOf(info *v1.FileInfo) string {
+	if info.Type != "file" {
+		return "0644"
+	}
+	return info.Mode
+}

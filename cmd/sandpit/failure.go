@@ -1,0 +1,118 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/fault"
+)
+
+// Exit statuses of our own.
+const (
+	statusFailed = 1
+	statusMisuse = 2
+	statusOwn    = 125 // of run, exec and shell, whose other statuses are the command's
+)
+
+// exit is an error that sets the status of this process. Without err there is
+// nothing to say.
+type exit struct {
+	status int
+	err    error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// misuse is a mistake in the command line.
+func misuse(c *cobra.Command, format string, args ...any) error {
+	return &exit{statusMisuse, fault.New(fault.Invalid, format, args...).WithRemedy("see: %s --help", c.CommandPath())}
+}
+
+// own makes failures of ours distinct from the status of a command that is run.
+func own(err error) error {
+	if _, ok := errors.AsType[*exit](err); ok || err == nil {
+		return err
+	}
+	return &exit{statusOwn, err}
+}
+
+// passing gives the status of a remote command as our own.
+func passing(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return &exit{status: status}
+}
+
+// report says what went wrong, the cause and then the next step, and gives the
+// status to exit with.
+func (a *app) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	status := statusFailed
+	if e, ok := errors.AsType[*exit](err); ok {
+		status = e.status
+		if e.err == nil {
+			return status
+		}
+		err = e.err
+	}
+	a.say(err)
+	return status
+}
+
+// say writes an error to standard error, without ending anything.
+func (a *app) say(err error) {
+	fmt.Fprintln(a.stderr, "sandpit: "+printable(whole(err)))
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Remedy != "" {
+		fmt.Fprintln(a.stderr, "→ "+printable(e.Remedy))
+	}
+}
+
+// warn writes a line to standard error.
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintln(a.stderr, "sandpit: "+printable(fmt.Sprintf(format, args...)))
+}
+
+// whole is an error with its cause, which is said once.
+func whole(err error) string {
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	if e.Err != nil && strings.Contains(e.Message, e.Err.Error()) {
+		return e.Message
+	}
+	return e.Error()
+}
+
+// printable makes one line of text that steers no terminal: names and messages
+// may come out of a sandbox.
+func printable(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteByte(' ')
+		case r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069':
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

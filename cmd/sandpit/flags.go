@@ -1,0 +1,142 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// period is a flag for a length of time: "90s", "15m", "2h", "7d", or seconds.
+type period struct {
+	d     time.Duration
+	given bool
+}
+
+func (p *period) Type() string { return "TIME" }
+
+func (p *period) String() string {
+	if !p.given {
+		return ""
+	}
+	return p.d.String()
+}
+
+func (p *period) Set(s string) error {
+	bad := fmt.Errorf("%q is no length of time; write it as 90s, 15m, 2h or 7d", s)
+	number, unit := s, time.Second
+	if head, days := strings.CutSuffix(s, "d"); days {
+		number, unit = head, 24*time.Hour
+	}
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		if n < 0 || n > math.MaxInt64/int64(unit) {
+			return bad
+		}
+		p.d, p.given = time.Duration(n)*unit, true
+		return nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return bad
+	}
+	p.d, p.given = d, true
+	return nil
+}
+
+// seconds is for the wire: nil where the flag was not given.
+func (p *period) seconds() *int64 {
+	if !p.given {
+		return nil
+	}
+	n := int64(p.d / time.Second)
+	if n == 0 && p.d > 0 {
+		n = 1 // zero would mean never
+	}
+	return &n
+}
+
+// exactSeconds is the same where the wire takes parts of a second.
+func (p *period) exactSeconds() *float64 {
+	if !p.given {
+		return nil
+	}
+	n := p.d.Seconds()
+	return &n
+}
+
+// megabytes is a flag for a size: "512", "512M", "2G", in MiB.
+type megabytes struct {
+	n     int
+	given bool
+}
+
+func (m *megabytes) Type() string { return "SIZE" }
+
+func (m *megabytes) String() string {
+	if !m.given {
+		return ""
+	}
+	return strconv.Itoa(m.n) + "M"
+}
+
+func (m *megabytes) Set(s string) error {
+	t := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s), "B"), "I")
+	factor := 1.0
+	switch {
+	case strings.HasSuffix(t, "M"):
+		t = strings.TrimSuffix(t, "M")
+	case strings.HasSuffix(t, "G"):
+		t, factor = strings.TrimSuffix(t, "G"), 1024
+	}
+	n, err := strconv.ParseFloat(t, 64)
+	if err != nil || !(n > 0) || n*factor > math.MaxInt32 || n*factor < 1 {
+		return fmt.Errorf("%q is no size; write it as 512M or 2G", s)
+	}
+	m.n, m.given = int(n*factor), true
+	return nil
+}
+
+func (m *megabytes) value() *int {
+	if !m.given {
+		return nil
+	}
+	return &m.n
+}
+
+// pairs is a flag K=V that may be given again and again. A value may hold
+// commas and further equals signs.
+type pairs map[string]string
+
+func (p pairs) Type() string { return "NAME=VALUE" }
+
+func (p pairs) String() string { return "" }
+
+func (p pairs) Set(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("%q is not NAME=VALUE", s)
+	}
+	p[name] = value
+	return nil
+}
+
+func (p pairs) value() map[string]string {
+	if len(p) == 0 {
+		return nil
+	}
+	return p
+}
+
+// given is nil for a flag that was not given, so that the server's default holds.
+func given[T any](flags *pflag.FlagSet, name string, value T) *T {
+	if !flags.Changed(name) {
+		return nil
+	}
+	return &value
+}

@@ -1,0 +1,177 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+	"sandpit.dev/fault"
+)
+
+// Times of watching a build.
+const (
+	buildPoll  = 500 * time.Millisecond
+	buildQuiet = time.Second // a build shorter than this is not worth a word
+)
+
+// progress shows how far something is: a bar that moves on a terminal, else a
+// line whenever there is news.
+type progress struct {
+	w     io.Writer
+	tty   *os.File // nil: lines
+	said  string
+	tenth int
+	drawn bool
+	last  time.Time
+}
+
+// redraw is how often a bar moves at most.
+const redraw = 100 * time.Millisecond
+
+func newProgress(w io.Writer) *progress {
+	p := &progress{w: w, tenth: -1}
+	p.tty, _ = terminal(w)
+	return p
+}
+
+// show tells of part (0 to 1) of what is named.
+func (p *progress) show(name, text string, part float64) {
+	text = printable(text)
+	if p.tty == nil {
+		if tenth := int(part * 10); text != p.said || tenth > p.tenth {
+			p.said, p.tenth = text, tenth
+			fmt.Fprintf(p.w, "%s: %3.0f%% %s\n", name, part*100, text)
+		}
+		return
+	}
+	now := time.Now()
+	if part < 1 && now.Sub(p.last) < redraw {
+		return
+	}
+	p.last = now
+	const width = 24
+	full := min(max(int(part*width), 0), width)
+	line := fmt.Sprintf("%s [%s%s] %3.0f%% %s", name, strings.Repeat("█", full), strings.Repeat("░", width-full), part*100, text)
+	if cols, _, err := term.GetSize(int(p.tty.Fd())); err == nil && cols > 1 {
+		if r := []rune(line); len(r) >= cols {
+			line = string(r[:cols-1])
+		}
+	}
+	fmt.Fprint(p.w, "\r\x1b[K"+line)
+	p.drawn = true
+}
+
+// clear takes the bar away.
+func (p *progress) clear() {
+	if p.drawn {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.drawn = false
+	}
+}
+
+// watchImage shows the build of an image until it is over.
+func (a *app) watchImage(ctx context.Context, cl *client.Client, name string) (*v1.Image, error) {
+	bar := newProgress(a.stderr)
+	defer bar.clear()
+	tick := time.NewTicker(buildPoll)
+	defer tick.Stop()
+	for {
+		img, err := imageNamed(ctx, cl, name)
+		if err != nil {
+			return nil, err
+		}
+		switch img.Status {
+		case "ready":
+			return img, nil
+		case "failed":
+			bar.clear()
+			for _, line := range img.Output {
+				fmt.Fprintln(a.stderr, "  "+printable(line))
+			}
+			return nil, fault.New(fault.Unavailable, "the image %s cannot be built: %s", img.Name, img.Error).
+				WithRemedy("mend that, then go on where it stopped with: sandpit image build %s", img.Name)
+		case "building":
+			bar.show("image "+img.Name, img.Text, part(img))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func part(img *v1.Image) float64 {
+	if img.Progress == nil {
+		return 0
+	}
+	return *img.Progress
+}
+
+// imageNamed finds an image by a name of its; empty: the default.
+func imageNamed(ctx context.Context, cl *client.Client, name string) (*v1.Image, error) {
+	all, err := cl.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(all))
+	for i := range all {
+		img := &all[i]
+		if img.Name == name || name == "" && img.Default {
+			return img, nil
+		}
+		for _, alias := range img.Aliases {
+			if alias == name {
+				return img, nil
+			}
+		}
+		names = append(names, img.Name)
+	}
+	return nil, fault.New(fault.NotFound, "there is no image %q", name).WithRemedy("use one of: %s", strings.Join(names, ", "))
+}
+
+// showBuilds shows, until the call that it returns, the images that are being
+// built, if that takes long enough to wonder.
+func (a *app) showBuilds(ctx context.Context, cl *client.Client) (done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		bar := newProgress(a.stderr)
+		defer bar.clear()
+		wait := time.NewTimer(buildQuiet)
+		defer wait.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-wait.C:
+			}
+			all, err := cl.Images(ctx)
+			if err != nil {
+				return // the call that waits will say what is wrong
+			}
+			for i := range all {
+				if all[i].Status == "building" {
+					bar.show("image "+all[i].Name, all[i].Text, part(&all[i]))
+					break
+				}
+			}
+			wait.Reset(buildPoll)
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}

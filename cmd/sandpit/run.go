@@ -1,0 +1,95 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/client"
+	"sandpit.dev/fault"
+)
+
+// A throwaway sandbox that its maker could not delete goes by itself.
+const (
+	throwawayIdle      = 60 // seconds
+	throwawayRetention = 1  // seconds
+	deleteBound        = 30 * time.Second
+)
+
+func newRun(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run [flags] [--] CMD [ARG]... | run [flags] -c TEXT",
+		Short: "Run a command in a new sandbox, and delete that afterwards",
+		Long: `Run a command in a new sandbox, with its output as it comes and its exit status as ours, and delete
+the sandbox afterwards. With --name the sandbox has that key, is used again if it exists, and is kept;
+with --keep it is kept, and its id is said on standard error.
+
+CMD, -c and standard input are as with sandpit exec.`,
+		Example: `  sandpit run python -c 'print(2 ** 100)'
+  sandpit run --name lab -c 'pip list | head'
+  sandpit run --memory 2G -- python - < train.py`,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		Args:                  cobra.ArbitraryArgs,
+	}
+	made := makingFlags(c)
+	m := commandFlags(c, false)
+	keep := c.Flags().Bool("keep", false, "keep the sandbox")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := m.check(args); err != nil {
+			return err
+		}
+		ctx := c.Context()
+		cl, err := a.client()
+		if err != nil {
+			return own(err)
+		}
+		r, err := m.request(a)
+		if err != nil {
+			return own(err)
+		}
+		spec := made.request()
+		throwaway := spec.Key == nil && !*keep
+		if throwaway && spec.IdleTimeoutSeconds == nil && spec.RetentionSeconds == nil {
+			spec.IdleTimeoutSeconds, spec.RetentionSeconds = new(int64(throwawayIdle)), new(int64(throwawayRetention))
+		}
+		s, _, err := a.create(ctx, cl, spec)
+		if err != nil {
+			return own(err)
+		}
+		switch {
+		case throwaway:
+			defer a.throwAway(ctx, cl, s.ID)
+		case spec.Key == nil:
+			a.warn("the sandbox is %s", s.ID)
+		}
+		switch {
+		case m.tty:
+			return a.atTerminal(ctx, cl, s.ID, m)
+		case *out == asJSON:
+			return m.collect(ctx, a, cl, s.ID, r)
+		}
+		return m.stream(ctx, a, cl, s.ID, r)
+	}
+	return c
+}
+
+// throwAway deletes a sandbox, also after an interrupt.
+func (a *app) throwAway(ctx context.Context, cl *client.Client, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteBound)
+	defer cancel()
+	err := cl.Delete(ctx, id)
+	if err == nil || fault.Is(err, fault.NotFound) {
+		return
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Remedy == "" {
+		_ = e.WithRemedy("delete it with: sandpit rm %s", id)
+	}
+	a.say(err)
+}

@@ -1,0 +1,127 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/daemon"
+)
+
+// serverFlags are those of the commands that start a server.
+type serverFlags struct {
+	c                            *cobra.Command
+	listen, data, images, config string
+	level, form                  string
+}
+
+func addServerFlags(c *cobra.Command) *serverFlags {
+	s := &serverFlags{c: c}
+	d := daemon.DefaultConfig()
+	f := c.Flags()
+	f.StringVar(&s.listen, "listen", d.Listen, "address to listen on; port 0 takes a free one")
+	f.StringVar(&s.data, "data", d.Data, "directory of everything that lasts")
+	f.StringVar(&s.images, "images", "", "directory of images (default: images in the data directory)")
+	f.StringVar(&s.config, "config", "", "YAML file with settings")
+	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&s.form, "log-format", d.Log.Format, "text or json")
+	return s
+}
+
+// settings are the defaults, the file, the environment and the flags, the later
+// over the earlier.
+func (s *serverFlags) settings(getenv func(string) string) (daemon.Config, error) {
+	cfg := daemon.DefaultConfig()
+	f := s.c.Flags()
+	path := s.config
+	if path == "" {
+		path = getenv("SANDPIT_CONFIG")
+	}
+	if path != "" {
+		if err := cfg.ReadFile(path); err != nil {
+			return cfg, err
+		}
+	}
+	if err := cfg.ReadEnv(getenv); err != nil {
+		return cfg, err
+	}
+	for name, to := range map[string]*string{"listen": &cfg.Listen, "data": &cfg.Data, "images": &cfg.Images, "log-format": &cfg.Log.Format} {
+		if flag := f.Lookup(name); flag.Changed {
+			*to = flag.Value.String()
+		}
+	}
+	if f.Changed("log-level") {
+		if err := cfg.Log.Level.UnmarshalText([]byte(s.level)); err != nil {
+			return cfg, misuse(s.c, "--log-level: %q is not debug, info, warn or error", s.level)
+		}
+	}
+	return cfg, cfg.Check()
+}
+
+// line is the command line of a server with these flags, whose working directory
+// is another.
+func (s *serverFlags) line(cfg daemon.Config) []string {
+	args := []string{"serve", "--data=" + cfg.Data, "--images=" + cfg.Images}
+	for _, name := range []string{"listen", "log-level", "log-format"} {
+		if f := s.c.Flags().Lookup(name); f.Changed {
+			args = append(args, "--"+name+"="+f.Value.String())
+		}
+	}
+	if s.config != "" {
+		if abs, err := filepath.Abs(s.config); err == nil { // else it stays as it was given
+			return append(args, "--config="+abs)
+		}
+		return append(args, "--config="+s.config)
+	}
+	return args
+}
+
+func newServe(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Run the server until it is interrupted",
+		Long: `Run the server until it is interrupted; a second interrupt does not wait for requests that are being
+answered. Sandboxes and the commands in them go on running without a server, and the next one on
+the same data directory finds them again.
+
+Settings come from the file (--config or SANDPIT_CONFIG), then SANDPIT_LISTEN, SANDPIT_DATA,
+SANDPIT_IMAGES, SANDPIT_HOSTS, SANDPIT_LOG_LEVEL, SANDPIT_LOG_FORMAT and SANDPIT_ADMIN_TOKEN, then flags.
+Its log goes to standard error. "sandpit up" does the same in the background.`,
+		Args: takes(0, 0),
+	}
+	flags := addServerFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg, err := flags.settings(a.getenv)
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // so that the second ends us at once
+		return daemon.Run(ctx, cfg, daemon.Options{
+			Version: a.version,
+			Log:     a.stderr,
+			Ready: func(url string) {
+				fmt.Fprintf(a.stdout, "sandpit is ready at %s; the administrator's token is in %s\n", url, tokenPlace(cfg))
+			},
+		})
+	}
+	return c
+}
+
+// tokenPlace says where the administrator's token of a server is.
+func tokenPlace(cfg daemon.Config) string {
+	path := filepath.Join(cfg.Data, daemon.AdminTokenFile)
+	if _, err := os.Stat(path); os.IsNotExist(err) && cfg.AdminToken != "" {
+		return "SANDPIT_ADMIN_TOKEN"
+	}
+	return path
+}

@@ -1,0 +1,119 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+func newToken(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and end tokens, which programs call the server with",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  group,
+	}
+	c.AddCommand(newTokenCreate(a), newTokenLs(a), newTokenRm(a))
+	return c
+}
+
+func newTokenCreate(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "create --name NAME [flags]",
+		Short: "Make a token and print it; it is never shown again",
+		Example: `  sandpit token create --name claude
+  sandpit token create --name dashboard --scope sandboxes:read --ttl 30d`,
+		Args: takes(0, 0),
+	}
+	var r v1.CreateToken
+	var project string
+	var ttl period
+	f := c.Flags()
+	f.StringVar(&r.Name, "name", "", "what it is called in events; unique in its project")
+	f.StringVar(&project, "project", "", "whose sandboxes it reaches (default: those of your own project)")
+	f.StringSliceVar(&r.Scopes, "scope", nil, "sandboxes:read, sandboxes:write or admin (default: the first two); may be given again")
+	f.Var(&ttl, "ttl", "how long it is valid (default: for ever)")
+	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"sandboxes:read", "sandboxes:write", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if r.Name == "" {
+			return misuse(c, "a token needs a --name")
+		}
+		r.Project, r.ExpiresInSeconds = given(f, "project", project), ttl.seconds()
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		t, err := cl.CreateToken(c.Context(), r)
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, t)
+		}
+		a.warn("token %s of project %s, with %s; keep it, it is never shown again", t.Name, t.Project, strings.Join(t.Scopes, ", "))
+		_, err = fmt.Fprintln(a.stdout, t.Secret)
+		return err
+	}
+	return c
+}
+
+func newTokenLs(a *app) *cobra.Command {
+	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List tokens, without their secrets", Args: takes(0, 0)}
+	project := c.Flags().String("project", "", "only those of this project")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		tokens, err := cl.Tokens(c.Context(), *project)
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, tokens)
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(tokens))
+		for _, t := range tokens {
+			expires := "never"
+			if t.ExpiresAt != nil {
+				expires = ago(now, t.ExpiresAt)
+			}
+			used := "never"
+			if t.LastUsedAt != nil {
+				used = ago(now, t.LastUsedAt)
+			}
+			rows = append(rows, []string{t.Name, t.ID, t.Project, strings.Join(t.Scopes, ","), ago(now, &t.CreatedAt), used, expires})
+		}
+		return table(a.stdout, []string{"NAME", "ID", "PROJECT", "SCOPES", "CREATED", "USED", "EXPIRES"}, rows)
+	}
+	return c
+}
+
+func newTokenRm(a *app) *cobra.Command {
+	c := &cobra.Command{Use: "rm [flags] TOKEN...", Short: "End tokens, by id or name", Args: takes(1, -1), ValidArgsFunction: cobra.NoFileCompletions}
+	project := c.Flags().String("project", "", "whose token it is, where a name alone is not clear")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		for _, t := range args {
+			if err := cl.DeleteToken(c.Context(), *project, t); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, printable(t))
+		}
+		return nil
+	}
+	return c
+}

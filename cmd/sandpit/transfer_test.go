@@ -1,0 +1,170 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+)
+
+// hostileBox is a server whose sandbox has one directory, /d, with these
+// entries, and answers every other path with the content "evil".
+func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer) {
+	t.Helper()
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Error(err)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/sandboxes/box/stat", func(w http.ResponseWriter, r *http.Request) {
+		p := r.URL.Query().Get("path")
+		kind := "file"
+		if p == "/d" {
+			kind = "dir"
+		}
+		answer(w, v1.FileInfo{Path: p, Type: kind, Mode: "0644"})
+	})
+	mux.HandleFunc("GET /v1/sandboxes/box/files", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("path") != "/d" {
+			entries = nil
+		}
+		answer(w, entries)
+	})
+	mux.HandleFunc("GET /v1/sandboxes/box/files/", func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Query().Get("path"), "/cut") {
+			w.Header().Set("Content-Length", "1000")
+		}
+		_, _ = w.Write([]byte("evil")) // a client that goes away is its own affair
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	var said bytes.Buffer
+	a := &app{stderr: &said, stdout: &said}
+	return &transfer{a: a, cl: client.New(s.URL, "token", client.Options{}), ref: "box", bar: newProgress(&said)}, &said
+}
+
+// tree lists what is below a directory, with the content of files.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || p == dir {
+			return err
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		got[rel] = info.Mode().String()
+		if d.Type().IsRegular() {
+			b, err := os.ReadFile(p)
+			got[rel] += " " + string(b)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestDownload(t *testing.T) {
+	file := func(name string) v1.FileInfo { return v1.FileInfo{Name: name, Type: "file", Mode: "0644"} }
+
+	t.Run("NamesThatLeaveTheDirectoryAreLeftOut", func(t *testing.T) {
+		tr, said := hostileBox(t, file("../up"), file(".."), file("/etc/evil"), file("a/b"), file(""), file("fine"),
+			v1.FileInfo{Name: "link", Type: "symlink", Target: "/etc"}, v1.FileInfo{Name: "dev", Type: "other"})
+		dir := t.TempDir()
+		if err := tr.download(t.Context(), "/d", filepath.Join(dir, "out")); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"out": "drwxr-xr-x", "out/fine": "-rw-r--r-- evil"}
+		if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+			t.Errorf("what is here is not what should be (-want +got):\n%s", diff)
+		}
+		if got := strings.Count(said.String(), "left out: "); got != 7 {
+			t.Errorf("%d things are said to be left out, want 7:\n%s", got, said)
+		}
+	})
+
+	t.Run("LinksThatAreHereAreNotFollowed", func(t *testing.T) {
+		tr, _ := hostileBox(t, file("f"))
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "precious"), []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "out"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../precious", filepath.Join(dir, "out", "f")); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.download(t.Context(), "/d/f", filepath.Join(dir, "out", "f")); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"precious": "-rw------- precious", "out": "drwxr-xr-x", "out/f": "-rw-r--r-- evil"}
+		if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+			t.Errorf("what is here is not what should be (-want +got):\n%s", diff)
+		}
+	})
+
+	t.Run("ALinkInPlaceOfADirectoryIsAnError", func(t *testing.T) {
+		tr, _ := hostileBox(t, v1.FileInfo{Name: "sub", Type: "dir"})
+		dir := t.TempDir()
+		for _, name := range []string{"outside", "d"} {
+			if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("../outside", filepath.Join(dir, "d", "sub")); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.download(t.Context(), "/d", dir); err == nil {
+			t.Error("the link was taken for a directory")
+		}
+	})
+
+	t.Run("NoSetUserIDBitSurvives", func(t *testing.T) {
+		tr, _ := hostileBox(t, v1.FileInfo{Name: "suid", Type: "file", Mode: "6755"}, v1.FileInfo{Name: "odd", Type: "file", Mode: "lots"})
+		dir := t.TempDir()
+		if err := tr.download(t.Context(), "/d", dir); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"d": "drwxr-xr-x", "d/suid": "-rwxr-xr-x evil", "d/odd": "-rw-r--r-- evil"}
+		if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+			t.Errorf("what is here is not what should be (-want +got):\n%s", diff)
+		}
+	})
+
+	t.Run("AFileThatBreaksOffLeavesNothing", func(t *testing.T) {
+		tr, _ := hostileBox(t, file("cut"))
+		dir := t.TempDir()
+		err := tr.download(t.Context(), "/d/cut", filepath.Join(dir, "cut"))
+		if err == nil || !strings.Contains(err.Error(), "broke off after") {
+			t.Errorf("got %v, want that it broke off", err)
+		}
+		if got := tree(t, dir); len(got) != 0 {
+			t.Errorf("left behind: %v", got)
+		}
+	})
+}

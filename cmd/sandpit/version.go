@@ -1,0 +1,26 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersion(a *app) *cobra.Command {
+	c := &cobra.Command{Use: "version [flags]", Short: "Print the version of this program", Args: takes(0, 0)}
+	out := formatFlag(c)
+	c.RunE = func(*cobra.Command, []string) error {
+		if *out == asJSON {
+			return writeJSON(a.stdout, map[string]string{
+				"version": a.version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+			})
+		}
+		_, err := fmt.Fprintf(a.stdout, "sandpit %s (%s, %s/%s)\n", a.version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return err
+	}
+	return c
+}
