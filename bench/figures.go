@@ -1,0 +1,65 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Figures sums up repeated runs of one thing.
+type Figures struct {
+	N       int     `json:"n"`  // runs
+	OK      int     `json:"ok"` // of them that worked; the rest counts only here
+	Success float64 `json:"success_rate"`
+	Min     float64 `json:"min_ms"`
+	P50     float64 `json:"p50_ms"`
+	P95     float64 `json:"p95_ms"`
+	P99     float64 `json:"p99_ms"`
+}
+
+// series collects runs.
+type series struct {
+	n  int
+	ok []time.Duration
+}
+
+func (s *series) add(d time.Duration, err error) {
+	s.n++
+	if err == nil {
+		s.ok = append(s.ok, d)
+	}
+}
+
+// figures gives nil where nothing was run.
+func (s *series) figures() *Figures {
+	if s.n == 0 {
+		return nil
+	}
+	f := &Figures{N: s.n, OK: len(s.ok), Success: float64(len(s.ok)) / float64(s.n)}
+	sorted := slices.Sorted(slices.Values(s.ok))
+	f.Min, f.P50, f.P95, f.P99 = ms(rank(sorted, 0)), ms(rank(sorted, .5)), ms(rank(sorted, .95)), ms(rank(sorted, .99))
+	return f
+}
+
+// rank gives the nearest-rank quantile of what is sorted; zero of nothing.
+func rank[T any](sorted []T, q float64) T {
+	var zero T
+	if len(sorted) == 0 {
+		return zero
+	}
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+func ms(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
+
+// median gives nil of nothing.
+func median(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	m := math.Round(rank(slices.Sorted(slices.Values(values)), .5)*100) / 100
+	return &m
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// private is a thread in a mount namespace of its own: what it mounts, and what
+// the programs mount that it starts, nobody else sees, and it is gone with us
+// however we end.
+type private struct {
+	jobs chan func()
+	done chan struct{}
+}
+
+func newPrivate() (*private, error) {
+	p := &private{jobs: make(chan func()), done: make(chan struct{})}
+	began := make(chan error, 1)
+	go func() {
+		defer close(p.done)
+		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		if began <- err; err != nil {
+			return
+		}
+		for job := range p.jobs {
+			job()
+		}
+	}()
+	if err := <-began; err != nil {
+		return nil, fmt.Errorf("no mount namespace: %w", err)
+	}
+	return p, nil
+}
+
+// do runs fn on the thread and waits for it.
+func (p *private) do(fn func() error) error {
+	result := make(chan error, 1)
+	p.jobs <- func() { result <- fn() }
+	return <-result
+}
+
+func (p *private) close() {
+	close(p.jobs)
+	<-p.done
+}

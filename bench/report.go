@@ -1,0 +1,130 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is a whole run. What was not measured is null; Missing says why.
+type Report struct {
+	At       time.Time         `json:"at"`
+	Machine  Machine           `json:"machine"`
+	Versions map[string]string `json:"versions"`
+	Pairs    int               `json:"pairs"`
+
+	// FirstCommand is create → the first command's result: cold, one after the
+	// other, no pool.
+	FirstCommand struct {
+		Sandpit *Figures `json:"sandpit"`       // argv ["/bin/true"]
+		Shell   *Figures `json:"sandpit_shell"` // sh -c true
+		Runc    *Figures `json:"runc"`          // runc run of /bin/true, its overlay mounted before
+	} `json:"create_first_command"`
+	// Ratios say how many times longer a peer takes to the first command: the
+	// median over pairs.
+	Ratios struct {
+		Runc *float64 `json:"runc"`
+	} `json:"create_first_command_ratio"`
+	// CPU is the processor time of one whole life, in milliseconds, the mean:
+	// create, command and delete, of the server and all that ran inside, without
+	// the client; and of runc with all that it started. It depends less than
+	// times do on what else the machine does.
+	CPU struct {
+		Sandpit float64  `json:"sandpit"`
+		Runc    *float64 `json:"runc"`
+	} `json:"cpu_ms_each"`
+	// Exec is a command in a sandbox that runs.
+	Exec struct {
+		Sandpit *Figures `json:"sandpit"`
+	} `json:"exec"`
+	Operations struct {
+		Create    *Figures `json:"create"`
+		Delete    *Figures `json:"delete"`
+		ExecShell *Figures `json:"exec_shell"`
+		Write1MiB *Figures `json:"write_1mib"`
+		Read1MiB  *Figures `json:"read_1mib"`
+		Stop      *Figures `json:"stop"`
+		Start     *Figures `json:"start"`
+	} `json:"sandpit"`
+	Idle *Idle `json:"idle"`
+
+	Missing  map[string]string `json:"missing"`  // peers that were not measured, and why
+	Failures []string          `json:"failures"` // the first of each side
+}
+
+func (r *Report) writeJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+func (r *Report) writeText(w io.Writer) error {
+	m := r.Machine
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %d cores (%s), %d MB, Linux %s, data on %s\n", r.At.Format(time.DateTime), m.Cores, m.CPU, m.MemoryMB, m.Kernel, m.DataFS)
+	fmt.Fprintf(&b, "load %.2f before, %.2f after with the benchmark's own; meanwhile others used %.2f cores, and %.2f were stolen: ",
+		m.LoadBefore, m.LoadAfter, m.Others, m.Stolen)
+	if m.busy() {
+		b.WriteString("the machine was BUSY, times mean little, ratios something\n")
+	} else {
+		b.WriteString("the machine was quiet\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, r.Versions[name])
+	}
+	fmt.Fprintf(&b, "\n%d interleaved pairs, cold, one after the other, no pool; milliseconds\n\n", r.Pairs)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tworked\tmin\tp50\tp95\tp99\t")
+	row := func(name string, f *Figures) {
+		if f != nil {
+			fmt.Fprintf(t, "%s\t%d of %d\t%.2f\t%.2f\t%.2f\t%.2f\t\n", name, f.OK, f.N, f.Min, f.P50, f.P95, f.P99)
+		}
+	}
+	row("create → first command, sandpit", r.FirstCommand.Sandpit)
+	row("the same by sh -c", r.FirstCommand.Shell)
+	row("create → first command, runc run", r.FirstCommand.Runc)
+	row("command in a running sandbox", r.Exec.Sandpit)
+	row("the same by sh -c", r.Operations.ExecShell)
+	row("create", r.Operations.Create)
+	row("delete", r.Operations.Delete)
+	row("write a file of 1 MiB", r.Operations.Write1MiB)
+	row("read a file of 1 MiB", r.Operations.Read1MiB)
+	row("stop", r.Operations.Stop)
+	row("start", r.Operations.Start)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	b.Reset()
+	b.WriteString("\n")
+	if r.Ratios.Runc != nil {
+		fmt.Fprintf(&b, "runc run takes %.1f times as long (median over the pairs)\n", *r.Ratios.Runc)
+	}
+	fmt.Fprintf(&b, "processor time of one life: sandpit %.2f ms (create, command, delete, all that is recorded)", r.CPU.Sandpit)
+	if r.CPU.Runc != nil {
+		fmt.Fprintf(&b, ", runc run %.2f ms", *r.CPU.Runc)
+	}
+	b.WriteString("\n")
+	if i := r.Idle; i != nil {
+		fmt.Fprintf(&b, "%d idle sandboxes: %.2f MB each in %.1f processes (PSS); the host's available memory fell by %.2f MB each, of which the server %.2f\n",
+			i.Sandboxes, i.PSS, i.Processes, i.Available, i.Server)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
+		fmt.Fprintf(&b, "%s was not measured: %s\n", name, r.Missing[name])
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, "failed at least once: %s\n", f)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
