@@ -48,12 +48,13 @@ func (s *Server) RunInit(ctx context.Context) error {
 // still ends the process for a real fault. It does not matter where the process is
 // not 1; there the signals mean what they always mean.
 //
-// The runtime keeps those by which it preempts its own threads, and SIGCHLD.
+// The runtime keeps those by which it preempts its own threads, and SIGCHLD. What
+// whoever started us had ignored is not handed on to commands.
 func DropSignals() {
 	var byDefault [4]uint64 // struct sigaction: SIG_DFL, no flags, no restorer, empty mask
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		switch sig {
-		case unix.SIGCHLD, unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, 32, 33:
+		case unix.SIGCHLD, unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF:
 		default:
 			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 		}

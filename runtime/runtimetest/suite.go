@@ -82,17 +82,28 @@ func (s *suite) removeAll(t *testing.T) {
 	}
 }
 
-// need skips what this host cannot do, unless the driver must.
-func (s *suite) need(t *testing.T, f runtime.Feature) {
+// has tells whether the driver says that it can.
+func (s *suite) has(t *testing.T, f runtime.Feature) bool {
 	t.Helper()
 	caps, err := s.driver.Probe(t.Context())
 	if err != nil {
 		t.Fatalf("Probe: %v", err)
 	}
 	reason, known := caps[f]
-	if known && reason == nil {
+	return known && reason == nil
+}
+
+// need skips what this host cannot do, unless the driver must.
+func (s *suite) need(t *testing.T, f runtime.Feature) {
+	t.Helper()
+	if s.has(t, f) {
 		return
 	}
+	caps, err := s.driver.Probe(t.Context())
+	if err != nil {
+		t.Fatalf("Probe: %v", err)
+	}
+	reason := caps[f]
 	for _, must := range s.Must {
 		if must == f {
 			t.Fatalf("the driver must have %s on this host, and says: %v", f, reason)
