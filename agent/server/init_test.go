@@ -173,6 +173,7 @@ func serveInit(root string) error {
 		o.Groups = server.Cgroups(os.NewFile(5, "groups"))
 	}
 	srv := server.New(o)
+	server.DropSignals() // RunInit does it too, in its own time
 	go func() { _ = srv.RunInit(context.Background()) }()
 	return srv.Serve(context.Background(), l)
 }
