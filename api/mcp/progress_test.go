@@ -36,7 +36,8 @@ func TestProgress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var heard []told
 			p := start(t, &heard)
-			for i := range 100 { // ten seconds
+			time.Sleep(50 * time.Millisecond) // so that no line is half written when it is told
+			for i := range 100 {              // ten seconds
 				p.wrote(fmt.Appendf(nil, "line %d\nhalf", i))
 				p.wrote([]byte(" of one\n"))
 				time.Sleep(100 * time.Millisecond)
