@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -277,7 +278,7 @@ func (d *Driver) Close() error {
 			continue
 		}
 		if !h.v2 {
-			errs = append(errs, unlessKept(d.kernel.rmdirat(h.dir, agents)))
+			errs = append(errs, unlessKept(d.removeAgents(h)))
 		}
 		unix.Close(h.dir)
 		h.dir = -1
@@ -295,6 +296,27 @@ func (d *Driver) Close() error {
 		return fmt.Errorf("cgroup: close: %w", err)
 	}
 	return nil
+}
+
+// removeAgents removes the shared group of agents, unless one lives. The kernel
+// counts a task in its group for a moment after it is gone from everywhere else.
+func (d *Driver) removeAgents(h *hierarchy) error {
+	const patience, pause = time.Second, 2 * time.Millisecond
+	for deadline := time.Now().Add(patience); ; {
+		err := d.kernel.rmdirat(h.dir, agents)
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+		if tasks, rerr := read(h.dir, agents+"/tasks"); rerr != nil || slices.ContainsFunc(list(tasks), alive) {
+			return err
+		}
+		<-time.After(pause) // v1 tells nobody when a group becomes empty
+	}
+}
+
+func alive(task string) bool {
+	_, err := os.Stat("/proc/" + task)
+	return err == nil
 }
 
 // unlessKept drops the errors that say that a directory is in use or gone.
