@@ -78,6 +78,18 @@ func (s stanza) with(name, value string) stanza {
 	return append(out, field{name, value})
 }
 
+// signed leaves out what would have apt take packages that nobody signed: who is
+// on the way to a mirror must not choose what a build runs as root.
+func (s stanza) signed() stanza {
+	return slices.DeleteFunc(slices.Clone(s), func(f field) bool {
+		switch strings.ToLower(f.name) {
+		case "trusted", "allow-insecure", "allow-weak", "allow-downgrade-to-insecure":
+			return true
+		}
+		return false
+	})
+}
+
 func (s stanza) text() string {
 	var b strings.Builder
 	for _, f := range s {
@@ -114,7 +126,7 @@ func (s stanza) forSuite(suite string) (stanza, bool) {
 	if len(suites) == 0 || len(uris) == 0 {
 		return nil, false
 	}
-	return s.with("Types", "deb").with("Suites", strings.Join(suites, " ")).
+	return s.signed().with("Types", "deb").with("Suites", strings.Join(suites, " ")).
 		with("URIs", strings.Join(uris, " ")).with("Components", "main"), true
 }
 

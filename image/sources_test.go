@@ -28,6 +28,13 @@ func TestAptSources(t *testing.T) {
 			map[string]string{"sources.list": "deb [arch=amd64 signed-by=/k.gpg] https://m.test/d bookworm main non-free # why\ndeb-src https://m.test/d bookworm main\n"},
 			"Types: deb\nURIs: https://m.test/d\nSuites: bookworm\nComponents: main\nArchitectures: amd64\nSigned-By: /k.gpg\n\n",
 		},
+		"WhatTheHostTrustsUnsignedIsNotTrustedHere": {
+			map[string]string{
+				"sources.list":             "deb [trusted=yes arch=amd64] http://one.test bookworm main\n",
+				"sources.list.d/t.sources": "Types: deb\nURIs: http://two.test\nSuites: bookworm\nComponents: main\nTrusted: yes\nAllow-Insecure: yes\nallow-weak: yes\n",
+			},
+			"Types: deb\nURIs: http://one.test\nSuites: bookworm\nComponents: main\nArchitectures: amd64\n\nTypes: deb\nURIs: http://two.test\nSuites: bookworm\nComponents: main\n\n",
+		},
 		"ThirdPartiesAreLeftOut": {
 			map[string]string{
 				"sources.list":                  "deb http://m.test/d bookworm main\n",

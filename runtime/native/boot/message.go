@@ -28,8 +28,6 @@ type Message struct {
 	RootFilter []byte
 	// RootCaps is the bounding set of commands that run as the sandbox's root.
 	RootCaps uint64
-	// Env is the default environment of every command.
-	Env map[string]string
 	// Joins is how many of the descriptors are v1 tasks files.
 	Joins int
 }

@@ -79,7 +79,6 @@ func Setup() (server.Options, error) {
 		Groups:       server.Cgroups(f.Cgroup),
 		OOMKills:     reader(f.OOM, counter.OOMKills),
 		PidsRefusals: reader(f.Pids, counter.PIDsRefused),
-		Env:          m.Env,
 	}, nil
 }
 
