@@ -107,12 +107,11 @@ func Run(ctx context.Context, stdin io.Reader, stdout io.Writer, o Options) erro
 		b.wg.Wait() // ends early when ctx does
 		err = context.Cause(ctx)
 	}
-	left := b.left()
 	stopListening()
 	cancel(nil)
 	b.wg.Wait()
 	listening.Wait()
-	b.part(left)
+	b.part(b.left())
 	return err
 }
 
@@ -144,8 +143,8 @@ func (b *bridge) pump(ctx context.Context, stdin io.Reader) error {
 	}
 }
 
-// left gives the calls that the server works at and nobody will wait for. In the
-// new era they end with their requests.
+// left gives the calls that the server works at and nobody will wait for; the
+// flights have ended. In the new era they end with their requests.
 func (b *bridge) left() (ids []json.RawMessage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

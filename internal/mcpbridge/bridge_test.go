@@ -64,7 +64,7 @@ func TestPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
-		if err := <-ponged; err != nil {
+		if err := await(t, ponged, "the answer to the ping"); err != nil {
 			t.Error("the ping:", err)
 		}
 	})
@@ -90,7 +90,7 @@ func TestPasses(t *testing.T) {
 			if _, err := session.CallTool(t.Context(), p); err != nil {
 				t.Error(version, err)
 			}
-			if got := <-heard; got != "begun" {
+			if got := await(t, heard, "progress"); got != "begun" {
 				t.Errorf("%s: heard %q", version, got)
 			}
 			if _, err := session.ListTools(t.Context(), nil); err != nil {
@@ -115,7 +115,7 @@ func TestConcurrency(t *testing.T) {
 		s.callTool(i, "wait", fmt.Sprint(i))
 	}
 	for range calls {
-		<-srv.begun // all at once: none waits for another
+		await(t, srv.begun, "a call") // all at once: none waits for another
 	}
 	s.callTool(calls, "echo", "quick")
 	if got := s.next(); got.text() != "quick" {
@@ -144,7 +144,7 @@ func TestEndOfStdin(t *testing.T) {
 		}
 		s.in.Close()
 		for range 10 {
-			<-srv.begun
+			await(t, srv.begun, "the call")
 		}
 		srv.letGo()
 		seen := make(map[any]bool)
@@ -161,7 +161,7 @@ func TestEndOfStdin(t *testing.T) {
 		if _, err := s.out.ReadByte(); err != io.EOF {
 			t.Errorf("after the answers: %v, want the end", err)
 		}
-		if err := <-s.ended; err != nil {
+		if err := await(t, s.ended, "the end of Run"); err != nil {
 			t.Error("Run:", err)
 		}
 	})
@@ -192,10 +192,10 @@ func TestEndOfStdin(t *testing.T) {
 		}
 		go func() { _, _ = io.Copy(io.Discard, outR) }()
 		fmt.Fprintln(inW, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"name":"x"}}}`)
-		<-srv.begun
+		await(t, srv.begun, "the call")
 		cancel()
-		<-srv.ended // the call is cancelled with it
-		if err := <-ended; !errors.Is(err, context.Canceled) {
+		await(t, srv.ended, "the end of the call") // the call is cancelled with it
+		if err := await(t, ended, "the end of Run"); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
 		inW.Close()
@@ -208,7 +208,7 @@ func TestEndOfStdin(t *testing.T) {
 		s.open()
 		s.raw.Close()
 		s.callTool(1, "echo", "x")
-		if err := <-s.ended; !errors.Is(err, io.ErrClosedPipe) {
+		if err := await(t, s.ended, "the end of Run"); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("got %v, want %v", err, io.ErrClosedPipe)
 		}
 	})

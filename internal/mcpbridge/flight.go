@@ -73,8 +73,8 @@ func (b *bridge) notice(ctx context.Context, m *message, data []byte) {
 
 // launch sends a call off. Nobody waits for it, but for the first of a session:
 // what comes after it needs the session.
-func (b *bridge) launch(ctx context.Context, m *message, data []byte) {
-	ctx, cancel := context.WithCancel(ctx)
+func (b *bridge) launch(run context.Context, m *message, data []byte) {
+	ctx, cancel := context.WithCancel(run)
 	f := &flight{
 		id: m.ID, method: m.Method, modern: m.version() != "", cancel: cancel,
 		sent: make(chan struct{}), answered: make(chan struct{}), done: make(chan struct{}),
@@ -99,7 +99,9 @@ func (b *bridge) launch(ctx context.Context, m *message, data []byte) {
 	}
 	fly := func() {
 		defer func() {
-			b.land(f)
+			if run.Err() == nil { // else it may be among those that are left, see part
+				b.land(f)
+			}
 			close(f.done)
 			cancel()
 		}()

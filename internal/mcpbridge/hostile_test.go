@@ -61,7 +61,7 @@ func TestBadInput(t *testing.T) {
 
 	t.Run("AnIdInUse", func(t *testing.T) {
 		s.callTool(9, "wait", "x")
-		<-srv.begun
+		await(t, srv.begun, "the call")
 		s.callTool(9, "echo", "x")
 		if got := s.next(); got.ID != 9.0 || got.Error == nil {
 			t.Errorf("got %+v, want an error", got)

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -125,8 +127,27 @@ func bridge(t *testing.T, o mcpbridge.Options) *stdio {
 		outW.Close()
 		s.ended <- err
 	}()
-	t.Cleanup(func() { inW.Close(); outR.Close() })
+	hung := time.AfterFunc(waitBound, func() { _ = inR.CloseWithError(errHung); _ = outW.CloseWithError(errHung) })
+	t.Cleanup(func() { hung.Stop(); inW.Close(); outR.Close() })
 	return s
+}
+
+// waitBound is the end of any wait of a test: what takes longer hangs.
+const waitBound = 2 * time.Minute
+
+var errHung = errors.New("the bridge has hung")
+
+// await receives what has to come.
+func await[T any](t *testing.T, c <-chan T, what string) (v T) {
+	t.Helper()
+	hung := time.NewTimer(waitBound)
+	defer hung.Stop()
+	select {
+	case v = <-c:
+	case <-hung.C:
+		t.Fatalf("%s: nothing came", what)
+	}
+	return v
 }
 
 func (s *stdio) send(format string, args ...any) {
@@ -193,7 +214,8 @@ func (r reply) text() string {
 
 // end closes stdin and waits for the bridge's end.
 func (s *stdio) end() error {
+	s.t.Helper()
 	s.in.Close()
 	go func() { _, _ = io.Copy(io.Discard, s.raw) }()
-	return <-s.ended
+	return await(s.t, s.ended, "the end of Run")
 }

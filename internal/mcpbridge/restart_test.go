@@ -4,8 +4,14 @@
 package mcpbridge_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,9 +25,9 @@ func TestCancel(t *testing.T) {
 		s := bridge(t, mcpbridge.Options{URL: srv.URL})
 		s.open()
 		s.callTool(1, "wait", "x")
-		<-srv.begun
+		await(t, srv.begun, "the call")
 		s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		<-srv.ended
+		await(t, srv.ended, "the end of the call")
 	})
 
 	t.Run("MayFollowTheCallAtOnce", func(t *testing.T) {
@@ -35,7 +41,7 @@ func TestCancel(t *testing.T) {
 		}
 		// Those that began have ended when the bridge has; else it would wait.
 		s.in.Close()
-		if err := <-s.ended; err != nil {
+		if err := await(t, s.ended, "the end of Run"); err != nil {
 			t.Error("Run:", err)
 		}
 		if len(srv.begun) != len(srv.ended) {
@@ -47,13 +53,63 @@ func TestCancel(t *testing.T) {
 		srv := newServer(t, nil, true)
 		s := bridge(t, mcpbridge.Options{URL: srv.URL})
 		s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"name":"x"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
-		<-srv.begun
+		await(t, srv.begun, "the call")
 		s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		<-srv.ended
+		await(t, srv.ended, "the end of the call")
 		if err := s.end(); err != nil {
 			t.Error("Run:", err)
 		}
 	})
+}
+
+// TestLeftCalls ends the bridge while the server works at a call, and while a
+// notification before the end keeps it from seeing the end at once. However the
+// two race, the server is told that nobody waits for the call.
+func TestLeftCalls(t *testing.T) {
+	for range 20 {
+		reached, cancelled := make(chan string, 2), make(chan string, 2)
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var m struct {
+				Method string
+				Params struct{ RequestID json.RawMessage }
+			}
+			_ = json.NewDecoder(r.Body).Decode(&m)
+			switch m.Method {
+			case "initialize":
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Mcp-Session-Id", "s")
+				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
+			case "tools/call", "notifications/slow":
+				reached <- m.Method
+				<-r.Context().Done()
+			case "notifications/cancelled":
+				cancelled <- string(m.Params.RequestID)
+				w.WriteHeader(http.StatusAccepted)
+			}
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		inR, inW := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- mcpbridge.Run(ctx, inR, io.Discard, mcpbridge.Options{URL: srv.URL}) }()
+		for _, line := range []string{
+			`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`,
+			`{"jsonrpc":"2.0","method":"notifications/slow"}`,
+		} {
+			fmt.Fprintln(inW, line)
+		}
+		await(t, reached, "the call or the notification")
+		await(t, reached, "the other")
+		cancel()
+		if err := await(t, ended, "the end of Run"); !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: got %v, want %v", err, context.Canceled)
+		}
+		inW.Close()
+		srv.Close()
+		if len(cancelled) != 1 || <-cancelled != "1" {
+			t.Fatal("the server was not told that the call was given up")
+		}
+	}
 }
 
 func TestRestart(t *testing.T) {
@@ -116,7 +172,7 @@ func TestRestart(t *testing.T) {
 		s := bridge(t, mcpbridge.Options{URL: srv.URL})
 		s.open()
 		s.callTool(1, "wait", "x")
-		<-srv.begun
+		await(t, srv.begun, "the call")
 		srv = again(t, srv)
 		got := s.next()
 		if got.ID != 1.0 || got.Error == nil || !strings.Contains(got.Error.Message, "it may have been carried out") {
