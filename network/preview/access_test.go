@@ -1,0 +1,209 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/network/preview"
+)
+
+func TestAPreviewIsPrivate(t *testing.T) {
+	h := open(t, mirror)
+	forms := map[string]func(id, path string) (host, to string){
+		"ByHost": func(id, path string) (string, string) { return h.hostOf(id), path },
+		"ByPath": func(id, path string) (string, string) { return h.addr, pathOf(id) + path },
+	}
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range []struct {
+				what    string
+				id      string
+				query   string
+				headers []string
+				status  int
+			}{
+				{"nothing", web, "", nil, 401},
+				{"a link", web, h.link(web, 8000), nil, 200},
+				{"a link as a header", web, "", []string{"X-Sandpit-Token", h.link(web, 8000)}, 200},
+				{"a link as a bearer token", web, "", []string{"Authorization", "Bearer " + h.link(web, 8000)}, 200},
+				{"another sandbox's link", web, h.link(other, 8000), nil, 401},
+				{"another port's link", web, h.link(web, 8001), nil, 401},
+				{"another project's link", web, h.link(alien, 8000), nil, 401},
+				{"a token", web, owner, nil, 200},
+				{"a bearer token", web, "", []string{"Authorization", "Bearer " + owner}, 200},
+				{"a bearer token, spelled otherwise", web, "", []string{"Authorization", "bearer  " + owner}, 200},
+				{"two bearer tokens", web, "", []string{"Authorization", "Bearer " + owner, "Authorization", "Bearer " + owner}, 401},
+				{"a token that may only look", web, reader, nil, 403},
+				{"another project's token", web, mallet, nil, 404},
+				{"a token that is none", web, "spt_none", nil, 401},
+				{"a very long token", web, strings.Repeat("a", 5000), nil, 401},
+				{"a cookie that is a link", web, "", []string{"Cookie", "sandpit_preview=" + h.link(web, 8000)}, 401},
+				{"a cookie that is a token", web, "", []string{"Cookie", "sandpit_preview=" + owner}, 401},
+				{"a bad token beside a good one", web, "spt_none", []string{"Authorization", "Bearer " + owner}, 200},
+				{"a sandbox that is not there", "dddddddddddddddd", owner, nil, 404},
+			} {
+				// What one caller opened must open nothing for the next, whose
+				// request could take the same connection to the program.
+				host, path := form(c.id, "/")
+				if c.query != "" {
+					path += "?sandpit_token=" + url.QueryEscape(c.query)
+				}
+				if a := h.get(host, path, c.headers...); a.StatusCode != c.status {
+					t.Errorf("%s: got %d %s, want %d", c.what, a.StatusCode, a.body, c.status)
+				}
+			}
+		})
+	}
+}
+
+func TestForgedLinksAreRefused(t *testing.T) {
+	h := open(t, mirror)
+	good := h.link(web, 8000)
+	for what, token := range map[string]string{
+		"cut":              good[:len(good)-1],
+		"longer":           good + "A",
+		"of another port":  strings.Replace(good, ".8000.", ".8001.", 1),
+		"good for longer":  strings.Replace(good, ".1800003600.", ".9800003600.", 1),
+		"another project":  strings.Replace(good, ".default.", ".strange.", 1),
+		"another kind":     strings.Replace(good, "spp_l", "spp_c", 1),
+		"without a mac":    good[:strings.LastIndexByte(good, '.')+1],
+		"without anything": "spp_",
+		"another key": func() string {
+			l, err := preview.NewLinks(make([]byte, preview.KeySize), "localhost")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l.Token(preview.Grant{Project: "default", Sandbox: web, Port: 8000, Expires: time.Unix(9_000_000_000, 0)})
+		}(),
+	} {
+		if token == good {
+			t.Fatalf("%s: the token was not changed", what)
+		}
+		if a := h.get(h.hostOf(web), "/?sandpit_token="+url.QueryEscape(token)); a.StatusCode != 401 {
+			t.Errorf("%s: got %d", what, a.StatusCode)
+		}
+	}
+	h.advance(time.Hour - time.Second)
+	h.get(h.hostOf(web), "/?sandpit_token="+good).want(t, 200)
+	h.advance(time.Second)
+	a := h.get(h.hostOf(web), "/?sandpit_token="+good).want(t, 401)
+	if !strings.Contains(a.body, "expired at 2027") {
+		t.Errorf("got %s", a.body)
+	}
+	if _, err := preview.NewLinks([]byte("short"), ""); err == nil {
+		t.Error("a short key is taken")
+	}
+}
+
+// browse opens a link as a browser does, and gives the cookie that it got.
+func (h *house) browse(host, path string) *http.Cookie {
+	h.t.Helper()
+	a := h.get(host, path, "Accept", "text/html", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site", "none")
+	cookies := a.Cookies()
+	if a.StatusCode != 302 || len(cookies) != 1 {
+		h.t.Fatalf("got %d, %v, %s", a.StatusCode, cookies, a.body)
+	}
+	if location := a.Header.Get("Location"); strings.Contains(location, "sandpit_token") {
+		h.t.Errorf("the token stays in the address: %s", location)
+	}
+	return cookies[0]
+}
+
+func TestABrowserGetsACookie(t *testing.T) {
+	h := open(t, mirror)
+	c := h.browse(h.hostOf(web), "/a/b?x=1&sandpit_token="+h.link(web, 8000)+"&y=%202")
+	if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 3600 || c.Secure {
+		t.Errorf("got %+v", c)
+	}
+	own := []string{"Cookie", "a=1; sandpit_preview=" + c.Value + "; b=2"}
+	with := func(headers ...string) []string { return append(own[:len(own):len(own)], headers...) }
+
+	t.Run("ThatWorks", func(t *testing.T) {
+		s := h.get(h.hostOf(web), "/app.js", with("Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "no-cors")...).want(t, 200).seen(t)
+		if got := s.Header.Get("Cookie"); got != "a=1; b=2" {
+			t.Errorf("the program sees the cookies %q", got)
+		}
+		h.do("POST", h.hostOf(web), "/form", strings.NewReader("x"), with("Origin", "http://"+h.hostOf(web))...).want(t, 200)
+	})
+	t.Run("ForThatPreviewAlone", func(t *testing.T) {
+		h.get(h.hostOf(other), "/", own...).want(t, 401)
+		h.get("8001-"+web+".localhost", "/", own...).want(t, 401)
+	})
+	t.Run("AndForNoPageElsewhere", func(t *testing.T) {
+		for _, headers := range [][]string{
+			{"Origin", "http://evil.example"},
+			{"Origin", "null"},
+			{"Origin", "http://" + h.hostOf(other)},
+			{"Origin", "http://localhost"},
+			{"Origin", "http://" + h.hostOf(web), "Origin", "http://evil.example"},
+			{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"},
+			{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"},
+			{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"},
+		} {
+			if a := h.get(h.hostOf(web), "/", with(headers...)...); a.StatusCode != 403 {
+				t.Errorf("%v: got %d %s", headers, a.StatusCode, a.body)
+			}
+		}
+		h.do("POST", h.hostOf(web), "/", nil, with("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")...).want(t, 403)
+		// A link on another page is followed because its user wants to.
+		h.get(h.hostOf(web), "/", with("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")...).want(t, 200)
+	})
+	t.Run("NoLongerThanTheLink", func(t *testing.T) {
+		h.advance(59 * time.Minute)
+		h.get(h.hostOf(web), "/", own...).want(t, 200)
+		h.advance(time.Minute)
+		h.get(h.hostOf(web), "/", own...).want(t, 401)
+	})
+}
+
+func TestABrowserIsSentToTheOwnOrigin(t *testing.T) {
+	h := open(t, mirror)
+	navigate := []string{"Accept", "text/html", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	a := h.get(h.addr, pathOf(web)+"/a%2Fb?x=1", navigate...).want(t, 302)
+	if got, want := a.Header.Get("Location"), "http://"+h.hostOf(web)+"/a%2Fb?x=1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	// Whoever comes by another name cannot use localhost.
+	c := h.browse("box.example.org", pathOf(web)+"/?sandpit_token="+h.link(web, 8000))
+	if c.Path != pathOf(web)+"/" {
+		t.Errorf("the cookie's path is %s", c.Path)
+	}
+	h.get("box.example.org", pathOf(web)+"/x", append(navigate, "Cookie", "sandpit_preview="+c.Value)...).want(t, 200)
+	a = h.get("box.example.org", pathOf(web), navigate...).want(t, 302)
+	if got, want := a.Header.Get("Location"), "http://box.example.org"+pathOf(web)+"/"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+
+	none := openAt(t, "", mirror)
+	none.get(none.addr, pathOf(web)+"/", append(navigate, "Authorization", "Bearer "+owner)...).want(t, 200)
+	if none.proxy.IsHost(none.hostOf(web)) {
+		t.Error("a host of previews without a domain")
+	}
+}
+
+func TestARedirectLeadsNowhereElse(t *testing.T) {
+	h := open(t, mirror)
+	resp := h.raw("GET //evil.example/x?sandpit_token=" + h.link(web, 8000) + " HTTP/1.1\r\nHost: " + h.hostOf(web) + "\r\nAccept: text/html\r\n\r\n")
+	if got := resp.Header.Get("Location"); resp.StatusCode != 302 || got != "http://"+h.hostOf(web)+"//evil.example/x" {
+		t.Errorf("got %d %s", resp.StatusCode, got)
+	}
+}
+
+func TestALinksFirstUseIsTold(t *testing.T) {
+	h := open(t, mirror)
+	for range 3 {
+		h.get(h.hostOf(web), "/?sandpit_token="+h.link(web, 8000)).want(t, 200)
+	}
+	h.get(h.hostOf(web), "/?sandpit_token="+owner).want(t, 200)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.opened) != 1 || h.opened[0] != "thelink" {
+		t.Errorf("got %v", h.opened)
+	}
+}

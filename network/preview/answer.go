@@ -1,0 +1,107 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// modify makes the client's answer of the program's.
+func (p *Proxy) modify(resp *http.Response) error {
+	ps := passOf(resp.Request.Context())
+	h := resp.Header
+	// What a browser would keep for more than this preview, or beyond its end.
+	h.Del("Strict-Transport-Security")
+	h.Del("Alt-Svc")
+	h.Del("Public-Key-Pins")
+	if ps.at.prefix != "" {
+		h.Del("Service-Worker-Allowed")
+		h.Del("Clear-Site-Data")
+	}
+	setCookies(h, ps.at)
+	for _, name := range []string{"Location", "Content-Location"} {
+		if values := h[name]; len(values) > 0 {
+			h.Set(name, outward(values[0], resp.Request.Host, ps.at))
+		}
+	}
+	return nil
+}
+
+// setCookies keeps a program's cookies to its own preview: never for a whole
+// domain, by path never above the prefix, and never one of ours.
+func setCookies(h http.Header, at place) {
+	lines := h["Set-Cookie"]
+	if len(lines) == 0 {
+		return
+	}
+	h.Del("Set-Cookie")
+	for _, line := range lines {
+		first, attributes, _ := strings.Cut(line, ";")
+		name, _, _ := strings.Cut(first, "=")
+		if strings.EqualFold(strings.TrimSpace(name), cookieName) {
+			continue
+		}
+		out := first
+		path := ""
+		for attribute := range strings.SplitSeq(attributes, ";") {
+			key, value, _ := strings.Cut(attribute, "=")
+			switch strings.ToLower(strings.TrimSpace(key)) {
+			case "", "domain":
+			case "path":
+				path = strings.TrimSpace(value) // of several the last holds
+			default:
+				out += ";" + attribute
+			}
+		}
+		switch {
+		case at.prefix == "" && path != "":
+			out += "; Path=" + path
+		case at.prefix != "" && strings.HasPrefix(path, "/"):
+			out += "; Path=" + at.prefix + path
+		case at.prefix != "":
+			out += "; Path=" + at.prefix + "/"
+		}
+		h.Add("Set-Cookie", out)
+	}
+}
+
+// outward makes of an address that the program names as its own the one that
+// leads there from outside. All others are left alone.
+func outward(location, host string, at place) string {
+	u, err := url.Parse(location)
+	if err != nil {
+		return location
+	}
+	switch {
+	case u.Scheme == "" && u.Host == "" && strings.HasPrefix(location, "/"):
+		return at.prefix + location
+	case u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https", u.Host == "" || u.User != nil:
+		return location
+	case !strings.EqualFold(u.Host, host) && !itself(u, at.port):
+		return location
+	}
+	_, rest, _ := strings.Cut(location, "//")
+	i := strings.IndexAny(rest, "/?#")
+	switch {
+	case i < 0:
+		rest = "/"
+	case rest[i] == '/':
+		rest = rest[i:]
+	default:
+		rest = "/" + rest[i:]
+	}
+	if strings.HasPrefix(rest, "//") && at.prefix == "" {
+		return location // a path alone would name a host
+	}
+	return at.prefix + rest
+}
+
+// itself tells whether an address is the program's port as seen from inside.
+func itself(u *url.URL, port int) bool {
+	host := u.Hostname()
+	return u.Port() == strconv.Itoa(port) && (isLoopback(host) || host == "0.0.0.0" || host == "::")
+}

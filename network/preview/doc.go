@@ -1,0 +1,49 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package preview shows what programs in sandboxes serve over HTTP to people and
+// programs outside, by one of two addresses:
+//
+//	http://{port}-{id}.{domain}/…        by host name
+//	http://{server}/preview/{id}/{port}/…  by path
+//
+// A preview by host name is an origin of its own: to a browser it has nothing in
+// common with the server, nor with another preview. It is what links name where
+// the domain can be reached, and what a browser that opens the path is sent to.
+//
+// # By path
+//
+// The path is for programs, and for where no such names can be had. The prefix
+// is taken off before the program sees a request, and put back into Location,
+// Content-Location and the paths of cookies. What the path cannot do:
+//
+//   - Links in pages are left alone: a page that names /app.js instead of app.js
+//     asks the server for it. A program that can be told its prefix should be;
+//     each request has it as X-Forwarded-Prefix.
+//   - All previews by path are one origin, which is the server's own. Scripts of
+//     one can read what the same browser sees of another. The API itself is out of
+//     their reach, since it takes no cookie.
+//
+// # Who may
+//
+// Nothing is public. A request needs one of:
+//
+//   - a token of the API with the scope sandboxes:write for the sandbox's project,
+//     as Authorization: Bearer, X-Sandpit-Token or ?sandpit_token=
+//   - a signed link's token (see [Links]), as X-Sandpit-Token or ?sandpit_token=
+//   - the cookie that a browser got for one of these
+//
+// A browser that opens a link is given the cookie, which is good for this one
+// preview, and sent to the same address without the token. With a cookie alone,
+// requests that pages of other origins make are refused. What streams or is a
+// WebSocket is cut when the link expires.
+//
+// The program sees none of it: not the token, not the cookie, not our bearer
+// token. It cannot set a cookie of ours, nor any for other hosts.
+//
+// # What is passed on
+//
+// HTTP/1.1 in full: bodies of any length, streams without delay, WebSockets and
+// other upgrades. HTTP/2 and CONNECT are not. A connection on which nothing moves
+// for a quarter of an hour is closed.
+package preview

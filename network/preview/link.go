@@ -1,0 +1,146 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"sandpit.dev/fault"
+)
+
+// Grant is the right to see one preview until a time, as a token proves it.
+type Grant struct {
+	Project string // of the sandbox
+	Sandbox string // its id
+	Port    int
+	Expires time.Time // in whole seconds
+	Link    string    // the link's id; empty: it came of a token of the API
+}
+
+// KeySize is the length of a key in bytes.
+const KeySize = 32
+
+// Links makes and reads the tokens of links, and their addresses. A token is
+// good for whoever has it, until it expires, the sandbox is deleted or the key
+// is changed. It is safe for concurrent use.
+type Links struct {
+	key    []byte
+	domain string
+}
+
+// NewLinks makes Links of a key of KeySize random bytes. domain is that of previews by host
+// name; empty: there are none.
+func NewLinks(key []byte, domain string) (*Links, error) {
+	if len(key) != KeySize {
+		return nil, fault.New(fault.Invalid, "the key of preview links has %d bytes, not %d", len(key), KeySize)
+	}
+	if err := CheckDomain("domain", domain); err != nil {
+		return nil, err
+	}
+	return &Links{key: key, domain: domain}, nil
+}
+
+// Kinds of tokens; one is never taken for the other.
+const (
+	tokenPrefix = "spp_"
+	ofLink      = "l"
+	ofCookie    = "c"
+)
+
+// Token makes the token of a link.
+func (l *Links) Token(g Grant) string { return l.sign(ofLink, g) }
+
+// sign makes "spp_l.8000.1795000000.LINK.SANDBOX.PROJECT.MAC". None of the parts
+// holds a dot, so that no two grants read the same.
+func (l *Links) sign(kind string, g Grant) string {
+	text := tokenPrefix + strings.Join([]string{
+		kind, strconv.Itoa(g.Port), strconv.FormatInt(g.Expires.Unix(), 10), g.Link, g.Sandbox, g.Project,
+	}, ".")
+	return text + "." + base64.RawURLEncoding.EncodeToString(l.mac(text))
+}
+
+func (l *Links) mac(text string) []byte {
+	h := hmac.New(sha256.New, l.key)
+	_, _ = h.Write([]byte("sandpit preview 1\x00" + text)) // a hash takes everything
+	return h.Sum(nil)
+}
+
+// maxToken is longer than any token that there is.
+const maxToken = 512
+
+// read checks a token of a kind and gives what it grants at p.
+func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) {
+	refuse := func(format string, args ...any) (Grant, error) {
+		return Grant{}, fault.New(fault.Unauthenticated, format, args...).
+			WithRemedy("ask whoever gave you the link for a new one (sandpit preview SANDBOX %d)", p.port)
+	}
+	text, mac := token, ""
+	if i := strings.LastIndexByte(token, '.'); i >= 0 {
+		text, mac = token[:i], token[i+1:]
+	}
+	sum, err := base64.RawURLEncoding.Strict().DecodeString(mac)
+	if err != nil || len(token) > maxToken || !hmac.Equal(sum, l.mac(text)) {
+		return refuse("the link is not valid")
+	}
+	// From here on it is what we wrote ourselves.
+	part := strings.Split(strings.TrimPrefix(text, tokenPrefix), ".")
+	if len(part) != 6 || part[0] != kind {
+		return refuse("the link is not valid")
+	}
+	port, err := strconv.Atoi(part[1])
+	expires, err2 := strconv.ParseInt(part[2], 10, 64)
+	if err != nil || err2 != nil {
+		return refuse("the link is not valid")
+	}
+	g := Grant{Port: port, Expires: time.Unix(expires, 0).UTC(), Link: part[3], Sandbox: part[4], Project: part[5]}
+	switch {
+	case g.Sandbox != p.sandbox || g.Port != p.port:
+		return refuse("the link is for another preview")
+	case !now.Before(g.Expires):
+		return refuse("the link expired at %s", g.Expires.Format(time.RFC3339))
+	}
+	return g, nil
+}
+
+// Addresses gives the addresses of a preview as whoever sent r reaches them: the
+// one to show, by host name where that works, and the one by path.
+func (l *Links) Addresses(r *http.Request, id string, port int) (address, path string) {
+	path = scheme(r) + "://" + r.Host + Root + id + "/" + strconv.Itoa(port) + "/"
+	if host := l.host(r, id, port); host != "" {
+		return scheme(r) + "://" + host + "/", path
+	}
+	return path, path
+}
+
+// host is the preview's own host, with the port that r came to; "" where whoever
+// sent r cannot be known to reach it.
+func (l *Links) host(r *http.Request, id string, port int) string {
+	host, at := splitHost(r.Host)
+	switch {
+	case l.domain == "":
+		return ""
+	case l.domain == loopbackDomain && (!isLoopback(host) || r.Header.Get("X-Forwarded-Host") != ""):
+		return "" // it would lead to the asker's own machine
+	}
+	name := strconv.Itoa(port) + "-" + id + "." + l.domain
+	if at != "" {
+		name += ":" + at
+	}
+	return name
+}
+
+// scheme is that of the address that the client used, as far as a proxy before
+// us tells. Whoever lies about it spoils only its own answer.
+func scheme(r *http.Request) string {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return "https"
+	}
+	return "http"
+}

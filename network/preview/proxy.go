@@ -1,0 +1,268 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Sandboxes is what the proxy asks of whoever has the sandboxes. Its methods
+// check the caller's rights, and are called concurrently.
+type Sandboxes interface {
+	// ReachPreview is asked before each request: may the caller, is there such
+	// a sandbox, and is it up.
+	ReachPreview(ctx context.Context, c access.Caller, id string) error
+	// PreviewOpened is told that a link was followed. It may be told again.
+	PreviewOpened(ctx context.Context, c access.Caller, id, link string, port int) error
+}
+
+// Tokens makes a caller out of a token of the API; one that is not valid is
+// fault.Unauthenticated.
+type Tokens interface {
+	Check(ctx context.Context, token string) (access.Caller, error)
+}
+
+// Options is what a proxy is made of. The first five are required.
+type Options struct {
+	Links     *Links
+	Sandboxes Sandboxes
+	Tokens    Tokens
+	// Dial connects to a port of a sandbox.
+	Dial func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error)
+	// Problem makes the answer to a program whose request failed, as
+	// application/problem+json. A status of 0 means that of the error.
+	Problem func(err error, status int) (int, []byte)
+	// Idle is how long nothing may move on a connection; zero: 15 min.
+	Idle time.Duration
+	// Stall is how long a client may send nothing of a body, or take nothing of an
+	// answer; zero: 1 min.
+	Stall  time.Duration
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: discard
+}
+
+// Proxy is the handler of previews. It is safe for concurrent use.
+type Proxy struct {
+	links     *Links
+	sandboxes Sandboxes
+	tokens    Tokens
+	dial      func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error)
+	problem   func(err error, status int) (int, []byte)
+	idle      time.Duration
+	stall     time.Duration
+	now       func() time.Time
+	log       *slog.Logger
+	seen      seen
+	transport *http.Transport
+	reverse   *httputil.ReverseProxy
+}
+
+const (
+	defaultIdle  = 15 * time.Minute
+	defaultStall = time.Minute
+	// keepConn is how long a connection to a program is kept for the next request.
+	keepConn = 10 * time.Second
+	maxKept  = 16        // of one port
+	maxHead  = 256 << 10 // bytes of a program's answer before its body
+)
+
+// New makes a proxy. It starts nothing.
+func New(o Options) (*Proxy, error) {
+	if o.Links == nil || o.Sandboxes == nil || o.Tokens == nil || o.Dial == nil || o.Problem == nil {
+		return nil, fault.New(fault.Internal, "preview.New needs links, sandboxes, tokens, a way to dial and one to fail")
+	}
+	p := &Proxy{
+		links: o.Links, sandboxes: o.Sandboxes, tokens: o.Tokens, dial: o.Dial, problem: o.Problem,
+		idle: o.Idle, stall: o.Stall, now: o.Now, log: o.Logger,
+	}
+	if p.idle <= 0 {
+		p.idle = defaultIdle
+	}
+	if p.stall <= 0 {
+		p.stall = defaultStall
+	}
+	if p.now == nil {
+		p.now = time.Now
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	p.transport = &http.Transport{
+		DialContext:            p.connect,
+		DisableCompression:     true, // an answer is what it is
+		IdleConnTimeout:        keepConn,
+		MaxIdleConnsPerHost:    maxKept,
+		MaxIdleConns:           1024,
+		MaxResponseHeaderBytes: maxHead,
+		ExpectContinueTimeout:  time.Second,
+	}
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite: rewrite, Transport: p.transport, FlushInterval: -1, BufferPool: newBuffers(),
+		ModifyResponse: p.modify, ErrorHandler: p.failed,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+	}
+	return p, nil
+}
+
+// Close lets go of connections that wait for a request. Requests go on.
+func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
+
+// IsHost tells whether a Host header names a preview, or would if there were
+// such a one. Nothing but the proxy may answer there.
+func (p *Proxy) IsHost(hostport string) bool {
+	_, ours, _ := byHost(hostport, p.links.domain)
+	return ours
+}
+
+// ServeHTTP answers for a preview's host, and under [Root] for all other hosts,
+// which the caller has checked. It must see paths as they were sent.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rest := r.URL.EscapedPath()
+	at, ours, err := byHost(r.Host, p.links.domain)
+	if !ours {
+		at, rest, err = byPath(rest)
+	}
+	if err == nil {
+		err = p.serve(w, r, at, rest)
+	}
+	if err != nil {
+		p.fail(w, r, err, at)
+	}
+}
+
+// serve answers a request to a preview. rest is the program's path.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest string) error {
+	if r.Method == http.MethodConnect || rest != "" && rest[0] != '/' {
+		return fault.New(fault.Malformed, "a preview is no proxy to elsewhere: %s %s is not served", sandbox.Clip(r.Method, 20), sandbox.Clip(r.RequestURI, 200))
+	}
+	if at.prefix != "" && opensPage(r) {
+		// To a browser a page has its own origin, where it can, and else at least a
+		// path that its relative links work with.
+		if host := p.links.host(r, at.sandbox, at.port); host != "" && navigates(r) {
+			return p.redirect(w, r, host, rest, r.URL.RawQuery)
+		}
+		if rest == "" {
+			return p.redirect(w, r, r.Host, at.prefix+"/", r.URL.RawQuery)
+		}
+	}
+	v, err := p.authenticate(r, at)
+	if err != nil {
+		return err
+	}
+	if err := v.checkOrigin(r); err != nil {
+		return err
+	}
+	if err := p.opened(r.Context(), v, at); err != nil {
+		return err
+	}
+	if v.how == byQuery && opensPage(r) {
+		http.SetCookie(w, p.cookie(r, v, at))
+		return p.redirect(w, r, r.Host, at.prefix+rest, withoutToken(r.URL.RawQuery))
+	}
+	if err := p.sandboxes.ReachPreview(r.Context(), v.caller, at.sandbox); err != nil {
+		return err
+	}
+	if rest == "" {
+		rest = "/"
+	}
+	s := newSteady(w, r, p)
+	defer s.done()
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passKey{}, &pass{at: at, rest: rest, v: v}))
+	defer cancel()
+	if v.grant.Link != "" || v.how == byCookie { // what streams or is upgraded ends with the right to it
+		over := time.AfterFunc(v.grant.Expires.Sub(p.now()), cancel)
+		defer over.Stop()
+	}
+	p.reverse.ServeHTTP(s, r.WithContext(ctx))
+	return nil
+}
+
+// redirect sends a browser elsewhere. The address is absolute: a path alone that
+// begins with two slashes would name a host.
+func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, host, path, query string) error {
+	if path == "" {
+		path = "/"
+	}
+	if query != "" {
+		query = "?" + query
+	}
+	h := w.Header()
+	h.Set("Location", scheme(r)+"://"+host+path+query)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusFound)
+	return nil
+}
+
+// pass is what the parts of the proxy know of one request.
+type pass struct {
+	at   place
+	rest string
+	v    visitor
+}
+
+type passKey struct{}
+
+func passOf(ctx context.Context) *pass {
+	p, _ := ctx.Value(passKey{}).(*pass)
+	return p
+}
+
+// dialError is an error of connecting, which is told as it is.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+// connect makes a connection to the program of the request that ctx belongs to.
+// The transport keeps connections by the address, so each port of each sandbox
+// has its own.
+func (p *Proxy) connect(ctx context.Context, _, address string) (net.Conn, error) {
+	ps := passOf(ctx)
+	if ps == nil || address != backend(ps.at)+":80" {
+		return nil, fault.New(fault.Internal, "a connection to %s was asked for, not for its own request", address)
+	}
+	nc, err := p.dial(ctx, ps.v.caller, ps.at.sandbox, ps.at.port)
+	if err != nil {
+		return nil, dialError{err}
+	}
+	return &idleConn{Conn: nc, idle: p.idle}, nil
+}
+
+// failed answers a request that the program did not.
+func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+	at := passOf(r.Context()).at
+	if r.Context().Err() != nil {
+		err = r.Context().Err()
+	} else if _, ok := errors.AsType[dialError](err); !ok {
+		if body, ok := errors.AsType[*bodyError](err); ok {
+			err = body.error
+		} else {
+			err = fault.Wrap(fault.Unavailable, err, "the program on port %d of the sandbox gave no answer in HTTP: %s", at.port, told(err)).
+				WithRemedy("see whether the program runs, and what it says in its log")
+		}
+	}
+	p.fail(w, r, err, at)
+}
+
+// told is what of a transport's error may be shown.
+func told(err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "malformed HTTP"):
+		return "what it says is not HTTP"
+	case strings.Contains(text, "timeout"):
+		return "it said nothing for too long"
+	}
+	return "it broke the connection off"
+}

@@ -1,0 +1,133 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// backend is the address that a preview's connections are kept under.
+func backend(at place) string { return strconv.Itoa(at.port) + "." + at.sandbox + ".invalid" }
+
+// rewrite makes the program's request. Hop-by-hop headers and whatever a client
+// says of having been forwarded are gone already.
+func rewrite(pr *httputil.ProxyRequest) {
+	p := passOf(pr.In.Context())
+	out := pr.Out
+	path, err := url.PathUnescape(p.rest)
+	if err != nil {
+		path = p.rest // cannot be: net/http has unescaped it
+	}
+	out.URL = &url.URL{
+		Scheme: "http", Host: backend(p.at), Path: path, RawPath: p.rest,
+		RawQuery: withoutToken(pr.In.URL.RawQuery), ForceQuery: pr.In.URL.ForceQuery && pr.In.URL.RawQuery == "",
+	}
+	out.Host = pr.In.Host
+	pr.SetXForwarded()
+	h := out.Header
+	h.Set("X-Forwarded-Proto", scheme(pr.In))
+	h.Del("X-Forwarded-Prefix")
+	if p.at.prefix != "" {
+		h.Set("X-Forwarded-Prefix", p.at.prefix)
+	}
+	strip(h, p.v)
+}
+
+// strip takes what is between us and the client out of a request's headers.
+func strip(h http.Header, v visitor) {
+	h.Del(headerName)
+	// Another bearer token is the program's own business, unless it looks like one
+	// of ours that has ended.
+	if values := h["Authorization"]; v.bearer || len(values) > 1 || ours(values) {
+		h.Del("Authorization")
+	}
+	if cookies := withoutCookie(h["Cookie"]); len(cookies) > 0 {
+		h["Cookie"] = cookies
+	} else {
+		h.Del("Cookie")
+	}
+	if referer := h.Get("Referer"); strings.Contains(referer, "?") {
+		before, query, _ := strings.Cut(referer, "?")
+		query, fragment, hash := strings.Cut(query, "#")
+		if query = withoutToken(query); query != "" {
+			before += "?" + query
+		}
+		if hash {
+			before += "#" + fragment
+		}
+		h.Set("Referer", before)
+	}
+}
+
+// apiTokenPrefix begins the tokens that the server makes.
+const apiTokenPrefix = "spt_"
+
+func ours(values []string) bool {
+	for _, v := range values {
+		scheme, token, _ := strings.Cut(v, " ")
+		token = strings.TrimLeft(token, " ")
+		if strings.EqualFold(scheme, "Bearer") && (strings.HasPrefix(token, apiTokenPrefix) || strings.HasPrefix(token, tokenPrefix)) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutCookie gives the values of Cookie headers without our cookies, and each
+// other one byte for byte.
+func withoutCookie(values []string) []string {
+	var out []string
+	for _, v := range values {
+		if !strings.Contains(v, cookieName) {
+			out = append(out, v)
+			continue
+		}
+		var kept []string
+		for part := range strings.SplitSeq(v, ";") {
+			part = strings.TrimSpace(part)
+			if name, _, _ := strings.Cut(part, "="); strings.TrimSpace(name) != cookieName && part != "" {
+				kept = append(kept, part)
+			}
+		}
+		if len(kept) > 0 {
+			out = append(out, strings.Join(kept, "; "))
+		}
+	}
+	return out
+}
+
+// queryToken is the token in a query, or "".
+func queryToken(raw string) string {
+	for part := range strings.SplitSeq(raw, "&") {
+		if name, value, _ := strings.Cut(part, "="); isTokenName(name) {
+			if token, err := url.QueryUnescape(value); err == nil && token != "" {
+				return token
+			}
+		}
+	}
+	return ""
+}
+
+// withoutToken gives a query without tokens, and all else of it byte for byte.
+func withoutToken(raw string) string {
+	if !strings.Contains(raw, "%") && !strings.Contains(raw, queryName) {
+		return raw
+	}
+	var kept []string
+	for part := range strings.SplitSeq(raw, "&") {
+		if name, _, _ := strings.Cut(part, "="); !isTokenName(name) {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, "&")
+}
+
+func isTokenName(escaped string) bool {
+	name, err := url.QueryUnescape(escaped)
+	return err == nil && name == queryName
+}

@@ -1,0 +1,196 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+)
+
+// Names under which credentials come.
+const (
+	queryName  = "sandpit_token"
+	headerName = "X-Sandpit-Token"
+	cookieName = "sandpit_preview"
+)
+
+// sessionLength is how long a browser that came with a token of the API stays
+// let in: the token may end meanwhile, and the cookie does not know.
+const sessionLength = time.Hour
+
+// visitor is who makes a request, and what let them in.
+type visitor struct {
+	caller access.Caller
+	grant  Grant
+	how    means
+	bearer bool // the Authorization header is ours, whether it was needed or not
+}
+
+// means is what a credential came in.
+type means int
+
+const (
+	byQuery means = iota
+	byHeader
+	byBearer
+	byCookie // a browser sends it by itself, whoever made the request
+)
+
+// authenticate finds out who makes a request: by the query's token, that of our
+// header, a bearer token, or a cookie. If none holds, the error is that of the first that
+// was tried.
+func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
+	var first error
+	try := func(how means, token string) (visitor, bool) {
+		v, err := p.admit(r.Context(), how, token, at)
+		if err == nil {
+			return v, true
+		}
+		if first == nil || !fault.Is(err, fault.Unauthenticated) {
+			first = err
+		}
+		return v, false
+	}
+	bearer := visitor{}
+	if token := bearerToken(r); token != "" {
+		bearer, _ = try(byBearer, token)
+	}
+	if token := queryToken(r.URL.RawQuery); token != "" {
+		if v, ok := try(byQuery, token); ok {
+			v.bearer = bearer.bearer
+			return v, nil
+		}
+	}
+	if token := r.Header.Get(headerName); token != "" {
+		if v, ok := try(byHeader, token); ok {
+			v.bearer = bearer.bearer
+			return v, nil
+		}
+	}
+	if bearer.bearer {
+		return bearer, nil
+	}
+	for _, c := range r.CookiesNamed(cookieName) {
+		if v, ok := try(byCookie, c.Value); ok {
+			return v, nil
+		}
+	}
+	if first == nil {
+		first = fault.New(fault.Unauthenticated, "this preview is private").
+			WithRemedy("open it by a link that sandpit preview %s %d prints, or send the header %s", at.sandbox, at.port, headerName)
+	}
+	return visitor{}, first
+}
+
+// admit checks one credential.
+func (p *Proxy) admit(ctx context.Context, how means, token string, at place) (visitor, error) {
+	if len(token) > maxToken {
+		return visitor{}, fault.New(fault.Unauthenticated, "the token is not valid")
+	}
+	if how == byCookie || strings.HasPrefix(token, tokenPrefix) {
+		kind := ofLink
+		if how == byCookie {
+			kind = ofCookie
+		}
+		g, err := p.links.read(kind, token, at, p.now())
+		if err != nil {
+			return visitor{}, err
+		}
+		c := access.Caller{Project: g.Project, Actor: linkActor, Via: via, Scopes: []access.Scope{access.SandboxesWrite}}
+		return visitor{caller: c, grant: g, how: how, bearer: how == byBearer}, nil
+	}
+	c, err := p.tokens.Check(ctx, token)
+	if err != nil {
+		return visitor{}, err
+	}
+	if err := c.Require(access.SandboxesWrite); err != nil {
+		return visitor{}, err
+	}
+	c.Via = via
+	g := Grant{Project: c.Project, Sandbox: at.sandbox, Port: at.port, Expires: p.now().Add(sessionLength)}
+	return visitor{caller: c, grant: g, how: how, bearer: how == byBearer}, nil
+}
+
+// What events say of visitors.
+const (
+	via       = "preview"
+	linkActor = "preview-link"
+)
+
+// bearerToken is the token of an Authorization header that may be ours.
+func bearerToken(r *http.Request) string {
+	if len(r.Header["Authorization"]) != 1 {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.Trim(token, " ")
+}
+
+// checkOrigin refuses what pages of other origins make a browser send: with a
+// cookie of ours, but without its user's will. Following a link is one's will.
+func (v visitor) checkOrigin(r *http.Request) error {
+	if v.how != byCookie {
+		return nil
+	}
+	refused := fault.New(fault.Denied, "a page of another origin may not use this preview").
+		WithRemedy("have the page call it with the header %s", headerName)
+	if origins := r.Header["Origin"]; len(origins) > 0 && (len(origins) > 1 || !ownOrigin(origins[0], r.Host)) {
+		return refused
+	}
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "", site == "same-origin", site == "none":
+		return nil
+	case navigates(r) && r.Header.Get("Sec-Fetch-Dest") == "document":
+		return nil
+	}
+	return refused
+}
+
+func ownOrigin(origin, host string) bool {
+	scheme, rest, ok := strings.Cut(origin, "://")
+	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(rest, host)
+}
+
+// navigates tells whether a browser opens a page by the request.
+func navigates(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// opensPage is navigates, as far as browsers without Sec-Fetch-Mode let it be seen.
+func opensPage(r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Mode") != "" {
+		return navigates(r)
+	}
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == "" &&
+		strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// cookie is what a browser gets for a token: good for one preview, and no longer
+// than the token.
+func (p *Proxy) cookie(r *http.Request, v visitor, at place) *http.Cookie {
+	return &http.Cookie{
+		Name: cookieName, Value: p.links.sign(ofCookie, v.grant), Path: at.prefix + "/", MaxAge: max(1, int(v.grant.Expires.Sub(p.now())/time.Second)),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: scheme(r) == "https",
+	}
+}
+
+// opened records the first time that a link is followed.
+func (p *Proxy) opened(ctx context.Context, v visitor, at place) error {
+	if v.how == byCookie || v.grant.Link == "" || p.seen.has(v.grant.Link) {
+		return nil
+	}
+	if err := p.sandboxes.PreviewOpened(ctx, v.caller, at.sandbox, v.grant.Link, at.port); err != nil {
+		return err
+	}
+	p.seen.add(v.grant.Link)
+	return nil
+}
