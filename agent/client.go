@@ -95,6 +95,12 @@ func (c *Client) Signal(ctx context.Context, id string, sig syscall.Signal, tree
 	return c.ask(ctx, &wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig), Tree: tree}, nil)
 }
 
+// SignalYounger sends a signal to what a process has started no longer ago than
+// younger, and not to itself. One that has ended is fault.State.
+func (c *Client) SignalYounger(ctx context.Context, id string, sig syscall.Signal, younger time.Duration) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig), YoungerMS: max(1, younger.Milliseconds())}, nil)
+}
+
 // Kill ends a process and all that it started with SIGKILL, and waits until
 // nothing of it is left. The cause is put on record, if it has none yet. Killing what is gone is no error.
 func (c *Client) Kill(ctx context.Context, id string, cause sandbox.Cause) error {

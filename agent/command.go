@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -41,6 +42,7 @@ type Command struct {
 	Timeout   time.Duration // the whole tree is killed then, with the cause timeout; 0: never
 	MaxStdout int64         // bytes kept of each stream; 0: DefaultOutput. What is more is counted, and the
 	MaxStderr int64         // stream flagged as truncated; the program does not wait for anyone
+	Rolling   bool          // of both streams together the last bytes are kept instead of the first; some more may be
 
 	Terminal *Terminal // a pseudo terminal for all three streams; its output is Stdout
 }
@@ -103,6 +105,23 @@ func (c *Command) check() error {
 	return nil
 }
 
+// output gives, by Stream, the bytes that the agent may send of a command.
+func (c *Command) output() [3]int64 {
+	most := func(n int64) int64 {
+		if n == 0 {
+			return DefaultOutput
+		}
+		return n
+	}
+	if c.Rolling {
+		return unbounded()
+	}
+	return [3]int64{Stdout: most(c.MaxStdout), Stderr: max(most(c.MaxStderr), 4096)}
+}
+
+// unbounded is output for a process with a rolling log, which may go on for ever.
+func unbounded() [3]int64 { return [3]int64{Stdout: math.MaxInt64, Stderr: math.MaxInt64} }
+
 // notText refuses what JSON would change on its way.
 func notText(field, s string) error {
 	return fault.InvalidField(field, "%q is not valid UTF-8", sandbox.Clip(s, 80))
@@ -112,7 +131,7 @@ func (c *Command) wire() *wire.Start {
 	st := &wire.Start{
 		Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, Env: c.Env, User: c.User,
 		StdinSize: int64(len(c.Stdin)), StreamStdin: c.StreamStdin,
-		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr,
+		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling,
 	}
 	if c.Timeout > 0 { // never rounded down to none
 		st.TimeoutMS = int64((c.Timeout + time.Millisecond - 1) / time.Millisecond)
@@ -142,6 +161,7 @@ type Record struct {
 	Cwd       string
 	User      string
 	Terminal  bool
+	Rolling   bool // its log keeps the last of its output
 	StartedAt time.Time
 	PID       int     // inside; 0: it never ran
 	Result    *Result // nil while it runs
@@ -161,6 +181,8 @@ type Result struct {
 	StderrBytes     int64
 	StdoutTruncated bool // not all of that is kept
 	StderrTruncated bool
+	StdoutLost      int64 // of StdoutBytes, those that are in no frame
+	StderrLost      int64
 }
 
 // record checks a record from the agent, which must be that of id.
@@ -170,7 +192,7 @@ func record(w wire.Record, id string) (Record, error) {
 	}
 	rec := Record{
 		ID: w.ID, State: Running, Argv: w.Argv, Shell: w.Shell, Clipped: w.Clipped,
-		Cwd: w.Cwd, User: clean(w.User, 100), Terminal: w.Terminal,
+		Cwd: w.Cwd, User: clean(w.User, 100), Terminal: w.Terminal, Rolling: w.Rolling,
 		StartedAt: w.Started, PID: w.PID, LastSeq: w.LastSeq,
 	}
 	if w.Result != nil || w.State == wire.Exited {
@@ -190,6 +212,7 @@ func result(w wire.Result) Result {
 		CauseDetail: clean(w.CauseDetail, 500), Duration: max(0, time.Duration(w.DurationNS)), EndedAt: w.Ended,
 		StdoutBytes: max(0, w.StdoutBytes), StderrBytes: max(0, w.StderrBytes),
 		StdoutTruncated: w.StdoutTruncated, StderrTruncated: w.StderrTruncated,
+		StdoutLost: max(0, w.StdoutLost), StderrLost: max(0, w.StderrLost),
 	}
 	if res.ExitCode < -1 || res.ExitCode > 255 {
 		res.ExitCode = 255

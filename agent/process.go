@@ -56,7 +56,16 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
 	if err := cmd.check(); err != nil {
 		return nil, err
 	}
-	s, err := c.open(ctx, &wire.Request{Op: wire.OpStart, ID: cmd.ID, Start: cmd.wire()})
+	s, err := c.send(ctx, &cmd, cmd.wire())
+	if err != nil {
+		return nil, err
+	}
+	return c.follow(s, cmd.ID, 0, cmd.output())
+}
+
+// send sends all that the agent needs to start a command.
+func (c *Client) send(ctx context.Context, cmd *Command, st *wire.Start) (*stream, error) {
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpStart, ID: cmd.ID, Start: st})
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +73,7 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
 		s.close()
 		return nil, err
 	}
-	most := func(n int64) int64 {
-		if n == 0 {
-			return DefaultOutput
-		}
-		return n
-	}
-	return c.follow(s, cmd.ID, 0, [3]int64{Stdout: most(cmd.MaxStdout), Stderr: max(most(cmd.MaxStderr), 4096)})
+	return s, nil
 }
 
 // Attach follows a process that was started before, from after the frame numbered
@@ -78,10 +81,20 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
 // each frame once and in order. A number that no frame had is fault.Invalid.
 // ctx bounds the attaching only.
 func (c *Client) Attach(ctx context.Context, processID string, after int64) (*Process, error) {
+	return c.attach(ctx, processID, after, 0)
+}
+
+// AttachRecent is Attach that gives of what there is already the last recent bytes at
+// most, in whole frames.
+func (c *Client) AttachRecent(ctx context.Context, processID string, recent int64) (*Process, error) {
+	return c.attach(ctx, processID, 0, max(recent, 1))
+}
+
+func (c *Client) attach(ctx context.Context, processID string, after, recent int64) (*Process, error) {
 	if !sandbox.ValidID(processID) {
 		return nil, fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(processID, 80))
 	}
-	s, err := c.open(ctx, &wire.Request{Op: wire.OpAttach, ID: processID, After: after})
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpAttach, ID: processID, After: after, Recent: recent})
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +116,9 @@ func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Proc
 		return nil, err
 	}
 	s.ctx = nil
+	if rec.Rolling {
+		left = unbounded()
+	}
 	return &Process{c: c, s: s, rec: rec, last: after, left: left}, nil
 }
 

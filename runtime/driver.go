@@ -104,5 +104,5 @@ type Window interface {
 type Changes struct {
 	Files    []sandbox.FileChange // sorted by path, relative to the window's directory
 	Total    int                  // how many there were; Files may hold fewer
-	Complete bool                 // false where the host had to drop some
+	Complete bool                 // false where the host had to drop some; Total is then the least
 }

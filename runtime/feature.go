@@ -14,13 +14,14 @@ const (
 	LimitDisk    Feature = "limit_disk"    // Limits.DiskMB holds
 	KillTree     Feature = "kill_tree"     // killing a command ends all that it started, whatever it did
 	TrackChanges Feature = "track_changes" // instances are [Tracker]s
+	WatchFiles   Feature = "watch"         // instances are [Watcher]s
 	RootUser     Feature = "root_user"     // commands can run as the sandbox's own root
 	Reopen       Feature = "reopen"        // instances outlive the server
 )
 
 // Features lists every feature, in the order of the printed matrix.
 func Features() []Feature {
-	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, RootUser, Reopen}
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen}
 }
 
 // Capabilities says for each feature whether it works: nil, or a

@@ -17,11 +17,16 @@ const (
 	EventDeleted    EventType = "sandbox.deleted"
 	EventExec       EventType = "exec"
 	EventTerminal   EventType = "terminal"
+	EventCode       EventType = "code"         // a cell; ProcessID is the cell's id
+	EventContext    EventType = "code.context" // a kernel; it ends with its process
 	EventUpload     EventType = "file.upload"
 	EventDownload   EventType = "file.download"
 	EventFileMkdir  EventType = "file.mkdir"
 	EventFileMove   EventType = "file.move"
 	EventFileDelete EventType = "file.delete"
+
+	EventPreview       EventType = "preview.created" // a link to a port was made; ProcessID is the link's id
+	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time
 )
 
 // Event is one row of what happened to a sandbox. A command's row is written
@@ -37,8 +42,10 @@ type Event struct {
 	Via     string // through what: "rest", "mcp", "system"
 	Detail  string // one line for people; never a secret
 
-	// Of a command, and of a terminal.
+	// Of a command, of a terminal, and of code.
 	ProcessID       string
+	Language        string // of code
+	ContextID       string // of code; empty for a cell that had a kernel of its own
 	Command         string // at most MaxEventCommand bytes of it
 	User            string
 	Cwd             string
@@ -69,7 +76,8 @@ const (
 
 // FileChange is one path that a command changed.
 type FileChange struct {
-	Path   string `json:"path"`       // relative to the workspace
-	Action string `json:"action"`     // created, modified, deleted
-	Size   int64  `json:"size_bytes"` // in bytes after the command; zero when deleted
+	Path    string `json:"path"`              // relative to the workspace; valid UTF-8
+	Escaped bool   `json:"escaped,omitempty"` // Path is not the name itself, see [FileEvent.Escaped]
+	Action  string `json:"action"`            // created, modified, deleted
+	Size    int64  `json:"size_bytes"`        // in bytes after the command; zero when deleted
 }

@@ -25,6 +25,7 @@ type Tx interface {
 	Sandboxes() Sandboxes
 	Events() Events
 	Tokens() Tokens
+	Contexts() Contexts
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.
@@ -43,7 +44,21 @@ type Sandboxes interface {
 	// Project and CreatedAt never change. When the transaction fails after it,
 	// s counts one too many: read it again. A taken key is fault.Exists.
 	Update(s *sandbox.Sandbox) error
+	// Delete removes the record, and its contexts.
 	Delete(id sandbox.ID) error
+}
+
+// Contexts are where cells of code run, by sandbox.
+type Contexts interface {
+	// Insert adds a context; a taken id is fault.Exists.
+	Insert(c *sandbox.Context) error
+	// Update replaces all but ID, Sandbox, Name and CreatedAt, and is fault.NotFound for one that
+	// is not there.
+	Update(c *sandbox.Context) error
+	// List gives a sandbox's, oldest first.
+	List(id sandbox.ID) ([]*sandbox.Context, error)
+	// Delete removes one of a sandbox's; fault.NotFound where there is none.
+	Delete(of sandbox.ID, id string) error
 }
 
 // SandboxQuery selects sandboxes. Zero fields select all.

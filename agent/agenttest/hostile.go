@@ -63,7 +63,7 @@ func testHostile(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 	t.Run("RemoveIsNotLedAstrayByExchangedDirectories", func(t *testing.T) {
 		c := open(t)
 		sh(t, c, "mkdir -p keep/sub; for i in $(seq 1 50); do echo x > keep/$i; echo y > keep/sub/$i; done; mkdir d")
-		p := start(t, c, agent.Command{Shell: `while [ ! -e stop ]; do mkdir -p d/a; : > d/a/f; mv d/a d/b 2>/dev/null; ln -sfn ../keep d/a; rm -f d/a; ln -s ../../keep d/b/x 2>/dev/null; done`, MaxStderr: 1})
+		p := start(t, c, agent.Command{Shell: `while [ ! -e stop ]; do mkdir -p d/a; : > d/a/f; mv d/a d/b 2>/dev/null; ln -sfn ../keep d/a; rm -f d/a; ln -sn ../../keep d/b/x 2>/dev/null; done`, MaxStderr: 1})
 		for range 60 {
 			if err := c.Remove(within(t), "d", agent.RemoveOptions{Recursive: true}); err != nil && fault.Of(err) == fault.Internal {
 				t.Errorf("remove: %v", err)

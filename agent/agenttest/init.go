@@ -29,6 +29,20 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 			}
 		}
 	})
+	if o.IsPID1 {
+		t.Run("OrphansAreReapedWhileNoCommandEnds", func(t *testing.T) {
+			c := open(t)
+			p := start(t, c, agent.Command{Shell: `for i in 1 2 3 4 5 6 7 8; do (sleep 0.0$i &); done; sleep 0.1
+				n=100; while [ $n -gt 0 ] && grep -q '^State:.Z' /proc/[0-9]*/status 2>/dev/null; do sleep 0.05; n=$((n-1)); done
+				[ $n -gt 0 ] && echo none || echo some; sleep 600`})
+			if got := await(t, p, func(s string) bool { return strings.HasSuffix(s, "\n") }); got != "none\n" {
+				t.Errorf("zombies while it ran: %s", got)
+			}
+			if err := c.Kill(within(t), p.ID(), ""); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 	if o.IsPID1 && o.HasRoot {
 		t.Run("SignalsOfTheSandboxsRootDoNotEndIt", func(t *testing.T) {
 			c := open(t)

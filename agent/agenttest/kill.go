@@ -5,6 +5,7 @@ package agenttest
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,6 +42,22 @@ func testKill(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		if out.Cause != sandbox.CauseTimeout {
 			t.Errorf("%+v", out.Result)
 		}
+	})
+	t.Run("ASignalToTheYoungSparesTheOldAndTheFirst", func(t *testing.T) {
+		c := open(t)
+		p := start(t, c, agent.Command{Shell: "sleep 1000 & old=$!; read x; sleep 1000 & new=$!; echo ready; wait $new; echo young $?; kill -0 $old && echo old; kill $old", StreamStdin: true})
+		time.Sleep(1500 * time.Millisecond) // the age of the old one
+		if _, err := p.Write([]byte("go\n")); err != nil {
+			t.Fatal(err)
+		}
+		await(t, p, func(s string) bool { return strings.Contains(s, "ready") })
+		if err := c.SignalYounger(within(t), p.ID(), syscall.SIGKILL, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if out := collect(t, p); out.stdout != "young 137\nold\n" || out.ExitCode != 0 {
+			t.Errorf("%q %+v", out.stdout, out.Result)
+		}
+		wantCode(t, c.SignalYounger(within(t), p.ID(), syscall.SIGKILL, time.Second), fault.State)
 	})
 	if o.HasGroups {
 		t.Run("TimeoutReachesDaemonsThatForkedTwice", func(t *testing.T) {

@@ -35,19 +35,25 @@ type Options struct {
 }
 
 // Run runs the suite. open gives a client of a fresh agent with an empty
-// workspace, and cleans up with t. The commands used are sh or bash, coreutils
-// and setsid.
+// workspace, and cleans up with t. The commands used are sh or bash, coreutils,
+// setsid and python3.
 func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options) {
 	t.Run("Process", func(t *testing.T) { testProcess(t, open) })
+	t.Run("Held", func(t *testing.T) { testHeld(t, open) })
 	t.Run("Stdin", func(t *testing.T) { testStdin(t, open) })
 	t.Run("Output", func(t *testing.T) { testOutput(t, open) })
 	t.Run("Bounds", func(t *testing.T) { testBounds(t, open, o) })
 	t.Run("Kill", func(t *testing.T) { testKill(t, open, o) })
 	t.Run("Attach", func(t *testing.T) { testAttach(t, open) })
+	t.Run("Rolling", func(t *testing.T) { testRolling(t, open) })
+	t.Run("Wait", func(t *testing.T) { testWait(t, open) })
+	t.Run("Input", func(t *testing.T) { testInput(t, open) })
 	t.Run("Terminal", func(t *testing.T) { testTerminal(t, open) })
 	t.Run("Init", func(t *testing.T) { testInit(t, open, o) })
 	t.Run("Files", func(t *testing.T) { testFiles(t, open, o) })
 	t.Run("Tree", func(t *testing.T) { testTree(t, open, o) })
+	t.Run("Ports", func(t *testing.T) { testPorts(t, open) })
+	t.Run("Dial", func(t *testing.T) { testDial(t, open) })
 	t.Run("Hostile", func(t *testing.T) { testHostile(t, open, o) })
 }
 

@@ -8,17 +8,31 @@ import (
 	"context"
 	"os"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // Cgroups makes groups of cgroup v2 directories below dir, which is open and
-// stays the caller's. They need no controllers.
-func Cgroups(dir *os.File) Groups { return cgroups{dir: dir} }
+// stays the caller's. They need no controllers. A directory is made anew, named
+// after its first command, or is one that was emptied; a few of those are left.
+func Cgroups(dir *os.File) Groups { return &cgroups{dir: dir} }
 
-type cgroups struct{ dir *os.File }
+// maxSpare is how many emptied directories are kept for the next commands. To make
+// and to remove one takes the kernel longer than to fork.
+const maxSpare = 2
 
-func (g cgroups) New(id string) (Group, error) {
+type cgroups struct {
+	dir *os.File
+
+	mu    sync.Mutex
+	spare []*cgroup // without members, and nobody else has them
+}
+
+func (g *cgroups) New(id string) (Group, error) {
+	if c := g.reuse(); c != nil {
+		return c, nil
+	}
 	at := int(g.dir.Fd())
 	if err := unix.Mkdirat(at, id, 0o755); err != nil {
 		return nil, &os.PathError{Op: "mkdir", Path: id, Err: err}
@@ -28,18 +42,53 @@ func (g cgroups) New(id string) (Group, error) {
 		_ = unix.Unlinkat(at, id, unix.AT_REMOVEDIR)
 		return nil, &os.PathError{Op: "open", Path: id, Err: err}
 	}
-	return &cgroup{parent: at, name: id, fd: fd}, nil
+	return &cgroup{all: g, name: id, fd: fd, events: -1}, nil
+}
+
+func (g *cgroups) reuse() *cgroup {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(g.spare)
+	if n == 0 {
+		return nil
+	}
+	c := g.spare[n-1]
+	g.spare = g.spare[:n-1]
+	return c
+}
+
+// keep takes a group without members, if there is room.
+func (g *cgroups) keep(c *cgroup) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.spare) == maxSpare {
+		return false
+	}
+	g.spare = append(g.spare, c)
+	return true
 }
 
 // cgroup is used by its process alone, which orders the calls: Remove comes last.
 type cgroup struct {
-	parent, fd int
-	name       string
+	all  *cgroups
+	name string
+	fd   int
+
+	// killed: the kernel compares how often a group was killed before and after a
+	// fork, and takes the parent's group for the one before. So whatever is cloned
+	// into a group that was ever killed dies at once (seen with Linux 6.18).
+	killed bool
+
+	mu     sync.Mutex
+	events int // cgroup.events; below zero: not opened yet
 }
 
 func (c *cgroup) FD() int { return c.fd }
 
-func (c *cgroup) Kill() error { return c.write("cgroup.kill", "1") }
+func (c *cgroup) Kill() error {
+	c.killed = true
+	return c.write("cgroup.kill", "1")
+}
 
 func (c *cgroup) write(file, text string) error {
 	fd, err := unix.Openat(c.fd, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
@@ -57,11 +106,10 @@ func (c *cgroup) write(file, text string) error {
 // an exceptional condition, which Go's poller does not ask for; an epoll set of
 // our own does, and is itself readable to Go's poller.
 func (c *cgroup) Empty(ctx context.Context) error {
-	events, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	events, err := c.notices()
 	if err != nil {
-		return &os.PathError{Op: "open", Path: "cgroup.events", Err: err}
+		return err
 	}
-	defer unix.Close(events)
 	if empty, err := unpopulated(events); err != nil || empty {
 		return err
 	}
@@ -99,6 +147,20 @@ func (c *cgroup) Empty(ctx context.Context) error {
 	return err
 }
 
+// notices opens cgroup.events, once.
+func (c *cgroup) notices() (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.events < 0 {
+		fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return -1, &os.PathError{Op: "open", Path: "cgroup.events", Err: err}
+		}
+		c.events = fd
+	}
+	return c.events, nil
+}
+
 func unpopulated(events int) (bool, error) {
 	var b [128]byte
 	n, err := unix.Pread(events, b[:], 0)
@@ -108,13 +170,23 @@ func unpopulated(events int) (bool, error) {
 	return bytes.Contains(b[:n], []byte("populated 0")), nil
 }
 
+// Remove keeps the directory for another command, if nothing is in it. Then nothing
+// gets in: only a member could fork into it, and only the agent can move a process.
 func (c *cgroup) Remove() error {
-	if err := unix.Unlinkat(c.parent, c.name, unix.AT_REMOVEDIR); err != nil {
+	if events, err := c.notices(); err == nil {
+		switch empty, err := unpopulated(events); {
+		case err == nil && !empty:
+			return &os.PathError{Op: "rmdir", Path: c.name, Err: unix.EBUSY}
+		case err == nil && !c.killed && c.all.keep(c):
+			return nil
+		}
+	}
+	if err := unix.Unlinkat(int(c.all.dir.Fd()), c.name, unix.AT_REMOVEDIR); err != nil {
 		return &os.PathError{Op: "rmdir", Path: c.name, Err: err}
 	}
-	if c.fd >= 0 {
-		_ = unix.Close(c.fd)
-		c.fd = -1
+	_ = unix.Close(c.fd)
+	if c.events >= 0 {
+		_ = unix.Close(c.events)
 	}
 	return nil
 }

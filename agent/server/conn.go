@@ -75,6 +75,21 @@ func (c *conn) data() ([]byte, error) {
 	}
 }
 
+// end reads the End that a held start waits for.
+func (c *conn) end() error {
+	for {
+		t, _, err := c.r.Next()
+		switch {
+		case err != nil:
+			return asMalformed(err)
+		case t == wire.End:
+			return nil
+		case !t.Ignorable():
+			return fault.New(fault.Malformed, "a frame of type %d stands where the word to start was due", t)
+		}
+	}
+}
+
 // send writes one frame.
 func (c *conn) send(t wire.Type, v any) error {
 	b, err := wire.AppendJSON(nil, t, v)
@@ -93,6 +108,17 @@ func (c *conn) answer(v any) error {
 	}
 	_, _ = c.Write(wire.Append(b, wire.Done, nil)) // a client that is gone needs no answer
 	return nil
+}
+
+// conclude sends the last frames of a log and the Done after them in one piece: who
+// waits for the result is woken once.
+func (c *conn) conclude(rest []byte, e wire.Ending) error {
+	b, err := wire.AppendJSON(rest, wire.Done, e)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(b)
+	return err
 }
 
 // outcome answers a call that has nothing to tell.

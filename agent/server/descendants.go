@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,6 +58,28 @@ func parseStat(b []byte) (procEntry, bool) {
 	session, err2 := strconv.Atoi(string(f[3]))
 	state := f[0][0]
 	return procEntry{parent: parent, session: session, dead: state == 'Z' || state == 'X'}, err == nil && err2 == nil
+}
+
+// ticks is how many there are in a second of the times in /proc, on every Linux.
+const ticks = 100
+
+// age is how long ago a process was started, up to a hundredth of a second more.
+func age(pid int) (time.Duration, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // as in parseStat
+	const start = 19
+	if len(f) <= start {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(f[start]), 10, 64)
+	var now unix.Timespec
+	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0, false
+	}
+	return time.Duration(now.Nano()) - time.Duration(n)*(time.Second/ticks), true
 }
 
 // descendants lists the live processes in the session of pid, and what descends

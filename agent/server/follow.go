@@ -10,11 +10,11 @@ import (
 	"sandpit.dev/fault"
 )
 
-// follow sends the output after a frame, what comes while the process runs,
+// follow sends the output after a frame, or the last of it if recent is not 0, what comes while the process runs,
 // and its end. It reads the log, so that a slow follower holds up nobody and
 // costs the same as a fast one. gone ends it when the client left.
-func (p *process) follow(c *conn, after int64, gone <-chan struct{}) error {
-	off, err := p.seek(after)
+func (p *process) follow(c *conn, after, recent int64, gone <-chan struct{}) error {
+	off, err := p.seek(after, recent)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,11 @@ func (p *process) follow(c *conn, after int64, gone <-chan struct{}) error {
 		p.mu.Lock()
 		end, res, seq := p.log.end(), p.rec.Result, p.log.seq
 		var more chan struct{}
-		if off == end && res == nil {
+		var rest []byte // what is left to send of a process that has ended, if that is in memory
+		switch {
+		case res != nil:
+			rest = append(rest, p.log.tailAt(off)...)
+		case off == end:
 			if p.more == nil {
 				p.more = make(chan struct{})
 			}
@@ -30,12 +34,12 @@ func (p *process) follow(c *conn, after int64, gone <-chan struct{}) error {
 		}
 		p.mu.Unlock()
 		switch {
+		case res != nil && off+int64(len(rest)) == end:
+			return c.conclude(rest, wire.Ending{Result: *res, LastSeq: seq})
 		case off < end:
 			if off, err = p.copyLog(c, off); err != nil {
 				return err
 			}
-		case res != nil:
-			return c.send(wire.Done, wire.Ending{Result: *res, LastSeq: seq})
 		default:
 			select {
 			case <-more:
@@ -46,14 +50,17 @@ func (p *process) follow(c *conn, after int64, gone <-chan struct{}) error {
 	}
 }
 
-func (p *process) seek(after int64) (int64, error) {
+func (p *process) seek(after, recent int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.log
 	if after < 0 || after > l.seq {
 		return 0, badCursor(after, l.seq)
 	}
-	off, err := seek(l.fd, l.first, l.size, after)
+	off, err := seek(l.fd, max(l.floor, l.near(after)), l.size, after)
+	if err == nil && recent > 0 {
+		off, err = seekRecent(l, off, l.end(), recent)
+	}
 	if err != nil {
 		return 0, fault.Wrap(fault.Internal, err, "the log of process %s could not be read", p.rec.ID)
 	}
@@ -67,7 +74,7 @@ func (p *process) seek(after int64) (int64, error) {
 // The disk's part is read without the lock: what is there never changes.
 func (p *process) copyLog(c *conn, off int64) (int64, error) {
 	p.mu.Lock()
-	fd, size := p.log.fd, p.log.size
+	fd, size, rolls := p.log.fd, p.log.size, p.rec.Rolling
 	tail := p.log.tailAt(off)
 	if len(tail) > 0 {
 		tail = append([]byte(nil), tail...)
@@ -76,6 +83,9 @@ func (p *process) copyLog(c *conn, off int64) (int64, error) {
 	if len(tail) > 0 {
 		n, err := c.Write(tail)
 		return off + int64(n), err
+	}
+	if rolls {
+		return p.copyRolling(c, off)
 	}
 	return p.srv.sendFile(c, fd, off, size)
 }
@@ -97,11 +107,14 @@ func (s *Server) sendFile(c *conn, fd int, off, end int64) (int64, error) {
 }
 
 // replay sends a finished log.
-func (s *Server) replay(c *conn, l *storedLog, after int64) error {
+func (s *Server) replay(c *conn, l *storedLog, after, recent int64) error {
 	if after < 0 || after > l.rec.LastSeq {
 		return badCursor(after, l.rec.LastSeq)
 	}
 	off, err := seek(l.fd, l.first, l.end, after)
+	if err == nil && recent > 0 {
+		off, err = seekRecent(fileAt(l.fd), off, l.end, recent)
+	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the log of process %s could not be read", l.rec.ID)
 	}
@@ -110,7 +123,7 @@ func (s *Server) replay(c *conn, l *storedLog, after int64) error {
 			return err
 		}
 	}
-	return c.send(wire.Done, wire.Ending{Result: *l.rec.Result, LastSeq: l.rec.LastSeq})
+	return c.conclude(nil, wire.Ending{Result: *l.rec.Result, LastSeq: l.rec.LastSeq})
 }
 
 func badCursor(after, last int64) error {
@@ -120,6 +133,9 @@ func badCursor(after, last int64) error {
 
 // serveAttach answers an attach.
 func (s *Server) serveAttach(c *conn, req *wire.Request) error {
+	if req.Recent < 0 {
+		return fault.InvalidField("recent", "%d is below 0", req.Recent)
+	}
 	p := s.find(req.ID)
 	if p == nil {
 		l, err := s.openLog(req.ID)
@@ -130,7 +146,7 @@ func (s *Server) serveAttach(c *conn, req *wire.Request) error {
 		if err := c.send(wire.Reply, l.rec); err != nil {
 			return err
 		}
-		return s.replay(c, l, req.After)
+		return s.replay(c, l, req.After, req.Recent)
 	}
 	if !p.hold() {
 		return s.serveAttach(c, req) // it was put away meanwhile: its log is on disk
@@ -139,11 +155,11 @@ func (s *Server) serveAttach(c *conn, req *wire.Request) error {
 	if err := c.send(wire.Reply, p.snapshot()); err != nil {
 		return err
 	}
-	return p.serve(c, req.After)
+	return p.serve(c, req.After, req.Recent)
 }
 
 // serve follows for one connection, and carries its input to the program.
-func (p *process) serve(c *conn, after int64) error {
+func (p *process) serve(c *conn, after, recent int64) error {
 	gone := make(chan struct{})
 	p.srv.conns.Add(1) // the reader counts as a connection: it may outlive this one, in a write to a full pipe
 	p.srv.work.Go(func() {
@@ -151,7 +167,7 @@ func (p *process) serve(c *conn, after int64) error {
 		defer close(gone)
 		p.feed(c)
 	})
-	err := p.follow(c, after, gone)
+	err := p.follow(c, after, recent, gone)
 	closeRead(c.Conn)
 	return err
 }
@@ -164,7 +180,7 @@ func (p *process) feed(c *conn) {
 		case err != nil:
 			return
 		case t == wire.Data:
-			p.writeStdin(b)
+			_, _ = p.writeStdin(p.srv.ctx, b) // what it will never read is dropped, as the kernel would
 		case t == wire.End:
 			p.closeStdin()
 		}

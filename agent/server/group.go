@@ -22,6 +22,7 @@ type Group interface {
 	Kill() error
 	// Empty waits until no member is left alive.
 	Empty(ctx context.Context) error
-	// Remove removes an empty group; it fails where a member is left.
+	// Remove gives an empty group up; it fails where a member is left, and then the
+	// group stays. After it nothing else is called.
 	Remove() error
 }

@@ -66,7 +66,7 @@ func (s *Server) storedLogs(but string) (logs []finished, bytes int64) {
 		if live || id == but || unix.Fstatat(s.logDir, logName(id), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
 		}
-		all = append(all, entry{finished{id, st.Size}, st.Mtim.Nano()})
+		all = append(all, entry{finished{id, min(st.Size, st.Blocks*512)}, st.Mtim.Nano()}) // of a rolling log a part is a hole
 	}
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.mod, b.mod) })
 	for _, e := range all {

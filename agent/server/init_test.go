@@ -174,8 +174,11 @@ func serveInit(root string) error {
 	}
 	srv := server.New(o)
 	server.DropSignals() // RunInit does it too, in its own time
-	go func() { _ = srv.RunInit(context.Background()) }()
-	return srv.Serve(context.Background(), l)
+	go func() {
+		fmt.Fprintln(os.Stderr, "Serve:", srv.Serve(context.Background(), l))
+		os.Exit(1)
+	}()
+	return srv.RunInit()
 }
 
 // enterRoot makes a root out of the host's programs, a workspace and a /proc.

@@ -23,10 +23,12 @@ func (s *Server) running(id string) (*process, error) {
 		}
 	}
 	if p == nil || p.hasEnded() {
-		return nil, fault.New(fault.State, "process %s has ended", id)
+		return nil, hasEnded(id)
 	}
 	return p, nil
 }
+
+func hasEnded(id string) error { return fault.New(fault.State, "process %s has ended", id) }
 
 func (p *process) hasEnded() bool {
 	select {
@@ -37,8 +39,9 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// signal sends a signal to a process, or to all that it started.
-func (s *Server) signal(id string, n int, tree bool) error {
+// signal sends a signal to a process, or to all that it started, or to what it
+// started lately and not to itself.
+func (s *Server) signal(id string, n int, tree bool, younger time.Duration) error {
 	if n < 1 || n > 64 {
 		return fault.InvalidField("signal", "%d is outside 1 to 64", n)
 	}
@@ -46,7 +49,13 @@ func (s *Server) signal(id string, n int, tree bool) error {
 	if err != nil {
 		return err
 	}
-	if tree {
+	switch {
+	case younger < 0:
+		return fault.InvalidField("younger", "%v is below 0", younger)
+	case younger > 0:
+		p.signalYounger(unix.Signal(n), younger)
+		return nil
+	case tree:
 		p.signalTree(unix.Signal(n))
 		return nil
 	}
@@ -79,6 +88,16 @@ func (p *process) signalFirst(sig unix.Signal) error {
 func (p *process) signalTree(sig unix.Signal) {
 	for _, pid := range p.tree() {
 		_ = unix.Kill(pid, sig)
+	}
+}
+
+// signalYounger reaches the members of the group that were started no longer ago than
+// that, but for the first process.
+func (p *process) signalYounger(sig unix.Signal, younger time.Duration) {
+	for _, pid := range p.tree() {
+		if started, ok := age(pid); ok && pid != p.pid && started <= younger {
+			_ = unix.Kill(pid, sig)
+		}
 	}
 }
 
@@ -119,6 +138,15 @@ func (p *process) kill(cause, detail string) {
 	}
 	p.mu.Unlock()
 	p.killTree()
+}
+
+// killGroup ends what is in the group; it may come late, when the group is gone.
+func (p *process) killGroup() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.group != nil && !p.groupIsGone {
+		_ = p.group.Kill()
+	}
 }
 
 func (p *process) killTree() {

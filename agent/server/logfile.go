@@ -38,9 +38,16 @@ type logFile struct {
 	limit int64  // no output beyond this position
 	seq   int64  // of the last output frame
 	tail  []byte // what follows, while the file is not made or the disk is full
+	marks []mark // of some output frames, in their order; at most maxMarks
 	later bool   // the file is still to be made
 	lost  int64  // bytes of output that neither took
 	err   error  // why the disk did not
+
+	// Of a rolling log.
+	keep    int64 // how much of it is kept at least; 0: it does not roll
+	floor   int64 // where the oldest frame begins that is kept
+	floorAt int64 // where that is written down
+	rolled  bool  // something was let go of
 }
 
 func logName(id string) string { return id + ".log" }
@@ -85,11 +92,14 @@ func (l *logFile) output(b []byte, t wire.Type, at time.Time) bool {
 		return false
 	}
 	wire.PutLogHeader(b, t, l.seq+1, at)
+	off := l.end()
 	if !l.add(b, maxTail) {
 		l.lost += int64(len(b) - wire.LogHeaderLen)
 		return false
 	}
 	l.seq++
+	l.mark(off)
+	l.roll(at)
 	return true
 }
 

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -74,7 +75,7 @@ func (l *storedLog) read() error {
 	if err := wire.Decode(f.Data, &l.rec); err != nil {
 		return err
 	}
-	l.first = next
+	l.first = l.skipHole(next)
 	if l.readSealed() {
 		return nil
 	}
@@ -169,8 +170,13 @@ func peekFrame(fd int, off int64) (wire.Type, int, error) {
 	if _, err := io.ReadFull(io.NewSectionReader(fileAt(fd), off, wire.HeaderLen), h[:]); err != nil {
 		return 0, 0, err
 	}
+	return frameHeader(h[:])
+}
+
+// frameHeader reads what every frame begins with.
+func frameHeader(h []byte) (wire.Type, int, error) {
 	t, n := wire.Type(h[0]), int(h[1])<<16|int(h[2])<<8|int(h[3])
-	if t < wire.LogStart || t > wire.LogSeal || n > t.Limit() || n < wire.LogHeaderLen-wire.HeaderLen {
+	if t < wire.LogStart || t > wire.LogFloor || n > t.Limit() || n < wire.LogHeaderLen-wire.HeaderLen {
 		return 0, 0, &wire.FormatError{Reason: "no frame of a log"}
 	}
 	return t, n, nil
@@ -182,19 +188,23 @@ func seek(fd int, off, end, after int64) (int64, error) {
 	if after == 0 {
 		return off, nil
 	}
-	var h [wire.LogHeaderLen]byte
+	r := bufio.NewReaderSize(io.NewSectionReader(fileAt(fd), off, end-off), wire.MaxData)
 	for off < end {
-		_, n, err := peekFrame(fd, off)
+		h, err := r.Peek(wire.LogHeaderLen)
 		if err != nil {
 			return 0, err
 		}
-		if _, err := io.ReadFull(io.NewSectionReader(fileAt(fd), off, int64(len(h))), h[:]); err != nil {
+		t, n, err := frameHeader(h)
+		if err != nil {
 			return 0, err
 		}
-		if t := wire.Type(h[0]); t == wire.LogStdout || t == wire.LogStderr {
+		if t == wire.LogStdout || t == wire.LogStderr {
 			if int64(binary.BigEndian.Uint64(h[8:])) > after {
 				return off, nil
 			}
+		}
+		if _, err := r.Discard(wire.HeaderLen + n); err != nil {
+			return 0, err
 		}
 		off += int64(wire.HeaderLen + n)
 	}

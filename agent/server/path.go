@@ -6,7 +6,6 @@ package server
 import (
 	"errors"
 	"path"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -126,11 +125,10 @@ const (
 	mqueueMagic   = 0x19800202
 )
 
-// workDir checks a command's working directory, and gives a path for the child's
-// chdir and what ends its use. The path names our descriptor: the directory's own
-// may lead elsewhere by the time of the chdir, when descriptors of the agent's
-// are still open in the child. It runs within Do.
-func (s *Server) workDir(cwd string) (string, func(), error) {
+// workDir opens a command's working directory, and checks that it may be entered.
+// The child enters the descriptor: the path may lead elsewhere by then, when
+// descriptors of the agent's are still open in the child. It runs within Do.
+func (s *Server) workDir(cwd string) (int, error) {
 	fd, err := s.open(cwd, unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
 		if err = unix.Faccessat2(fd, ".", unix.X_OK, unix.AT_EACCESS); err != nil {
@@ -139,13 +137,13 @@ func (s *Server) workDir(cwd string) (string, func(), error) {
 	}
 	switch {
 	case err == nil:
-		return "/proc/self/fd/" + strconv.Itoa(fd), func() { _ = unix.Close(fd) }, nil
+		return fd, nil
 	case errors.Is(err, unix.ENOENT):
-		return "", nil, fault.InvalidField("cwd", "%q does not exist", clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
+		return -1, fault.InvalidField("cwd", "%q does not exist", clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
 	case errors.Is(err, unix.ENOTDIR):
-		return "", nil, fault.InvalidField("cwd", "%q is not a directory", clip(cwd, 200))
+		return -1, fault.InvalidField("cwd", "%q is not a directory", clip(cwd, 200))
 	}
-	return "", nil, fault.InvalidField("cwd", "%q cannot be entered: %s", clip(cwd, 200), errorText(err))
+	return -1, fault.InvalidField("cwd", "%q cannot be entered: %s", clip(cwd, 200), errorText(err))
 }
 
 // shown is a path as results and messages have it: clean and escaped.

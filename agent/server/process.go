@@ -38,8 +38,10 @@ type process struct {
 	ended chan struct{} // closed when the first process has ended and the result stands
 	gone  chan struct{} // closed when nothing is left of it, in the group or in memory
 
-	stdinMu sync.Mutex // orders those who write to stdin
-	stdin   *os.File   // streamed; nil: not, or closed. The terminal, if there is one
+	stdinMu    sync.Mutex
+	stdin      *os.File      // streamed; nil: not, or closed. The terminal, if there is one
+	stdinTurn  chan struct{} // orders those who write to stdin; nil: it is not streamed
+	stdinTaken int64         // bytes that were written to it; of who has the turn
 
 	mu          sync.Mutex
 	rec         wire.Record
@@ -59,8 +61,9 @@ type stream struct {
 	f   *os.File
 	raw syscall.RawConn
 
-	readMu sync.Mutex // orders its two readers, and guards eof
+	readMu sync.Mutex // orders its two readers, and guards what follows
 	eof    bool
+	full   int // reads that found the pipe full
 
 	// Under the process's mu.
 	total, kept, limit int64
@@ -139,8 +142,24 @@ func (p *process) drain(st *stream, fd, budget int) bool {
 		}
 		p.output(st, buf[:wire.LogHeaderLen+n])
 		left -= n
+		if n == wire.MaxData {
+			st.widen(fd)
+		}
 	}
 	return false
+}
+
+// A program that fills its pipe again and again gets one with more room, so that it
+// does not wait for us at every turn.
+const (
+	patientReads = 16
+	widePipe     = 512 << 10
+)
+
+func (st *stream) widen(fd int) {
+	if st.full++; st.full == patientReads {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, widePipe) // a terminal has none, and a user only so much
+	}
 }
 
 // output logs what one read brought, up to the stream's cap.
@@ -155,6 +174,13 @@ func (p *process) output(st *stream, b []byte) {
 		keep = 0
 	}
 	st.kept += keep
+	if p.log.rolled {
+		for _, other := range p.streams {
+			if other != nil {
+				other.truncated = true
+			}
+		}
+	}
 	if keep < n {
 		st.truncated = true
 		if keep == 0 {
@@ -184,7 +210,7 @@ func (p *process) wait() {
 	p.conclude(status)
 	runtime.Gosched() // who waits for the result goes first
 	p.closeStdin()
-	p.srv.poked()
+	p.srv.reapOrphans() // also those that stood behind ours
 	p.retire()
 }
 
@@ -307,6 +333,7 @@ func (p *process) endLocked(now time.Time) {
 // retire waits until nothing of the process is left, and puts its log away.
 func (p *process) retire() {
 	p.removeGroup()
+	p.srv.reapOrphans() // whatever was in the group is dead
 	p.pumps.Wait()
 	if p.terminal != nil {
 		_ = p.terminal.Close()
@@ -351,17 +378,6 @@ func (p *process) closeStdin() {
 	p.stdinMu.Unlock()
 	if f != nil && f != p.terminal {
 		_ = f.Close()
-	}
-}
-
-// writeStdin blocks while the program does not read. What it will never read is
-// dropped, as the kernel would.
-func (p *process) writeStdin(b []byte) {
-	p.stdinMu.Lock()
-	f := p.stdin
-	p.stdinMu.Unlock()
-	if f != nil {
-		_, _ = f.Write(b)
 	}
 }
 

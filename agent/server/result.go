@@ -41,10 +41,10 @@ func (p *process) resultLocked(status unix.WaitStatus, now time.Time) *wire.Resu
 
 func (p *process) countLocked(res *wire.Result) {
 	if st := p.streams[0]; st != nil {
-		res.StdoutBytes, res.StdoutTruncated = st.total, st.truncated
+		res.StdoutBytes, res.StdoutTruncated, res.StdoutLost = st.total, st.truncated, st.total-st.kept
 	}
 	if st := p.streams[1]; st != nil {
-		res.StderrBytes, res.StderrTruncated = st.total, st.truncated
+		res.StderrBytes, res.StderrTruncated, res.StderrLost = st.total, st.truncated, st.total-st.kept
 	}
 }
 

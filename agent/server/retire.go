@@ -46,7 +46,7 @@ func (p *process) seal() bool {
 		return false
 	}
 	ok := p.log.seal(time.Now())
-	size := p.log.size
+	size := p.log.held()
 	p.mu.Unlock()
 	if ok {
 		p.srv.forget(p)

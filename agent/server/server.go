@@ -57,9 +57,9 @@ type Server struct {
 	o       Options
 	logDir  int
 	conns   atomic.Int64
+	dials   atomic.Int64   // connections to ports
 	work    sync.WaitGroup // every goroutine that is not a connection's
-	isInit  atomic.Bool
-	poke    chan struct{} // wakes the reaper
+	isInit  atomic.Bool    // RunInit runs
 	memory  memory
 	history history
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
@@ -93,7 +93,7 @@ func New(o Options) *Server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		o: o, logDir: int(o.Log.Fd()), poke: make(chan struct{}, 1),
+		o: o, logDir: int(o.Log.Fd()),
 		children: make(map[int]*process), procs: make(map[string]*process),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -195,7 +195,11 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpProcesses:
 		return s.serveProcesses(c)
 	case wire.OpSignal:
-		return c.outcome(s.signal(req.ID, req.Signal, req.Tree))
+		return c.outcome(s.signal(req.ID, req.Signal, req.Tree, time.Duration(req.YoungerMS)*time.Millisecond))
+	case wire.OpWait:
+		return s.serveWait(ctx, c, req)
+	case wire.OpInput:
+		return s.serveInput(ctx, c, req)
 	case wire.OpResize:
 		return c.outcome(s.resize(req.ID, req.Cols, req.Rows))
 	case wire.OpKill:
@@ -206,6 +210,10 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		ctx, done := c.until(ctx)
 		defer done()
 		return c.outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond))
+	case wire.OpPorts:
+		return s.servePorts(c)
+	case wire.OpDial:
+		return s.serveDial(ctx, c, req)
 	case wire.OpRead:
 		return s.serveRead(c, req)
 	case wire.OpWrite:

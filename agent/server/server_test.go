@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/agenttest"
@@ -19,6 +21,10 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(initEnv) != "" {
+		runtime.LockOSThread()
+		if unix.Gettid() != os.Getpid() { // process 1 reaps on its first thread; a program of tests may have moved off it
+			panic(unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+		}
 		os.Exit(runInit())
 	}
 	goleak.VerifyTestMain(m)
@@ -94,6 +100,12 @@ func (p *plain) serve(t *testing.T, adapt func(*server.Options)) (stop func()) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	})
 	return stop
+}
+
+func TestOnlyProcessOneDoesItsDuties(t *testing.T) {
+	if err := newPlain(t, nil).srv.RunInit(); err == nil {
+		t.Error("a process that is not 1 reaps what is not its own")
+	}
 }
 
 func TestPlainAgent(t *testing.T) {

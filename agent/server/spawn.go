@@ -6,14 +6,15 @@ package server
 import (
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/fork"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -61,11 +62,11 @@ func (sp *spawn) run(p *process, st *wire.Start, in input) (failed *spawnError) 
 
 func (sp *spawn) start(p *process, st *wire.Start, in input) *spawnError {
 	p.began = time.Now()
-	dir, done, err := p.srv.workDir(st.Cwd)
+	dir, err := p.srv.workDir(st.Cwd)
 	if err != nil {
 		return outside(err)
 	}
-	defer done()
+	defer unix.Close(dir)
 	env := p.srv.environment(p.view.Identity(), st)
 	argv := st.Argv
 	if st.Shell != "" {
@@ -75,27 +76,23 @@ func (sp *spawn) start(p *process, st *wire.Start, in input) *spawnError {
 		return outside(err)
 	}
 	id := p.view.Identity()
-	sys := &syscall.SysProcAttr{Setsid: true, Credential: id.Credential, AmbientCaps: id.AmbientCaps, PidFD: &sp.pidfd}
-	if p.group != nil && p.group.FD() >= 0 {
-		sys.UseCgroupFD, sys.CgroupFD = true, p.group.FD()
+	cmd := fork.Command{
+		Argv: argv, Env: env, Dir: dir, Files: sp.child, Terminal: sp.master >= 0, Group: -1,
+		Credential: id.Credential, AmbientCaps: id.AmbientCaps,
 	}
-	if sp.master >= 0 {
-		sys.Setctty, sys.Ctty = true, 0
+	if p.group != nil {
+		cmd.Group = p.group.FD()
 	}
-	attr := &syscall.ProcAttr{
-		Dir: dir, Env: env, Sys: sys,
-		Files: []uintptr{uintptr(sp.child[0]), uintptr(sp.child[1]), uintptr(sp.child[2])},
-	}
-	return sp.exec(p, argv, env, attr)
+	return sp.exec(p, cmd)
 }
 
 // exec forks and executes the first candidate that can be executed.
-func (sp *spawn) exec(p *process, argv, env []string, attr *syscall.ProcAttr) *spawnError {
+func (sp *spawn) exec(p *process, cmd fork.Command) *spawnError {
 	refused := error(unix.ENOENT)
-	for program := range candidates(argv[0], env) {
-		pid, err := p.srv.forkExec(p, program, argv, attr)
+	for program := range candidates(cmd.Argv[0], cmd.Env) {
+		cmd.Program = program
+		err := sp.fork(p, cmd)
 		if err == nil {
-			p.pid = pid
 			return nil
 		}
 		switch {
@@ -103,7 +100,7 @@ func (sp *spawn) exec(p *process, argv, env []string, attr *syscall.ProcAttr) *s
 			return outside(fault.Wrap(fault.Exhausted, err, "the command was not started: the sandbox's limit of processes or of memory is reached (cause pids)").
 				WithRemedy("kill processes in the sandbox, or give it a higher limit"))
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-			if refused == unix.ENOENT && isThere(program, attr.Dir) {
+			if refused == unix.ENOENT && isThere(program, cmd.Dir) {
 				refused = errNoInterpreter
 			}
 		default:
@@ -113,9 +110,9 @@ func (sp *spawn) exec(p *process, argv, env []string, attr *syscall.ProcAttr) *s
 			break
 		}
 	}
-	name := clip(argv[0], 200)
+	name := clip(cmd.Argv[0], 200)
 	switch {
-	case refused == unix.ENOENT && !strings.Contains(argv[0], "/"):
+	case refused == unix.ENOENT && !strings.Contains(cmd.Argv[0], "/"):
 		return &spawnError{inside: true, code: exitNotFound, text: name + ": command not found"}
 	case refused == unix.ENOENT:
 		return &spawnError{inside: true, code: exitNotFound, text: name + ": no such file or directory"}
@@ -129,11 +126,8 @@ func (sp *spawn) exec(p *process, argv, env []string, attr *syscall.ProcAttr) *s
 }
 
 // isThere tells whether a program's own file exists, as seen from dir.
-func isThere(program, dir string) bool {
-	if program[0] != '/' {
-		program = dir + "/" + program
-	}
-	return unix.Access(program, unix.F_OK) == nil
+func isThere(program string, dir int) bool {
+	return unix.Faccessat(dir, program, unix.F_OK, 0) == nil
 }
 
 var errNoInterpreter = errors.New("interpreter not found")
@@ -142,28 +136,26 @@ var errNoInterpreter = errors.New("interpreter not found")
 // less than a millisecond, or as long as the program's file takes to be read.
 const forkPatience = 5 * time.Second
 
-// forkExec forks, and enters the child in the list of our own before the reaper can see it.
-func (s *Server) forkExec(p *process, program string, argv []string, attr *syscall.ProcAttr) (int, error) {
-	s.forkMu.Lock()
-	defer s.forkMu.Unlock()
+// fork forks, and enters the child in the list of our own.
+func (sp *spawn) fork(p *process, cmd fork.Command) (err error) {
+	p.srv.forkMu.Lock()
+	defer p.srv.forkMu.Unlock()
 	// We stand still until the child has executed its program. It is the user's by
 	// then, so the user's other processes may stop it on its way there. It is in
 	// its group from the first instant, and can be killed.
-	if p.group != nil && p.group.FD() >= 0 {
-		defer time.AfterFunc(forkPatience, func() { _ = p.group.Kill() }).Stop()
+	if cmd.Group >= 0 {
+		defer time.AfterFunc(forkPatience, p.killGroup).Stop()
 	}
-	var pid int
-	var err error
-	fork := func() { pid, err = syscall.ForkExec(program, argv, attr) }
+	start := func() { p.pid, sp.pidfd, err = cmd.Start() }
 	if f, ok := p.view.(Forker); ok {
-		f.Fork(fork)
+		f.Fork(start)
 	} else {
-		fork()
+		start()
 	}
 	if err == nil {
-		s.children[pid] = p
+		p.srv.children[p.pid] = p
 	}
-	return pid, err
+	return err
 }
 
 // adopt makes files of our ends.
@@ -172,14 +164,17 @@ func (sp *spawn) adopt(p *process, st *wire.Start) {
 		p.pidfd = pollable(sp.pidfd, "pidfd")
 	}
 	limits := [3]int64{1: st.MaxStdout, 2: st.MaxStderr}
+	if st.Rolling { // the log bounds itself
+		limits = [3]int64{1: math.MaxInt64, 2: math.MaxInt64}
+	}
 	if sp.master >= 0 {
 		p.terminal = pollable(sp.master, "terminal")
-		p.stdin = p.terminal
+		p.streamStdin(p.terminal)
 		p.streams[0] = newStream(wire.LogStdout, p.terminal, limits[1])
 		return
 	}
 	if sp.ours[0] >= 0 {
-		p.stdin = pollable(sp.ours[0], "stdin")
+		p.streamStdin(pollable(sp.ours[0], "stdin"))
 	}
 	p.streams[0] = newStream(wire.LogStdout, pollable(sp.ours[1], "stdout"), limits[1])
 	p.streams[1] = newStream(wire.LogStderr, pollable(sp.ours[2], "stderr"), limits[2])
@@ -190,9 +185,10 @@ func newStream(t wire.Type, f *os.File, limit int64) *stream {
 	return &stream{t: t, f: f, raw: raw, limit: limit}
 }
 
-// pollable gives fd to Go's poller, which takes what does not block.
+// pollable gives fd to Go's poller, which takes what does not block. The kernel
+// keeps to itself the flags that say for what it is open.
 func pollable(fd int, name string) *os.File {
-	_ = unix.SetNonblock(fd, true)
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK)
 	return os.NewFile(uintptr(fd), name)
 }
 

@@ -24,13 +24,19 @@ func (s *Server) serveStart(c *conn, req *wire.Request) error {
 	if err != nil {
 		return err
 	}
+	if req.Start.Held {
+		if err := c.end(); err != nil {
+			in.close()
+			return err
+		}
+	}
 	p, err := s.start(req.ID, req.Start, in)
 	if err != nil {
 		return err
 	}
 	defer p.release()
 	if err := c.send(wire.Reply, p.snapshot()); err == nil {
-		err = p.serve(c, 0)
+		err = p.serve(c, 0, 0)
 		if t := req.Start.Terminal; t == nil || t.Stays {
 			return err
 		}
@@ -111,6 +117,9 @@ func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *proces
 		}
 		return nil, fault.Wrap(fault.Internal, err, "the log of the process could not be made")
 	}
+	if st.Rolling {
+		p.log.rolling(st.MaxStdout + st.MaxStderr)
+	}
 	defer func() {
 		if err != nil {
 			p.log.close()
@@ -123,7 +132,7 @@ func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *proces
 		}
 		defer func() {
 			if err != nil {
-				_ = p.group.Remove()
+				_ = p.tryRemoveGroup()
 			}
 		}()
 	}
@@ -134,7 +143,7 @@ func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *proces
 	}
 	p.rec = wire.Record{
 		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: view.Identity().Name,
-		Terminal: st.Terminal != nil, Started: p.began, PID: p.pid,
+		Terminal: st.Terminal != nil, Rolling: st.Rolling, Started: p.began, PID: p.pid,
 	}
 	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(st)
 	if err := p.beginLog(); err != nil {
@@ -164,7 +173,11 @@ func (p *process) beginLog() error {
 	if !p.log.add(b, 2*maxTail) {
 		return fault.New(fault.Exhausted, "the log of the process could not be begun")
 	}
+	if p.log.keep > 0 && !p.log.markFloor(p.began) {
+		return fault.New(fault.Exhausted, "the log of the process could not be begun")
+	}
 	p.log.first = p.log.end()
+	p.log.floor = p.log.first
 	return nil
 }
 
@@ -172,8 +185,7 @@ func (p *process) beginLog() error {
 // that cannot be run: a line on stderr, and 127 or 126.
 func (p *process) neverRan(failed *spawnError) {
 	if p.group != nil {
-		_ = p.group.Remove()
-		p.group = nil
+		_ = p.tryRemoveGroup()
 	}
 	b := make([]byte, wire.LogHeaderLen, 256)
 	b = append(b, failed.text...)

@@ -76,6 +76,8 @@ func (s *Server) serveWrite(c *conn, req *wire.Request) error {
 	if err != nil {
 		return fileFault(v, "write", u.path, err)
 	}
+	// Before the answer: who watches sees the close, and it belongs to this call.
+	u.close()
 	return c.answer(wire.Written{File: fi, Created: u.created})
 }
 
@@ -276,10 +278,12 @@ func (u *upload) commit() (wire.FileInfo, error) {
 // discard removes the new file. It runs within Do.
 func (u *upload) discard() { _ = unix.Unlinkat(u.dir, u.tmp, 0) }
 
+// close closes what is open. Twice is fine.
 func (u *upload) close() {
-	for _, fd := range []int{u.dir, u.fd} {
-		if fd >= 0 {
-			_ = unix.Close(fd)
+	for _, fd := range []*int{&u.dir, &u.fd} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
+			*fd = -1
 		}
 	}
 }

@@ -34,7 +34,7 @@ const (
 	Hello Type = 0x01 // client: magic and version
 	Call  Type = 0x02 // client: a Request as JSON
 	Data  Type = 0x03 // either: raw bytes, of stdin or of a file
-	End   Type = 0x04 // client: all Data was sent
+	End   Type = 0x04 // client, and with OpDial either: all Data was sent
 
 	Reply   Type = 0x10 // server: the call was taken; JSON
 	Failure Type = 0x11 // server: it failed, and this is the last frame; an Error as JSON
@@ -46,6 +46,7 @@ const (
 	LogStderr Type = 0x22
 	LogExit   Type = 0x23
 	LogSeal   Type = 0x24
+	LogFloor  Type = 0x25 // on disk only
 )
 
 // Limit is the longest payload of a frame of this type.

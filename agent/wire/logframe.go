@@ -46,7 +46,7 @@ func AppendLog(dst []byte, t Type, seq int64, at time.Time, data []byte) []byte 
 
 // ParseLog reads the payload of a log frame and checks its sum.
 func ParseLog(t Type, payload []byte) (LogFrame, error) {
-	if t < LogStart || t > LogSeal {
+	if t < LogStart || t > LogFloor {
 		return LogFrame{}, &FormatError{"a frame of type " + strconv.Itoa(int(t)) + " is not of a log"}
 	}
 	if len(payload) < logPrefix {

@@ -15,24 +15,38 @@ const (
 	// OpPing: nothing; Reply is Info, Done.
 	OpPing = "ping"
 	// OpStart: Start and ID; if Start.StdinSize > 0 that many bytes of Data, which
-	// come before anything is started; if Start.StreamStdin, Data as long as the
-	// caller likes and End. Reply is a Record, then log frames, Done is an Ending.
+	// come before anything is started; if Start.Held, End, before which nothing is
+	// started either; if Start.StreamStdin, Data as long as the caller likes and
+	// End. Reply is a Record, then log frames, Done is an Ending.
 	OpStart = "start"
 	// OpAttach: ID, After; Data and End reach a streamed stdin. Back as with
-	// OpStart, but only output with a number above After.
+	// OpStart, but only output with a number above After, and of what there is
+	// already no more than the last Recent bytes, if that is not 0.
 	OpAttach = "attach"
 	// OpProcess: ID. Reply is a Record, Done.
 	OpProcess = "process"
 	// OpProcesses: Reply, an Item (Record) for each, oldest first, Done.
 	OpProcesses = "processes"
-	// OpSignal: ID, Signal, Tree. Reply, Done.
+	// OpSignal: ID, Signal, Tree; if YoungerMS is not 0, to what the process started in
+	// the last YoungerMS, and not to itself. Reply, Done.
 	OpSignal = "signal"
+	// OpWait: ID. Reply is a Record, Done is an Ending, when the process has ended.
+	OpWait = "wait"
+	// OpInput: ID and Input; Input.Size bytes of Data. Reply is a Taken, when the
+	// process has taken them or Input.PatienceMS passed; Done.
+	OpInput = "input"
 	// OpResize: ID, Cols, Rows. Reply, Done.
 	OpResize = "resize"
 	// OpKill: ID, Cause. Reply, Done when nothing of it is left.
 	OpKill = "kill"
 	// OpShutdown: GraceMS. Reply, Done when no process is left.
 	OpShutdown = "shutdown"
+
+	// OpPorts: Reply is a Ports, Done.
+	OpPorts = "ports"
+	// OpDial: Port. Reply when the connection is made; then Data both ways, and an
+	// End in a direction that sends nothing more; Done after both.
+	OpDial = "dial"
 
 	// OpRead: Path, User, Offset, Length. Reply is a FileInfo, Data, Done.
 	OpRead = "read"
@@ -54,15 +68,19 @@ const (
 type Request struct {
 	Op string `json:"op"`
 
-	ID      string `json:"id,omitempty"`
-	Start   *Start `json:"start,omitempty"`
-	After   int64  `json:"after,omitempty"`
-	Signal  int    `json:"signal,omitempty"`
-	Tree    bool   `json:"tree,omitempty"`
-	Cause   string `json:"cause,omitempty"`
-	GraceMS int64  `json:"grace_ms,omitempty"`
-	Cols    uint16 `json:"cols,omitempty"`
-	Rows    uint16 `json:"rows,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Start     *Start `json:"start,omitempty"`
+	Input     *Input `json:"input,omitempty"`
+	After     int64  `json:"after,omitempty"`
+	Recent    int64  `json:"recent,omitempty"`
+	Signal    int    `json:"signal,omitempty"`
+	Tree      bool   `json:"tree,omitempty"`
+	YoungerMS int64  `json:"younger_ms,omitempty"`
+	Cause     string `json:"cause,omitempty"`
+	GraceMS   int64  `json:"grace_ms,omitempty"`
+	Cols      uint16 `json:"cols,omitempty"`
+	Rows      uint16 `json:"rows,omitempty"`
+	Port      int    `json:"port,omitempty"`
 
 	User      string `json:"user,omitempty"`
 	Path      string `json:"path,omitempty"` // escaped, as To
@@ -86,10 +104,29 @@ type Start struct {
 	User        string            `json:"user,omitempty"`
 	StdinSize   int64             `json:"stdin_size,omitempty"`
 	StreamStdin bool              `json:"stream_stdin,omitempty"`
+	Held        bool              `json:"held,omitempty"` // it starts with the End that follows; without one, never
 	TimeoutMS   int64             `json:"timeout_ms,omitempty"`
 	MaxStdout   int64             `json:"max_stdout,omitempty"`
 	MaxStderr   int64             `json:"max_stderr,omitempty"`
+	Rolling     bool              `json:"rolling,omitempty"` // of both streams the last bytes are kept, not the first
 	Terminal    *Terminal         `json:"terminal,omitempty"`
+}
+
+// Input is a piece of a streamed standard input.
+type Input struct {
+	Size int `json:"size,omitempty"` // at most MaxData
+	// Offset is where the piece stands in the whole input, in bytes: what was taken
+	// already is not taken twice. Below zero: behind whatever was taken.
+	Offset     int64 `json:"offset"`
+	End        bool  `json:"end,omitempty"` // the input ends behind it
+	PatienceMS int64 `json:"patience_ms,omitempty"`
+}
+
+// Taken is how far a process has taken its input.
+type Taken struct {
+	Bytes  int   `json:"bytes"` // of the piece, what was taken before included
+	Total  int64 `json:"total"` // of the whole input
+	Closed bool  `json:"closed,omitempty"`
 }
 
 // Terminal asks for a pseudo terminal.
@@ -141,6 +178,7 @@ type Record struct {
 	Cwd      string    `json:"cwd"`
 	User     string    `json:"user"`
 	Terminal bool      `json:"terminal,omitempty"`
+	Rolling  bool      `json:"rolling,omitempty"`
 	Started  time.Time `json:"started"`
 	PID      int       `json:"pid,omitempty"`
 	Result   *Result   `json:"result,omitempty"`
@@ -159,6 +197,8 @@ type Result struct {
 	StderrBytes     int64     `json:"stderr_bytes,omitempty"`
 	StdoutTruncated bool      `json:"stdout_truncated,omitempty"`
 	StderrTruncated bool      `json:"stderr_truncated,omitempty"`
+	StdoutLost      int64     `json:"stdout_lost,omitempty"` // bytes that are not in the log
+	StderrLost      int64     `json:"stderr_lost,omitempty"`
 }
 
 // Ending is the Done of OpStart and OpAttach.

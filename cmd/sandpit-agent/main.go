@@ -17,12 +17,28 @@ import (
 	"sandpit.dev/runtime/native/inside"
 )
 
-func main() {
-	// The first thread stays the main goroutine's: it shows in /proc/1, and no
-	// view may ever be locked to it.
-	runtime.LockOSThread()
+// The first thread stays the main goroutine's: it shows in /proc/1, no view may ever
+// be locked to it, and the kernel tells it of orphans. Once main runs, a busy host may
+// have moved the goroutine to another.
+func init() { runtime.LockOSThread() }
 
+func main() {
+	// Nothing else runs here, since each hand-over from this goroutine to another
+	// would be one between threads.
 	server.DropSignals()
+	ready := make(chan *server.Server, 1)
+	go func() {
+		serve(ready)
+		os.Exit(1)
+	}()
+	// The kernel tells the first thread of the ends of orphans, and it alone.
+	_ = (<-ready).RunInit()
+	os.Exit(1)
+}
+
+// serve makes the inside ready, and serves as long as the process lives, which is as
+// long as the sandbox does. It returns only when that fails.
+func serve(ready chan<- *server.Server) {
 	opts, err := inside.Setup()
 	if errors.Is(err, boot.ErrAbandoned) {
 		os.Exit(0)
@@ -34,20 +50,14 @@ func main() {
 		_ = f.Close()
 	}
 	if err != nil {
-		_ = boot.Answer(boot.SocketFD, boot.Reply{Error: err.Error()})
-		os.Exit(1)
+		_ = boot.Answer(boot.SocketFD, err)
+		return
 	}
 	s := server.New(opts)
-	if err := boot.Answer(boot.SocketFD, boot.Reply{}); err != nil {
-		os.Exit(1)
+	if err := boot.Answer(boot.SocketFD, nil); err != nil {
+		return
 	}
 	_ = os.NewFile(boot.SocketFD, "boot").Close()
-	// Both last as long as the process, which is as long as the sandbox.
-	go func() { _ = s.RunInit(context.Background()) }()
-	// Not on this goroutine: it is bound to the first thread, and each connection
-	// would wake that thread only to hand it on.
-	ended := make(chan error)
-	go func() { ended <- s.Serve(context.Background(), listener) }()
-	<-ended
-	os.Exit(1)
+	ready <- s
+	_ = s.Serve(context.Background(), listener)
 }

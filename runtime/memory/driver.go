@@ -33,7 +33,8 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.LimitPids:    no("limits no processes"),
 		runtime.LimitDisk:    no("limits no disk"),
 		runtime.KillTree:     no("finds the processes of a command by their session only"),
-		runtime.TrackChanges: no("does not watch files"),
+		runtime.TrackChanges: no("does not tell what a command changed"),
+		runtime.WatchFiles:   nil,
 		runtime.RootUser:     no("has one user, the host's"),
 		runtime.Reopen:       nil,
 	}, nil

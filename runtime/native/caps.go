@@ -17,13 +17,12 @@ const (
 	rootCaps uint64 = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
 		1<<unix.CAP_KILL | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID
 
-	// agentCaps is what the agent needs on top: to mount and to give its
-	// threads views (SYS_ADMIN), to drop capabilities for good (SETPCAP), to
-	// bring up loopback (NET_ADMIN), to forbid user namespaces (SYS_RESOURCE), and
-	// to look at its children (SYS_PTRACE).
-	agentCaps = rootCaps | 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_RESOURCE | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_PTRACE
+	// agentCaps is what the agent needs on top: to mount and to give its threads
+	// their views (SYS_ADMIN, SYS_CHROOT), to drop capabilities for good (SETPCAP),
+	// and to look at its children (SYS_PTRACE).
+	agentCaps = rootCaps | 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SYS_PTRACE
 )
 
 // agentEnv keeps the agent small: one thread of Go code, and a heap that is
 // collected early.
-var agentEnv = []string{"GOMAXPROCS=1", "GOGC=25", "GOMEMLIMIT=12MiB", "GODEBUG=madvdontneed=1", "PATH=/usr/bin:/bin"}
+var agentEnv = []string{"GOMAXPROCS=1", "GOGC=25", "GOMEMLIMIT=12MiB", "GODEBUG=madvdontneed=1,containermaxprocs=0,updatemaxprocs=0", "PATH=/usr/bin:/bin"}

@@ -4,6 +4,7 @@
 package native
 
 import (
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 type closer struct {
 	mu      sync.Mutex
 	pending []leaving
+	loose   []io.Closer
 	wake    chan struct{} // there is something to close
 	hurry   chan struct{} // and somebody waits for it
 }
@@ -40,6 +42,15 @@ func (c *closer) add(root *os.File) <-chan struct{} {
 	c.mu.Unlock()
 	poke(c.wake)
 	return gone
+}
+
+// drop takes over descriptors that nobody waits for. The end of a detached mount
+// is the end of a grace period of the kernel's, half a millisecond or more.
+func (c *closer) drop(files []io.Closer) {
+	c.mu.Lock()
+	c.loose = append(c.loose, files...)
+	c.mu.Unlock()
+	poke(c.wake)
 }
 
 func poke(ch chan struct{}) {
@@ -70,9 +81,12 @@ func (c *closer) run(done <-chan struct{}) {
 
 func (c *closer) flush() {
 	c.mu.Lock()
-	batch := c.pending
-	c.pending = nil
+	batch, loose := c.pending, c.loose
+	c.pending, c.loose = nil, nil
 	c.mu.Unlock()
+	for _, f := range loose {
+		_ = f.Close()
+	}
 	for _, l := range batch {
 		_ = l.root.Close()
 		close(l.gone)

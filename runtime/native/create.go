@@ -5,12 +5,10 @@ package native
 
 import (
 	"context"
-	"errors"
-	"io/fs"
+	"io"
 	"net"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,9 +18,9 @@ import (
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native/boot"
 	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/runtime/native/furnish"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/runtime/native/mount"
-	"sandpit.dev/runtime/native/spawn"
 	"sandpit.dev/sandbox"
 )
 
@@ -44,31 +42,33 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 	if err != nil {
 		return nil, err
 	}
-	undo.Add(func() { _ = d.forget(i) })
-	l, err := d.layers.Create(string(spec.ID), int64(spec.Limits.DiskMB)<<20)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = l.Close() }()
-	undo.Add(func() { _ = d.layers.Remove(string(spec.ID)) })
-	if err := i.up(ctx, spec, l); err != nil {
+	undo.Add(func() { d.forget(i) })
+	layered := false
+	undo.Add(func() {
+		if layered { // and not one that was there before
+			_ = d.layers.Remove(string(spec.ID))
+		}
+	})
+	if err := i.up(ctx, spec, func() (*layer.Layer, error) {
+		l, err := d.layers.Create(string(spec.ID), int64(spec.Limits.DiskMB)<<20)
+		layered = err == nil
+		return l, err
+	}); err != nil {
 		return nil, err
 	}
 	undo.Release()
 	return i, nil
 }
 
-// up begins a life on the layer, all or nothing.
-func (i *Instance) up(ctx context.Context, spec runtime.Spec, l *layer.Layer) (err error) {
+// up begins a life on the layer that open gives, all or nothing. Process 1 starts
+// while its disk and groups are made, and its inside is made while its runtime
+// starts: each takes as long as the other.
+func (i *Instance) up(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error)) (err error) {
 	d := i.d
 	var undo cleanup.Stack
 	defer undo.Run()
-	var held []*os.File // needed only until the agent has them
-	defer func() {
-		for _, f := range held {
-			_ = f.Close()
-		}
-	}()
+	var held []io.Closer // needed only until the agent has them
+	defer func() { d.closer.drop(held) }()
 	hold := func(f *os.File, err error) (*os.File, error) {
 		if err == nil {
 			held = append(held, f)
@@ -81,88 +81,82 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, l *layer.Layer) (e
 		return err
 	}
 	undo.Add(func() { d.uids.give(uids) })
-
-	// The disk is mounted while the process starts: neither needs the other yet.
-	mounted := make(chan disk, 1)
-	go func() { mounted <- i.mountDisk(ctx, spec, l, uids) }()
-	awaitDisk := sync.OnceValue(func() disk { return <-mounted })
-	undo.Add(func() { awaitDisk().close() })
-
-	group, err := d.cgroups.Create(string(i.id), d.enforceable(spec.Limits), int(uids.base))
-	if err != nil {
-		return err
-	}
-	undo.Add(func() { _ = group.Remove(context.WithoutCancel(ctx)) })
-	cgroupDir, err := hold(group.Dir())
-	if err != nil {
-		return err
-	}
-
-	listener, err := hold(i.listen())
-	if err != nil {
-		return err
-	}
-	undo.Add(func() { _ = i.remove(socketName) })
-
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = ours.Close() }()
-	held = append(held, theirs)
-
-	pid, err := d.workers.spawn(spawn.Process{
-		Program:  d.agent,
-		Args:     []string{agentName},
-		Env:      agentEnv,
-		Files:    []*os.File{d.null, d.null, d.null, listener, theirs},
-		UserNS:   uids.ns,
-		Cgroup:   cgroupDir,
-		KeepCaps: agentCaps,
-	})
-	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the sandbox's first process cannot be started").
-			WithRemedy("run `sandpit doctor` on the host")
-	}
-	pidfd, err := openProcess(pid)
-	if err != nil {
-		_ = unix.Kill(pid, unix.SIGKILL)
-		_, _ = unix.Wait4(pid, nil, 0, nil)
-		return err
-	}
-	undo.Add(func() {
-		_ = kill(pidfd)
-		_, _ = waitProcess(pidfd)
-		_ = pidfd.Close()
-	})
-
-	undo.Add(func() { _ = i.remove(stateFile) })
-	start, err := startTime(pid)
+	born := i.launch(d.enforceable(spec.Limits), uids)
+	uids.net = nil
+	mine, err := i.mountDisk(ctx, spec, open, uids)
 	if err == nil {
-		err = state{PID: pid, Start: start, Boot: d.boot, UID: uids.base}.write(d.instances, i.id)
+		undo.Add(func() { _ = mine.root.Close() })
+		held = append(held, mine.log)
 	}
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)
+	first, unborn := born()
+	if unborn == nil {
+		undo.Add(func() { first.end(i) })
+		defer func() { _ = first.conn.Close() }()
 	}
-	if err := d.settle(group, pid); err != nil {
+	switch {
+	case err != nil:
 		return err
+	case unborn != nil:
+		return unborn
 	}
-	files, err := i.bootFiles(group, hold)
-	if err != nil {
+	dev := uids.dev
+	uids.dev = nil
+	held = append(held, dev)
+	inside := i.furnish(first.pidfd, mine.root, dev, spec.Hostname)
+	undo.Add(func() { _ = i.remove(stateFile) })
+	files, err := i.settle(first, uids, hold) // meanwhile
+	in, unfurnished := inside()               // after an error too: it works on what is undone then
+	if unfurnished == nil {
+		held = append(held, in)
+		defer func() { _ = in.View.Close() }() // not as late as the rest: it holds the overlay
+	}
+	switch {
+	case err != nil:
 		return err
+	case unfurnished != nil:
+		return unfurnished
 	}
-	mine := awaitDisk()
-	if mine.err != nil {
-		return mine.err
-	}
-	files.Root, files.Log = mine.root, mine.log
-	if err := i.boot(ctx, spec, ours, files); err != nil {
+	files.Log, files.View = mine.log, in.View
+	if err := i.boot(ctx, first.conn, files); err != nil {
 		return err
 	}
 	undo.Release()
-	_ = mine.log.Close()
-	i.begin(&live{pid: pid, pidfd: pidfd, root: mine.root, uids: uids, group: group, image: spec.Root})
+	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: mine.root, uids: uids, group: first.group, image: spec.Root})
 	return nil
+}
+
+// furnish has the inside made, and gives what waits for it.
+func (i *Instance) furnish(pidfd, root, dev *os.File, hostname string) func() (*furnish.Inside, error) {
+	var in *furnish.Inside
+	var err error
+	done := make(chan struct{})
+	i.d.workers.start(func() {
+		defer close(done)
+		if in, err = i.d.tape.Inside(pidfd, root, dev, hostname); err != nil {
+			err = fault.Wrap(fault.Unavailable, err, "the inside of sandbox %s cannot be made", i.id).
+				WithRemedy("run `sandpit doctor` on the host")
+		}
+	})
+	return func() (*furnish.Inside, error) {
+		<-done
+		return in, err
+	}
+}
+
+// settle puts down what the next server needs to find this life again, makes the
+// groups of the commands, and opens what the agent gets of them.
+func (i *Instance) settle(first *firstProcess, uids uidRange, hold func(*os.File, error) (*os.File, error)) (boot.Files, error) {
+	start, err := startTime(first.pid)
+	if err == nil {
+		err = state{PID: first.pid, Start: start, Boot: i.d.boot, UID: uids.base}.write(i.d.instances, i.id)
+	}
+	if err != nil {
+		return boot.Files{}, fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)
+	}
+	if err := i.d.limit(first); err != nil {
+		return boot.Files{}, err
+	}
+	return i.bootFiles(first.group, hold)
 }
 
 // enforceable leaves out the limits that this host has no controller for.
@@ -182,9 +176,13 @@ func (d *Driver) enforceable(l sandbox.Limits) cgroup.Limits {
 	return out
 }
 
-// settle puts process 1 beside its commands, out of their limits, where cgroup2
-// holds the limits. With v1 it is born there.
-func (d *Driver) settle(g *cgroup.Group, pid int) error {
+// limit makes the groups of the commands. Where cgroup2 holds the limits, process 1
+// is put beside them, out of their limits; with v1 it is born there.
+func (d *Driver) limit(first *firstProcess) error {
+	g := first.group
+	if err := g.Prepare(); err != nil {
+		return err
+	}
 	info := d.cgroups.Info()
 	v2 := false
 	for _, f := range []cgroup.Feature{cgroup.CPU, cgroup.Memory, cgroup.PIDs} {
@@ -193,12 +191,12 @@ func (d *Driver) settle(g *cgroup.Group, pid int) error {
 	if !v2 {
 		return nil
 	}
-	procs, err := g.AgentFile()
+	procs, err := g.MakeAgent()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = procs.Close() }()
-	if _, err := procs.WriteString(strconv.Itoa(pid)); err != nil {
+	if _, err := procs.WriteString(strconv.Itoa(first.pid)); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the agent cannot be moved to its cgroup")
 	}
 	return g.Activate()
@@ -209,32 +207,29 @@ func (d *Driver) settle(g *cgroup.Group, pid int) error {
 type disk struct {
 	root *os.File // detached overlay
 	log  *os.File
-	err  error
-}
-
-func (d disk) close() {
-	if d.err == nil {
-		_ = d.root.Close()
-		_ = d.log.Close()
-	}
 }
 
 // mountDisk mounts the layer over the image. What the overlay needs, it holds.
-func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, l *layer.Layer, uids uidRange) disk {
-	var held cleanup.Stack
-	defer held.Run()
+func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error), uids uidRange) (disk, error) {
+	var held []io.Closer // the overlay has its own by the time it is mounted
+	defer func() { i.d.closer.drop(held) }()
 	hold := func(f *os.File, err error) (*os.File, error) {
 		if err == nil {
-			held.Add(func() { _ = f.Close() })
+			held = append(held, f)
 		}
 		return f, err
 	}
-	failed := func(err error) disk {
-		return disk{err: fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
-			WithRemedy("run `sandpit doctor` on the host")}
+	l, err := open()
+	if err != nil {
+		return disk{}, err
+	}
+	defer func() { _ = l.Close() }()
+	failed := func(err error) (disk, error) {
+		return disk{}, fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
+			WithRemedy("run `sandpit doctor` on the host")
 	}
 	if err := l.FreshWork(); err != nil {
-		return disk{err: err}
+		return disk{}, err
 	}
 	image, err := hold(mount.CloneAt(unix.AT_FDCWD, spec.Root))
 	if err != nil {
@@ -260,7 +255,7 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, l *layer.La
 	}
 	logs, err := hold(i.d.layers.Logs(string(i.id)))
 	if err != nil {
-		return disk{err: err}
+		return disk{}, err
 	}
 	mapped, err := hold(mount.Clone(logs, ""))
 	if err != nil {
@@ -276,12 +271,12 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, l *layer.La
 	// A layer that stays busy is another server's, or a bug.
 	limit, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
-	root, err := i.d.workers.overlay(limit, image, upper, work, uids.base)
+	root, err := overlay(limit, image, upper, work, uids.base)
 	if err != nil {
 		_ = log.Close()
 		return failed(err)
 	}
-	return disk{root: root, log: log}
+	return disk{root: root, log: log}, nil
 }
 
 // bootFiles opens what the agent gets beside its disk.
@@ -289,12 +284,12 @@ func (i *Instance) bootFiles(group *cgroup.Group, hold func(*os.File, error) (*o
 	failed := func(err error) (boot.Files, error) {
 		return boot.Files{}, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s cannot be given its files", i.id)
 	}
-	if f.Dev, err = hold(makeDev()); err != nil {
+	commands, mount, err := group.CommandsDir()
+	if err != nil {
 		return failed(err)
 	}
-	if f.Cgroup, err = hold(group.CommandsDir()); err != nil {
-		return failed(err)
-	}
+	f.Cgroup, _ = hold(commands, nil)
+	i.d.closer.drop([]io.Closer{mount})
 	// What this host does not count is told by no file; nothing is said to have
 	// ended by it then.
 	f.OOM, f.Pids = i.d.null, i.d.null
@@ -319,72 +314,24 @@ func (i *Instance) bootFiles(group *cgroup.Group, hold func(*os.File, error) (*o
 }
 
 // boot hands the agent what it needs and waits until it serves.
-func (i *Instance) boot(ctx context.Context, spec runtime.Spec, conn *net.UnixConn, f boot.Files) error {
-	failed := func(err error) error {
-		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
-	}
+func (i *Instance) boot(ctx context.Context, conn *net.UnixConn, f boot.Files) error {
 	deadline := time.Now().Add(bootTimeout)
 	if t, ok := ctx.Deadline(); ok && t.Before(deadline) {
 		deadline = t
 	}
 	_ = conn.SetDeadline(deadline)
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	m := boot.Message{
-		Hostname:   spec.Hostname,
-		UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter,
-		RootCaps: rootCaps,
+	err := boot.Send(conn, boot.Message{UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps}, f)
+	if err == nil {
+		err = boot.Await(conn)
 	}
-	if err := boot.Send(conn, m, f); err != nil {
-		return failed(err)
-	}
-	reply, err := boot.Await(conn)
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil:
-		return failed(err)
-	case reply.Error != "":
-		return failed(errors.New(reply.Error))
 	}
-	return nil
-}
-
-// listen makes the agent's socket. It is bound through the directory's
-// descriptor, since a socket's path has at most 107 bytes.
-func (i *Instance) listen() (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, fault.Wrap(fault.Exhausted, err, "the host has no socket left")
-	}
-	f := os.NewFile(uintptr(fd), socketName)
-	if err := i.remove(socketName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		_ = f.Close()
-		return nil, err
-	}
-	err = unix.Bind(fd, &unix.SockaddrUnix{Name: i.d.socketPath(i.id)})
-	if err == nil {
-		err = unix.Listen(fd, 256)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, fault.Wrap(fault.Internal, err, "the agent's socket of sandbox %s cannot be made", i.id)
-	}
-	return f, nil
-}
-
-func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
-	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fault.Wrap(fault.Exhausted, err, "the host has no socket left")
-	}
-	a := os.NewFile(uintptr(p[0]), "boot")
-	defer func() { _ = a.Close() }()
-	conn, err := net.FileConn(a)
-	if err != nil {
-		_ = unix.Close(p[1])
-		return nil, nil, fault.Wrap(fault.Internal, err, "the boot socket cannot be used")
-	}
-	return conn.(*net.UnixConn), os.NewFile(uintptr(p[1]), "boot"), nil
+	return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
 }
 
 func openDir(at int, name string) (*os.File, error) {

@@ -8,10 +8,10 @@
 // # A sandbox on the host
 //
 //   - a process that is process 1 of its pid namespace: the agent, started by
-//     package spawn, which makes its own inside by package inside;
+//     package spawn, in an inside that package furnish makes meanwhile;
 //   - a writable layer in the store of package layer;
 //   - cgroups of package cgroup for its commands;
-//   - a directory below instances/ with the agent's socket and the file state;
+//   - two files in instances/: the agent's socket, and the state;
 //   - a range of 65,536 host uids, taken at start and returned at stop;
 //   - two descriptors of the server's: a pidfd, and the overlay's root.
 //
@@ -21,7 +21,7 @@
 //
 // # Threads
 //
-// Mounting an overlay with mapped ids needs a thread with changed file-system
-// ids, and a start needs one in the agents' v1 cgroups. A few locked threads,
-// the workers, do both and nothing else.
+// A start needs a thread in the agents' v1 cgroups, with a mount namespace that has
+// nothing of the host's. A few locked threads, the workers, start sandboxes and do
+// nothing else.
 package native

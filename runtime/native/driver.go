@@ -13,6 +13,7 @@ import (
 	stdruntime "runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"sandpit.dev/fault"
@@ -20,6 +21,7 @@ import (
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/runtime/native/furnish"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/runtime/native/seccomp"
 	"sandpit.dev/sandbox"
@@ -43,7 +45,7 @@ type Driver struct {
 	log  *slog.Logger
 	boot string // the host's boot id
 
-	instances    *os.Root // a directory for each instance
+	instances    *os.Root // two files for each instance that is up
 	instancesDir *os.File // the same, for paths of sockets
 	layers       *layer.Store
 	cgroups      *cgroup.Driver
@@ -52,6 +54,7 @@ type Driver struct {
 	uids         *ranges
 	closer       *closer
 	workers      *workers
+	tape         *furnish.Tape
 
 	agent *os.File // the program, on a read-only mount of its own
 	null  *os.File
@@ -129,7 +132,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	d.uids, d.closer = newRanges(dir), newCloser()
+	d.uids, d.closer, d.tape = newRanges(dir), newCloser(), furnish.New()
 	if err := d.reserve(); err != nil {
 		return nil, err
 	}
@@ -152,16 +155,30 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 // reserve keeps the uid ranges of sandboxes that an earlier server started out
 // of the hands of new ones, before anybody asks for either.
 func (d *Driver) reserve() error {
-	dirs, err := fs.ReadDir(d.instances.FS(), ".")
+	ids, err := d.live()
 	if err != nil {
 		return err
 	}
-	for _, e := range dirs {
-		if s, err := readState(d.instances, sandbox.ID(e.Name())); err == nil {
+	for _, id := range ids {
+		if s, err := readState(d.instances, id); err == nil {
 			d.uids.reserve(s.UID)
 		}
 	}
 	return nil
+}
+
+// live lists the instances that are up, or were when a server ended; some twice.
+func (d *Driver) live() ([]sandbox.ID, error) {
+	files, err := fs.ReadDir(d.instances.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]sandbox.ID, len(files))
+	for n, f := range files {
+		id, _, _ := strings.Cut(f.Name(), ".")
+		ids[n] = sandbox.ID(id)
+	}
+	return ids, nil
 }
 
 // Close lets go of everything but the instances, which go on running.
@@ -201,7 +218,7 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-// register makes the directory of a new instance.
+// register takes an id for a new instance.
 func (d *Driver) register(id sandbox.ID) (*Instance, error) {
 	if !sandbox.ValidID(string(id)) {
 		return nil, fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(id), 40))
@@ -212,25 +229,18 @@ func (d *Driver) register(id sandbox.ID) (*Instance, error) {
 	if d.closed {
 		return nil, fault.New(fault.Unavailable, "the server is ending")
 	}
-	if err := d.instances.Mkdir(string(id), 0o700); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil, fault.New(fault.Exists, "sandbox %s exists", id)
-		}
-		return nil, fault.Wrap(fault.Unavailable, err, "the directory of sandbox %s cannot be made", id)
+	if d.known[id] != nil {
+		return nil, fault.New(fault.Exists, "sandbox %s exists", id)
 	}
 	d.known[id] = i
 	return i, nil
 }
 
-// forget removes the directory of an instance that is down and has no disk.
-func (d *Driver) forget(i *Instance) error {
+// forget gives the id of an instance back of which nothing is left.
+func (d *Driver) forget(i *Instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.instances.RemoveAll(string(i.id)); err != nil {
-		return fault.Wrap(fault.Internal, err, "the directory of sandbox %s is left behind", i.id)
-	}
 	delete(d.known, i.id)
-	return nil
 }
 
 // Open finds an instance that was made before.
@@ -271,7 +281,7 @@ func (d *Driver) sweepDown(i *Instance) error {
 			return err
 		}
 	}
-	for _, name := range []string{stateFile, socketName} {
+	for _, name := range []string{stateFile, socketFile} {
 		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -294,7 +304,7 @@ func (d *Driver) List(context.Context) ([]runtime.Handle, error) {
 
 // found looks for traces of instances in all places, sorted and each once.
 func (d *Driver) found() ([]sandbox.ID, error) {
-	dirs, err := fs.ReadDir(d.instances.FS(), ".")
+	ids, err := d.live()
 	if err != nil {
 		return nil, err
 	}
@@ -305,10 +315,6 @@ func (d *Driver) found() ([]sandbox.ID, error) {
 	groups, err := d.cgroups.List()
 	if err != nil {
 		return nil, err
-	}
-	var ids []sandbox.ID
-	for _, e := range dirs {
-		ids = append(ids, sandbox.ID(e.Name()))
 	}
 	for _, name := range slices.Concat(layers, groups) {
 		ids = append(ids, sandbox.ID(name))
@@ -321,5 +327,5 @@ func (d *Driver) found() ([]sandbox.ID, error) {
 // socketPath names the agent's socket in few bytes, wherever the data
 // directory is.
 func (d *Driver) socketPath(id sandbox.ID) string {
-	return "/proc/self/fd/" + strconv.Itoa(int(d.instancesDir.Fd())) + "/" + string(id) + "/" + socketName
+	return "/proc/self/fd/" + strconv.Itoa(int(d.instancesDir.Fd())) + "/" + string(id) + socketFile
 }

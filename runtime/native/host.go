@@ -59,6 +59,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 		runtime.KillTree:     groups.Err(cgroup.Kill),
 		runtime.LimitDisk:    d.layers.Info().DiskLimit,
 		runtime.TrackChanges: d.changesErr,
+		runtime.WatchFiles:   d.changesErr,
 	}
 	if c[runtime.LimitMemory] == nil {
 		c[runtime.LimitMemory] = groups.Err(cgroup.Swap)

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 
@@ -53,7 +54,11 @@ type live struct {
 // Handle is the id alone: the rest is on disk.
 func (i *Instance) Handle() runtime.Handle { return runtime.Handle{ID: i.id} }
 
-const socketName = "agent.sock"
+// The files of an instance that is up are its id with one of these after it.
+const (
+	socketFile = ".sock"  // the agent's
+	stateFile  = ".state" // what finds its process again
+)
 
 // Dial connects to the agent's socket, whose file no sandbox can see.
 func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
@@ -101,18 +106,13 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	case up:
 		return fault.New(fault.State, "sandbox %s is running already", i.id)
 	}
-	l, err := i.d.layers.Open(string(i.id))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = l.Close() }()
 	if err := i.settled(ctx); err != nil {
 		return err
 	}
 	if err := i.d.sweepDown(i); err != nil { // what the last end could not free
 		return err
 	}
-	return i.up(ctx, spec, l)
+	return i.up(ctx, spec, func() (*layer.Layer, error) { return i.d.layers.Open(string(i.id)) })
 }
 
 // settled waits until the overlay of the last life is unmounted: the kernel
@@ -186,21 +186,17 @@ func (i *Instance) Remove(ctx context.Context) error {
 	if err := i.d.layers.Remove(string(i.id)); err != nil {
 		return err
 	}
-	return i.d.forget(i)
+	i.d.forget(i)
+	return nil
 }
 
 // Track opens a window of changes below dir.
 func (i *Instance) Track(_ context.Context, dir string) (runtime.Window, error) {
-	i.mu.Lock()
-	l := i.live
-	i.mu.Unlock()
-	switch {
-	case l == nil:
-		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
-	case l.source == nil:
-		return nil, i.d.changesErr
+	source, err := i.source()
+	if err != nil {
+		return nil, err
 	}
-	t, err := l.source.Track(dir)
+	t, err := source.Track(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +223,7 @@ func (i *Instance) watch(l *live) {
 	if err := l.group.Remove(context.Background()); err != nil {
 		i.d.log.Error("the cgroups of a sandbox are left behind", "sandbox", i.id, "error", err)
 	}
-	for _, name := range []string{stateFile, socketName} {
+	for _, name := range []string{stateFile, socketFile} {
 		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			i.d.log.Error("a file of a sandbox is left behind", "sandbox", i.id, "file", name, "error", err)
 		}
@@ -242,9 +238,9 @@ func (i *Instance) watch(l *live) {
 	close(l.down)
 }
 
-// remove removes a file of the instance's directory.
+// remove removes a file of the instance.
 func (i *Instance) remove(name string) error {
-	return i.d.instances.Remove(string(i.id) + "/" + name)
+	return i.d.instances.Remove(string(i.id) + name)
 }
 
 // endPatience is how long a process that cannot be looked into is given to end.
@@ -336,13 +332,9 @@ func (w *window) Close(ctx context.Context) (runtime.Changes, error) {
 			w.err = err
 			return
 		}
-		w.got = runtime.Changes{Files: make([]sandbox.FileChange, len(c.Files)), Total: len(c.Files), Complete: c.Complete}
-		if c.Truncated {
-			w.got.Total++ // more than are listed; how many more is not known
-			w.got.Complete = false
-		}
+		w.got = runtime.Changes{Files: make([]sandbox.FileChange, len(c.Files)), Total: c.Total, Complete: c.Complete}
 		for n, f := range c.Files {
-			w.got.Files[n] = sandbox.FileChange{Path: f.Path, Action: string(f.Action), Size: f.Size}
+			w.got.Files[n] = sandbox.FileChange{Path: f.Path, Escaped: f.Escaped, Action: string(f.Action), Size: f.Size}
 		}
 	})
 	return w.got, w.err

@@ -69,7 +69,7 @@ func TestConformance(t *testing.T) {
 			Open: func(t *testing.T) runtime.Driver { return open(t, dir, "") },
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids,
-				runtime.KillTree, runtime.TrackChanges, runtime.RootUser, runtime.Reopen,
+				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Reopen,
 			},
 		}
 	})
@@ -84,7 +84,7 @@ func TestConformanceOnPlainLayers(t *testing.T) {
 		return runtimetest.Harness{
 			Root: root,
 			Open: func(t *testing.T) runtime.Driver { return open(t, dir, layer.Plain) },
-			Must: []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.TrackChanges, runtime.Reopen},
+			Must: []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.TrackChanges, runtime.WatchFiles, runtime.Reopen},
 		}
 	})
 }

@@ -5,7 +5,6 @@ package native
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,37 +20,29 @@ import (
 
 // state is what is written of an instance that is up, to find it again.
 type state struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // the process's start time, in ticks since boot
-	Boot  string `json:"boot"`  // the host's boot id
-	UID   uint32 `json:"uid"`   // base of the uid range
+	PID   int
+	Start uint64 // the process's start time, in ticks since boot
+	UID   uint32 // base of the uid range
+	Boot  string // the host's boot
 }
 
-const stateFile = "state"
-
-// write writes the file in one call, so that it is there whole or empty: a
-// server that is killed in between leaves a process that ends by itself. It is
-// not synced: after a power cut no process is left to be found.
+// write writes it as what a symbolic link points to: one call, which is done whole
+// or not at all, and no block of the disk's. It is not synced: after a power cut no
+// process is left to be found.
 func (s state) write(dir *os.Root, id sandbox.ID) error {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return dir.WriteFile(string(id)+"/"+stateFile, b, 0o600)
+	return dir.Symlink(fmt.Sprintf("%d %d %d %s", s.PID, s.Start, s.UID, s.Boot), string(id)+stateFile)
 }
 
 // readState gives fs.ErrNotExist where the instance is not up, or was never
 // wholly so.
 func readState(dir *os.Root, id sandbox.ID) (state, error) {
-	b, err := dir.ReadFile(string(id) + "/" + stateFile)
+	text, err := dir.Readlink(string(id) + stateFile)
 	if err != nil {
 		return state{}, err
 	}
 	var s state
-	if err := json.Unmarshal(b, &s); err != nil {
-		// Cut off by a full disk or a power cut: then its process was never
-		// told to begin, or is gone with the host.
-		return state{}, fs.ErrNotExist
+	if _, err := fmt.Sscanf(text, "%d %d %d %s", &s.PID, &s.Start, &s.UID, &s.Boot); err != nil {
+		return state{}, fmt.Errorf("the state %q of sandbox %s: %w", sandbox.Clip(text, 100), id, err)
 	}
 	return s, nil
 }
@@ -104,7 +95,16 @@ func startTime(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[19], 10, 64)
 }
 
+// bootID tells this boot of the host from others. It is clipped, so that a state fits
+// into an inode: 16 of its digits are 60 random bits.
 func bootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b)), err
+	id := strings.ReplaceAll(strings.TrimSpace(string(b)), "-", "")
+	if err == nil && len(id) < 16 {
+		err = fmt.Errorf("%q is no boot id", id)
+	}
+	if err != nil {
+		return "", err
+	}
+	return id[:16], nil
 }

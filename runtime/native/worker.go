@@ -4,8 +4,6 @@
 package native
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -15,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/runtime/native/mount"
-	"sandpit.dev/runtime/native/spawn"
 )
 
 // workers are locked threads for what needs a thread of a special kind.
@@ -31,13 +28,10 @@ func startWorkers(n int, join func() error) (*workers, error) {
 	w := &workers{calls: make(chan func()), ended: make(chan int), count: n}
 	ready := make(chan error)
 	for range n {
-		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		onThread(func() {
 			err := join()
 			if err == nil {
-				// Setting fsuid below must not take the capabilities away.
-				const noSetuidFixup = 1 << 2 // SECBIT_NO_SETUID_FIXUP
-				err = unix.Prctl(unix.PR_SET_SECUREBITS, noSetuidFixup, 0, 0, 0)
+				err = leaveMounts()
 			}
 			ready <- err
 			if err == nil {
@@ -46,7 +40,7 @@ func startWorkers(n int, join func() error) (*workers, error) {
 				}
 			}
 			w.ended <- unix.Gettid()
-		}()
+		})
 	}
 	var failed error
 	for range n {
@@ -59,6 +53,76 @@ func startWorkers(n int, join func() error) (*workers, error) {
 		return nil, failed
 	}
 	return w, nil
+}
+
+// onThread runs fn on a thread of its own, which ends with it. It is never the
+// process's first: that one shows in /proc/self, and cannot end.
+func onThread(fn func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			fn() // and never unlocked
+			return
+		}
+		placed := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // not to the first thread: that is taken until we are placed
+			close(placed)
+			fn()
+		}()
+		<-placed
+		runtime.UnlockOSThread()
+	}()
+}
+
+// leaveMounts gives the calling thread a mount namespace with nothing in it but
+// /proc. A sandbox begins with a copy of its starter's mounts: so it never has one of
+// the host's, and there is next to nothing to copy, and to let go of again. Without
+// a /proc the kernel gives the sandbox none of its own: it must not see more than
+// whoever made it could.
+func leaveMounts() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unshare mounts: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
+	empty, err := mount.New("tmpfs", quiet, mount.Param{Key: "mode", Value: "0555"}, mount.Param{Key: "size", Value: "4k"})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = empty.Close() }()
+	proc, err := mount.New("proc", quiet)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = proc.Close() }()
+	if err := unix.Mkdirat(int(empty.Fd()), "proc", 0o555); err != nil {
+		return fmt.Errorf("make /proc: %w", err)
+	}
+	if err := mount.SetAttr(empty, unix.MOUNT_ATTR_RDONLY); err != nil {
+		return err
+	}
+	if err := unix.MoveMount(int(empty.Fd()), "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("attach an empty root: %w", err)
+	}
+	if err := unix.Fchdir(int(empty.Fd())); err != nil {
+		return fmt.Errorf("enter an empty root: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("let go of the host's mounts: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return fmt.Errorf("enter an empty root: %w", err)
+	}
+	if err := unix.MoveMount(int(proc.Fd()), "", unix.AT_FDCWD, "/proc", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("attach /proc: %w", err)
+	}
+	return nil
 }
 
 // close ends the threads, and waits until the kernel has let go of them: a group
@@ -77,57 +141,5 @@ func (w *workers) close() {
 	}
 }
 
-func (w *workers) do(fn func()) {
-	done := make(chan struct{})
-	w.calls <- func() {
-		defer close(done)
-		fn()
-	}
-	<-done
-}
-
-// overlay mounts, detached, the layer over the image, both seen through the
-// user namespace's map: on disk all ids stay canonical, and root is 0.
-//
-// It is not volatile: an fsync inside is an fsync. index and nfs_export make
-// file handles of the overlay decodable, which tracking of changes needs.
-//
-// The kernel lets go of a sandbox's mounts some time after its last process, and
-// refuses the layer until then; nothing tells when. So a busy layer is tried
-// again, until ctx is done.
-func (w *workers) overlay(ctx context.Context, image, upper, work *os.File, base uint32) (m *os.File, err error) {
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		w.do(func() { m, err = mountOverlay(image, upper, work, base) })
-		if !errors.Is(err, unix.EBUSY) {
-			return m, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), err)
-		case <-time.After(wait):
-		}
-	}
-}
-
-// mountOverlay runs on a worker's thread.
-func mountOverlay(image, upper, work *os.File, base uint32) (*os.File, error) {
-	// Overlay makes its work directory with the ids of the thread that mounts
-	// it; they must exist in the map, or it mounts read-only and tells nobody.
-	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(base), 0, 0)
-	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(base), 0, 0)
-	defer func() {
-		_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
-		_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, 0, 0, 0)
-	}()
-	return mount.New("overlay", unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID,
-		mount.Param{Key: "lowerdir+", File: image},
-		mount.Param{Key: "upperdir", File: upper},
-		mount.Param{Key: "workdir", File: work},
-		mount.Param{Key: "index", Value: "on"},
-		mount.Param{Key: "nfs_export", Value: "on"})
-}
-
-func (w *workers) spawn(p spawn.Process) (pid int, err error) {
-	w.do(func() { pid, err = spawn.Start(p) })
-	return pid, err
-}
+// start runs fn on a worker's thread and does not wait for it.
+func (w *workers) start(fn func()) { w.calls <- fn }

@@ -82,40 +82,6 @@ func limits(t *testing.T, s *suite) {
 	})
 }
 
-func tracks(t *testing.T, s *suite) {
-	s.need(t, runtime.TrackChanges)
-	b := s.create(t, s.spec())
-	tracker, ok := b.Instance.(runtime.Tracker)
-	if !ok {
-		t.Fatal("Probe claims track_changes and the instance is no runtime.Tracker")
-	}
-	b.ok("echo a > old; echo b > gone")
-	w, err := tracker.Track(t.Context(), sandbox.Workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.ok("echo 12345 > new; echo more >> old; rm gone; mkdir -p d/e; echo x > d/e/f; echo not ours > /tmp/elsewhere")
-	for range 2 {
-		c, err := w.Close(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, f := range c.Files {
-			got = append(got, f.Action+" "+f.Path)
-		}
-		const want = "created d, created d/e, created d/e/f, deleted gone, created new, modified old"
-		if strings.Join(got, ", ") != want || !c.Complete {
-			t.Errorf("got %q (complete %v), want %q", got, c.Complete, want)
-		}
-		for _, f := range c.Files {
-			if f.Path == "new" && f.Size != 6 {
-				t.Errorf("new has size %d, want 6", f.Size)
-			}
-		}
-	}
-}
-
 func concurrency(t *testing.T, s *suite) {
 	var wg sync.WaitGroup
 	for range 32 {

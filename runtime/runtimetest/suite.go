@@ -39,6 +39,7 @@ func Run(t *testing.T, make func(t *testing.T) Harness) {
 		{"Restart", restart},
 		{"Limits", limits},
 		{"Changes", tracks},
+		{"Watches", watches},
 		{"Users", users},
 		{"Isolation", isolation},
 		{"Neighbours", neighbours},

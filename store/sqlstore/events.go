@@ -16,7 +16,7 @@ type events struct{ tx *tx }
 
 const eventColumns = "sandbox, project, type, at, actor, via, detail, process_id, command, run_user, cwd," +
 	" done, exit_code, signal, cause, duration, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated," +
-	" changes, changes_total, path, moved_to, bytes, ok"
+	" changes, changes_total, path, moved_to, bytes, ok, language, context"
 
 // unfinished is the condition of the partial index of that name, word by word.
 const unfinished = "done = 0 AND process_id <> ''"
@@ -24,7 +24,7 @@ const unfinished = "done = 0 AND process_id <> ''"
 const (
 	appendEvent = "INSERT INTO events (" + eventColumns + ") VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26) RETURNING seq"
+		" $21, $22, $23, $24, $25, $26, $27, $28) RETURNING seq"
 	finishEvent = "UPDATE events SET done = 1, detail = $1, exit_code = $2, signal = $3, cause = $4, duration = $5," +
 		" stdout_bytes = $6, stderr_bytes = $7, stdout_truncated = $8, stderr_truncated = $9," +
 		" changes = $10, changes_total = $11, bytes = $12, ok = $13" +
@@ -47,6 +47,7 @@ func (q events) Append(e *sandbox.Event) error {
 		e.ProcessID, e.Command, e.User, e.Cwd, truth(e.Done), int64(e.ExitCode), e.Signal, string(e.Cause),
 		int64(e.Duration), e.StdoutBytes, e.StderrBytes, truth(e.StdoutTruncated), truth(e.StderrTruncated),
 		changesText(e.Changes), int64(e.ChangesTotal), e.Path, e.To, e.Bytes, truth(e.OK),
+		e.Language, e.ContextID,
 	}, &seq)
 	if err != nil {
 		return err
@@ -205,6 +206,7 @@ func (r *eventRow) dest() []any {
 		&e.ProcessID, &e.Command, &e.User, &e.Cwd, &r.done, &r.exit, &e.Signal, (*string)(&e.Cause),
 		(*int64)(&e.Duration), &e.StdoutBytes, &e.StderrBytes, &r.outCut, &r.errCut,
 		&r.changes, &r.total, &e.Path, &e.To, &e.Bytes, &r.ok,
+		&e.Language, &e.ContextID,
 	}
 }
 

@@ -69,7 +69,8 @@ func labelText(name, value string) string {
 	return string(appendString(append(appendString(nil, name), ':'), value))
 }
 
-// changesText is a JSON array of [path, action, size].
+// changesText is a JSON array of [path, action, size], with a 1 more where the
+// path is escaped.
 func changesText(changes []sandbox.FileChange) string {
 	if len(changes) == 0 {
 		return "[]"
@@ -82,6 +83,9 @@ func changesText(changes []sandbox.FileChange) string {
 		b = appendString(b, c.Action)
 		b = append(b, ',')
 		b = strconv.AppendInt(b, c.Size, 10)
+		if c.Escaped {
+			b = append(b, ",1"...)
+		}
 		b = append(b, ']')
 	}
 	return string(append(b, ']'))
@@ -192,7 +196,10 @@ func parseChanges(text string) ([]sandbox.FileChange, error) {
 		c.Action = r.string()
 		r.skip(",")
 		c.Size = r.number()
-		r.skip("]")
+		if r.skip(",]") == ',' {
+			c.Escaped = r.number() == 1
+			r.skip("]")
+		}
 		out = append(out, c)
 		if r.text == "]" {
 			break

@@ -138,6 +138,9 @@ func (q sandboxes) Delete(id sandbox.ID) error {
 	if err == nil && n == 0 {
 		err = fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(string(id), 80))
 	}
+	if err == nil {
+		_, err = q.tx.exec(deleteContexts, string(id))
+	}
 	return err
 }
 

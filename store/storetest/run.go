@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Events", eventRecords},
 		{"EventLists", eventLists},
 		{"Tokens", tokenRecords},
+		{"Contexts", contextRecords},
 		{"Values", values},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, open) })
@@ -60,7 +61,7 @@ func boxID(n int) sandbox.ID { return sandbox.ID(fmt.Sprintf("box%013d", n)) }
 func event(n int, process string) *sandbox.Event {
 	return &sandbox.Event{
 		Sandbox: boxID(n), Project: "default", Type: sandbox.EventExec, At: epoch, Actor: "alice", Via: "rest", Detail: "it ran",
-		ProcessID: process, Command: "make test", User: "sandbox", Cwd: "/workspace", Done: true,
+		ProcessID: process, Language: "python", ContextID: "ctx", Command: "make test", User: "sandbox", Cwd: "/workspace", Done: true,
 		ExitCode: -3, Signal: "SIGKILL", Cause: sandbox.CauseOOM, Duration: 1500*time.Millisecond + 1,
 		StdoutBytes: 1 << 33, StderrBytes: 2, StdoutTruncated: true, StderrTruncated: true,
 		Changes:      []sandbox.FileChange{{Path: "a b.txt", Action: "created", Size: 5}, {Path: "c", Action: "deleted"}},
@@ -72,7 +73,7 @@ func event(n int, process string) *sandbox.Event {
 func begun(n int, process string) *sandbox.Event {
 	return &sandbox.Event{
 		Sandbox: boxID(n), Project: "default", Type: sandbox.EventExec, At: epoch, Actor: "alice", Via: "rest",
-		ProcessID: process, Command: "make test", User: "sandbox", Cwd: "/workspace",
+		ProcessID: process, Language: "python", ContextID: "ctx", Command: "make test", User: "sandbox", Cwd: "/workspace",
 	}
 }
 

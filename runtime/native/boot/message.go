@@ -4,7 +4,8 @@
 package boot
 
 import (
-	"encoding/json"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -19,50 +20,50 @@ const (
 	SocketFD = 4 // the agent's end of the pair
 )
 
-// Message is what the agent needs to make the sandbox's inside.
+// Message is what the agent needs beside its files.
 type Message struct {
-	Hostname string
+	// AgentCaps is the agent's own bounding set, RootCaps that of commands that run
+	// as the sandbox's root.
+	AgentCaps, RootCaps uint64
 	// UserFilter and RootFilter are seccomp programs, see package
 	// seccomp/install: for commands of the sandbox's user, and of its root.
 	UserFilter []byte
 	RootFilter []byte
-	// RootCaps is the bounding set of commands that run as the sandbox's root.
-	RootCaps uint64
-	// Joins is how many of the descriptors are v1 tasks files.
-	Joins int
 }
 
 // Files are the descriptors that travel with a [Message].
 type Files struct {
-	Root   *os.File // detached overlay: the root to be
-	Dev    *os.File // detached, read-only: what becomes /dev
-	Log    *os.File // directory for the logs of processes
-	Cgroup *os.File // cgroup2 directory in which each command gets a group
-	OOM    *os.File // counter of out-of-memory kills
-	Pids   *os.File // counter of refused forks
-	Joins  []*os.File
+	View   *os.File   // mount namespace of the user's commands
+	Log    *os.File   // directory for the logs of processes
+	Cgroup *os.File   // cgroup2 directory in which each command gets a group
+	OOM    *os.File   // counter of out-of-memory kills
+	Pids   *os.File   // counter of refused forks
+	Joins  []*os.File // v1 tasks files, which the threads of commands join
 }
 
-const fixedFiles = 6
+const (
+	fixedFiles = 5
+	maxJoins   = 8
+	maxMessage = 16 << 10
+)
 
 func (f *Files) list() []*os.File {
-	return append([]*os.File{f.Root, f.Dev, f.Log, f.Cgroup, f.OOM, f.Pids}, f.Joins...)
+	return append([]*os.File{f.View, f.Log, f.Cgroup, f.OOM, f.Pids}, f.Joins...)
 }
 
-// Reply ends the boot. An empty Error means that the agent serves.
-type Reply struct {
-	Error string
-}
-
-const maxMessage = 64 << 10
+// A message is AgentCaps, RootCaps, the length of UserFilter and that of RootFilter, in the
+// machine's order of bytes, then the two. Both ends are one build: the server
+// carries the agent that it starts.
+const headerLen = 8 + 8 + 4 + 4
 
 // Send sends m and its files over the server's end of the pair.
 func Send(conn *net.UnixConn, m Message, f Files) error {
-	m.Joins = len(f.Joins)
-	b, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("boot: encode: %w", err)
-	}
+	b := make([]byte, 0, headerLen+len(m.UserFilter)+len(m.RootFilter))
+	b = binary.NativeEndian.AppendUint64(b, m.AgentCaps)
+	b = binary.NativeEndian.AppendUint64(b, m.RootCaps)
+	b = binary.NativeEndian.AppendUint32(b, uint32(len(m.UserFilter)))
+	b = binary.NativeEndian.AppendUint32(b, uint32(len(m.RootFilter)))
+	b = append(append(b, m.UserFilter...), m.RootFilter...)
 	list := f.list()
 	fds := make([]int, len(list))
 	for i, file := range list {
@@ -80,7 +81,7 @@ var ErrAbandoned = errors.New("boot: the server went away")
 // Receive waits for the message.
 func Receive(sock int) (Message, Files, error) {
 	buf := make([]byte, maxMessage)
-	oob := make([]byte, unix.CmsgSpace(4*(fixedFiles+8)))
+	oob := make([]byte, unix.CmsgSpace(4*(fixedFiles+maxJoins)))
 	var n, oobn int
 	var err error
 	for {
@@ -95,9 +96,9 @@ func Receive(sock int) (Message, Files, error) {
 	if n == 0 {
 		return Message{}, Files{}, ErrAbandoned
 	}
-	var m Message
-	if err := json.Unmarshal(buf[:n], &m); err != nil {
-		return Message{}, Files{}, fmt.Errorf("boot: decode: %w", err)
+	m, err := decode(buf[:n])
+	if err != nil {
+		return Message{}, Files{}, err
 	}
 	cms, err := unix.ParseSocketControlMessage(oob[:oobn])
 	if err != nil || len(cms) != 1 {
@@ -107,45 +108,55 @@ func Receive(sock int) (Message, Files, error) {
 	if err != nil {
 		return Message{}, Files{}, fmt.Errorf("boot: descriptors: %w", err)
 	}
-	if len(fds) != fixedFiles+m.Joins {
-		return Message{}, Files{}, fmt.Errorf("boot: %d descriptors came, %d were sent", len(fds), fixedFiles+m.Joins)
+	if len(fds) < fixedFiles {
+		return Message{}, Files{}, fmt.Errorf("boot: %d descriptors came, at least %d are sent", len(fds), fixedFiles)
 	}
 	file := func(i int, name string) *os.File { return os.NewFile(uintptr(fds[i]), name) }
-	f := Files{
-		Root: file(0, "root"), Dev: file(1, "dev"), Log: file(2, "log"),
-		Cgroup: file(3, "cgroup"), OOM: file(4, "oom"), Pids: file(5, "pids"),
-	}
-	for i := range m.Joins {
+	f := Files{View: file(0, "view"), Log: file(1, "log"), Cgroup: file(2, "cgroup"), OOM: file(3, "oom"), Pids: file(4, "pids")}
+	for i := range fds[fixedFiles:] {
 		f.Joins = append(f.Joins, file(fixedFiles+i, "tasks"))
 	}
 	return m, f, nil
 }
 
-// Answer sends the reply.
-func Answer(sock int, r Reply) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("boot: encode: %w", err)
+func decode(b []byte) (Message, error) {
+	if len(b) < headerLen {
+		return Message{}, fmt.Errorf("boot: a message of %d bytes", len(b))
 	}
-	if len(b) > maxMessage {
-		b = []byte(`{"Error":"boot failed"}`)
+	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:])}
+	user, root := uint64(binary.NativeEndian.Uint32(b[16:])), uint64(binary.NativeEndian.Uint32(b[20:]))
+	if b = b[headerLen:]; uint64(len(b)) != user+root {
+		return Message{}, fmt.Errorf("boot: filters of %d bytes, told as %d", len(b), user+root)
 	}
-	if err := unix.Sendmsg(sock, b, nil, nil, unix.MSG_NOSIGNAL); err != nil {
+	// Copies: the rest of the buffer need not live as long as the agent.
+	m.UserFilter, m.RootFilter = bytes.Clone(b[:user]), bytes.Clone(b[user:])
+	return m, nil
+}
+
+// served is the reply of an agent that serves.
+const served = "ok"
+
+// Answer sends the reply: that the agent serves, or why it does not.
+func Answer(sock int, failed error) error {
+	text := served
+	if failed != nil {
+		text = failed.Error()
+	}
+	if err := unix.Sendmsg(sock, []byte(text[:min(len(text), maxMessage)]), nil, nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("boot: reply: %w", err)
 	}
 	return nil
 }
 
 // Await waits for the agent's reply, until the deadline that was set on conn.
-func Await(conn *net.UnixConn) (Reply, error) {
+func Await(conn *net.UnixConn) error {
 	buf := make([]byte, maxMessage)
 	n, err := conn.Read(buf)
-	if err != nil {
-		return Reply{}, fmt.Errorf("boot: the agent gave no reply: %w", err)
+	switch {
+	case err != nil:
+		return fmt.Errorf("boot: the agent gave no reply: %w", err)
+	case string(buf[:n]) != served:
+		return fmt.Errorf("boot: the agent says: %s", buf[:n])
 	}
-	var r Reply
-	if err := json.Unmarshal(buf[:n], &r); err != nil {
-		return Reply{}, fmt.Errorf("boot: the agent's reply makes no sense: %w", err)
-	}
-	return r, nil
+	return nil
 }

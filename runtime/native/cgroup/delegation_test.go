@@ -146,12 +146,16 @@ func TestAgentWorksInItsTreeAndCannotLeaveIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	commands, err := g.CommandsDir()
+	if err := g.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	commands, mount, err := g.CommandsDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer commands.Close()
-	enter, err := g.AgentFile()
+	defer mount.Close()
+	enter, err := g.MakeAgent()
 	if err != nil {
 		t.Fatal(err)
 	}

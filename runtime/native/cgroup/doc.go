@@ -18,7 +18,7 @@
 // The v2 tree of a sandbox is
 //
 //	ID        cgroup.procs belongs to the sandbox's root
-//	ID/agent  process 1
+//	ID/agent  process 1 where v2 has limits; elsewhere it stays in ID
 //	ID/cmd    carries the limits; the directory and cgroup.procs belong to the
 //	          sandbox's root: the agent makes a child group for each process
 //
@@ -32,10 +32,10 @@
 //
 // The cgroup namespace of a sandbox has to have ID as its root, or the agent
 // could not see both where it is and where it forks to. Therefore: [Driver.Create];
-// fork process 1 into [Group.Dir], let it unshare its cgroup namespace there and
-// write "0" to [Group.AgentFile]; then [Group.Activate], which gives limits to
-// cmd where they are v2's: a v2 group cannot hold processes itself while
-// its children have controllers.
+// fork process 1 into [Group.Dir] and let it unshare its cgroup namespace there;
+// beside that, [Group.Prepare]. Where limits are v2's, process 1 is moved to the group
+// of [Group.MakeAgent], and [Group.Activate] gives the limits to cmd: a v2 group cannot
+// hold processes itself while its children have controllers.
 //
 // The package must not know sandboxes, agents' protocols or records. It starts
 // no goroutine. All methods are safe for concurrent use on different ids; on

@@ -24,16 +24,15 @@ const maxDescendants = "4096"
 // Group is the groups of one sandbox. It holds nothing open: an idle sandbox
 // costs the daemon no file descriptor here.
 type Group struct {
-	driver *Driver
-	id     string
-	// created are the limits that Create was asked for and Activate gives.
-	created *Limits
+	driver  *Driver
+	id      string
+	created *wanted // nil for a group that Open found
 }
 
-// Create makes the groups of a sandbox, all or nothing. The id has 4 to 32
-// characters of a-z and 0-9; owner is the host's uid of the sandbox's root, to
-// which the v2 files of the package comment are given. Limits of v1 are in
-// force at once, those of v2 by [Group.Activate].
+// Create makes the v2 group of a sandbox, which process 1 is born in;
+// [Group.Prepare] makes the rest. The id has 4 to 32 characters of a-z and 0-9; owner
+// is the host's uid of the sandbox's root, to which the v2 files of the package
+// comment are given.
 //
 // Codes: Invalid for a bad id or limit, Unsupported for a limit that this host
 // has no controller for, Exists for an id that any hierarchy has.
@@ -44,57 +43,35 @@ func (d *Driver) Create(id string, l Limits, owner int) (*Group, error) {
 	if err := l.check(&d.info); err != nil {
 		return nil, err
 	}
-	type made struct {
-		dir  int
-		path string
-	}
-	var room [6]made
-	undo := room[:0]
-	mkdir := func(dir int, path string) error {
-		if err := d.kernel.mkdirat(dir, path); err != nil {
-			return fmt.Errorf("make %s: %w", path, err)
-		}
-		undo = append(undo, made{dir, path})
-		return nil
-	}
-	var err error
-	if h := d.v2; h != nil {
-		cmd := id + "/cmd"
-		err = first(
-			func() error { return mkdir(h.dir, id) },
-			func() error { return mkdir(h.dir, id+"/agent") },
-			func() error { return mkdir(h.dir, cmd) },
-			func() error { return d.kernel.write(h.dir, cmd+"/cgroup.max.descendants", []byte(maxDescendants)) },
-			func() error { return d.kernel.chown(h.dir, id+"/cgroup.procs", owner) },
-			func() error { return d.kernel.chown(h.dir, cmd+"/cgroup.procs", owner) },
-			func() error { return d.kernel.chown(h.dir, cmd, owner) },
-		)
-	}
 	for i := range d.v1 {
-		h := &d.v1[i]
-		if err == nil {
-			err = mkdir(h.dir, id)
-		}
-		if err == nil {
-			err = h.apply(d.kernel, id, l, true)
+		if exists(d.v1[i].dir, id) {
+			return nil, fault.New(fault.Exists, "the cgroup %s exists", id)
 		}
 	}
-	if err == nil {
-		return &Group{driver: d, id: id, created: &l}, nil
-	}
-	for i := len(undo) - 1; i >= 0; i-- {
-		if e := d.kernel.rmdirat(undo[i].dir, undo[i].path); e != nil {
-			err = errors.Join(err, fmt.Errorf("undo %s: %w", undo[i].path, e))
+	if h := d.v2; h != nil {
+		if err := d.kernel.mkdirat(h.dir, id); err != nil {
+			return nil, notMade(id, err)
 		}
 	}
+	return &Group{driver: d, id: id, created: &wanted{l, owner}}, nil
+}
+
+// wanted is what Create was asked for, and Prepare and Activate give.
+type wanted struct {
+	Limits
+	owner int
+}
+
+// notMade says why a group was not made.
+func notMade(id string, err error) error {
 	switch {
 	case errors.Is(err, unix.EEXIST):
-		return nil, fault.Wrap(fault.Exists, err, "the cgroup %s exists", id)
+		return fault.Wrap(fault.Exists, err, "the cgroup %s exists", id)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN):
-		return nil, fault.Wrap(fault.Exhausted, err, "the host is out of room for cgroups: %s", reason(err)).
+		return fault.Wrap(fault.Exhausted, err, "the host is out of room for cgroups: %s", reason(err)).
 			WithRemedy("remove sandboxes, or raise cgroup.max.descendants of the parent groups")
 	}
-	return nil, fmt.Errorf("cgroup: create %s: %w", id, err)
+	return fmt.Errorf("cgroup: create %s: %w", id, err)
 }
 
 func first(steps ...func() error) error {
@@ -123,18 +100,72 @@ func (d *Driver) Open(id string) (*Group, error) {
 // ID is the id the group was created with.
 func (g *Group) ID() string { return g.id }
 
-// Activate gives the v2 controllers and the limits of Create to cmd. It is
-// called once process 1 has left the group of Dir for that of AgentFile; before
-// that the kernel answers EBUSY, which is code State. Where v1 has all the
-// limits there is nothing to do, and nothing is done. Twice is fine.
+// Prepare makes the groups of the sandbox's commands, once. Limits of v1 are in force
+// then, those of v2 by [Group.Activate]. After an error the group is fit for Remove.
+func (g *Group) Prepare() error {
+	if g.created == nil {
+		return g.stranger()
+	}
+	if err := g.prepare(g.driver.kernel, *g.created); err != nil {
+		return notMade(g.id, err)
+	}
+	return nil
+}
+
+func (g *Group) stranger() error {
+	return fault.New(fault.State, "the cgroup %s was not made by this server's run, so its limits are not known here", g.id).
+		WithRemedy("remove it, or use SetLimits on one that was activated")
+}
+
+func (g *Group) prepare(k kernel, want wanted) error {
+	for i := range g.driver.v1 {
+		h := &g.driver.v1[i]
+		if err := k.mkdirat(h.dir, g.id); err != nil {
+			return fmt.Errorf("make %s: %w", g.id, err)
+		}
+		if err := h.apply(k, g.id, want.Limits, true); err != nil {
+			return err
+		}
+	}
+	h := g.driver.v2
+	if h == nil {
+		return nil
+	}
+	cmd := g.id + "/cmd"
+	return first(
+		func() error { return k.mkdirat(h.dir, cmd) },
+		func() error { return k.write(h.dir, cmd+"/cgroup.max.descendants", []byte(maxDescendants)) },
+		func() error { return k.chown(h.dir, g.id+"/cgroup.procs", want.owner) },
+		func() error { return k.chown(h.dir, cmd+"/cgroup.procs", want.owner) },
+		func() error { return k.chown(h.dir, cmd, want.owner) },
+	)
+}
+
+// MakeAgent makes the v2 group ID/agent, for process 1 to be moved to where v2 has
+// limits. The file is the group's cgroup.procs, open for writing: process 1 writes
+// "0" to it, or the daemon its pid. The caller closes it.
+func (g *Group) MakeAgent() (*os.File, error) {
+	h, err := g.needV2(Kill)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.driver.kernel.mkdirat(h.dir, g.id+"/agent"); err != nil {
+		return nil, notMade(g.id+"/agent", err)
+	}
+	return openFile(h.dir, g.id+"/agent/cgroup.procs", unix.O_WRONLY)
+}
+
+// Activate gives the v2 controllers and the limits of Create to the commands, after
+// Prepare. It is called once process 1 has left the group of Dir for that of
+// MakeAgent; before that the kernel answers EBUSY, which is code State. Where v1 has
+// all the limits there is nothing to do, and nothing is done. Twice is fine.
 func (g *Group) Activate() error {
 	h := g.driver.v2
 	if h == nil || len(h.limits) == 0 {
 		return nil
 	}
 	if g.created == nil {
-		return fault.New(fault.State, "the cgroup %s was not made by this server's run, so its limits are not known here", g.id).
-			WithRemedy("remove it, or use SetLimits on one that was activated")
+		return g.stranger()
 	}
 	on := make([]byte, 0, 24)
 	for _, f := range h.limits {
@@ -146,7 +177,7 @@ func (g *Group) Activate() error {
 			WithRemedy("move process 1 to the agent's group first")
 	}
 	if err == nil {
-		err = h.apply(g.driver.kernel, g.id+"/cmd", *g.created, true)
+		err = h.apply(g.driver.kernel, g.id+"/cmd", g.created.Limits, true)
 	}
 	if err != nil {
 		return fmt.Errorf("cgroup: activate %s: %w", g.id, err)
@@ -172,33 +203,27 @@ func (g *Group) Dir() (*os.File, error) {
 	return openFile(h.dir, g.id, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-// AgentFile opens cgroup.procs of ID/agent for writing: process 1 writes "0" to
-// it, or the daemon its pid. The caller closes it.
-func (g *Group) AgentFile() (*os.File, error) {
-	h, err := g.needV2(Kill)
-	if err != nil {
-		return nil, err
-	}
-	return openFile(h.dir, g.id+"/agent/cgroup.procs", unix.O_WRONLY)
-}
-
 // CommandsDir opens ID/cmd, to be passed to the agent: below it, as the
 // sandbox's root, it makes child groups (one level), forks into them and kills
 // them. The descriptor is of a mount of its own that ends at cmd, so that ".."
-// stops there. The caller closes it.
-func (g *Group) CommandsDir() (*os.File, error) {
+// stops there. The caller closes both; the mount's own descriptor is of no use,
+// and closing it takes half a millisecond of the kernel's.
+func (g *Group) CommandsDir() (dir, mount *os.File, err error) {
 	h, err := g.needV2(Kill)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	path := g.id + "/cmd"
 	fd, err := unix.OpenTree(h.dir, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
-		return nil, &os.PathError{Op: "open_tree", Path: path, Err: err}
+		return nil, nil, &os.PathError{Op: "open_tree", Path: path, Err: err}
 	}
-	defer unix.Close(fd)
 	// open_tree gives an O_PATH descriptor; one that can be listed is handier.
-	return openFile(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if dir, err = openFile(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+		_ = unix.Close(fd)
+		return nil, nil, err
+	}
+	return dir, os.NewFile(uintptr(fd), path), nil
 }
 
 // JoinFiles opens, for writing, the tasks files of the v1 groups of the

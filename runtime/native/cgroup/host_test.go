@@ -79,7 +79,7 @@ func create(t *testing.T, d *Driver, l Limits) *Group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Activate(); err != nil {
+	if err := errors.Join(g.Prepare(), g.Activate()); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -117,11 +117,12 @@ func joinCommands(g *Group) error {
 // into a v2 group of its own below cmd.
 func start(t *testing.T, g *Group, cmd *exec.Cmd) {
 	t.Helper()
-	dir, err := g.CommandsDir()
+	dir, mount, err := g.CommandsDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dir.Close()
+	defer mount.Close()
 	name := "p" + randomName()
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil {
 		t.Fatal(err)

@@ -201,6 +201,9 @@ func BenchmarkLife(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		if err := g.Prepare(); err != nil {
+			b.Fatal(err)
+		}
 		created[i] = time.Since(start)
 		start = time.Now()
 		if err := g.Remove(b.Context()); err != nil {

@@ -5,6 +5,7 @@ package cgroup
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,8 +86,18 @@ func TestPureV2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(m.dump(), with(created)); diff != "" {
+		if diff := cmp.Diff(m.dump(), with(map[string]string{ns + "/abcd": ""})); diff != "" {
 			t.Errorf("after Create (-got +want):\n%s", diff)
+		}
+		if err := g.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := g.MakeAgent()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(m.dump(), with(created)); diff != "" {
+			t.Errorf("after Prepare (-got +want):\n%s", diff)
 		}
 		// Exactly this and nothing else is the sandbox's.
 		owned := []string{ns + "/abcd/cgroup.procs:231072", ns + "/abcd/cmd/cgroup.procs:231072", ns + "/abcd/cmd:231072"}
@@ -97,10 +108,6 @@ func TestPureV2(t *testing.T) {
 		dir := filepath.Join(m.root, ns, "abcd")
 		m.put(dir, "cgroup.procs", "77\n")
 		wantCode(t, g.Activate(), fault.State)
-		f, err := g.AgentFile()
-		if err != nil {
-			t.Fatal(err)
-		}
 		if _, err := f.WriteString("77\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -176,6 +183,9 @@ func TestPureV2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := g.Prepare(); err != nil {
+			t.Fatal(err)
+		}
 		dir := filepath.Join(m.root, ns, "abcd")
 		m.put(filepath.Join(dir, "cmd"), "cgroup.procs", "77\n")
 		m.put(dir, "cgroup.events", "populated 1\nfrozen 0\n")
@@ -192,7 +202,8 @@ func TestPureV2(t *testing.T) {
 		if g, err = d.Open("abcd"); err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, g.Activate(), fault.State) // it does not know the limits
+		wantCode(t, g.Prepare(), fault.State) // it does not know the limits
+		wantCode(t, g.Activate(), fault.State)
 		if err := g.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -220,26 +231,31 @@ func TestPureV2(t *testing.T) {
 		}
 	})
 
-	t.Run("CreateFailsWhole", func(t *testing.T) {
+	t.Run("WhatFailsHalfWayIsRemovedWhole", func(t *testing.T) {
 		m := newModel(t, all)
 		d := openModel(t, m)
 		for n := 0; ; n++ {
 			m.fuse = n
 			g, err := d.Create("abcd", someLimits, 0)
-			m.fuse = -1
 			if err == nil {
-				if n != 7 {
-					t.Errorf("Create took %d steps, want 7", n)
-				}
+				err = g.Prepare()
+			}
+			m.fuse = -1
+			if g != nil {
 				if err := g.Remove(t.Context()); err != nil {
 					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(m.dump(), parents); diff != "" {
+				t.Fatalf("after step %d (-got +want):\n%s", n, diff)
+			}
+			if err == nil {
+				if n != 6 {
+					t.Errorf("it took %d steps, want 6", n)
 				}
 				break
 			}
 			wantCode(t, err, fault.Exhausted)
-			if diff := cmp.Diff(m.dump(), parents); diff != "" {
-				t.Fatalf("after step %d failed (-got +want):\n%s", n, diff)
-			}
 		}
 	})
 
@@ -286,7 +302,7 @@ func TestPureV2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Activate(); err != nil {
+		if err := errors.Join(g.Prepare(), g.Activate()); err != nil {
 			t.Fatal(err)
 		}
 		before := m.dump()
@@ -449,7 +465,7 @@ func TestWithoutCgroupsEverythingIsRefusedWithARemedy(t *testing.T) {
 	}
 	wantCode(t, g.Kill(), fault.Unsupported)
 	wantCode(t, g.Freeze(t.Context()), fault.Unsupported)
-	_, err = g.CommandsDir()
+	_, _, err = g.CommandsDir()
 	wantCode(t, err, fault.Unsupported)
 	_, err = g.OOMFile()
 	wantCode(t, err, fault.Unsupported)

@@ -55,8 +55,8 @@ func TestBounds(t *testing.T) {
 		}
 		c, err := tr.Stop(t.Context())
 		must(t, err)
-		if diff := cmp.Diff(lines(c), []string{"created f0", "created f1", "created f2"}); diff != "" || !c.Complete || !c.Truncated {
-			t.Errorf("got Complete=%v Truncated=%v, want true and true; got - want +\n%s", c.Complete, c.Truncated, diff)
+		if diff := cmp.Diff(lines(c), []string{"created f0", "created f1", "created f2"}); diff != "" || !c.Complete || !c.Truncated || c.Total != 10 {
+			t.Errorf("got Complete=%v Truncated=%v Total=%d, want true, true and 10; got - want +\n%s", c.Complete, c.Truncated, c.Total, diff)
 		}
 	})
 	t.Run("AMovedDirectoryIsWalkedToABound", func(t *testing.T) {

@@ -49,10 +49,10 @@ func grow(t testing.TB, o *overlay, files int) {
 }
 
 // BenchmarkWindow is Track and Stop around nothing and around one change, in
-// trees of two sizes, with the reader running (the watch lingers) and without
+// trees of three sizes, with the reader running (the watch lingers) and without
 // (each window sets and removes it).
 func BenchmarkWindow(b *testing.B) {
-	for _, files := range []int{10, 10_000} {
+	for _, files := range []int{10, 10_000, 200_000} {
 		o := newOverlay(b, b.TempDir(), nil)
 		grow(b, o, files)
 		for _, reader := range []bool{true, false} {

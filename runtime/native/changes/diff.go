@@ -248,7 +248,7 @@ func (d *diff) answer() Changes {
 		}
 	}
 	slices.Sort(paths)
-	if len(paths) > d.max {
+	if c.Total = len(paths); len(paths) > d.max {
 		paths, c.Truncated = paths[:d.max], true
 	}
 	c.Files = make([]Change, 0, len(paths))

@@ -89,6 +89,9 @@ type Changes struct {
 	// kernel's queue overflowed, the window outgrew its memory, or a part of the
 	// tree could not be looked at.
 	Complete bool
+	// Total is how many changed; more than Files lists where that is Truncated,
+	// and a lower bound where the answer is not Complete.
+	Total int
 	// Truncated: more changed than Files lists.
 	Truncated bool
 }

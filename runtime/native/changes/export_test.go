@@ -8,11 +8,11 @@ package changes
 // OpenLimited is Open with the kernel's bounded queue, which can be made to overflow.
 func OpenLimited(o Options) (*Group, error) { return open(o, 0) }
 
-// Open gives how many windows are open and whether the overlay is watched.
+// Open gives how many windows and watches are open and whether the overlay is watched.
 func (s *Source) Open() (windows int, watched bool) {
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
-	return len(s.trackers), s.marked
+	return len(s.trackers) + len(s.watches), s.marked
 }
 
 // Running tells whether Run has begun.
@@ -41,4 +41,11 @@ func ParseAll(b []byte) (n int) {
 		n++
 	}
 	return n
+}
+
+// Take is a Next that does not wait.
+func (w *Watch) Take() ([]Event, error) {
+	w.next.Lock()
+	defer w.next.Unlock()
+	return w.take()
 }

@@ -222,7 +222,7 @@ func (g *Group) expire(ctx context.Context) {
 func (g *Group) sweepLocked(now time.Time) (more bool) {
 	for _, s := range g.sources {
 		switch {
-		case !s.marked || len(s.trackers) > 0:
+		case !s.marked || s.busyLocked():
 		case now.Sub(s.idleSince) >= g.linger:
 			s.unmarkLocked()
 		default:
@@ -250,6 +250,7 @@ func (g *Group) drainLocked(turns int) (events int, empty bool) {
 			g.loseLocked()
 			return events, true
 		}
+		at := time.Now()
 		for b := g.buf[:n]; len(b) > 0; {
 			r, rest, ok := parse(b)
 			if !ok {
@@ -259,7 +260,7 @@ func (g *Group) drainLocked(turns int) (events int, empty bool) {
 			}
 			b = rest
 			events++
-			g.bookLocked(&r)
+			g.bookLocked(&r, at)
 		}
 		// The kernel stops short of a full buffer only when the queue is empty.
 		if len(g.buf)-n > maxRecord {
@@ -288,7 +289,7 @@ func (g *Group) drainAllLocked() {
 	}
 }
 
-func (g *Group) bookLocked(r *record) {
+func (g *Group) bookLocked(r *record, at time.Time) {
 	if r.has(unix.FAN_Q_OVERFLOW) {
 		g.log.Warn("the kernel dropped file events; open windows are incomplete")
 		g.loseLocked()
@@ -301,12 +302,19 @@ func (g *Group) bookLocked(r *record) {
 	for _, t := range s.trackers {
 		t.window.apply(r)
 	}
+	if len(s.watches) > 0 {
+		s.queueLocked(r, at)
+	}
 }
 
 func (g *Group) loseLocked() {
 	for _, s := range g.sources {
 		for _, t := range s.trackers {
 			t.window.lost = true
+		}
+		for _, w := range s.watches {
+			w.dropped++ // how many is not known
+			w.poke()
 		}
 	}
 }

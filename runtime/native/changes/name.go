@@ -15,6 +15,11 @@ func printable(name string) (text string, escaped bool) {
 	if utf8.ValidString(name) {
 		return name, false
 	}
+	return escape(name), true
+}
+
+// escape writes a name as [Change.Escaped] says.
+func escape(name string) string {
 	const digits = "0123456789abcdef"
 	var b strings.Builder
 	for len(name) > 0 {
@@ -31,5 +36,5 @@ func printable(name string) (text string, escaped bool) {
 		}
 		name = name[n:]
 	}
-	return b.String(), true
+	return b.String()
 }

@@ -189,7 +189,7 @@ func TestAnotherMountNamespace(t *testing.T) {
 			"symlink /etc/passwd /workspace/p")
 		got, err := tr.Stop(t.Context())
 		must(t, err)
-		want := changes.Changes{Complete: true, Files: []changes.Change{
+		want := changes.Changes{Complete: true, Total: 5, Files: []changes.Change{
 			{Path: "d", Action: changes.Modified, Type: changes.Symlink},
 			{Path: "d/passwd", Action: changes.Deleted},
 			{Path: "p", Action: changes.Created, Type: changes.Symlink},

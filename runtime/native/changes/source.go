@@ -38,6 +38,7 @@ type Source struct {
 	marked    bool
 	closed    bool
 	trackers  []*Tracker
+	watches   []*Watch
 	idleSince time.Time
 }
 
@@ -153,10 +154,33 @@ func (s *Source) dropLocked() {
 	for _, t := range s.trackers {
 		t.window.lost = true
 	}
-	s.trackers = nil
+	for _, w := range s.watches {
+		w.endLocked(errDown())
+	}
+	s.trackers, s.watches = nil, nil
 	s.unmarkLocked()
 	delete(s.g.sources, s.id)
 	s.root.Close()
+}
+
+// busyLocked tells whether anybody needs the sandbox's events.
+func (s *Source) busyLocked() bool { return len(s.trackers)+len(s.watches) > 0 }
+
+// restLocked stops watching the overlay where nobody needs it any more: after a
+// while, since the next command comes soon.
+func (s *Source) restLocked() {
+	if s.busyLocked() {
+		return
+	}
+	if !s.g.running {
+		s.unmarkLocked()
+		return
+	}
+	s.idleSince = time.Now()
+	select {
+	case s.g.idle <- struct{}{}:
+	default: // it is awake
+	}
 }
 
 // Track begins a window on the directory dir, an absolute path inside the

@@ -310,7 +310,7 @@ func TestChangesTellTypeAndSize(t *testing.T) {
 	s.rm("lost")
 	got, err := tr.Stop(t.Context())
 	must(t, err)
-	want := changes.Changes{Complete: true, Files: []changes.Change{
+	want := changes.Changes{Complete: true, Total: 7, Files: []changes.Change{
 		{Path: `bad\xff\\é`, Escaped: true, Action: changes.Created, Type: changes.File, Size: 1},
 		{Path: "chart.png", Action: changes.Created, Type: changes.File, Size: 5},
 		{Path: "d", Action: changes.Created, Type: changes.Dir},

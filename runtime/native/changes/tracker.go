@@ -8,7 +8,6 @@ package changes
 import (
 	"context"
 	"slices"
-	"time"
 
 	"sandpit.dev/fault"
 )
@@ -79,18 +78,7 @@ func (t *Tracker) end(drain bool) bool {
 		g.drainAllLocked()
 	}
 	s.trackers = slices.DeleteFunc(s.trackers, func(o *Tracker) bool { return o == t })
-	if len(s.trackers) > 0 {
-		return true
-	}
-	if !g.running {
-		s.unmarkLocked()
-		return true
-	}
-	s.idleSince = time.Now()
-	select {
-	case g.idle <- struct{}{}:
-	default: // it is awake
-	}
+	s.restLocked()
 	return true
 }
 

@@ -53,7 +53,7 @@ func (d *diff) walk(fd int, n *node, now, before string, had bool, depth int) {
 			// A bound of its own: the listing is cut at max anyhow, and the walk
 			// may see names that turn out to be no change.
 			if d.walked++; d.walked > 4*d.max {
-				d.truncated = true
+				d.truncated, d.incomplete = true, true
 				return
 			}
 			is := item{}

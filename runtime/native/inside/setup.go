@@ -16,14 +16,15 @@ import (
 	"sandpit.dev/runtime/native/cgroup/counter"
 )
 
-// Setup waits for the driver's message, makes the inside, and gives what the
-// agent's server needs to work in it. It is called once, by the process's first
-// thread, which stays locked: /proc/1 shows that thread's namespaces and limits,
-// and they must be the agent's own.
+// Setup waits for the driver's message, and gives what the agent's server needs to
+// work in the inside that the driver has made meanwhile. It is called once. The
+// process's first thread is locked to another goroutine by then: /proc/1 shows
+// that thread's namespaces and limits, and they must be the agent's own.
 func Setup() (server.Options, error) {
-	if unix.Gettid() != unix.Getpid() {
-		return server.Options{}, fmt.Errorf("set up: thread %d is not the first of process %d", unix.Gettid(), unix.Getpid())
+	if unix.Gettid() == unix.Getpid() {
+		return server.Options{}, fmt.Errorf("set up: on the first thread of process %d", unix.Getpid())
 	}
+	populate()
 	m, f, err := boot.Receive(boot.SocketFD)
 	if err != nil {
 		return server.Options{}, err
@@ -36,29 +37,13 @@ func Setup() (server.Options, error) {
 	if err := inherit(); err != nil {
 		return server.Options{}, err
 	}
-	if err := enterRoot(f); err != nil {
-		return server.Options{}, err
-	}
-	if err := unix.Sethostname([]byte(m.Hostname)); err != nil {
-		return server.Options{}, fmt.Errorf("set the host name: %w", err)
-	}
-	if err := loopback(); err != nil {
-		return server.Options{}, err
-	}
-	if err := forbidUserNamespaces(); err != nil {
-		return server.Options{}, err
-	}
-	if err := mask(); err != nil {
-		return server.Options{}, err
-	}
-	// Mounts that the agent makes later reach the user's view too.
-	if err := unix.Mount("", "/", "", unix.MS_SHARED, ""); err != nil {
-		return server.Options{}, fmt.Errorf("share mounts with the user's view: %w", err)
+	// The root was exchanged under us; the working directory is still the host's.
+	if err := unix.Chdir("/"); err != nil {
+		return server.Options{}, fmt.Errorf("enter the root: %w", err)
 	}
 	root := &view{
 		identity: server.Identity{Name: "root", Home: "/root"},
-		prepare:  func() error { return nil },
-		lock:     lock{joins: f.Joins, caps: m.RootCaps, filter: m.RootFilter},
+		lock:     lock{joins: f.Joins, drop: m.AgentCaps &^ m.RootCaps, filter: m.RootFilter},
 		calls:    make(chan func()),
 	}
 	user := &view{
@@ -66,9 +51,9 @@ func Setup() (server.Options, error) {
 			Name: userName, UID: userID, GID: userID, Home: userHome,
 			Credential: &syscall.Credential{Uid: userID, Gid: userID},
 		},
-		prepare: userMounts,
-		lock:    lock{joins: f.Joins, filter: m.UserFilter},
-		calls:   make(chan func()),
+		mounts: f.View,
+		lock:   lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter},
+		calls:  make(chan func()),
 	}
 	if err := user.Start(); err != nil {
 		return server.Options{}, err
@@ -90,16 +75,6 @@ func inherit() error {
 	// and is too little for a file, see core(5) and the kernel's do_coredump.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
 		return fmt.Errorf("forbid core dumps: %w", err)
-	}
-	return nil
-}
-
-// forbidUserNamespaces lets nothing inside make a user namespace, by whatever
-// system call. A filter can tell clone's flags and not those of clone3, which
-// are in memory; this limit is the kernel's own, and covers both.
-func forbidUserNamespaces() error {
-	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
-		return fmt.Errorf("forbid user namespaces: %w", err)
 	}
 	return nil
 }

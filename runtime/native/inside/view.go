@@ -6,6 +6,7 @@ package inside
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"runtime"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
-	"sandpit.dev/runtime/native/mount"
 	"sandpit.dev/runtime/native/seccomp/install"
 )
 
@@ -25,15 +25,11 @@ const (
 	userHome = "/home/sandbox"
 )
 
-// writable are the directories that the user view can write. Each is a mount of
-// its own there, so renames between them are EXDEV.
-var writable = [...]string{"workspace", "artifacts", "home", "tmp", "var/tmp"}
-
 // view is a locked thread that sees the sandbox in one way. It is a
 // [server.View], and made when it is started: many sandboxes never need a root.
 type view struct {
 	identity server.Identity
-	prepare  func() error // on the thread, before it is locked down
+	mounts   *os.File // the mount namespace that it sees; nil: the agent's own
 	lock     lock
 	calls    chan func()
 
@@ -70,7 +66,7 @@ func (v *view) Identity() server.Identity { return v.identity }
 // lock says how a view's thread is locked down, in this order.
 type lock struct {
 	joins  []*os.File // v1 groups of the sandbox's commands
-	caps   uint64     // the bounding set that commands keep
+	drop   uint64     // what commands lack of the agent's bounding set
 	filter []byte     // seccomp
 }
 
@@ -81,7 +77,7 @@ func (v *view) Start() error {
 		ready := make(chan error)
 		go func() {
 			runtime.LockOSThread() // never unlocked: nothing else may run on it
-			err := v.prepare()
+			err := v.enter()
 			if err == nil {
 				err = v.lock.apply(v.identity)
 			}
@@ -100,7 +96,30 @@ func (v *view) Start() error {
 	return v.err
 }
 
+// enter moves the calling thread into the view's mount namespace, for good.
+func (v *view) enter() error {
+	if v.mounts == nil {
+		return nil
+	}
+	// The kernel wants its root and working directory to be its own.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("unshare its root: %w", err)
+	}
+	if err := unix.Setns(int(v.mounts.Fd()), unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("enter its mounts: %w", err)
+	}
+	_ = v.mounts.Close()
+	return nil
+}
+
+// usualSlack is the kernel's timer slack of every process, in nanoseconds. The
+// agent's own is longer.
+const usualSlack = 50_000
+
 func (l lock) apply(id server.Identity) error {
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil {
+		return fmt.Errorf("set the timer slack of commands: %w", err)
+	}
 	for _, f := range l.joins {
 		// "0" is the writing thread. Its children start in the group, the rest
 		// of the agent stays outside.
@@ -108,14 +127,9 @@ func (l lock) apply(id server.Identity) error {
 			return fmt.Errorf("join %s: %w", f.Name(), err)
 		}
 	}
-	for c := uint(0); c < 64; c++ {
-		if l.caps&(1<<c) != 0 {
-			continue
-		}
+	for rest := l.drop; rest != 0; rest &= rest - 1 {
+		c := bits.TrailingZeros64(rest)
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil {
-			if errors.Is(err, unix.EINVAL) { // past the kernel's last
-				break
-			}
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
@@ -144,51 +158,6 @@ func setfs(call uintptr, id int) error {
 	_, _, _ = unix.RawSyscall(call, uintptr(id), 0, 0)
 	if now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0); int(now) != id {
 		return errors.New("set file-system id to " + strconv.Itoa(id) + ": it stayed " + strconv.Itoa(int(now)))
-	}
-	return nil
-}
-
-// userMounts gives the calling thread a mount namespace of its own in which
-// only the user's directories are writable.
-func userMounts() error {
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("unshare mounts: %w", err)
-	}
-	// What the agent mounts later in its own namespace appears here too, and
-	// nothing goes the other way.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("make mounts follow the agent's: %w", err)
-	}
-	root, err := os.OpenFile("/", unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	type place struct{ tree, at *os.File }
-	var places [len(writable)]place
-	for i, path := range writable {
-		at, err := point(root, path)
-		if err != nil {
-			continue // hostile code as root replaced it: it stays read-only
-		}
-		tree, err := mount.Clone(at, "")
-		if err != nil {
-			return err
-		}
-		places[i] = place{tree, at}
-	}
-	if err := mount.SetAttr(root, unix.MOUNT_ATTR_RDONLY); err != nil {
-		return err
-	}
-	for _, p := range places {
-		if p.tree == nil {
-			continue
-		}
-		if err := mount.Move(p.tree, p.at); err != nil {
-			return err
-		}
-		_ = p.tree.Close()
-		_ = p.at.Close()
 	}
 	return nil
 }

@@ -25,13 +25,11 @@ func cloneVfork(args *cloneArgs, size uintptr) (r, errno uintptr)
 func cloneParked(args *cloneArgs, size, self uintptr) (r, errno uintptr)
 
 // The hooks of the runtime around a fork, as package syscall has them: block
-// all signals, and in the child restore default handlers and the mask.
+// all signals, and put the mask back. A child needs no hook: it has no handlers
+// (CLONE_CLEAR_SIGHAND, one flag instead of 64 calls) and never comes back.
 
 //go:linkname runtimeBeforeFork syscall.runtime_BeforeFork
 func runtimeBeforeFork()
 
 //go:linkname runtimeAfterFork syscall.runtime_AfterFork
 func runtimeAfterFork()
-
-//go:linkname runtimeAfterForkInChild syscall.runtime_AfterForkInChild
-func runtimeAfterForkInChild()

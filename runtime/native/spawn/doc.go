@@ -19,12 +19,19 @@
 // clones the second with CLONE_PARENT; the second is process 1 of the new pid
 // namespace and a direct child of the server, which reaps both.
 //
+// # Tapes
+//
+// What has to be done in a sandbox's namespaces is done by such a child too: it
+// makes the system calls that a [Tape] lists, one after the other, and ends. That is
+// quicker than process 1, which has Go's runtime to start meanwhile, and it needs
+// rights that process 1 then never has.
+//
 // # The rules of code between clone and execve
 //
 // The child shares the server's memory and runs on the stack of the goroutine
 // that cloned it, which stands still meanwhile. It must not allocate, grow the
 // stack, lock, be preempted, or call anything that does. So those functions are
 // nosplit and norace, take what was prepared before, and make raw system calls
-// only. The three runtime hooks that package syscall uses for its own forks
-// block signals around it.
+// only. The runtime hooks that package syscall uses for its own forks block
+// signals around it, and CLONE_CLEAR_SIGHAND takes the handlers away.
 package spawn

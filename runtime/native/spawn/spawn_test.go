@@ -129,6 +129,21 @@ func needRoot(t *testing.T) {
 	}
 }
 
+// netOf makes a network namespace that belongs to a user namespace.
+func netOf(t *testing.T, userns *os.File) *os.File {
+	t.Helper()
+	var tape Tape
+	tape.Do("unshare", Never, unix.SYS_UNSHARE, Int(unix.CLONE_NEWNET))
+	made := tape.Open("keep", Never, unix.SYS_OPENAT, At(), tape.Text("/proc/self/ns/net"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	played, err := tape.PlayAs(userns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net := played.Take(made, "netns")
+	t.Cleanup(func() { _ = net.Close() })
+	return net
+}
+
 func start(t *testing.T, change func(*Process)) []string {
 	t.Helper()
 	ns, err := NewUserNS(700_000_000)
@@ -153,7 +168,7 @@ func start(t *testing.T, change func(*Process)) []string {
 	defer func() { _ = r.Close() }()
 	p := Process{
 		Program: self, Args: []string{"inside"}, Env: []string{insideVariable + "=1"},
-		Files: []*os.File{null, w, w}, UserNS: ns, KeepCaps: 1 << unix.CAP_CHOWN,
+		Files: []*os.File{null, w, w}, UserNS: ns, NetNS: netOf(t, ns), KeepCaps: 1 << unix.CAP_CHOWN,
 	}
 	if change != nil {
 		change(&p)
@@ -230,7 +245,7 @@ func TestAProgramThatCannotBeExecutedIsAnErrorAndLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	_, err = Start(Process{Program: f, Args: []string{"x"}, UserNS: ns})
+	_, err = Start(Process{Program: f, Args: []string{"x"}, UserNS: ns, NetNS: netOf(t, ns)})
 	if !errors.Is(err, unix.EACCES) {
 		t.Errorf("Start: got %v, want EACCES", err)
 	}

@@ -1,0 +1,83 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// Wait waits until a process has ended, and tells how. It reads nothing of its output.
+// An agent of a build that cannot do this is fault.Unsupported; then Attach can.
+func (c *Client) Wait(ctx context.Context, processID string) (Result, error) {
+	s, err := c.call(ctx, &wire.Request{Op: wire.OpWait, ID: processID}, nil)
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.close()
+	var w wire.Ending
+	if err := s.finish(&w); err != nil {
+		return Result{}, err
+	}
+	return result(w.Result), nil
+}
+
+// Resize tells a process's terminal its new size, each 1 to 2000. A process without
+// a terminal, or that has ended, is fault.State.
+func (c *Client) Resize(ctx context.Context, processID string, cols, rows uint16) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpResize, ID: processID, Cols: cols, Rows: rows}, nil)
+}
+
+// MaxInput is the most bytes of one [Input].
+const MaxInput = wire.MaxData
+
+// Input is a piece of a streamed standard input.
+type Input struct {
+	Data []byte // at most MaxInput
+	// Offset is where Data stands in the whole input, in bytes. What the process has
+	// taken of it already is not written again, so that a piece whose answer was lost
+	// can be sent again. Below zero: behind whatever was taken.
+	Offset   int64
+	End      bool          // the input ends behind Data
+	Patience time.Duration // how long the program may not read; zero: as long as ctx
+}
+
+// Taken is how far a process has taken its input.
+type Taken struct {
+	Bytes  int   // of Data; fewer than all when Patience passed
+	Total  int64 // of the whole input
+	Closed bool  // its input is at its end
+}
+
+// Input writes to a streamed standard input, or a terminal. A process that has
+// ended, has no streamed input or has closed it is fault.State; an Offset beyond
+// what was taken is fault.Invalid.
+func (c *Client) Input(ctx context.Context, processID string, in Input) (Taken, error) {
+	if len(in.Data) > MaxInput {
+		return Taken{}, fault.New(fault.TooLarge, "a piece of input has %d bytes, over the bound of %d", len(in.Data), MaxInput)
+	}
+	w := &wire.Input{Size: len(in.Data), Offset: in.Offset, End: in.End}
+	if in.Patience > 0 {
+		w.PatienceMS = max(1, in.Patience.Milliseconds())
+	}
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpInput, ID: processID, Input: w})
+	if err != nil {
+		return Taken{}, err
+	}
+	defer s.close()
+	if err := s.sendAll(in.Data); err != nil {
+		return Taken{}, err
+	}
+	var t wire.Taken
+	if err := s.reply(&t); err != nil {
+		return Taken{}, err
+	}
+	if t.Bytes < 0 || t.Bytes > len(in.Data) || t.Total < 0 {
+		return Taken{}, s.broken("it took more input than there was")
+	}
+	return Taken{Bytes: t.Bytes, Total: t.Total, Closed: t.Closed}, nil
+}

@@ -1,0 +1,52 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// Held is a command that the agent has been sent and does not start before it
+// is told to. So the caller can do, while the agent gets ready, what has to be
+// done before the command runs. End it by Start or Drop, from one goroutine.
+type Held struct {
+	c   *Client
+	s   *stream
+	cmd Command
+}
+
+// Hold sends a command to the agent. An error may also come from Start: what the
+// agent thinks of the command is heard there. ctx bounds the sending and the start.
+func (c *Client) Hold(ctx context.Context, cmd Command) (*Held, error) {
+	if err := cmd.check(); err != nil {
+		return nil, err
+	}
+	st := cmd.wire()
+	st.Held = true
+	s, err := c.send(ctx, &cmd, st)
+	if err != nil {
+		return nil, err
+	}
+	return &Held{c: c, s: s, cmd: cmd}, nil
+}
+
+// Start starts the command, as [Client.Start] does.
+func (h *Held) Start() (*Process, error) {
+	if _, err := h.s.Write(wire.Append(nil, wire.End, nil)); err != nil {
+		defer h.s.close()
+		// The agent may have answered before it closed, with the reason.
+		if told := h.s.reply(nil); told != nil && !fault.Is(told, fault.Unavailable) {
+			return nil, told
+		}
+		return nil, h.s.failed(err)
+	}
+	return h.c.follow(h.s, h.cmd.ID, 0, h.cmd.output())
+}
+
+// Drop ends the call instead of starting the command, which then never runs and
+// is on no record.
+func (h *Held) Drop() { h.s.close() }

@@ -1,0 +1,60 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fork
+
+import (
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command says what a child executes, and as what. Descriptors stay the caller's.
+type Command struct {
+	Program  string // its file; one that does not begin with "/" is below Dir
+	Argv     []string
+	Env      []string // KEY=VALUE
+	Dir      int      // the directory that it starts in; O_PATH is enough
+	Files    [3]int   // its stdin, stdout and stderr; close-on-exec
+	Terminal bool     // stdin becomes the controlling terminal
+	Group    int      // the cgroup v2 directory that it is born in; below zero: the caller's
+	// Credential is what it takes on; nil: it keeps the thread's.
+	Credential *syscall.Credential
+	// AmbientCaps are kept over the change of credentials and the execve.
+	AmbientCaps []uintptr
+}
+
+// Start starts the command as the leader of a session of its own, with default
+// signal handlers and no signal blocked. It returns once the program was
+// executed, or the child killed on its way there; the caller then reaps pid. The
+// pidfd is below zero on a kernel that has none. An error is the kernel's own
+// ([unix.Errno]) for the first step that failed, and leaves no process.
+//
+// The child inherits what belongs to the calling thread: namespaces, filters,
+// capabilities, v1 cgroups. A descriptor without close-on-exec reaches it, so
+// nobody may make one.
+func (c *Command) Start() (pid, pidfd int, err error) {
+	pid, pidfd, err = c.clone()
+	if err == errRefused {
+		return c.classic()
+	}
+	return pid, pidfd, err
+}
+
+// errRefused is a clone3 that this kernel does not have, or that is not allowed.
+const errRefused = unix.ENOTSUP
+
+// classic starts the command by the means of Go itself.
+func (c *Command) classic() (pid, pidfd int, err error) {
+	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal, Credential: c.Credential, AmbientCaps: c.AmbientCaps, PidFD: &pidfd}
+	if c.Group >= 0 {
+		sys.UseCgroupFD, sys.CgroupFD = true, c.Group
+	}
+	pidfd = -1
+	pid, err = syscall.ForkExec(c.Program, c.Argv, &syscall.ProcAttr{
+		Dir: "/proc/self/fd/" + strconv.Itoa(c.Dir), Env: c.Env, Sys: sys,
+		Files: []uintptr{uintptr(c.Files[0]), uintptr(c.Files[1]), uintptr(c.Files[2])},
+	})
+	return pid, pidfd, err
+}

@@ -1,0 +1,40 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+
+	"sandpit.dev/agent/wire"
+)
+
+// serveWait answers a wait: it tells of a process's end and nothing of its output.
+func (s *Server) serveWait(ctx context.Context, c *conn, req *wire.Request) error {
+	p := s.find(req.ID)
+	if p == nil {
+		rec, err := s.record(req.ID)
+		if err != nil {
+			return err
+		}
+		return c.ended(rec)
+	}
+	if err := c.send(wire.Reply, p.snapshot()); err != nil {
+		return err
+	}
+	ctx, done := c.until(ctx)
+	defer done()
+	if err := p.done(ctx); err != nil {
+		return err
+	}
+	rec := p.snapshot()
+	return c.send(wire.Done, wire.Ending{Result: *rec.Result, LastSeq: rec.LastSeq})
+}
+
+// ended answers with the record of a process that has ended.
+func (c *conn) ended(rec wire.Record) error {
+	if err := c.send(wire.Reply, rec); err != nil {
+		return err
+	}
+	return c.send(wire.Done, wire.Ending{Result: *rec.Result, LastSeq: rec.LastSeq})
+}

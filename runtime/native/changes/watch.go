@@ -1,0 +1,314 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package changes
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// Bounds of watches.
+const (
+	// maxWatches bounds the watches of one sandbox: each event costs each of them.
+	maxWatches = 32
+	// maxQueue bounds the events that wait for one watch's Next, some 300 bytes
+	// each; those that do not fit are counted and dropped.
+	maxQueue = 8192
+	// maxMoves bounds the moves of directories that one Next undoes, since each
+	// costs every directory of the batch.
+	maxMoves = 512
+	// maxPlaces bounds the directories whose paths a watch remembers.
+	maxPlaces = 8192
+)
+
+// Kind is what an [Event] of a watch tells of.
+type Kind string
+
+const (
+	KindCreated    Kind = "created"
+	KindModified   Kind = "modified"
+	KindDeleted    Kind = "deleted"
+	KindRenamed    Kind = "renamed"
+	KindAttributes Kind = "attributes"
+	// KindDropped: events are missing here. Who keeps a picture of the tree has
+	// to look at it anew.
+	KindDropped Kind = "dropped"
+)
+
+// Event is one change as a watch tells it.
+type Event struct {
+	Kind Kind
+	// Path is absolute inside the sandbox; From, of a rename, is where it was.
+	// Escaped is about both, see [Change.Escaped].
+	Path, From string
+	Escaped    bool
+	Exchange   bool // of a rename: what was at Path is at From now
+	IsDir      bool
+	At         time.Time // when the event was read, some milliseconds after the change
+	Dropped    int       // of KindDropped: how many events are missing, at least
+}
+
+// happening is a record that outlives the read buffer; all watches of a source share it.
+type happening struct {
+	mask            uint64
+	dir, name       string
+	newDir, newName string
+	target          string
+	at              time.Time
+}
+
+func (h *happening) has(mask uint64) bool { return h.mask&mask != 0 }
+func (h *happening) isDir() bool          { return h.has(unix.FAN_ONDIR) }
+
+// told are the records that watches tell of.
+const told = unix.FAN_CREATE | unix.FAN_DELETE | unix.FAN_RENAME | unix.FAN_MODIFY | unix.FAN_ATTRIB | unix.FAN_CLOSE_WRITE
+
+// Watch tells of changes in a directory as they happen, from [Source.Watch] to
+// its end. Its methods may be called concurrently; Next by one at a time.
+//
+// It has no goroutine: the group's reader queues, and who calls Next pays for
+// finding the paths.
+type Watch struct {
+	s         *Source
+	dir, key  string // the directory: relative to the root, and its handle
+	recursive bool
+	begin     unix.Timespec
+	wake      chan struct{} // one word: look at the queue
+
+	next   sync.Mutex
+	places map[string]string // of directories: their path at the end of the last batch
+
+	// guarded by s.g.mu
+	queue   []*happening
+	dropped int
+	ended   error
+}
+
+// Watch begins a watch on the directory dir, an absolute path inside the
+// sandbox, with all that is below it if recursive. No component of dir may be a
+// symbolic link, and it has to lie on the overlay itself; else it fails with
+// [fault.Invalid], and with [fault.NotFound] where there is nothing. What was
+// finished before the call is not told. It needs [Group.Run].
+//
+// A path in an event is the one that the change was made under; only where a
+// directory above it is moved within the few milliseconds until the event is
+// read may it be the one after the move. A file that was moved in is created,
+// one that was moved out is deleted. Where a directory is moved in, what is in
+// it is not told. A write through a mapping shows when the mapping's file is
+// closed; closing a file that was written to may tell of it once more.
+func (s *Source) Watch(dir string, recursive bool) (*Watch, error) {
+	if !strings.HasPrefix(dir, "/") || strings.ContainsRune(dir, 0) || len(dir) >= unix.PathMax {
+		return nil, fault.InvalidField("path", "%.200q is not an absolute path below %d bytes", dir, unix.PathMax)
+	}
+	w := &Watch{
+		s: s, dir: strings.TrimPrefix(path.Clean(dir), "/"), recursive: recursive,
+		wake: make(chan struct{}, 1), places: make(map[string]string),
+	}
+	if err := w.find(); err != nil {
+		return nil, err
+	}
+	g := s.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.closed {
+		return nil, errDown()
+	}
+	if len(s.watches) >= maxWatches {
+		return nil, fault.New(fault.Exhausted, "%d watches are open on this sandbox, which is the bound", maxWatches).
+			WithRemedy("close one, or watch a directory above, recursively")
+	}
+	if s.marked {
+		g.drainAllLocked() // what was before is not for this one
+	} else if err := s.markLocked(); err != nil {
+		return nil, err
+	}
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &w.begin); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "cannot read the clock")
+	}
+	s.watches = append(s.watches, w)
+	return w, nil
+}
+
+func errDown() error { return fault.New(fault.State, "the sandbox is no longer watched") }
+
+// find learns the directory's handle.
+func (w *Watch) find() error {
+	conn, err := w.s.root.SyscallConn()
+	if err != nil {
+		return errDown()
+	}
+	if cerr := conn.Control(func(root uintptr) { err = w.findFrom(int(root)) }); cerr != nil {
+		return errDown()
+	}
+	return err
+}
+
+func (w *Watch) findFrom(root int) error {
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	at := w.dir
+	if at == "" {
+		at = "."
+	}
+	fd, err := unix.Openat2(root, at, &how)
+	switch err {
+	case nil:
+	case unix.ENOENT:
+		return fault.Wrap(fault.NotFound, err, "there is no directory %.200q", "/"+w.dir)
+	case unix.ENOTDIR:
+		return fault.InvalidField("path", "%.200q is no directory", "/"+w.dir)
+	case unix.ELOOP:
+		return fault.InvalidField("path", "%.200q has a symbolic link in it, which a watch does not follow", "/"+w.dir).
+			WithRemedy("name the directory that the link leads to")
+	case unix.EXDEV:
+		return fault.InvalidField("path", "%.200q lies on another file system than the sandbox's files, where changes are not told", "/"+w.dir)
+	default:
+		return fault.Wrap(fault.Internal, err, "the directory %.200q cannot be opened", "/"+w.dir)
+	}
+	defer unix.Close(fd)
+	var h handle
+	if err := h.read(fd, ""); err != nil {
+		return fault.Wrap(fault.Internal, err, "the directory %.200q cannot be watched", "/"+w.dir)
+	}
+	w.key = string(h.bytes())
+	return nil
+}
+
+// Close ends the watch; a Next that waits gives [fault.State]. Twice is fine.
+func (w *Watch) Close() error {
+	w.end(errDown())
+	return nil
+}
+
+// end takes the watch out of its source; the first reason holds.
+func (w *Watch) end(why error) {
+	s := w.s
+	g := s.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.ended == nil {
+		w.endLocked(why)
+	}
+	if s.closed || !slices.Contains(s.watches, w) {
+		return
+	}
+	s.watches = slices.DeleteFunc(s.watches, func(o *Watch) bool { return o == w })
+	s.restLocked()
+}
+
+func (w *Watch) endLocked(why error) {
+	w.ended = why
+	w.poke()
+}
+
+func (w *Watch) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// queueLocked gives a record to the watches of its source.
+func (s *Source) queueLocked(r *record, at time.Time) {
+	if !r.has(told) || r.dir == nil {
+		return
+	}
+	h := &happening{
+		mask: r.mask & (told | unix.FAN_ONDIR), dir: string(r.dir), name: string(r.name),
+		newDir: string(r.newDir), newName: string(r.newName), target: string(r.target), at: at,
+	}
+	for _, w := range s.watches {
+		switch n := len(w.queue); {
+		case w.ended != nil:
+		case n >= maxQueue || w.dropped > 0:
+			// Once one is missing, what follows would be misread without it.
+			w.dropped++
+		case n > 0 && w.queue[n-1].repeats(h):
+		default:
+			w.queue = append(w.queue, h)
+		}
+		w.poke()
+	}
+}
+
+// repeats tells whether o says again what h said just before.
+func (h *happening) repeats(o *happening) bool {
+	const state = unix.FAN_MODIFY | unix.FAN_ATTRIB | unix.FAN_CLOSE_WRITE | unix.FAN_ONDIR
+	return h.mask == o.mask && h.mask&^state == 0 && h.name == o.name && h.dir == o.dir && h.target == o.target
+}
+
+// Next waits for events and gives them in order. It fails when ctx is done, with
+// [fault.NotFound] when the directory was removed or moved away, and with
+// [fault.State] when the watch or the sandbox ended, each after the last event.
+func (w *Watch) Next(ctx context.Context) ([]Event, error) {
+	w.next.Lock()
+	defer w.next.Unlock()
+	for {
+		events, err := w.take()
+		if len(events) > 0 || err != nil {
+			return events, err
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take gives what there is to tell now; the error comes once that is nothing.
+func (w *Watch) take() ([]Event, error) {
+	g := w.s.g
+	g.mu.Lock()
+	if len(w.queue) > 0 {
+		g.drainAllLocked() // the later the moves that are known, the truer the paths
+	}
+	batch, dropped, ended := w.queue, w.dropped, w.ended
+	w.queue, w.dropped = nil, 0
+	g.mu.Unlock()
+
+	events, missing, gone := w.tell(batch)
+	if gone && ended == nil {
+		ended = fault.New(fault.NotFound, "the directory %.200q was removed or moved away", "/"+w.dir)
+		w.end(ended)
+	}
+	if dropped += missing; dropped > 0 {
+		events = append(events, Event{Kind: KindDropped, At: time.Now(), Dropped: dropped})
+	}
+	if len(events) > 0 {
+		return events, nil
+	}
+	return nil, ended
+}
+
+// tell makes events of a batch. Missing is how many it could not make out, gone
+// whether the directory is not where it was.
+func (w *Watch) tell(batch []*happening) (events []Event, missing int, gone bool) {
+	if len(batch) == 0 {
+		return nil, 0, false
+	}
+	conn, err := w.s.root.SyscallConn()
+	if err != nil {
+		return nil, len(batch), false // the source was closed, and with it the watch
+	}
+	if cerr := conn.Control(func(root uintptr) {
+		t := teller{w: w, diff: diff{root: int(root), w: &window{}, lower: w.s.lower}}
+		events, missing, gone = t.tell(batch)
+	}); cerr != nil {
+		return nil, len(batch), false
+	}
+	return events, missing, gone
+}

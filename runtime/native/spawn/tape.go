@@ -1,0 +1,175 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spawn
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tape is a list of system calls that a bare child of the server makes in a
+// sandbox's namespaces, in order, each with constants, parameters of the run, or
+// results of earlier calls as its arguments. It is written once and run for each
+// sandbox; writing is not safe for concurrent use, running is.
+//
+// A child between clone and execve can do nothing else: see the package comment.
+type Tape struct {
+	calls []call
+	text  []*byte // keeps the strings that arguments point to
+}
+
+// call is one system call. What its arguments are is in from, see [Arg].
+type call struct {
+	what     string
+	trap     uintptr
+	args     [6]uintptr
+	from     [6]int16
+	tolerate unix.Errno
+	opens    bool
+}
+
+// Arg is an argument of a call.
+type Arg struct {
+	value uintptr
+	from  int16 // 0: value; n > 0: result of call n-1; n < 0: parameter -n-1
+}
+
+// Int is a constant.
+func Int[T ~int | ~uint | ~uint64 | ~uintptr](n T) Arg { return Arg{value: uintptr(n)} }
+
+// At is AT_FDCWD, the child's root directory.
+var at = Arg{value: ^uintptr(99)} // AT_FDCWD is -100
+
+// At is the directory that relative paths start at.
+func At() Arg { return at }
+
+// Param is the run's parameter number n.
+func Param(n int) Arg { return Arg{from: int16(-n - 1)} }
+
+// Tolerance of a call's failure.
+const (
+	// Never makes every error the end of the run.
+	Never unix.Errno = 0
+	// Any passes over every error.
+	Any unix.Errno = ^unix.Errno(0)
+)
+
+// Text is a constant string, for the kernel to read.
+func (t *Tape) Text(s string) Arg {
+	p, err := unix.BytePtrFromString(s)
+	if err != nil {
+		panic("spawn: a tape's text has a NUL") // it is the program's own
+	}
+	t.text = append(t.text, p)
+	return Pointer(unsafe.Pointer(p))
+}
+
+// Do adds a call. It ends the run when it fails, unless with the error that is
+// tolerated. A call whose argument is the result of one that failed, or was left
+// out, is left out. The result is an argument for later calls.
+func (t *Tape) Do(what string, tolerate unix.Errno, trap uintptr, args ...Arg) Arg {
+	return t.add(call{what: what, tolerate: tolerate, trap: trap}, args)
+}
+
+// Open is Do for a call whose result is a descriptor: the run gives it to the
+// caller, who closes it.
+func (t *Tape) Open(what string, tolerate unix.Errno, trap uintptr, args ...Arg) Arg {
+	return t.add(call{what: what, tolerate: tolerate, trap: trap, opens: true}, args)
+}
+
+// maxCalls bounds a tape: an Arg counts them in 16 bits, and results lie on one array.
+const maxCalls = 256
+
+func (t *Tape) add(c call, args []Arg) Arg {
+	if len(t.calls) == maxCalls || len(args) > len(c.args) {
+		panic(fmt.Sprintf("spawn: a tape of more than %d calls, or a call of %d arguments", maxCalls, len(args)))
+	}
+	for i, a := range args {
+		c.args[i], c.from[i] = a.value, a.from
+	}
+	t.calls = append(t.calls, c)
+	return Arg{from: int16(len(t.calls))}
+}
+
+// run is what the child works from, and where it leaves what came of it.
+type run struct {
+	calls   []call
+	params  []uintptr
+	results [maxCalls]uintptr
+	reached int // how many calls were made or left out
+	failed  int // of calls; -1: none
+	errno   unix.Errno
+	done    bool
+}
+
+// made tells whether the child came to call i.
+func (r *run) made(i int) bool { return i < r.reached }
+
+const noResult = ^uintptr(0)
+
+// play makes the calls. It runs in the child.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (r *run) play() {
+calls:
+	for i := range r.calls {
+		r.reached = i
+		c := &r.calls[i]
+		a := c.args
+		for n, from := range c.from {
+			switch {
+			case from > 0:
+				if a[n] = r.results[from-1]; a[n] == noResult {
+					r.results[i] = noResult
+					continue calls
+				}
+			case from < 0:
+				a[n] = r.params[-from-1]
+			}
+		}
+		v, _, e := unix.RawSyscall6(c.trap, a[0], a[1], a[2], a[3], a[4], a[5])
+		if e != 0 {
+			r.results[i] = noResult
+			if c.tolerate != e && c.tolerate != Any {
+				r.failed, r.errno = i, e
+				return
+			}
+			continue
+		}
+		r.results[i] = v
+	}
+	r.reached = len(r.calls)
+	r.done = true
+}
+
+// Pointer is the address of what the writer of the tape keeps on the heap as long as
+// the tape.
+func Pointer(p unsafe.Pointer) Arg { return Arg{value: uintptr(p)} }
+
+// Played is what a run of a tape left open.
+type Played struct {
+	fds []int // by call; -1: none
+}
+
+// Take takes the descriptor that a call opened over; the file is the caller's.
+func (p *Played) Take(a Arg, name string) *os.File {
+	fd := p.fds[a.from-1]
+	p.fds[a.from-1] = -1
+	return os.NewFile(uintptr(fd), name)
+}
+
+// Close closes what was not taken.
+func (p *Played) Close() {
+	for i, fd := range p.fds {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+			p.fds[i] = -1
+		}
+	}
+}

@@ -1,0 +1,162 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spawn
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sleeper is a process in namespaces of its own, whose process 1 it is.
+func sleeper(t *testing.T) (pidfd *os.File, pid int) {
+	t.Helper()
+	needRoot(t)
+	cmd := exec.Command("/bin/sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | Namespaces,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1_100_000_000, Size: RangeSize}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1_100_000_000, Size: RangeSize}},
+
+		GidMappingsEnableSetgroups: true,
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pidfd = os.NewFile(uintptr(fd), "pidfd")
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = pidfd.Close()
+	})
+	return pidfd, cmd.Process.Pid
+}
+
+func openFDs(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+func TestATapeRunsInTheNamespacesAsTheirRoot(t *testing.T) {
+	pidfd, pid := sleeper(t)
+	before := openFDs(t)
+	var tape Tape
+	uid, gid, name := onHeap[[3]uint32](t), onHeap[[3]uint32](t), onHeap[[4]byte](t)
+	*name = [4]byte{'t', 'a', 'p', 'e'}
+	uid[0], gid[0] = 7, 7
+	tape.Do("getresuid", Never, unix.SYS_GETRESUID, ptr(&uid[0]), ptr(&uid[1]), ptr(&uid[2]))
+	tape.Do("getresgid", Never, unix.SYS_GETRESGID, ptr(&gid[0]), ptr(&gid[1]), ptr(&gid[2]))
+	tape.Do("sethostname", Never, unix.SYS_SETHOSTNAME, Param(0), Param(1))
+	got, err := tape.Play(pidfd, uintptr(unsafe.Pointer(name)), uintptr(len(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Close()
+	if *uid != [3]uint32{} || *gid != [3]uint32{} {
+		t.Errorf("it ran as %v and %v, want the namespace's root", *uid, *gid)
+	}
+	host, _ := os.Hostname()
+	out, err := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-u", "hostname").Output()
+	if err != nil || strings.TrimSpace(string(out)) != "tape" || host == "tape" {
+		t.Errorf("the host name is %q there and %q here, %v", out, host, err)
+	}
+	if n := openFDs(t); n != before {
+		t.Errorf("%d descriptors are open, %d were", n, before)
+	}
+}
+
+func TestATapePassesResultsOnAndLeavesOutWhatHangsOnAFailure(t *testing.T) {
+	pidfd, _ := sleeper(t)
+	before := openFDs(t)
+	var tape Tape
+	read := onHeap[[4]byte](t)
+	zero := tape.Open("open", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	read[0] = 7
+	tape.Do("read", Never, unix.SYS_READ, zero, ptr(&read[0]), Int(1))
+	missing := tape.Open("open what is missing", unix.ENOENT, unix.SYS_OPENAT, At(), tape.Text("/nowhere"), Int(unix.O_RDONLY))
+	read[1] = 7
+	tape.Do("read what is missing", Never, unix.SYS_READ, missing, ptr(&read[1]), Int(1))
+	got, err := tape.Play(pidfd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *read != [4]byte{0, 7} {
+		t.Errorf("read %v, want the first only", *read)
+	}
+	f := got.Take(zero, "zero")
+	if n, err := f.Read(make([]byte, 8)); n != 8 || err != nil {
+		t.Errorf("the taken descriptor gives %d bytes, %v", n, err)
+	}
+	_ = f.Close()
+	got.Close()
+	if n := openFDs(t); n != before {
+		t.Errorf("%d descriptors are open, %d were", n, before)
+	}
+}
+
+func TestATapeThatFailsSaysWhereAndLeavesNothingOpen(t *testing.T) {
+	pidfd, _ := sleeper(t)
+	before := openFDs(t)
+	var tape Tape
+	tape.Open("open", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	tape.Do("make the impossible", unix.ENOENT, unix.SYS_MKDIRAT, At(), tape.Text("/dev/zero/x"), Int(0o755))
+	after := onHeap[byte](t)
+	*after = 7
+	tape.Do("clear it", Never, unix.SYS_GETRANDOM, ptr(after), Int(1), Int(0))
+	_, err := tape.Play(pidfd)
+	if !errors.Is(err, unix.ENOTDIR) || !strings.HasPrefix(err.Error(), "make the impossible: ") {
+		t.Errorf("got %v", err)
+	}
+	if *after != 7 {
+		t.Error("the tape went on")
+	}
+	if n := openFDs(t); n != before {
+		t.Errorf("%d descriptors are open, %d were", n, before)
+	}
+}
+
+func TestATapeCannotVisitADeadProcess(t *testing.T) {
+	needRoot(t)
+	cmd := exec.Command("/bin/true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pidfd := os.NewFile(uintptr(fd), "pidfd")
+	defer func() { _ = pidfd.Close() }()
+	_ = cmd.Wait()
+	var tape Tape
+	tape.Do("getpid", Never, unix.SYS_GETPID)
+	if _, err := tape.Play(pidfd); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("got %v, want ESRCH", err)
+	}
+}
+
+func ptr[T any](p *T) Arg { return Pointer(unsafe.Pointer(p)) }
+
+// onHeap makes a value that stays where it is until the test ends.
+func onHeap[T any](t *testing.T) *T {
+	p := new(T)
+	t.Cleanup(func() { runtime.KeepAlive(p) })
+	return p
+}
