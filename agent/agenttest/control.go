@@ -128,6 +128,32 @@ func testInput(t *testing.T, open func(*testing.T) *agent.Client) {
 			}
 		}
 	})
+	t.Run("BehindAnotherWriterNothingIsTaken", func(t *testing.T) {
+		c := open(t)
+		p := start(t, c, agent.Command{Shell: "sleep 600", StreamStdin: true})
+		piece := bytes.Repeat([]byte("x"), agent.MaxInput)
+		var full agent.Taken
+		for more := true; more; more = full.Bytes > 0 {
+			var err error
+			if full, err = c.Input(within(t), p.ID(), agent.Input{Data: piece, Offset: -1, Patience: 50 * time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		other := make(chan struct{})
+		go func() { // it has the turn until it is cancelled
+			defer close(other)
+			_, _ = c.Input(ctx, p.ID(), agent.Input{Data: piece, Offset: -1})
+		}()
+		for range 5 {
+			taken, err := c.Input(within(t), p.ID(), agent.Input{Data: []byte("y"), Offset: -1, Patience: 50 * time.Millisecond})
+			if err != nil || taken != (agent.Taken{Total: full.Total}) {
+				t.Errorf("got %+v, %v; want nothing taken of %d", taken, err, full.Total)
+			}
+		}
+		cancel()
+		<-other
+	})
 	t.Run("WithoutAStreamOrAReaderIsState", func(t *testing.T) {
 		c := open(t)
 		p := start(t, c, agent.Command{Shell: "sleep 600"})

@@ -4,6 +4,7 @@
 package agenttest
 
 import (
+	"context"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,6 +86,27 @@ func testKill(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 			}
 			if alive(t, c, "daemon") {
 				t.Error("the daemon lives")
+			}
+		})
+		t.Run("WaitsForNobodyWhoOpenedItsOutput", func(t *testing.T) {
+			for name, hold := range map[string]string{"Idle": "sleep 1000", "Writing": "cat /dev/zero >&3"} {
+				t.Run(name, func(t *testing.T) {
+					c := open(t)
+					p := start(t, c, agent.Command{Shell: "echo $$ > pid; echo last words; exec sleep 1000", MaxStdout: 1 << 10})
+					other := start(t, c, agent.Command{Shell: "while [ ! -s pid ]; do sleep 0.01; done; exec 3>/proc/$(cat pid)/fd/1; echo held; exec " + hold})
+					await(t, other, func(s string) bool { return s == "held\n" })
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					if err := c.Kill(ctx, p.ID(), sandbox.CauseKilled); err != nil {
+						t.Fatal(err)
+					}
+					if out := collect(t, p); out.Cause != sandbox.CauseKilled || !strings.HasPrefix(out.stdout, "last words\n") {
+						t.Errorf("%q %+v", out.stdout, out.Result)
+					}
+					if err := c.Kill(ctx, other.ID(), sandbox.CauseKilled); err != nil {
+						t.Error(err)
+					}
+				})
 			}
 		})
 		t.Run("ForkBombIsKilledWhole", func(t *testing.T) {

@@ -385,6 +385,31 @@ func TestOldLogsAreRemoved(t *testing.T) {
 	}
 }
 
+func TestARollingLogGivesItsDiskBack(t *testing.T) {
+	p := newPlain(t, nil)
+	id := sandbox.NewProcessID()
+	o := runIt(t, p.client, agent.Command{ID: id, Shell: "head -c 40000000 /dev/zero", MaxStdout: 100_000, MaxStderr: 1, Rolling: true})
+	if o.err != nil || o.res.StdoutBytes != 40_000_000 || !o.res.StdoutTruncated {
+		t.Fatalf("%+v %v", o.res, o.err)
+	}
+	awaitIdle(t, p.client)
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join(p.log, id+".log"), &st); err != nil {
+		t.Fatal(err)
+	}
+	if used := st.Blocks * 512; used > 2<<20 || st.Size < 40_000_000 {
+		t.Errorf("it takes %d bytes of the disk, of %d", used, st.Size)
+	}
+	p.serve(t, nil) // another agent finds its way in it
+	a, err := p.client.Attach(t.Context(), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := follow(a); o.err != nil || len(o.out) < 100_000 || len(o.out) > 2<<20 || strings.Trim(o.out, "\x00") != "" {
+		t.Errorf("%d bytes, %v", len(o.out), o.err)
+	}
+}
+
 func TestFullDiskForLogs(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a small file system is mounted as root here")

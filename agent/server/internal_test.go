@@ -79,6 +79,12 @@ func FuzzLog(f *testing.F) {
 	f.Add(wire.AppendLog(bytes.Clone(b), wire.LogSeal, 1, at, sealContent(exit)))
 	f.Add(wire.AppendLog(bytes.Clone(b), wire.LogSeal, 1, at, sealContent(first)))
 	f.Add(wire.AppendLog(b, wire.LogSeal, 1, at, sealContent(-1)))
+	for _, floor := range []int64{0, 1, first, first + 32, exit, int64(len(b)), 1 << 40, -1} { // of a rolling log
+		r := append(bytes.Clone(b[:first]), floorFrame(floor, at)...)
+		r = wire.AppendLog(append(r, make([]byte, 100)...), wire.LogStdout, 7, at, []byte("out"))
+		f.Add(bytes.Clone(r))
+		f.Add(wire.AppendLog(r, wire.LogSeal, 7, at, sealContent(exit)))
+	}
 	dir, err := os.Open(f.TempDir())
 	if err != nil {
 		f.Fatal(err)

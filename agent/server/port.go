@@ -7,15 +7,19 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,32 +41,57 @@ type table struct {
 	state          uint64 // of those that wait
 }
 
+func streamTables() []table {
+	const listening = 10 // TCP_LISTEN
+	return []table{{"/proc/net/tcp", "tcp", listening}, {"/proc/net/tcp6", "tcp", listening}}
+}
+
 func tables() []table {
-	const listening, closed = 10, 7 // TCP_LISTEN; TCP_CLOSE, of a datagram socket that is bound and not connected
-	return []table{
-		{"/proc/net/tcp", "tcp", listening}, {"/proc/net/tcp6", "tcp", listening},
-		{"/proc/net/udp", "udp", closed}, {"/proc/net/udp6", "udp", closed},
-	}
+	const closed = 7 // TCP_CLOSE, of a datagram socket that is bound and not connected
+	return append(streamTables(), table{"/proc/net/udp", "udp", closed}, table{"/proc/net/udp6", "udp", closed})
 }
 
 // Bounds of looking: whoever is inside can open as many sockets and files as
-// its limits allow, and the agent's time is not theirs.
+// its limits allow, and the agent's time and memory are not theirs.
 const (
-	maxSocketBytes = 4 << 20 // of each list of sockets
-	maxOpenFiles   = 50_000  // of all processes, looked at for their sockets
+	maxSocketBytes = 1 << 20  // of each list of sockets: 7000 lines of IPv4; what listens comes first
+	maxSocketLine  = 64 << 10 // bytes, and of what is read at once
+	maxOpenFiles   = 50_000   // of all processes, looked at for their sockets
+	lookTurn       = 250 * time.Millisecond
 )
 
+// look waits for the right to read the lists of sockets, which one call at a time
+// has, and gives what ends it. It is net.ErrClosed when the caller has gone
+// meanwhile, noticed each lookTurn.
+func (s *Server) look(ctx context.Context, c *conn) (done func(), err error) {
+	for {
+		turn := time.NewTimer(lookTurn)
+		select {
+		case s.looking <- struct{}{}:
+			turn.Stop()
+			done = func() { <-s.looking }
+		case <-ctx.Done():
+			turn.Stop()
+			return nil, ctx.Err()
+		case <-turn.C:
+		}
+		switch gone := hungUp(c.Conn); {
+		case gone && done != nil:
+			done()
+			return nil, net.ErrClosed
+		case gone:
+			return nil, net.ErrClosed
+		case done != nil:
+			return done, nil
+		}
+	}
+}
+
 // servePorts tells which sockets wait for others, and whose they are.
-func (s *Server) servePorts(c *conn) error {
-	found, truncated, err := waiting()
+func (s *Server) servePorts(ctx context.Context, c *conn) error {
+	found, truncated, err := s.ports(ctx, c)
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "the sandbox's sockets cannot be listed")
-	}
-	if len(found) > wire.MaxPorts {
-		found, truncated = found[:wire.MaxPorts], true
-	}
-	if s.own(found) {
-		truncated = true
+		return err
 	}
 	answer := wire.Ports{Ports: make([]wire.Port, 0, len(found)), Truncated: truncated}
 	for i := range found {
@@ -71,11 +100,36 @@ func (s *Server) servePorts(c *conn) error {
 	return c.answer(answer)
 }
 
+// ports lists the first sockets that wait, and whose they are.
+func (s *Server) ports(ctx context.Context, c *conn) (found []socket, truncated bool, err error) {
+	done, err := s.look(ctx, c)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	all, truncated, err := waiting()
+	if err != nil {
+		return nil, false, fault.Wrap(fault.Internal, err, "the sandbox's sockets cannot be listed")
+	}
+	if len(all) > wire.MaxPorts {
+		all, truncated = slices.Clone(all[:wire.MaxPorts]), true // the rest is let go
+	}
+	if s.own(all) {
+		truncated = true
+	}
+	return all, truncated, nil
+}
+
 // waiting lists the sockets of this network namespace that wait for others, by
 // port. What the kernel has not (IPv6, for example) has no sockets.
 func waiting() (all []socket, truncated bool, err error) {
 	for _, t := range tables() {
-		cut, err := t.read(&all)
+		cut, err := t.read(func(line []byte) bool {
+			if sock, ok := t.parse(line); ok {
+				all = append(all, sock)
+			}
+			return true
+		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, false, err
 		}
@@ -87,8 +141,33 @@ func waiting() (all []socket, truncated bool, err error) {
 	return all, truncated, nil
 }
 
-// read adds what waits in one list.
-func (t table) read(all *[]socket) (truncated bool, err error) {
+// listeners gives the addresses, other than those tried, at which tables of TCP
+// say that a port is listened on, maxAddresses at most.
+func listeners(lists []table, port int, tried []netip.Addr) (found []netip.Addr, err error) {
+	mark := fmt.Appendf(nil, ":%04X ", port) // most lines are of other ports, and no work is done for them
+	for _, t := range lists {
+		_, err := t.read(func(line []byte) bool {
+			if !bytes.Contains(line, mark) {
+				return true
+			}
+			sock, ok := t.parse(line)
+			if ok && sock.Port.Port == port && !sock.addr.IsUnspecified() && !slices.Contains(tried, sock.addr) && !slices.Contains(found, sock.addr) {
+				found = append(found, sock.addr)
+			}
+			return len(found) < maxAddresses
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if len(found) >= maxAddresses {
+			break
+		}
+	}
+	return found, nil
+}
+
+// read hands the lines of one list to visit, until it wants no more.
+func (t table) read(visit func(line []byte) bool) (truncated bool, err error) {
 	f, err := os.Open(t.file)
 	if err != nil {
 		return false, err
@@ -96,12 +175,13 @@ func (t table) read(all *[]socket) (truncated bool, err error) {
 	defer f.Close()
 	left := maxSocketBytes
 	lines := bufio.NewScanner(f)
+	lines.Buffer(make([]byte, maxSocketLine), maxSocketLine)
 	for lines.Scan() {
 		if left -= len(lines.Bytes()) + 1; left < 0 {
 			return true, nil
 		}
-		if sock, ok := t.parse(lines.Bytes()); ok {
-			*all = append(*all, sock)
+		if !visit(lines.Bytes()) {
+			return false, nil
 		}
 	}
 	return false, lines.Err()

@@ -4,7 +4,16 @@
 package server
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"sandpit.dev/agent/wire"
@@ -38,5 +47,91 @@ func TestLinesOfSockets(t *testing.T) {
 		if got, ok := tcp.parse([]byte(line)); ok {
 			t.Errorf("%q: got %+v", line, got)
 		}
+	}
+}
+
+// TestADialKeepsOnlyWhatItAskedFor looks for one port in lists that hostile
+// programs have filled.
+func TestADialKeepsOnlyWhatItAskedFor(t *testing.T) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		t.Skip("the lines are those of a little-endian machine")
+	}
+	const rest = " 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0000000000000000 100 0 0 10 0\n"
+	list := func(name string, lines ...string) table {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return table{file: file, protocol: "tcp", state: 10}
+	}
+	var full []string
+	for i := range 6000 {
+		full = append(full, fmt.Sprintf("%4d: 0200007F:%04X 00000000:0000 0A", i, 10_000+i)+rest)
+	}
+	want := "   0: 0300007F:1F40 00000000:0000 0A" + rest
+	full = append(full, want, want,
+		"   0: 00000000:1F40 00000000:0000 0A"+rest, // every address: those tried too
+		"   0: 0100007F:1F40 00000000:0000 0A"+rest, // tried
+		"   0: 0500007F:1F40 0100007F:2710 01"+rest, // a connection
+		"   0: 0600007F:2710 0100007F:1F40 0A"+rest) // another port
+	lists := []table{list("tcp", full...), {file: "/nowhere", protocol: "tcp", state: 10}, list("tcp6", "   0: 0400007F:1F40 00000000:0000 0A"+rest)}
+	tried := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	expect := []netip.Addr{netip.MustParseAddr("127.0.0.3"), netip.MustParseAddr("127.0.0.4")}
+	var got []netip.Addr
+	var err error
+	allocs := testing.AllocsPerRun(3, func() { got, err = listeners(lists, 8000, tried) })
+	if err != nil || !slices.Equal(got, expect) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if allocs > 200 {
+		t.Errorf("%v allocations for 6000 lines of other ports", allocs)
+	}
+
+	var many []string
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("%4d: %02X00007F:1F40 00000000:0000 0A", i, 10+i)+rest)
+	}
+	if got, err := listeners([]table{list("tcp", many...), lists[0]}, 8000, tried); err != nil || len(got) != maxAddresses {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestOneCallAtATimeLooksAndWhoeverLeftDoesNot(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	caller, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	served, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer served.Close()
+	c := &conn{Conn: served, r: wire.NewReader(served)}
+	s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: os.Stdin})
+	done, err := s.look(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.look(over, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("beside another: got %v", err)
+	}
+	_ = caller.Close()
+	if _, _, err := s.ports(t.Context(), c); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a listing beside another, without a caller: got %v", err)
+	}
+	done()
+	if _, err := s.look(t.Context(), c); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("without a caller: got %v", err)
+	}
+	if len(s.looking) != 0 {
+		t.Error("the turn of a caller that left is not given back")
 	}
 }

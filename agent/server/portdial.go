@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -36,8 +35,7 @@ func (s *Server) serveDial(ctx context.Context, c *conn, req *wire.Request) erro
 			WithRemedy("close some and try again")
 	}
 	defer s.dials.Add(-1)
-	// Whoever gives up meanwhile is noticed when the answer is written.
-	port, err := dialPort(ctx, req.Port)
+	port, err := s.dialPort(ctx, c, req.Port)
 	if err != nil {
 		return err
 	}
@@ -54,8 +52,8 @@ func (s *Server) serveDial(ctx context.Context, c *conn, req *wire.Request) erro
 }
 
 // dialPort connects to what listens on a port, on whichever of the sandbox's own
-// addresses.
-func dialPort(ctx context.Context, port int) (*portConn, error) {
+// addresses. It is net.ErrClosed when the caller has gone meanwhile.
+func (s *Server) dialPort(ctx context.Context, c *conn, port int) (*portConn, error) {
 	tried := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 	for _, addr := range tried {
 		if p, err := connect(ctx, addr, port); err == nil {
@@ -65,25 +63,27 @@ func dialPort(ctx context.Context, port int) (*portConn, error) {
 		}
 	}
 	// It may listen on an address of its own: 127.0.0.2, or an interface's.
-	all, _, err := waiting()
+	done, err := s.look(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	others, err := listeners(streamTables(), port, tried)
+	done()
 	if err != nil {
 		return nil, dialFault(port, err)
 	}
-	for _, sock := range all {
-		if sock.Protocol != "tcp" || sock.Port.Port != port || sock.addr.IsUnspecified() || slices.Contains(tried, sock.addr) {
-			continue
+	for _, addr := range others {
+		if hungUp(c.Conn) {
+			return nil, net.ErrClosed
 		}
-		if tried = append(tried, sock.addr); len(tried) > maxAddresses {
-			break
-		}
-		if p, err := connect(ctx, sock.addr, port); err == nil {
+		if p, err := connect(ctx, addr, port); err == nil {
 			return p, nil
 		}
 	}
 	return nil, dialFault(port, unix.ECONNREFUSED)
 }
 
-// maxAddresses bounds the addresses of one port that are tried.
+// maxAddresses bounds the addresses of one port that are tried beside loopback's.
 const maxAddresses = 8
 
 // refused tells whether nothing listens at an address, or there is no such one.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,7 +42,7 @@ type process struct {
 	stdinMu    sync.Mutex
 	stdin      *os.File      // streamed; nil: not, or closed. The terminal, if there is one
 	stdinTurn  chan struct{} // orders those who write to stdin; nil: it is not streamed
-	stdinTaken int64         // bytes that were written to it; of who has the turn
+	stdinTaken atomic.Int64  // bytes that were written to it; who has the turn changes it
 
 	mu          sync.Mutex
 	rec         wire.Record
@@ -60,6 +61,8 @@ type stream struct {
 	t   wire.Type
 	f   *os.File
 	raw syscall.RawConn
+
+	over atomic.Bool // all that wrote for the process is dead: the pump ends
 
 	readMu sync.Mutex // orders its two readers, and guards what follows
 	eof    bool
@@ -109,7 +112,17 @@ func (p *process) run(timeout time.Duration) {
 // pump carries a stream to the log until its end. While nothing comes, it
 // holds no buffer.
 func (p *process) pump(st *stream) {
-	_ = st.raw.Read(func(fd uintptr) bool { return p.drain(st, int(fd), 0) })
+	_ = st.raw.Read(func(fd uintptr) bool {
+		for !st.over.Load() {
+			if end, dry := p.drain(st, int(fd), pumpTurn); end || dry {
+				return end
+			}
+		}
+		return false // its deadline is over, or about to be
+	})
+	if st.over.Load() {
+		p.drainBuffered(st)
+	}
 	st.readMu.Lock()
 	st.eof = true // also where the file was closed under us
 	st.readMu.Unlock()
@@ -118,35 +131,38 @@ func (p *process) pump(st *stream) {
 	}
 }
 
-// drain reads what is there, at most budget bytes if that is not zero, and
-// tells whether the stream is at its end.
-func (p *process) drain(st *stream, fd, budget int) bool {
+// pumpTurn is after how many bytes a pump that never runs dry lets the other
+// reader of its stream have a turn.
+const pumpTurn = 1 << 20
+
+// drain reads what is there, about budget bytes at most, and tells whether the
+// stream is at its end, or has no more for now.
+func (p *process) drain(st *stream, fd, budget int) (end, dry bool) {
 	st.readMu.Lock()
 	defer st.readMu.Unlock()
 	if st.eof {
-		return true
+		return true, false
 	}
 	buf := p.srv.memory.get()
 	defer p.srv.memory.put(buf)
-	left := budget
-	for budget == 0 || left > 0 {
+	for budget > 0 {
 		n, err := unix.Read(fd, buf[wire.LogHeaderLen:])
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN:
-			return false
+			return false, true
 		case err != nil || n <= 0: // a terminal ends with EIO
 			st.eof = true
-			return true
+			return true, false
 		}
 		p.output(st, buf[:wire.LogHeaderLen+n])
-		left -= n
+		budget -= n
 		if n == wire.MaxData {
 			st.widen(fd)
 		}
 	}
-	return false
+	return false, false
 }
 
 // A program that fills its pipe again and again gets one with more room, so that it
@@ -295,18 +311,22 @@ func (p *process) drainRest() {
 		return
 	}
 	for _, st := range p.streams {
-		if st == nil {
-			continue
+		if st != nil {
+			p.drainBuffered(st)
 		}
-		// Control keeps the descriptor open under us; it fails once the pump is through.
-		_ = st.raw.Control(func(fd uintptr) {
-			n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
-			if err != nil {
-				n = wire.MaxData
-			}
-			p.drain(st, int(fd), n+1) // one more, to see the end where it is one
-		})
 	}
+}
+
+// drainBuffered takes what is in a stream now.
+func (p *process) drainBuffered(st *stream) {
+	// Control keeps the descriptor open under us; it fails once the pump is through.
+	_ = st.raw.Control(func(fd uintptr) {
+		n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		if err != nil {
+			n = wire.MaxData
+		}
+		p.drain(st, int(fd), n+1) // one more, to see the end where it is one
+	})
 }
 
 // conclude makes the result stand.
@@ -334,12 +354,34 @@ func (p *process) endLocked(now time.Time) {
 func (p *process) retire() {
 	p.removeGroup()
 	p.srv.reapOrphans() // whatever was in the group is dead
+	p.endStreams()
 	p.pumps.Wait()
 	if p.terminal != nil {
 		_ = p.terminal.Close()
 	}
 	p.putAway()
 	close(p.gone)
+}
+
+// endStreams ends the pumps of a process whose group is gone: who still holds its
+// streams is of another command, and opened them below /proc. What the process
+// itself wrote is taken all the same.
+func (p *process) endStreams() {
+	p.mu.Lock()
+	gone := p.groupIsGone
+	p.mu.Unlock()
+	if !gone {
+		return
+	}
+	if p.terminal != nil {
+		p.drainRest()
+	}
+	for _, st := range p.streams {
+		if st != nil {
+			st.over.Store(true)
+			_ = st.f.SetReadDeadline(longAgo)
+		}
+	}
 }
 
 func (p *process) removeGroup() {

@@ -58,6 +58,7 @@ type Server struct {
 	logDir  int
 	conns   atomic.Int64
 	dials   atomic.Int64   // connections to ports
+	looking chan struct{}  // held by the one call that reads the lists of sockets
 	work    sync.WaitGroup // every goroutine that is not a connection's
 	isInit  atomic.Bool    // RunInit runs
 	memory  memory
@@ -94,7 +95,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		o: o, logDir: int(o.Log.Fd()),
-		children: make(map[int]*process), procs: make(map[string]*process),
+		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
@@ -211,7 +212,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		defer done()
 		return c.outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond))
 	case wire.OpPorts:
-		return s.servePorts(c)
+		return s.servePorts(ctx, c)
 	case wire.OpDial:
 		return s.serveDial(ctx, c, req)
 	case wire.OpRead:

@@ -64,7 +64,7 @@ func (p *process) writeInTurn(ctx context.Context, b []byte) (int, error) {
 		<-fired // the deadline must not reach the next writer
 		_ = f.SetWriteDeadline(time.Time{})
 	}
-	p.stdinTaken += int64(n)
+	p.stdinTaken.Add(int64(n))
 	return n, err
 }
 
@@ -108,24 +108,26 @@ func (p *process) input(ctx context.Context, piece []byte, in *wire.Input) (wire
 	if p.stdinTurn == nil {
 		return wire.Taken{}, noStdin(p.rec.ID)
 	}
-	if err := p.takeStdin(ctx); err != nil {
+	if err := p.takeStdin(ctx); errors.Is(err, context.DeadlineExceeded) { // others write all the time
+		return wire.Taken{Total: p.stdinTaken.Load()}, nil
+	} else if err != nil {
 		return wire.Taken{}, err
 	}
 	defer p.giveStdin()
-	before := 0
-	if in.Offset > p.stdinTaken {
-		return wire.Taken{}, fault.InvalidField("offset", "%d is beyond what was taken of the input, %d bytes", in.Offset, p.stdinTaken).
+	before, all := 0, p.stdinTaken.Load()
+	if in.Offset > all {
+		return wire.Taken{}, fault.InvalidField("offset", "%d is beyond what was taken of the input, %d bytes", in.Offset, all).
 			WithRemedy("go on from there")
 	}
 	if in.Offset >= 0 {
-		before = int(min(p.stdinTaken-in.Offset, int64(len(piece))))
+		before = int(min(all-in.Offset, int64(len(piece))))
 	}
 	var err error
 	n := 0
 	if before < len(piece) {
 		n, err = p.writeInTurn(ctx, piece[before:])
 	}
-	taken := wire.Taken{Bytes: before + n, Total: p.stdinTaken}
+	taken := wire.Taken{Bytes: before + n, Total: p.stdinTaken.Load()}
 	switch {
 	case err == nil:
 		if in.End {
@@ -140,7 +142,7 @@ func (p *process) input(ctx context.Context, piece []byte, in *wire.Input) (wire
 	case p.hasEnded():
 		return taken, hasEnded(p.rec.ID)
 	}
-	return taken, fault.Wrap(fault.State, err, "the standard input of process %s is closed, after %d bytes in all", p.rec.ID, p.stdinTaken)
+	return taken, fault.Wrap(fault.State, err, "the standard input of process %s is closed, after %d bytes in all", p.rec.ID, taken.Total)
 }
 
 func noStdin(id string) error {

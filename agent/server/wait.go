@@ -17,7 +17,12 @@ func (s *Server) serveWait(ctx context.Context, c *conn, req *wire.Request) erro
 		if err != nil {
 			return err
 		}
-		return c.ended(rec)
+		if rec.Result != nil {
+			return c.ended(rec)
+		}
+		if p = s.find(req.ID); p == nil { // it was being started, and is not any more
+			return noProcess(req.ID)
+		}
 	}
 	if err := c.send(wire.Reply, p.snapshot()); err != nil {
 		return err

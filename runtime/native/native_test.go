@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/agenttest"
+	"sandpit.dev/agent/server/fork"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
@@ -110,4 +112,54 @@ func TestAgent(t *testing.T) {
 		})
 		return agent.NewClient(i.Dial)
 	}, agenttest.Options{HasRoot: true, IsPID1: true, HasGroups: true, OwnRoot: true, Unprivileged: true})
+}
+
+// Between setuid and execve a command is the user's, whose other processes may stop
+// it, while the agent stands still until it has executed its program.
+func TestACommandThatIsStoppedOnItsWayDoesNotStopTheAgent(t *testing.T) {
+	needRoot(t)
+	d := open(t, t.TempDir(), "")
+	t.Cleanup(func() { _ = d.Close() })
+	i, err := d.Create(t.Context(), runtime.Spec{
+		ID: sandbox.NewID(), Root: imagetest.Python(t).Root, Hostname: "box",
+		Limits: sandbox.Limits{CPU: 2, MemoryMB: 1024, DiskMB: 1024, Pids: 512},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.Remove(context.Background()) })
+	c := agent.NewClient(i.Dial)
+	command := func(shell string) agent.Command {
+		return agent.Command{ID: sandbox.NewProcessID(), Shell: shell, MaxStdout: 1 << 20, MaxStderr: 1 << 20}
+	}
+	p, err := c.Start(t.Context(), command(`exec python3 -c '
+import os
+print("up", flush=True)
+while True:
+    try: os.kill(-1, 19)
+    except OSError: pass
+'`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	if _, err := p.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 100 {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*fork.Patience*time.Second)
+		q, err := c.Start(ctx, command("true"))
+		cancel()
+		if err != nil {
+			t.Fatalf("start %d: %v after %v", n, err, time.Since(began))
+		}
+		_ = q.Close()
+		if time.Since(began) > time.Second { // it was stopped, and got over it
+			break
+		}
+	}
+	if _, err := c.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

@@ -35,6 +35,20 @@ func runtimeBeforeFork()
 //go:linkname runtimeAfterFork syscall.runtime_AfterFork
 func runtimeAfterFork()
 
+// Patience is how long a child may take to its program, in seconds. It takes less than
+// a millisecond, or as long as the program's file takes to be read.
+const Patience = 5
+
+// sigevent is the kernel's struct sigevent for a signal to the process, and timespec two
+// of its struct timespec: how often, and when first.
+type sigevent struct {
+	value         uint64
+	signo, notify int32
+	_             [48]byte
+}
+
+type timespecs struct{ every, everyNS, first, firstNS int64 }
+
 // firstFree is the least number of the descriptors that the child copies from,
 // so that no target of a copy is the source of a later one.
 const firstFree = 3
@@ -50,6 +64,9 @@ type plan struct {
 	terminal bool
 	cred     *syscall.Credential
 	ambient  []uintptr
+	kill     sigevent
+	when     timespecs
+	timer    int32
 	head     unix.CapUserHeader
 	caps     [2]unix.CapUserData
 	unmask   uint64 // the empty set of signals
@@ -61,6 +78,8 @@ type plan struct {
 func (c *Command) clone() (pid, pidfd int, err error) {
 	p := &plan{
 		dir: c.Dir, files: c.Files, terminal: c.Terminal, cred: c.Credential, ambient: c.AmbientCaps,
+		kill:  sigevent{signo: int32(unix.SIGKILL)},
+		when:  timespecs{first: Patience},
 		head:  unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3},
 		pidfd: -1,
 		args: cloneArgs{
@@ -137,13 +156,19 @@ func (p *plan) vfork() (pid int, errno unix.Errno) {
 	}
 }
 
-// exec runs in the child and returns only when it failed. Rights go before the
+// exec runs in the child and returns only when it failed. From the moment that it is
+// the user's, the user's other processes may stop it, while we stand still on a
+// processor of Go's. So it kills itself by a timer, which execve takes away. Rights go before the
 // directory is entered: it must be the user's to enter.
 //
 //go:norace
 //go:nosplit
 //go:nocheckptr
 func (p *plan) exec() {
+	if p.fail(unix.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&p.kill)), uintptr(unsafe.Pointer(&p.timer)))) ||
+		p.fail(unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(p.timer), 0, uintptr(unsafe.Pointer(&p.when)), 0, 0, 0)) {
+		return
+	}
 	if p.fail(unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)) || !p.stepDown() {
 		return
 	}

@@ -17,12 +17,17 @@ import (
 // no code of the sandbox's may run yet. Descriptors that it opens are the
 // server's own and close on exec. It blocks its thread meanwhile.
 //
-// What the tape points to by its parameters, the caller keeps alive.
+// A parameter that is a pointer's number is converted in the call itself: that keeps
+// what it points to alive, and off the stack, which may move.
+//
+//go:uintptrescapes
 func (t *Tape) Play(pidfd *os.File, params ...uintptr) (*Played, error) {
 	return t.play(pidfd, unix.CLONE_NEWUSER|Namespaces, params)
 }
 
 // PlayAs is Play in the user namespace alone; all others are the server's.
+//
+//go:uintptrescapes
 func (t *Tape) PlayAs(userns *os.File, params ...uintptr) (*Played, error) {
 	return t.play(userns, unix.CLONE_NEWUSER, params)
 }

@@ -35,6 +35,12 @@ func NewUserNS(base uint32) (*os.File, error) {
 	}
 	args := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD)}
 	pid, errno := clone(&args)
+	if errno == 0 {
+		defer func() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = wait(pid)
+		}()
+	}
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 0, ^uintptr(0)); e != 0 {
 		return nil, e
 	}
@@ -45,10 +51,6 @@ func NewUserNS(base uint32) (*os.File, error) {
 	if errno != 0 {
 		return nil, fmt.Errorf("make a user namespace: clone3: %w", errno)
 	}
-	defer func() {
-		_ = unix.Kill(pid, unix.SIGKILL)
-		_, _ = wait(pid)
-	}()
 	proc := "/proc/" + strconv.Itoa(pid)
 	m := []byte("0 " + strconv.FormatUint(uint64(base), 10) + " " + strconv.Itoa(RangeSize))
 	for _, name := range []string{"/uid_map", "/gid_map"} {
