@@ -56,7 +56,7 @@ func TestMachineSince(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{"-n", "0"}, {"-o", "xml"}, {"-peers", "nobody"}, {"-idle", "-1"}, {"more"}} {
+	for _, args := range [][]string{{"-n", "0"}, {"-o", "xml"}, {"-peers", "nobody"}, {"-idle", "-1"}, {"-processes", "5"}, {"more"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q: got no error", args)
 		}

@@ -28,13 +28,15 @@ import (
 
 // options are the flags.
 type options struct {
-	pairs   int
-	idle    int
-	output  string
-	peers   []string
-	data    string
-	images  string
-	sandpit string
+	pairs int
+	idle  int
+	// processes that are started one after the other
+	processes int
+	output    string
+	peers     []string
+	data      string
+	images    string
+	sandpit   string
 }
 
 func main() {
@@ -73,6 +75,7 @@ func parse(args []string) (options, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.IntVar(&o.pairs, "n", 200, "`pairs` of runs, 1 to 100000")
 	fs.IntVar(&o.idle, "idle", 100, "idle `sandboxes` to weigh, 0 to 10000")
+	fs.IntVar(&o.processes, "processes", 10_000, "`processes` to start one after the other, 0 or 10 to 1000000; 0 measures no processes")
 	fs.StringVar(&o.output, "o", "text", "`form` of the report: text or json")
 	fs.StringVar(&peers, "peers", "runc", "`names` of peers, separated by commas; empty for none")
 	fs.StringVar(&o.data, "data", "", "`directory` to make the private data directory in; the default is that for temporary files")
@@ -88,6 +91,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("-n %d is outside 1 to 100000", o.pairs)
 	case o.idle < 0 || o.idle > 10_000:
 		return o, fmt.Errorf("-idle %d is outside 0 to 10000", o.idle)
+	case o.processes != 0 && (o.processes < 10 || o.processes > 1_000_000):
+		return o, fmt.Errorf("-processes %d is outside 10 to 1000000", o.processes)
 	case o.output != "text" && o.output != "json":
 		return o, fmt.Errorf("-o %q is not text or json", o.output)
 	}

@@ -69,6 +69,12 @@ func measure(ctx context.Context, o options) (_ *Report, err error) {
 	if err := us.operations(ctx, o.pairs, r); err != nil {
 		return nil, err
 	}
+	if err := us.changes(ctx, o.pairs, r); err != nil {
+		return nil, err
+	}
+	if r.Processes, err = us.processes(ctx, s, o.processes); err != nil {
+		return nil, err
+	}
 	if r.Idle, err = us.idle(ctx, s, o.idle); err != nil {
 		return nil, err
 	}

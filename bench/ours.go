@@ -102,6 +102,9 @@ func (o *ours) operations(ctx context.Context, pairs int, out *Report) (err erro
 	if err := o.exec(ctx, box.ID, byArgv); err != nil {
 		return err
 	}
+	if err := o.runCode(ctx, box.ID); err != nil { // makes the context
+		return err
+	}
 	const size = 1 << 20
 	content := bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	few := max(10, pairs/10)
@@ -112,6 +115,7 @@ func (o *ours) operations(ctx context.Context, pairs int, out *Report) (err erro
 	}{
 		{pairs * 5, &out.Exec.Sandpit, func() error { return o.exec(ctx, box.ID, byArgv) }},
 		{pairs * 2, &out.Operations.ExecShell, func() error { return o.exec(ctx, box.ID, byShell) }},
+		{pairs * 2, &out.Operations.RunCode, func() error { return o.runCode(ctx, box.ID) }},
 		{pairs, &out.Operations.Write1MiB, func() error {
 			return o.client.WriteFile(ctx, box.ID, "bench.bin", bytes.NewReader(content), client.WriteOptions{Size: size})
 		}},
@@ -134,6 +138,15 @@ func (o *ours) operations(ctx context.Context, pairs int, out *Report) (err erro
 	}
 	out.Operations.Stop, out.Operations.Start = stop.figures(), start.figures()
 	return ctx.Err()
+}
+
+// runCode runs a cell that has to have a value.
+func (o *ours) runCode(ctx context.Context, ref string) error {
+	r, err := o.client.RunCode(ctx, ref, v1.RunCode{Code: "1 + 1"})
+	if err == nil && (len(r.Results) != 1 || r.Results[0].Text != "2") {
+		err = fmt.Errorf("the code ended with %s and %d results", r.Status, len(r.Results))
+	}
+	return err
 }
 
 func (o *ours) read(ctx context.Context, ref string, size int64) error {

@@ -49,12 +49,16 @@ type Report struct {
 		Create    *Figures `json:"create"`
 		Delete    *Figures `json:"delete"`
 		ExecShell *Figures `json:"exec_shell"`
+		RunCode   *Figures `json:"run_code"` // a trivial cell in a live context
 		Write1MiB *Figures `json:"write_1mib"`
 		Read1MiB  *Figures `json:"read_1mib"`
 		Stop      *Figures `json:"stop"`
 		Start     *Figures `json:"start"`
 	} `json:"sandpit"`
-	Idle *Idle `json:"idle"`
+	// FilesChanged is commands in workspaces of several sizes.
+	FilesChanged []Tree     `json:"files_changed"`
+	Processes    *Processes `json:"processes"`
+	Idle         *Idle      `json:"idle"`
 
 	Missing  map[string]string `json:"missing"`  // peers that were not measured, and why
 	Failures []string          `json:"failures"` // the first of each side
@@ -96,12 +100,22 @@ func (r *Report) writeText(w io.Writer) error {
 	row("create → first command, runc run", r.FirstCommand.Runc)
 	row("command in a running sandbox", r.Exec.Sandpit)
 	row("the same by sh -c", r.Operations.ExecShell)
+	row("run_code, 1 + 1 in a live context", r.Operations.RunCode)
 	row("create", r.Operations.Create)
 	row("delete", r.Operations.Delete)
 	row("write a file of 1 MiB", r.Operations.Write1MiB)
 	row("read a file of 1 MiB", r.Operations.Read1MiB)
 	row("stop", r.Operations.Stop)
 	row("start", r.Operations.Start)
+	for _, tree := range r.FilesChanged {
+		row(fmt.Sprintf("command in a workspace of %d files", tree.Files), tree.None)
+		row("one that changes one of them", tree.One)
+	}
+	if x := r.Processes; x != nil {
+		row("process: start → its end is heard", x.Start)
+		row(fmt.Sprintf("first frame, %d followers at once", x.Followers), x.Attach)
+		row("a line → all of them have it", x.Fan)
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -115,6 +129,19 @@ func (r *Report) writeText(w io.Writer) error {
 		fmt.Fprintf(&b, ", runc run %.2f ms", *r.CPU.Runc)
 	}
 	b.WriteString("\n")
+	for _, tree := range r.FilesChanged {
+		if tree.Growth != nil && tree.Files != r.FilesChanged[0].Files {
+			fmt.Fprintf(&b, "files_changed: with %d files in the workspace a command that changes one takes %+.2f ms more than with %d (median over rounds)\n",
+				tree.Files, *tree.Growth, r.FilesChanged[0].Files)
+		}
+	}
+	if x := r.Processes; x != nil {
+		if x.MBPerSecond != nil {
+			fmt.Fprintf(&b, "stdout through a follower: %.0f MB/s (median over runs)\n", *x.MBPerSecond)
+		}
+		fmt.Fprintf(&b, "%d processes one after the other: the agent has %.2f MB after a tenth of them and %.2f MB after all (PSS); a follower costs it %.0f kB\n",
+			x.InARow, x.AgentAfter, x.AgentEnd, x.PerFollow)
+	}
 	if i := r.Idle; i != nil {
 		fmt.Fprintf(&b, "%d idle sandboxes: %.2f MB each in %.1f processes (PSS); the host's available memory fell by %.2f MB each, of which the server %.2f\n",
 			i.Sandboxes, i.PSS, i.Processes, i.Available, i.Server)

@@ -4,6 +4,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -39,8 +40,27 @@ type Frame struct {
 // exactly as it was written. An error of fn ends the stream and is given back;
 // the command goes on.
 func (c *Client) ExecStream(ctx context.Context, ref string, r v1.Exec, fn func(Frame) error) (*v1.ExecOutcome, error) {
+	return c.ExecStarted(ctx, ref, r, func(*Process) {}, fn)
+}
+
+// ExecStarted is ExecStream that tells the command's process as soon as it runs,
+// before any of its output: whoever gives up waiting can end it by that.
+func (c *Client) ExecStarted(ctx context.Context, ref string, r v1.Exec, started func(*Process), fn func(Frame) error) (*v1.ExecOutcome, error) {
+	data, err := c.streamCommand(ctx, of(ref, "/exec"), r, func(id string) { started(c.OpenProcess(ref, id)) }, fn)
+	if err != nil {
+		return nil, err
+	}
+	out := new(v1.ExecOutcome)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, garbled(err)
+	}
+	return out, nil
+}
+
+// streamCommand runs a command by its events, and gives the data of the last one.
+func (c *Client) streamCommand(ctx context.Context, path string, r v1.Exec, started func(id string), fn func(Frame) error) ([]byte, error) {
 	resp, err := c.do(ctx, request{
-		method: "POST", path: of(ref, "/exec"), body: r,
+		method: "POST", path: path, body: r,
 		header: http.Header{"Accept": {"text/event-stream"}},
 	})
 	if err != nil {
@@ -48,19 +68,25 @@ func (c *Client) ExecStream(ctx context.Context, ref string, r v1.Exec, fn func(
 	}
 	defer resp.Body.Close()
 	events := newEventReader(resp.Body)
+	goesOn := "the command goes on: see the sandbox's processes"
 	for {
 		ev, err := events.next()
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, c.unanswered(ctx, err)
-		case errors.Is(err, io.EOF):
-			return nil, fault.New(fault.Unavailable, "the stream broke before the command's end").
-				WithRemedy("the command goes on: see the sandbox's processes")
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, fault.New(fault.Unavailable, "the stream broke before the command's end").WithRemedy("%s", goesOn)
 		case err != nil:
-			return nil, fault.Wrap(fault.Unavailable, err, "the stream of the command's output cannot be read").
-				WithRemedy("the command goes on: see the sandbox's processes")
+			return nil, fault.Wrap(fault.Unavailable, err, "the stream of the command's output cannot be read").WithRemedy("%s", goesOn)
 		}
 		switch ev.name {
+		case v1.StreamStart:
+			var s v1.ExecStarted
+			if err := json.Unmarshal(ev.data, &s); err != nil {
+				return nil, garbled(err)
+			}
+			goesOn = "the command goes on as process " + clip(s.ProcessID, 40) + ": attach to that"
+			started(s.ProcessID)
 		case v1.StreamStdout, v1.StreamStderr:
 			var out v1.Output
 			if err := json.Unmarshal(ev.data, &out); err != nil {
@@ -74,11 +100,7 @@ func (c *Client) ExecStream(ctx context.Context, ref string, r v1.Exec, fn func(
 				return nil, err
 			}
 		case v1.StreamExit:
-			out := new(v1.ExecOutcome)
-			if err := json.Unmarshal(ev.data, out); err != nil {
-				return nil, garbled(err)
-			}
-			return out, nil
+			return bytes.Clone(ev.data), nil
 		case v1.StreamError:
 			var p v1.Problem
 			if err := json.Unmarshal(ev.data, &p); err != nil {
@@ -109,11 +131,14 @@ func exact(text, encoded string) ([]byte, error) {
 // Processes gives a sandbox's commands: those that run, and those that ended and
 // are remembered.
 func (c *Client) Processes(ctx context.Context, ref string) ([]v1.Process, error) {
-	var out v1.ProcessList
-	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/processes")}, &out); err != nil {
-		return nil, err
+	var out []v1.Process
+	for p, err := range c.ListProcesses(ctx, ref, ProcessQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, *p)
 	}
-	return out.Items, nil
+	return out, nil
 }
 
 // Process gives one command.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,12 +27,14 @@ type TerminalOptions struct {
 	Term       string // the kind of terminal; empty: xterm-256color
 	User       string // "sandbox" or "root"; empty: sandbox
 	Cwd        string // empty: /workspace
+	Stays      bool   // it belongs to the sandbox: Close leaves it, and AttachTerminal joins it again
 }
 
 // Terminal is a command at a terminal. Read and Wait may run beside the other
-// methods, not beside each other. Close hangs up.
+// methods, not beside each other. Close hangs up, unless it stays.
 type Terminal struct {
 	conn *websocket.Conn
+	id   string
 
 	mu   sync.Mutex // held while reading
 	rest []byte     // read and not yet given
@@ -59,9 +62,34 @@ func (c *Client) Terminal(ctx context.Context, ref string, o TerminalOptions) (*
 	if o.Rows != 0 {
 		q.Set("rows", strconv.Itoa(o.Rows))
 	}
+	if o.Stays {
+		q.Set("stays", "true")
+	}
+	return c.joinTerminal(ctx, of(ref, "/terminal"), q)
+}
+
+// AttachTerminal joins a terminal that stays. What it has shown last, about recent
+// bytes of it, is read first; zero: 64 KiB. ctx bounds the beginning only.
+func (c *Client) AttachTerminal(ctx context.Context, ref, processID string, recent int) (*Terminal, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	q := make(url.Values)
+	if recent != 0 {
+		q.Set("recent", strconv.Itoa(recent))
+	}
+	return c.joinTerminal(ctx, of(ref, "/terminals/"+seg(processID)), q)
+}
+
+// Terminals gives the terminals of a sandbox whose command runs. After an error it ends.
+func (c *Client) Terminals(ctx context.Context, ref string) iter.Seq2[*v1.Process, error] {
+	return c.processPages(ctx, of(ref, "/terminals"), url.Values{"limit": {"1000"}})
+}
+
+func (c *Client) joinTerminal(ctx context.Context, path string, q url.Values) (*Terminal, error) {
 	h := make(http.Header)
 	c.authorize(h)
-	conn, resp, err := websocket.Dial(ctx, c.base+of(ref, "/terminal")+"?"+q.Encode(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: h})
+	conn, resp, err := websocket.Dial(ctx, c.base+path+"?"+q.Encode(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: h})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 			return nil, errorOf(resp, readSome(resp.Body))
@@ -69,8 +97,11 @@ func (c *Client) Terminal(ctx context.Context, ref string, o TerminalOptions) (*
 		return nil, c.unanswered(ctx, err)
 	}
 	conn.SetReadLimit(maxTerminalMessage)
-	return &Terminal{conn: conn}, nil
+	return &Terminal{conn: conn, id: resp.Header.Get("Sandpit-Process-Id")}, nil
 }
+
+// ID is the id of the terminal's process.
+func (t *Terminal) ID() string { return t.id }
 
 // Read gives what the command shows; io.EOF when it has ended.
 func (t *Terminal) Read(p []byte) (int, error) {
@@ -99,7 +130,7 @@ func (t *Terminal) moreLocked() error {
 	case err != nil:
 		t.over = true
 		t.err = fault.Wrap(fault.Unavailable, err, "the terminal's connection broke").
-			WithRemedy("open another; what ran in it has been hung up on")
+			WithRemedy("open another, or join it again if it stays; else what ran in it has been hung up on")
 		return t.err
 	case kind == websocket.MessageBinary:
 		t.rest = data
@@ -113,6 +144,7 @@ func (t *Terminal) moreLocked() error {
 	case m.Exit != nil:
 		t.over, t.exit = true, *m.Exit
 		return io.EOF
+	case m.Refused != nil: // the terminal goes on
 	case m.Error != nil:
 		t.over, t.err = true, faultOf(m.Error, "")
 		return t.err
@@ -169,7 +201,7 @@ func (t *Terminal) control(m v1.TerminalControl) error {
 	return nil
 }
 
-// Close hangs up on the command if it still runs. Twice is fine.
+// Close hangs up on the command if it still runs and is not to stay. Twice is fine.
 func (t *Terminal) Close() error {
 	_ = t.conn.CloseNow() // there is nobody left to tell
 	return nil

@@ -19,6 +19,7 @@ import (
 
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/fault"
+	"sandpit.dev/network/preview"
 	"sandpit.dev/sandbox"
 )
 
@@ -34,7 +35,8 @@ type Config struct {
 	AdminToken string   `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
 	RunDir     string   `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
 
-	Log LogConfig `yaml:"log"`
+	Log     LogConfig     `yaml:"log"`
+	Preview PreviewConfig `yaml:"preview"`
 
 	Defaults Defaults     `yaml:"defaults"`
 	Native   NativeConfig `yaml:"native"`
@@ -48,6 +50,14 @@ type Config struct {
 type LogConfig struct {
 	Level  slog.Level `yaml:"level"`  // debug, info, warn, error
 	Format string     `yaml:"format"` // text, json
+}
+
+// PreviewConfig says where previews of ports are.
+type PreviewConfig struct {
+	// Domain is the one below which each preview has a host name of its own,
+	// {port}-{id}.Domain; these names have to lead to the server. "": none do, and
+	// previews are reached by path alone.
+	Domain string `yaml:"domain"`
 }
 
 // NativeConfig configures the native runtime.
@@ -75,6 +85,8 @@ func DefaultConfig() Config {
 		Listen: "127.0.0.1:8080",
 		Data:   "/var/lib/sandpit",
 		Log:    LogConfig{Level: slog.LevelInfo, Format: "text"},
+		// It leads to the machine that asks, which is the one that the server is on.
+		Preview: PreviewConfig{Domain: "localhost"},
 		Defaults: Defaults{
 			CPU: l.CPU, MemoryMB: l.MemoryMB, DiskMB: l.DiskMB, Pids: l.Pids,
 			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention, CommandTimeout: 5 * time.Minute,
@@ -109,6 +121,13 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 			*p = v
 		}
 	}
+	switch v := getenv("SANDPIT_PREVIEW_DOMAIN"); v {
+	case "":
+	case "none":
+		c.Preview.Domain = ""
+	default:
+		c.Preview.Domain = v
+	}
 	if v := getenv("SANDPIT_HOSTS"); v != "" {
 		c.Hosts = strings.Split(v, ",")
 	}
@@ -130,6 +149,9 @@ func (c *Config) Check() error {
 		if err := bearer.CheckAdminToken(c.AdminToken); err != nil {
 			return err
 		}
+	}
+	if err := preview.CheckDomain("preview.domain", c.Preview.Domain); err != nil {
+		return err
 	}
 	switch c.Log.Format {
 	case "text", "json":

@@ -43,6 +43,7 @@ type Options struct {
 const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server ends
 	headTimeout  = 10 * time.Second // for a request's head to come
+	idleTimeout  = 2 * time.Minute  // for the next request on a connection
 	maxHead      = 64 << 10
 )
 
@@ -52,6 +53,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err := cfg.Check(); err != nil {
 		return err
 	}
+	calmSysmon()
 	log := logger(opts.Log, cfg.Log)
 	var down cleanup.Stack
 	defer down.Run()
@@ -107,8 +109,12 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	links, err := openLinks(cfg)
+	if err != nil {
+		return err
+	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, tokens: tokens, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
+		engine: eng, tokens: tokens, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
 		version: opts.Version, log: log,
 	})
 	if err != nil {
@@ -116,7 +122,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 
 	server := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: headTimeout, MaxHeaderBytes: maxHead,
+		Handler: s.handler, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.close)

@@ -19,12 +19,14 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/rest"
 	"sandpit.dev/engine"
+	"sandpit.dev/network/preview"
 )
 
 // surfaceParts is what the surfaces are made of.
 type surfaceParts struct {
 	engine         *engine.Engine
 	tokens         *bearer.Authority
+	links          *preview.Links
 	registry       *prometheus.Registry
 	hosts, origins []string
 	version        string
@@ -45,7 +47,11 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Guard: g, Version: p.version})
+	previews, err := newPreviews(p.links, p.engine, p.tokens, p.log)
+	if err != nil {
+		return surfaces{}, err
+	}
+	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Previews: linkMaker{p.links}, Guard: g, Version: p.version})
 	if err != nil {
 		return surfaces{}, err
 	}
@@ -68,7 +74,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		}
 		mux.ServeHTTP(w, r)
 	})
-	return surfaces{handler: root, close: func() { api.Close(); tools.Close() }}, nil
+	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); previews.Close() }}, nil
 }
 
 func health(check func() error) http.Handler {

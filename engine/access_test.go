@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
@@ -60,6 +61,35 @@ func verbs() map[string]struct {
 		}},
 		"Processes": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, err := e.Processes(ctx, c, ref)
+			return err
+		}},
+		"ListProcesses": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.ListProcesses(ctx, c, ref, engine.ProcessQuery{})
+			return err
+		}},
+		"WaitProcess": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.WaitProcess(ctx, c, ref, sandbox.NewProcessID(), time.Millisecond)
+			return err
+		}},
+		"Follow": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			f, err := e.Follow(ctx, c, ref, sandbox.NewProcessID(), engine.FollowRequest{})
+			if err == nil {
+				f.Close()
+			}
+			return err
+		}},
+		"StartProcess": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.StartProcess(ctx, c, ref, engine.StartRequest{Shell: "true"})
+			return err
+		}},
+		"SignalProcess": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.SignalProcess(ctx, c, ref, sandbox.NewProcessID(), 15, false)
+		}},
+		"ResizeProcess": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.ResizeProcess(ctx, c, ref, sandbox.NewProcessID(), 80, 24)
+		}},
+		"WriteInput": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.WriteInput(ctx, c, ref, sandbox.NewProcessID(), engine.InputRequest{})
 			return err
 		}},
 		"KillProcess": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {

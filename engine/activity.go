@@ -28,6 +28,9 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, q st
 		return nil, "", err
 	}
 	defer e.release(b)
+	if err := e.outcomes.wait(ctx, b); err != nil {
+		return nil, "", err
+	}
 	q.Project, q.Sandbox = c.Project, b.id
 	err = e.store.View(ctx, func(tx store.Tx) error {
 		page, next, err = tx.Events().List(q)

@@ -32,6 +32,10 @@ type box struct {
 	// was deleted. What it points to is never changed.
 	record atomic.Pointer[sandbox.Sandbox]
 
+	portConns atomic.Int64 // connections to its ports
+
+	contexts contexts // of code
+
 	commitMu sync.Mutex // one commit of this sandbox at a time
 	read     bool       // the store was asked
 	stale    bool       // a commit failed: what the store has is not known

@@ -158,7 +158,9 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 		return
 	}
 	defer b.turn.give()
-	err = e.settle(wctx, b, "finished after an earlier failure")
+	if err = e.outcomes.wait(wctx, b); err == nil {
+		err = e.settle(wctx, b, "finished after an earlier failure")
+	}
 	if err == nil {
 		err = e.strikeLocked(wctx, b, now())
 	}

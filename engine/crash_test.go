@@ -87,7 +87,13 @@ func doCrash(dir, point string) error {
 	case "delete":
 		err = e.Delete(ctx, alice, "box")
 	case "exec":
-		_, err = e.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello"}, nil)
+		if _, err = e.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello"}, nil); err == nil {
+			err = e.Recorded(ctx) // it is killed behind the answer
+		}
+	case "code":
+		if _, err = e.RunCode(ctx, alice, "box", engine.CodeRequest{Code: "1"}, nil); err == nil {
+			err = e.Recorded(ctx)
+		}
 	}
 	return err
 }
@@ -119,9 +125,17 @@ func TestAServerThatIsKilled(t *testing.T) {
 		{"exec.intent", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
 		{"exec.started", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
 		{"exec.ended", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"exec.answered", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
 		{"exec.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"code.intent", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"code.ended", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"code.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
 	} {
 		t.Run(c.point, func(t *testing.T) {
+			code := strings.HasPrefix(c.point, "code.")
+			if code {
+				needs(t, "python3")
+			}
 			dir := t.TempDir()
 			killAt(t, dir, c.point)
 			h := open(t, dir)
@@ -154,6 +168,11 @@ func TestAServerThatIsKilled(t *testing.T) {
 				t.Fatalf("the key afterwards: %+v, %v", s, err)
 			}
 			h.exec("box", "true")
+			if code {
+				if res := h.cell("box", engine.CodeRequest{Code: "2"}); value(res) != "2" || res.Restarted == "" {
+					t.Errorf("the next cell: %+v", res)
+				}
+			}
 		})
 	}
 }

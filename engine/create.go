@@ -150,6 +150,9 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 			WithRemedy("use another key, leave the image out, or delete the sandbox %s first", b.id)
 	}
 	b.touch(now())
+	if err := e.outcomes.wait(ctx, b); err != nil {
+		return nil, err
+	}
 	if b.up() == nil {
 		err := e.turnWork(ctx, b, startBound, func(ctx context.Context) error { return e.start(ctx, b, askerOf(c)) })
 		if fault.Is(err, fault.NotFound) && b.record.Load() == nil {

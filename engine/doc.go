@@ -19,6 +19,11 @@
 //	deleting  finished
 //	running   stays if its agent answers; else stopped, with the driver's cause
 //
+// A command's outcome is committed behind the answer to its caller: its row is
+// there since the intent, and its agent keeps the result for a repair. Who reads
+// a sandbox's record or events, or takes its turn, waits for such commits first
+// (type outcomes).
+//
 // Who asked is in the event of the outcome. For a crash in between it is kept in
 // the record's StopDetail, which the repair's event quotes. A create has an event
 // at each end: sandbox.created with the intent, sandbox.started with the outcome.
@@ -46,11 +51,23 @@
 // once, and the verb goes on in a goroutine of the engine with a bound of its
 // own. Run does not return before all of them have.
 //
+// # Code
+//
+// A context of code is a record (sandbox.Context) and, while it lives, a kernel: a
+// process of the sandbox that keeps its variables, see package kernel. The record, with what
+// it takes to speak to the kernel again, is written in the transactions that write a cell's
+// row, so that a new server goes on with kernels and with the cells in them. Cells of a
+// context take its turn, in the order of asking. Whatever ends a kernel is kept in the
+// record, and told by the next cell, which starts another. The kernels of single cells,
+// and those that no record knows, are ended by the repair.
+//
 // # Clocks
 //
 // A sandbox is in use, and not idle, while a command that was started here runs,
-// waited for or not, while a terminal is open or a file on its way. What a
-// command left running behind it is no use. Else idleness counts from the last
+// waited for or not, while a terminal is open or a file on its way; a context of code or a shell,
+// while a cell or a command runs in it. What a
+// command left running behind it is no use, nor is a context of code in which no cell
+// runs. Else idleness counts from the last
 // use, from the last call by the sandbox's name (looking at its activity and
 // listing apart), or from when this server began, whichever is latest: downtime
 // makes no sandbox idle. The time of the last use is kept in memory and written

@@ -97,6 +97,8 @@ type Engine struct {
 	since time.Time
 	clock *clock
 
+	outcomes outcomes
+
 	mu    sync.Mutex
 	boxes map[sandbox.ID]*box
 	names map[name]sandbox.ID // of the boxes that have a key

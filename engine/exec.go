@@ -29,6 +29,9 @@ type ExecRequest struct {
 	Wait      time.Duration // Exec returns then at the latest; zero: when the command has ended
 	MaxStdout int64         // bytes to keep; zero: DefaultOutput
 	MaxStderr int64
+	// Started, if not nil, is called once, when the command is about to be followed
+	// and before anything of it is given out: whoever goes away then knows its id.
+	Started func(processID string)
 	// KillOnDisconnect kills the command when ctx ends, or the sink fails, before
 	// Exec has returned. Else it goes on.
 	KillOnDisconnect bool
@@ -71,6 +74,9 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	f, err := u.launch(ctx, cmd, sandbox.EventExec, sink)
 	if err != nil {
 		return ExecResult{}, err // launch has ended the use
+	}
+	if r.Started != nil {
+		r.Started(f.event.ProcessID)
 	}
 	res, err := f.attend(ctx, r)
 	e.metrics.execSeconds.Observe(time.Since(began).Seconds())
@@ -115,7 +121,7 @@ func orDefault(n, def int64) int64 {
 	return n
 }
 
-// launch commits the intent and starts the command. It takes the use over: the
+// launch commits the intent, then starts the command. It takes the use over: the
 // follower that it gives ends it, or launch does before an error.
 func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(agent.Frame) error) (*follower, error) {
 	e := u.e
@@ -129,8 +135,15 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 		u.end()
 		return nil, err
 	}
+	cmd.Env = env
+	// The agent makes itself ready while the intent is committed, and begins the
+	// command at a word that comes after that.
+	held, heldErr := u.l.client.Hold(ctx, cmd)
 	ev, err := u.intend(ctx, cmd, kind)
 	if err != nil {
+		if heldErr == nil {
+			held.Drop()
+		}
 		u.end()
 		return nil, err
 	}
@@ -146,15 +159,16 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 			e.log.Warn("which files a command changes cannot be told", "sandbox", u.b.id, "error", err)
 		}
 	}
-	cmd.Env = env
-	if f.process, err = u.l.client.Start(ctx, cmd); err != nil {
+	if err = heldErr; err == nil {
+		f.process, err = held.Start()
+	}
+	if err != nil {
 		err = u.fail(ctx, err)
 		f.notBegun(ctx, err)
 		u.end()
 		return nil, err
 	}
 	e.checkpoint("exec.started")
-	e.group.spawn(f.run)
 	return f, nil
 }
 
@@ -221,32 +235,6 @@ func unsafeInShell(r rune) bool {
 		return false
 	}
 	return !strings.ContainsRune("-_./=:,@%+", r)
-}
-
-// attend waits for the command on behalf of the caller.
-func (f *follower) attend(ctx context.Context, r ExecRequest) (ExecResult, error) {
-	var wait <-chan time.Time
-	if r.Wait > 0 {
-		t := time.NewTimer(r.Wait)
-		defer t.Stop()
-		wait = t.C
-	}
-	select {
-	case <-f.done:
-		return f.outcome()
-	case <-wait:
-		return f.detach(), nil
-	case <-f.deaf:
-	case <-ctx.Done():
-	}
-	res := f.detach()
-	if r.KillOnDisconnect {
-		f.kill()
-	}
-	if err := f.sinkErr; err != nil { // settled by detach
-		return res, err
-	}
-	return res, ctx.Err()
 }
 
 // kill ends the command, in a goroutine of the engine's.

@@ -17,31 +17,29 @@ import (
 )
 
 // follower follows one command to its end and completes its event, whoever else
-// goes away. It owns the use that the command is.
+// goes away. It owns the use that the command is. At first the goroutine of the
+// caller does the work, see attend: to hand each command to another one and back
+// would cost more than following it. When the caller leaves, stay goes on.
 type follower struct {
 	u       *use
 	event   *sandbox.Event // the unfinished row
 	process *agent.Process // nil: attach first
 	window  runtime.Window // nil: nobody tells which files change
-	limit   time.Duration  // when to give up on an agent that does not end it; zero: never
+	limit   time.Time      // when to give up on an agent that does not end it; zero: never
 	seen    int64          // of the last frame
+	guest   bool           // the row is another follower's, who alone tells what a lost command means
 
-	mu         sync.Mutex
-	take       func(agent.Frame) error // who gets the frames; nil: nobody
-	sinkErr    error
-	out, errs  bounded
-	collecting bool
-
-	deaf   chan struct{} // closed when take failed
-	done   chan struct{} // closed when all below is set
-	result ExecResult
-	fate   error // why there is no result
+	mu        sync.Mutex
+	take      func(agent.Frame) error // who gets the frames; nil: nobody
+	deaf      func()                  // called when take failed; ends the following here
+	sinkErr   error
+	out, errs bounded
 }
 
 func newFollower(u *use, ev *sandbox.Event, timeout time.Duration) *follower {
-	f := &follower{u: u, event: ev, deaf: make(chan struct{}), done: make(chan struct{})}
+	f := &follower{u: u, event: ev}
 	if timeout > 0 {
-		f.limit = timeout + overtime
+		f.limit = time.Now().Add(timeout + overtime)
 	}
 	return f
 }
@@ -67,7 +65,6 @@ func (b *bounded) write(p []byte) {
 
 // collect has the follower keep the output for the result.
 func (f *follower) collect(stdout, stderr int64) {
-	f.collecting = true
 	f.out.most, f.errs.most = stdout, stderr
 	f.take = func(fr agent.Frame) error {
 		if fr.Stream == agent.Stderr {
@@ -88,36 +85,78 @@ func (f *follower) detach() ExecResult {
 	return ExecResult{ProcessID: f.event.ProcessID, Running: true, Stdout: f.out.data, Stderr: f.errs.data}
 }
 
-// outcome is the result, once done is closed.
-func (f *follower) outcome() (ExecResult, error) {
-	if f.fate != nil {
-		return ExecResult{ProcessID: f.event.ProcessID, Running: true, Stdout: f.out.data, Stderr: f.errs.data}, f.fate
+// attend follows the command on behalf of the caller.
+func (f *follower) attend(ctx context.Context, r ExecRequest) (ExecResult, error) {
+	e := f.u.e
+	here, leave := e.group.bind(ctx)
+	defer leave()
+	if r.Wait > 0 {
+		var cancel context.CancelFunc
+		here, cancel = context.WithTimeout(here, r.Wait)
+		defer cancel()
 	}
-	return f.result, nil
+	f.deaf = leave
+	res, err := f.follow(here)
+	if err == nil {
+		return f.conclude(ctx, res), nil
+	}
+	left := f.detach()
+	if e.group.ctx.Err() != nil {
+		f.abandon()
+		return left, shuttingDown()
+	}
+	gone := f.sinkErr
+	if gone == nil {
+		gone = ctx.Err()
+	}
+	if gone != nil && r.KillOnDisconnect {
+		f.kill()
+	}
+	e.group.spawn(f.stay)
+	return left, gone // nil: Wait passed
 }
 
-func (f *follower) run(ctx context.Context) {
-	defer f.u.end()
-	defer close(f.done)
-	res, err := f.follow(ctx)
+// abandon leaves the command to the next server.
+func (f *follower) abandon() {
+	f.hangUp()
+	f.u.end()
+}
+
+// hangUp ends the connection to the agent. The process itself is ended, or goes
+// on without us.
+func (f *follower) hangUp() {
 	if f.process != nil {
-		_ = f.process.Close() // the process itself is ended, or goes on without us
+		_ = f.process.Close()
 	}
-	if err != nil {
-		f.fate = err
-		return
-	}
-	f.u.e.checkpoint("exec.ended")
-	f.complete(ctx, res)
-	f.u.e.checkpoint("exec.outcome")
 }
 
-// follow gives the command's result. The error is that the engine ends.
+// conclude makes the result, and has it committed behind the caller's back: the
+// row is there since the intent, and until the commit the agent keeps the result
+// for the repair after a crash.
+func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
+	f.hangUp()
+	e := f.u.e
+	e.checkpoint("exec.ended")
+	r := f.complete(ctx, res)
+	e.metrics.ran(f.event, &res)
+	end := e.outcomes.begin(f.u.b)
+	e.group.spawn(func(ctx context.Context) {
+		defer f.u.end()
+		defer end()
+		e.checkpoint("exec.answered")
+		f.record(ctx, r)
+		e.checkpoint("exec.outcome")
+	})
+	return r
+}
+
+// follow gives the command's result. The error is ctx's; follow may then be
+// called again and goes on where it was.
 func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 	limited := ctx
-	if f.limit > 0 {
+	if !f.limit.IsZero() {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, f.limit)
+		limited, cancel = context.WithDeadline(ctx, f.limit)
 		defer cancel()
 	}
 	for lost := 0; ; {
@@ -137,8 +176,13 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 		case err == nil:
 			f.seen = fr.Seq
 			f.deliver(fr)
+			if ctx.Err() != nil { // a sink that failed ends it at once
+				return agent.Result{}, ctx.Err()
+			}
 		case err == io.EOF: // itself: a connection that broke may wrap it
 			return f.process.Result(), nil
+		case ctx.Err() != nil:
+			return agent.Result{}, ctx.Err()
 		default:
 			_ = f.process.Close()
 			f.process = nil
@@ -157,7 +201,7 @@ func (f *follower) deliver(fr agent.Frame) {
 	}
 	if err := f.take(fr); err != nil {
 		f.take, f.sinkErr = nil, err
-		close(f.deaf)
+		f.deaf()
 	}
 }
 
@@ -167,8 +211,8 @@ const (
 	lostPause = 250 * time.Millisecond
 )
 
-// astray decides what a lost connection means: the engine ends, the sandbox is
-// down, the command is unknown, or the agent is to be asked again (not over).
+// astray decides what a lost connection means: ctx is over, the sandbox is down,
+// the command is unknown, or the agent is to be asked again (not over).
 func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (agent.Result, bool, error) {
 	select {
 	case <-f.u.l.down:
@@ -177,12 +221,18 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (a
 	}
 	switch {
 	case ctx.Err() != nil:
-		return agent.Result{}, true, shuttingDown()
+		return agent.Result{}, true, ctx.Err()
 	case limited.Err() != nil:
 		return f.overdue(ctx), true, nil
 	case fault.Is(err, fault.NotFound):
+		if f.guest {
+			return agent.Result{}, true, err
+		}
 		if f.u.wentDown(ctx) {
 			return f.exited(), true, nil
+		}
+		if ctx.Err() != nil {
+			return agent.Result{}, true, ctx.Err()
 		}
 		return f.killed(sandbox.CauseHost, "the sandbox's agent does not know the command any more"), true, nil
 	}
@@ -201,7 +251,7 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (a
 
 // overdue ends a command that its agent let run past its limit.
 func (f *follower) overdue(ctx context.Context) agent.Result {
-	kctx, cancel := context.WithTimeout(ctx, killBound)
+	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
 	defer cancel()
 	if err := f.u.l.client.Kill(kctx, f.event.ProcessID, sandbox.CauseTimeout); err != nil {
 		f.u.e.log.Error("a command past its limit cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
@@ -227,8 +277,8 @@ func (f *follower) killed(cause sandbox.Cause, detail string) agent.Result {
 	}
 }
 
-// complete commits the outcome and sets the result.
-func (f *follower) complete(ctx context.Context, res agent.Result) {
+// complete makes the whole result of what the agent told.
+func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
 	defer cancel()
 	f.mu.Lock()
@@ -244,12 +294,18 @@ func (f *follower) complete(ctx context.Context, res agent.Result) {
 			r.Changes, r.ChangesTotal, r.ChangesComplete = changes.Files, changes.Total, changes.Complete
 		}
 	}
+	return r
+}
+
+// record commits the result.
+func (f *follower) record(ctx context.Context, r ExecResult) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
+	defer cancel()
 	if err := f.u.e.finish(ctx, f.u.b, f.event, r); err != nil {
 		// The command did end so; the caller learns it, and the agent keeps it for
 		// the repair at the next start.
 		f.u.e.log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
 	}
-	f.result = r
 }
 
 // notBegun completes the row of a command that could not be started.
@@ -294,9 +350,6 @@ func (e *Engine) finish(ctx context.Context, b *box, ev *sandbox.Event, r ExecRe
 	}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	if fault.Is(err, fault.Conflict) && b.record.Load() == nil {
 		err = nil // its sandbox was deleted, and the row completed with it
-	}
-	if err == nil && ev.Type == sandbox.EventExec {
-		e.metrics.ran(ev)
 	}
 	return err
 }

@@ -126,9 +126,19 @@ func (h *house) exec(ref, shell string) engine.ExecResult {
 	return res
 }
 
+// recorded waits for what the engine has yet to write; who looks straight into
+// the store has to.
+func (h *house) recorded() {
+	h.t.Helper()
+	if err := h.engine.Recorded(context.Background()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // get gives the record, straight from the store; nil if there is none.
 func (h *house) get(id sandbox.ID) *sandbox.Sandbox {
 	h.t.Helper()
+	h.recorded()
 	var s *sandbox.Sandbox
 	err := h.store.View(context.Background(), func(tx store.Tx) (err error) {
 		s, err = tx.Sandboxes().Get(id)
@@ -144,6 +154,7 @@ func (h *house) get(id sandbox.ID) *sandbox.Sandbox {
 // from the store.
 func (h *house) events(id sandbox.ID) []*sandbox.Event {
 	h.t.Helper()
+	h.recorded()
 	var evs []*sandbox.Event
 	err := h.store.View(context.Background(), func(tx store.Tx) (err error) {
 		evs, _, err = tx.Events().List(store.EventQuery{Sandbox: id, Oldest: true, Limit: store.MaxPage})

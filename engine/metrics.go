@@ -6,6 +6,7 @@ package engine
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/sandbox"
 )
 
@@ -22,6 +23,8 @@ type Metrics struct {
 	createSeconds prometheus.Histogram
 	execSeconds   prometheus.Histogram
 	events        *prometheus.CounterVec
+	cells         *prometheus.CounterVec
+	codeSeconds   prometheus.Histogram
 }
 
 // NewMetrics makes the collectors and registers them on reg; nil registers none.
@@ -48,6 +51,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sandpit_exec_seconds", Help: "From a command's request to its answer.", Buckets: fast}),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sandpit_events_total", Help: "Events by type."}, []string{"type"}),
+		cells: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sandpit_code_cells_total", Help: "Cells of code that ended."}, []string{"language", "status"}),
+		codeSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sandpit_code_seconds", Help: "From a cell's request to its answer.", Buckets: fast}),
 	}
 	for _, status := range []string{"completed", "failed", "timed_out"} {
 		m.commands.WithLabelValues(status)
@@ -62,7 +69,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.active, m.activeRuns, m.runs, m.commands, m.commandSeconds, m.reaped,
-			m.sandboxes, m.createSeconds, m.execSeconds, m.events)
+			m.sandboxes, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds)
 	}
 	return m
 }
@@ -92,15 +99,23 @@ func (m *Metrics) happened(events []*sandbox.Event) {
 	}
 }
 
-// ran counts a command that ended.
-func (m *Metrics) ran(ev *sandbox.Event) {
+// ran counts a command that ended, where ev tells of one and not of a terminal.
+func (m *Metrics) ran(ev *sandbox.Event, r *agent.Result) {
+	if ev.Type != sandbox.EventExec {
+		return
+	}
 	status := "completed"
 	switch {
-	case ev.Cause == sandbox.CauseTimeout:
+	case r.Cause == sandbox.CauseTimeout:
 		status = "timed_out"
-	case ev.ExitCode != 0:
+	case r.ExitCode != 0:
 		status = "failed"
 	}
 	m.commands.WithLabelValues(status).Inc()
-	m.commandSeconds.Observe(ev.Duration.Seconds())
+	m.commandSeconds.Observe(r.Duration.Seconds())
+}
+
+// ranCode counts a cell that ended.
+func (m *Metrics) ranCode(r *CodeResult) {
+	m.cells.WithLabelValues(r.Language, string(r.Status)).Inc()
 }

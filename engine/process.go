@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"syscall"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
@@ -12,11 +13,21 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Process gives one command of a running sandbox as its agent knows it.
+// Process gives one command: of a sandbox that is up, as its agent knows it; of
+// one that is down, or that the agent has let go of, as far as its event tells.
 func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
 	if err := checkProcessID(processID); err != nil {
 		return agent.Record{}, err
 	}
+	rec, err := e.liveProcess(ctx, c, ref, processID)
+	switch fault.Of(err) {
+	case fault.State, fault.NotFound:
+		return e.pastProcess(ctx, c, ref, processID)
+	}
+	return rec, err
+}
+
+func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
 	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
 	if err != nil {
 		return agent.Record{}, err
@@ -56,7 +67,11 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 	}
 	defer u.end()
 	if err := u.l.client.Kill(ctx, processID, sandbox.CauseKilled); err != nil {
-		return u.fail(ctx, err)
+		err = e.orShellCommand(ctx, c, ref, processID, u.fail(ctx, err), syscall.SIGKILL)
+		if x := u.b.shellCommand(processID); x != nil && (err == nil || fault.Is(err, fault.State)) {
+			return x.await(ctx, e, killBound)
+		}
+		return err
 	}
 	return nil
 }

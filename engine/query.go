@@ -26,6 +26,9 @@ func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox
 	}
 	defer e.release(b)
 	b.touch(now())
+	if err := e.outcomes.wait(ctx, b); err != nil {
+		return nil, err
+	}
 	return b.current()
 }
 
@@ -55,6 +58,9 @@ func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery
 		}
 	}
 	q.Project = c.Project
+	if err := e.outcomes.waitProject(ctx, c.Project); err != nil {
+		return Page{}, err
+	}
 	var p Page
 	err := e.store.View(ctx, func(tx store.Tx) (err error) {
 		if p.Items, p.Next, err = tx.Sandboxes().List(q); err != nil {

@@ -121,6 +121,9 @@ func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
 		})
 	}
 	defer b.unhold(now())
+	if rows, err = e.adoptCode(ctx, b, l, rows); err != nil {
+		return err
+	}
 	for _, ev := range rows {
 		if err := e.adoptCommand(ctx, b, l, ev); err != nil {
 			return err
@@ -147,6 +150,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.
 		cutOff(ev, sandbox.CauseHost, "the server ended before it was begun, or its record is lost", now())
 		return e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	case err == nil && rec.Result != nil:
+		e.metrics.ran(ev, rec.Result)
 		return e.finish(ctx, b, ev, ExecResult{ProcessID: ev.ProcessID, Result: *rec.Result})
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -157,8 +161,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.
 		return err
 	}
 	f := newFollower(u, ev, 0)
-	f.seen = rec.LastSeq // its output is nobody's here
-	e.group.spawn(f.run)
+	e.group.spawn(f.stay)
 	return nil
 }
 

@@ -77,6 +77,10 @@ func (e *Engine) take(ctx context.Context, b *box) error {
 	if err := b.turn.take(ctx); err != nil {
 		return err
 	}
+	if err := e.outcomes.wait(ctx, b); err != nil {
+		b.turn.give()
+		return err
+	}
 	if err := e.settle(ctx, b, "finished after an earlier failure"); err != nil {
 		b.turn.give()
 		return err

@@ -4,10 +4,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
@@ -31,6 +33,15 @@ type TerminalRequest struct {
 	Env   map[string]string
 }
 
+// ShellText is what the shell of the terminal runs: a login shell, where nothing else
+// is asked for.
+func (r *TerminalRequest) ShellText() string {
+	if r.Shell == "" && len(r.Argv) == 0 {
+		return loginShell
+	}
+	return r.Shell
+}
+
 // Terminal is a command at a terminal. It is an [agent.Process] whose end is
 // recorded: call Close when done with it, also after Next gave io.EOF. Closing
 // it while the command runs hangs up. The sandbox is in use until then.
@@ -47,6 +58,9 @@ const (
 	maxTermSize = 1000
 	maxTermName = 64
 )
+
+// terminalLog is how much of a terminal's output is kept: of the last of it.
+const terminalLog = 4 << 20
 
 // Terminal starts a command at a terminal. It has no time limit.
 func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r TerminalRequest) (*Terminal, error) {
@@ -94,21 +108,27 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 
 func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
 	var k check
-	if r.Shell == "" && len(r.Argv) == 0 {
-		r.Shell = loginShell
-	}
+	r.Shell = r.ShellText()
 	k.command(r.Shell, r.Argv)
 	k.env(r.Env)
-	if r.Cols > maxTermSize {
-		k.bad("cols", "%d is outside 1 to %d", r.Cols, maxTermSize)
+	cmd := agent.Command{
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd), Env: r.Env, Terminal: k.terminal(r.Cols, r.Rows, r.Term),
+		StreamStdin: true, MaxStdout: terminalLog, MaxStderr: 1, Rolling: true,
 	}
-	if r.Rows > maxTermSize {
-		k.bad("rows", "%d is outside 1 to %d", r.Rows, maxTermSize)
+	var err error
+	if cmd.User, err = e.user(&k, r.User); err != nil {
+		return cmd, err
 	}
-	if len(r.Term) > maxTermName || !plain(r.Term) {
-		k.bad("term", "%q is no name of a kind of terminal, of at most %d bytes", sandbox.Clip(r.Term, 40), maxTermName)
+	return cmd, k.err()
+}
+
+// terminal checks what a terminal is to be, and fills in what is left out.
+func (k *check) terminal(cols, rows uint16, kind string) *agent.Terminal {
+	k.termSize(cols, rows)
+	if len(kind) > maxTermName || !plain(kind) {
+		k.bad("term", "%q is no name of a kind of terminal, of at most %d bytes", sandbox.Clip(kind, 40), maxTermName)
 	}
-	t := &agent.Terminal{Cols: r.Cols, Rows: r.Rows, Term: r.Term}
+	t := &agent.Terminal{Cols: cols, Rows: rows, Term: kind}
 	if t.Cols == 0 {
 		t.Cols = 80
 	}
@@ -118,15 +138,32 @@ func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
 	if t.Term == "" {
 		t.Term = "xterm-256color"
 	}
-	cmd := agent.Command{
-		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd), Env: r.Env, Terminal: t, StreamStdin: true,
-		MaxStdout: MaxStreamed,
+	return t
+}
+
+func (k *check) termSize(cols, rows uint16) {
+	if cols > maxTermSize {
+		k.bad("cols", "%d is outside 1 to %d", cols, maxTermSize)
 	}
-	var err error
-	if cmd.User, err = e.user(&k, r.User); err != nil {
-		return cmd, err
+	if rows > maxTermSize {
+		k.bad("rows", "%d is outside 1 to %d", rows, maxTermSize)
 	}
-	return cmd, k.err()
+}
+
+// afterCut gives what can be shown of a terminal's output that was cut off somewhere
+// before data: from the next line on; else from the next escape sequence; else from
+// the next character. A sequence that began before the cut so does no harm.
+func afterCut(data []byte) []byte {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return data[i+1:]
+	}
+	if i := bytes.IndexByte(data, '\x1b'); i >= 0 {
+		return data[i:]
+	}
+	for len(data) > 0 && !utf8.RuneStart(data[0]) {
+		data = data[1:]
+	}
+	return data
 }
 
 // Next gives the next output; io.EOF when the command has ended, and then

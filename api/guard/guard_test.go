@@ -139,6 +139,24 @@ func TestHost(t *testing.T) {
 	})
 }
 
+func TestCheckHostsChecksNothingElse(t *testing.T) {
+	g, err := guard.New(guard.Options{Tokens: oneToken("right")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := g.CheckHosts(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	for host, want := range map[string]int{"localhost:8080": http.StatusTeapot, "[::1]": http.StatusTeapot, "evil.example": http.StatusForbidden} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Host = host
+		r.Header.Set("Origin", "https://elsewhere.example")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: got %d, want %d", host, w.Code, want)
+		}
+	}
+}
+
 func TestOrigin(t *testing.T) {
 	s := newSite(t, ok)
 	for _, c := range []struct {

@@ -26,6 +26,18 @@ func newHosts(configured []string) hosts {
 	return h
 }
 
+// CheckHosts lets only requests through to next that name a host of the server's:
+// for what checks everything else by itself.
+func (g *Guard) CheckHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.checkHost(r); err != nil {
+			Error(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 func (g *Guard) checkHost(r *http.Request) error {
 	host := canonicalHost(hostName(r.Host))
 	if g.hosts.names[host] {

@@ -21,7 +21,8 @@ type answer struct {
 	notes      []string // the server's remarks
 	sections   []section
 	image      *mcp.ImageContent
-	structured any // complete by itself, or nil
+	images     []*mcp.ImageContent // more of them
+	structured any                 // complete by itself, or nil
 }
 
 // section is a part whose content is not the server's.
@@ -31,6 +32,9 @@ func (a *answer) result() *mcp.CallToolResult {
 	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text()}}}
 	if a.image != nil {
 		r.Content = append(r.Content, a.image)
+	}
+	for _, one := range a.images {
+		r.Content = append(r.Content, one)
 	}
 	if a.structured != nil {
 		r.StructuredContent = a.structured

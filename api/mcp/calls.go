@@ -9,11 +9,12 @@ import (
 	"sync"
 
 	"sandpit.dev/access"
+	"sandpit.dev/fault"
 )
 
 // Why a call was ended from outside of it.
 var (
-	errStopping     = errors.New("the server is stopping")
+	errStopping     = error(fault.New(fault.Unavailable, "the server is stopping"))
 	errSessionEnded = errors.New("the session was ended")
 )
 

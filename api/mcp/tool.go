@@ -29,7 +29,7 @@ type tool struct {
 func tools() []tool {
 	return []tool{
 		createSandbox(), listSandboxes(), deleteSandbox(),
-		runCommand(), readFile(), writeFile(), listFiles(),
+		runCommand(), runCode(), readFile(), writeFile(), listFiles(),
 		runSandbox(),
 	}
 }

@@ -77,9 +77,10 @@ func instant(sp *spellings, name string, s *string) time.Time {
 func eventOf(e *sandbox.Event) v1.Event {
 	out := v1.Event{Seq: e.Seq, Type: string(e.Type), At: e.At.UTC(), Actor: e.Actor, Via: e.Via, Detail: e.Detail}
 	switch {
-	case e.Type == sandbox.EventExec || e.Type == sandbox.EventTerminal:
+	case e.Type == sandbox.EventExec || e.Type == sandbox.EventTerminal || e.Type == sandbox.EventCode || e.Type == sandbox.EventContext:
+		out.Language = e.Language
 		out.ProcessID, out.Command, out.User, out.Cwd = e.ProcessID, e.Command, e.User, e.Cwd
-		out.Status = "running"
+		out.Status, out.ContextID = "running", e.ContextID
 		if !e.Done {
 			break
 		}

@@ -6,7 +6,6 @@ package rest
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"sandpit.dev/api/guard"
@@ -18,9 +17,12 @@ type Options struct {
 	Engine Engine       // required
 	Tokens Tokens       // required
 	Guard  *guard.Guard // required
+	// Previews makes links to ports; nil: there are none.
+	Previews Previews
 	// MaxFile is the most bytes of one raw upload; zero: 5 GiB.
 	MaxFile int64
-	// Heartbeat is how often a quiet event stream says that it is alive; zero: 15 s.
+	// Heartbeat is how often a quiet event stream, or a WebSocket, says that it is
+	// alive; zero: 15 s.
 	Heartbeat time.Duration
 	// Stall is how long a client may take nothing of an answer before its
 	// connection is cut; zero: 30 s. The guard has the same for bodies.
@@ -39,6 +41,7 @@ const (
 type API struct {
 	engine    Engine
 	tokens    Tokens
+	previews  Previews
 	maxFile   int64
 	heartbeat time.Duration
 	stall     time.Duration
@@ -46,8 +49,8 @@ type API struct {
 	document  []byte
 	handler   http.Handler
 
-	closing chan struct{}
-	close   sync.Once
+	life  context.Context // ends when the coat is closed; no request's
+	close context.CancelCauseFunc
 }
 
 // New makes the coat. It starts nothing.
@@ -56,9 +59,9 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs an engine, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, tokens: o.Tokens, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
-		closing: make(chan struct{}),
+		engine: o.Engine, tokens: o.Tokens, previews: o.Previews, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
 	}
+	a.life, a.close = context.WithCancelCause(context.Background())
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody
 	}
@@ -84,24 +87,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 // Close ends the terminals and the waiting for commands, since a server's
 // shutdown does not wait for the first and would wait long for the others. The
 // commands go on. It may be called twice.
-func (a *API) Close() { a.close.Do(func() { close(a.closing) }) }
+func (a *API) Close() {
+	a.close(fault.New(fault.Unavailable, "the server is stopping").
+		WithRemedy("ask again when it is back; sandboxes and their commands go on running"))
+}
 
 // bound gives a context for work that may take long: it ends with ctx and when
 // the coat is closed.
 func (a *API) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := make(chan struct{})
-	var once sync.Once
-	go func() {
-		select {
-		case <-a.closing:
-			cancel(fault.New(fault.Unavailable, "the server is stopping").
-				WithRemedy("ask again when it is back; sandboxes and their commands go on running"))
-		case <-ctx.Done():
-		case <-stop:
-		}
-	}()
-	return ctx, func() { once.Do(func() { close(stop); cancel(nil) }) }
+	stop := context.AfterFunc(a.life, func() { cancel(context.Cause(a.life)) })
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // why gives the reason that ctx ended for, where err only says that it did.

@@ -149,6 +149,12 @@ func setParam(f reflect.Value, values []string) string {
 			return fmt.Sprintf("%q is neither true nor false", sandbox.Clip(s, 80))
 		}
 		f.SetBool(v)
+	case reflect.Float64:
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return fmt.Sprintf("%q is not a number", sandbox.Clip(s, 80))
+		}
+		f.SetFloat(v)
 	case reflect.Int, reflect.Int64:
 		v, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {

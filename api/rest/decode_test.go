@@ -122,7 +122,7 @@ func TestEveryParameterCanBeBound(t *testing.T) {
 	for id, types := range h.api.Params() {
 		for _, typ := range types {
 			switch typ.String() {
-			case "string", "*string", "*int", "*bool", "[]string":
+			case "string", "*string", "*int", "*int64", "*float64", "*bool", "[]string":
 			default:
 				t.Errorf("%s: a parameter of the type %s cannot be bound", id, typ)
 			}

@@ -6,6 +6,8 @@ package rest
 import (
 	"context"
 	"io"
+	"syscall"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
@@ -29,9 +31,35 @@ type Engine interface {
 
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
-	Processes(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error)
+	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
+	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)
+	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error)
+	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)
+	WriteInput(ctx context.Context, c access.Caller, ref, processID string, r engine.InputRequest) (agent.Taken, error)
+	SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error
+	ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
 	Terminal(ctx context.Context, c access.Caller, ref string, r engine.TerminalRequest) (*engine.Terminal, error)
+
+	CreateShell(ctx context.Context, c access.Caller, ref string, r engine.ShellRequest) (engine.Context, error)
+	Shells(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
+	Shell(ctx context.Context, c access.Caller, ref, name string) (engine.Context, error)
+	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
+	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
+	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ShellResult, error)
+	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (engine.ShellResult, error)
+
+	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
+	CreateContext(ctx context.Context, c access.Caller, ref string, r engine.ContextRequest) (engine.Context, error)
+	Contexts(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
+	Context(ctx context.Context, c access.Caller, ref, id string) (engine.Context, error)
+	RestartContext(ctx context.Context, c access.Caller, ref, id string) (engine.Context, error)
+	InterruptContext(ctx context.Context, c access.Caller, ref, id string) error
+	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
+
+	Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error)
+	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*engine.PortConn, error)
+	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)
 
 	ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
 	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (info agent.FileInfo, created bool, err error)
@@ -40,6 +68,7 @@ type Engine interface {
 	MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error
 	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error
 	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error
+	WatchFiles(ctx context.Context, c access.Caller, ref string, r engine.WatchRequest, sink func([]sandbox.FileEvent) error) (engine.WatchEnd, error)
 
 	Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (events []*sandbox.Event, next string, err error)
 	Images(context.Context, access.Caller) ([]image.Status, error)

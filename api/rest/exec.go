@@ -37,9 +37,9 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 	if wantsEvents(c.r) {
 		return a.streamExec(ctx, c, in.Ref, r, &sp)
 	}
+	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
 	res, err := a.engine.Exec(ctx, c.caller, in.Ref, r, nil)
 	if err != nil {
-		goesOn(c, &res)
 		return sp.rename(why(ctx, err))
 	}
 	if res.Running {
@@ -50,13 +50,6 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
 	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
 	return c.json(&out)
-}
-
-// goesOn names a command that goes on although its request failed.
-func goesOn(c *call, res *engine.ExecResult) {
-	if res.ProcessID != "" {
-		c.w.Header().Set("Sandpit-Process-Id", res.ProcessID)
-	}
 }
 
 // execRequest makes the engine's request. Zero means "the default" to the

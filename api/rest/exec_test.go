@@ -146,6 +146,9 @@ func TestExecStream(t *testing.T) {
 			t.Fatalf("the stream ended: %v", events.Err())
 			return ""
 		}
+		if got, id := next(), resp.Header.Get("Sandpit-Process-Id"); got != `event: start`+"\n"+`data: {"process_id":"`+id+`"}` || id == "" {
+			t.Errorf("the id: got %q and the header %q", got, id)
+		}
 		// The command goes on only after the first frame has been read here.
 		if got := next(); !strings.HasPrefix(got, "event: stdout\nid: 1\ndata: ") || !strings.Contains(got, `"one\n"`) {
 			t.Errorf("first: got %q", got)
@@ -174,9 +177,14 @@ func TestExecStream(t *testing.T) {
 		h := open(t, func(o *rest.Options) { o.Heartbeat = 5 * time.Millisecond })
 		path := "/v1/sandboxes/" + h.create().ID
 		_, events := h.stream(path+"/exec", `{"command":"while [ ! -e go ]; do sleep 0.01; done"}`)
-		for range 3 {
-			if !events.Scan() || !strings.HasPrefix(events.Text(), ":") {
-				t.Fatalf("got %q, %v, want a comment", events.Text(), events.Err())
+		for comments := 0; comments < 3; {
+			switch {
+			case !events.Scan():
+				t.Fatal(events.Err())
+			case strings.HasPrefix(events.Text(), ":"):
+				comments++
+			case !strings.HasPrefix(events.Text(), "event: start"):
+				t.Fatalf("got %q, want a comment", events.Text())
 			}
 		}
 		if a := h.do("PUT", path+"/files/go", []byte("x")); a.StatusCode != 204 {
@@ -187,8 +195,10 @@ func TestExecStream(t *testing.T) {
 		h := open(t)
 		path := "/v1/sandboxes/" + h.create().ID
 		_, events := h.stream(path+"/exec", `{"command":"echo up; sleep 600"}`)
-		if !events.Scan() {
-			t.Fatal(events.Err())
+		for range 2 { // its start and its first word
+			if !events.Scan() {
+				t.Fatal(events.Err())
+			}
 		}
 		h.api.Close()
 		if !events.Scan() || !strings.HasPrefix(events.Text(), "event: error\n") || !strings.Contains(events.Text(), `"unavailable"`) {

@@ -69,7 +69,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	guarded.Tokens = tokens
 	g, err := guard.New(guarded)
 	must(t, err)
-	o := rest.Options{Engine: e, Tokens: tokens, Guard: g, Version: "v0.0.0-test"}
+	o := rest.Options{Engine: e, Tokens: tokens, Guard: g, Previews: links{}, Version: "v0.0.0-test"}
 	for _, f := range change {
 		f(&o)
 	}

@@ -40,7 +40,10 @@ func document(ops []operation, version string) ([]byte, error) {
 		}
 		paths[path][strings.ToLower(o.method)] = s.operation(o)
 	}
-	for _, t := range []reflect.Type{reflect.TypeFor[v1.Output](), reflect.TypeFor[v1.ExecOutcome](), reflect.TypeFor[v1.TerminalControl]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[v1.Output](), reflect.TypeFor[v1.ExecOutcome](), reflect.TypeFor[v1.TerminalControl](),
+		reflect.TypeFor[v1.ExecStarted](), reflect.TypeFor[v1.OutputGap](), reflect.TypeFor[v1.OutputEnd](), reflect.TypeFor[v1.ProcessControl](),
+		reflect.TypeFor[v1.Watching](), reflect.TypeFor[v1.WatchEvent](), reflect.TypeFor[v1.WatchEnd](),
+		reflect.TypeFor[v1.CodeStarted](), reflect.TypeFor[v1.CodeValue](), reflect.TypeFor[v1.CodeOutcome]()} {
 		s.ref(t) // of streams, which the document can only describe
 	}
 	if s.err != nil {
@@ -166,6 +169,8 @@ func (s *schemas) parameters(b *binder) (out []any) {
 		switch t.Kind() {
 		case reflect.Int, reflect.Int64:
 			schema["type"] = "integer"
+		case reflect.Float64:
+			schema["type"] = "number"
 		case reflect.Bool:
 			schema["type"] = "boolean"
 		case reflect.Slice:
@@ -301,6 +306,8 @@ func enums() map[string][]any {
 		"Process.status":       {"exited", "running"},
 		"Image.status":         {"missing", "building", "ready", "failed"},
 		"FileChange.action":    {"created", "modified", "deleted"},
+		"WatchEvent.type":      {"created", "modified", "deleted", "renamed", "attributes", "dropped"},
+		"WatchEnd.reason":      {"removed", "stopped"},
 		"FileContent.encoding": {"base64"},
 	}
 }

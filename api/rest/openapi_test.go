@@ -123,6 +123,8 @@ func TestDocument(t *testing.T) {
 	t.Run("EveryExampleFitsItsSchemaAndIsTaken", func(t *testing.T) {
 		s := h.create()
 		want[any](h, 204, "PUT", "/v1/sandboxes/"+s.ID+"/files/draft.csv", []byte("x"))
+		deaf := want[v1.Process](h, 201, "POST", "/v1/sandboxes/"+s.ID+"/processes", object{"command": "trap '' INT; sleep 600", "tty": true})
+		named := strings.NewReplacer("{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example")
 		n := 0
 		for path, calls := range doc.Paths {
 			for method, c := range calls {
@@ -132,7 +134,7 @@ func TestDocument(t *testing.T) {
 					}
 					n++
 					must(t, doc.schema(t, content.Schema).Validate(content.Example))
-					a := h.do(strings.ToUpper(method), "/v1"+strings.ReplaceAll(path, "{id}", s.ID), content.Example)
+					a := h.do(strings.ToUpper(method), "/v1"+named.Replace(path), content.Example)
 					if a.StatusCode >= 300 {
 						t.Errorf("%s %s: got %d %s", method, path, a.StatusCode, a.body)
 					}

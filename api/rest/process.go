@@ -5,9 +5,17 @@ package rest
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -16,13 +24,95 @@ type byProcess struct {
 	ID  string `path:"pid" doc:"the process_id of the command"`
 }
 
-func (a *API) listProcesses(ctx context.Context, c *call, in *byRef) (v1.ProcessList, error) {
-	records, err := a.engine.Processes(ctx, c.caller, in.Ref)
+type startProcess struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.StartProcess
+}
+
+func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.Process, error) {
+	var sp spellings
+	r, err := startRequest(&sp, &in.Body)
+	if err != nil {
+		return v1.Process{}, err
+	}
+	rec, err := a.engine.StartProcess(ctx, c.caller, in.Ref, r)
+	if err != nil {
+		return v1.Process{}, sp.rename(err)
+	}
+	h := c.w.Header()
+	h.Set(processHeader, rec.ID)
+	h.Set("Location", "/v1/sandboxes/"+url.PathEscape(in.Ref)+"/processes/"+rec.ID)
+	return processOf(rec), nil
+}
+
+// startRequest makes the engine's request; what it shares with a command that is
+// waited for is read in the same way.
+func startRequest(sp *spellings, b *v1.StartProcess) (engine.StartRequest, error) {
+	x, err := execRequest(sp, &v1.Exec{
+		Command: b.Command, Argv: b.Argv, Cwd: b.Cwd, Env: b.Env, User: b.User, AsUser: b.AsUser,
+		Stdin: b.Stdin, StdinBase64: b.StdinBase64, TimeoutSeconds: b.TimeoutSeconds,
+		MaxOutputBytes: b.MaxOutputBytes, MaxStdoutBytes: b.MaxStdoutBytes, MaxStderrBytes: b.MaxStderrBytes,
+	})
+	r := engine.StartRequest{
+		Shell: x.Shell, Argv: x.Argv, Cwd: x.Cwd, Env: x.Env, User: x.User, Stdin: x.Stdin, Timeout: x.Timeout,
+		MaxStdout: x.MaxStdout, MaxStderr: x.MaxStderr, StreamStdin: b.StreamStdin != nil && *b.StreamStdin,
+	}
+	if err != nil {
+		return r, err
+	}
+	if b.Tty != nil && *b.Tty {
+		r.Terminal = &engine.TerminalSize{Cols: termSize(sp, "cols", b.Cols), Rows: termSize(sp, "rows", b.Rows), Term: text0(b.Term)}
+		return r, sp.err()
+	}
+	for name, given := range map[string]bool{"cols": b.Cols != nil, "rows": b.Rows != nil, "term": b.Term != nil} {
+		if given {
+			sp.add(name, "is of a terminal, and tty is not true")
+		}
+	}
+	return r, sp.err()
+}
+
+type listProcesses struct {
+	Ref       string  `path:"id" doc:"the sandbox's id or key"`
+	Status    *string `query:"status" doc:"running: only those; the default is all"`
+	Limit     *int    `query:"limit" doc:"most rows of a page, 1 to 1000; default 100"`
+	Cursor    *string `query:"cursor" doc:"next_cursor of the page before"`
+	SortOrder *string `query:"sort_order" doc:"by the time of their start: asc (the default) or desc"`
+}
+
+func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1.ProcessList, error) {
+	var sp spellings
+	q := engine.ProcessQuery{Cursor: text0(in.Cursor)}
+	if in.Limit != nil {
+		if *in.Limit < 1 || *in.Limit > engine.MaxProcessPage {
+			sp.add("limit", "%d is outside 1 to %d", *in.Limit, engine.MaxProcessPage)
+		}
+		q.Limit = *in.Limit
+	}
+	if in.Status != nil {
+		if *in.Status != statusRunning {
+			sp.add("status", "%q is not %q", sandbox.Clip(*in.Status, 80), statusRunning)
+		}
+		q.Running = true
+	}
+	if in.SortOrder != nil {
+		switch *in.SortOrder {
+		case "desc":
+			q.Newest = true
+		case "asc":
+		default:
+			sp.add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*in.SortOrder, 80))
+		}
+	}
+	if err := sp.err(); err != nil {
+		return v1.ProcessList{}, err
+	}
+	page, err := a.engine.ListProcesses(ctx, c.caller, in.Ref, q)
 	if err != nil {
 		return v1.ProcessList{}, err
 	}
-	out := v1.ProcessList{Items: make([]v1.Process, 0, len(records))}
-	for _, r := range records {
+	out := v1.ProcessList{Items: make([]v1.Process, 0, len(page.Items)), NextCursor: textOrNull(page.Next)}
+	for _, r := range page.Items {
 		out.Items = append(out.Items, processOf(r))
 	}
 	return out, nil
@@ -36,17 +126,117 @@ func (a *API) getProcess(ctx context.Context, c *call, in *byProcess) (v1.Proces
 	return processOf(r), nil
 }
 
+type waitProcess struct {
+	byProcess
+	Timeout *float64 `query:"timeout" doc:"seconds to wait, 0 to 86400; default 30"`
+}
+
+const defaultWait = 30 * time.Second
+
+func (a *API) waitProcess(ctx context.Context, c *call, in *waitProcess) (v1.Process, error) {
+	var sp spellings
+	wait := defaultWait
+	if in.Timeout != nil {
+		wait = span(&sp, "timeout", *in.Timeout)
+	}
+	if err := sp.err(); err != nil {
+		return v1.Process{}, err
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	r, err := a.engine.WaitProcess(ctx, c.caller, in.Ref, in.ID, wait)
+	if err != nil {
+		return v1.Process{}, why(ctx, err)
+	}
+	if r.Result == nil {
+		c.status = http.StatusAccepted
+	}
+	return processOf(r), nil
+}
+
+type signalProcess struct {
+	byProcess
+	Body v1.SignalProcess
+}
+
+func (a *API) signalProcess(ctx context.Context, c *call, in *signalProcess) (none, error) {
+	sig, err := engine.ParseSignal(in.Body.Signal)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, a.engine.SignalProcess(ctx, c.caller, in.Ref, in.ID, sig, in.Body.Tree != nil && *in.Body.Tree)
+}
+
+type resizeProcess struct {
+	byProcess
+	Body v1.ResizeProcess
+}
+
+func (a *API) resizeProcess(ctx context.Context, c *call, in *resizeProcess) (none, error) {
+	return none{}, a.engine.ResizeProcess(ctx, c.caller, in.Ref, in.ID, in.Body.Cols, in.Body.Rows)
+}
+
+type writeStdin struct {
+	byProcess
+	Offset *int64   `query:"offset" doc:"where the body stands in the whole input, in bytes, so that what was sent and not answered can be sent again and is taken once"`
+	Close  *bool    `query:"close" doc:"true: the input ends behind the body"`
+	Wait   *float64 `query:"wait_seconds" doc:"how long the program may not read; default 10"`
+}
+
+func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
+	var sp spellings
+	r := engine.InputRequest{Offset: -1, End: in.Close != nil && *in.Close}
+	if in.Offset != nil {
+		if r.Offset = *in.Offset; r.Offset < 0 {
+			sp.add("offset", "%d is below 0", r.Offset)
+		}
+	}
+	if in.Wait != nil {
+		r.Wait = max(span(&sp, "wait_seconds", *in.Wait), time.Millisecond)
+	}
+	if err := sp.err(); err != nil {
+		return err
+	}
+	if c.r.ContentLength > engine.MaxInput {
+		return guard.TooLarge(engine.MaxInput)
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(nil, c.r.Body, engine.MaxInput))
+	if err != nil {
+		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return guard.TooLarge(tooBig.Limit)
+		}
+		return fault.Wrap(fault.Malformed, err, "the body ended after %d bytes, before its end", len(data))
+	}
+	r.Data = data
+	ctx, done := a.bound(ctx)
+	defer done()
+	taken, err := a.engine.WriteInput(ctx, c.caller, in.Ref, in.ID, r)
+	if err != nil {
+		return why(ctx, err)
+	}
+	if taken.Bytes < len(data) {
+		c.status = http.StatusAccepted
+	}
+	return c.json(v1.ProcessInput{BytesTaken: taken.Bytes, TotalBytes: taken.Total, Closed: taken.Closed})
+}
+
 func (a *API) killProcess(ctx context.Context, c *call, in *byProcess) (none, error) {
 	return none{}, a.engine.KillProcess(ctx, c.caller, in.Ref, in.ID)
 }
 
+// The states of a process on the wire.
+const (
+	statusRunning = "running"
+	statusExited  = "exited"
+)
+
 func processOf(r agent.Record) v1.Process {
 	p := v1.Process{
-		ProcessID: r.ID, Status: "running", Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User,
-		PID: r.PID, StartedAt: r.StartedAt.UTC(),
+		ProcessID: r.ID, Status: statusRunning, Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Tty: r.Terminal,
+		PID: r.PID, StartedAt: r.StartedAt.UTC(), LastSeq: r.LastSeq,
 	}
 	if res := r.Result; res != nil {
-		p.Status = "exited"
+		p.Status = statusExited
 		p.EndedAt, p.ExitCode = timeOrNull(res.EndedAt), new(res.ExitCode)
 		p.Signal, p.Cause, p.CauseDetail = res.Signal, string(res.Cause), res.CauseDetail
 		p.TimedOut, p.DurationMS = res.Cause == sandbox.CauseTimeout, res.Duration.Milliseconds()

@@ -118,7 +118,7 @@ func noNetwork(field string) error {
 func changesOf(changes []sandbox.FileChange) []v1.FileChange {
 	out := make([]v1.FileChange, 0, len(changes))
 	for _, ch := range changes {
-		out = append(out, v1.FileChange{Path: ch.Path, Action: ch.Action, SizeBytes: ch.Size})
+		out = append(out, v1.FileChange{Path: ch.Path, Escaped: ch.Escaped, Action: ch.Action, SizeBytes: ch.Size})
 	}
 	return out
 }

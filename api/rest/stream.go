@@ -24,9 +24,18 @@ const firstWait = 250 * time.Millisecond
 // streamExec runs a command and sends its output as it comes. A client that goes
 // away, or stops reading, loses the stream and nothing else: the command goes on.
 func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sp *spellings) error {
+	return a.streamCommand(ctx, c, r, sp, func(r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+		res, err := a.engine.Exec(ctx, c.caller, ref, r, sink)
+		return outcomeOf(&res), err
+	})
+}
+
+// streamCommand streams what run gives out, and at last its outcome.
+func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, sp *spellings, run func(engine.ExecRequest, func(agent.Frame) error) (any, error)) error {
 	s := openEvents(c, a.heartbeat, a.stall)
 	defer s.steady.done()
-	res, err := a.engine.Exec(ctx, c.caller, ref, r, func(f agent.Frame) error {
+	r.Started = s.started
+	out, err := run(r, func(f agent.Frame) error {
 		name := v1.StreamStdout
 		if f.Stream == agent.Stderr {
 			name = v1.StreamStderr
@@ -38,7 +47,6 @@ func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.Exec
 	if err != nil {
 		err = sp.rename(why(ctx, err))
 		if !s.end() {
-			goesOn(c, &res)
 			return err // nothing was sent yet: it is an HTTP answer like any other
 		}
 		p, _ := guard.Problem(err, guard.RequestID(c.r.Context()))
@@ -46,9 +54,23 @@ func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.Exec
 		return nil
 	}
 	s.end()
-	_ = s.send(v1.StreamExit, 0, new(outcomeOf(&res))) // the client went away: nothing to tell
+	_ = s.send(v1.StreamExit, 0, out) // the client went away: nothing to tell
 	return nil
 }
+
+// started tells a command's id, by the first event and, where nothing was sent
+// yet, by a header.
+func (s *events) started(id string) {
+	s.mu.Lock()
+	if !s.begun {
+		s.w.Header().Set(processHeader, id)
+	}
+	s.mu.Unlock()
+	_ = s.send(v1.StreamStart, 0, v1.ExecStarted{ProcessID: id}) // the next frame's sender will see it
+}
+
+// processHeader names the process that an answer is about.
+const processHeader = "Sandpit-Process-Id"
 
 // events writes server-sent events. Its methods may be called concurrently.
 type events struct {
@@ -95,24 +117,41 @@ func (s *events) end() bool {
 	return s.begun
 }
 
+// item is one event. Seq is its id; zero: none.
+type item struct {
+	name string
+	seq  int64
+	data any
+}
+
 // send writes one event and flushes it. Seq is its id; zero: none.
 func (s *events) send(name string, seq int64, data any) error {
-	payload, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
+	return s.sendAll([]item{{name, seq, data}})
+}
+
+// sendAll writes events and flushes them together.
+func (s *events) sendAll(items []item) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := append(s.buf[:0], "event: "...)
-	b = append(b, name...)
-	if seq > 0 {
-		b = append(b, "\nid: "...)
-		b = strconv.AppendInt(b, seq, 10)
+	b := s.buf[:0]
+	for _, it := range items {
+		payload, err := json.Marshal(it.data)
+		if err != nil {
+			return err
+		}
+		b = append(b, "event: "...)
+		b = append(b, it.name...)
+		if it.seq > 0 {
+			b = append(b, "\nid: "...)
+			b = strconv.AppendInt(b, it.seq, 10)
+		}
+		b = append(b, "\ndata: "...)
+		b = append(b, payload...) // JSON has no line breaks of its own
+		b = append(b, "\n\n"...)
 	}
-	b = append(b, "\ndata: "...)
-	b = append(b, payload...) // JSON has no line breaks of its own
-	b = append(b, "\n\n"...)
-	s.buf = b
+	if s.buf = b; len(b) == 0 {
+		return nil
+	}
 	return s.writeLocked(b)
 }
 

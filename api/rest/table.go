@@ -31,10 +31,61 @@ func (a *API) operations() []operation {
 			withAlso(http.StatusOK, "text/event-stream", nil, "").
 			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ExecResult](), "It still runs after wait_seconds.").
 			withExample(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}),
-		op("listProcesses", "GET /sandboxes/{id}/processes", "List a sandbox's commands.", http.StatusOK, a.listProcesses),
-		op("getProcess", "GET /sandboxes/{id}/processes/{pid}", "Get a command.", http.StatusOK, a.getProcess),
+		op("startProcess", "POST /sandboxes/{id}/processes", "Start a process and do not wait for it: it goes on whoever goes away.", http.StatusCreated, a.startProcess).withBig().
+			withExample(v1.StartProcess{Command: new("npm run dev"), StreamStdin: new(false)}),
+		op("listProcesses", "GET /sandboxes/{id}/processes", "List a sandbox's processes.", http.StatusOK, a.listProcesses),
+		op("getProcess", "GET /sandboxes/{id}/processes/{pid}", "Get a process.", http.StatusOK, a.getProcess),
+		op("waitProcess", "GET /sandboxes/{id}/processes/{pid}/wait", "Wait for a process's end.", http.StatusOK, a.waitProcess).
+			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.Process](), "It still runs after timeout."),
+		raw("followProcess", "GET /sandboxes/{id}/processes/{pid}/output", "Follow a process's output from any frame on: server-sent events stdout and stderr (Output), gap (OutputGap), then exit (Process), end (OutputEnd) or error (Problem); or, where the request asks for one, a WebSocket: see ProcessControl.", http.StatusOK, a.followProcess).
+			withRaw("", "text/event-stream").
+			withAlso(http.StatusSwitchingProtocols, "", nil, "The WebSocket that was asked for."),
+		raw("processLogs", "GET /sandboxes/{id}/processes/{pid}/logs", "Read a process's output as plain bytes.", http.StatusOK, a.processLogs).withRaw("", "text/plain"),
+		op("signalProcess", "POST /sandboxes/{id}/processes/{pid}/signal", "Send a signal to a process.", http.StatusNoContent, a.signalProcess).
+			withExample(v1.SignalProcess{Signal: "SIGINT"}),
+		raw("writeStdin", "POST /sandboxes/{id}/processes/{pid}/stdin", "Write the raw body, of at most 1 MiB, to the standard input of a process that was started with stream_stdin or tty.", http.StatusOK, a.writeStdin).
+			withRaw(anyBytes, "").withOut(reflect.TypeFor[v1.ProcessInput]()).
+			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ProcessInput](), "It did not take all of it: it does not read."),
+		op("resizeProcess", "POST /sandboxes/{id}/processes/{pid}/resize", "Tell a process that its terminal has another size.", http.StatusNoContent, a.resizeProcess).
+			withExample(v1.ResizeProcess{Cols: 120, Rows: 40}),
+		op("killProcessByPost", "POST /sandboxes/{id}/processes/{pid}/kill", "The same as DELETE.", http.StatusNoContent, a.killProcess),
 		op("killProcess", "DELETE /sandboxes/{id}/processes/{pid}", "Kill a command and all that it started.", http.StatusNoContent, a.killProcess),
 		raw("openTerminal", "GET /sandboxes/{id}/terminal", "Open a terminal: a WebSocket whose binary messages are its bytes, both ways, and whose text messages are TerminalControl.", http.StatusSwitchingProtocols, a.openTerminal),
+
+		op("listTerminals", "GET /sandboxes/{id}/terminals", "List the terminals of a sandbox whose command runs. They are processes, and among those when it has ended.", http.StatusOK, a.listTerminals),
+		raw("attachTerminal", "GET /sandboxes/{id}/terminals/{pid}", "Join a terminal that was opened with stays, or started as a process with tty: a WebSocket as that of openTerminal, which first gets what the terminal has shown last. Many clients may join; each of them types and resizes. Whoever goes leaves the terminal as it is.", http.StatusSwitchingProtocols, a.attachTerminal),
+
+		op("createShell", "POST /sandboxes/{id}/shells", "Make a shell: a bash whose directory, variables, functions and background jobs one command leaves to the next.", http.StatusCreated, a.createShell).
+			withExample(v1.CreateShell{Name: new("main"), Env: map[string]string{"DEBUG": "1"}}),
+		op("listShells", "GET /sandboxes/{id}/shells", "List a sandbox's shells, oldest first.", http.StatusOK, a.listShells),
+		op("getShell", "GET /sandboxes/{id}/shells/{name}", "Get a shell.", http.StatusOK, a.getShell),
+		op("deleteShell", "DELETE /sandboxes/{id}/shells/{name}", "End a shell and all that was started in it.", http.StatusNoContent, a.deleteShell),
+		op("interruptShell", "POST /sandboxes/{id}/shells/{name}/interrupt", "Interrupt the command that runs in a shell, as Ctrl-C does.", http.StatusNoContent, a.interruptShell),
+		raw("shellExec", "POST /sandboxes/{id}/shells/{name}/exec", "Run a command in a shell, after those that came before; a shell that is not there is made. As exec, also streamed, but without cwd, and a timeout ends the command and not the shell, where that can be.", http.StatusOK, a.shellExec).
+			withOut(reflect.TypeFor[v1.ShellExecResult]()).withBig().
+			withAlso(http.StatusOK, "text/event-stream", nil, "").
+			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs after wait_seconds.").
+			withExample(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}),
+		raw("shellCommand", "GET /sandboxes/{id}/shells/{name}/commands/{pid}", "Get the result of one of the last commands of a shell, with its output.", http.StatusOK, a.shellCommand).
+			withOut(reflect.TypeFor[v1.ShellExecResult]()).
+			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs."),
+
+		raw("runCode", "POST /sandboxes/{id}/code", "Run code in a context, whose variables live on. With Accept: text/event-stream it is streamed: events start (CodeStarted), stdout and stderr (Output) and result (CodeValue), then end (CodeOutcome) or error (Problem).", http.StatusOK, a.runCode).
+			withOut(reflect.TypeFor[v1.CodeResult]()).withBig().
+			withAlso(http.StatusOK, "text/event-stream", nil, "").
+			withExample(v1.RunCode{Code: "x = 6 * 7\nx", Language: new("python")}),
+		op("createContext", "POST /sandboxes/{id}/code/contexts", "Make a context of code.", http.StatusCreated, a.createContext).
+			withExample(v1.CreateContext{Language: "python"}),
+		op("listContexts", "GET /sandboxes/{id}/code/contexts", "List a sandbox's contexts of code, oldest first.", http.StatusOK, a.listContexts),
+		op("getContext", "GET /sandboxes/{id}/code/contexts/{cid}", "Get a context.", http.StatusOK, a.getContext),
+		op("restartContext", "POST /sandboxes/{id}/code/contexts/{cid}/restart", "End a context's kernel, with all that it started, and start another.", http.StatusOK, a.restartContext),
+		op("interruptContext", "POST /sandboxes/{id}/code/contexts/{cid}/interrupt", "Interrupt the code that runs in a context; its variables stay.", http.StatusNoContent, a.interruptContext),
+		op("deleteContext", "DELETE /sandboxes/{id}/code/contexts/{cid}", "End a context, with all that it started.", http.StatusNoContent, a.deleteContext),
+
+		op("listPorts", "GET /sandboxes/{id}/ports", "What listens in a sandbox.", http.StatusOK, a.listPorts),
+		raw("connectPort", "GET /sandboxes/{id}/ports/{port}/connect", "Connect to a port: a WebSocket whose binary messages are the connection's bytes, both ways, and whose text messages are PortControl.", http.StatusSwitchingProtocols, a.connectPort),
+		op("createPreview", "POST /sandboxes/{id}/previews", "Make a signed link to what a port serves over HTTP.", http.StatusCreated, a.createPreview).
+			withExample(v1.CreatePreview{Port: 8000, ExpiresSeconds: new(int64(3600))}),
 
 		raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
 			withOut(reflect.TypeFor[[]v1.FileEntry]()).
@@ -52,6 +103,8 @@ func (a *API) operations() []operation {
 		raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).withRaw(anyBytes, ""),
 		op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
 		op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
+		raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
+			withRaw("", "text/event-stream"),
 		op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
 			withExample(v1.MakeDir{Path: "outputs/charts"}),
 		op("moveFile", "POST /sandboxes/{id}/move", "Rename or move a file or a directory.", http.StatusNoContent, a.moveFile).

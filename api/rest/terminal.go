@@ -33,14 +33,14 @@ type openTerminal struct {
 	User    *string `query:"user" doc:"sandbox (the default) or root"`
 	AsUser  *string `query:"as_user" doc:"the same as user"`
 	Cwd     *string `query:"cwd" doc:"where it starts; default /workspace"`
+	Stays   *bool   `query:"stays" doc:"true: it belongs to the sandbox and outlives this connection, see listTerminals; the default is to hang up when the connection ends"`
 }
 
 // Bounds of terminals.
 const (
 	maxTermSize    = 1000
-	maxTermMessage = 1 << 20 // bytes of one message from the client
-	pingEvery      = 30 * time.Second
-	pingTimeout    = 15 * time.Second
+	maxTermMessage = 1 << 20          // bytes of one message from the client
+	byeTimeout     = 15 * time.Second // of the last words
 )
 
 func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error {
@@ -61,11 +61,15 @@ func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error
 			fault.New(fault.Malformed, "a terminal is a WebSocket, and the request asks for none").
 				WithRemedy("connect with a WebSocket client, or run sandpit shell"))
 	}
+	if in.Stays != nil && *in.Stays {
+		return sp.rename(a.openStaying(ctx, c, in.Ref, r))
+	}
 	t, err := a.engine.Terminal(ctx, c.caller, in.Ref, r)
 	if err != nil {
 		return sp.rename(err)
 	}
 	defer t.Close()
+	c.w.Header().Set(processHeader, t.ID())
 	// The guard has checked the origin already, with the origins that are trusted.
 	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
@@ -101,13 +105,9 @@ func (a *API) serveTerminal(ctx context.Context, conn *websocket.Conn, t *engine
 	steady := context.WithoutCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(readTerminal(steady, conn, t)) })
-	wg.Go(func() {
-		if err := keepAlive(ctx, conn); err != nil {
-			cancel(err)
-		}
-	})
+	wg.Go(func() { a.beat(ctx, conn) })
 	err := writeTerminal(ctx, conn, t, a.stall)
-	last, bye := context.WithTimeout(steady, pingTimeout)
+	last, bye := context.WithTimeout(steady, byeTimeout)
 	defer bye()
 	switch {
 	case err == nil:
@@ -196,23 +196,4 @@ func control(ctx context.Context, conn *websocket.Conn, m v1.TerminalControl) er
 		return err
 	}
 	return conn.Write(ctx, websocket.MessageText, data)
-}
-
-// keepAlive finds out about clients that went away without a word.
-func keepAlive(ctx context.Context, conn *websocket.Conn) error {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
-		err := conn.Ping(pctx)
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			return fault.Wrap(fault.Canceled, err, "the client does not answer")
-		}
-	}
 }

@@ -15,8 +15,10 @@ type Event struct {
 	Via    string    `json:"via" jsonschema:"rest, mcp or system"`
 	Detail string    `json:"detail,omitempty" jsonschema:"one line for people"`
 
-	// Of a command and of a terminal.
-	ProcessID         string       `json:"process_id,omitempty"`
+	// Of a command, of a terminal and of code.
+	ProcessID         string       `json:"process_id,omitempty" jsonschema:"of code: the cell's id"`
+	Language          string       `json:"language,omitempty" jsonschema:"of code"`
+	ContextID         string       `json:"context_id,omitempty" jsonschema:"of code, and of a command in a shell: where it ran"`
 	Command           string       `json:"command,omitempty" jsonschema:"at most 4096 bytes of it"`
 	User              string       `json:"user,omitempty"`
 	Cwd               string       `json:"cwd,omitempty"`

@@ -61,13 +61,20 @@ type ExecResult struct {
 // FileChange is one path that a command changed.
 type FileChange struct {
 	Path      string `json:"path" jsonschema:"relative to the workspace"`
+	Escaped   bool   `json:"escaped,omitempty" jsonschema:"the name is not UTF-8: in path each byte that is not part of a character stands as \\xNN, and each backslash as two"`
 	Action    string `json:"action" jsonschema:"created, modified or deleted"`
 	SizeBytes int64  `json:"size_bytes" jsonschema:"after the command; 0 when deleted"`
+}
+
+// ExecStarted is told as soon as a streamed command runs.
+type ExecStarted struct {
+	ProcessID string `json:"process_id"`
 }
 
 // Names of the server-sent events of a streamed command. The ids of stdout and
 // stderr are the numbers of their frames, which grow within the command.
 const (
+	StreamStart  = "start"  // data: ExecStarted; the first event
 	StreamStdout = "stdout" // data: Output
 	StreamStderr = "stderr" // data: Output
 	StreamExit   = "exit"   // data: ExecOutcome; the last event

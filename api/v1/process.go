@@ -13,8 +13,10 @@ type Process struct {
 	Argv      []string  `json:"argv,omitempty" jsonschema:"program and arguments, if it was given as such"`
 	Cwd       string    `json:"cwd"`
 	User      string    `json:"user"`
+	Tty       bool      `json:"tty" jsonschema:"whether it runs at a terminal"`
 	PID       int       `json:"pid" jsonschema:"its number inside the sandbox"`
 	StartedAt time.Time `json:"started_at"`
+	LastSeq   int64     `json:"last_seq" jsonschema:"the number of its last frame of output so far: a cursor"`
 
 	EndedAt         *time.Time `json:"ended_at" jsonschema:"null while it runs"`
 	ExitCode        *int       `json:"exit_code" jsonschema:"null while it runs"`
@@ -29,10 +31,97 @@ type Process struct {
 	StderrTruncated bool       `json:"stderr_truncated"`
 }
 
-// ProcessList is all processes that a sandbox remembers.
+// ProcessList is one page of the processes that a sandbox remembers.
 type ProcessList struct {
-	Items []Process `json:"items"`
+	Items      []Process `json:"items"`
+	NextCursor *string   `json:"next_cursor" jsonschema:"of the next page; null at the end"`
 }
+
+// StartProcess asks to start a process that nobody waits for. Exactly one of
+// Command and Argv is given.
+type StartProcess struct {
+	Command *string  `json:"command,omitempty" jsonschema:"shell text"`
+	Argv    []string `json:"argv,omitempty" jsonschema:"a program and its arguments, run without a shell"`
+
+	Cwd    *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace"`
+	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
+	User   *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	AsUser *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
+
+	Stdin       *string `json:"stdin,omitempty" jsonschema:"text for its standard input, which then ends"`
+	StdinBase64 *string `json:"stdin_base64,omitempty" jsonschema:"the same for any bytes, in base64"`
+	StreamStdin *bool   `json:"stream_stdin,omitempty" jsonschema:"true: its standard input stays open, for POST …/stdin; the default is none"`
+
+	Tty  *bool   `json:"tty,omitempty" jsonschema:"true: run it at a terminal, whose input is streamed and whose output is all stdout"`
+	Cols *int    `json:"cols,omitempty" jsonschema:"of the terminal: 1 to 1000; default 80"`
+	Rows *int    `json:"rows,omitempty" jsonschema:"of the terminal: 1 to 1000; default 24"`
+	Term *string `json:"term,omitempty" jsonschema:"the kind of terminal; default xterm-256color"`
+
+	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"then it is killed with all that it started: more than 0, at most 86400; the default is never"`
+
+	MaxOutputBytes *int64 `json:"max_output_bytes,omitempty" jsonschema:"how much of each of stdout and stderr to keep, 1 to 67108864; default 16777216. The rest is counted and dropped"`
+	MaxStdoutBytes *int64 `json:"max_stdout_bytes,omitempty" jsonschema:"the same for stdout alone"`
+	MaxStderrBytes *int64 `json:"max_stderr_bytes,omitempty" jsonschema:"the same for stderr alone"`
+}
+
+// SignalProcess asks to send a signal.
+type SignalProcess struct {
+	Signal string `json:"signal" jsonschema:"a name (SIGTERM or TERM) or a number, 1 to 64"`
+	Tree   *bool  `json:"tree,omitempty" jsonschema:"true: to all that the process started as well; the default is itself alone"`
+}
+
+// ResizeProcess asks for another size of a process's terminal.
+type ResizeProcess struct {
+	Cols int `json:"cols" jsonschema:"1 to 1000"`
+	Rows int `json:"rows" jsonschema:"1 to 1000"`
+}
+
+// ProcessInput is how far a process has taken its standard input.
+type ProcessInput struct {
+	BytesTaken int   `json:"bytes_taken" jsonschema:"of what was sent"`
+	TotalBytes int64 `json:"total_bytes" jsonschema:"of its whole input"`
+	Closed     bool  `json:"closed" jsonschema:"whether its input is at its end"`
+}
+
+// Names of the server-sent events of a process that is followed, beside stdout and
+// stderr, which are as those of a streamed command. Their ids are cursors.
+const (
+	StreamGap = "gap" // data: OutputGap
+	StreamEnd = "end" // data: OutputEnd; the last event where follow is false and it runs
+	// Of a process that has ended, exit is the last event; its data is a Process.
+)
+
+// OutputGap is output that was dropped. It stands where it is missing.
+type OutputGap struct {
+	Stream string `json:"stream,omitempty" jsonschema:"stdout or stderr; left out: of both"`
+	Bytes  int64  `json:"bytes" jsonschema:"how many are missing; 0: that is not known"`
+	Frames int64  `json:"frames,omitempty" jsonschema:"how many frames are missing, where what is missing had been in frames"`
+	Why    string `json:"why"`
+}
+
+// OutputEnd is where the output of a process ends that goes on.
+type OutputEnd struct {
+	Cursor int64 `json:"cursor" jsonschema:"ask with it for what comes after"`
+}
+
+// ProcessControl is a text message on the WebSocket of a process that is followed.
+// The server's binary messages are frames of output: a byte that is 1 for stdout or
+// 2 for stderr, 8 bytes with the frame's number, 8 with its time as nanoseconds of
+// Unix time, both big endian, and the bytes. The client's are standard input.
+type ProcessControl struct {
+	Resize     *TerminalSize `json:"resize,omitempty"`
+	Signal     *string       `json:"signal,omitempty" jsonschema:"a signal's name, such as SIGINT"`
+	CloseStdin bool          `json:"close_stdin,omitempty" jsonschema:"ends the standard input, behind what was sent"`
+
+	Refused *Problem   `json:"refused,omitempty" jsonschema:"from the server: what the client asked for or sent could not be done; the following goes on"`
+	Gap     *OutputGap `json:"gap,omitempty" jsonschema:"from the server"`
+	Exit    *Process   `json:"exit,omitempty" jsonschema:"from the server, last: the process has ended"`
+	End     *OutputEnd `json:"end,omitempty" jsonschema:"from the server, last: follow was false, and the process goes on"`
+	Error   *Problem   `json:"error,omitempty" jsonschema:"from the server, last"`
+}
+
+// OutputHeader is the length of what stands before the bytes of a binary message.
+const OutputHeader = 17
 
 // TerminalControl is a text message on a terminal's WebSocket; binary messages
 // are the terminal's bytes, both ways. A client sends Resize and Signal; the
@@ -42,6 +131,8 @@ type TerminalControl struct {
 	Signal *string       `json:"signal,omitempty" jsonschema:"a signal's name, such as SIGINT"`
 	Exit   *TerminalExit `json:"exit,omitempty"`
 	Error  *Problem      `json:"error,omitempty"`
+
+	Refused *Problem `json:"refused,omitempty" jsonschema:"from a terminal that stays: what the client asked for could not be done; the terminal goes on"`
 }
 
 // TerminalSize is a terminal's size in characters.

@@ -38,13 +38,16 @@ type command struct {
 	stdin   bool
 	noStdin bool
 	tty     bool
+	leave   []byte // the detach keys; nil: the default
+	in      string // the name of the shell that it runs in; empty: none
+	state   *v1.ShellState
 	argv    []string
 }
 
 func commandFlags(c *cobra.Command, withEnv bool) *command {
 	m := &command{c: c, env: pairs{}}
 	f := c.Flags()
-	f.StringVarP(&m.shell, "shell", "c", "", "run this shell text instead of CMD")
+	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of CMD")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
 	f.Var(&m.timeout, "timeout", "kill it after this long")
@@ -64,7 +67,7 @@ func (m *command) check(words []string) error {
 	m.argv = words
 	switch {
 	case m.shell != "" && len(words) > 0:
-		return misuse(m.c, "both --shell and a command are given: %s", strings.Join(words, " "))
+		return misuse(m.c, "both -c and a command are given: %s", strings.Join(words, " "))
 	case m.shell == "" && len(words) == 0:
 		return misuse(m.c, "there is no command to run; the usage is: %s", m.c.UseLine())
 	case m.stdin && m.noStdin:
@@ -116,8 +119,7 @@ func piped(f *os.File) bool {
 func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	before := known(ctx, cl, ref)
-	out, err := cl.ExecStream(ctx, ref, r, func(f client.Frame) error {
+	out, err := a.attended(ctx, m.runner(a, cl, ref), r, func(f client.Frame) error {
 		w := a.stdout
 		if f.Stderr {
 			w = a.stderr
@@ -127,11 +129,7 @@ func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref str
 	})
 	switch {
 	case errors.Is(err, syscall.EPIPE): // nobody reads us, and the signal is on its way
-		a.killNew(ctx, cl, ref, r, before)
 		return &exit{status: interruption{syscall.SIGPIPE}.status()}
-	case err != nil && ctx.Err() != nil:
-		a.killNew(ctx, cl, ref, r, before)
-		return own(interrupted(ctx, err))
 	case err != nil:
 		return own(err)
 	}
@@ -142,22 +140,65 @@ func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref str
 func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	r.MaxOutputBytes = nil // it is held in memory on both sides
-	before := known(ctx, cl, ref)
-	out, err := cl.Exec(ctx, ref, r)
-	if err != nil {
-		if ctx.Err() != nil {
-			a.killNew(ctx, cl, ref, r, before)
+	r.MaxOutputBytes = nil // it is held in memory here
+	var stdout, stderr []byte
+	outcome, err := a.attended(ctx, m.runner(a, cl, ref), r, func(f client.Frame) error {
+		if f.Stderr {
+			stderr = append(stderr, f.Data...)
+		} else {
+			stdout = append(stdout, f.Data...)
 		}
-		return own(interrupted(ctx, err))
+		return nil
+	})
+	if err != nil {
+		return own(err)
 	}
-	if err := writeJSON(a.stdout, out); err != nil {
+	out := v1.ExecResult{ExecOutcome: *outcome}
+	out.Stdout, out.StdoutBase64 = readable(stdout)
+	out.Stderr, out.StderrBase64 = readable(stderr)
+	var all any = out
+	if m.state != nil {
+		all = v1.ShellExecResult{ExecResult: out, Shell: *m.state}
+	}
+	if err := writeJSON(a.stdout, all); err != nil {
 		return own(err)
 	}
 	if out.ExitCode == nil {
 		return nil
 	}
 	return passing(*out.ExitCode)
+}
+
+// runner runs a command by its events, and tells which process it is.
+type runner func(ctx context.Context, r v1.Exec, started func(*client.Process), fn func(client.Frame) error) (*v1.ExecOutcome, error)
+
+// runner is how the command is run: by itself, or in a shell.
+func (m *command) runner(a *app, cl *client.Client, ref string) runner {
+	if m.in == "" {
+		return func(ctx context.Context, r v1.Exec, started func(*client.Process), fn func(client.Frame) error) (*v1.ExecOutcome, error) {
+			return cl.ExecStarted(ctx, ref, r, started, fn)
+		}
+	}
+	s := cl.OpenShell(ref, m.in)
+	return func(ctx context.Context, r v1.Exec, started func(*client.Process), fn func(client.Frame) error) (*v1.ExecOutcome, error) {
+		out, err := s.ExecStarted(ctx, r, func(id string) { started(cl.OpenProcess(ref, id)) }, fn)
+		if err != nil {
+			return nil, err
+		}
+		if out.Shell.Restarted != "" {
+			a.warn("what earlier commands had left in the shell %s was gone: %s", m.in, out.Shell.Restarted)
+		}
+		m.state = &out.Shell
+		return &out.ExecOutcome, nil
+	}
+}
+
+// readable gives bytes as text, and in base64 as well where they are no text.
+func readable(data []byte) (text, exact string) {
+	if utf8.Valid(data) {
+		return string(data), ""
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), base64.StdEncoding.EncodeToString(data)
 }
 
 // ended says what the status alone does not tell, and passes the status on.

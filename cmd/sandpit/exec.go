@@ -4,9 +4,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
 )
 
 func newExec(a *app) *cobra.Command {
@@ -21,18 +26,29 @@ Flags may stand before SANDBOX or between it and CMD; all after CMD is CMD's own
 Standard input is given to the command if it is a pipe or a file, up to 8 MiB; -n leaves it alone,
 in a loop that reads a file, say. A stopped sandbox is started, unless somebody stopped it on purpose.
 
+With --detach it is not waited for: its process id is printed, for sandpit ps, logs, attach and kill. It
+goes on whatever becomes of us, of the connection and of the server, without a time limit unless --timeout
+gives one. Its standard input is empty, or with -i left open for sandpit attach.
+
+With --shell it runs in a named shell, which is made if it is not there: what it leaves behind (directory,
+variables, functions, background jobs) the next command in that shell finds. A CMD without ARG is shell text then.
+
 Ctrl-C kills the command, with all that it started, and exits with 130. If the connection breaks the
 command goes on: see sandpit activity. A failure of sandpit's own exits with 125.`,
 		Example: `  sandpit exec web python main.py --verbose
   sandpit exec web -c 'ls *.csv | wc -l'
   sandpit exec web -u root -- apt-get --version
   cat data.csv | sandpit exec web sort
-  sandpit exec -it web python`,
+  sandpit exec -it web python
+  sandpit exec --detach web -- npm run dev
+  sandpit exec --shell main web 'cd app && export DEBUG=1'`,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeFirst,
 		Args:                  cobra.ArbitraryArgs,
 	}
 	m := commandFlags(c, true)
+	detach := c.Flags().BoolP("detach", "d", false, "print the process id and do not wait for the command")
+	c.Flags().StringVar(&m.in, "shell", "", "run it in the shell of this `NAME`, which keeps what it leaves behind")
 	out := formatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ref, words, err := refThenWords(c, args)
@@ -45,6 +61,15 @@ command goes on: see sandpit activity. A failure of sandpit's own exits with 125
 		cl, err := a.client()
 		if err != nil {
 			return own(err)
+		}
+		if m.in != "" && (*detach || m.tty || m.cwd != "") {
+			return misuse(c, "--shell runs a command in a shell, which has a directory of its own, and no terminal; it goes with none of --detach, --tty and --cwd")
+		}
+		if m.in != "" && len(m.argv) == 1 {
+			m.shell, m.argv = m.argv[0], nil
+		}
+		if *detach {
+			return m.detach(c.Context(), a, cl, ref, *out)
 		}
 		if m.tty {
 			return a.atTerminal(c.Context(), cl, ref, m)
@@ -59,6 +84,35 @@ command goes on: see sandpit activity. A failure of sandpit's own exits with 125
 		return m.stream(c.Context(), a, cl, ref, r)
 	}
 	return c
+}
+
+// detach starts a command, and says by which id it is found again.
+func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref string, out format) error {
+	r := v1.StartProcess{Env: m.env.value(), TimeoutSeconds: m.timeout.exactSeconds(), Argv: m.argv}
+	if m.shell != "" {
+		r.Command = &m.shell
+	}
+	f := m.c.Flags()
+	r.Cwd, r.User = given(f, "cwd", m.cwd), given(f, "user", m.user)
+	if m.stdin {
+		r.StreamStdin = new(true)
+	}
+	if m.tty {
+		r.Tty = new(true)
+	}
+	p, err := cl.StartProcess(ctx, ref, r)
+	if err != nil {
+		return own(err)
+	}
+	if out != asJSON {
+		_, err := fmt.Fprintln(a.stdout, printable(p.ID()))
+		return own(err)
+	}
+	rec, err := p.Get(ctx)
+	if err != nil {
+		return own(err)
+	}
+	return own(writeJSON(a.stdout, rec))
 }
 
 // refThenWords splits off SANDBOX, and reads flags that stand after it.

@@ -8,8 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -71,43 +70,54 @@ func interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// known gives the ids of the commands that a sandbox has already. A sandbox that
-// is not up has none, and any other error will show when the command is run.
-func known(ctx context.Context, cl *client.Client, ref string) map[string]bool {
-	all, _ := cl.Processes(ctx, ref)
-	ids := make(map[string]bool, len(all))
-	for _, p := range all {
-		ids[p.ProcessID] = true
+// attended runs a command, which an interrupt kills: its error is that of the
+// interruption then. Until the server has told which process it is, an interrupt
+// waits, so that nothing is left behind.
+func (a *app) attended(ctx context.Context, run runner, r v1.Exec, fn func(client.Frame) error) (*v1.ExecOutcome, error) {
+	steady, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var p *client.Process
+	known, over := make(chan struct{}), make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		defer cancel()
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		t := time.NewTimer(killBound)
+		defer t.Stop()
+		select {
+		case <-over:
+		case <-known:
+			a.kill(ctx, p)
+		case <-t.C:
+			a.warn("the command may go on: the server does not say which process it is")
+		}
+	})
+	out, err := run(steady, r, func(q *client.Process) {
+		if p == nil {
+			p = q
+			close(known)
+		}
+	}, fn)
+	close(over)
+	watch.Wait()
+	if p != nil && errors.Is(err, syscall.EPIPE) {
+		a.kill(ctx, p)
 	}
-	return ids
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx, ctx.Err())
+	}
+	return out, err
 }
 
-// killNew ends the command that r began: the first that is new and is the same
-// text. The answer that would have told its id was given up.
-func (a *app) killNew(ctx context.Context, cl *client.Client, ref string, r v1.Exec, before map[string]bool) {
+// kill ends a command, whether or not ctx is over.
+func (a *app) kill(ctx context.Context, p *client.Process) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
 	defer cancel()
-	all, err := cl.Processes(ctx, ref)
-	if err != nil {
-		a.warn("the command may go on: %s", whole(err))
-		return
+	if err := p.Kill(ctx); err != nil {
+		a.warn("the command may go on as process %s: %s", p.ID(), whole(err))
 	}
-	slices.SortFunc(all, func(x, y v1.Process) int { return x.StartedAt.Compare(y.StartedAt) })
-	for _, p := range all {
-		if before[p.ProcessID] || p.Status != "running" || !same(p, r) {
-			continue
-		}
-		if err := cl.Kill(ctx, ref, p.ProcessID); err != nil {
-			a.warn("the command may go on as process %s: %s", p.ProcessID, whole(err))
-		}
-		return
-	}
-}
-
-// same tells whether p is of r's text; what a record keeps of a text may be cut.
-func same(p v1.Process, r v1.Exec) bool {
-	if r.Command != nil {
-		return strings.HasPrefix(*r.Command, strings.TrimSuffix(p.Command, "…")) && p.Command != ""
-	}
-	return len(p.Argv) > 0 && len(p.Argv) <= len(r.Argv) && slices.Equal(p.Argv, r.Argv[:len(p.Argv)])
 }

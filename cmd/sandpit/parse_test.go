@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	v1 "sandpit.dev/api/v1"
 )
 
 func TestCopyEndsTellSandboxFromFile(t *testing.T) {
@@ -91,21 +89,6 @@ func TestLengthsOfTimeAndSizes(t *testing.T) {
 	}
 }
 
-func TestTerminalCommandsAreQuoted(t *testing.T) {
-	m := &command{argv: []string{"printf", "%s|", "it's", "$HOME `x`", "", "a\nb"}, env: pairs{"B": "2 3", "A": "'"}}
-	out, err := exec.Command("sh", "-c", m.text()).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "it's|$HOME `x`||a\nb|"; string(out) != want {
-		t.Errorf("a shell reads %q, want %q", out, want)
-	}
-	m = &command{shell: `echo "$A$B"`, env: m.env}
-	if out, err = exec.Command("sh", "-c", m.text()).Output(); err != nil || string(out) != "'2 3\n" {
-		t.Errorf("a shell reads %q and %v, want %q", out, err, "'2 3\n")
-	}
-}
-
 func TestClaudeLineSurvivesTheShell(t *testing.T) {
 	const token = "a$HOME`b`\"c\\d'e"
 	line := claudeLine(place{url: "http://127.0.0.1:8080/v1", token: token})
@@ -117,27 +100,6 @@ func TestClaudeLineSurvivesTheShell(t *testing.T) {
 	want := "mcp\nadd\n--transport\nhttp\nsandpit\nhttp://127.0.0.1:8080/mcp\n--header\nAuthorization: Bearer " + token + "\n"
 	if diff := cmp.Diff(want, string(out)); diff != "" {
 		t.Errorf("a shell reads it otherwise (-want +got):\n%s", diff)
-	}
-}
-
-func TestInterruptEndsTheRightCommand(t *testing.T) {
-	text, cut := "sleep 5", "sleep"
-	for _, c := range []struct {
-		name string
-		p    v1.Process
-		r    v1.Exec
-		want bool
-	}{
-		{"TheSameText", v1.Process{Command: text}, v1.Exec{Command: &text}, true},
-		{"OtherText", v1.Process{Command: "sleep 6"}, v1.Exec{Command: &text}, false},
-		{"TextThatTheRecordCut", v1.Process{Command: cut + "…"}, v1.Exec{Command: &text}, true},
-		{"TheSameWords", v1.Process{Argv: []string{"sleep", "5"}}, v1.Exec{Argv: []string{"sleep", "5"}}, true},
-		{"OtherWords", v1.Process{Argv: []string{"sleep", "6"}}, v1.Exec{Argv: []string{"sleep", "5"}}, false},
-		{"WordsForText", v1.Process{Argv: []string{"sleep", "5"}}, v1.Exec{Command: &text}, false},
-	} {
-		if got := same(c.p, c.r); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
 	}
 }
 

@@ -52,8 +52,9 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newCreate(a), newLs(a), newExec(a), newShell(a), newCp(a),
-		newStop(a), newStart(a), newRm(a), newActivity(a))
+		newRun(a), newCreate(a), newLs(a), newExec(a), newCode(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
+		newPorts(a), newPreview(a), newForward(a),
+		newStop(a), newStart(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupAgents, newMCP(a), newToken(a))
 	add(groupServer, newUp(a), newDown(a), newServe(a), newImage(a), newDoctor(a), newVersion(a))
 	return root

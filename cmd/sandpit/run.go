@@ -71,6 +71,9 @@ CMD, -c and standard input are as with sandpit exec.`,
 		}
 		switch {
 		case m.tty:
+			if throwaway {
+				m.leave = []byte{} // whoever left it would find nothing again
+			}
 			return a.atTerminal(ctx, cl, s.ID, m)
 		case *out == asJSON:
 			return m.collect(ctx, a, cl, s.ID, r)

@@ -5,16 +5,12 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
-	"os/signal"
-	"slices"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/fault"
 )
@@ -24,92 +20,107 @@ func newShell(a *app) *cobra.Command {
 		Use:   "shell [flags] SANDBOX",
 		Short: "Open a terminal in a sandbox",
 		Long: `Open a terminal in a sandbox, with a login shell or what -c says. The exit status is the shell's.
-Its end is the end of what runs in it in the foreground; files stay, of course.`,
+
+Every key is the shell's, but for Ctrl-P Ctrl-Q: they leave the terminal as it is, to be joined again by
+--attach, also by several at once; sandpit ps shows it. A connection that breaks, and a server that is
+restarted, are got over: it is joined again by itself. If we are ended by a signal, the terminal is hung up on.
+
+Where standard input and output are no terminal, the shell has none either: it reads its commands from
+standard input, as ssh does it.`,
 		Example: `  sandpit shell web
-  sandpit shell -u root web`,
+  sandpit shell -u root web
+  sandpit shell --attach p1q2r3s4t5u6v7w8 web
+  echo 'pip list | wc -l' | sandpit shell web`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
 	m := &command{c: c, tty: true}
 	f := c.Flags()
-	f.StringVarP(&m.shell, "shell", "c", "", "run this shell text instead of a login shell")
+	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of a login shell")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
+	join := f.String("attach", "", "join the terminal of this process")
+	keys := f.String("detach-keys", "ctrl-p,ctrl-q", "keys that leave the terminal as it is; empty: none")
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, args []string) error {
+		leave, err := parseDetachKeys(*keys)
+		if err != nil {
+			return misuse(c, "%s", fault.As(err).Message)
+		}
+		if *join != "" && (m.shell != "" || m.cwd != "" || m.user != "") {
+			return misuse(c, "--attach joins what runs already, and has no use for -c, --cwd or --user")
+		}
 		cl, err := a.client()
 		if err != nil {
 			return own(err)
 		}
+		if *join != "" {
+			return a.joinTerminal(c.Context(), cl.OpenProcess(args[0], *join), leave)
+		}
+		if _, _, ok := a.bothTerminals(); !ok {
+			return a.atPipes(c.Context(), cl, args[0], m)
+		}
+		m.leave = leave
 		return a.atTerminal(c.Context(), cl, args[0], m)
 	}
 	return c
 }
 
-// atTerminal runs a command at a terminal in the sandbox and joins it with ours.
-func (a *app) atTerminal(ctx context.Context, cl *client.Client, ref string, m *command) error {
+// bothTerminals gives our terminal as it is seen and as it is typed on.
+func (a *app) bothTerminals() (screen, keys *os.File, ok bool) {
 	screen, seen := terminal(a.stdout)
 	keys, typed := terminal(a.stdin)
-	if !seen || !typed {
+	return screen, keys, seen && typed
+}
+
+// atTerminal runs a command at a terminal in the sandbox and joins it with ours.
+func (a *app) atTerminal(ctx context.Context, cl *client.Client, ref string, m *command) error {
+	screen, keys, ok := a.bothTerminals()
+	if !ok {
 		return own(fault.New(fault.Unsupported, "there is no terminal here: standard input and output have to be one").
 			WithRemedy("for a program's output without a terminal use: sandpit exec %s CMD", ref))
 	}
 	cols, rows := size(screen)
-	t, err := cl.Terminal(ctx, ref, client.TerminalOptions{
-		Command: m.text(), Cols: cols, Rows: rows, Term: a.getenv("TERM"), User: m.user, Cwd: m.cwd,
-	})
+	r := m.started()
+	r.Tty, r.Cols, r.Rows = new(true), &cols, &rows
+	if kind := a.getenv("TERM"); kind != "" {
+		r.Term = &kind
+	}
+	p, err := cl.StartProcess(ctx, ref, r)
 	if err != nil {
 		return own(err)
 	}
-	defer t.Close()
+	at := &attached{app: a, process: p, tty: true, keys: keys, leave: m.leave, hangUp: true}
+	return at.run(ctx)
+}
 
-	was, err := term.MakeRaw(int(keys.Fd()))
+// atPipes runs a command without a terminal, with our standard streams for its own.
+func (a *app) atPipes(ctx context.Context, cl *client.Client, ref string, m *command) error {
+	r := m.started()
+	r.StreamStdin, r.MaxOutputBytes = new(true), new(int64(maxOutput))
+	p, err := cl.StartProcess(ctx, ref, r)
 	if err != nil {
-		return own(fault.Wrap(fault.Unavailable, err, "the terminal cannot be made raw"))
+		return own(err)
 	}
-	restore := func() { _ = term.Restore(int(keys.Fd()), was) } // of a terminal that went away: nothing to do
-	defer restore()
+	at := &attached{app: a, process: p, keys: a.stdin, hangUp: true}
+	return at.run(ctx)
+}
 
-	// Keys come as bytes, Ctrl-C too. What comes as a signal is somebody else's
-	// wish that we end.
-	got := make(chan os.Signal, 4)
-	signal.Notify(got, syscall.SIGWINCH, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-	defer signal.Stop(got)
-	done := make(chan error, 1)
-	go func() {
-		_, err := io.Copy(screen, t)
-		done <- err
-	}()
-	// This goroutine stays in its last read until the process ends, which is
-	// right after: a read of a terminal cannot be called back.
-	go func() { _, _ = io.Copy(t, keys) }() // an error shows at the other end too
+// recentScreen is how many bytes of what a terminal has shown are shown again.
+const recentScreen = 64 << 10
 
-	for {
-		select {
-		case err := <-done:
-			restore()
-			if err != nil {
-				return own(err)
-			}
-			out, err := t.Wait()
-			if err != nil {
-				return own(err)
-			}
-			if out.Cause != "" {
-				a.warn("the terminal was ended: %s", because(out.Cause, out.CauseDetail))
-			}
-			return passing(out.ExitCode)
-		case s := <-got:
-			if s == syscall.SIGWINCH {
-				if c, r := size(screen); t.Resize(c, r) != nil {
-					continue // the connection broke, and done will say so
-				}
-				continue
-			}
-			restore()
-			return &exit{status: interruption{s}.status()}
-		}
+// joinTerminal joins a terminal that others have left.
+func (a *app) joinTerminal(ctx context.Context, p *client.Process, leave []byte) error {
+	rec, err := p.Get(ctx)
+	if err != nil {
+		return own(err)
 	}
+	if !rec.Tty {
+		return own(fault.New(fault.State, "the process %s has no terminal", rec.ProcessID).
+			WithRemedy("use sandpit attach"))
+	}
+	at := &attached{app: a, process: p, tty: true, recent: recentScreen, keys: a.stdin, leave: leave}
+	return at.run(ctx)
 }
 
 // size is a terminal's, within what the server takes.
@@ -126,38 +137,18 @@ func size(f *os.File) (cols, rows int) {
 // interactive.
 const loginShell = "if command -v bash >/dev/null; then exec bash -l; fi; exec sh -l"
 
-// text is a command as shell text, the only form in which a terminal takes it.
-func (m *command) text() string {
-	var words []string
-	for _, name := range sortedNames(m.env) {
-		words = append(words, quote(name+"="+m.env[name]))
+// started is the command as a process of its own; without words, a login shell.
+func (m *command) started() v1.StartProcess {
+	f := m.c.Flags()
+	r := v1.StartProcess{
+		Argv: m.argv, Env: m.env.value(), Cwd: given(f, "cwd", m.cwd), User: given(f, "user", m.user),
+		TimeoutSeconds: m.timeout.exactSeconds(),
 	}
 	switch {
-	case m.shell != "" && len(words) > 0:
-		return "export " + strings.Join(words, " ") + "\n" + m.shell
 	case m.shell != "":
-		return m.shell
+		r.Command = &m.shell
 	case len(m.argv) == 0:
-		return loginShell
+		r.Command = new(loginShell)
 	}
-	begin := []string{"exec"}
-	if len(words) > 0 {
-		begin = append(begin, "env")
-	}
-	for _, w := range m.argv {
-		words = append(words, quote(w))
-	}
-	return strings.Join(append(begin, words...), " ")
+	return r
 }
-
-func sortedNames(m map[string]string) []string {
-	names := make([]string, 0, len(m))
-	for n := range m {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// quote makes one word of shell text.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -35,18 +35,19 @@ func TestAPreviewIsPrivate(t *testing.T) {
 				{"another sandbox's link", web, h.link(other, 8000), nil, 401},
 				{"another port's link", web, h.link(web, 8001), nil, 401},
 				{"another project's link", web, h.link(alien, 8000), nil, 401},
-				{"a token", web, owner, nil, 200},
+				{"a token", web, "", []string{"X-Sandpit-Token", owner}, 200},
 				{"a bearer token", web, "", []string{"Authorization", "Bearer " + owner}, 200},
 				{"a bearer token, spelled otherwise", web, "", []string{"Authorization", "bearer  " + owner}, 200},
 				{"two bearer tokens", web, "", []string{"Authorization", "Bearer " + owner, "Authorization", "Bearer " + owner}, 401},
-				{"a token that may only look", web, reader, nil, 403},
-				{"another project's token", web, mallet, nil, 404},
-				{"a token that is none", web, "spt_none", nil, 401},
-				{"a very long token", web, strings.Repeat("a", 5000), nil, 401},
+				{"a token that may only look", web, "", []string{"X-Sandpit-Token", reader}, 403},
+				{"another project's token", web, "", []string{"X-Sandpit-Token", mallet}, 404},
+				{"a token that is none", web, "", []string{"X-Sandpit-Token", "spt_none"}, 401},
+				{"a very long token", web, "", []string{"X-Sandpit-Token", strings.Repeat("a", 5000)}, 401},
+				{"a very long link", web, "spp_" + strings.Repeat("a", 5000), nil, 401},
 				{"a cookie that is a link", web, "", []string{"Cookie", "sandpit_preview=" + h.link(web, 8000)}, 401},
 				{"a cookie that is a token", web, "", []string{"Cookie", "sandpit_preview=" + owner}, 401},
-				{"a bad token beside a good one", web, "spt_none", []string{"Authorization", "Bearer " + owner}, 200},
-				{"a sandbox that is not there", "dddddddddddddddd", owner, nil, 404},
+				{"a bad link beside a good token", web, "spp_none", []string{"Authorization", "Bearer " + owner}, 200},
+				{"a sandbox that is not there", "dddddddddddddddd", "", []string{"X-Sandpit-Token", owner}, 404},
 			} {
 				// What one caller opened must open nothing for the next, whose
 				// request could take the same connection to the program.
@@ -59,6 +60,30 @@ func TestAPreviewIsPrivate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestATokenOfTheAPIIsNoPartOfAnAddress(t *testing.T) {
+	h := open(t, mirror)
+	cookie := h.browse(h.hostOf(web), "/?sandpit_token="+h.link(web, 8000)).Value
+	navigate := []string{"Accept", "text/html", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site", "none"}
+	for what, headers := range map[string][]string{
+		"alone":             nil,
+		"in a browser":      navigate,
+		"beside a cookie":   append(navigate[:len(navigate):len(navigate)], "Cookie", "sandpit_preview="+cookie),
+		"beside the header": {"X-Sandpit-Token", owner},
+	} {
+		for _, form := range [][2]string{{h.hostOf(web), "/"}, {h.addr, pathOf(web) + "/"}} {
+			for _, token := range []string{owner, admin} {
+				a := h.get(form[0], form[1]+"?%73andpit_token="+token, headers...).want(t, 401)
+				if strings.Contains(a.body, token) || len(a.Cookies()) > 0 || a.Header.Get("Location") != "" {
+					t.Errorf("%s at %s: got %s %v", what, form[0], a.body, a.Header)
+				}
+			}
+		}
+	}
+	if n := h.dialed(); n != 0 {
+		t.Errorf("the program was asked %d times", n)
 	}
 }
 
@@ -130,6 +155,8 @@ func TestABrowserGetsACookie(t *testing.T) {
 			t.Errorf("the program sees the cookies %q", got)
 		}
 		h.do("POST", h.hostOf(web), "/form", strings.NewReader("x"), with("Origin", "http://"+h.hostOf(web))...).want(t, 200)
+		// So do forms of a page that has no referrer told.
+		h.do("POST", h.hostOf(web), "/form", strings.NewReader("x"), with("Origin", "null", "Sec-Fetch-Site", "same-origin")...).want(t, 200)
 	})
 	t.Run("ForThatPreviewAlone", func(t *testing.T) {
 		h.get(h.hostOf(other), "/", own...).want(t, 401)
@@ -139,6 +166,10 @@ func TestABrowserGetsACookie(t *testing.T) {
 		for _, headers := range [][]string{
 			{"Origin", "http://evil.example"},
 			{"Origin", "null"},
+			{"Origin", "null", "Sec-Fetch-Site", "none"},
+			{"Origin", "null", "Sec-Fetch-Site", "same-site"},
+			{"Origin", "null", "Origin", "null", "Sec-Fetch-Site", "same-origin"},
+			{"Origin", "http://evil.example", "Sec-Fetch-Site", "same-origin"},
 			{"Origin", "http://" + h.hostOf(other)},
 			{"Origin", "http://localhost"},
 			{"Origin", "http://" + h.hostOf(web), "Origin", "http://evil.example"},
@@ -200,7 +231,7 @@ func TestALinksFirstUseIsTold(t *testing.T) {
 	for range 3 {
 		h.get(h.hostOf(web), "/?sandpit_token="+h.link(web, 8000)).want(t, 200)
 	}
-	h.get(h.hostOf(web), "/?sandpit_token="+owner).want(t, 200)
+	h.get(h.hostOf(web), "/", "X-Sandpit-Token", owner).want(t, 200)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.opened) != 1 || h.opened[0] != "thelink" {

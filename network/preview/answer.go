@@ -14,13 +14,15 @@ import (
 func (p *Proxy) modify(resp *http.Response) error {
 	ps := passOf(resp.Request.Context())
 	h := resp.Header
-	// What a browser would keep for more than this preview, or beyond its end.
-	h.Del("Strict-Transport-Security")
-	h.Del("Alt-Svc")
-	h.Del("Public-Key-Pins")
+	// What a browser would keep for more than this preview, or beyond its end, do
+	// to what it has of other hosts below the domain, or report of visits.
+	for _, name := range []string{
+		"Strict-Transport-Security", "Alt-Svc", "Public-Key-Pins", "Clear-Site-Data", "NEL", "Report-To", "Reporting-Endpoints",
+	} {
+		h.Del(name)
+	}
 	if ps.at.prefix != "" {
 		h.Del("Service-Worker-Allowed")
-		h.Del("Clear-Site-Data")
 	}
 	setCookies(h, ps.at)
 	for _, name := range []string{"Location", "Content-Location"} {

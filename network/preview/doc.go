@@ -29,9 +29,12 @@
 // Nothing is public. A request needs one of:
 //
 //   - a token of the API with the scope sandboxes:write for the sandbox's project,
-//     as Authorization: Bearer, X-Sandpit-Token or ?sandpit_token=
-//   - a signed link's token (see [Links]), as X-Sandpit-Token or ?sandpit_token=
-//   - the cookie that a browser got for one of these
+//     as Authorization: Bearer or X-Sandpit-Token
+//   - a signed link's token (see [Links]), as one of these or ?sandpit_token=
+//   - the cookie that a browser got for a link
+//
+// A token of the API is refused in an address, which the program's pages and
+// their service workers can read.
 //
 // A browser that opens a link is given the cookie, which is good for this one
 // preview, and sent to the same address without the token. With a cookie alone,

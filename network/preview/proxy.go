@@ -147,6 +147,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	if r.Method == http.MethodConnect || rest != "" && rest[0] != '/' {
 		return fault.New(fault.Malformed, "a preview is no proxy to elsewhere: %s %s is not served", sandbox.Clip(r.Method, 20), sandbox.Clip(r.RequestURI, 200))
 	}
+	if err := checkQuery(r, at); err != nil {
+		return err
+	}
 	if at.prefix != "" && opensPage(r) {
 		// To a browser a page has its own origin, where it can, and else at least a
 		// path that its relative links work with.

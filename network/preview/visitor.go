@@ -20,14 +20,10 @@ const (
 	cookieName = "sandpit_preview"
 )
 
-// sessionLength is how long a browser that came with a token of the API stays
-// let in: the token may end meanwhile, and the cookie does not know.
-const sessionLength = time.Hour
-
 // visitor is who makes a request, and what let them in.
 type visitor struct {
 	caller access.Caller
-	grant  Grant
+	grant  Grant // of a link or a cookie; zero for a token of the API
 	how    means
 	bearer bool // the Authorization header is ours, whether it was needed or not
 }
@@ -42,7 +38,7 @@ const (
 	byCookie // a browser sends it by itself, whoever made the request
 )
 
-// authenticate finds out who makes a request: by the query's token, that of our
+// authenticate finds out who makes a request: by the query's link, the token of our
 // header, a bearer token, or a cookie. If none holds, the error is that of the first that
 // was tried.
 func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
@@ -113,8 +109,20 @@ func (p *Proxy) admit(ctx context.Context, how means, token string, at place) (v
 		return visitor{}, err
 	}
 	c.Via = via
-	g := Grant{Project: c.Project, Sandbox: at.sandbox, Port: at.port, Expires: p.now().Add(sessionLength)}
-	return visitor{caller: c, grant: g, how: how, bearer: how == byBearer}, nil
+	return visitor{caller: c, how: how, bearer: how == byBearer}, nil
+}
+
+// checkQuery refuses a token of the API in an address, whatever else the request
+// has. The program's pages can read the address that they are opened by, and a
+// service worker of theirs that of each later visit: a link is good for that
+// program alone, a token of the API for all of its project.
+func checkQuery(r *http.Request, at place) error {
+	token := queryToken(r.URL.RawQuery)
+	if token == "" || strings.HasPrefix(token, tokenPrefix) {
+		return nil
+	}
+	return fault.New(fault.Unauthenticated, "an address takes only the token of a link, which begins with %s", tokenPrefix).
+		WithRemedy("make a link with sandpit preview %s %d, or send the token in the header %s", at.sandbox, at.port, headerName)
 }
 
 // What events say of visitors.
@@ -143,10 +151,15 @@ func (v visitor) checkOrigin(r *http.Request) error {
 	}
 	refused := fault.New(fault.Denied, "a page of another origin may not use this preview").
 		WithRemedy("have the page call it with the header %s", headerName)
-	if origins := r.Header["Origin"]; len(origins) > 0 && (len(origins) > 1 || !ownOrigin(origins[0], r.Host)) {
+	site := r.Header.Get("Sec-Fetch-Site")
+	// A page that wants no referrer told posts to its own origin as "null".
+	own := func(origin string) bool {
+		return ownOrigin(origin, r.Host) || origin == "null" && site == "same-origin"
+	}
+	if origins := r.Header["Origin"]; len(origins) > 0 && (len(origins) > 1 || !own(origins[0])) {
 		return refused
 	}
-	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	switch {
 	case site == "", site == "same-origin", site == "none":
 		return nil
 	case navigates(r) && r.Header.Get("Sec-Fetch-Dest") == "document":

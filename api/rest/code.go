@@ -1,0 +1,189 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/kernel"
+	"sandpit.dev/sandbox"
+)
+
+type runCode struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.RunCode
+}
+
+func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
+	var sp spellings
+	r, err := codeRequest(&sp, &in.Body)
+	if err != nil {
+		return err
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	if wantsEvents(c.r) || in.Body.Stream != nil && *in.Body.Stream {
+		return a.streamCode(ctx, c, in.Ref, r, &sp)
+	}
+	res, err := a.engine.RunCode(ctx, c.caller, in.Ref, r, nil)
+	if err != nil {
+		return sp.rename(why(ctx, err))
+	}
+	out := v1.CodeResult{CodeOutcome: codeOutcome(&res), Results: make([]v1.CodeValue, 0, len(res.Results))}
+	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
+	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
+	for _, one := range res.Results {
+		out.Results = append(out.Results, codeValue(one))
+	}
+	return c.json(&out)
+}
+
+func codeRequest(sp *spellings, b *v1.RunCode) (engine.CodeRequest, error) {
+	r := engine.CodeRequest{
+		Code: b.Code, Language: text0(b.Language), ContextID: text0(b.ContextID), Stateless: b.Stateless != nil && *b.Stateless,
+		Cwd: text0(b.Cwd), Env: b.Env, User: text0(either(sp, "as_user", b.AsUser, "user", b.User)),
+		InterruptOnDisconnect: b.InterruptOnDisconnect != nil && *b.InterruptOnDisconnect,
+	}
+	for name, s := range map[string]*string{"language": b.Language, "context_id": b.ContextID, "cwd": b.Cwd} {
+		if s != nil && *s == "" {
+			sp.add(name, "is empty")
+		}
+	}
+	if b.TimeoutSeconds != nil {
+		r.Timeout = span(sp, "timeout_seconds", *b.TimeoutSeconds)
+		if *b.TimeoutSeconds == 0 {
+			sp.add("timeout_seconds", "0 is not more than 0 seconds; leave it out for the default")
+		}
+	}
+	r.MaxStdout = outputBound(sp, "max_stdout", "max_stdout_bytes", b.MaxStdoutBytes, nil)
+	r.MaxStderr = outputBound(sp, "max_stderr", "max_stderr_bytes", b.MaxStderrBytes, nil)
+	return r, sp.err()
+}
+
+// streamCode sends what the code gives as it comes. A client that goes away, or stops reading,
+// loses the stream.
+func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.CodeRequest, sp *spellings) error {
+	s := openEvents(c, a.heartbeat, a.stall)
+	defer s.steady.done()
+	text := func(name string) func([]byte) error {
+		return func(b []byte) error {
+			out := v1.Output{At: time.Now().UTC()}
+			out.Data, out.DataBase64 = output(b, false)
+			return s.send(name, 0, &out)
+		}
+	}
+	res, err := a.engine.RunCode(ctx, c.caller, ref, r, &engine.CodeSink{
+		Started: func(st engine.CodeStart) error { return s.send(v1.StreamStart, 0, codeStarted(st)) },
+		Stdout:  text(v1.StreamStdout),
+		Stderr:  text(v1.StreamStderr),
+		Result:  func(r kernel.Result) error { return s.send(v1.StreamResult, 0, codeValue(r)) },
+	})
+	if err != nil {
+		err = sp.rename(why(ctx, err))
+		if !s.end() {
+			return err // nothing was sent yet: it is an HTTP answer like any other
+		}
+		p, _ := guard.Problem(err, guard.RequestID(c.r.Context()))
+		_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
+		return nil
+	}
+	s.end()
+	_ = s.send(v1.StreamEnd, 0, new(codeOutcome(&res))) // the client went away: nothing to tell
+	return nil
+}
+
+func codeStarted(s engine.CodeStart) v1.CodeStarted {
+	return v1.CodeStarted{ContextID: s.ContextID, CellID: s.CellID, Language: s.Language, Restarted: s.Restarted}
+}
+
+func codeOutcome(r *engine.CodeResult) v1.CodeOutcome {
+	o := v1.CodeOutcome{
+		CodeStarted: codeStarted(r.CodeStart), Status: string(r.Status), ExecutionCount: r.Count, ContextEnded: r.Dead,
+		ExitCode: r.ExitCode, Signal: r.Signal, Cause: string(r.Cause), CauseDetail: r.CauseDetail,
+		TimedOut: r.Cause == sandbox.CauseTimeout, DurationMS: r.Duration.Milliseconds(),
+		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
+		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated, ResultsDropped: r.Dropped,
+		FilesChanged: changesOf(r.Changes), FilesChangedTotal: r.ChangesTotal, FilesChangedComplete: r.ChangesComplete,
+	}
+	if e := r.Error; e != nil {
+		o.Error = &v1.CodeError{Name: e.Name, Value: e.Value, Traceback: append([]string{}, e.Traceback...)}
+	}
+	return o
+}
+
+func codeValue(r kernel.Result) v1.CodeValue {
+	return v1.CodeValue{
+		Main: r.Main, Text: r.Text, HTML: r.HTML, Markdown: r.Markdown, SVG: r.SVG, LaTeX: r.LaTeX, JavaScript: r.JavaScript,
+		JSON: r.JSON, PNG: r.PNG, JPEG: r.JPEG, PDF: r.PDF, More: r.More, TextCut: r.TextCut, Omitted: r.Omitted,
+	}
+}
+
+type createContext struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.CreateContext
+}
+
+type byContext struct {
+	Ref string `path:"id" doc:"the sandbox's id or key"`
+	ID  string `path:"cid" doc:"the context's id"`
+}
+
+func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1.Context, error) {
+	var sp spellings
+	b := &in.Body
+	r := engine.ContextRequest{
+		Language: b.Language, Cwd: text0(b.Cwd), Env: b.Env,
+		User: text0(either(&sp, "as_user", b.AsUser, "user", b.User)),
+	}
+	if b.Cwd != nil && *b.Cwd == "" {
+		sp.add("cwd", "is empty")
+	}
+	if err := sp.err(); err != nil {
+		return v1.Context{}, err
+	}
+	cc, err := a.engine.CreateContext(ctx, c.caller, in.Ref, r)
+	if err != nil {
+		return v1.Context{}, sp.rename(err)
+	}
+	return contextOf(cc), nil
+}
+
+func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextList, error) {
+	all, err := a.engine.Contexts(ctx, c.caller, in.Ref)
+	out := v1.ContextList{Items: make([]v1.Context, 0, len(all))}
+	for _, cc := range all {
+		out.Items = append(out.Items, contextOf(cc))
+	}
+	return out, err
+}
+
+func (a *API) getContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
+	cc, err := a.engine.Context(ctx, c.caller, in.Ref, in.ID)
+	return contextOf(cc), err
+}
+
+func (a *API) restartContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
+	cc, err := a.engine.RestartContext(ctx, c.caller, in.Ref, in.ID)
+	return contextOf(cc), err
+}
+
+func (a *API) interruptContext(ctx context.Context, c *call, in *byContext) (none, error) {
+	return none{}, a.engine.InterruptContext(ctx, c.caller, in.Ref, in.ID)
+}
+
+func (a *API) deleteContext(ctx context.Context, c *call, in *byContext) (none, error) {
+	return none{}, a.engine.DeleteContext(ctx, c.caller, in.Ref, in.ID)
+}
+
+func contextOf(c engine.Context) v1.Context {
+	return v1.Context{
+		ID: c.ID, Language: c.Language, Cwd: c.Cwd, User: c.User, Default: c.Default, Status: string(c.Status), Ended: c.Ended,
+		Queued: c.Queued, Executions: c.Cells, Starts: c.Starts, ProcessID: c.ProcessID,
+		CreatedAt: c.CreatedAt.UTC(), LastUsedAt: c.UsedAt.UTC(),
+	}
+}

@@ -1,0 +1,173 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+type followProcess struct {
+	byProcess
+	Cursor *int64 `query:"cursor" doc:"the number of the last frame that you have seen; the default is 0: all. The header Last-Event-ID says the same"`
+	Follow *bool  `query:"follow" doc:"false: only what there is by now; the default is true"`
+	Recent *int64 `query:"recent" doc:"without a cursor: of what there is already, about the last so many bytes, 1 to 67108864; of a terminal, from where its screen makes sense"`
+}
+
+// followProcess gives out a process's output from any frame on: as events, or over
+// a WebSocket where the request asks for one.
+func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (err error) {
+	r := engine.FollowRequest{Once: in.Follow != nil && !*in.Follow}
+	if in.Cursor != nil {
+		r.Cursor = *in.Cursor
+	} else if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil {
+			return fault.InvalidField("Last-Event-ID", "%q is no frame's number", sandbox.Clip(last, 40))
+		}
+		r.Cursor = n
+	}
+	if r.Recent, err = recentBytes(in.Recent); err != nil {
+		return err
+	}
+	g, err := a.engine.Follow(ctx, c.caller, in.Ref, in.ID, r)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	c.w.Header().Set(processHeader, in.ID)
+	if strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
+		return a.serveSocket(ctx, c, &in.byProcess, g, false)
+	}
+	if c.r.Method == http.MethodHead {
+		c.w.Header().Set("Content-Type", "text/event-stream")
+		c.w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	s := openEvents(c, a.heartbeat, a.stall)
+	defer s.steady.done()
+	end, err := g.Run(ctx, engine.FollowSink{
+		Frame: func(f agent.Frame) error { return s.send(streamName(f.Stream), f.Seq, outputOf(f)) },
+		Gap:   func(gap engine.Gap) error { return s.send(v1.StreamGap, 0, gapOf(gap)) },
+	})
+	begun := s.end()
+	switch {
+	case err != nil && !begun:
+		return why(ctx, err)
+	case err != nil:
+		p, _ := guard.Problem(why(ctx, err), guard.RequestID(c.r.Context()))
+		_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
+	case end.Ended:
+		_ = s.send(v1.StreamExit, 0, endedProcess(g.Record(), end))
+	default:
+		_ = s.send(v1.StreamEnd, 0, v1.OutputEnd{Cursor: end.LastSeq})
+	}
+	return nil
+}
+
+// recentBytes reads how much of a process's past is wanted; zero: all.
+func recentBytes(n *int64) (int64, error) {
+	switch {
+	case n == nil:
+		return 0, nil
+	case *n < 1 || *n > engine.MaxStreamed:
+		return 0, fault.InvalidField("recent", "%d is outside 1 to %d", *n, int64(engine.MaxStreamed))
+	}
+	return *n, nil
+}
+
+func streamName(s agent.Stream) string {
+	if s == agent.Stderr {
+		return v1.StreamStderr
+	}
+	return v1.StreamStdout
+}
+
+func outputOf(f agent.Frame) *v1.Output {
+	out := &v1.Output{At: f.At.UTC()}
+	out.Data, out.DataBase64 = output(f.Data, false)
+	return out
+}
+
+func gapOf(g engine.Gap) v1.OutputGap {
+	out := v1.OutputGap{Bytes: g.Bytes, Frames: g.Frames, Why: g.Why}
+	if g.Stream != 0 {
+		out.Stream = streamName(g.Stream)
+	}
+	return out
+}
+
+// endedProcess is a record with the end that a following came to.
+func endedProcess(rec agent.Record, end engine.FollowEnd) v1.Process {
+	rec.State, rec.Result, rec.LastSeq = agent.Exited, &end.Result, end.LastSeq
+	return processOf(rec)
+}
+
+type processLogs struct {
+	byProcess
+	Stream *string `query:"stream" doc:"stdout or stderr; the default is both, in the order in which they were read"`
+	Follow *bool   `query:"follow" doc:"true: go on until the process ends"`
+	Cursor *int64  `query:"cursor" doc:"only what comes after this frame"`
+}
+
+// processLogs gives out the bytes of a process's output and nothing else.
+func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
+	live := in.Follow != nil && *in.Follow
+	r := engine.FollowRequest{Once: !live}
+	if in.Cursor != nil {
+		r.Cursor = *in.Cursor
+	}
+	only := text0(in.Stream)
+	switch only {
+	case "", v1.StreamStdout, v1.StreamStderr:
+	default:
+		return fault.InvalidField("stream", "%q is neither stdout nor stderr", sandbox.Clip(only, 40))
+	}
+	g, err := a.engine.Follow(ctx, c.caller, in.Ref, in.ID, r)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	h := c.w.Header()
+	h.Set(processHeader, in.ID)
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff") // what a sandbox wrote is not for browsers to guess at
+	h.Set("Cache-Control", "no-store")
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	ctl := http.NewResponseController(c.w)
+	w := &steadyWriter{c.w, ctl, a.stall}
+	defer w.done()
+	if live {
+		_ = ctl.Flush() // that there is a process is told before it says anything
+	}
+	_, err = g.Run(ctx, engine.FollowSink{Frame: func(f agent.Frame) error {
+		if only != "" && streamName(f.Stream) != only {
+			return nil
+		}
+		if _, err := w.Write(f.Data); err != nil || !live {
+			return err
+		}
+		return ctl.Flush()
+	}})
+	if err != nil {
+		panic(http.ErrAbortHandler) // half of a log must not look like a whole one
+	}
+	return nil
+}

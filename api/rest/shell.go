@@ -1,0 +1,155 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"sandpit.dev/agent"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+)
+
+type byShell struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Name string `path:"name" doc:"the shell's name"`
+}
+
+type bySandbox struct {
+	Ref string `path:"id" doc:"the sandbox's id or key"`
+}
+
+type createShell struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.CreateShell
+}
+
+func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.Shell, error) {
+	var sp spellings
+	r := engine.ShellRequest{
+		Name: text0(in.Body.Name), Cwd: text0(in.Body.Cwd), Env: in.Body.Env,
+		User: text0(either(&sp, "as_user", in.Body.AsUser, "user", in.Body.User)),
+	}
+	if in.Body.Name != nil && r.Name == "" {
+		sp.add("name", "is empty; leave it out for one that is made up")
+	}
+	if err := sp.err(); err != nil {
+		return v1.Shell{}, err
+	}
+	s, err := a.engine.CreateShell(ctx, c.caller, in.Ref, r)
+	if err != nil {
+		return v1.Shell{}, sp.rename(err)
+	}
+	c.w.Header().Set("Location", shellPath(in.Ref, s.Name))
+	return shellOf(s), nil
+}
+
+func shellPath(ref, name string) string {
+	return "/v1/sandboxes/" + url.PathEscape(ref) + "/shells/" + url.PathEscape(name)
+}
+
+func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellList, error) {
+	all, err := a.engine.Shells(ctx, c.caller, in.Ref)
+	if err != nil {
+		return v1.ShellList{}, err
+	}
+	out := v1.ShellList{Items: make([]v1.Shell, 0, len(all))}
+	for _, s := range all {
+		out.Items = append(out.Items, shellOf(s))
+	}
+	return out, nil
+}
+
+func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, error) {
+	s, err := a.engine.Shell(ctx, c.caller, in.Ref, in.Name)
+	if err != nil {
+		return v1.Shell{}, err
+	}
+	return shellOf(s), nil
+}
+
+func (a *API) deleteShell(ctx context.Context, c *call, in *byShell) (none, error) {
+	return none{}, a.engine.DeleteShell(ctx, c.caller, in.Ref, in.Name)
+}
+
+func (a *API) interruptShell(ctx context.Context, c *call, in *byShell) (none, error) {
+	return none{}, a.engine.InterruptShell(ctx, c.caller, in.Ref, in.Name)
+}
+
+func shellOf(s engine.Context) v1.Shell {
+	return v1.Shell{
+		Name: s.Name, ShellID: s.ID, Status: string(s.Status), EndedReason: s.Ended, ProcessID: s.ProcessID,
+		Cwd: s.Cwd, User: s.User, CreatedAt: s.CreatedAt.UTC(), UsedAt: timeOrNull(s.UsedAt), Queued: s.Queued,
+	}
+}
+
+type shellExec struct {
+	byShell
+	Body v1.Exec
+}
+
+func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
+	var sp spellings
+	r, err := execRequest(&sp, &in.Body)
+	if err != nil {
+		return err
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	if wantsEvents(c.r) {
+		return a.streamCommand(ctx, c, r, &sp, func(r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+			res, err := a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, sink)
+			return v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}, err
+		})
+	}
+	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
+	res, err := a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, nil)
+	if err != nil {
+		return sp.rename(why(ctx, err))
+	}
+	return c.shellResult(in.Ref, &res)
+}
+
+type shellCommand struct {
+	byShell
+	ID   string   `path:"pid" doc:"the process_id of the command"`
+	Wait *float64 `query:"wait_seconds" doc:"how long to wait for its end, 0 to 86400; default 0"`
+}
+
+func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error {
+	var sp spellings
+	var wait time.Duration
+	if in.Wait != nil {
+		wait = span(&sp, "wait_seconds", *in.Wait)
+	}
+	if err := sp.err(); err != nil {
+		return err
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	res, err := a.engine.ShellCommand(ctx, c.caller, in.Ref, in.Name, in.ID, wait)
+	if err != nil {
+		return why(ctx, err)
+	}
+	return c.shellResult(in.Ref, &res)
+}
+
+// shellResult answers a command's result, or that it runs.
+func (c *call) shellResult(ref string, res *engine.ShellResult) error {
+	if res.Running {
+		c.status = http.StatusAccepted
+		c.w.Header().Set("Location", shellPath(ref, res.Shell.Name)+"/commands/"+res.ProcessID)
+	}
+	out := v1.ShellExecResult{ExecResult: v1.ExecResult{ExecOutcome: outcomeOf(&res.ExecResult)}, Shell: shellStateOf(res.Shell)}
+	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
+	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
+	return c.json(&out)
+}
+
+func shellStateOf(s engine.ShellState) v1.ShellState {
+	return v1.ShellState{Name: s.Name, ShellID: s.ID, Restarted: s.Restarted, Ended: s.Ended}
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+)
+
+// recentScreen is how much of what a terminal has shown is given to who joins it, if
+// no other amount is asked for: many screens of text, in bytes.
+const recentScreen = 64 << 10
+
+type listTerminals struct {
+	Ref    string  `path:"id" doc:"the sandbox's id or key"`
+	Limit  *int    `query:"limit" doc:"most rows of a page, 1 to 1000; default 100"`
+	Cursor *string `query:"cursor" doc:"next_cursor of the page before"`
+}
+
+func (a *API) listTerminals(ctx context.Context, c *call, in *listTerminals) (v1.ProcessList, error) {
+	q := engine.ProcessQuery{Running: true, Tty: true, Cursor: text0(in.Cursor)}
+	if in.Limit != nil {
+		if *in.Limit < 1 || *in.Limit > engine.MaxProcessPage {
+			return v1.ProcessList{}, fault.InvalidField("limit", "%d is outside 1 to %d", *in.Limit, engine.MaxProcessPage)
+		}
+		q.Limit = *in.Limit
+	}
+	page, err := a.engine.ListProcesses(ctx, c.caller, in.Ref, q)
+	if err != nil {
+		return v1.ProcessList{}, err
+	}
+	out := v1.ProcessList{Items: make([]v1.Process, 0, len(page.Items)), NextCursor: textOrNull(page.Next)}
+	for _, r := range page.Items {
+		out.Items = append(out.Items, processOf(r))
+	}
+	return out, nil
+}
+
+// openStaying starts a terminal that outlives the connection, and joins it.
+func (a *API) openStaying(ctx context.Context, c *call, ref string, r engine.TerminalRequest) error {
+	rec, err := a.engine.StartProcess(ctx, c.caller, ref, engine.StartRequest{
+		Shell: r.ShellText(), Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User,
+		Terminal: &engine.TerminalSize{Cols: r.Cols, Rows: r.Rows, Term: r.Term},
+	})
+	if err != nil {
+		return err
+	}
+	return a.joinTerminal(ctx, c, &byProcess{Ref: ref, ID: rec.ID}, engine.FollowRequest{})
+}
+
+type attachTerminal struct {
+	byProcess
+	Recent *int64 `query:"recent" doc:"about how many bytes of what it has shown come first, 1 to 67108864; default 65536"`
+}
+
+func (a *API) attachTerminal(ctx context.Context, c *call, in *attachTerminal) error {
+	recent, err := recentBytes(in.Recent)
+	if err != nil {
+		return err
+	}
+	if recent == 0 {
+		recent = recentScreen
+	}
+	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
+		c.w.Header().Set("Upgrade", "websocket")
+		return guard.WithStatus(http.StatusUpgradeRequired,
+			fault.New(fault.Malformed, "a terminal is a WebSocket, and the request asks for none").
+				WithRemedy("connect with a WebSocket client, or run sandpit shell --attach"))
+	}
+	return a.joinTerminal(ctx, c, &in.byProcess, engine.FollowRequest{Recent: recent})
+}
+
+// joinTerminal carries bytes both ways between a client and a terminal that stays.
+func (a *API) joinTerminal(ctx context.Context, c *call, to *byProcess, r engine.FollowRequest) error {
+	g, err := a.engine.Follow(ctx, c.caller, to.Ref, to.ID, r)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if !g.Record().Terminal {
+		return fault.New(fault.State, "the process %s has no terminal", to.ID).
+			WithRemedy("follow its output: GET …/processes/%s/output", to.ID)
+	}
+	c.w.Header().Set(processHeader, to.ID)
+	return a.serveSocket(ctx, c, to, g, true)
+}

@@ -1,0 +1,50 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// Port is a socket in a sandbox that waits for others.
+type Port struct {
+	Port     int    `json:"port"`
+	Protocol string `json:"protocol" jsonschema:"tcp or udp"`
+	Address  string `json:"address" jsonschema:"that it is bound to; 0.0.0.0 or :: is all"`
+	PID      int    `json:"pid,omitempty" jsonschema:"the process inside; missing where it cannot be told"`
+	Command  string `json:"command,omitempty" jsonschema:"what that process calls itself"`
+	User     string `json:"user" jsonschema:"who opened it"`
+	URL      string `json:"url,omitempty" jsonschema:"of a preview; it is private"`
+}
+
+// PortList is what listens in a sandbox, by port.
+type PortList struct {
+	Items     []Port `json:"items"`
+	Truncated bool   `json:"truncated,omitempty" jsonschema:"there is more"`
+}
+
+// CreatePreview asks for a link to a port.
+type CreatePreview struct {
+	Port           int    `json:"port" jsonschema:"1 to 65535; nothing needs to listen there yet"`
+	ExpiresSeconds *int64 `json:"expires_seconds,omitempty" jsonschema:"how long it is good, 1 to 2592000; default 3600"`
+}
+
+// Preview is a link to a port: whoever has it sees what the program there
+// serves, until it expires or the sandbox is deleted.
+type Preview struct {
+	ID        string    `json:"id" jsonschema:"names the link in the sandbox's activity"`
+	SandboxID string    `json:"sandbox_id"`
+	Port      int       `json:"port"`
+	URL       string    `json:"url" jsonschema:"to open in a browser"`
+	PathURL   string    `json:"path_url" jsonschema:"the same, for clients that cannot reach the host of url"`
+	BaseURL   string    `json:"base_url" jsonschema:"url without the token"`
+	Token     string    `json:"token" jsonschema:"for programs, as the header X-Sandpit-Token"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// PortControl is a text message on the WebSocket of a connection to a port;
+// binary messages are its bytes, both ways. End is sent by whoever sends nothing
+// more; Error by the server, once, last.
+type PortControl struct {
+	End   bool     `json:"end,omitempty"`
+	Error *Problem `json:"error,omitempty"`
+}

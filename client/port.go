@@ -1,0 +1,153 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/coder/websocket"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// Ports lists what listens in a sandbox.
+func (c *Client) Ports(ctx context.Context, ref string) (*v1.PortList, error) {
+	l := new(v1.PortList)
+	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/ports")}, l); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Preview makes a signed link to what a port serves over HTTP.
+func (c *Client) Preview(ctx context.Context, ref string, r v1.CreatePreview) (*v1.Preview, error) {
+	p := new(v1.Preview)
+	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/previews"), body: r}, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// PortConn is a connection to a TCP port in a sandbox. Read and Write may run
+// beside each other, and Close beside both.
+type PortConn struct {
+	conn *websocket.Conn
+	life context.Context // ends with Close
+	end  context.CancelFunc
+
+	readMu sync.Mutex
+	rest   []byte // read and not yet given
+	err    error  // of reading, for ever
+
+	writeMu sync.Mutex
+	ended   bool
+}
+
+// DialPort connects to a TCP port in a sandbox. ctx bounds the beginning only.
+func (c *Client) DialPort(ctx context.Context, ref string, port int) (*PortConn, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	h := make(http.Header)
+	c.authorize(h)
+	conn, resp, err := websocket.Dial(ctx, c.base+of(ref, "/ports/"+strconv.Itoa(port)+"/connect"), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: h})
+	if err != nil {
+		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+			return nil, errorOf(resp, readSome(resp.Body))
+		}
+		return nil, c.unanswered(ctx, err)
+	}
+	conn.SetReadLimit(maxTerminalMessage)
+	p := &PortConn{conn: conn}
+	p.life, p.end = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// Read gives what the program sends; io.EOF when it sends nothing more.
+func (p *PortConn) Read(b []byte) (int, error) {
+	p.readMu.Lock()
+	defer p.readMu.Unlock()
+	for len(p.rest) == 0 && len(b) > 0 {
+		if p.err == nil {
+			p.err = p.moreLocked()
+		}
+		if p.err != nil {
+			return 0, p.err
+		}
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// moreLocked reads one message.
+func (p *PortConn) moreLocked() error {
+	kind, data, err := p.conn.Read(p.life)
+	switch {
+	case p.life.Err() != nil:
+		return net.ErrClosed
+	case err != nil:
+		return fault.Wrap(fault.Unavailable, err, "the connection to the sandbox's port broke")
+	case kind == websocket.MessageBinary:
+		p.rest = data
+		return nil
+	}
+	var m v1.PortControl
+	if err := json.Unmarshal(data, &m); err != nil {
+		return garbled(err)
+	}
+	switch {
+	case m.Error != nil:
+		return faultOf(m.Error, "")
+	case m.End:
+		p.conn.CloseRead(p.life) // somebody has to answer pings while we still send
+		return io.EOF
+	}
+	return nil // of a newer server
+}
+
+// Write sends b. It waits while the program takes nothing.
+func (p *PortConn) Write(b []byte) (int, error) {
+	p.writeMu.Lock()
+	defer p.writeMu.Unlock()
+	if p.ended {
+		return 0, net.ErrClosed
+	}
+	// The server bounds one message.
+	const most = 256 << 10
+	for n := 0; n < len(b); n += most {
+		if err := p.conn.Write(p.life, websocket.MessageBinary, b[n:min(n+most, len(b))]); err != nil {
+			return n, fault.Wrap(fault.Unavailable, err, "the connection to the sandbox's port broke")
+		}
+	}
+	return len(b), nil
+}
+
+// CloseWrite tells the program that nothing more comes. Twice is fine.
+func (p *PortConn) CloseWrite() error {
+	p.writeMu.Lock()
+	defer p.writeMu.Unlock()
+	if p.ended {
+		return nil
+	}
+	p.ended = true
+	if err := p.conn.Write(p.life, websocket.MessageText, []byte(`{"end":true}`)); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the connection to the sandbox's port broke")
+	}
+	return nil
+}
+
+// Close ends the connection. Twice is fine.
+func (p *PortConn) Close() error {
+	p.end()
+	_ = p.conn.CloseNow() // there is nobody left to tell
+	return nil
+}

@@ -1,0 +1,278 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"net/url"
+	"strconv"
+	"time"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// Process is a process of a sandbox. It goes on whatever becomes of its caller and
+// of the server, and can be found again by its id. Its methods are safe for
+// concurrent use.
+type Process struct {
+	c   *Client
+	ref string
+	id  string
+}
+
+// StartProcess starts a process and does not wait for it.
+func (c *Client) StartProcess(ctx context.Context, ref string, r v1.StartProcess) (*Process, error) {
+	var out v1.Process
+	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/processes"), body: r}, &out); err != nil {
+		return nil, err
+	}
+	return c.OpenProcess(ref, out.ProcessID), nil
+}
+
+// OpenProcess gives a process that was started before. It asks nobody whether there
+// is one.
+func (c *Client) OpenProcess(ref, processID string) *Process {
+	return &Process{c: c, ref: ref, id: processID}
+}
+
+// ID is the process's id.
+func (p *Process) ID() string { return p.id }
+
+func (p *Process) path(rest string) string { return of(p.ref, "/processes/"+seg(p.id)+rest) }
+
+// Get gives what is known of it.
+func (p *Process) Get(ctx context.Context) (*v1.Process, error) { return p.c.Process(ctx, p.ref, p.id) }
+
+// waitEach is how long one request waits: less than what lies between may wait
+// for an answer.
+const waitEach = 50 * time.Second
+
+// Wait waits until the process has ended, also over a server that goes away and
+// comes back, for which it waits at most Patience.
+func (p *Process) Wait(ctx context.Context) (*v1.Process, error) {
+	r := retry{patience: Patience}
+	for {
+		out := new(v1.Process)
+		q := url.Values{"timeout": {strconv.FormatFloat(waitEach.Seconds(), 'f', -1, 64)}}
+		_, err := p.c.call(ctx, request{method: "GET", path: p.path("/wait"), query: q}, out)
+		switch {
+		case err == nil && out.Status != "running":
+			return out, nil
+		case err == nil:
+			r.worked()
+		default:
+			if err := r.again(ctx, err); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// Signal sends a signal by name ("SIGINT") or number, to the process itself or with
+// tree to all that it started as well. One that has ended is fault.State.
+func (p *Process) Signal(ctx context.Context, signal string, tree bool) error {
+	_, err := p.c.call(ctx, request{method: "POST", path: p.path("/signal"), body: v1.SignalProcess{Signal: signal, Tree: &tree}}, nil)
+	return err
+}
+
+// Kill ends the process and all that it started; one that has ended is no error.
+func (p *Process) Kill(ctx context.Context) error { return p.c.Kill(ctx, p.ref, p.id) }
+
+// Resize tells the process that its terminal has another size, each 1 to 1000.
+func (p *Process) Resize(ctx context.Context, cols, rows int) error {
+	_, err := p.c.call(ctx, request{method: "POST", path: p.path("/resize"), body: v1.ResizeProcess{Cols: cols, Rows: rows}}, nil)
+	return err
+}
+
+// maxInput is what one request may carry.
+const maxInput = 1 << 20
+
+// Write writes to a streamed standard input or a terminal, and blocks while the
+// program does not read. Where the answer is lost it is not known how much was
+// taken: see Stdin.
+func (p *Process) Write(ctx context.Context, data []byte) (int, error) {
+	n := 0
+	for n < len(data) {
+		part := data[n:min(n+maxInput, len(data))]
+		taken, err := p.write(ctx, part, -1, false)
+		n += taken.BytesTaken
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// CloseStdin ends a streamed standard input.
+func (p *Process) CloseStdin(ctx context.Context) error {
+	_, err := p.write(ctx, nil, -1, true)
+	return err
+}
+
+func (p *Process) write(ctx context.Context, data []byte, offset int64, end bool) (v1.ProcessInput, error) {
+	q := make(url.Values)
+	if offset >= 0 {
+		q.Set("offset", strconv.FormatInt(offset, 10))
+	}
+	if end {
+		q.Set("close", "true")
+	}
+	var out v1.ProcessInput
+	_, err := p.c.call(ctx, request{
+		method: "POST", path: p.path("/stdin"), query: q, raw: bytes.NewReader(data), size: int64(len(data)),
+	}, &out)
+	if err == nil && (out.BytesTaken < 0 || out.BytesTaken > len(data)) {
+		return v1.ProcessInput{}, garbled(fmt.Errorf("%d bytes were taken of %d", out.BytesTaken, len(data)))
+	}
+	return out, err
+}
+
+// Stdin is the standard input of a process whose only writer this is. Each byte is
+// taken once, also where connections break and servers are restarted.
+type Stdin struct {
+	p   *Process
+	ctx context.Context
+	at  int64 // in the whole input; below zero: not known yet
+}
+
+// Stdin gives the input of a process. Others that write to it meanwhile would make
+// it lose bytes: for that there is Write. ctx bounds all that is done with it. It is
+// for one goroutine.
+func (p *Process) Stdin(ctx context.Context) *Stdin { return &Stdin{p: p, ctx: ctx, at: -1} }
+
+// Write writes all of data, and blocks while the program does not read.
+func (s *Stdin) Write(data []byte) (int, error) {
+	n := 0
+	for n < len(data) {
+		taken, err := s.put(data[n:min(n+maxInput, len(data))], false)
+		n += taken
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Close ends the input. Twice is fine.
+func (s *Stdin) Close() error {
+	_, err := s.put(nil, true)
+	return err
+}
+
+func (s *Stdin) put(data []byte, end bool) (int, error) {
+	r := retry{patience: Patience}
+	for {
+		if s.at < 0 { // what others have written before
+			out, err := s.p.write(s.ctx, nil, -1, false)
+			if err == nil {
+				s.at = out.TotalBytes
+				continue
+			}
+			if err := r.again(s.ctx, err); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		out, err := s.p.write(s.ctx, data, s.at, end)
+		if err == nil {
+			s.at += int64(out.BytesTaken)
+			return out.BytesTaken, nil
+		}
+		if err := r.again(s.ctx, err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Patience is how long what follows or waits for a process, or writes to it, goes on
+// trying to reach a server that does not answer.
+const Patience = time.Minute
+
+// Bounds of the pause between two tries: a server that comes back is found within
+// the longer one.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 200 * time.Millisecond
+)
+
+// retry decides whether a call is made again.
+type retry struct {
+	patience time.Duration
+	since    time.Time // of the first failure in a row; zero: none
+	pause    time.Duration
+}
+
+func (r *retry) worked() { r.since, r.pause = time.Time{}, 0 }
+
+// again waits for the next try; or gives err, where another try makes no sense.
+func (r *retry) again(ctx context.Context, err error) error {
+	switch fault.Of(err) {
+	case fault.Unavailable, fault.Timeout:
+	default:
+		return err
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	if r.since.IsZero() {
+		r.since, r.pause = time.Now(), firstPause
+	} else if time.Since(r.since) > r.patience {
+		return err
+	}
+	t := time.NewTimer(r.pause)
+	defer t.Stop()
+	r.pause = min(2*r.pause, lastPause)
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return err
+	}
+}
+
+// ProcessQuery says which processes of a sandbox are wanted. The zero value is all.
+type ProcessQuery struct {
+	Running bool // only those that have not ended
+	Newest  bool // first; else the oldest
+}
+
+// ListProcesses gives a sandbox's processes. After an error it ends.
+func (c *Client) ListProcesses(ctx context.Context, ref string, q ProcessQuery) iter.Seq2[*v1.Process, error] {
+	v := url.Values{"limit": {"1000"}}
+	if q.Running {
+		v.Set("status", "running")
+	}
+	if q.Newest {
+		v.Set("sort_order", "desc")
+	}
+	return c.processPages(ctx, of(ref, "/processes"), v)
+}
+
+// processPages gives what a list of processes holds, page by page.
+func (c *Client) processPages(ctx context.Context, path string, v url.Values) iter.Seq2[*v1.Process, error] {
+	return func(yield func(*v1.Process, error) bool) {
+		v := maps.Clone(v) // it may be called again
+		for {
+			var page v1.ProcessList
+			if _, err := c.call(ctx, request{method: "GET", path: path, query: v}, &page); err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Items {
+				if !yield(&page.Items[i], nil) {
+					return
+				}
+			}
+			if page.NextCursor == nil {
+				return
+			}
+			v.Set("cursor", *page.NextCursor)
+		}
+	}
+}

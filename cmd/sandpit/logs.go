@@ -1,0 +1,167 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+)
+
+func newLogs(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "logs [flags] SANDBOX PROCESS",
+		Short: "Show what a process wrote",
+		Long: `Show what a process of a sandbox wrote, its standard error on ours; with -f also what it goes on to write,
+until it ends. A connection that breaks and a server that is restarted are got over without losing anything.`,
+		Example: `  sandpit logs -f web $(sandpit exec --detach web -- npm run dev)
+  sandpit logs -n 20 --stream stderr web p1q2r3s4t5u6v7w8`,
+		Args:              takes(2, 2),
+		ValidArgsFunction: a.completeProcess,
+	}
+	follow := c.Flags().BoolP("follow", "f", false, "go on until the process ends")
+	lines := c.Flags().IntP("tail", "n", -1, "only so many lines of what there is already; -1: all")
+	stream := c.Flags().String("stream", "", "only stdout or stderr")
+	_ = c.RegisterFlagCompletionFunc("stream", cobra.FixedCompletions([]string{v1.StreamStdout, v1.StreamStderr}, cobra.ShellCompDirectiveNoFileComp))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		switch *stream {
+		case "", v1.StreamStdout, v1.StreamStderr:
+		default:
+			return misuse(c, "--stream is %q, and neither stdout nor stderr", *stream)
+		}
+		if *lines < -1 {
+			return misuse(c, "--tail is %d, and less than -1", *lines)
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		l := &logs{app: a, process: cl.OpenProcess(args[0], args[1]), only: *stream}
+		if *lines >= 0 {
+			if err := l.tail(ctx, *lines); err != nil {
+				return interrupted(ctx, err)
+			}
+			if !*follow || l.ended {
+				return nil
+			}
+		}
+		return interrupted(ctx, l.show(ctx, !*follow))
+	}
+	return c
+}
+
+// logs is output that is being shown.
+type logs struct {
+	*app
+	process *client.Process
+	only    string // the stream; empty: both
+	cursor  int64
+	ended   bool
+}
+
+// show writes what comes after the cursor.
+func (l *logs) show(ctx context.Context, once bool) error {
+	for out, err := range l.process.Follow(ctx, client.FollowOptions{Cursor: l.cursor, Once: once}) {
+		if err != nil {
+			return err
+		}
+		if err := l.write(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing says how much a gap is.
+func missing(g *v1.OutputGap) string {
+	switch {
+	case g.Bytes > 0:
+		return fmt.Sprintf("%d bytes of %s", g.Bytes, g.Stream)
+	case g.Frames > 0:
+		return fmt.Sprintf("%d pieces", g.Frames)
+	}
+	return "some of " + g.Stream
+}
+
+func (l *logs) wants(out client.Output) bool {
+	return l.only == "" || (l.only == v1.StreamStderr) == out.Stderr
+}
+
+func (l *logs) write(out client.Output) error {
+	switch {
+	case out.Gap != nil:
+		l.warn("output is missing here (%s): %s", missing(out.Gap), out.Gap.Why)
+	case out.Exit != nil || !l.wants(out):
+	default:
+		w := l.stdout
+		if out.Stderr {
+			w = l.stderr
+		}
+		_, err := w.Write(out.Data)
+		if errors.Is(err, syscall.EPIPE) { // nobody reads us, and the signal is on its way
+			return &exit{status: interruption{syscall.SIGPIPE}.status()}
+		}
+		return err
+	}
+	return nil
+}
+
+// tail shows the last lines of what there is, and holds no more than those.
+func (l *logs) tail(ctx context.Context, lines int) error {
+	var kept []client.Output
+	ends := 0 // of lines, in kept
+	for out, err := range l.process.Follow(ctx, client.FollowOptions{Once: true}) {
+		if err != nil {
+			return err
+		}
+		l.ended = out.Exit != nil
+		if out.Gap != nil || out.Exit != nil {
+			continue
+		}
+		l.cursor = out.Seq
+		if !l.wants(out) {
+			continue
+		}
+		kept = append(kept, out)
+		ends += bytes.Count(out.Data, []byte("\n"))
+		for len(kept) > 1 {
+			first := bytes.Count(kept[0].Data, []byte("\n"))
+			if ends-first <= lines {
+				break
+			}
+			ends -= first
+			kept = kept[1:]
+		}
+	}
+	if len(kept) > 0 && !bytes.HasSuffix(kept[len(kept)-1].Data, []byte("\n")) {
+		ends++ // a last line without an end is one
+	}
+	for _, out := range kept {
+		for ends > lines {
+			i := bytes.IndexByte(out.Data, '\n')
+			if i < 0 {
+				out.Data = nil
+				break
+			}
+			out.Data = out.Data[i+1:]
+			ends--
+		}
+		if len(out.Data) == 0 {
+			continue
+		}
+		if err := l.write(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}

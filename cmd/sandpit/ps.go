@@ -1,0 +1,109 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+)
+
+func newPs(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "ps [flags] SANDBOX",
+		Short: "List a sandbox's processes",
+		Long: `List a sandbox's processes, the newest first: those that run, or with -a also those that ended and are
+remembered. A process here is a command that was started from outside, with all that it started.`,
+		Example: `  sandpit ps web
+  sandpit ps -a -o json web`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeFirst,
+	}
+	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
+	quiet := c.Flags().BoolP("quiet", "q", false, "ids only")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		found := []*v1.Process{}
+		for p, err := range cl.ListProcesses(c.Context(), args[0], client.ProcessQuery{Running: !*all, Newest: true}) {
+			if err != nil {
+				return err
+			}
+			found = append(found, p)
+		}
+		switch {
+		case *quiet:
+			for _, p := range found {
+				if _, err := fmt.Fprintln(a.stdout, printable(p.ProcessID)); err != nil {
+					return err
+				}
+			}
+			return nil
+		case *out == asJSON:
+			return writeJSON(a.stdout, found)
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(found))
+		for _, p := range found {
+			rows = append(rows, []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, ago(now, &p.StartedAt), shortCommand(p)})
+		}
+		return table(a.stdout, []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "COMMAND"}, rows)
+	}
+	return c
+}
+
+// statusOf is how a process is, in a few words.
+func statusOf(p *v1.Process) string {
+	switch {
+	case p.ExitCode == nil:
+		return p.Status
+	case p.Cause != "":
+		return fmt.Sprintf("exited %d (%s)", *p.ExitCode, p.Cause)
+	}
+	return fmt.Sprintf("exited %d", *p.ExitCode)
+}
+
+// shortCommand is what a line of a table has room for.
+func shortCommand(p *v1.Process) string {
+	const most = 60
+	text := p.Command
+	if len(p.Argv) > 0 {
+		text = strings.Join(p.Argv, " ")
+	}
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// completeProcess completes the name of a sandbox, then ids of its processes.
+func (a *app) completeProcess(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeFirst(c, args, typed)
+	}
+	cl, err := a.client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completeTimeout)
+	defer cancel()
+	var ids []string
+	for p, err := range cl.ListProcesses(ctx, args[0], client.ProcessQuery{Newest: true}) {
+		if err != nil || len(ids) == 100 {
+			break
+		}
+		ids = append(ids, p.ProcessID)
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

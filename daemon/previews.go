@@ -1,0 +1,100 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"sandpit.dev/access"
+	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/atomicfile"
+	"sandpit.dev/network/preview"
+)
+
+// PreviewKeyFile is the file in the data directory that holds the key by which
+// links to previews are signed. Without it all links that were made are invalid.
+const PreviewKeyFile = "preview-key"
+
+// openLinks reads the key of links; where there is none, one is made.
+func openLinks(cfg Config) (*preview.Links, error) {
+	path := filepath.Join(cfg.Data, PreviewKeyFile)
+	key, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		key = make([]byte, preview.KeySize)
+		_, _ = rand.Read(key) // never fails, see crypto/rand
+		if err := atomicfile.Write(path, key, 0o600); err != nil {
+			return nil, fault.Wrap(fault.Unavailable, err, "the file %s cannot be written", path)
+		}
+	case err != nil:
+		return nil, fault.Wrap(fault.Unavailable, err, "the file %s cannot be read", path)
+	case len(key) != preview.KeySize:
+		return nil, fault.New(fault.Invalid, "the file %s has %d bytes and is no key", path, len(key)).
+			WithRemedy("remove the file: a new key is made at the next start, and links that were made end")
+	}
+	return preview.NewLinks(key, cfg.Preview.Domain)
+}
+
+// newPreviews makes the proxy over the engine.
+func newPreviews(links *preview.Links, eng *engine.Engine, tokens *bearer.Authority, log *slog.Logger) (*preview.Proxy, error) {
+	return preview.New(preview.Options{
+		Links: links, Sandboxes: eng, Tokens: tokens, Logger: log,
+		Dial: func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error) {
+			nc, err := eng.DialPort(ctx, c, id, port)
+			if err != nil {
+				return nil, err // and not a nil pointer in an interface
+			}
+			return nc, nil
+		},
+		Problem: func(err error, status int) (int, []byte) {
+			if status != 0 {
+				err = guard.WithStatus(status, err)
+			}
+			p, _ := guard.Problem(err, "")
+			body, err := json.Marshal(p)
+			if err != nil {
+				body = []byte("{}") // cannot be: it is plain text and numbers
+			}
+			return p.Status, body
+		},
+	})
+}
+
+// linkMaker is what the REST coat makes links with.
+type linkMaker struct{ *preview.Links }
+
+// Token signs what the engine granted.
+func (l linkMaker) Token(p engine.Preview) string {
+	return l.Links.Token(preview.Grant{
+		Project: p.Project, Sandbox: string(p.Sandbox), Port: p.Port, Expires: p.ExpiresAt, Link: p.Link,
+	})
+}
+
+// withPreviews puts previews before the rest of the server: on hosts of previews
+// nothing else is served, and what is under their path nothing else gets.
+func withPreviews(p *preview.Proxy, g *guard.Guard, next http.Handler) http.Handler {
+	byPath := g.CheckHosts(p)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case p.IsHost(r.Host):
+			p.ServeHTTP(w, r)
+		case preview.IsPath(r.URL.EscapedPath()):
+			byPath.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}

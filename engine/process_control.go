@@ -1,0 +1,194 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// WaitProcess waits until a process has ended, or at most as long as wait, and gives
+// its record; Result is nil if it goes on. Zero does not wait.
+func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error) {
+	var k check
+	k.timeout("timeout", wait, MaxCommandTimeout)
+	if err := k.err(); err != nil {
+		return agent.Record{}, err
+	}
+	rec, err := e.Process(ctx, c, ref, processID)
+	if err != nil || rec.Result != nil || wait == 0 {
+		return rec, err
+	}
+	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
+	if fault.Is(err, fault.State) {
+		return e.Process(ctx, c, ref, processID) // it went down meanwhile
+	}
+	if err != nil {
+		return agent.Record{}, err
+	}
+	defer u.end()
+	if x := u.b.shellCommand(processID); x != nil {
+		if err := x.await(ctx, e, wait); err != nil {
+			return agent.Record{}, err
+		}
+		return e.pastProcess(ctx, c, ref, processID)
+	}
+	bound, leave := e.group.bind(ctx)
+	defer leave()
+	here, cancel := context.WithTimeout(bound, wait)
+	defer cancel()
+	f := newFollower(u, &sandbox.Event{ProcessID: processID, At: rec.StartedAt}, 0)
+	f.guest = true
+	defer f.hangUp()
+	res, err := f.await(here)
+	for fault.Is(err, fault.NotFound) { // its row stands: the agent is about to hear of it, or has let go of it
+		if rec, err = e.Process(ctx, c, ref, processID); err != nil || rec.Result != nil {
+			return rec, err
+		}
+		t := time.NewTimer(lostPause)
+		select {
+		case <-t.C:
+		case <-here.Done():
+		}
+		t.Stop()
+		res, err = f.await(here)
+	}
+	switch {
+	case err == nil:
+		rec.State, rec.Result = agent.Exited, &res
+		if last, err := u.l.client.Process(ctx, processID); err == nil { // frames came while it was waited for
+			rec.LastSeq = max(rec.LastSeq, last.LastSeq)
+		}
+		return rec, nil
+	case ctx.Err() != nil:
+		return agent.Record{}, ctx.Err()
+	case bound.Err() != nil:
+		return agent.Record{}, shuttingDown()
+	}
+	return rec, nil
+}
+
+// SignalProcess sends a signal to a process, or with tree to all that it started.
+// One that has ended is fault.State.
+func (e *Engine) SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error {
+	err := e.control(ctx, c, ref, processID, func(cl *agent.Client) error {
+		return cl.Signal(ctx, processID, sig, tree)
+	})
+	return e.orShellCommand(ctx, c, ref, processID, err, sig)
+}
+
+// ResizeProcess tells a process's terminal its new size, each 1 to 1000. A process
+// without a terminal, or that has ended, is fault.State.
+func (e *Engine) ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error {
+	var k check
+	for name, n := range map[string]int{"cols": cols, "rows": rows} {
+		if n < 1 || n > maxTermSize {
+			k.bad(name, "%d is outside 1 to %d", n, maxTermSize)
+		}
+	}
+	if err := k.err(); err != nil {
+		return err
+	}
+	return e.control(ctx, c, ref, processID, func(cl *agent.Client) error {
+		return cl.Resize(ctx, processID, uint16(cols), uint16(rows))
+	})
+}
+
+// control is a short call about one process of a sandbox that is up.
+func (e *Engine) control(ctx context.Context, c access.Caller, ref, processID string, do func(*agent.Client) error) error {
+	if err := checkProcessID(processID); err != nil {
+		return err
+	}
+	u, err := e.peek(ctx, c, access.SandboxesWrite, ref)
+	if err != nil {
+		return err
+	}
+	defer u.end()
+	if err := do(u.l.client); err != nil {
+		return u.fail(ctx, err)
+	}
+	return nil
+}
+
+// MaxInput is the most bytes of one InputRequest.
+const MaxInput = 1 << 20
+
+// InputRequest is a piece of a streamed standard input.
+type InputRequest struct {
+	Data []byte // at most MaxInput
+	// Offset is where Data stands in the whole input, so that what was sent and not
+	// answered can be sent again; below zero: behind whatever was taken.
+	Offset int64
+	End    bool          // the input ends behind Data
+	Wait   time.Duration // how long the program may not read; zero: 10 s
+}
+
+const defaultInputWait = 10 * time.Second
+
+// WriteInput writes to the standard input of a process that has a streamed one, or
+// a terminal. A program that does not read takes less than Data, or nothing, and
+// that is no error. One that has ended, or closed its input, is fault.State; an
+// offset beyond what was taken is fault.Invalid.
+func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID string, r InputRequest) (agent.Taken, error) {
+	var k check
+	k.timeout("wait_seconds", r.Wait, MaxCommandTimeout)
+	if err := k.err(); err != nil {
+		return agent.Taken{}, err
+	}
+	if len(r.Data) > MaxInput {
+		return agent.Taken{}, fault.New(fault.TooLarge, "the input has %d bytes, more than %d", len(r.Data), MaxInput).
+			WithRemedy("send it in parts")
+	}
+	until := time.Now().Add(r.Wait)
+	if r.Wait == 0 {
+		until = time.Now().Add(defaultInputWait)
+	}
+	var sum agent.Taken
+	err := e.control(ctx, c, ref, processID, func(cl *agent.Client) error {
+		for first := true; first || sum.Bytes < len(r.Data); first = false {
+			in := agent.Input{Offset: r.Offset, Patience: max(time.Until(until), time.Millisecond)}
+			in.Data = r.Data[sum.Bytes:min(sum.Bytes+agent.MaxInput, len(r.Data))]
+			in.End = r.End && sum.Bytes+len(in.Data) == len(r.Data)
+			if r.Offset >= 0 {
+				in.Offset += int64(sum.Bytes)
+			}
+			taken, err := cl.Input(ctx, processID, in)
+			if err != nil {
+				return err
+			}
+			sum = agent.Taken{Bytes: sum.Bytes + taken.Bytes, Total: taken.Total, Closed: taken.Closed}
+			if taken.Bytes < len(in.Data) {
+				return nil
+			}
+		}
+		return nil
+	})
+	return sum, err
+}
+
+// ParseSignal reads a signal's name (SIGTERM, term) or number.
+func ParseSignal(s string) (syscall.Signal, error) {
+	const most = 64
+	if n, err := strconv.Atoi(s); err == nil && n >= 1 && n <= most {
+		return syscall.Signal(n), nil
+	}
+	name := strings.ToUpper(s)
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
+	}
+	if sig := unix.SignalNum(name); sig != 0 {
+		return sig, nil
+	}
+	return 0, fault.InvalidField("signal", "%q is no signal; one is SIGTERM, or 1 to %d", sandbox.Clip(s, 40), most)
+}

@@ -1,0 +1,191 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// FollowRequest says which output of a process is wanted.
+type FollowRequest struct {
+	Cursor int64 // what comes after this frame; zero: all
+	Recent int64 // with Cursor zero: of what there is already, about the last so many bytes; zero: all
+	Once   bool  // only what there is by now: do not wait for more
+}
+
+// FollowSink takes what a process gave out: every frame once and in order, from
+// one goroutine. An error ends the following and becomes Run's.
+type FollowSink struct {
+	Frame func(agent.Frame) error
+	Gap   func(Gap) error // nil: gaps are passed over
+}
+
+// Gap is output that is in no frame. It stands where the following is at.
+type Gap struct {
+	Stream agent.Stream // zero: of both
+	Bytes  int64        // zero: it is not known how many
+	Frames int64        // zero: they were in none
+	Why    string
+}
+
+// FollowEnd is where a following ended.
+type FollowEnd struct {
+	Ended   bool // the process has, and Result holds; else only Once was asked for
+	Result  agent.Result
+	LastSeq int64 // of the last frame that was given out, or the cursor
+}
+
+// Following is a process that somebody follows. It reads the process's log, so
+// that however slow it is, the process does not wait for it. The sandbox is in use
+// until Close.
+type Following struct {
+	f      *follower
+	rec    agent.Record
+	once   bool
+	recent bool
+}
+
+// Follow begins to follow a process of a sandbox that is up, from any frame on. A
+// cursor that no frame had yet is fault.Invalid. Close the Following.
+func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID string, r FollowRequest) (*Following, error) {
+	if err := checkProcessID(processID); err != nil {
+		return nil, err
+	}
+	if r.Cursor < 0 {
+		return nil, fault.InvalidField("cursor", "%d is below 0", r.Cursor)
+	}
+	if r.Recent < 0 || r.Recent > 0 && r.Cursor > 0 {
+		return nil, fault.InvalidField("recent", "%d is below 0, or beside a cursor", r.Recent)
+	}
+	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
+	if err != nil {
+		return nil, err
+	}
+	var p *agent.Process
+	if r.Recent > 0 {
+		p, err = u.l.client.AttachRecent(ctx, processID, r.Recent)
+	} else {
+		p, err = u.l.client.Attach(ctx, processID, r.Cursor)
+	}
+	if err != nil {
+		err = u.fail(ctx, err)
+		u.end()
+		return nil, err
+	}
+	rec := p.Record()
+	if r.Cursor > rec.LastSeq {
+		_ = p.Close()
+		u.end()
+		return nil, fault.InvalidField("cursor", "%d is no frame of this process; its last one is %d", r.Cursor, rec.LastSeq).
+			WithRemedy("pass the number of a frame that you have seen, or 0 for all of them")
+	}
+	f := newFollower(u, &sandbox.Event{ProcessID: processID, At: rec.StartedAt}, 0)
+	f.process, f.seen = p, r.Cursor
+	return &Following{f: f, rec: rec, once: r.Once, recent: r.Recent > 0}, nil
+}
+
+// Record is the process as it was when the following began.
+func (g *Following) Record() agent.Record { return g.rec }
+
+var errSeenAll = errors.New("all that was asked for was given out")
+
+// Run gives out the output until the process has ended, ctx is done, the sink
+// fails or the engine ends. It is called once.
+func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error) {
+	f, e := g.f, g.f.u.e
+	here, leave := e.group.bind(ctx)
+	defer leave()
+	once := g.once && g.rec.Result == nil
+	if once && f.seen >= g.rec.LastSeq {
+		return FollowEnd{LastSeq: f.seen}, nil
+	}
+	give := g.continuous(sink)
+	f.deaf, f.take = leave, give
+	if once {
+		f.take = func(fr agent.Frame) error {
+			err := give(fr)
+			if err == nil && fr.Seq >= g.rec.LastSeq {
+				err = errSeenAll
+			}
+			return err
+		}
+	}
+	res, err := f.follow(here)
+	end := FollowEnd{Ended: err == nil, Result: res, LastSeq: f.seen}
+	switch {
+	case err == nil:
+		if g.rec.Rolling { // what it let go of was told where it is missing
+			return end, nil
+		}
+		return end, sink.lost(res)
+	case errors.Is(f.sinkErr, errSeenAll):
+		return end, nil
+	case f.sinkErr != nil:
+		return end, f.sinkErr
+	case e.group.ctx.Err() != nil:
+		return end, shuttingDown()
+	}
+	return end, ctx.Err()
+}
+
+// continuous tells of frames that a rolling log has let go of before they were given
+// out, and begins a terminal's recent output where its screen makes sense.
+func (g *Following) continuous(sink FollowSink) func(agent.Frame) error {
+	last, first := g.f.seen, true
+	return func(fr agent.Frame) error {
+		skipped := fr.Seq - last - 1
+		missing := skipped > 0
+		cut := first && g.recent && missing
+		last, first = fr.Seq, false
+		switch {
+		case cut && g.rec.Terminal:
+			if fr.Data = afterCut(fr.Data); len(fr.Data) == 0 {
+				return nil
+			}
+		case cut || !missing || sink.Gap == nil:
+		default:
+			err := sink.Gap(Gap{Frames: skipped, Why: "the process's log keeps the last of what it wrote, and has let go of this"})
+			if err != nil {
+				return err
+			}
+		}
+		return sink.Frame(fr)
+	}
+}
+
+// lost tells of what was dropped for the bounds of the log. They keep the beginning
+// of each stream, so that the gap stands at its end.
+func (s FollowSink) lost(res agent.Result) error {
+	if s.Gap == nil {
+		return nil
+	}
+	const why = "the process wrote more than its log keeps of a stream, or than its disk had room for"
+	for _, g := range []struct {
+		cut bool
+		Gap
+	}{
+		{res.StdoutTruncated, Gap{Stream: agent.Stdout, Bytes: res.StdoutLost, Why: why}},
+		{res.StderrTruncated, Gap{Stream: agent.Stderr, Bytes: res.StderrLost, Why: why}},
+	} {
+		if !g.cut {
+			continue
+		}
+		if err := s.Gap(g.Gap); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the following; the process goes on. It is called once, after Run.
+func (g *Following) Close() {
+	g.f.hangUp()
+	g.f.u.end()
+}

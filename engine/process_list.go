@@ -1,0 +1,174 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Bounds of a page of processes.
+const (
+	DefaultProcessPage = 100
+	MaxProcessPage     = 1000
+)
+
+// ProcessQuery says which processes of a sandbox are wanted.
+type ProcessQuery struct {
+	Running bool // only those that have not ended
+	Tty     bool // only those at a terminal
+	Newest  bool // first; else the oldest
+	Limit   int  // zero: DefaultProcessPage; at most MaxProcessPage
+	Cursor  string
+}
+
+// ProcessPage is one page of processes.
+type ProcessPage struct {
+	Items []agent.Record
+	Next  string // the cursor of the next page; empty at the end
+}
+
+// ListProcesses gives the processes of a sandbox: of one that is up, as its agent
+// knows them; of one that is down, as far as their events tell.
+func (e *Engine) ListProcesses(ctx context.Context, c access.Caller, ref string, q ProcessQuery) (ProcessPage, error) {
+	var k check
+	if q.Limit < 0 || q.Limit > MaxProcessPage {
+		k.bad("limit", "%d is outside 1 to %d", q.Limit, MaxProcessPage)
+	}
+	after, ok := parsePlace(q.Cursor)
+	if !ok {
+		k.bad("cursor", "%q is no cursor of a page before", sandbox.Clip(q.Cursor, 40))
+	}
+	if err := k.err(); err != nil {
+		return ProcessPage{}, err
+	}
+	all, err := e.Processes(ctx, c, ref)
+	if fault.Is(err, fault.State) {
+		all, err = e.pastProcesses(ctx, c, ref)
+	}
+	if err != nil {
+		return ProcessPage{}, err
+	}
+	if q.Running {
+		all = slices.DeleteFunc(all, func(r agent.Record) bool { return r.Result != nil })
+	}
+	if q.Tty {
+		all = slices.DeleteFunc(all, func(r agent.Record) bool { return !r.Terminal })
+	}
+	order := 1
+	if q.Newest {
+		order = -1
+	}
+	slices.SortFunc(all, func(a, b agent.Record) int { return order * placeOf(a).compare(placeOf(b)) })
+	if q.Cursor != "" {
+		all = slices.DeleteFunc(all, func(r agent.Record) bool { return order*placeOf(r).compare(after) <= 0 })
+	}
+	limit := q.Limit
+	if limit == 0 {
+		limit = DefaultProcessPage
+	}
+	page := ProcessPage{Items: all}
+	if len(all) > limit {
+		page.Items = all[:limit]
+		page.Next = placeOf(all[limit-1]).String()
+	}
+	return page, nil
+}
+
+// place is where a process stands in the order of starts.
+type place struct {
+	at int64 // Unix time in ns
+	id string
+}
+
+func placeOf(r agent.Record) place { return place{r.StartedAt.UnixNano(), r.ID} }
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.at, q.at), strings.Compare(p.id, q.id))
+}
+
+func (p place) String() string { return strconv.FormatInt(p.at, 36) + "." + p.id }
+
+func parsePlace(s string) (place, bool) {
+	if s == "" {
+		return place{}, true
+	}
+	at, id, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(at, 36, 64)
+	return place{n, id}, err == nil && sandbox.ValidID(id)
+}
+
+// pastProcesses gives the processes of a sandbox that is down, from their events.
+func (e *Engine) pastProcesses(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error) {
+	rows, err := e.commandRows(ctx, c, ref, store.EventQuery{Limit: store.MaxPage})
+	recs := make([]agent.Record, 0, len(rows))
+	for _, ev := range rows {
+		recs = append(recs, recordOf(ev))
+	}
+	return recs, err
+}
+
+// pastProcess gives one process from its event.
+func (e *Engine) pastProcess(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
+	rows, err := e.commandRows(ctx, c, ref, store.EventQuery{ProcessID: processID, Limit: 1})
+	if err != nil {
+		return agent.Record{}, err
+	}
+	if len(rows) == 0 {
+		return agent.Record{}, fault.New(fault.NotFound, "there is no process %q in this sandbox", processID).
+			WithRemedy("list its processes")
+	}
+	return recordOf(rows[0]), nil
+}
+
+func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (rows []*sandbox.Event, err error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return nil, err
+	}
+	defer e.group.leave()
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer e.release(b)
+	if err := e.outcomes.wait(ctx, b); err != nil {
+		return nil, err
+	}
+	q.Sandbox, q.Project = b.id, c.Project
+	q.Types = []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal}
+	err = e.store.View(ctx, func(tx store.Tx) (err error) {
+		rows, _, err = tx.Events().List(q)
+		return err
+	})
+	return rows, err
+}
+
+// recordOf makes of a command's event what its record told.
+func recordOf(ev *sandbox.Event) agent.Record {
+	rec := agent.Record{
+		ID: ev.ProcessID, State: agent.Running, Shell: ev.Command, Cwd: ev.Cwd, User: ev.User,
+		Terminal: ev.Type == sandbox.EventTerminal, StartedAt: ev.At,
+		Clipped: len(ev.Command) >= sandbox.MaxEventCommand-len("…"),
+	}
+	if ev.Done {
+		rec.State = agent.Exited
+		rec.Result = &agent.Result{
+			ExitCode: ev.ExitCode, Signal: ev.Signal, Cause: ev.Cause, CauseDetail: ev.Detail,
+			Duration: ev.Duration, EndedAt: ev.At.Add(ev.Duration).Round(time.Microsecond),
+			StdoutBytes: ev.StdoutBytes, StderrBytes: ev.StderrBytes,
+			StdoutTruncated: ev.StdoutTruncated, StderrTruncated: ev.StderrTruncated,
+		}
+	}
+	return rec
+}

@@ -1,0 +1,273 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"slices"
+	"syscall"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/kernel"
+	"sandpit.dev/sandbox"
+)
+
+// remember keeps a command of a shell, so that who did not wait for it can ask for its
+// result.
+func (cc *codeContext) remember(x *cell) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	held := int64(0)
+	first := len(cc.recent)
+	for first > 0 && len(cc.recent)-first+1 < maxRecent {
+		if held += cc.recent[first-1].holds(); held > maxRecentBytes {
+			break
+		}
+		first--
+	}
+	cc.recent = append(slices.Clone(cc.recent[first:]), x)
+}
+
+// holds is how much output the command keeps.
+func (x *cell) holds() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return int64(len(x.outs[0].data) + len(x.outs[1].data))
+}
+
+// attend waits for the command on behalf of its caller, if wait is not zero no longer
+// than that.
+func (x *cell) attend(ctx context.Context, wait time.Duration) (ShellResult, error) {
+	var passed <-chan time.Time
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		passed = t.C
+	}
+	select {
+	case <-x.done:
+		return x.shellResult(), x.err
+	case <-passed:
+		x.mu.Lock()
+		x.sink = nil
+		x.mu.Unlock()
+		return x.shellResult(), nil
+	case <-ctx.Done():
+	case <-x.deaf:
+	}
+	x.mu.Lock()
+	err := x.sinkErr
+	x.sink = nil
+	x.mu.Unlock()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if x.r.InterruptOnDisconnect {
+		x.kill(context.WithoutCancel(ctx))
+	}
+	return x.shellResult(), err
+}
+
+// shellResult is the result by now.
+func (x *cell) shellResult() ShellResult {
+	rec := x.cc.record()
+	r := ShellResult{Shell: ShellState{Name: rec.Name, ID: rec.ID}}
+	r.ProcessID = x.ids.CellID
+	select {
+	case <-x.done:
+	default:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		r.Running, r.Stdout, r.Stderr = true, x.outs[0].data, x.outs[1].data
+		return r
+	}
+	out := &x.out
+	r.Shell.Restarted, r.Shell.Ended = ofShell(out.Restarted), out.Dead
+	r.Stdout, r.Stderr = out.Stdout, out.Stderr
+	r.Changes, r.ChangesTotal, r.ChangesComplete = out.Changes, out.ChangesTotal, out.ChangesComplete
+	r.Result = agent.Result{
+		ExitCode: out.ExitCode, Signal: out.Signal, Cause: out.Cause, Duration: out.Duration,
+		StdoutBytes: out.StdoutBytes, StderrBytes: out.StderrBytes,
+		StdoutTruncated: out.StdoutTruncated, StderrTruncated: out.StderrTruncated,
+	}
+	if x.event != nil {
+		r.EndedAt = x.event.At.Add(out.Duration)
+	}
+	if out.Cause != sandbox.CauseNone {
+		r.CauseDetail = ofShell(out.CauseDetail)
+	}
+	if out.Status == CodeInterrupted || out.Status == CodeTimedOut && out.Signal == "" {
+		r.Signal = "SIGINT"
+	}
+	return r
+}
+
+// ShellCommand gives the result of one of the last commands of a shell. One that runs is
+// waited for as long as wait; zero does not wait.
+func (e *Engine) ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (ShellResult, error) {
+	var k check
+	k.timeout("wait_seconds", wait, MaxCommandTimeout)
+	if err := k.err(); err != nil {
+		return ShellResult{}, err
+	}
+	cc, err := e.findShell(ctx, c, access.SandboxesRead, ref, name)
+	if err != nil {
+		return ShellResult{}, err
+	}
+	x := cc.command(id)
+	if x == nil {
+		return ShellResult{}, fault.New(fault.NotFound, "the shell %s does not remember a command %q", name, sandbox.Clip(id, 40)).
+			WithRemedy("see the sandbox's activity: how it ended is there, its output is not")
+	}
+	if err := x.await(ctx, e, wait); err != nil {
+		return ShellResult{}, err
+	}
+	r := x.shellResult()
+	if !r.Running && x.err != nil {
+		return ShellResult{}, x.err
+	}
+	return r, nil
+}
+
+// await waits until the command has ended, or wait has passed.
+func (x *cell) await(ctx context.Context, e *Engine, wait time.Duration) error {
+	bound, leave := e.group.bind(ctx)
+	defer leave()
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-x.done:
+		return nil
+	default:
+	}
+	select {
+	case <-x.done:
+	case <-t.C:
+	case <-bound.Done():
+		if ctx.Err() == nil {
+			return shuttingDown()
+		}
+		return ctx.Err()
+	}
+	return nil
+}
+
+// command finds one of the last commands; nil if it is none.
+func (cc *codeContext) command(id string) *cell {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	for _, x := range cc.recent {
+		if x.ids.CellID == id {
+			return x
+		}
+	}
+	return nil
+}
+
+// shellCommand finds a command of any of the box's shells that are in memory.
+func (b *box) shellCommand(id string) *cell {
+	b.contexts.mu.Lock()
+	defer b.contexts.mu.Unlock()
+	for _, cc := range b.contexts.all {
+		if x := cc.command(id); x != nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// orShellCommand passes a signal on that found no process of its id, if that is a
+// command's of a shell; else it gives err.
+func (e *Engine) orShellCommand(ctx context.Context, c access.Caller, ref, id string, err error, sig syscall.Signal) error {
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	var x *cell
+	other := e.withContexts(ctx, c, access.SandboxesWrite, ref, func(b *box) error {
+		for _, cc := range b.contexts.all {
+			if x = cc.command(id); x != nil {
+				break
+			}
+		}
+		return nil
+	})
+	if other != nil || x == nil {
+		return err
+	}
+	return x.signal(ctx, sig)
+}
+
+// signal passes a signal on to a command of a shell. Its processes are the shell's: only
+// an interrupt, and what ends a command, can be told to it alone.
+func (x *cell) signal(ctx context.Context, sig syscall.Signal) error {
+	select {
+	case <-x.done:
+		return fault.New(fault.State, "the command %s has ended", x.ids.CellID)
+	default:
+	}
+	switch sig {
+	case syscall.SIGINT:
+		x.interrupt(ctx)
+		return nil
+	case syscall.SIGTERM, syscall.SIGKILL, syscall.SIGHUP, syscall.SIGQUIT:
+		x.kill(ctx)
+		return nil
+	}
+	return fault.New(fault.Unsupported, "a command in a shell takes no signal %d", int(sig)).
+		WithRemedy("interrupt it by SIGINT, or run kill in another command")
+}
+
+// kill ends the command: what does not heed an interrupt is killed behind the caller's back.
+func (x *cell) kill(ctx context.Context) {
+	x.interrupt(ctx)
+	x.u.e.group.spawn(func(ctx context.Context) {
+		for range spareTries {
+			_ = x.await(ctx, x.u.e, kernel.DefaultGrace)
+			x.mu.Lock()
+			k := x.kernel
+			x.mu.Unlock()
+			if k == nil || ctx.Err() != nil {
+				return
+			}
+			if err := x.killYounger(ctx, k); err != nil {
+				return
+			}
+			x.interrupt(ctx)
+		}
+	})
+}
+
+// killYounger kills what was started in the shell since the command began.
+func (x *cell) killYounger(ctx context.Context, k *codeKernel) error {
+	const slack = 20 * time.Millisecond // of the kernel's times
+	ctx, cancel := context.WithTimeout(ctx, pingBound)
+	defer cancel()
+	err := k.l.client.SignalYounger(ctx, k.process, syscall.SIGKILL, now().Sub(x.event.At)+slack)
+	if fault.Is(err, fault.State) {
+		return nil // the shell has ended, and what follows it will tell
+	}
+	return err
+}
+
+// Bounds of ending a command of a shell that does not heed an interrupt.
+const (
+	spareTries = 3
+	sparePause = time.Second
+)
+
+// spare ends a command of a shell that was interrupted at its timeout and goes on,
+// without the shell: it kills what was started since the command began, and lets the
+// interrupt have the rest. What it cannot end keeps its error, and the shell is ended.
+func (x *cell) spare(ctx context.Context, k *codeKernel, res kernel.Outcome, err error) (kernel.Outcome, error) {
+	for try := 0; try < spareTries && fault.Is(err, fault.Timeout) && x.event != nil && x.event.Type == sandbox.EventExec; try++ {
+		if killErr := x.killYounger(ctx, k); killErr != nil {
+			return res, err
+		}
+		res, err = k.session.Wait(ctx, kernel.Cell{Timeout: sparePause, Grace: time.Millisecond}, x.handler(k))
+	}
+	return res, err
+}
