@@ -40,3 +40,13 @@ func (g *group) wait() error {
 	defer g.mu.Unlock()
 	return errors.Join(g.errs[:min(len(g.errs), 10)]...)
 }
+
+// failed gives the first error, if there is one by now.
+func (g *group) failed() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.errs) == 0 {
+		return nil
+	}
+	return g.errs[0]
+}

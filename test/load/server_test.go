@@ -48,9 +48,15 @@ var caches = []leaktest.Cache{
 	{Kind: leaktest.Directories, Part: "/spare/", Most: 256},    // emptied layers, each seen by two ways
 }
 
-// program builds the server as users have it, with the agent in it, once for all
-// tests. It changes nothing in the source tree.
-var program = sync.OnceValues(func() (string, error) {
+// program is the server as users have it, and otherBuild the same of another version.
+var (
+	program    = sync.OnceValues(func() (string, error) { return build("sandpit", "v1.0.0-load") })
+	otherBuild = sync.OnceValues(func() (string, error) { return build("sandpit-other", "v1.0.1-other") })
+)
+
+// build builds the server's program with the agent in it. It changes nothing in the
+// source tree.
+func build(name, version string) (string, error) {
 	dir, err := programDir()
 	if err != nil {
 		return "", err
@@ -77,13 +83,13 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	overlay, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sandpit")
+	overlay, path := filepath.Join(dir, name+".json"), filepath.Join(dir, name)
 	if err := os.WriteFile(overlay, b, 0o600); err != nil {
 		return "", err
 	}
-	_, err = tool("build", "-overlay", overlay, "-trimpath", "-ldflags=-s -w", "-o", path, "sandpit.dev/cmd/sandpit")
+	_, err = tool("build", "-overlay", overlay, "-trimpath", "-ldflags=-s -w -X main.version="+version, "-o", path, "sandpit.dev/cmd/sandpit")
 	return path, err
-})
+}
 
 // programDir is where program builds.
 var programDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "sandpit-load-") })
@@ -104,6 +110,8 @@ type host struct {
 	dir    string // holds all of it
 	images string
 	token  string
+	listen string                 // its address; it may have port 0
+	build  func() (string, error) // of the next start
 
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when cmd has ended
@@ -115,7 +123,10 @@ type host struct {
 
 // open starts a server on a new data directory. At the test's end it and all
 // that it made are gone.
-func open(t *testing.T) *host {
+func open(t *testing.T) *host { return openAt(t, "127.0.0.1:0") }
+
+// openAt is open with an address of the caller's.
+func openAt(t *testing.T, listen string) *host {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
@@ -129,7 +140,7 @@ func open(t *testing.T) *host {
 	// directory. A change of that name shows: the tests hold that what is alive
 	// is seen.
 	sum := sha256.Sum256([]byte(filepath.Join(dir, "data", "native")))
-	h := &host{t: t, dir: dir, images: imagetest.Dir(t), token: "load-" + rand.Text(), marks: []string{hex.EncodeToString(sum[:6])}}
+	h := &host{t: t, listen: listen, build: program, dir: dir, images: imagetest.Dir(t), token: "load-" + rand.Text(), marks: []string{hex.EncodeToString(sum[:6])}}
 	if h.empty, err = leaktest.Take(leaktest.Scope{Dir: filepath.Join(dir, "data"), Marks: h.marks}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +152,7 @@ func open(t *testing.T) *host {
 // start starts the server and waits until it answers.
 func (h *host) start() {
 	h.t.Helper()
-	path, err := program()
+	path, err := h.build()
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -151,7 +162,7 @@ func (h *host) start() {
 		h.t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(h.dir, "data"), "--images", h.images)
+	cmd := exec.Command(path, "serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
 		"SANDPIT_ADMIN_TOKEN="+h.token, "SANDPIT_RUN_DIR="+run)
 	cmd.Stdout, cmd.Stderr = log, log

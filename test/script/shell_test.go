@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,15 +57,23 @@ func (s *screen) String() string {
 // await waits until the screen has shown text.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	limit := time.NewTimer(time.Minute)
+	if !s.shows(text, time.Minute) {
+		t.Fatalf("the screen never showed %q but:\n%s", text, s)
+	}
+}
+
+// shows tells whether the screen shows text within the time.
+func (s *screen) shows(text string, within time.Duration) bool {
+	limit := time.NewTimer(within)
 	defer limit.Stop()
 	for !strings.Contains(s.String(), text) {
 		select {
 		case <-s.news:
 		case <-limit.C:
-			t.Fatalf("the screen never showed %q but:\n%s", text, s)
+			return false
 		}
 	}
+	return true
 }
 
 func TestShell(t *testing.T) {
@@ -185,15 +194,122 @@ func TestShell(t *testing.T) {
 		}
 	})
 
-	t.Run("WithoutATerminalSaysSo", func(t *testing.T) {
+	running := func(t *testing.T) []string {
+		t.Helper()
+		out, err := s.command("ps", "-q", "box").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	status := func(t *testing.T, cmd *exec.Cmd, sc *screen, want int) {
+		t.Helper()
+		if got, err := code(cmd.Wait()); err != nil || got != want {
+			t.Errorf("exit status %d, %v, want %d; the screen was:\n%s", got, err, want, sc)
+		}
+	}
+
+	t.Run("ASignalHangsUp", func(t *testing.T) {
+		cmd, ours, _, sc := open(t, "shell", "box")
+		typed(t, ours, "echo up-$((1+1))\n")
+		sc.await(t, "up-2")
+		id := running(t)
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		status(t, cmd, sc, 128+int(syscall.SIGHUP))
+		if len(id) != 1 {
+			t.Fatalf("running: %q", id)
+		}
+		if got, err := code(s.command("logs", "-f", "box", id[0]).Run()); err != nil || got != 0 { // until its end
+			t.Errorf("logs: %d, %v", got, err)
+		}
+	})
+
+	t.Run("IsLeftAndJoinedByMany", func(t *testing.T) {
+		cmd, ours, theirs, sc := open(t, "shell", "box")
+		before, err := term.GetState(int(theirs.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		typed(t, ours, "word=left; echo set-$((1+1))\n")
+		sc.await(t, "set-2")
+		typed(t, ours, "\x10\x11")
+		status(t, cmd, sc, 0)
+		sc.await(t, "detached")
+		if after, err := term.GetState(int(theirs.Fd())); err != nil || *after != *before {
+			t.Errorf("the terminal is not as it was: %v", err)
+		}
+		id := running(t)
+		if len(id) != 1 {
+			t.Fatalf("running: %q", id)
+		}
+		one, typing, _, first := open(t, "shell", "--attach", id[0], "box")
+		first.await(t, "set-2") // what was shown before
+		two, _, _, second := open(t, "shell", "--detach-keys", "ctrl-a,d", "--attach", id[0], "box")
+		second.await(t, "set-2")
+		typed(t, typing, "echo $word-and-joined; stty size\n")
+		for _, sc := range []*screen{first, second} {
+			sc.await(t, "left-and-joined")
+			sc.await(t, "30 100")
+		}
+		typed(t, typing, "exit 9\n")
+		status(t, one, first, 9)
+		status(t, two, second, 9)
+	})
+
+	t.Run("OutlivesTheServer", func(t *testing.T) {
+		note, err := os.ReadFile(filepath.Join(dir, "run", "server.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listened := regexp.MustCompile(`127\.0\.0\.1:[0-9]+`).FindString(string(note))
+		cmd, ours, _, sc := open(t, "shell", "box")
+		typed(t, ours, "word=kept; echo before-$((1+1))\n")
+		sc.await(t, "before-2")
+		if err := s.end(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		typed(t, ours, "echo $word-$((2+2))\n") // while nobody answers
+		s.env = append(s.env, "SANDPIT_LISTEN="+listened)
+		if err := s.start(); err != nil {
+			t.Fatal(err)
+		}
+		// A key that was on its way when the connection broke is dropped, rather than
+		// typed twice: then a person types it again.
+		for range 3 {
+			if sc.shows("kept-4", 15*time.Second) {
+				break
+			}
+			typed(t, ours, "\x15echo $word-$((2+2))\n")
+		}
+		sc.await(t, "kept-4")
+		typed(t, ours, "exit 6\n")
+		status(t, cmd, sc, 6)
+	})
+
+	t.Run("WithoutATerminalIsAShellThatReads", func(t *testing.T) {
 		cmd := s.command("shell", "box")
-		out, err := cmd.CombinedOutput()
+		cmd.Stdin = strings.NewReader("cd /tmp\ncat <<EOF\n$PWD-$((40+2))\nEOF\ntty; echo oops >&2\nexit 7\n")
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		got, err := code(cmd.Run())
+		if err != nil || got != 7 || out.String() != "/tmp-42\nnot a tty\n" || errs.String() != "oops\n" {
+			t.Errorf("exit status %d, %v, %q and %q", got, err, out.String(), errs.String())
+		}
+	})
+
+	t.Run("ACommandWithoutATerminalSaysSo", func(t *testing.T) {
+		out, err := s.command("exec", "-t", "box", "true").CombinedOutput()
 		got, err := code(err)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want := "there is no terminal here"; got != 125 || !strings.Contains(string(out), want) {
 			t.Errorf("exit status %d and %q, want 125 and %q", got, out, want)
+		}
+		if out, err := s.command("shell", "--detach-keys", "ctrl-ä", "box").CombinedOutput(); !strings.Contains(string(out), "is no key") {
+			t.Errorf("%v %s", err, out)
 		}
 	})
 
