@@ -57,7 +57,9 @@ func TestAnAnswerBeforeItsRecord(t *testing.T) {
 	if _, err := h.engine.Get(t.Context(), alice, string(other.ID)); err != nil {
 		t.Error("a sandbox that has nothing to do with it:", err)
 	}
-	if _, err := h.engine.List(t.Context(), mary, store.SandboxQuery{}); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := h.engine.List(ctx, mary, store.SandboxQuery{}); err != nil {
 		t.Error("a project that has nothing to do with it:", err)
 	}
 

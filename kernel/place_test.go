@@ -44,9 +44,10 @@ type process struct {
 	forget bool // keeps nothing: for benchmarks
 }
 
-// inImage is the script that runs a program in the image: its files, with a
-// /tmp that goes with it. Its mounts are in a namespace of their own.
-const inImage = `mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/tmp" &&
+// inImage is the script that runs a program in the image: its files, which other
+// tests use too and nobody writes, with a /tmp that goes with it. Its mounts are in a
+// namespace of their own.
+const inImage = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/tmp" &&
 exec chroot "$0" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/tmp LANG=C.UTF-8 /bin/sh -c 'cd /tmp && exec "$@"' sh "$@"`
 
 // launch runs argv in the image, or on this host where that cannot be.
