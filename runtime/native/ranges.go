@@ -20,7 +20,7 @@ import (
 const (
 	firstUID   = 1 << 20
 	rangeCount = (1<<32 - 1<<16 - firstUID) / spawn.RangeSize
-	keepSpare  = 64 // most user namespaces of free ranges that are kept
+	keepSpare  = 64 // most user namespaces of free ranges that are kept, ready ones included
 	haveReady  = 8  // so many are ready ahead; one takes 1.3 ms
 )
 
@@ -175,7 +175,7 @@ func (r *ranges) give(u uidRange) {
 	u.close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if u.ns != nil && len(r.spare) < keepSpare {
+	if u.ns != nil && len(r.spare)+len(r.ready) < keepSpare {
 		r.spare = append(r.spare, u)
 		return
 	}
