@@ -53,7 +53,7 @@ func TestProcesses(t *testing.T) {
 	for _, base := range []string{"/v1", "/api/v1"} {
 		box := base + "/sandboxes/" + h.create().ID
 		t.Run("StartWriteWaitAndRead"+base, func(t *testing.T) {
-			p, path := h.process(box, object{"command": "cat; echo err >&2; exit 3", "stream_stdin": true})
+			p, path := h.process(box, object{"command": "cat; sleep 0.2; echo err >&2; exit 3", "stream_stdin": true})
 			if p.Status != "running" || p.ExitCode != nil || p.PID == 0 {
 				t.Errorf("got %+v", p)
 			}

@@ -35,7 +35,7 @@ type ranges struct {
 	taken map[uint32]bool
 	spare []uidRange // given back: without a network namespace
 	ready []uidRange
-	low   chan struct{} // wakes refill
+	low   chan struct{} // wakes refill; each take does
 }
 
 // uidRange is a range, the user namespace that maps it, and a network namespace of
@@ -91,20 +91,18 @@ func (r *ranges) refill(ctx context.Context) {
 func (r *ranges) take() (uidRange, error) {
 	r.mu.Lock()
 	n := len(r.ready)
-	if n <= haveReady/2 {
-		select {
-		case r.low <- struct{}{}:
-		default:
-		}
-	}
-	if n > 0 {
-		u := r.ready[n-1]
-		r.ready = r.ready[:n-1]
+	if n == 0 {
 		r.mu.Unlock()
-		return u, nil
+		return r.make()
 	}
+	u := r.ready[n-1]
+	r.ready = r.ready[:n-1]
 	r.mu.Unlock()
-	return r.make()
+	select { // there is room for one more
+	case r.low <- struct{}{}:
+	default:
+	}
+	return u, nil
 }
 
 // make completes a range that was given back, or a new one.
