@@ -17,10 +17,6 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// loginShell is bash where there is one. A shell whose exec fails ends, so it is
-// looked for first.
-const loginShell = "if command -v bash >/dev/null; then exec bash -l; fi; exec sh -l"
-
 // TerminalRequest is an interactive command.
 type TerminalRequest struct {
 	Shell string // at most one of Shell and Argv; neither: a login shell
@@ -37,7 +33,7 @@ type TerminalRequest struct {
 // is asked for.
 func (r *TerminalRequest) ShellText() string {
 	if r.Shell == "" && len(r.Argv) == 0 {
-		return loginShell
+		return sandbox.LoginShell
 	}
 	return r.Shell
 }

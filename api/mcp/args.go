@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/spelling"
 	"sandpit.dev/sandbox"
 )
 
@@ -90,7 +91,7 @@ func (a *args) find(name string) *param {
 // are what models add of their own, and are told of.
 func (a *args) unknown(name string) {
 	for _, p := range a.params {
-		if distance(name, p.name) <= min(2, (len(p.name)+1)/4) { // short names are near to anything
+		if spelling.Distance(name, p.name) <= min(2, (len(p.name)+1)/4) { // short names are near to anything
 			a.add(sandbox.Clip(name, maxShown), "is no argument of this tool; did you mean %s?", p.name)
 			return
 		}
@@ -212,27 +213,3 @@ func variables(v json.RawMessage) (env map[string]string, problem string) {
 }
 
 func shown(v json.RawMessage) string { return sandbox.Clip(string(v), maxShown) }
-
-// distance counts the letters to insert, delete or change to get from a to b;
-// names that differ much in length are simply far.
-func distance(a, b string) int {
-	if d := len(a) - len(b); d > 2 || d < -2 {
-		return 3
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

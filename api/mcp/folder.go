@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/spelling"
 	"sandpit.dev/sandbox"
 )
 
@@ -137,8 +138,8 @@ func nearest(name string, files []agent.FileInfo) []string {
 		switch {
 		case n == lower:
 			return 0
-		case distance(n, lower) <= 2:
-			return distance(n, lower)
+		case spelling.Distance(n, lower) <= 2:
+			return spelling.Distance(n, lower)
 		case strings.Contains(n, lower) || strings.Contains(lower, n):
 			return 4
 		case len(n) > 2 && len(lower) > 2 && n[:3] == lower[:3]:

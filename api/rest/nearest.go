@@ -3,7 +3,11 @@
 
 package rest
 
-import "strings"
+import (
+	"strings"
+
+	"sandpit.dev/internal/spelling"
+)
 
 // suggest is an ending for a message about a name that is not known: the one of
 // known that it was likely meant to be, or all of them if they are few.
@@ -12,7 +16,7 @@ func suggest(name string, known []string) string {
 	if len(name) <= 64 {
 		lower := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 		for _, k := range known {
-			if d := distance(lower, k); d < least && d <= (len(k)+1)/2 {
+			if d := spelling.Distance(lower, k); d < least && d <= (len(k)+1)/2 {
 				best, least = k, d
 			}
 		}
@@ -26,24 +30,4 @@ func suggest(name string, known []string) string {
 		return "; there are " + strings.Join(known, ", ")
 	}
 	return ""
-}
-
-// distance counts the letters to insert, delete or change to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

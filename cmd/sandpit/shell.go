@@ -13,6 +13,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 func newShell(a *app) *cobra.Command {
@@ -132,11 +133,6 @@ func size(f *os.File) (cols, rows int) {
 	return min(cols, 1000), min(rows, 1000)
 }
 
-// loginShell is bash where there is one. A shell whose exec fails ends, so it is
-// looked for first; and its standard error is the terminal, or it would not be
-// interactive.
-const loginShell = "if command -v bash >/dev/null; then exec bash -l; fi; exec sh -l"
-
 // started is the command as a process of its own; without words, a login shell.
 func (m *command) started() v1.StartProcess {
 	f := m.c.Flags()
@@ -148,7 +144,7 @@ func (m *command) started() v1.StartProcess {
 	case m.shell != "":
 		r.Command = &m.shell
 	case len(m.argv) == 0:
-		r.Command = new(loginShell)
+		r.Command = new(sandbox.LoginShell)
 	}
 	return r
 }
