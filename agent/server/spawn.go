@@ -132,19 +132,16 @@ func isThere(program string, dir int) bool {
 
 var errNoInterpreter = errors.New("interpreter not found")
 
-// forkPatience is how long a child may take from fork to its program. It takes
-// less than a millisecond, or as long as the program's file takes to be read.
-const forkPatience = 5 * time.Second
-
 // fork forks, and enters the child in the list of our own.
 func (sp *spawn) fork(p *process, cmd fork.Command) (err error) {
 	p.srv.forkMu.Lock()
 	defer p.srv.forkMu.Unlock()
 	// We stand still until the child has executed its program. It is the user's by
-	// then, so the user's other processes may stop it on its way there. It is in
-	// its group from the first instant, and can be killed.
+	// then, so the user's other processes may stop it on its way there. It kills itself
+	// after a while; where [fork.Command] could not have it do so, it is in its group from the
+	// first instant, and this does, given a processor of Go's.
 	if cmd.Group >= 0 {
-		defer time.AfterFunc(forkPatience, p.killGroup).Stop()
+		defer time.AfterFunc(fork.Patience*time.Second, p.killGroup).Stop()
 	}
 	start := func() { p.pid, sp.pidfd, err = cmd.Start() }
 	if f, ok := p.view.(Forker); ok {

@@ -52,6 +52,7 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 	if err := i.up(ctx, spec, func() (*layer.Layer, error) {
 		l, err := d.layers.Create(string(spec.ID), int64(spec.Limits.DiskMB)<<20)
 		layered = err == nil
+		d.checkpoint("create.layer")
 		return l, err
 	}); err != nil {
 		return nil, err
@@ -87,6 +88,7 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, open func() (*laye
 	if err == nil {
 		undo.Add(func() { _ = mine.root.Close() })
 		held = append(held, mine.log)
+		d.checkpoint("create.disk")
 	}
 	first, unborn := born()
 	if unborn == nil {
@@ -116,10 +118,12 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, open func() (*laye
 	case unfurnished != nil:
 		return unfurnished
 	}
+	d.checkpoint("create.inside")
 	files.Log, files.View = mine.log, in.View
 	if err := i.boot(ctx, first.conn, files); err != nil {
 		return err
 	}
+	d.checkpoint("create.served")
 	undo.Release()
 	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: mine.root, uids: uids, group: first.group, image: spec.Root})
 	return nil
@@ -153,9 +157,11 @@ func (i *Instance) settle(first *firstProcess, uids uidRange, hold func(*os.File
 	if err != nil {
 		return boot.Files{}, fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)
 	}
+	i.d.checkpoint("create.state")
 	if err := i.d.limit(first); err != nil {
 		return boot.Files{}, err
 	}
+	i.d.checkpoint("create.groups")
 	return i.bootFiles(first.group, hold)
 }
 

@@ -38,12 +38,16 @@ type Options struct {
 	Layers layer.Kind
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
+	// Checkpoint is called at each point of a verb at which the host was just changed:
+	// for tests that end the server there. It may be called from several goroutines.
+	Checkpoint func(name string)
 }
 
 // Driver is the native runtime. See [runtime.Driver].
 type Driver struct {
-	log  *slog.Logger
-	boot string // the host's boot id
+	log        *slog.Logger
+	boot       string // the host's boot id
+	checkpoint func(string)
 
 	instances    *os.Root // two files for each instance that is up
 	instancesDir *os.File // the same, for paths of sockets
@@ -74,7 +78,10 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := checkHost(); err != nil {
 		return nil, err
 	}
-	d := &Driver{log: opts.Logger, known: map[sandbox.ID]*Instance{}}
+	d := &Driver{log: opts.Logger, checkpoint: opts.Checkpoint, known: map[sandbox.ID]*Instance{}}
+	if d.checkpoint == nil {
+		d.checkpoint = func(string) {}
+	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

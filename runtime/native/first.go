@@ -57,6 +57,7 @@ func (i *Instance) start(limits cgroup.Limits, uids uidRange) (*firstProcess, er
 		return nil, err
 	}
 	undo.Add(func() { _ = group.Remove(context.Background()) })
+	d.checkpoint("create.group")
 	dir, err := group.Dir()
 	if err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func (i *Instance) start(limits cgroup.Limits, uids uidRange) (*firstProcess, er
 	}
 	release.Add(func() { _ = listener.Close() })
 	undo.Add(func() { _ = i.remove(socketFile) })
+	d.checkpoint("create.socket")
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -88,6 +90,7 @@ func (i *Instance) start(limits cgroup.Limits, uids uidRange) (*firstProcess, er
 		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's first process cannot be started").
 			WithRemedy("run `sandpit doctor` on the host")
 	}
+	d.checkpoint("create.born")
 	pidfd, err := openProcess(pid)
 	if err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)

@@ -162,6 +162,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 	if err := kill(l.pidfd); err != nil {
 		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be killed", i.id)
 	}
+	i.d.checkpoint("stop.killed")
 	select {
 	case <-l.down:
 		return nil
@@ -177,6 +178,7 @@ func (i *Instance) Remove(ctx context.Context) error {
 	if err := i.stop(ctx, 0); err != nil {
 		return err
 	}
+	i.d.checkpoint("remove.stopped")
 	if err := i.d.sweepDown(i); err != nil {
 		return err
 	}
@@ -186,6 +188,7 @@ func (i *Instance) Remove(ctx context.Context) error {
 	if err := i.d.layers.Remove(string(i.id)); err != nil {
 		return err
 	}
+	i.d.checkpoint("remove.layer")
 	i.d.forget(i)
 	return nil
 }

@@ -35,10 +35,6 @@ func runtimeBeforeFork()
 //go:linkname runtimeAfterFork syscall.runtime_AfterFork
 func runtimeAfterFork()
 
-// Patience is how long a child may take to its program, in seconds. It takes less than
-// a millisecond, or as long as the program's file takes to be read.
-const Patience = 5
-
 // sigevent is the kernel's struct sigevent for a signal to the process, and timespec two
 // of its struct timespec: how often, and when first.
 type sigevent struct {

@@ -10,6 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Patience is how long a child may take to its program, in seconds; one that takes
+// longer is killed. It takes less than a millisecond, or as long as the program's file
+// takes to be read.
+const Patience = 5
+
 // Command says what a child executes, and as what. Descriptors stay the caller's.
 type Command struct {
 	Program  string // its file; one that does not begin with "/" is below Dir

@@ -96,12 +96,3 @@ func setattr(m *os.File, flags uint, a *unix.MountAttr) error {
 	}
 	return nil
 }
-
-// Move attaches the detached mount m onto the directory or file that at is open on.
-func Move(m, at *os.File) error {
-	err := unix.MoveMount(int(m.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	if err != nil {
-		return fmt.Errorf("move_mount of %s onto %s: %w", m.Name(), at.Name(), err)
-	}
-	return nil
-}

@@ -122,14 +122,8 @@ func (v *visit) enter() bool {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, v.where, v.namespaces, 0); e != 0 {
 		return v.fail(stageJoin, uintptr(e))
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0); e != 0 {
-		return v.fail(stageIDs, uintptr(e))
-	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0); e != 0 {
-		return v.fail(stageIDs, uintptr(e))
-	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
-		return v.fail(stageGroups, uintptr(e))
+	if s, e := becomeRoot(); s != stageNone {
+		return v.fail(s, e)
 	}
 	return true
 }

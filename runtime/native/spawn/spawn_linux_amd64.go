@@ -193,6 +193,25 @@ func vfork(p *plan) (pid int, errno unix.Errno) {
 	return 0, 0
 }
 
+// becomeRoot takes on the ids of the root of the user namespace that was joined.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func becomeRoot() (failed stage, errno uintptr) {
+	// gid first: after setuid the child may not change it.
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0); e != 0 {
+		return stageIDs, uintptr(e)
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0); e != 0 {
+		return stageIDs, uintptr(e)
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
+		return stageGroups, uintptr(e)
+	}
+	return stageNone, 0
+}
+
 // enter joins and makes the namespaces.
 //
 //go:norace
@@ -202,15 +221,8 @@ func (p *plan) enter() bool {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.userns, unix.CLONE_NEWUSER, 0); e != 0 {
 		return p.fail(stageUserNS, uintptr(e))
 	}
-	// gid first: after setuid the child may not change it.
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0); e != 0 {
-		return p.fail(stageIDs, uintptr(e))
-	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0); e != 0 {
-		return p.fail(stageIDs, uintptr(e))
-	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
-		return p.fail(stageGroups, uintptr(e))
+	if s, e := becomeRoot(); s != stageNone {
+		return p.fail(s, e)
 	}
 	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.netns, unix.CLONE_NEWNET, 0); e != 0 {
 		return p.fail(stageNetNS, uintptr(e))
