@@ -177,7 +177,10 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
 		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata),
-		IdleTimeout: *r.IdleTimeout, Retention: *r.Retention,
+		Clocks: sandbox.Clocks{
+			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention,
+			AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
+		},
 		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,
 	}
 	if r.TTL > 0 {

@@ -31,7 +31,10 @@ func TestCreate(t *testing.T) {
 		want := sandbox.Sandbox{
 			Project: "default", Image: "python", ImageDigest: "sha256:python", Runtime: "memory",
 			Limits: sandbox.DefaultLimits(), Env: map[string]string{"A": "1"}, Metadata: map[string]string{"team": "x"},
-			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention,
+			Clocks: sandbox.Clocks{
+				IdleTimeout: sandbox.DefaultIdleTimeout, OnIdle: sandbox.IdleStop, Retention: sandbox.DefaultRetention,
+				AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
+			},
 			State: sandbox.Running, Revision: 2,
 		}
 		if d := cmp.Diff(want, got); d != "" {

@@ -71,6 +71,8 @@ type Spec struct {
 	Root     string // host path of the image's unpacked root: shared, never written
 	Hostname string // at most 63 characters; seen inside
 	Limits   sandbox.Limits
+	From     sandbox.ID      // of Create: the snapshot that its disk is a copy of; zero: its disk is empty
+	Mounts   []sandbox.Mount // volumes; a driver that is no [Volumer] refuses them
 }
 
 // Handle finds an instance again.

@@ -17,11 +17,17 @@ const (
 	WatchFiles   Feature = "watch"         // instances are [Watcher]s
 	RootUser     Feature = "root_user"     // commands can run as the sandbox's own root
 	Reopen       Feature = "reopen"        // instances outlive the server
+	Pause        Feature = "pause"         // instances are [Pauser]s
+	Resize       Feature = "resize"        // instances are [Resizer]s
+	Snapshots    Feature = "snapshots"     // the driver is a [Snapshotter]
+	// CheapSnapshots: what a snapshot, a rollback and a fork cost does not grow with the disk.
+	CheapSnapshots Feature = "cheap_snapshots"
+	Volumes        Feature = "volumes" // the driver is a [Volumer]
 )
 
 // Features lists every feature, in the order of the printed matrix.
 func Features() []Feature {
-	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen}
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes}
 }
 
 // Capabilities says for each feature whether it works: nil, or a

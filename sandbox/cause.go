@@ -19,4 +19,5 @@ const (
 	CauseTTL     Cause = "ttl"     // a sandbox's time to live passed
 	CauseUser    Cause = "user"    // a caller asked for it
 	CauseRetain  Cause = "retention"
+	CauseRestore Cause = "restore" // its disk was exchanged under it
 )

@@ -13,6 +13,10 @@ const (
 	EventFailed     EventType = "sandbox.failed" // a create, start or stop did not work; Detail says why
 	EventStarted    EventType = "sandbox.started"
 	EventStopped    EventType = "sandbox.stopped"
+	EventPaused     EventType = "sandbox.paused"
+	EventResumed    EventType = "sandbox.resumed"
+	EventRestored   EventType = "sandbox.restored" // its disk was exchanged: rolled back, or made fresh
+	EventPrepared   EventType = "sandbox.prepared" // made ahead, for whoever asks next
 	EventUpdated    EventType = "sandbox.updated"
 	EventDeleted    EventType = "sandbox.deleted"
 	EventExec       EventType = "exec"
@@ -24,6 +28,11 @@ const (
 	EventFileMkdir  EventType = "file.mkdir"
 	EventFileMove   EventType = "file.move"
 	EventFileDelete EventType = "file.delete"
+
+	EventSnapshot        EventType = "snapshot.created" // ProcessID is empty; Detail has the snapshot's id and name
+	EventSnapshotDeleted EventType = "snapshot.deleted"
+	EventVolume          EventType = "volume.created" // Sandbox is empty
+	EventVolumeDeleted   EventType = "volume.deleted"
 
 	EventPreview       EventType = "preview.created" // a link to a port was made; ProcessID is the link's id
 	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time

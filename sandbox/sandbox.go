@@ -8,13 +8,6 @@ import "time"
 // Workspace is where a sandbox's commands start and its relative paths begin.
 const Workspace = "/workspace"
 
-// Defaults of the clocks.
-const (
-	DefaultIdleTimeout = 30 * time.Minute
-	DefaultRetention   = 7 * 24 * time.Hour // stopped this long → deleted
-	MaxClock           = 366 * 24 * time.Hour
-)
-
 // Sandbox is the record of one sandbox: what its owner asked for, where it
 // stands, and what became of it. It is a value; changing one changes nothing
 // until the store takes it.
@@ -28,23 +21,27 @@ type Sandbox struct {
 	AskedImage  string // what the caller wrote, as it was
 	Runtime     string // "native", …
 
-	Limits      Limits
-	Env         map[string]string // of every command
-	Metadata    map[string]string // the caller's own labels
-	IdleTimeout time.Duration     // idle this long → stopped; zero: never
-	Retention   time.Duration     // stopped this long → deleted; zero: never
-	ExpiresAt   time.Time         // deleted then, whatever it does; zero: never
+	Limits   Limits
+	Env      map[string]string // of every command
+	Metadata map[string]string // the caller's own labels
+	Mounts   []Mount           // volumes
+	Clocks
 
 	State      State
-	StopCause  Cause  // why it is stopped, when it is
+	StopCause  Cause  // why it is stopped, paused or failed, when it is
 	StopDetail string // the evidence, for people
 	Handle     []byte // the driver's own, to find it again
+	Restore    ID     // while it is Restoring: the snapshot that its disk is to become; zero: an empty disk
+
+	Parent     ID // the snapshot that its disk descends from; zero: its image. It may be gone
+	ForkedFrom ID // the sandbox that it was forked from; zero: none
 
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
-	StartedAt    time.Time // of the last start
-	StoppedAt    time.Time // zero while it runs
-	LastActivity time.Time // of the last call that counts
+	StartedAt    time.Time     // of the last start
+	StoppedAt    time.Time     // of the last stop or pause; zero while it runs
+	LastActivity time.Time     // of the last call that counts
+	RunTime      time.Duration // that it was running in all its lives but the one that goes on: what a meter counts
 
 	ExecCount       int64
 	ExecTime        time.Duration // of all commands together

@@ -11,37 +11,59 @@ import "slices"
 type State string
 
 const (
-	Creating State = "creating" // intent; a crash undoes it: nothing of the sandbox remains
-	Running  State = "running"
-	Stopping State = "stopping" // intent; a crash finishes it
-	Stopped  State = "stopped"  // no processes; everything on disk is kept
-	Starting State = "starting" // intent; a crash undoes it: back to stopped
-	Deleting State = "deleting" // intent; a crash finishes it
-	Deleted  State = "deleted"  // the last state; seen only in events, the record is gone
+	Creating  State = "creating" // intent; a crash undoes it: nothing of the sandbox remains
+	Running   State = "running"
+	Pausing   State = "pausing"   // intent; a crash undoes it: back to running
+	Paused    State = "paused"    // its processes are frozen and keep their memory; its meter stands
+	Resuming  State = "resuming"  // intent; a crash finishes it
+	Stopping  State = "stopping"  // intent; a crash finishes it
+	Stopped   State = "stopped"   // no processes; everything on disk is kept
+	Starting  State = "starting"  // intent; a crash undoes it: back to stopped
+	Restoring State = "restoring" // intent: its disk is being exchanged; a crash finishes it, and it is stopped then
+	Failed    State = "failed"    // what it needs is gone from the host; StopDetail says what
+	Deleting  State = "deleting"  // intent; a crash finishes it
+	Deleted   State = "deleted"   // the last state; seen only in events, the record is gone
 )
 
-// transitions is the state table as data: from each state, where it may go.
+// transitions is the state table as data: from each state, where it may go. Of
+// the arrows out of a state that is up, Stopped is that its processes went away
+// by themselves.
 var transitions = map[State][]State{
-	Creating: {Running, Deleting, Deleted},
-	Running:  {Stopping, Stopped, Deleting},
-	Stopping: {Stopped, Deleting},
-	Stopped:  {Starting, Deleting},
-	Starting: {Running, Stopped, Deleting},
-	Deleting: {Deleted},
-	Deleted:  {},
+	Creating:  {Running, Deleting, Deleted},
+	Running:   {Pausing, Stopping, Stopped, Restoring, Failed, Deleting},
+	Pausing:   {Paused, Running, Stopped, Failed, Deleting},
+	Paused:    {Resuming, Stopping, Stopped, Restoring, Failed, Deleting},
+	Resuming:  {Running, Paused, Stopped, Failed, Deleting},
+	Stopping:  {Stopped, Deleting},
+	Stopped:   {Starting, Restoring, Failed, Deleting},
+	Starting:  {Running, Stopped, Failed, Deleting},
+	Restoring: {Running, Stopped, Failed, Deleting},
+	Failed:    {Stopped, Restoring, Deleting},
+	Deleting:  {Deleted},
+	Deleted:   {},
 }
 
 // States lists every state in the order of a life.
 func States() []State {
-	return []State{Creating, Running, Stopping, Stopped, Starting, Deleting, Deleted}
+	return []State{
+		Creating, Running, Pausing, Paused, Resuming, Stopping, Stopped,
+		Starting, Restoring, Failed, Deleting, Deleted,
+	}
 }
 
 // CanBecome tells whether the table has an arrow from s to t.
 func (s State) CanBecome(t State) bool { return slices.Contains(transitions[s], t) }
 
+// Next lists where s may go, in the table's order.
+func (s State) Next() []State { return slices.Clone(transitions[s]) }
+
 // Intent tells whether s is work that was begun and has no outcome yet.
 func (s State) Intent() bool {
-	return s == Creating || s == Stopping || s == Starting || s == Deleting
+	switch s {
+	case Creating, Pausing, Resuming, Stopping, Starting, Restoring, Deleting:
+		return true
+	}
+	return false
 }
 
 // Valid tells whether s is a state at all.

@@ -81,6 +81,53 @@ const (
 	MaxPage     = 500
 )
 
+// Snapshots are the records of kept disks. Those of a deleted sandbox stay.
+type Snapshots interface {
+	// Insert adds a record. A taken id, or a name that its sandbox has already,
+	// is fault.Exists.
+	Insert(s *sandbox.Snapshot) error
+	Get(id sandbox.ID) (*sandbox.Snapshot, error)
+	// ByName finds one of a sandbox by its name.
+	ByName(of sandbox.ID, name string) (*sandbox.Snapshot, error)
+	// List gives a page, and the cursor of the next one ("" at the end).
+	List(q SnapshotQuery) (page []*sandbox.Snapshot, next string, err error)
+	// Count counts what the query (without its page) matches.
+	Count(q SnapshotQuery) (int, error)
+	// Update replaces Name, State, SizeBytes and Detail. fault.NotFound for one
+	// that is not there, fault.Exists for a taken name.
+	Update(s *sandbox.Snapshot) error
+	Delete(id sandbox.ID) error // fault.NotFound where there is none
+}
+
+// SnapshotQuery selects snapshots. Zero fields select all.
+type SnapshotQuery struct {
+	Project string
+	Sandbox sandbox.ID
+	Auto    *bool
+	Named   *bool
+	States  []sandbox.SnapshotState
+	// Order: newest first by CreatedAt, unless Oldest.
+	Oldest bool
+	Limit  int // as in SandboxQuery
+	Cursor string
+}
+
+// Volumes are the records of volumes.
+type Volumes interface {
+	// Insert adds a record. A taken id, or a name that its project has already,
+	// is fault.Exists.
+	Insert(v *sandbox.Volume) error
+	Get(id sandbox.ID) (*sandbox.Volume, error)
+	ByName(project, name string) (*sandbox.Volume, error)
+	// List gives a project's by name ("": all projects').
+	List(project string) ([]*sandbox.Volume, error)
+	// Update replaces SizeMB and State; fault.NotFound for one that is not there.
+	Update(v *sandbox.Volume) error
+	Delete(id sandbox.ID) error // fault.NotFound where there is none
+	// Users gives the sandboxes that mount it, stopped ones too.
+	Users(id sandbox.ID) ([]sandbox.ID, error)
+}
+
 // Events are what happened, in the order of Seq.
 type Events interface {
 	// Append adds an event and sets its Seq.

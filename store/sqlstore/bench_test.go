@@ -26,7 +26,7 @@ func benchSandbox() *sandbox.Sandbox {
 	return &sandbox.Sandbox{
 		ID: sandbox.NewID(), Project: "default", Key: "session-" + string(sandbox.NewID()), Image: "python", ImageDigest: "sha256:0123456789abcdef",
 		AskedImage: "python-3.12", Runtime: "native", Limits: sandbox.DefaultLimits(), Env: map[string]string{"A": "b"},
-		Metadata: map[string]string{"owner": "alice"}, IdleTimeout: time.Hour, State: sandbox.Running, Handle: []byte(`{"pid":1234}`),
+		Metadata: map[string]string{"owner": "alice"}, Clocks: sandbox.Clocks{IdleTimeout: time.Hour}, State: sandbox.Running, Handle: []byte(`{"pid":1234}`),
 		CreatedAt: now, UpdatedAt: now, StartedAt: now, LastActivity: now,
 	}
 }

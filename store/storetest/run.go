@@ -45,11 +45,11 @@ func box(n int) *sandbox.Sandbox {
 	return &sandbox.Sandbox{
 		ID: boxID(n), Project: "default", Key: fmt.Sprintf("key-%d", n),
 		Image: "python", ImageDigest: "sha256:d", AskedImage: "python-3.12", Runtime: "memory",
-		Limits:      sandbox.Limits{CPU: 1.5, MemoryMB: 512, DiskMB: 1024, Pids: 256},
-		Env:         map[string]string{"A": "1", "B": "two words"},
-		Metadata:    map[string]string{"owner": "alice", "n": fmt.Sprint(n)},
-		IdleTimeout: 30 * time.Minute, Retention: 7*24*time.Hour + 3, ExpiresAt: at.Add(time.Hour),
-		State: sandbox.Stopped, StopCause: sandbox.CauseIdle, StopDetail: "idle for 30 minutes", Handle: []byte{0, 1, 255},
+		Limits:   sandbox.Limits{CPU: 1.5, MemoryMB: 512, DiskMB: 1024, Pids: 256},
+		Env:      map[string]string{"A": "1", "B": "two words"},
+		Metadata: map[string]string{"owner": "alice", "n": fmt.Sprint(n)},
+		Clocks:   sandbox.Clocks{IdleTimeout: 30 * time.Minute, Retention: 7*24*time.Hour + 3, ExpiresAt: at.Add(time.Hour)},
+		State:    sandbox.Stopped, StopCause: sandbox.CauseIdle, StopDetail: "idle for 30 minutes", Handle: []byte{0, 1, 255},
 		CreatedAt: at, UpdatedAt: at.Add(1e6), StartedAt: at.Add(2e6), StoppedAt: at.Add(3e6), LastActivity: at.Add(4e6),
 		ExecCount: 7, ExecTime: 1234567891 * time.Nanosecond, BytesUploaded: 1 << 40, BytesDownloaded: 42,
 	}

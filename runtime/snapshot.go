@@ -1,0 +1,81 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"context"
+	"io"
+
+	"sandpit.dev/sandbox"
+)
+
+// Snapshotter is what drivers are that can keep the disks of instances. A
+// snapshot belongs to the driver, not to the instance that it was taken of, and
+// outlives it. What it costs does not grow with the disk where Capabilities has no
+// reason against it (CheapSnapshots).
+type Snapshotter interface {
+	// Snapshot keeps the disk of an instance, up, paused or down, as id. Where it is up,
+	// its processes stand still for an instant, and the snapshot is of that
+	// instant: nothing in it is half of a write. It is on the disk when Snapshot
+	// returns. All or nothing; an id that exists is fault.Exists, an instance
+	// that is not there fault.NotFound.
+	Snapshot(ctx context.Context, of, id sandbox.ID) (Snapshot, error)
+	// Rollback exchanges the disk of an instance for a copy of the snapshot's, or
+	// for an empty one where from is zero. The instance must be down, else it is
+	// fault.State. All or nothing: a crash leaves one disk or the other, whole.
+	Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Limits) error
+	// Snapshots lists all that this driver keeps, also those that no record
+	// mentions.
+	Snapshots(ctx context.Context) ([]sandbox.ID, error)
+	// RemoveSnapshot deletes one. One that is not there is fine. What was made
+	// from it stays.
+	RemoveSnapshot(ctx context.Context, id sandbox.ID) error
+	// Diff gives what changed on the way from one point to the other, sorted by path (absolute,
+	// inside), at most limit entries and the count of all.
+	Diff(ctx context.Context, root string, from, to Point, limit int) (Changes, error)
+	// Export writes a snapshot's disk as a tar archive in the form of an OCI image
+	// layer: what it changed of its image, with whiteouts for what it deleted.
+	Export(ctx context.Context, id sandbox.ID, w io.Writer) error
+	// Import makes the snapshot id from such an archive. The archive is hostile:
+	// nothing in it leads anywhere else, and at most maxBytes are kept of it. All
+	// or nothing; one that is not of this form is fault.Invalid.
+	Import(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) (Snapshot, error)
+}
+
+// Point names a disk at a point in time: a snapshot's, or an instance's as it is
+// now, or with neither the image's, on which nothing was changed.
+type Point struct {
+	Snapshot sandbox.ID
+	Instance sandbox.ID
+}
+
+// Snapshot says what was kept.
+type Snapshot struct {
+	SizeBytes int64 // what the disk holds beside its image; -1 where the host does not count it
+}
+
+// Volumer is what drivers are that can keep volumes and mount them (Spec.Mounts).
+type Volumer interface {
+	// CreateVolume makes an empty volume, which belongs to the sandbox's user
+	// inside. limit is in bytes; zero: none. An id that exists is fault.Exists; a
+	// limit where the host cannot hold it is fault.Unsupported.
+	CreateVolume(ctx context.Context, id sandbox.ID, limit int64) error
+	// RemoveVolume deletes one with all that is in it, once no instance mounts
+	// it. One that is not there is fine.
+	RemoveVolume(ctx context.Context, id sandbox.ID) error
+	// VolumeUsage gives what a volume holds in bytes; -1 where the host does not
+	// count it.
+	VolumeUsage(ctx context.Context, id sandbox.ID) (int64, error)
+	// Volumes lists all that this driver keeps.
+	Volumes(ctx context.Context) ([]sandbox.ID, error)
+}
+
+// Preparer is what drivers are that can do a part of a create before anybody asks.
+type Preparer interface {
+	// Prepared gives the id of an instance that is made ready so far, if there
+	// is one; Create of a Spec with that ID goes on from there. An id that is
+	// not used is given back by another Create or by the server's end, and costs
+	// nothing then.
+	Prepared() (sandbox.ID, bool)
+}

@@ -1,0 +1,47 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import "time"
+
+// Clocks are what ends a sandbox when nobody does. All can be changed at any time,
+// and hold from then on.
+type Clocks struct {
+	IdleTimeout time.Duration // idle this long → OnIdle; zero: never
+	OnIdle      IdleAction
+	Retention   time.Duration // stopped this long → deleted; zero: never
+	AutoDelete  bool          // deleted as soon as it is stopped, whatever stopped it
+	ExpiresAt   time.Time     // absolute: deleted then, whatever it does; zero: never
+	TTL         time.Duration // sliding: deleted when it was not used for this long, running or not; zero: never
+
+	AutoStart   bool        // a call starts or resumes it when a clock or the host took it down
+	AutoResume  bool        // a call resumes it also when a caller paused it
+	Checkpoints Checkpoints // snapshots that are taken by themselves
+}
+
+// IdleAction is what becomes of an idle sandbox.
+type IdleAction string
+
+const (
+	IdleStop  IdleAction = "stop"
+	IdlePause IdleAction = "pause"
+)
+
+// Checkpoints says when a sandbox's disk is kept without anybody asking.
+type Checkpoints string
+
+const (
+	CheckpointsOff     Checkpoints = "off"
+	CheckpointsCommand Checkpoints = "command" // after each command that changed a file of the workspace
+)
+
+// KeptCheckpoints is how many of them a sandbox keeps; older ones are deleted.
+const KeptCheckpoints = 50
+
+// Defaults and bounds of the clocks.
+const (
+	DefaultIdleTimeout = 30 * time.Minute
+	DefaultRetention   = 7 * 24 * time.Hour
+	MaxClock           = 366 * 24 * time.Hour
+)
