@@ -110,6 +110,21 @@ func TestClientDoesNotTrustTheAgent(t *testing.T) {
 			}
 		})
 	}
+	t.Run("InputIsGivenUpInItsTimeOnly", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			in    Input
+			taken wire.Taken
+		}{
+			"MoreThanThereWas":    {Input{Data: []byte("abc"), Patience: time.Millisecond}, wire.Taken{Bytes: 4, Total: 4}},
+			"LessWithoutPatience": {Input{Data: []byte("abc")}, wire.Taken{Bytes: 2, Total: 2}},
+			"NoneWithoutPatience": {Input{Data: []byte("abc")}, wire.Taken{Closed: true}},
+			"LessTooEarly":        {Input{Data: []byte("abc"), Patience: time.Hour}, wire.Taken{Bytes: 2, Total: 2}},
+		} {
+			if _, err := answering(frames(wire.Reply, c.taken)).Input(t.Context(), "abcdefgh12345678", c.in); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	t.Run("ResultsAreCutToSense", func(t *testing.T) {
 		res, err := follow(answering(join(started, frames(wire.Type(0x90), "from the future", wire.Done, wire.Ending{Result: wire.Result{
 			ExitCode: 1 << 20, Signal: "\x1b[31m", Cause: "\x00", CauseDetail: "a\x1b\n" + strings.Repeat("x", 5000), DurationNS: -5, StdoutBytes: -1,

@@ -69,6 +69,7 @@ func (c *Client) Input(ctx context.Context, processID string, in Input) (Taken, 
 		return Taken{}, err
 	}
 	defer s.close()
+	sent := time.Now()
 	if err := s.sendAll(in.Data); err != nil {
 		return Taken{}, err
 	}
@@ -78,6 +79,10 @@ func (c *Client) Input(ctx context.Context, processID string, in Input) (Taken, 
 	}
 	if t.Bytes < 0 || t.Bytes > len(in.Data) || t.Total < 0 {
 		return Taken{}, s.broken("it took more input than there was")
+	}
+	// Callers go on with what is left: one that gave up at once would keep them busy for ever.
+	if t.Bytes < len(in.Data) && (w.PatienceMS == 0 || time.Since(sent) < time.Duration(w.PatienceMS)*time.Millisecond) {
+		return Taken{}, s.broken("it gave up on input before its time")
 	}
 	return Taken{Bytes: t.Bytes, Total: t.Total, Closed: t.Closed}, nil
 }
