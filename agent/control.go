@@ -86,3 +86,18 @@ func (c *Client) Input(ctx context.Context, processID string, in Input) (Taken, 
 	}
 	return Taken{Bytes: t.Bytes, Total: t.Total, Closed: t.Closed}, nil
 }
+
+// Suspend makes the time limits of all processes stand still, and holds up whatever is
+// to be started, until Continue: for who is about to freeze the sandbox. An agent that
+// is not frozen goes on by itself after 10 s. It waits for
+// what is being started at that moment; when ctx ends before, the agent may be
+// suspended later. turn grows from each call of Suspend and Continue to the next, so
+// that one that was given up on and comes late has no effect; it is fault.State then.
+func (c *Client) Suspend(ctx context.Context, turn int64) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpSuspend, Turn: turn}, nil)
+}
+
+// Continue undoes Suspend. Without one it is fine.
+func (c *Client) Continue(ctx context.Context, turn int64) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpContinue, Turn: turn}, nil)
+}

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options) {
 	t.Run("Rolling", func(t *testing.T) { testRolling(t, open) })
 	t.Run("Wait", func(t *testing.T) { testWait(t, open) })
 	t.Run("Input", func(t *testing.T) { testInput(t, open) })
+	t.Run("Suspend", func(t *testing.T) { testSuspend(t, open) })
 	t.Run("Terminal", func(t *testing.T) { testTerminal(t, open) })
 	t.Run("Init", func(t *testing.T) { testInit(t, open, o) })
 	t.Run("Files", func(t *testing.T) { testFiles(t, open, o) })

@@ -25,11 +25,11 @@ import (
 type process struct {
 	srv      *Server
 	view     View
-	group    Group       // nil: there are no groups
-	pid      int         // 0: it never ran
-	pidfd    *os.File    // nil: this kernel has none
-	terminal *os.File    // the pty's master; nil: no terminal
-	timer    *time.Timer // of the time limit; nil: none
+	group    Group    // nil: there are no groups
+	pid      int      // 0: it never ran
+	pidfd    *os.File // nil: this kernel has none
+	terminal *os.File // the pty's master; nil: no terminal
+	limit    timeLimit
 	settling *time.Timer // until the log's file is made
 	began    time.Time   // with the monotonic clock
 	oomKills int64       // the counters' values when it began; below zero: unknown
@@ -95,7 +95,7 @@ func (p *process) run(timeout time.Duration) {
 		})
 	}
 	if timeout > 0 {
-		p.timer = time.AfterFunc(timeout, func() {
+		p.limit.begin(timeout, func() {
 			p.kill(wire.CauseTimeout, "its time limit of "+timeout.String()+" passed")
 		})
 	}
@@ -217,9 +217,7 @@ func (p *process) wakeLocked() {
 // wait sees the process through: its end, the result, and what it leaves behind.
 func (p *process) wait() {
 	status := p.reap()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
+	p.limit.end()
 	p.settling.Stop()
 	p.awaitTree()
 	p.drainRest()

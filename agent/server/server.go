@@ -63,6 +63,7 @@ type Server struct {
 	isInit  atomic.Bool    // RunInit runs
 	memory  memory
 	history history
+	pause   suspension
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
 	end     context.CancelFunc
 
@@ -184,7 +185,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		s.mu.Unlock()
 		return c.answer(wire.Info{Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n})
 	case wire.OpStart:
-		return s.serveStart(c, req)
+		return s.serveStart(ctx, c, req)
 	case wire.OpAttach:
 		return s.serveAttach(c, req)
 	case wire.OpProcess:
@@ -211,6 +212,12 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		ctx, done := c.until(ctx)
 		defer done()
 		return c.outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond))
+	case wire.OpSuspend:
+		ctx, done := c.until(ctx)
+		defer done()
+		return c.outcome(s.suspend(ctx, req.Turn))
+	case wire.OpContinue:
+		return c.outcome(s.proceed(req.Turn))
 	case wire.OpPorts:
 		return s.servePorts(ctx, c)
 	case wire.OpDial:

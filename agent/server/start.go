@@ -16,7 +16,7 @@ import (
 )
 
 // serveStart answers a start: it starts the command and follows it.
-func (s *Server) serveStart(c *conn, req *wire.Request) error {
+func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) error {
 	if err := s.checkStart(req.ID, req.Start); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *Server) serveStart(c *conn, req *wire.Request) error {
 			return err
 		}
 	}
-	p, err := s.start(req.ID, req.Start, in)
+	p, err := s.start(ctx, req.ID, req.Start, in)
 	if err != nil {
 		return err
 	}
@@ -47,9 +47,14 @@ func (s *Server) serveStart(c *conn, req *wire.Request) error {
 	return nil
 }
 
-// start runs a command. The process that it gives is held; see release.
-func (s *Server) start(id string, st *wire.Start, in input) (*process, error) {
+// start runs a command, once nothing is suspended; ctx bounds the wait. The process
+// that it gives is held; see release.
+func (s *Server) start(ctx context.Context, id string, st *wire.Start, in input) (*process, error) {
 	defer in.close()
+	if err := s.pause.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.pause.leave()
 	view, err := s.view(st.User)
 	if err != nil {
 		return nil, err

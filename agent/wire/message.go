@@ -41,6 +41,14 @@ const (
 	OpKill = "kill"
 	// OpShutdown: GraceMS. Reply, Done when no process is left.
 	OpShutdown = "shutdown"
+	// OpSuspend: Turn. Reply, Done when the time limits of all processes stand still and
+	// none is being started; nothing is until OpContinue, or until the agent has run for
+	// 10 s: it was not frozen then. A Turn below that of an earlier call is Failure
+	// "state", and has no effect.
+	OpSuspend = "suspend"
+	// OpContinue: Turn. Time limits go on with what was left, and starts that wait go on.
+	// Reply, Done. The Turn is as with OpSuspend.
+	OpContinue = "continue"
 
 	// OpPorts: Reply is a Ports, Done.
 	OpPorts = "ports"
@@ -81,6 +89,7 @@ type Request struct {
 	Cols      uint16 `json:"cols,omitempty"`
 	Rows      uint16 `json:"rows,omitempty"`
 	Port      int    `json:"port,omitempty"`
+	Turn      int64  `json:"turn,omitempty"`
 
 	User      string `json:"user,omitempty"`
 	Path      string `json:"path,omitempty"` // escaped, as To
