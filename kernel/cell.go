@@ -219,7 +219,7 @@ func (s *Session) Wait(ctx context.Context, c Cell, h Handler) (Outcome, error) 
 // follow reads until the cell is over.
 func (s *Session) follow(ctx context.Context, c Cell, h Handler, began time.Time) (Outcome, error) {
 	r := s.run
-	err := s.within(ctx, c.Timeout, time.Until(began.Add(c.Timeout)), &h)
+	err := s.within(ctx, c, c.Timeout, time.Until(began.Add(c.Timeout)), &h)
 	if errors.Is(err, errOver) {
 		r.outcome.TimedOut = true
 		grace := c.Grace
@@ -229,7 +229,7 @@ func (s *Session) follow(ctx context.Context, c Cell, h Handler, began time.Time
 		signal, cancel := context.WithTimeout(ctx, grace)
 		_ = s.Interrupt(signal) // whether it did anything is seen next
 		cancel()
-		err = s.within(ctx, grace, grace, &h)
+		err = s.within(ctx, c, grace, grace, &h)
 		if errors.Is(err, errOver) {
 			return r.outcome, fault.New(fault.Timeout, "the cell runs on after its timeout of %v: it did not heed the interrupt", c.Timeout).
 				WithRemedy("end the context and start it anew")
@@ -252,17 +252,35 @@ func (s *Session) follow(ctx context.Context, c Cell, h Handler, began time.Time
 var errOver = errors.New("the time is over")
 
 // within reads until the cell is over, or the time has passed if there is a bound.
-func (s *Session) within(ctx context.Context, bound, left time.Duration, h *Handler) error {
+func (s *Session) within(ctx context.Context, c Cell, bound, left time.Duration, h *Handler) error {
 	if bound <= 0 {
 		return s.advance(ctx, h)
 	}
-	until, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
-	err := s.advance(until, h)
-	if err != nil && s.alive() == nil && ctx.Err() == nil && until.Err() != nil {
-		return errOver
+	for {
+		slept := c.slept()
+		until, cancel := context.WithTimeout(ctx, left)
+		err := s.advance(until, h)
+		over := err != nil && s.alive() == nil && ctx.Err() == nil && until.Err() != nil
+		cancel()
+		if !over {
+			return err
+		}
+		if left = c.slept() - slept; left <= 0 {
+			return errOver
+		}
+		left = max(left, dozing)
 	}
-	return err
+}
+
+// dozing is how often a bound that stands still is looked at, at the most.
+const dozing = 100 * time.Millisecond
+
+// slept is Slept of whoever has one.
+func (c Cell) slept() time.Duration {
+	if c.Slept == nil {
+		return 0
+	}
+	return c.Slept()
 }
 
 // advance reads until the cell is over.

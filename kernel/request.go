@@ -38,6 +38,9 @@ type Cell struct {
 	// cell may take to end then; 0: DefaultGrace.
 	Timeout time.Duration
 	Grace   time.Duration
+	// Slept tells for how long the kernel has stood still so far, frozen with all around
+	// it; Timeout and Grace do not count that. Nil: it never does.
+	Slept func() time.Duration
 }
 
 // DefaultGrace is how long an interrupted cell may take to end.

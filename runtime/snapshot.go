@@ -43,6 +43,18 @@ type Snapshotter interface {
 	Import(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) (Snapshot, error)
 }
 
+// Restorer is what instances are that can have their disk exchanged while they are up,
+// in less time than Stop, Rollback and Start take together.
+type Restorer interface {
+	// Restore kills every process of the instance, which is up or paused, exchanges its
+	// disk as Rollback does, for a copy of the snapshot from or an empty one, and
+	// starts it as Start does, with spec. On one that is down it is fault.State,
+	// and a snapshot that is not there is fault.NotFound; then nothing was done. After
+	// any other error it is down or about to be, and has one disk or the other,
+	// whole. Who waits in Wait sees the end of the life before.
+	Restore(ctx context.Context, spec Spec, from sandbox.ID) error
+}
+
 // Point names a disk at a point in time: a snapshot's, or an instance's as it is
 // now, or with neither the image's, on which nothing was changed.
 type Point struct {

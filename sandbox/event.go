@@ -10,7 +10,7 @@ type EventType string
 
 const (
 	EventCreated    EventType = "sandbox.created"
-	EventFailed     EventType = "sandbox.failed" // a create, start or stop did not work; Detail says why
+	EventFailed     EventType = "sandbox.failed" // a create, start, stop, rollback or snapshot did not work; Detail says why
 	EventStarted    EventType = "sandbox.started"
 	EventStopped    EventType = "sandbox.stopped"
 	EventPaused     EventType = "sandbox.paused"
@@ -29,9 +29,9 @@ const (
 	EventFileMove   EventType = "file.move"
 	EventFileDelete EventType = "file.delete"
 
-	EventSnapshot        EventType = "snapshot.created" // ProcessID is empty; Detail has the snapshot's id and name
-	EventSnapshotDeleted EventType = "snapshot.deleted"
-	EventVolume          EventType = "volume.created" // Sandbox is empty
+	EventSnapshot        EventType = "snapshot.created" // ProcessID is the snapshot's id; Detail has it, and its name. Sandbox is empty if it was imported
+	EventSnapshotDeleted EventType = "snapshot.deleted" // likewise
+	EventVolume          EventType = "volume.created"   // ProcessID is the volume's id; Sandbox is empty
 	EventVolumeDeleted   EventType = "volume.deleted"
 
 	EventPreview       EventType = "preview.created" // a link to a port was made; ProcessID is the link's id

@@ -41,7 +41,8 @@ type Sandbox struct {
 	StartedAt    time.Time     // of the last start
 	StoppedAt    time.Time     // of the last stop or pause; zero while it runs
 	LastActivity time.Time     // of the last call that counts
-	RunTime      time.Duration // that it was running in all its lives but the one that goes on: what a meter counts
+	RunningSince time.Time     // of the last start or resume; zero while it does not run
+	RunTime      time.Duration // that it was running before RunningSince: what a meter counts
 
 	ExecCount       int64
 	ExecTime        time.Duration // of all commands together

@@ -15,7 +15,7 @@ import (
 type Snapshot struct {
 	ID      ID // unique among sandboxes, snapshots and volumes
 	Project string
-	Sandbox ID     // whose disk it was; that sandbox may be gone
+	Sandbox ID     // whose disk it was; that sandbox may be gone. Zero: it was imported
 	Name    string // unique among the snapshots of Sandbox, see CheckSnapshotName; empty: none
 	Auto    bool   // a checkpoint that the engine took after a command
 	Parent  ID     // the snapshot that the disk descended from; zero: the image. It may be gone

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 		})
 		return runtimetest.Harness{
 			Open: func(*testing.T) runtime.Driver { return host.Driver() },
-			Must: []runtime.Feature{runtime.Reopen, runtime.WatchFiles},
+			Must: []runtime.Feature{runtime.Reopen, runtime.WatchFiles, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes},
 		}
 	})
 }

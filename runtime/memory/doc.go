@@ -12,5 +12,10 @@
 // the host too: after the process was killed, instances that were up are found
 // down, with the cause host.
 //
+// A pause stops the processes of the commands' sessions and shuts a gate before
+// the agent. A snapshot is a copy, and the image is five empty directories. A volume is a
+// link in the disk while it is mounted: commands follow it, the agent's file API does
+// not, and it can be written though it is read-only.
+//
 // It knows nothing of who drives it.
 package memory

@@ -5,7 +5,6 @@ package memory
 
 import (
 	"context"
-	"os"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -27,16 +26,21 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 			WithRemedy("use another runtime")
 	}
 	return runtime.Capabilities{
-		runtime.Isolation:    no("runs commands on the host itself"),
-		runtime.LimitCPU:     no("limits no CPU"),
-		runtime.LimitMemory:  no("limits no memory"),
-		runtime.LimitPids:    no("limits no processes"),
-		runtime.LimitDisk:    no("limits no disk"),
-		runtime.KillTree:     no("finds the processes of a command by their session only"),
-		runtime.TrackChanges: no("does not tell what a command changed"),
-		runtime.WatchFiles:   nil,
-		runtime.RootUser:     no("has one user, the host's"),
-		runtime.Reopen:       nil,
+		runtime.Isolation:      no("runs commands on the host itself"),
+		runtime.LimitCPU:       no("limits no CPU"),
+		runtime.LimitMemory:    no("limits no memory"),
+		runtime.LimitPids:      no("limits no processes"),
+		runtime.LimitDisk:      no("limits no disk"),
+		runtime.KillTree:       no("finds the processes of a command by their session only"),
+		runtime.TrackChanges:   no("does not tell what a command changed"),
+		runtime.WatchFiles:     nil,
+		runtime.RootUser:       no("has one user, the host's"),
+		runtime.Reopen:         nil,
+		runtime.Pause:          nil,
+		runtime.Resize:         nil,
+		runtime.Snapshots:      nil,
+		runtime.CheapSnapshots: no("copies whole disks"),
+		runtime.Volumes:        nil,
 	}, nil
 }
 
@@ -48,25 +52,19 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	h := d.host
-	m := newMachine(h, spec.ID)
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return nil, fault.New(fault.Unavailable, "the host is switched off")
-	}
-	if err := m.make(); err != nil {
-		h.mu.Unlock()
+	m, err := d.host.register(spec.ID)
+	if err != nil {
 		return nil, err
 	}
-	h.machines[spec.ID] = m
-	h.mu.Unlock()
-	err := m.start()
+	defer m.verb.Unlock()
+	if err = m.fill(spec.From); err == nil {
+		err = m.startLocked(spec)
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = m.remove()
+		_ = m.removeLocked()
 		return nil, err
 	}
 	return &instance{m}, nil
@@ -90,15 +88,13 @@ func (d *Driver) List(ctx context.Context) ([]runtime.Handle, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(d.host.dir)
+	ids, err := d.host.ids(".")
 	if err != nil {
 		return nil, err
 	}
 	var handles []runtime.Handle
-	for _, e := range entries {
-		if sandbox.ValidID(e.Name()) {
-			handles = append(handles, runtime.Handle{ID: sandbox.ID(e.Name())})
-		}
+	for _, id := range ids {
+		handles = append(handles, runtime.Handle{ID: id})
 	}
 	return handles, nil
 }

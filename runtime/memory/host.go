@@ -4,6 +4,8 @@
 package memory
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,10 +26,20 @@ type Host struct {
 	dir string
 	log *slog.Logger
 
+	snapshots sync.RWMutex // for reading by who copies of one
+
 	mu       sync.Mutex
 	machines map[sandbox.ID]*machine
+	mounts   map[sandbox.ID]int // how often each volume is mounted
 	closed   bool
 }
+
+// Beside the directories of the instances.
+const (
+	snapshotsDir = ".snapshots"
+	volumesDir   = ".volumes"
+	tempPrefix   = "tmp-" // of what is being made or deleted there
+)
 
 // Open makes the directory dir if it is missing; it holds a directory for each
 // instance. A host that was closed, or whose process was killed, is found again
@@ -40,7 +52,18 @@ func Open(dir string, o Options) (*Host, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return &Host{dir: dir, log: o.Logger, machines: make(map[sandbox.ID]*machine)}, nil
+	for _, of := range []string{snapshotsDir, volumesDir} {
+		halves, err := filepath.Glob(filepath.Join(dir, of, tempPrefix+"*"))
+		if err != nil {
+			return nil, err
+		}
+		for _, half := range halves {
+			if err := os.RemoveAll(half); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &Host{dir: dir, log: o.Logger, machines: make(map[sandbox.ID]*machine), mounts: make(map[sandbox.ID]int)}, nil
 }
 
 // Driver gives a driver over the host, as each run of a server makes one. Any
@@ -57,6 +80,17 @@ func (h *Host) Kill(id sandbox.ID, exit runtime.Exit) error {
 		return fault.New(fault.NotFound, "there is no instance %s", id)
 	}
 	return m.stop(exit)
+}
+
+// Limits are those that an instance was created, started or resized with last.
+func (h *Host) Limits(id sandbox.ID) (sandbox.Limits, error) {
+	m, err := h.find(id)
+	if err != nil {
+		return sandbox.Limits{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.limits, nil
 }
 
 // Close switches the host off: all instances go down, with the cause host, and
@@ -94,6 +128,40 @@ func (h *Host) find(id sandbox.ID) (*machine, error) {
 	}
 	h.machines[id] = m
 	return m, nil
+}
+
+// register takes an id for a new machine, whose verb is the caller's.
+func (h *Host) register(id sandbox.ID) (*machine, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, fault.New(fault.Unavailable, "the host is switched off")
+	}
+	m := newMachine(h, id)
+	if err := os.Mkdir(m.dir, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, fault.New(fault.Exists, "there is an instance %s already", id)
+		}
+		return nil, err
+	}
+	m.verb.Lock()
+	h.machines[id] = m
+	return m, nil
+}
+
+// ids lists the directories below one of the host's own that are named as an id.
+func (h *Host) ids(of string) ([]sandbox.ID, error) {
+	entries, err := os.ReadDir(filepath.Join(h.dir, of))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var ids []sandbox.ID
+	for _, e := range entries {
+		if sandbox.ValidID(e.Name()) {
+			ids = append(ids, sandbox.ID(e.Name()))
+		}
+	}
+	return ids, nil
 }
 
 func (h *Host) forget(m *machine) {

@@ -21,11 +21,11 @@ var _ runtime.Instance = (*instance)(nil)
 
 func (i *instance) Handle() runtime.Handle { return runtime.Handle{ID: i.m.id} }
 
-func (i *instance) Start(ctx context.Context, _ runtime.Spec) error {
+func (i *instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := i.m.start(); err != nil {
+	if err := i.m.start(spec); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -60,6 +60,10 @@ func (i *instance) Stop(ctx context.Context, grace time.Duration) error {
 		return err
 	}
 	if grace > 0 {
+		// What is frozen cannot end by itself.
+		if err := i.Resume(ctx); err != nil && !fault.Is(err, fault.State) {
+			return err
+		}
 		err := agent.NewClient(i.m.dial).Shutdown(ctx, grace)
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -22,29 +22,35 @@ import (
 // machine is one instance, shared by all values that drivers gave out for it.
 //
 // In its directory: disk, which stands for the sandbox's "/"; log, the agent's
-// own; and exit, which says why it is down and is missing while it is up, so
-// that one whose process was killed is found without.
+// own; exit, which says why it is down and is missing while it is up, so
+// that one whose process was killed is found without; and while volumes are
+// mounted, mounts, which lists where, and covered, with what is under them.
 type machine struct {
 	host *Host
 	id   sandbox.ID
 	dir  string
 
-	verb sync.Mutex // one start, stop or remove at a time; taken before mu
+	verb sync.Mutex // one start, stop, pause, snapshot or the like at a time; taken before mu
 
-	mu   sync.Mutex
-	up   *running
-	exit runtime.Exit
-	down chan struct{} // closed while it is down
-	gone bool
+	mu     sync.Mutex
+	up     *running
+	limits sandbox.Limits // that it was told last
+	mounts []mounted      // under verb
+	exit   runtime.Exit
+	down   chan struct{} // closed while it is down
+	gone   bool
 }
 
 // running is the agent of a machine that is up.
 type running struct {
+	gate   *gate
 	pipe   *pipe
 	server *server.Server
 	log    *os.File
 	cancel context.CancelFunc
 	served chan struct{}
+	turn   int64 // of the last call to suspend the agent or let it go on; under machine.verb
+	paused *herd // under machine.mu; nil while it runs
 }
 
 const (
@@ -60,22 +66,17 @@ func newMachine(h *Host, id sandbox.ID) *machine {
 	return m
 }
 
-// make makes the directories of a new instance: all or nothing.
-func (m *machine) make() error {
-	if err := os.Mkdir(m.dir, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return fault.New(fault.Exists, "there is an instance %s already", m.id)
-		}
+// fill makes what is in the directory of a new instance. Its disk is a copy of the
+// snapshot from, or where that is zero as the image has it.
+func (m *machine) fill(from sandbox.ID) error {
+	if err := os.Mkdir(filepath.Join(m.dir, logDir), 0o755); err != nil {
 		return err
 	}
-	for _, d := range []string{logDir, diskDir, "disk/workspace", "disk/artifacts", "disk/tmp", "disk/home/sandbox"} {
-		if err := os.MkdirAll(filepath.Join(m.dir, d), 0o755); err != nil {
-			_ = os.RemoveAll(m.dir)
-			return err
-		}
-	}
-	return nil
+	return m.host.newDisk(m.disk(), from)
 }
+
+// disk is where what stands for the sandbox's "/" is on the host.
+func (m *machine) disk() string { return filepath.Join(m.dir, diskDir) }
 
 // load reads how an instance of an earlier process was left.
 func (m *machine) load() error {
@@ -92,43 +93,59 @@ func (m *machine) load() error {
 	if err != nil {
 		m.exit = runtime.Exit{Cause: sandbox.CauseHost, Detail: "the process that it lived in ended"}
 	}
-	return nil
+	return m.unmount()
 }
 
-func (m *machine) start() error {
+func (m *machine) start(spec runtime.Spec) error {
 	m.verb.Lock()
 	defer m.verb.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.gone:
-		return noInstance(m.id)
-	case m.up != nil:
+	return m.startLocked(spec)
+}
+
+func (m *machine) startLocked(spec runtime.Spec) error {
+	switch _, err := m.running(); {
+	case err == nil:
 		return fault.New(fault.State, "the instance %s is up already", m.id)
+	case !fault.Is(err, fault.State):
+		return err
+	}
+	if err := m.mount(spec.Mounts); err != nil {
+		return err
 	}
 	log, err := os.Open(filepath.Join(m.dir, logDir))
+	if err == nil {
+		if err = os.Remove(filepath.Join(m.dir, exitFile)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil {
+			_ = log.Close()
+		}
+	}
 	if err != nil {
+		_ = m.unmount()
 		return err
 	}
-	if err := os.Remove(filepath.Join(m.dir, exitFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		_ = log.Close()
-		return err
-	}
-	disk := filepath.Join(m.dir, diskDir)
+	g := newGate()
+	disk := m.disk()
 	srv := server.New(server.Options{
-		User:   server.Plain(server.Identity{Name: "sandbox", UID: os.Getuid(), GID: os.Getgid(), Home: filepath.Join(disk, "home/sandbox")}),
+		User: gatedView{
+			View: server.Plain(server.Identity{Name: "sandbox", UID: os.Getuid(), GID: os.Getgid(), Home: filepath.Join(disk, "home/sandbox")}),
+			gate: g,
+		},
 		Log:    log,
 		Dir:    disk,
 		Logger: m.host.log,
 	})
 	// The agent's life is the machine's, not that of the call that starts it.
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{pipe: newPipe(), server: srv, log: log, cancel: cancel, served: make(chan struct{})}
+	r := &running{gate: g, pipe: newPipe(g), server: srv, log: log, cancel: cancel, served: make(chan struct{})}
 	go func() {
 		defer close(r.served)
 		_ = srv.Serve(ctx, r.pipe)
 	}()
-	m.up, m.down = r, make(chan struct{})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.up, m.down, m.limits = r, make(chan struct{}), spec.Limits
 	return nil
 }
 
@@ -161,8 +178,11 @@ func (m *machine) stopLocked(exit runtime.Exit) error {
 		return nil
 	}
 	r.cancel()
+	if r.paused != nil {
+		r.gate.reopen() // its processes are stopped, and killed so
+	}
 	<-r.served
-	err := r.server.Close()
+	err := errors.Join(r.server.Close(), m.unmount())
 	_ = r.log.Close()
 	if data, jsonErr := json.Marshal(exit); jsonErr == nil {
 		// Without it the instance is found down with the cause host; no more is lost.
@@ -178,6 +198,10 @@ func (m *machine) stopLocked(exit runtime.Exit) error {
 func (m *machine) remove() error {
 	m.verb.Lock()
 	defer m.verb.Unlock()
+	return m.removeLocked()
+}
+
+func (m *machine) removeLocked() error {
 	if err := m.stopLocked(stoppedExit()); err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ const (
 	crashRoot  = "SANDPIT_TEST_CRASH_ROOT"
 )
 
+// crashBlanks is a point of no verb: two blanks are ready.
+const crashBlanks = "blanks"
+
 func TestMain(m *testing.M) {
 	if point := os.Getenv(crashPoint); point != "" {
 		err := crash(point)
@@ -45,13 +48,17 @@ func crash(point string) error {
 	if err != nil {
 		return err
 	}
+	if point == crashBlanks {
+		return dieWithBlanks(program)
+	}
+	if strings.HasPrefix(point, lifeCrash) {
+		return crashLife(point, program)
+	}
+	if strings.HasPrefix(point, volumeCrash) {
+		return crashMount(strings.TrimPrefix(point, volumeCrash), program)
+	}
 	ctx := context.Background()
-	d, err := native.Open(ctx, native.Options{Dir: os.Getenv(crashDir), Agent: program, Checkpoint: func(name string) {
-		if name == point {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
-		}
-	}})
+	d, err := crashDriver(point, program)
 	if err != nil {
 		return err
 	}

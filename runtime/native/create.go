@@ -43,29 +43,53 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 		return nil, err
 	}
 	undo.Add(func() { d.forget(i) })
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	blank := d.blanks.claim(spec.ID)
 	layered := false
 	undo.Add(func() {
 		if layered { // and not one that was there before
 			_ = d.layers.Remove(string(spec.ID))
 		}
 	})
-	if err := i.up(ctx, spec, func() (*layer.Layer, error) {
-		l, err := d.layers.Create(string(spec.ID), int64(spec.Limits.DiskMB)<<20)
+	open := func() (*layer.Layer, error) {
+		l, err := d.newLayer(ctx, spec)
 		layered = err == nil
 		d.checkpoint("create.layer")
 		return l, err
-	}); err != nil {
+	}
+	err = i.up(ctx, spec, blank, open)
+	if err != nil && blank != nil && ctx.Err() == nil {
+		// What is wrong may be the blank: nobody has to know that there was one.
+		d.log.Warn("a sandbox that had a prepared process 1 was not made, and is made without", "sandbox", spec.ID, "error", err)
+		if layered {
+			_ = d.layers.Remove(string(spec.ID))
+			layered = false
+		}
+		err = i.up(ctx, spec, nil, open)
+	}
+	if err != nil {
 		return nil, err
 	}
 	undo.Release()
 	return i, nil
 }
 
-// up begins a life on the layer that open gives, all or nothing. Process 1 starts
-// while its disk and groups are made, and its inside is made while its runtime
-// starts: each takes as long as the other.
-func (i *Instance) up(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error)) (err error) {
+// newLayer makes an instance's disk: an empty one, or a copy of a snapshot's.
+func (d *Driver) newLayer(ctx context.Context, spec runtime.Spec) (*layer.Layer, error) {
+	limit := int64(spec.Limits.DiskMB) << 20
+	if spec.From == "" {
+		return d.layers.Create(string(spec.ID), limit)
+	}
+	return d.layers.CreateFrom(ctx, string(spec.ID), string(spec.From), limit)
+}
+
+// up begins a life on the layer that open gives, all or nothing, of the process 1 of b
+// or of a new one. That starts while its disk and groups are made, and its inside is
+// made while its runtime starts: each takes as long as the other.
+func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) (err error) {
 	d := i.d
+	defer d.blanks.begin()()
 	var undo cleanup.Stack
 	defer undo.Run()
 	var held []io.Closer // needed only until the agent has them
@@ -77,18 +101,31 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, open func() (*laye
 		return f, err
 	}
 
-	uids, err := d.uids.take()
-	if err != nil {
+	limits := d.enforceable(spec.Limits)
+	var uids uidRange
+	var born func() (*firstProcess, error)
+	if b != nil {
+		held = b.held
+		uids, born = b.uids, func() (*firstProcess, error) { return b.first, nil }
+	} else if uids, err = d.uids.take(); err != nil {
 		return err
+	} else {
+		born = i.launch(limits, uids)
 	}
 	undo.Add(func() { d.uids.give(uids) })
-	born := i.launch(d.enforceable(spec.Limits), uids)
-	uids.net = nil
+	uids.net = nil // process 1 has it
 	mine, err := i.mountDisk(ctx, spec, open, uids)
 	if err == nil {
 		undo.Add(func() { _ = mine.root.Close() })
 		held = append(held, mine.log)
 		d.checkpoint("create.disk")
+	}
+	var mounts volumes
+	if err == nil && len(spec.Mounts) > 0 {
+		mounts, err = i.openVolumes(spec.Mounts, mine.root, uids.ns)
+		defer mounts.close(d.closer)
+		undo.Add(func() { _ = i.remove(volumesFile) })
+		d.checkpoint("create.volumes")
 	}
 	first, unborn := born()
 	if unborn == nil {
@@ -104,10 +141,10 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, open func() (*laye
 	dev := uids.dev
 	uids.dev = nil
 	held = append(held, dev)
-	inside := i.furnish(first.pidfd, mine.root, dev, spec.Hostname)
+	inside := i.furnish(first.pidfd, mine.root, dev, spec.Hostname, mounts.ready)
 	undo.Add(func() { _ = i.remove(stateFile) })
-	files, err := i.settle(first, uids, hold) // meanwhile
-	in, unfurnished := inside()               // after an error too: it works on what is undone then
+	files, err := i.settle(first, uids, limits, b, hold) // meanwhile
+	in, unfurnished := inside()                          // after an error too: it works on what is undone then
 	if unfurnished == nil {
 		held = append(held, in)
 		defer func() { _ = in.View.Close() }() // not as late as the rest: it holds the overlay
@@ -125,18 +162,24 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, open func() (*laye
 	}
 	d.checkpoint("create.served")
 	undo.Release()
-	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: mine.root, uids: uids, group: first.group, image: spec.Root})
+	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: mine.root, uids: uids, group: first.group, image: spec.Root, state: first.state})
 	return nil
 }
 
 // furnish has the inside made, and gives what waits for it.
-func (i *Instance) furnish(pidfd, root, dev *os.File, hostname string) func() (*furnish.Inside, error) {
+func (i *Instance) furnish(pidfd, root, dev *os.File, hostname string, volumes []furnish.Volume) func() (*furnish.Inside, error) {
 	var in *furnish.Inside
 	var err error
 	done := make(chan struct{})
 	i.d.workers.start(func() {
 		defer close(done)
-		if in, err = i.d.tape.Inside(pidfd, root, dev, hostname); err != nil {
+		in, err = i.d.tape.Inside(pidfd, root, dev, hostname)
+		if err == nil && len(volumes) > 0 {
+			if err = furnish.Attach(pidfd, volumes); err != nil {
+				_ = in.Close()
+			}
+		}
+		if err != nil {
 			err = fault.Wrap(fault.Unavailable, err, "the inside of sandbox %s cannot be made", i.id).
 				WithRemedy("run `sandpit doctor` on the host")
 		}
@@ -148,16 +191,21 @@ func (i *Instance) furnish(pidfd, root, dev *os.File, hostname string) func() (*
 }
 
 // settle puts down what the next server needs to find this life again, makes the
-// groups of the commands, and opens what the agent gets of them.
-func (i *Instance) settle(first *firstProcess, uids uidRange, hold func(*os.File, error) (*os.File, error)) (boot.Files, error) {
+// groups of the commands, and opens what the agent gets of them. A blank has all of
+// that but its limits.
+func (i *Instance) settle(first *firstProcess, uids uidRange, limits cgroup.Limits, b *blank, hold func(*os.File, error) (*os.File, error)) (boot.Files, error) {
 	start, err := startTime(first.pid)
 	if err == nil {
-		err = state{PID: first.pid, Start: start, Boot: i.d.boot, UID: uids.base}.write(i.d.instances, i.id)
+		first.state = state{PID: first.pid, Start: start, Boot: i.d.boot, UID: uids.base}
+		err = first.state.write(i.d.instances, i.id)
 	}
 	if err != nil {
 		return boot.Files{}, fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)
 	}
 	i.d.checkpoint("create.state")
+	if b != nil {
+		return b.files, first.group.Limit(limits)
+	}
 	if err := i.d.limit(first); err != nil {
 		return boot.Files{}, err
 	}

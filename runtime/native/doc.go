@@ -11,13 +11,23 @@
 //     package spawn, in an inside that package furnish makes meanwhile;
 //   - a writable layer in the store of package layer;
 //   - cgroups of package cgroup for its commands;
-//   - two files in instances/: the agent's socket, and the state;
+//   - two files in instances/: the agent's socket, and the state; a third while it is
+//     paused;
 //   - a range of 65,536 host uids, taken at start and returned at stop;
 //   - two descriptors of the server's: a pidfd, and the overlay's root.
 //
 // Nothing is mounted in the host's mount namespace. All of it is found again by
 // id after the server was killed: state names the process, and its start time
 // and the host's boot id tell it from another process of the same number.
+//
+// # Standing still
+//
+// A pause freezes the sandbox's cgroup, the agent too, which is told before that, so that
+// it stops the clocks of its commands; the kernel freezes processes and no clocks. That a pause
+// froze them says a file, which is made after the freeze and removed before the thaw:
+// whoever is found frozen without it was being snapshotted, or paused, by a server that
+// was killed, and is thawed. A snapshot of what is up freezes for as long as the store
+// takes to commit. Nothing inside can freeze, thaw, or hold up either for ever.
 //
 // # Threads
 //

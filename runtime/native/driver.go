@@ -36,6 +36,9 @@ type Options struct {
 	Agent []byte
 	// Layers forces a kind of store for the writable layers; "" takes the best.
 	Layers layer.Kind
+	// Blanks is how many process 1s are kept started ahead, for the next sandboxes; at
+	// most [MaxBlanks]. Each costs about 3 MB while it waits. Zero: none.
+	Blanks int
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
 	// Checkpoint is called at each point of a verb at which the host was just changed:
@@ -56,6 +59,7 @@ type Driver struct {
 	changes      *changes.Group // nil where the host cannot
 	changesErr   error          // why not
 	uids         *ranges
+	blanks       *blanks
 	closer       *closer
 	workers      *workers
 	tape         *furnish.Tape
@@ -66,7 +70,11 @@ type Driver struct {
 	userFilter, rootFilter []byte
 
 	watchers sync.WaitGroup     // of instances, and of what else runs until Close
-	end      context.CancelFunc // of what else runs
+	running  context.Context    // of what else runs
+	end      context.CancelFunc // of the same
+	reclaims chan struct{}      // held by the one that takes memory back
+
+	volumes sync.RWMutex // for reading by who is about to mount one
 
 	mu     sync.Mutex
 	known  map[sandbox.ID]*Instance
@@ -140,14 +148,21 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.changes = nil
 	}
 	d.uids, d.closer, d.tape = newRanges(dir), newCloser(), furnish.New()
+	d.blanks = newBlanks(d, opts.Blanks)
+	if err := d.sweepUnborn(); err != nil {
+		return nil, err
+	}
 	if err := d.reserve(); err != nil {
 		return nil, err
 	}
 	undo.Release()
 
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	d.end = end
+	d.running, d.end, d.reclaims = running, end, make(chan struct{}, 1)
 	d.watchers.Go(func() { d.uids.refill(running) })
+	if opts.Blanks > 0 {
+		d.watchers.Go(func() { d.blanks.run(running) })
+	}
 	d.watchers.Go(func() { d.closer.run(running.Done()) })
 	if d.changes != nil {
 		d.watchers.Go(func() {
@@ -213,6 +228,7 @@ func (d *Driver) Close() error {
 	}
 	d.end()
 	d.watchers.Wait()
+	d.closer.flush() // what others dropped at their own end
 	d.workers.close()
 	var errs []error
 	if d.changes != nil {
@@ -263,11 +279,10 @@ func (d *Driver) Open(_ context.Context, h runtime.Handle) (runtime.Instance, er
 	if i := d.known[h.ID]; i != nil {
 		return i, nil
 	}
-	ids, err := d.found()
-	if err != nil {
+	switch there, err := d.traces(h.ID); {
+	case err != nil:
 		return nil, err
-	}
-	if !slices.Contains(ids, h.ID) {
+	case !there:
 		return nil, fault.New(fault.NotFound, "nothing is left of sandbox %s on this host", h.ID)
 	}
 	i := &Instance{d: d, id: h.ID}
@@ -276,6 +291,29 @@ func (d *Driver) Open(_ context.Context, h runtime.Handle) (runtime.Instance, er
 	}
 	d.known[h.ID] = i
 	return i, nil
+}
+
+// traces tells whether anything is left of an instance in any place.
+func (d *Driver) traces(id sandbox.ID) (bool, error) {
+	if d.blanks.has(id) {
+		return false, nil
+	}
+	for _, name := range instanceFiles() {
+		if _, err := d.instances.Lstat(string(id) + name); !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	if _, err := d.cgroups.Open(string(id)); !fault.Is(err, fault.NotFound) {
+		return err == nil, err
+	}
+	l, err := d.layers.Open(string(id))
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, l.Close()
 }
 
 // sweepDown frees what the end of a server left of an instance that is down.
@@ -288,7 +326,7 @@ func (d *Driver) sweepDown(i *Instance) error {
 			return err
 		}
 	}
-	for _, name := range []string{stateFile, socketFile} {
+	for _, name := range instanceFiles() {
 		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -326,7 +364,7 @@ func (d *Driver) found() ([]sandbox.ID, error) {
 	for _, name := range slices.Concat(layers, groups) {
 		ids = append(ids, sandbox.ID(name))
 	}
-	ids = slices.DeleteFunc(ids, func(id sandbox.ID) bool { return !sandbox.ValidID(string(id)) })
+	ids = slices.DeleteFunc(ids, func(id sandbox.ID) bool { return !sandbox.ValidID(string(id)) || d.blanks.has(id) })
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
 }

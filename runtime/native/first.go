@@ -23,6 +23,7 @@ type firstProcess struct {
 	pid   int
 	pidfd *os.File
 	group *cgroup.Group
+	state state // as it was written; zero before
 	// conn is the server's end of the boot socket. Process 1 ends when that closes
 	// before the message came.
 	conn *net.UnixConn

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/runtime/native/mount"
 	"sandpit.dev/runtime/native/spawn"
 )
@@ -60,6 +61,12 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 		runtime.LimitDisk:    d.layers.Info().DiskLimit,
 		runtime.TrackChanges: d.changesErr,
 		runtime.WatchFiles:   d.changesErr,
+		runtime.Pause:        groups.Err(cgroup.Freeze),
+		runtime.Resize:       nil, // of the limits that hold
+		runtime.Snapshots:    groups.Err(cgroup.Freeze),
+
+		runtime.CheapSnapshots: d.cheapSnapshots(),
+		runtime.Volumes:        nil,
 	}
 	if c[runtime.LimitMemory] == nil {
 		c[runtime.LimitMemory] = groups.Err(cgroup.Swap)
@@ -73,6 +80,22 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 		_ = ns.Close()
 	}
 	return c, nil
+}
+
+// cheapSnapshots says why a snapshot costs more the more there is to copy, or nil.
+func (d *Driver) cheapSnapshots() error {
+	info := d.layers.Info()
+	if info.Kind != layer.Plain {
+		return nil
+	}
+	err := fault.New(fault.Unsupported, "snapshots that cost the same whatever their size need btrfs, and the store is plain directories")
+	for _, declined := range info.Declined {
+		if declined.Kind == layer.Loop {
+			err.Message += ": " + fault.As(declined.Err).Message
+			err.Remedy = fault.As(declined.Err).Remedy
+		}
+	}
+	return err
 }
 
 const agentName = "sandpit-agent"

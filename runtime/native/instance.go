@@ -27,7 +27,8 @@ type Instance struct {
 	d  *Driver
 	id sandbox.ID
 
-	// verb is held by Start, Stop and Remove: one at a time.
+	// verb is held by Start, Stop, Remove, Pause and all else that changes what it is
+	// doing: one at a time.
 	verb sync.Mutex
 
 	mu      sync.Mutex
@@ -47,8 +48,17 @@ type live struct {
 	group  *cgroup.Group
 	source *changes.Source // nil where changes cannot be tracked
 
-	stopping bool          // guarded by Instance.mu
-	down     chan struct{} // closed once all of this is freed
+	state state
+
+	stopReclaim context.CancelFunc // of its memory, while it is paused; guarded by Instance.verb
+
+	// Guarded by Instance.mu.
+	stopping bool
+	paused   bool // by Pause
+	over     bool // process 1 is gone, and the files with it
+
+	down chan struct{} // closed once all of this is freed
+	exit runtime.Exit  // why; holds once down is closed
 }
 
 // Handle is the id alone: the rest is on disk.
@@ -56,9 +66,12 @@ func (i *Instance) Handle() runtime.Handle { return runtime.Handle{ID: i.id} }
 
 // The files of an instance that is up are its id with one of these after it.
 const (
-	socketFile = ".sock"  // the agent's
-	stateFile  = ".state" // what finds its process again
+	socketFile = ".sock"   // the agent's
+	stateFile  = ".state"  // what finds its process again
+	pausedFile = ".paused" // as the state; only where Pause froze it
 )
+
+func instanceFiles() []string { return []string{pausedFile, volumesFile, stateFile, socketFile} }
 
 // Dial connects to the agent's socket, whose file no sandbox can see.
 func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
@@ -78,18 +91,17 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 
 // Wait blocks until the instance is down.
 func (i *Instance) Wait(ctx context.Context) (runtime.Exit, error) {
-	for {
-		i.mu.Lock()
-		l, last := i.live, i.last
-		i.mu.Unlock()
-		if l == nil {
-			return last, nil
-		}
-		select {
-		case <-l.down:
-		case <-ctx.Done():
-			return runtime.Exit{}, ctx.Err()
-		}
+	i.mu.Lock()
+	l, last := i.live, i.last
+	i.mu.Unlock()
+	if l == nil {
+		return last, nil
+	}
+	select {
+	case <-l.down:
+		return l.exit, nil // whatever follows
+	case <-ctx.Done():
+		return runtime.Exit{}, ctx.Err()
 	}
 }
 
@@ -112,7 +124,20 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err := i.d.sweepDown(i); err != nil { // what the last end could not free
 		return err
 	}
-	return i.up(ctx, spec, func() (*layer.Layer, error) { return i.d.layers.Open(string(i.id)) })
+	err := i.up(ctx, spec, nil, func() (*layer.Layer, error) {
+		if err := i.limitDisk(spec.Limits); err != nil {
+			return nil, err
+		}
+		return i.d.layers.Open(string(i.id))
+	})
+	if err != nil {
+		return err
+	}
+	// A full disk had a little more than its limit, to be mounted.
+	if err := i.limitDisk(spec.Limits); err != nil {
+		i.d.log.Warn("a sandbox's disk may hold a little more than its limit until its next start", "sandbox", i.id, "error", err)
+	}
+	return nil
 }
 
 // settled waits until the overlay of the last life is unmounted: the kernel
@@ -152,6 +177,11 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 	}
 	if grace > 0 {
 		// Best effort: an agent that does not answer is killed all the same.
+		if i.Paused() { // its processes cannot end otherwise than by being killed
+			if err := i.resume(ctx, l); err != nil {
+				i.d.log.Warn("a paused sandbox is stopped as it stands", "sandbox", i.id, "error", err)
+			}
+		}
 		limit, cancel := context.WithTimeout(ctx, grace+time.Second)
 		if err := agent.NewClient(i.Dial).Shutdown(limit, grace); err != nil {
 			i.d.log.Debug("a sandbox's processes were not asked to end", "sandbox", i.id, "error", err)
@@ -175,6 +205,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 func (i *Instance) Remove(ctx context.Context) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
+	defer i.d.blanks.begin()()
 	if err := i.stop(ctx, 0); err != nil {
 		return err
 	}
@@ -218,6 +249,7 @@ func (i *Instance) watch(l *live) {
 	if l.stopping {
 		exit = runtime.Exit{Cause: sandbox.CauseStopped}
 	}
+	l.over = true // and nothing is written of it any more
 	i.mu.Unlock()
 
 	if l.source != nil {
@@ -226,7 +258,7 @@ func (i *Instance) watch(l *live) {
 	if err := l.group.Remove(context.Background()); err != nil {
 		i.d.log.Error("the cgroups of a sandbox are left behind", "sandbox", i.id, "error", err)
 	}
-	for _, name := range []string{stateFile, socketFile} {
+	for _, name := range instanceFiles() {
 		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			i.d.log.Error("a file of a sandbox is left behind", "sandbox", i.id, "file", name, "error", err)
 		}
@@ -236,7 +268,7 @@ func (i *Instance) watch(l *live) {
 
 	leaving := i.d.closer.add(l.root) // not in the way of whoever waits for the end
 	i.mu.Lock()
-	i.live, i.last, i.leaving = nil, exit, leaving
+	i.live, i.last, i.leaving, l.exit = nil, exit, leaving, exit
 	i.mu.Unlock()
 	close(l.down)
 }
@@ -291,7 +323,17 @@ func (i *Instance) adopt() error {
 		_ = root.Close()
 		return fault.Wrap(fault.Unavailable, err, "the cgroups of sandbox %s are not there", i.id)
 	}
-	i.begin(&live{pid: s.PID, pidfd: pidfd, root: root, group: group, uids: i.d.uids.reserve(s.UID)})
+	l := &live{pid: s.PID, pidfd: pidfd, root: root, group: group, uids: i.d.uids.reserve(s.UID), state: s}
+	thawed := false
+	if l.paused, thawed, err = i.findPaused(l); err != nil {
+		_ = pidfd.Close()
+		_ = root.Close()
+		return err
+	}
+	i.begin(l)
+	if thawed {
+		i.d.watchers.Go(func() { i.continueAgent(i.d.running, l) })
+	}
 	return nil
 }
 

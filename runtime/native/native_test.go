@@ -72,6 +72,7 @@ func TestConformance(t *testing.T) {
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids,
 				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Reopen,
+				runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes,
 			},
 		}
 	})
@@ -86,7 +87,7 @@ func TestConformanceOnPlainLayers(t *testing.T) {
 		return runtimetest.Harness{
 			Root: root,
 			Open: func(t *testing.T) runtime.Driver { return open(t, dir, layer.Plain) },
-			Must: []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.TrackChanges, runtime.WatchFiles, runtime.Reopen},
+			Must: []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.TrackChanges, runtime.WatchFiles, runtime.Reopen, runtime.Pause, runtime.Snapshots, runtime.Volumes},
 		}
 	})
 }

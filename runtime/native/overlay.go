@@ -43,24 +43,39 @@ func overlay(ctx context.Context, image, upper, work *os.File, base uint32) (m *
 // work directory with the ids of the thread that mounts it, and they must exist in the
 // map, or it mounts read-only and tells nobody.
 func mountOverlay(image, upper, work *os.File, base uint32) (*os.File, error) {
+	var m *os.File
+	var err error
+	if failed := withFileIDs(base, base, func() {
+		m, err = mount.New("overlay", unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID,
+			mount.Param{Key: "lowerdir+", File: image},
+			mount.Param{Key: "upperdir", File: upper},
+			mount.Param{Key: "workdir", File: work},
+			mount.Param{Key: "index", Value: "on"},
+			mount.Param{Key: "nfs_export", Value: "on"},
+			// Whatever the host's default is: a layer says by itself what is in it, so that it
+			// can be compared and exported.
+			mount.Param{Key: "redirect_dir", Value: "nofollow"})
+	}); failed != nil {
+		return nil, failed
+	}
+	return m, err
+}
+
+// withFileIDs runs fn with other file-system ids and all capabilities.
+func withFileIDs(uid, gid uint32, fn func()) error {
 	runtime.LockOSThread() // stays locked where its ids are not as before: the thread ends then
 	// Setting the ids must not take the capabilities away.
 	const noSetuidFixup = 1 << 2 // SECBIT_NO_SETUID_FIXUP
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noSetuidFixup, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("keep capabilities: %w", err)
+		return fmt.Errorf("keep capabilities: %w", err)
 	}
-	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(base), 0, 0)
-	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(base), 0, 0)
-	m, err := mount.New("overlay", unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID,
-		mount.Param{Key: "lowerdir+", File: image},
-		mount.Param{Key: "upperdir", File: upper},
-		mount.Param{Key: "workdir", File: work},
-		mount.Param{Key: "index", Value: "on"},
-		mount.Param{Key: "nfs_export", Value: "on"})
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(gid), 0, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
+	fn()
 	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
 	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, 0, 0, 0)
 	if unix.Prctl(unix.PR_SET_SECUREBITS, 0, 0, 0, 0) == nil {
 		runtime.UnlockOSThread()
 	}
-	return m, err
+	return nil
 }

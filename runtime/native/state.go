@@ -30,7 +30,32 @@ type state struct {
 // or not at all, and no block of the disk's. It is not synced: after a power cut no
 // process is left to be found.
 func (s state) write(dir *os.Root, id sandbox.ID) error {
-	return dir.Symlink(fmt.Sprintf("%d %d %d %s", s.PID, s.Start, s.UID, s.Boot), string(id)+stateFile)
+	return dir.Symlink(s.String(), string(id)+stateFile)
+}
+
+func (s state) String() string { return fmt.Sprintf("%d %d %d %s", s.PID, s.Start, s.UID, s.Boot) }
+
+// mark writes, as write does, that the instance in this state is paused. A mark that
+// another life left is written over.
+func (s state) mark(dir *os.Root, id sandbox.ID) error {
+	name := string(id) + pausedFile
+	err := dir.Symlink(s.String(), name)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := dir.Remove(name); err != nil {
+		return err
+	}
+	return dir.Symlink(s.String(), name)
+}
+
+// marked tells whether the instance was marked in this state, and not in another life.
+func (s state) marked(dir *os.Root, id sandbox.ID) (bool, error) {
+	text, err := dir.Readlink(string(id) + pausedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return text == s.String(), err
 }
 
 // readState gives fs.ErrNotExist where the instance is not up, or was never

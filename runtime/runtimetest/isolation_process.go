@@ -44,7 +44,7 @@ result = each(lambda n: call('setns', f, NEW[n]), NEW)`),
     call('prlimit64', 0, r, 0, now)
     call('prlimit64', 1, r, now, 0) # its own, or nearly: a command inherits them
 result = each(f, range(16))`),
-	both("slow process 1 down", eperm, `result = each(lambda f: f(), [lambda: os.setpriority(os.PRIO_PROCESS, 1, 0), lambda: os.sched_setaffinity(1, os.sched_getaffinity(1)),
+	both("slow process 1 down", eperm, `result = each(lambda f: f(), [lambda: os.setpriority(os.PRIO_PROCESS, 1, os.getpriority(os.PRIO_PROCESS, 1)), lambda: os.sched_setaffinity(1, os.sched_getaffinity(1)),
     lambda: os.sched_setscheduler(1, os.SCHED_OTHER, os.sched_param(0)), lambda: call('ioprio_set', 1, 1, 2 << 13 | 4)])`),
 	{name: "send every signal to process 1", user: eperm, root: "ANSWERED", do: signals + `
 if os.getuid(): result = each(lambda s: os.kill(1, s), everyone)

@@ -80,6 +80,26 @@ func limits(t *testing.T, s *suite) {
 		other.ok("head -c 50000000 /dev/zero > /workspace/big && sync && rm /workspace/big")
 		b.ok("rm /workspace/big && echo small > /workspace/small && cat /workspace/small")
 	})
+	t.Run("AFullDiskStartsAgainAndIsStillFull", func(t *testing.T) {
+		s.need(t, runtime.LimitDisk)
+		spec := s.spec()
+		spec.Limits.DiskMB = 16
+		b := s.create(t, spec)
+		// Small files too, until not one more name fits.
+		b.run("head -c 14000000 /dev/zero > /workspace/big; i=0; while [ $i -lt 20000 ] && echo x > /workspace/f$i; do i=$((i+1)); done; head -c 100000000 /dev/zero >> /workspace/big")
+		for range 3 {
+			if err := b.Stop(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Start(t.Context(), spec); err != nil {
+				t.Fatalf("a sandbox whose disk is full does not start: %v", err)
+			}
+			if o := b.run("head -c 8000000 /dev/zero > /workspace/more && sync"); o.ExitCode == 0 {
+				t.Error("8 MB more fit into a full disk")
+			}
+		}
+		b.ok("rm -rf /workspace/* && sync && echo small > /workspace/small && cat /workspace/small")
+	})
 }
 
 func concurrency(t *testing.T, s *suite) {

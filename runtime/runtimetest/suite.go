@@ -38,6 +38,10 @@ func Run(t *testing.T, make func(t *testing.T) Harness) {
 		{"Lifecycle", lifecycle},
 		{"Restart", restart},
 		{"Limits", limits},
+		{"Pause", pauses},
+		{"Resize", resizes},
+		{"Snapshots", snapshots},
+		{"Volumes", volumes},
 		{"Changes", tracks},
 		{"Watches", watches},
 		{"Users", users},
@@ -65,7 +69,7 @@ type suite struct {
 	driver runtime.Driver
 }
 
-// removeAll removes every instance that the driver knows.
+// removeAll removes every instance, snapshot and volume that the driver knows.
 func (s *suite) removeAll(t *testing.T) {
 	ctx := context.Background() // the test's own is done
 	list, err := s.driver.List(ctx)
@@ -80,6 +84,24 @@ func (s *suite) removeAll(t *testing.T) {
 		if err != nil {
 			t.Errorf("remove %s: %v", h.ID, err)
 		}
+	}
+	if d, ok := s.driver.(runtime.Snapshotter); ok {
+		removeEach(t, "snapshot", d.Snapshots, d.RemoveSnapshot)
+	}
+	if d, ok := s.driver.(runtime.Volumer); ok {
+		removeEach(t, "volume", d.Volumes, d.RemoveVolume)
+	}
+}
+
+func removeEach(t *testing.T, what string, list func(context.Context) ([]sandbox.ID, error), remove func(context.Context, sandbox.ID) error) {
+	ids, err := list(context.Background())
+	for _, id := range ids {
+		if err == nil {
+			err = remove(context.Background(), id)
+		}
+	}
+	if err != nil {
+		t.Errorf("remove each %s: %v", what, err)
 	}
 }
 
@@ -124,16 +146,45 @@ func (s *suite) spec() runtime.Spec {
 // create makes an instance that is removed with the test.
 func (s *suite) create(t *testing.T, spec runtime.Spec) *box {
 	t.Helper()
+	b := s.createFor(t, spec)
+	b.removeLater()
+	return b
+}
+
+// createFor makes an instance that outlives the server's end in a test: see reopen.
+func (s *suite) createFor(t *testing.T, spec runtime.Spec) *box {
+	t.Helper()
 	i, err := s.driver.Create(t.Context(), spec)
 	if err != nil {
 		t.Fatalf("Create: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := i.Remove(context.Background()); err != nil {
-			t.Errorf("Remove: %v", err)
+	return &box{t: t, Instance: i, agent: agent.NewClient(i.Dial)}
+}
+
+// removeLater has it removed with the test.
+func (b *box) removeLater() {
+	b.t.Cleanup(func() {
+		if err := b.Remove(context.Background()); err != nil {
+			b.t.Errorf("Remove: %v", err)
 		}
 	})
-	return &box{t: t, Instance: i, agent: agent.NewClient(i.Dial)}
+}
+
+// reopen ends the server, and gives an instance of createFor as the next one has it.
+func (s *suite) reopen(t *testing.T, b *box) *box {
+	t.Helper()
+	h := b.Handle()
+	if err := s.driver.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.driver = s.Open(t)
+	i, err := s.driver.Open(t.Context(), h)
+	if err != nil {
+		t.Fatalf("Open after the restart: %v", err)
+	}
+	again := &box{t: t, Instance: i, agent: agent.NewClient(i.Dial)}
+	again.removeLater()
+	return again
 }
 
 // box is an instance with its agent.

@@ -185,6 +185,24 @@ func (g *Group) Activate() error {
 	return nil
 }
 
+// Limit gives limits to a group that was made without any, after Activate: what
+// [Driver.Create] would have been given, had they been known.
+func (g *Group) Limit(l Limits) error {
+	if g.created == nil {
+		return g.stranger()
+	}
+	if err := l.check(&g.driver.info); err != nil {
+		return err
+	}
+	for h := range g.driver.hierarchies {
+		if err := h.apply(g.driver.kernel, g.limited(h), l, true); err != nil {
+			return fmt.Errorf("cgroup: limit %s: %w", g.id, err)
+		}
+	}
+	g.created.Limits = l
+	return nil
+}
+
 // needV2 is the error of what only cgroup2 does.
 func (g *Group) needV2(f Feature) (*hierarchy, error) {
 	if g.driver.v2 == nil {
@@ -298,9 +316,8 @@ func (g *Group) Limits() (Limits, error) {
 }
 
 // SetLimits replaces all limits of a group, while it runs or not; after
-// Activate. When one cannot be set (State: memory below what is in use), those
-// before it are put back. On v2 a memory limit below what is in use does not
-// fail: the kernel kills for it.
+// Activate. When one cannot be set (Conflict: memory below what is in use, and
+// cannot be freed), those before it are put back.
 func (g *Group) SetLimits(l Limits) error {
 	if err := l.check(&g.driver.info); err != nil {
 		return err
@@ -308,6 +325,11 @@ func (g *Group) SetLimits(l Limits) error {
 	before, err := g.Limits()
 	if err != nil {
 		return err
+	}
+	if l.MemoryBytes != 0 && (before.MemoryBytes == 0 || l.MemoryBytes < before.MemoryBytes) {
+		if err := g.shrink(l.MemoryBytes); err != nil {
+			return err
+		}
 	}
 	if err := g.set(l); err != nil {
 		if back := g.set(before); back != nil {

@@ -4,9 +4,11 @@
 package cgroup
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,6 +18,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -162,14 +165,17 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "hog":
-		for hold := [][]byte{}; ; {
-			b := make([]byte, 1<<20)
-			for i := 0; i < len(b); i += 4096 {
-				b[i] = 1
-			}
-			hold = append(hold, b)
-			if len(hold) > 1024 {
-				os.Exit(9) // nobody stopped us at a gigabyte
+		use(1 << 30)
+		os.Exit(9) // nobody stopped us at a gigabyte
+	case "hold":
+		hold := use(32 << 20)
+		fmt.Println("up")
+		time.Sleep(time.Hour)
+		runtime.KeepAlive(hold)
+	case "write": // to descriptor 3, over and over, 16 MiB of one byte in one call
+		for n := byte(0); ; n++ {
+			if _, err := unix.Pwrite(3, bytes.Repeat([]byte{n}, 16<<20), 0); err != nil {
+				panic(err)
 			}
 		}
 	case "spin":
@@ -183,6 +189,18 @@ func TestMain(m *testing.M) {
 	case "agent":
 		childAgent()
 	}
+}
+
+// use takes memory, a megabyte at a time.
+func use(bytes int) (hold [][]byte) {
+	for range bytes >> 20 {
+		b := make([]byte, 1<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		hold = append(hold, b)
+	}
+	return hold
 }
 
 func members(t *testing.T, path string) []string {

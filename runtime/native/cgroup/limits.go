@@ -117,14 +117,18 @@ func (h *hierarchy) apply(k kernel, path string, l Limits, fresh bool) error {
 			err = write("pids.max", number(v, "max"))
 		}
 		if f == Memory && errors.Is(err, unix.EBUSY) {
-			return fault.Wrap(fault.State, err, "memory: %d bytes is less than what is in use", l.MemoryBytes).
-				WithRemedy("end processes of the sandbox first, or ask for more")
+			return inUse(l.MemoryBytes, err)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func inUse(limit int64, err error) error {
+	return fault.Wrap(fault.Conflict, err, "memory: %d bytes is less than what is in use", limit).
+		WithRemedy("end processes of the sandbox first, or ask for more")
 }
 
 // current reads the limits of a hierarchy back into l.

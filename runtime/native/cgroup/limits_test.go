@@ -211,7 +211,11 @@ func BenchmarkLife(b *testing.B) {
 		}
 		removed[i] = time.Since(start)
 	}
-	for name, times := range map[string][]time.Duration{"create": created, "remove": removed} {
+	report(b, map[string][]time.Duration{"create": created, "remove": removed})
+}
+
+func report(b *testing.B, all map[string][]time.Duration) {
+	for name, times := range all {
 		slices.Sort(times)
 		b.ReportMetric(float64(times[0].Microseconds()), "µs/"+name+"-min")
 		b.ReportMetric(float64(times[b.N/2].Microseconds()), "µs/"+name+"-p50")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,6 +24,8 @@ type model struct {
 	inner bool
 	// stuck processes do not freeze.
 	stuck bool
+	// bytes of memory that cannot be taken from a group.
+	needed int
 	// steps left until one fails; negative is never.
 	fuse  int
 	owned []string // path:uid of each chown
@@ -31,7 +34,7 @@ type model struct {
 
 var modelFiles = map[string][]string{
 	"cpu":    {"cpu.max=max 100000"},
-	"memory": {"memory.max=max", "memory.swap.max=max", "memory.current=4096", "memory.events=oom 0\noom_kill 0\n"},
+	"memory": {"memory.max=max", "memory.swap.max=max", "memory.current=4096", "memory.reclaim=", "memory.events=oom 0\noom_kill 0\n"},
 	"pids":   {"pids.max=max", "pids.current=0", "pids.events=max 0\n"},
 }
 
@@ -195,9 +198,26 @@ func (m *model) write(dir int, path string, value []byte) error {
 			}
 			return err
 		})
+	case "memory.reclaim":
+		use, _ := strconv.Atoi(m.get(group, "memory.current"))
+		want, _ := strconv.Atoi(string(value))
+		freed := min(want, max(0, use-m.needed))
+		m.put(group, "memory.current", strconv.Itoa(use-freed))
+		if freed < want {
+			return unix.EAGAIN
+		}
+		return nil
 	case "cgroup.freeze":
 		if !m.stuck {
-			m.put(group, "cgroup.events", "populated 1\nfrozen "+string(value)+"\n")
+			err := filepath.WalkDir(group, func(path string, d os.DirEntry, err error) error {
+				if err == nil && d.IsDir() {
+					m.put(path, "cgroup.events", "populated 1\nfrozen "+string(value)+"\n")
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	m.put(group, file, string(value)+"\n")

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +22,9 @@ const (
 	// goes in milliseconds; one stuck in a device or a network file system may
 	// not go at all.
 	patience = 5 * time.Second
+	// firstLook is how soon a wait looks again, at first. The kernel wakes who waits for
+	// a change of cgroup.events, but holds back all but the first change in 10 ms.
+	firstLook = 20 * time.Microsecond
 	// pollSlice is how soon a wait notices that its context ended.
 	pollSlice = 50 * time.Millisecond
 )
@@ -52,7 +55,12 @@ func (g *Group) Freeze(ctx context.Context) error {
 	if err := g.order(Freeze, g.id+"/cgroup.freeze", "1"); err != nil {
 		return err
 	}
-	err := g.await(ctx, "frozen", 1)
+	// A group that has processes of its own, as ID has where the agent is in it, is said
+	// to be frozen once those stand, whatever is below it. cmd has none of its own.
+	err := g.await(ctx, g.id, "frozen", 1)
+	if err == nil && exists(g.driver.v2.dir, g.id+"/cmd") {
+		err = g.await(ctx, g.id+"/cmd", "frozen", 1)
+	}
 	if err == nil {
 		return nil
 	}
@@ -68,27 +76,40 @@ func (g *Group) Thaw(ctx context.Context) error {
 	if err := g.order(Freeze, g.id+"/cgroup.freeze", "0"); err != nil {
 		return err
 	}
-	return g.await(ctx, "frozen", 0)
+	return g.await(ctx, g.id, "frozen", 0)
 }
 
-// await waits until a key of ID/cgroup.events has the value. The kernel wakes
-// it at every change.
-func (g *Group) await(ctx context.Context, key string, want uint64) error {
+// Frozen tells whether Freeze was the last word on the group, also that of an
+// earlier server, and also where its processes do not stand yet.
+func (g *Group) Frozen() (bool, error) {
+	if err := g.driver.info.Err(Freeze); err != nil {
+		return false, err
+	}
+	text, err := read(g.driver.v2.dir, g.id+"/cgroup.freeze")
+	if err != nil {
+		return false, fmt.Errorf("cgroup: %w", g.gone(err))
+	}
+	return strings.TrimSpace(text) == "1", nil
+}
+
+// await waits until a key of cgroup.events of the group at path has the value: it looks,
+// and between looks sleeps for longer each time, or until the kernel tells of a change.
+func (g *Group) await(ctx context.Context, path, key string, want uint64) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	f, err := openFile(g.driver.v2.dir, g.id+"/cgroup.events", unix.O_RDONLY)
+	events, err := openat(g.driver.v2.dir, path+"/cgroup.events", unix.O_RDONLY)
 	if err != nil {
 		return g.gone(err)
 	}
-	defer f.Close()
-	fd := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
+	defer unix.Close(events)
+	fd := []unix.PollFd{{Fd: int32(events), Events: unix.POLLPRI}}
 	var buf [256]byte
-	for {
-		n, err := f.ReadAt(buf[:], 0)
-		if err != nil && !errors.Is(err, io.EOF) {
+	for wait := firstLook; ; wait = min(2*wait, pollSlice) {
+		n, err := unix.Pread(events, buf[:], 0)
+		if err != nil {
 			if errors.Is(err, unix.ENODEV) { // removed under us
 				return g.gone(fs.ErrNotExist)
 			}
@@ -105,7 +126,8 @@ func (g *Group) await(ctx context.Context, key string, want uint64) error {
 			code := fault.Of(err)
 			return fault.Wrap(code, err, "the processes of cgroup %s did not get to %s %d in time", g.id, key, want)
 		}
-		if _, err := unix.Poll(fd, int(pollSlice/time.Millisecond)); err != nil && !errors.Is(err, unix.EINTR) {
+		slice := unix.NsecToTimespec(int64(wait))
+		if _, err := unix.Ppoll(fd, &slice, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("cgroup: poll: %w", err)
 		}
 	}
@@ -146,7 +168,7 @@ func (g *Group) removeV2(ctx context.Context, h *hierarchy) error {
 		if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOTEMPTY) {
 			return fmt.Errorf("cgroup: remove %s: %w", g.id, err)
 		}
-		if err := g.await(ctx, "populated", 0); err != nil {
+		if err := g.await(ctx, g.id, "populated", 0); err != nil {
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}

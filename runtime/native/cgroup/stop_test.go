@@ -80,6 +80,56 @@ func TestFreezeStopsAndThawGoesOn(t *testing.T) {
 	}
 }
 
+// The agent stands at once, and is no reason to take the commands for standing too.
+func TestWhatIsFrozenIsInTheMiddleOfNothing(t *testing.T) {
+	d := openHost(t, Freeze, Kill)
+	g := create(t, d, Limits{})
+	dir, err := g.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	idle := exec.Command("/bin/sleep", "1000")
+	idle.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	if err := idle.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		idle.Process.Kill()
+		idle.Wait()
+	})
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := self("write")
+	cmd.ExtraFiles = []*os.File{f}
+	start(t, g, cmd)
+	var last byte
+	for moved := 0; moved < 10; {
+		if err := g.Freeze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(whole) > 0 {
+			if n := bytes.Count(whole, whole[:1]); n != len(whole) {
+				t.Fatalf("%d bytes of %d are written", n, len(whole))
+			}
+			if whole[0] != last {
+				last = whole[0]
+				moved++
+			}
+		}
+		if err := g.Thaw(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestKillTakesTheWholeTree(t *testing.T) {
 	d := openHost(t, Kill)
 	g := create(t, d, Limits{})

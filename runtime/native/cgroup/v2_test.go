@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -315,6 +316,32 @@ func TestPureV2(t *testing.T) {
 		}
 		if diff := cmp.Diff(m.dump(), before); diff != "" {
 			t.Errorf("(-got +want):\n%s", diff)
+		}
+	})
+
+	t.Run("MemoryThatIsInUseIsNotTakenByALimit", func(t *testing.T) {
+		m := newModel(t, all)
+		d := openModel(t, m)
+		g, err := d.Create("abcd", Limits{CPU: 1, MemoryBytes: 64 << 20, PIDs: 8}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(g.Prepare(), g.Activate()); err != nil {
+			t.Fatal(err)
+		}
+		m.put(filepath.Join(m.root, ns, "abcd/cmd"), "memory.current", strconv.Itoa(32<<20))
+		m.needed = 20 << 20
+		before := m.dump()
+		wantCode(t, g.SetLimits(Limits{CPU: 2, MemoryBytes: 10 << 20, PIDs: 9}), fault.Conflict)
+		if diff := cmp.Diff(m.dump(), before); diff != "" {
+			t.Errorf("(-got +want):\n%s", diff)
+		}
+		want := Limits{CPU: 2, MemoryBytes: 24 << 20, PIDs: 9} // the rest is cache, and goes
+		if err := g.SetLimits(want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := g.Limits(); err != nil || got != want {
+			t.Errorf("got %+v, %v", got, err)
 		}
 	})
 

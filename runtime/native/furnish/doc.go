@@ -14,6 +14,12 @@
 // host's tree is let go. Nothing of the image is followed on the way: each mount
 // point is opened below the overlay without links.
 //
+// # Volumes
+//
+// Volumes come as detached mounts too, with the directories of the overlay where
+// they go. They are attached last, by a tape of their own, in process 1's namespace,
+// and appear in the user's view by themselves.
+//
 // # The user's view
 //
 // The user's commands have a mount namespace of their own, in which only the

@@ -6,6 +6,7 @@
 package layer
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"runtime"
 	"unsafe"
@@ -18,12 +19,16 @@ import (
 // all 64-bit machines whose _IOC direction bits are the generic ones (amd64,
 // arm64, riscv64). A test holds the sizes.
 const (
+	btrfsSnapCreateV2   = 0x50009417 // BTRFS_IOC_SNAP_CREATE_V2
 	btrfsSubvolCreateV2 = 0x50009418 // BTRFS_IOC_SUBVOL_CREATE_V2
+	btrfsSync           = 0x9408     // BTRFS_IOC_SYNC
 	btrfsSnapDestroy    = 0x5000940f // BTRFS_IOC_SNAP_DESTROY
 	btrfsQuotaCtl       = 0xc0109428 // BTRFS_IOC_QUOTA_CTL
 	btrfsQgroupLimit    = 0x8030942b // BTRFS_IOC_QGROUP_LIMIT
 	btrfsFSInfo         = 0x8400941f // BTRFS_IOC_FS_INFO
+	btrfsTreeSearch     = 0xd0009411 // BTRFS_IOC_TREE_SEARCH
 	btrfsInoLookup      = 0xd0009412 // BTRFS_IOC_INO_LOOKUP
+	btrfsSubvolInfo     = 0x81f8943c // BTRFS_IOC_GET_SUBVOL_INFO
 
 	quotaEnableSimple = 4 // BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, Linux 6.7
 
@@ -35,6 +40,10 @@ const (
 	// subvolInode is BTRFS_FIRST_FREE_OBJECTID, the inode number of the top of
 	// every subvolume and of nothing else.
 	subvolInode = 256
+
+	rootTree     = 1   // BTRFS_ROOT_TREE_OBJECTID
+	rootItemKey  = 132 // BTRFS_ROOT_ITEM_KEY
+	lastSnapshot = 200 // where last_snapshot is in struct btrfs_root_item
 )
 
 // struct btrfs_qgroup_limit
@@ -89,6 +98,35 @@ type inoLookupArgs struct {
 	_            [4080]byte
 }
 
+// struct btrfs_ioctl_search_args
+type searchArgs struct {
+	tree                       uint64
+	minObject, maxObject       uint64
+	minOffset, maxOffset       uint64
+	minTransaction, maxTransID uint64
+	minType, maxType           uint32
+	items                      uint32
+	_                          uint32
+	_                          [4]uint64
+
+	// Of the first item found, a struct btrfs_ioctl_search_header, and what follows.
+	transaction, object, offset uint64
+	kind, length                uint32
+	data                        [4096 - 104 - 32]byte
+}
+
+// struct btrfs_ioctl_get_subvol_info_args
+type subvolInfo struct {
+	_            [8 + 256 + 4*8]byte
+	uuid, parent [16]byte // parent: of what it was when it was made a snapshot of that
+	_            [16]byte
+	_            [4]uint64
+	_            [16]byte
+	made         [16]byte // struct btrfs_ioctl_timespec: seconds, nanoseconds, padding
+	_            [2 * 16]byte
+	_            [8]uint64
+}
+
 func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {
 	for {
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
@@ -106,7 +144,19 @@ func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {
 // two are one transaction, so there is no moment without the limit and no
 // second call to pay for.
 func createSubvolume(dir int, name string, limit int64) error {
-	args := volArgsV2{}
+	return makeSubvolume(dir, btrfsSubvolCreateV2, 0, name, limit)
+}
+
+// snapshotSubvolume makes a subvolume that holds what the one at the top of which
+// source is holds now. It is on the disk, under its name, when it returns, and
+// the directory dir is locked until then: the kernel commits a transaction, which
+// calls for other directories share.
+func snapshotSubvolume(dir int, name string, source int, limit int64) error {
+	return makeSubvolume(dir, btrfsSnapCreateV2, source, name, limit)
+}
+
+func makeSubvolume(dir int, request uintptr, source int, name string, limit int64) error {
+	args := volArgsV2{fd: int64(source)}
 	copy(args.name[:len(args.name)-1], name)
 	inherit := &qgroupInherit{}
 	if limit > 0 {
@@ -116,10 +166,13 @@ func createSubvolume(dir int, name string, limit int64) error {
 		args.size = uint64(unsafe.Sizeof(*inherit))
 		args.inherit = inherit
 	}
-	err := ioctl(dir, btrfsSubvolCreateV2, unsafe.Pointer(&args))
+	err := ioctl(dir, request, unsafe.Pointer(&args))
 	runtime.KeepAlive(inherit)
 	return err
 }
+
+// commit writes the file system that fd is in to the disk, as one transaction.
+func commit(fd int) error { return ioctl(fd, btrfsSync, nil) }
 
 // destroySubvolume unlinks a subvolume with all that is in it; the kernel
 // frees its blocks afterwards, by itself. It is not quick where many of its
@@ -130,13 +183,14 @@ func destroySubvolume(dir int, name string) error {
 	return ioctl(dir, btrfsSnapDestroy, unsafe.Pointer(&args))
 }
 
-// setLimit changes the limit of the subvolume that fd is in; 0 takes it away.
-func setLimit(fd int, limit int64) error {
-	args := qgroupLimitArgs{limit: qgroupLimit{flags: limitMaxReferenced, maxReferenced: limitNone}}
+// setLimit changes the limit of a subvolume; 0 takes it away. top is a directory in
+// another one, which has room: the change itself is counted to it.
+func setLimit(top int, volume uint64, limit int64) error {
+	args := qgroupLimitArgs{group: volume, limit: qgroupLimit{flags: limitMaxReferenced, maxReferenced: limitNone}}
 	if limit > 0 {
 		args.limit.maxReferenced = uint64(limit)
 	}
-	return ioctl(fd, btrfsQgroupLimit, unsafe.Pointer(&args))
+	return ioctl(top, btrfsQgroupLimit, unsafe.Pointer(&args))
 }
 
 // quotasOn asks whether the file system keeps quotas, by setting the limit of
@@ -171,6 +225,48 @@ func subvolumeID(fd int) (uint64, error) {
 		return 0, err
 	}
 	return args.tree, nil
+}
+
+// wasSnapshotted tells whether a snapshot was ever taken of the subvolume that fd
+// is in, or whether it is one.
+func wasSnapshotted(fd int) (bool, error) {
+	id, err := subvolumeID(fd)
+	if err != nil {
+		return false, err
+	}
+	args := searchArgs{
+		tree: rootTree, minObject: id, maxObject: id, maxOffset: ^uint64(0), maxTransID: ^uint64(0),
+		minType: rootItemKey, maxType: rootItemKey, items: 1,
+	}
+	if err := ioctl(fd, btrfsTreeSearch, unsafe.Pointer(&args)); err != nil {
+		return false, err
+	}
+	if args.items != 1 || args.length < lastSnapshot+8 {
+		return false, unix.ENOENT
+	}
+	return binary.LittleEndian.Uint64(args.data[lastSnapshot:]) != 0, nil
+}
+
+// common gives the time, in seconds, up to which two subvolumes were one and the same: an
+// inode that has the same number and the same, earlier, ctime in both did not
+// change since. 0: nothing is known.
+func common(a, b int) int64 {
+	var info [2]subvolInfo
+	for i, fd := range []int{a, b} {
+		if ioctl(fd, btrfsSubvolInfo, unsafe.Pointer(&info[i])) != nil {
+			return 0
+		}
+	}
+	made := func(i int) int64 { return int64(binary.LittleEndian.Uint64(info[i].made[:])) }
+	switch {
+	case info[0].parent == info[1].uuid:
+		return made(0)
+	case info[1].parent == info[0].uuid:
+		return made(1)
+	case info[0].parent == info[1].parent && info[0].parent != [16]byte{}:
+		return min(made(0), made(1))
+	}
+	return 0
 }
 
 func isBtrfs(fd int) (bool, error) {

@@ -26,6 +26,9 @@ type Info struct {
 	// DiskLimit is nil where the limits of layers are enforced, and else an
 	// Unsupported error with the reason and the remedy.
 	DiskLimit error
+	// CheapSnapshots is nil where what a snapshot and a copy of it cost does not grow
+	// with what is in them, and else an Unsupported error like DiskLimit.
+	CheapSnapshots error
 	// Declined says, best first, which kinds were passed over and why.
 	Declined []Declined
 	// Dir is the store's directory.
@@ -45,6 +48,9 @@ type Info struct {
 // Info says what the store is and how full it is.
 func (s *Store) Info() Info {
 	info := Info{Kind: s.kind, DiskLimit: s.limitErr, Declined: s.declined, Dir: s.dir}
+	if s.kind == Plain {
+		info.CheapSnapshots = s.needsBtrfs("snapshots that are no copies need")
+	}
 	if s.loop != nil {
 		info.Device, info.DirectIO = s.loop.device, s.loop.directIO
 	}
@@ -136,9 +142,20 @@ func notBtrfs(dir string) error {
 		WithRemedy("put the data directory on a btrfs file system")
 }
 
-// holdsLayers tells whether dir has layers in directories.
+// holdsLayers tells whether dir has layers, snapshots or volumes in directories.
 func holdsLayers(dir *os.File) (bool, error) {
-	fd, err := openDir(int(dir.Fd()), "layers")
+	for _, part := range []string{"layers", "volumes", "snapshots"} {
+		if held, err := holdsEntries(int(dir.Fd()), part, part == "snapshots"); held || err != nil {
+			return held, err
+		}
+	}
+	return false, nil
+}
+
+// holdsEntries tells whether there is anything in the directory name, which may be
+// missing, or in one of its directories where it has slots.
+func holdsEntries(dir int, name string, slots bool) (bool, error) {
+	fd, err := openDir(dir, name)
 	if err == unix.ENOENT {
 		return false, nil
 	}
@@ -146,6 +163,14 @@ func holdsLayers(dir *os.File) (bool, error) {
 		return false, err
 	}
 	defer unix.Close(fd)
-	ids, err := names(fd)
-	return len(ids) > 0, err
+	entries, err := names(fd)
+	if err != nil || !slots {
+		return len(entries) > 0, err
+	}
+	for _, slot := range entries {
+		if held, err := holdsEntries(fd, slot, false); held || err != nil {
+			return held, err
+		}
+	}
+	return false, nil
 }

@@ -24,6 +24,9 @@ import (
 // TestMain makes the test binary a server to be killed when asked so.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("LAYER_TEST_SERVE"); dir != "" {
+		if kind := os.Getenv("LAYER_TEST_CHURN"); kind != "" {
+			churn(dir, Kind(kind))
+		}
 		serve(dir)
 	}
 	os.Exit(m.Run())
@@ -211,7 +214,7 @@ func nothingLeft(t *testing.T) {
 }
 
 // until waits for what the kernel does in its own time.
-func until(t *testing.T, what string, f func() bool) {
+func until(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -8,6 +8,7 @@ package layer
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ const minDiskBytes = 1 << 20
 type Layer struct {
 	id    string
 	fd    int
+	store *Store
 	fresh atomic.Bool // the work directory was never given away
 
 	closed atomic.Bool
@@ -47,21 +49,21 @@ func (l *Layer) Close() error {
 
 // FreshWork makes `work` empty and new, as an overlay mount needs it each
 // time: what an earlier mount left there belongs to that mount. The layer must
-// not be mounted. On the Layer that Create gave it costs nothing the first time,
-// and where nothing was mounted since the last call next to nothing.
+// not be mounted. It takes no longer where there was much in it: that is deleted in the
+// background. On the Layer that Create or CreateFrom gave it costs nothing the first
+// time.
+//
+// A mount needs room of its own. A layer that has less than 4 MiB left of its limit
+// may hold 4 MiB more than it does, until Resize says again what it may: after the mount.
 func (l *Layer) FreshWork() error {
 	if l.fresh.Swap(false) {
 		return nil
 	}
-	// A mount always leaves something: an empty directory never saw one.
-	if empty, err := isEmpty(l.fd, "work"); empty && err == nil {
-		return nil
+	if err := l.store.makeRoom(l.fd); err != nil {
+		return failed(err, "layer %s gets no room for a mount", l.id)
 	}
-	if err := removeTree(l.fd, "work"); err != nil {
-		return failed(err, "the work directory of layer %s cannot be cleared", l.id)
-	}
-	if err := unix.Mkdirat(l.fd, "work", 0o700); err != nil {
-		return failed(err, "the work directory of layer %s cannot be made", l.id)
+	if err := l.store.trash.freshWork(l.fd); err != nil {
+		return failed(err, "the work directory of layer %s cannot be made anew", l.id)
 	}
 	return nil
 }
@@ -100,12 +102,10 @@ func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
 	}
 	fd, err := s.furnish(id, reused && s.limitErr == nil, diskBytes)
 	if err != nil {
-		if undo := s.discard(id); undo != nil {
-			s.log.Error("a half-made layer is left behind", "id", id, "error", undo)
-		}
+		s.undo(id)
 		return nil, failed(err, "the layer %s cannot be made", id)
 	}
-	l := &Layer{id: id, fd: fd}
+	l := &Layer{id: id, fd: fd, store: s}
 	l.fresh.Store(true)
 	return l, nil
 }
@@ -124,27 +124,49 @@ func (s *Store) furnish(id string, relimit bool, limit int64) (fd int, err error
 		}
 	}()
 	if relimit {
-		if err = setLimit(fd, limit); err != nil {
+		var volume uint64
+		if volume, err = subvolumeID(fd); err == nil {
+			err = setLimit(s.top, volume, limit)
+		}
+		if err != nil {
 			return fd, err
 		}
 	}
-	if err = unix.Mkdirat(s.logs, id, 0o700); err == unix.EEXIST {
+	if err = s.makeLogs(id); err != nil {
+		return fd, err
+	}
+	return fd, makeTrees(fd)
+}
+
+// makeLogs makes the log directory of a new layer.
+func (s *Store) makeLogs(id string) error {
+	err := unix.Mkdirat(s.logs, id, 0o700)
+	if err == unix.EEXIST {
 		// Of a layer that is being removed at this moment.
 		if err = s.trash.put(s.logs, id); err == nil {
 			err = unix.Mkdirat(s.logs, id, 0o700)
 		}
 	}
-	if err != nil {
-		return fd, err
+	return err
+}
+
+// makeTrees makes the directories of an empty layer, `upper` last.
+func makeTrees(fd int) error {
+	if err := unix.Mkdirat(fd, "work", 0o700); err != nil {
+		return err
 	}
-	if err = unix.Mkdirat(fd, "work", 0o700); err != nil {
-		return fd, err
-	}
-	if err = unix.Mkdirat(fd, "upper", 0o755); err != nil {
-		return fd, err
+	if err := unix.Mkdirat(fd, "upper", 0o755); err != nil {
+		return err
 	}
 	// The server's umask must not close the sandbox's root to its users.
-	return fd, unix.Fchmodat(fd, "upper", 0o755, 0)
+	return unix.Fchmodat(fd, "upper", 0o755, 0)
+}
+
+// undo throws away a layer that could not be finished.
+func (s *Store) undo(id string) {
+	if err := s.discard(id); err != nil {
+		s.log.Error("a half-made layer is left behind", "id", id, "error", err)
+	}
 }
 
 // Open opens a layer that exists. Errors: Invalid, NotFound.
@@ -161,7 +183,7 @@ func (s *Store) Open(id string) (*Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Layer{id: id, fd: fd}, nil
+	return &Layer{id: id, fd: fd, store: s}, nil
 }
 
 func (s *Store) open(id string) (int, error) {
@@ -240,13 +262,12 @@ func (s *Store) List() ([]string, error) {
 	if err != nil {
 		return nil, failed(err, "the layers cannot be listed")
 	}
-	ids := all[:0]
-	for _, id := range all {
-		if checkID(id) == nil { // "lost+found" and the like are not ours
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	return onlyIDs(all), nil
+}
+
+// onlyIDs leaves out what cannot be ours, as "lost+found". It reuses all.
+func onlyIDs(all []string) []string {
+	return slices.DeleteFunc(all, func(id string) bool { return checkID(id) != nil })
 }
 
 func checkLimit(bytes int64) error {

@@ -73,6 +73,11 @@ func (s *spares) keep(dir int, name string) (bool, error) {
 		return false, err
 	}
 	defer unix.Close(fd)
+	// What snapshots still hold of it stays counted to it: the next layer would
+	// begin with less than its limit.
+	if held, err := wasSnapshotted(fd); held || err != nil {
+		return false, err
+	}
 	room := room{entries: maxSpareEntries, bytes: maxSpareBytes}
 	if fits, err := room.fits(fd, 0); err != nil || !fits {
 		return false, err

@@ -58,8 +58,10 @@ type Store struct {
 	loop     *loopStore
 	log      *slog.Logger
 
-	top, layers, logs int // directories
-	trash             *trash
+	top, layers, logs, volumes int // directories
+	snapshots                  *slots
+	staging                    *slots // where copies are made, each under its final name
+	trash                      *trash
 
 	mu      sync.RWMutex // held for reading by every call, for writing by Close
 	closed  bool
@@ -102,7 +104,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := lock(ctx, fd); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: opts.Dir, log: opts.Logger, top: -1, layers: -1, logs: -1}
+	s := &Store{dir: opts.Dir, log: opts.Logger, top: -1, layers: -1, logs: -1, volumes: -1}
 	if err := s.choose(ctx, dir, opts); err != nil {
 		return nil, err
 	}
@@ -144,6 +146,15 @@ func (s *Store) lay(dir *os.File) (err error) {
 	if s.logs, err = ensureDir(s.top, "logs"); err != nil {
 		return err
 	}
+	if s.volumes, err = ensureDir(s.top, "volumes"); err != nil {
+		return err
+	}
+	if s.snapshots, err = openSlots(s.top, "snapshots"); err != nil {
+		return err
+	}
+	if s.staging, err = openSlots(s.top, "staging"); err != nil {
+		return err
+	}
 	if s.trash, err = openTrash(s.top, s.kind != Plain, s.log); err != nil {
 		return err
 	}
@@ -154,14 +165,7 @@ func (s *Store) lay(dir *os.File) (err error) {
 // quotas says why disk limits cannot be enforced, or nil.
 func (s *Store) quotas() error {
 	if s.kind == Plain {
-		err := fault.New(fault.Unsupported, "disk limits need btrfs, and the store is plain directories")
-		for _, d := range s.declined {
-			if d.Kind == Loop {
-				err.Message += ": " + fault.As(d.Err).Message
-				err.Remedy = fault.As(d.Err).Remedy
-			}
-		}
-		return err
+		return s.needsBtrfs("disk limits need")
 	}
 	if err := quotasOn(s.layers); err != nil {
 		if s.kind == Btrfs {
@@ -179,9 +183,38 @@ func (s *Store) quotas() error {
 	return nil
 }
 
-// sweep throws away layers that were never finished and logs whose layer is
-// gone. A layer with an upper directory is data, whatever else is missing.
+// needsBtrfs says why something does not work in a plain store.
+func (s *Store) needsBtrfs(what string) error {
+	err := fault.New(fault.Unsupported, "%s btrfs, and the store is plain directories", what)
+	for _, d := range s.declined {
+		if d.Kind == Loop {
+			err.Message += ": " + fault.As(d.Err).Message
+			err.Remedy = fault.As(d.Err).Remedy
+		}
+	}
+	return err
+}
+
+// sweep throws away copies, layers and volumes that were never finished, disks that
+// were exchanged for others, and logs whose layer is gone. A layer with an upper
+// directory is data, whatever else is missing, and so is a volume with a data directory.
 func (s *Store) sweep() error {
+	for i := range s.staging.slot {
+		if err := s.trash.putAll(s.staging.slot[i].dir); err != nil {
+			return err
+		}
+	}
+	volumes, err := names(s.volumes)
+	if err != nil {
+		return err
+	}
+	for _, id := range volumes {
+		if checkID(id) == nil && unix.Faccessat(s.volumes, id+"/data", unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+			if err := s.trash.put(s.volumes, id); err != nil {
+				return err
+			}
+		}
+	}
 	ids, err := names(s.layers)
 	if err != nil {
 		return err
@@ -242,7 +275,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.syncing.Wait()
-	err := s.trash.drain()
+	err := s.trash.end()
 	s.closeFiles()
 	return err
 }
@@ -251,7 +284,12 @@ func (s *Store) closeFiles() {
 	if s.trash != nil {
 		s.trash.close()
 	}
-	for _, fd := range []int{s.layers, s.logs, s.top} {
+	for _, slots := range []*slots{s.snapshots, s.staging} {
+		if slots != nil {
+			slots.close()
+		}
+	}
+	for _, fd := range []int{s.volumes, s.layers, s.logs, s.top} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -273,6 +311,9 @@ func (s *Store) enter() (leave func(), err error) {
 
 // failed gives the kernel's error the code that says what to do about it.
 func failed(err error, format string, args ...any) error {
+	if isFault(err) {
+		return err // it is said where the fact was known
+	}
 	message := fmt.Sprintf(format, args...) + " (" + err.Error() + ")"
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):

@@ -461,9 +461,9 @@ func TestStructuresAreTheKernels(t *testing.T) {
 	got := map[string]uintptr{
 		"fs_info": unsafe.Sizeof(fsInfoArgs{}), "ino_lookup": unsafe.Sizeof(inoLookupArgs{}), "qgroup_inherit": unsafe.Sizeof(qgroupInherit{}),
 		"qgroup_limit": unsafe.Sizeof(qgroupLimitArgs{}), "quota_ctl": unsafe.Sizeof(quotaCtlArgs{}), "vol_args": unsafe.Sizeof(volArgs{}),
-		"vol_args_v2": unsafe.Sizeof(volArgsV2{}),
+		"vol_args_v2": unsafe.Sizeof(volArgsV2{}), "search": unsafe.Sizeof(searchArgs{}), "subvol_info": unsafe.Sizeof(subvolInfo{}),
 	}
-	want := map[string]uintptr{"fs_info": 1024, "ino_lookup": 4096, "qgroup_inherit": 72, "qgroup_limit": 48, "quota_ctl": 16, "vol_args": 4096, "vol_args_v2": 4096}
+	want := map[string]uintptr{"fs_info": 1024, "ino_lookup": 4096, "qgroup_inherit": 72, "qgroup_limit": 48, "quota_ctl": 16, "search": 4096, "subvol_info": 504, "vol_args": 4096, "vol_args_v2": 4096}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sizes (-want +got):\n%s", diff)
 	}

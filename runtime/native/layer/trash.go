@@ -33,6 +33,7 @@ type trash struct {
 	serial  int64
 	running bool
 	again   bool // something came in after the running deletion last looked
+	closed  bool // clean is to delete at once
 	work    sync.WaitGroup
 }
 
@@ -55,18 +56,36 @@ func openTrash(top int, subvolume bool, log *slog.Logger) (_ *trash, err error) 
 	return &trash{dir: dir, grave: grave, subvolume: subvolume, spares: kept, log: log, serial: time.Now().UnixNano()}, nil
 }
 
+// next gives a number that this and earlier servers never had before.
+func (t *trash) next() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.serial++
+	return t.serial
+}
+
 // put moves name out of dir; deletion waits for kick. ENOENT if it is not there.
 func (t *trash) put(dir int, name string) error {
 	for {
-		t.mu.Lock()
-		t.serial++
-		serial := t.serial
-		t.mu.Unlock()
-		err := unix.Renameat2(dir, name, t.dir, fmt.Sprintf("%s.%x", name, serial), unix.RENAME_NOREPLACE)
+		err := unix.Renameat2(dir, name, t.dir, fmt.Sprintf("%s.%x", name, t.next()), unix.RENAME_NOREPLACE)
 		if err != unix.EEXIST {
 			return err
 		}
 	}
+}
+
+// putAll moves everything out of dir.
+func (t *trash) putAll(dir int) error {
+	entries, err := names(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range entries {
+		if err := t.put(dir, name); err != nil && err != unix.ENOENT {
+			return err
+		}
+	}
+	return nil
 }
 
 // kick starts the deletion, or makes the one that runs look again.
@@ -132,6 +151,14 @@ func (t *trash) destroy(name string) error {
 		}
 	}
 	return removeTree(t.grave, name)
+}
+
+// end is drain for the last time: nothing is deleted in the background afterwards.
+func (t *trash) end() error {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	return t.drain()
 }
 
 // drain waits until nothing is being deleted, and says what is left.

@@ -23,32 +23,6 @@ func (s *Store) Resize(id string, diskBytes int64) error {
 	if err := checkLimit(diskBytes); err != nil {
 		return err
 	}
-	return s.limited(id, func(fd int) error {
-		if err := setLimit(fd, diskBytes); err != nil {
-			return failed(err, "the limit of layer %s cannot be set to %d bytes", id, diskBytes)
-		}
-		return nil
-	})
-}
-
-// Usage gives what a layer holds and its limit, in bytes; the limit 0 is none.
-// Data that is written and not yet on the disk counts. Errors: Invalid,
-// NotFound, Unsupported (with Info's DiskLimit): without quotas, only a walk
-// through the tree could tell, whose length its owner decides.
-func (s *Store) Usage(id string) (bytes, limit int64, err error) {
-	err = s.limited(id, func(fd int) error {
-		volume, err := subvolumeID(fd)
-		if err != nil {
-			return failed(err, "the subvolume of layer %s cannot be found", id)
-		}
-		bytes, limit, err = readGroup(s.fsid, volume)
-		return err
-	})
-	return bytes, limit, err
-}
-
-// limited calls f with the directory of a layer that has a limit of its own.
-func (s *Store) limited(id string, f func(fd int) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -62,20 +36,64 @@ func (s *Store) limited(id string, f func(fd int) error) error {
 		return err
 	}
 	defer unix.Close(fd)
+	if err := s.limitable(fd, "layer", id); err != nil {
+		return err
+	}
+	volume, err := subvolumeID(fd)
+	if err == nil {
+		err = setLimit(s.top, volume, diskBytes)
+	}
+	if err != nil {
+		return failed(err, "the limit of layer %s cannot be set to %d bytes", id, diskBytes)
+	}
+	return nil
+}
+
+// Usage gives what a layer holds and its limit, in bytes; the limit 0 is none.
+// Data that is written and not yet on the disk counts. Errors: Invalid,
+// NotFound, Unsupported (with Info's DiskLimit): without quotas, only a walk
+// through the tree could tell, whose length its owner decides.
+func (s *Store) Usage(id string) (bytes, limit int64, err error) {
+	if err := checkID(id); err != nil {
+		return 0, 0, err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	fd, err := s.open(id)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer unix.Close(fd)
+	return s.usage(fd, "layer", id)
+}
+
+// usage reads what the subvolume at fd holds and may hold.
+func (s *Store) usage(fd int, what, id string) (bytes, limit int64, err error) {
+	if err := s.limitable(fd, what, id); err != nil {
+		return 0, 0, err
+	}
+	volume, err := subvolumeID(fd)
+	if err != nil {
+		return 0, 0, failed(err, "the subvolume of %s %s cannot be found", what, id)
+	}
+	return readGroup(s.fsid, volume)
+}
+
+// limitable says why the directory at fd cannot have a limit of its own, or nil.
+func (s *Store) limitable(fd int, what, id string) error {
 	if s.limitErr != nil {
 		return s.limitErr
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return failed(err, "the layer %s cannot be looked at", id)
-	}
 	// A directory made before the store could limit belongs to the subvolume
 	// of the whole store: limiting that would hit everybody.
-	if st.Ino != subvolInode {
-		return fault.New(fault.Unsupported, "the layer %s is not a subvolume; it was made by a store without limits", id).
-			WithRemedy("delete the sandbox and create it again")
+	if !isSubvolume(fd) {
+		return fault.New(fault.Unsupported, "the %s %s is not a subvolume; it was made by a store without limits", what, id).
+			WithRemedy("delete it and create it again")
 	}
-	return f(fd)
+	return nil
 }
 
 // readGroup reads the quota group of a subvolume. sysfs has the kernel's

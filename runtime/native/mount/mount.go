@@ -85,6 +85,12 @@ func IDMap(m, userns *os.File) error {
 	return setattr(m, unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(userns.Fd())})
 }
 
+// Lend is IDMap and SetAttr in one, for a detached mount that is to be attached in
+// another mount namespace: what is mounted below it here or there stays here or there.
+func Lend(m, userns *os.File, attrs uint64) error {
+	return setattr(m, unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attrs | unix.MOUNT_ATTR_IDMAP, Propagation: unix.MS_PRIVATE, Userns_fd: uint64(userns.Fd())})
+}
+
 // SetAttr sets attributes (unix.MOUNT_ATTR_*) of the one mount that m is the root of.
 func SetAttr(m *os.File, attrs uint64) error {
 	return setattr(m, unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attrs})

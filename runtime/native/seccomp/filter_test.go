@@ -230,6 +230,14 @@ func TestFilterIsStricterThanDocker(t *testing.T) {
 			{"ioctl", []uint64{0, high | unix.TIOCSTI}, retErrno(eperm)},
 			{"ioctl", []uint64{0, 0x541c}, retErrno(eperm)},
 			{"ioctl", []uint64{0, unix.TIOCSETD}, retErrno(eperm)},
+			{"ioctl", []uint64{0, 0x5000940e}, retErrno(eperm)}, // BTRFS_IOC_SUBVOL_CREATE
+			{"ioctl", []uint64{0, high | 0x50009417}, retErrno(eperm)},
+			{"ioctl", []uint64{0, 0x9408}, retErrno(eperm)}, // BTRFS_IOC_SYNC
+			{"ioctl", []uint64{0, unix.FICLONE}, retAllow},
+			{"ioctl", []uint64{0, unix.FICLONERANGE}, retAllow},
+			{"ioctl", []uint64{0, unix.FIDEDUPERANGE}, retAllow},
+			{"ioctl", []uint64{0, 0x94}, retAllow},
+			{"ioctl", []uint64{0, 0x94000000}, retAllow},
 			{"ioctl", []uint64{unix.TIOCSTI, 0, unix.TIOCSTI}, retAllow},
 			{"personality", []uint64{0xffffffff}, retAllow},
 			{"personality", []uint64{8}, retAllow},

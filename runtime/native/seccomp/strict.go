@@ -10,6 +10,14 @@ const (
 	tioclinux = 0x541c // TIOCLINUX
 	tiocsetd  = 0x5423 // TIOCSETD
 
+	// Calls of the btrfs file system are of this type; so are those three that are
+	// every file system's by now.
+	ioctlType, ioctlTypeBtrfs = uint64(0xff00), uint64(0x9400)
+
+	ficlone       = 0x40049409 // FICLONE
+	ficlonerange  = 0x4020940d // FICLONERANGE
+	fidedupeRange = 0xc0189436 // FIDEDUPERANGE
+
 	rlimitCore = unix.RLIMIT_CORE
 	einval     = uint32(unix.EINVAL)
 )
@@ -113,10 +121,17 @@ func strictRules(a arch) map[uint32]rule {
 	// TIOCSTI types into the terminal that the command shares with its caller,
 	// TIOCLINUX does it on a console, and TIOCSETD loads any line discipline
 	// the kernel has a module for.
-	set("ioctl", unless(
+	//
+	// A volume is a directory of the host's store, without an overlay before it: what
+	// btrfs gives to anybody (subvolumes, which no limit of the volume counts; the
+	// names and sizes of others) is not for commands.
+	ioctl := unless(
 		condition{arg: 1, op: opEQ, mask: lowWord, value: tiocsti},
 		condition{arg: 1, op: opEQ, mask: lowWord, value: tioclinux},
-		condition{arg: 1, op: opEQ, mask: lowWord, value: tiocsetd}))
+		condition{arg: 1, op: opEQ, mask: lowWord, value: tiocsetd},
+		condition{arg: 1, op: opEQ, mask: ioctlType, value: ioctlTypeBtrfs})
+	ioctl.clauses = append(ioctl.clauses, among(1, ficlone, ficlonerange, fidedupeRange).clauses...)
+	set("ioctl", ioctl)
 	return rules
 }
 

@@ -1,0 +1,74 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"sandpit.dev/internal/cleanup"
+	"sandpit.dev/runtime/native/boot"
+	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/sandbox"
+)
+
+// blank is a process 1 that was started before anybody asked for it: it has its
+// namespaces and its cgroups, its Go runtime is up, and it waits for its boot
+// message. It has no disk, no image, no limits and no environment, so that it fits
+// any request; whoever gets it is known by its id. Nobody is told of it before.
+type blank struct {
+	id    sandbox.ID
+	uids  uidRange // without a network namespace: process 1 has it
+	first *firstProcess
+	files boot.Files  // all but its disk and its inside
+	held  []io.Closer // what files are made of
+	lent  time.Time   // when its id was given to somebody; zero: it was not
+}
+
+// makeBlank makes one, all or nothing.
+func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
+	i := &Instance{d: d, id: id} // only a name: nobody is to find it
+	b := &blank{id: id}
+	var undo cleanup.Stack
+	defer undo.Run()
+
+	var err error
+	if b.uids, err = d.uids.take(); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { d.uids.give(b.uids) })
+	born := i.launch(cgroup.Limits{}, b.uids)
+	b.uids.net = nil
+	if b.first, err = born(); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { b.first.end(i) })
+	if err := d.limit(b.first); err != nil {
+		return nil, err
+	}
+	b.files, err = i.bootFiles(b.first.group, func(f *os.File, err error) (*os.File, error) {
+		if err == nil {
+			b.held = append(b.held, f)
+		}
+		return f, err
+	})
+	if err != nil {
+		d.closer.drop(b.held)
+		return nil, err
+	}
+	d.checkpoint("blank.made")
+	undo.Release()
+	return b, nil
+}
+
+// alive tells whether process 1 is there and waits.
+func (b *blank) alive() bool { return !ended(b.first.pidfd, 0) }
+
+// end undoes makeBlank.
+func (b *blank) end(d *Driver) {
+	d.closer.drop(b.held)
+	b.first.end(&Instance{d: d, id: b.id})
+	d.uids.give(b.uids)
+}

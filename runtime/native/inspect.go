@@ -1,0 +1,178 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/sandbox"
+)
+
+// Finding is something that an earlier server left behind, or that somebody broke.
+type Finding struct {
+	Name string // what it is about: "sandbox ID", "store"
+	What string
+	Done string // how it was mended; empty: it was not
+	Err  error  // why not, if that was tried
+}
+
+// Inspect looks for what is wrong with the driver's part of a data directory, and mends
+// it if it is to. Sandboxes that are up are not touched, nor is any disk; what it
+// frees is what their next start would: groups with processes that no server could
+// find again, sockets and states of processes that are gone, and what [layer.Inspect]
+// finds. It looks only at what is named after the directory. The caller sees to it
+// that no server has it open.
+func Inspect(ctx context.Context, dir string, mend bool) ([]Finding, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	found, err := inspectInstances(ctx, dir, mend)
+	if err != nil {
+		return found, err
+	}
+	store, err := layer.Inspect(ctx, filepath.Join(dir, "layers"), mend)
+	for _, f := range store {
+		found = append(found, Finding{"store", f.What, f.Done, f.Err})
+	}
+	return found, err
+}
+
+func inspectInstances(ctx context.Context, dir string, mend bool) ([]Finding, error) {
+	boot, err := bootID()
+	if err != nil {
+		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
+	}
+	groups, err := cgroup.Open(cgroup.Options{Namespace: namespaceOf(dir)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = groups.Close() }()
+	w := &warden{boot: boot, groups: groups}
+	w.files, err = os.OpenRoot(filepath.Join(dir, "instances"))
+	if err == nil {
+		defer func() { _ = w.files.Close() }()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Wrap(fault.Unavailable, err, "the states of sandboxes cannot be read")
+	}
+	ids, err := w.ids()
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, id := range ids {
+		what, err := w.wrong(id)
+		if err == nil && what == "" {
+			continue
+		}
+		f := Finding{Name: "sandbox " + string(id), What: what, Err: err}
+		if err == nil && mend {
+			if f.Err = w.free(ctx, id); f.Err == nil {
+				f.Done = "its processes were ended, and its groups and files freed; its disk is as it was"
+			}
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// warden looks after what instances leave on the host, without a driver.
+type warden struct {
+	boot   string
+	groups *cgroup.Driver
+	files  *os.Root // nil: there are none
+}
+
+// ids lists all that has a group, a socket or a state; each once.
+func (w *warden) ids() ([]sandbox.ID, error) {
+	names, err := w.groups.List()
+	if err != nil {
+		return nil, err
+	}
+	if w.files != nil {
+		files, err := fs.ReadDir(w.files.FS(), ".")
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			id, _, _ := strings.Cut(f.Name(), ".")
+			names = append(names, id)
+		}
+	}
+	slices.Sort(names)
+	var ids []sandbox.ID
+	for _, name := range slices.Compact(names) {
+		if sandbox.ValidID(name) {
+			ids = append(ids, sandbox.ID(name))
+		}
+	}
+	return ids, nil
+}
+
+// wrong says what is wrong with an id; empty if nothing is. An error means that it
+// cannot be seen now.
+func (w *warden) wrong(id sandbox.ID) (string, error) {
+	var s state
+	err := fs.ErrNotExist
+	if w.files != nil {
+		s, err = readState(w.files, id)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "a start that was never finished, or an end: it has groups or a socket, and no state", nil
+	case err != nil:
+		return "its state cannot be read, so that no server finds its processes again: " + sandbox.Clip(err.Error(), 200), nil
+	case s.Boot != w.boot:
+		return "its state is of another boot of the host", nil
+	}
+	pidfd, err := s.alive(w.boot)
+	if err != nil {
+		return "", err
+	}
+	if pidfd == nil {
+		return "its process 1 is gone, and its groups and files are left", nil
+	}
+	_ = pidfd.Close()
+	if _, err := w.groups.Open(string(id)); fault.Is(err, fault.NotFound) {
+		return "", fault.New(fault.State, "its process 1 (pid %d) runs outside of its groups, and cannot be told from a process of somebody else's", s.PID).
+			WithRemedy("see what it is, and kill it by hand if it is the sandbox's")
+	}
+	if _, err := w.files.Lstat(string(id) + socketFile); errors.Is(err, fs.ErrNotExist) {
+		return "it runs, and its socket is gone: nobody can reach it again", nil
+	}
+	return "", nil
+}
+
+// free ends what an id has of processes, and removes all but its disk.
+func (w *warden) free(ctx context.Context, id sandbox.ID) error {
+	if g, err := w.groups.Open(string(id)); err == nil {
+		if err := g.Kill(); err != nil {
+			return err
+		}
+		if err := g.Remove(ctx); err != nil {
+			return err
+		}
+	}
+	if w.files == nil {
+		return nil
+	}
+	for _, name := range instanceFiles() {
+		if err := w.files.Remove(string(id) + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package layer
+
+import (
+	"context"
+	"crypto/rand"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// CreateFrom is Create with the content of a snapshot. diskBytes is of what the new
+// layer writes itself; on btrfs, what it has from the snapshot stays counted to who
+// wrote it. On btrfs the cost does not grow with the snapshot, and many at once are
+// nearly as fast as one; on a plain store it is a copy, which ctx can end.
+//
+// All or nothing. Errors: Invalid, NotFound, Exists, Exhausted.
+func (s *Store) CreateFrom(ctx context.Context, id, snapshot string, diskBytes int64) (*Layer, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	if err := checkID(snapshot); err != nil {
+		return nil, err
+	}
+	if err := checkLimit(diskBytes); err != nil {
+		return nil, err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		return nil, fault.New(fault.Exists, "the layer %s exists", id)
+	}
+	source, err := s.openSnapshot(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(source)
+	fd := -1
+	err = s.stage(ctx, id, func(slot *slot) error {
+		if fd, err = s.cloneLayer(ctx, slot.dir, id, source, diskBytes); err != nil {
+			return err
+		}
+		if err := unix.Renameat2(slot.dir, id, s.layers, id, unix.RENAME_NOREPLACE); err != nil {
+			return err
+		}
+		if err := s.makeLogs(id); err != nil {
+			s.undo(id)
+			return err
+		}
+		return nil
+	})
+	if err != nil && fd >= 0 {
+		unix.Close(fd)
+	}
+	switch {
+	case err == unix.EEXIST:
+		return nil, fault.New(fault.Exists, "the layer %s exists", id)
+	case err != nil:
+		return nil, failed(err, "the layer %s cannot be made of snapshot %s", id, snapshot)
+	}
+	l := &Layer{id: id, fd: fd, store: s}
+	l.fresh.Store(true)
+	return l, nil
+}
+
+// Exchange gives a layer, which must not be mounted, another content: that of the
+// snapshot from, or none where from is "". The limit is diskBytes from then on, as
+// in Create. The old content is thrown away, under who has it open too; the logs stay.
+// It is on the disk when Exchange returns; a crash leaves either.
+//
+// All or nothing. Errors: Invalid, NotFound, Exhausted.
+func (s *Store) Exchange(ctx context.Context, id, from string, diskBytes int64) error {
+	settle, err := s.ExchangeWhen(ctx, id, from, diskBytes, func() error { return nil })
+	if err != nil {
+		return err
+	}
+	return settle()
+}
+
+// ExchangeWhen is Exchange of a layer that is still in use: it makes the new content,
+// calls ready, which waits until nobody uses the old one, and then exchanges them. What
+// it gives writes that to the disk, and is to be called once: a crash before it is
+// back leaves either content. Where ready fails nothing is exchanged.
+func (s *Store) ExchangeWhen(ctx context.Context, id, from string, diskBytes int64, ready func() error) (settle func() error, err error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	if err := checkLimit(diskBytes); err != nil {
+		return nil, err
+	}
+	source := -1
+	if from != "" {
+		if err := checkID(from); err != nil {
+			return nil, err
+		}
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return nil, fault.New(fault.NotFound, "there is no layer %s", id)
+	}
+	if from != "" {
+		if source, err = s.openSnapshot(from); err != nil {
+			return nil, err
+		}
+		defer unix.Close(source)
+	}
+	err = s.stage(ctx, id, func(slot *slot) error {
+		make := s.cloneLayer
+		if from == "" {
+			make = s.emptyLayer
+		}
+		fd, err := make(ctx, slot.dir, id, source, diskBytes)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if s.kind == Plain {
+			if err := unix.Syncfs(fd); err != nil {
+				return err
+			}
+		}
+		if err := ready(); err != nil {
+			return err
+		}
+		return unix.Renameat2(slot.dir, id, s.layers, id, unix.RENAME_EXCHANGE)
+	})
+	switch {
+	case err == unix.ENOENT:
+		return nil, fault.New(fault.NotFound, "there is no layer %s", id)
+	case err != nil:
+		return nil, failed(err, "the content of layer %s cannot be exchanged", id)
+	}
+	return func() error { return s.settleExchange(id) }, nil
+}
+
+func (s *Store) settleExchange(id string) error {
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if s.kind == Plain {
+		err = unix.Fsync(s.layers)
+	} else {
+		err = commit(s.top)
+	}
+	if err != nil {
+		return failed(err, "the new content of layer %s could not be written to the disk", id)
+	}
+	return nil
+}
+
+// stage calls f with a slot of the staging area that is f's alone, and throws away
+// what is there under the name id afterwards.
+func (s *Store) stage(ctx context.Context, id string, f func(*slot) error) error {
+	slot, err := s.staging.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.staging.give(slot)
+	err = f(slot)
+	if left := s.trash.put(slot.dir, id); left == nil {
+		s.trash.kick()
+	} else if left != unix.ENOENT {
+		s.log.Error("what is left of a copy stays until the next start", "id", id, "error", left)
+	}
+	return err
+}
+
+// clone makes name in dir, with a copy of the tree `upper` in source, and opens it.
+// On btrfs everything else in source comes along.
+func (s *Store) clone(ctx context.Context, dir int, name string, source int, limit int64) (int, error) {
+	if s.limitErr != nil {
+		limit = 0
+	}
+	if s.kind != Plain && isSubvolume(source) {
+		if err := snapshotSubvolume(dir, name, source, limit); err != nil {
+			return -1, err
+		}
+		return openDir(dir, name)
+	}
+	fd, err := s.makeTop(dir, name, limit)
+	if err != nil {
+		return -1, err
+	}
+	if err := copyTree(ctx, source, "upper", fd, "upper"); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// makeTop makes an empty directory, a subvolume where there are such, and opens it.
+func (s *Store) makeTop(dir int, name string, limit int64) (int, error) {
+	var err error
+	if s.kind == Plain {
+		err = unix.Mkdirat(dir, name, 0o755)
+	} else {
+		err = createSubvolume(dir, name, limit)
+	}
+	if err != nil {
+		return -1, err
+	}
+	return openDir(dir, name)
+}
+
+// cloneLayer makes a layer of a snapshot: an overlay of its own.
+func (s *Store) cloneLayer(ctx context.Context, dir int, name string, source int, limit int64) (_ int, err error) {
+	fd, err := s.clone(ctx, dir, name, source, limit)
+	if err != nil {
+		return -1, err
+	}
+	defer func() {
+		if err != nil {
+			unix.Close(fd)
+		}
+	}()
+	if err = s.trash.freshWork(fd); err != nil {
+		return -1, err
+	}
+	// The overlay that was mounted on the source left its id, and two with the same
+	// one could not be told apart by what watches their files.
+	upper, err := openDir(fd, "upper")
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(upper)
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	return fd, unix.Fsetxattr(upper, "trusted.overlay.uuid", id, 0)
+}
+
+// emptyLayer makes a layer with nothing in it.
+func (s *Store) emptyLayer(_ context.Context, dir int, name string, _ int, limit int64) (_ int, err error) {
+	if s.limitErr != nil {
+		limit = 0
+	}
+	fd, err := s.makeTop(dir, name, limit)
+	if err != nil {
+		return -1, err
+	}
+	if err := makeTrees(fd); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func isSubvolume(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Ino == subvolInode
+}

@@ -1,0 +1,151 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package layer
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// Import makes the snapshot id from an archive as Export writes it. The archive is
+// hostile: every path stays in the snapshot, no link is followed, nothing becomes a
+// device or gives rights outside, and names, attributes and contents (holes counted as
+// zeros, entries as half a KiB each) are together at most maxBytes. It gives the bytes
+// that are kept, -1 where nothing counts them. Trailing data is not read.
+//
+// All or nothing, and on the disk when it returns. Errors: Invalid for an archive that is
+// not of this form or reaches out, TooLarge, Exists, Exhausted, and r's.
+func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int64) (int64, error) {
+	if err := checkID(id); err != nil {
+		return 0, err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	if s.hasSnapshot(id) {
+		return 0, fault.New(fault.Exists, "the snapshot %s exists", id)
+	}
+	size := int64(-1)
+	err = s.stage(ctx, id, func(slot *slot) error {
+		fd, err := s.emptyLayer(ctx, slot.dir, id, -1, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := importTree(ctx, fd, r, maxBytes); err != nil {
+			return err
+		}
+		if size = s.holds(fd, true); size >= 0 {
+			if err := setSize(fd, size); err != nil {
+				return err
+			}
+		}
+		return s.settle(slot, id, fd)
+	})
+	switch {
+	case err == unix.EEXIST:
+		return 0, fault.New(fault.Exists, "the snapshot %s exists", id)
+	case ctx.Err() != nil && err != nil:
+		return 0, ctx.Err()
+	case err != nil:
+		return 0, failed(err, "the snapshot %s cannot be imported", id)
+	}
+	return size, nil
+}
+
+// importTree fills the layer at fd.
+func importTree(ctx context.Context, fd int, r io.Reader, maxBytes int64) error {
+	upper, err := openDir(fd, "upper")
+	if err != nil {
+		return err
+	}
+	defer unix.Close(upper)
+	source := &tracked{ctx: ctx, r: r}
+	im := &importer{tar: tar.NewReader(source), top: upper, parent: -1, left: maxBytes, most: maxBytes}
+	for {
+		h, err := im.tar.Next()
+		if err == io.EOF && !source.ended {
+			break
+		}
+		if err == io.EOF {
+			err = fault.New(fault.Invalid, "the archive is cut off: it has no end")
+		}
+		if err == nil {
+			err = im.entry(h)
+		}
+		if source.err != nil {
+			err = source.err
+		} else if err != nil && !isFault(err) {
+			err = badEntry(err, h)
+		}
+		if err != nil {
+			im.release()
+			return err
+		}
+	}
+	return im.release()
+}
+
+// tracked tells an error of the reader from one of what is read, and an archive's end
+// from that of its reader.
+type tracked struct {
+	ctx   context.Context
+	r     io.Reader
+	err   error
+	ended bool // there was nothing to read
+}
+
+func (t *tracked) Read(p []byte) (int, error) {
+	if err := t.ctx.Err(); err != nil {
+		t.err = err
+		return 0, err
+	}
+	n, err := t.r.Read(p)
+	if err != nil && err != io.EOF {
+		t.err = err
+	}
+	t.ended = n == 0 && err == io.EOF
+	return n, err
+}
+
+func isFault(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f)
+}
+
+// badEntry says what is wrong with an entry, where it is the archive's fault.
+func badEntry(err error, h *tar.Header) error {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		switch errno {
+		case unix.ENAMETOOLONG, unix.EINVAL, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EEXIST, unix.EISDIR, unix.EMLINK, unix.EPERM,
+			unix.ERANGE, unix.E2BIG, unix.ENOTEMPTY, unix.EOPNOTSUPP, unix.EXDEV:
+		default:
+			return err // the disk's
+		}
+	}
+	if h == nil {
+		return fault.Wrap(fault.Invalid, err, "the archive cannot be read (%s)", err)
+	}
+	return invalidEntry(h, "cannot be made (%s)", err)
+}
+
+func invalidEntry(h *tar.Header, format string, args ...any) error {
+	name := h.Name
+	if len(name) > 100 {
+		name = name[:100] + "…"
+	}
+	return fault.New(fault.Invalid, "the archive's entry %q %s", name, fmt.Sprintf(format, args...))
+}
