@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package store is the contract of what keeps sandpit's records: sandboxes,
-// events and tokens.
+// snapshots, volumes, events and tokens.
 //
 // # Transactions
 //

@@ -26,6 +26,8 @@ type Tx interface {
 	Events() Events
 	Tokens() Tokens
 	Contexts() Contexts
+	Snapshots() Snapshots
+	Volumes() Volumes
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.
@@ -40,11 +42,13 @@ type Sandboxes interface {
 	List(q SandboxQuery) (page []*sandbox.Sandbox, next string, err error)
 	// Count counts by state what the query (without its page) matches.
 	Count(q SandboxQuery) (map[sandbox.State]int, error)
+	// Runtimes gives the runtime of every sandbox of every project.
+	Runtimes() (map[sandbox.ID]string, error)
 	// Update replaces the record if s.Revision is current, and counts it up; ID,
 	// Project and CreatedAt never change. When the transaction fails after it,
 	// s counts one too many: read it again. A taken key is fault.Exists.
 	Update(s *sandbox.Sandbox) error
-	// Delete removes the record, and its contexts.
+	// Delete removes the record and its contexts. The records of its snapshots stay.
 	Delete(id sandbox.ID) error
 }
 
@@ -68,6 +72,11 @@ type SandboxQuery struct {
 	Image    string            // exact
 	Search   string            // a part of id, key or image, letter case ignored
 	Metadata map[string]string // all of these labels
+	// DueBefore selects those for which a clock has, or may have, struck by then,
+	// for all that their records tell: a date that has come, a TTL since the last
+	// activity or with one that is still to come, a retention since the stop or
+	// pause, AutoDelete of a stopped one. Idleness is not looked at.
+	DueBefore time.Time
 	// Order: newest first by CreatedAt, unless Oldest.
 	Oldest bool
 	Limit  int    // at most MaxPage, more is fault.Invalid; 0: DefaultPage
@@ -84,10 +93,12 @@ const (
 // Snapshots are the records of kept disks. Those of a deleted sandbox stay.
 type Snapshots interface {
 	// Insert adds a record. A taken id, or a name that its sandbox has already,
-	// is fault.Exists.
+	// is fault.Exists; the names of those without a sandbox are unique in their
+	// project.
 	Insert(s *sandbox.Snapshot) error
 	Get(id sandbox.ID) (*sandbox.Snapshot, error)
-	// ByName finds one of a sandbox by its name.
+	// ByName finds one of a sandbox by its name; it finds none of those without
+	// a sandbox.
 	ByName(of sandbox.ID, name string) (*sandbox.Snapshot, error)
 	// List gives a page, and the cursor of the next one ("" at the end).
 	List(q SnapshotQuery) (page []*sandbox.Snapshot, next string, err error)
@@ -124,7 +135,8 @@ type Volumes interface {
 	// Update replaces SizeMB and State; fault.NotFound for one that is not there.
 	Update(v *sandbox.Volume) error
 	Delete(id sandbox.ID) error // fault.NotFound where there is none
-	// Users gives the sandboxes that mount it, stopped ones too.
+	// Users gives the sandboxes that mount it by their records, stopped ones too,
+	// each once, in the order of their ids.
 	Users(id sandbox.ID) ([]sandbox.ID, error)
 }
 

@@ -133,3 +133,58 @@ func BenchmarkOpenNew(b *testing.B) {
 		_ = s.Close()
 	}
 }
+
+// BenchmarkAmong100000 is what a listing costs among so many records.
+func BenchmarkAmong100000(b *testing.B) {
+	s := benchStore(b)
+	const n = 100_000
+	for done := 0; done < n; {
+		update(b, s, func(tx store.Tx) error {
+			for range 1000 {
+				box := benchSandbox()
+				box.State, box.StopCause, box.StopDetail = sandbox.Stopped, sandbox.CauseIdle, "idle for 30 minutes"
+				if done%1000 == 0 {
+					box.State = sandbox.Running
+				}
+				box.CreatedAt = box.CreatedAt.Add(time.Duration(done) * time.Second)
+				if err := tx.Sandboxes().Insert(box); err != nil {
+					return err
+				}
+				done++
+			}
+			return nil
+		})
+	}
+	for name, fn := range map[string]func(store.Sandboxes) error{
+		"List50": func(q store.Sandboxes) error {
+			_, _, err := q.List(store.SandboxQuery{Project: "default"})
+			return err
+		},
+		"List50Running": func(q store.Sandboxes) error {
+			_, _, err := q.List(store.SandboxQuery{Project: "default", States: []sandbox.State{sandbox.Running}})
+			return err
+		},
+		"Offset": func(q store.Sandboxes) error {
+			_, _, err := q.List(store.SandboxQuery{Project: "default", Offset: n - 50})
+			return err
+		},
+		"SearchNothing": func(q store.Sandboxes) error {
+			_, _, err := q.List(store.SandboxQuery{Project: "default", Search: "nothing"})
+			return err
+		},
+		"Count":    func(q store.Sandboxes) error { _, err := q.Count(store.SandboxQuery{Project: "default"}); return err },
+		"CountAll": func(q store.Sandboxes) error { _, err := q.Count(store.SandboxQuery{}); return err },
+		"CountSearch": func(q store.Sandboxes) error {
+			_, err := q.Count(store.SandboxQuery{Project: "default", Search: "session-a"})
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := s.View(b.Context(), func(tx store.Tx) error { return fn(tx.Sandboxes()) }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

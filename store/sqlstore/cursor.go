@@ -20,15 +20,16 @@ import (
 //
 // In bytes: the kind, the order, a number, a name, the checksum of these.
 type cursor struct {
-	kind   byte // cursorSandboxes, cursorEvents
+	kind   byte // cursorSandboxes, cursorEvents, cursorSnapshots
 	oldest bool
 	number int64  // microseconds of CreatedAt, or Seq
-	name   string // the sandbox's id
+	name   string // the sandbox's or the snapshot's id
 }
 
 const (
 	cursorSandboxes byte = 's'
 	cursorEvents    byte = 'e'
+	cursorSnapshots byte = 'd' // of a disk
 	maxCursor            = 128 // characters; ours are shorter
 )
 

@@ -91,6 +91,22 @@ func changesText(changes []sandbox.FileChange) string {
 	return string(append(b, ']'))
 }
 
+// mountsText is a JSON array of [volume, name, path, sub, 1 if read-only].
+func mountsText(mounts []sandbox.Mount) string {
+	if len(mounts) == 0 {
+		return noMounts
+	}
+	b := make([]byte, 0, 96*len(mounts))
+	for i, m := range mounts {
+		b = append(b, "[,"[min(i, 1)], '[')
+		for _, s := range []string{string(m.Volume), m.Name, m.Path, m.Sub} {
+			b = append(appendString(b, s), ',')
+		}
+		b = append(strconv.AppendInt(b, truth(m.ReadOnly), 10), ']')
+	}
+	return string(append(b, ']'))
+}
+
 // reader reads what the functions above wrote, and nothing more.
 type reader struct {
 	text string
@@ -201,6 +217,29 @@ func parseChanges(text string) ([]sandbox.FileChange, error) {
 			r.skip("]")
 		}
 		out = append(out, c)
+		if r.text == "]" {
+			break
+		}
+	}
+	return out, r.err
+}
+
+func parseMounts(text string) ([]sandbox.Mount, error) {
+	if text == noMounts {
+		return nil, nil
+	}
+	var out []sandbox.Mount
+	r := reader{text: text}
+	for r.skip("[,") != 0 {
+		r.skip("[")
+		var m sandbox.Mount
+		for _, to := range []*string{(*string)(&m.Volume), &m.Name, &m.Path, &m.Sub} {
+			*to = r.string()
+			r.skip(",")
+		}
+		m.ReadOnly = r.number() == 1
+		r.skip("]")
+		out = append(out, m)
 		if r.text == "]" {
 			break
 		}

@@ -44,6 +44,16 @@ func TestJSON(t *testing.T) {
 			if err != nil || !slices.Equal(back, changes) {
 				t.Errorf("got %v, %v, want %v", back, err, changes)
 			}
+			mounts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) sandbox.Mount {
+				text := func(name string) string { return anyText().Draw(t, name) }
+				return sandbox.Mount{
+					Volume: sandbox.ID(text("volume")), Name: text("name"), Path: text("path"), Sub: text("sub"), ReadOnly: rapid.Bool().Draw(t, "read only"),
+				}
+			}), 0, 4).Draw(t, "mounts")
+			mounted, err := parseMounts(mountsText(mounts))
+			if err != nil || !slices.Equal(mounted, mounts) {
+				t.Errorf("got %v, %v, want %v", mounted, err, mounts)
+			}
 		})
 	})
 	t.Run("AnObjectContainsTheTextOfItsMembersOnly", func(t *testing.T) {
@@ -87,6 +97,11 @@ func TestJSON(t *testing.T) {
 				t.Errorf("%s: got %v, want an error", text, c)
 			}
 		}
+		for _, text := range []string{"", "[", "[[", `[["a"`, `[["a","b","c","d"]]`, `[["a","b","c","d",]]`, `[["a","b","c",1]]`, `[["a","b","c","d",1]`, "{}"} {
+			if m, err := parseMounts(text); err == nil {
+				t.Errorf("%s: got %v, want an error", text, m)
+			}
+		}
 	})
 }
 
@@ -95,7 +110,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add(cursor{kind: cursorEvents, oldest: true, number: -1}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, kind := range []byte{cursorSandboxes, cursorEvents} {
+		for _, kind := range []byte{cursorSandboxes, cursorEvents, cursorSnapshots} {
 			for _, oldest := range []bool{true, false} {
 				// What is taken is what we would have given.
 				if c, err := parseCursor(text, kind, oldest); err == nil && c.String() != text {

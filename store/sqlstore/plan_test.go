@@ -87,7 +87,7 @@ func TestPlans(t *testing.T) {
 		}
 	})
 	t.Run("Sandboxes", func(t *testing.T) {
-		for bits := range 1 << 6 {
+		for bits := range 1 << 7 {
 			has := func(bit int) bool { return bits&(1<<bit) != 0 }
 			q := store.SandboxQuery{Oldest: has(0)}
 			index := "sandboxes USING INDEX sandboxes_created"
@@ -99,6 +99,9 @@ func TestPlans(t *testing.T) {
 			}
 			if has(3) {
 				q.States, q.Image = []sandbox.State{sandbox.Running, sandbox.Stopped}, "python"
+			}
+			if has(6) {
+				q.States, index = []sandbox.State{sandbox.Running, sandbox.Failed}, "sandboxes USING INDEX sandboxes_awake"
 			}
 			if has(4) {
 				q.Search = "x"
@@ -120,6 +123,56 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	})
+	t.Run("Snapshots", func(t *testing.T) {
+		for bits := range 1 << 6 {
+			has := func(bit int) bool { return bits&(1<<bit) != 0 }
+			q := store.SnapshotQuery{Oldest: has(0)}
+			index := "snapshots USING INDEX snapshots_created"
+			if has(1) {
+				q.Cursor = cursor{kind: cursorSnapshots, oldest: q.Oldest, number: 500, name: "x"}.String()
+			}
+			if has(2) {
+				yes := true
+				q.Auto, q.Named = &yes, &yes
+			}
+			if has(3) {
+				q.States, index = []sandbox.SnapshotState{sandbox.SnapshotCreating, sandbox.SnapshotDeleting}, "snapshots USING INDEX snapshots_intent"
+			}
+			if has(4) {
+				q.Project, index = "p", "SEARCH snapshots USING INDEX snapshots_project (project=?"
+			}
+			if has(5) {
+				q.Sandbox, index = "s", "SEARCH snapshots USING INDEX snapshots_sandbox (sandbox=?"
+			}
+			text, args, err := snapshotListing(&q, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := planOf(t, s, text, args)
+			if !strings.Contains(plan, index) || strings.Contains(plan, ";") {
+				t.Errorf("%+v\ngot plan %q, want %q and nothing else", q, plan, index)
+			}
+			if has(1) && !strings.Contains(plan, "(created_at,id)") {
+				t.Errorf("%+v\nthe plan %q does not begin at the cursor", q, plan)
+			}
+		}
+	})
+	t.Run("Counts", func(t *testing.T) {
+		for bits := range 1 << 2 {
+			var q store.SandboxQuery
+			if bits&1 != 0 {
+				q.Project = "p"
+			}
+			if bits&2 != 0 {
+				q.States = []sandbox.State{sandbox.Running, sandbox.Stopped}
+			}
+			text, args, stopped := sandboxes{&tx{dialect: &s.dialect}}.counting(&q)
+			plan := planOf(t, s, text, args)
+			if !stopped || !strings.HasPrefix(plan, "SCAN sandboxes USING COVERING INDEX sandboxes_awake") {
+				t.Errorf("%+v\ngot plan %q, want a look at that index alone, and that the stopped ones belong to it (%v)", q, plan, stopped)
+			}
+		}
+	})
 	t.Run("Others", func(t *testing.T) {
 		for name, c := range map[string]struct{ text, want string }{
 			"Get":           {getSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
@@ -129,9 +182,18 @@ func TestPlans(t *testing.T) {
 			"Finished":      {findFinished, "SEARCH events USING COVERING INDEX events_sandbox (sandbox=?)"},
 			"Unfinished":    {oneUnfinished, "SEARCH events USING INDEX events_unfinished (sandbox=?)"},
 			"AllUnfinished": {allUnfinished, "SCAN events USING INDEX events_unfinished; USE TEMP B-TREE FOR ORDER BY"},
+			"Move":          {moveSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"Replace":       {replaceSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"DeleteMounts":  {deleteMounts, "SEARCH sandbox_mounts USING INDEX sqlite_autoindex_sandbox_mounts_1 (sandbox=?)"},
+			"Users":         {volumeUsers, "SEARCH sandbox_mounts USING COVERING INDEX sandbox_mounts_volume (volume=?)"},
+			"Volume":        {volumeByName, "SEARCH volumes USING INDEX volumes_name (project=? AND name=?)"},
+			"Volumes":       {projectVolumes, "SEARCH volumes USING INDEX volumes_name (project=?)"},
+			"Snapshot":      {getSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
+			"SnapshotName":  {snapshotByName, "SEARCH snapshots USING INDEX snapshots_name (sandbox=? AND name=?)"},
+			"SetSnapshot":   {updateSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
 			"ByHash":        {tokenByHash, "SEARCH tokens USING INDEX tokens_hash (hash=?)"},
 		} {
-			args := make([]any, 30) // as many as the longest has
+			args := make([]any, 60) // more than the longest has
 			if got := planOf(t, s, c.text, args); got != c.want {
 				t.Errorf("%s: got plan %q, want %q", name, got, c.want)
 			}

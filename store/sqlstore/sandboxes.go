@@ -4,6 +4,7 @@
 package sqlstore
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,23 +20,49 @@ type sandboxes struct{ tx *tx }
 const sandboxColumns = "id, project, key, image, image_digest, asked_image, runtime," +
 	" cpu, memory_mb, disk_mb, pids, env, metadata, idle_timeout, retention, expires_at," +
 	" state, stop_cause, stop_detail, handle, created_at, updated_at, started_at, stopped_at, last_activity," +
-	" exec_count, exec_time, bytes_uploaded, bytes_downloaded, revision"
+	" exec_count, exec_time, bytes_uploaded, bytes_downloaded, revision," +
+	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since"
 
 const (
 	insertSandbox = "INSERT INTO sandboxes (" + sandboxColumns + ", search) VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31) ON CONFLICT DO NOTHING"
+		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43) ON CONFLICT DO NOTHING"
 	getSandbox   = "SELECT " + sandboxColumns + " FROM sandboxes WHERE id = $1"
 	sandboxByKey = "SELECT " + sandboxColumns + " FROM sandboxes WHERE project = $1 AND key = $2 AND key <> ''"
 	// The owner, the id and the time of its making never change.
-	updateSandbox = "UPDATE sandboxes SET key = $1, image = $2, image_digest = $3, asked_image = $4, runtime = $5," +
-		" cpu = $6, memory_mb = $7, disk_mb = $8, pids = $9, env = $10, metadata = $11," +
-		" idle_timeout = $12, retention = $13, expires_at = $14, state = $15, stop_cause = $16, stop_detail = $17," +
-		" handle = $18, updated_at = $19, started_at = $20, stopped_at = $21, last_activity = $22," +
-		" exec_count = $23, exec_time = $24, bytes_uploaded = $25, bytes_downloaded = $26, search = $27," +
-		" revision = revision + 1 WHERE id = $28 AND project = $29 AND revision = $30"
-	deleteSandbox = "DELETE FROM sandboxes WHERE id = $1"
+	setSandbox = "UPDATE sandboxes SET image_digest = $1, asked_image = $2, runtime = $3," +
+		" cpu = $4, memory_mb = $5, disk_mb = $6, pids = $7, env = $8, metadata = $9," +
+		" idle_timeout = $10, retention = $11, expires_at = $12, stop_cause = $13, stop_detail = $14," +
+		" handle = $15, updated_at = $16, started_at = $17, stopped_at = $18, last_activity = $19," +
+		" exec_count = $20, exec_time = $21, bytes_uploaded = $22, bytes_downloaded = $23," +
+		" on_idle = $24, auto_delete = $25, ttl = $26, auto_start = $27, auto_resume = $28, checkpoints = $29," +
+		" restore_to = $30, parent = $31, forked_from = $32, run_time = $33, running_since = $34, revision = revision + 1"
+	thatSandbox = " WHERE id = $35 AND project = $36 AND revision = $37"
+	// An index is written when a statement names a column of it, whether or not
+	// that changes. So there are three: the change after a command names none, the
+	// change of a state that column alone; each finds a row only where the others
+	// stay as they are.
+	updateSandbox  = setSandbox + thatSandbox + keptSandbox + " AND state = $41"
+	moveSandbox    = setSandbox + ", state = $41" + thatSandbox + keptSandbox
+	replaceSandbox = setSandbox + ", mounts = $38, key = $39, image = $40, state = $41, search = $42" + thatSandbox
+	keptSandbox    = " AND mounts = $38 AND key = $39 AND image = $40"
+	replacedByIt   = "SELECT project, revision, state, mounts FROM sandboxes WHERE id = $1"
+	deleteSandbox  = "DELETE FROM sandboxes WHERE id = $1 RETURNING project, state, mounts"
+
+	insertMount  = "INSERT INTO sandbox_mounts (sandbox, volume) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+	deleteMounts = "DELETE FROM sandbox_mounts WHERE sandbox = $1"
+
+	addStopped = "INSERT INTO sandboxes_stopped (project, n) VALUES ($1, $2)" +
+		" ON CONFLICT (project) DO UPDATE SET n = sandboxes_stopped.n + excluded.n"
+	countStopped  = "SELECT COALESCE(SUM(n), 0) FROM sandboxes_stopped WHERE project = $1"
+	countStoppedN = "SELECT COALESCE(SUM(n), 0) FROM sandboxes_stopped"
 )
+
+// noMounts is the column of a sandbox without any, see [mountsText].
+const noMounts = "[]"
+
+// awake is the condition of the partial index of that name, word by word.
+const awake = "state <> 'stopped'"
 
 // searchBreak stands between the fields of the search column; it is in none.
 const searchBreak = "\n"
@@ -53,7 +80,10 @@ func (q sandboxes) Insert(s *sandbox.Sandbox) error {
 		labelsText(s.Env), labelsText(s.Metadata), int64(s.IdleTimeout), int64(s.Retention), micros(s.ExpiresAt),
 		string(s.State), string(s.StopCause), s.StopDetail, s.Handle,
 		micros(s.CreatedAt), micros(s.UpdatedAt), micros(s.StartedAt), micros(s.StoppedAt), micros(s.LastActivity),
-		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded, int64(1), searchText(s))
+		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded, int64(1),
+		mountsText(s.Mounts), string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
+		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince),
+		searchText(s))
 	if err != nil {
 		return err
 	}
@@ -61,6 +91,30 @@ func (q sandboxes) Insert(s *sandbox.Sandbox) error {
 		return q.taken(s)
 	}
 	s.Revision = 1
+	if err := q.moved(s.Project, "", s.State); err != nil {
+		return err
+	}
+	return q.insertMounts(s)
+}
+
+// moved keeps the number of the stopped ones: there may be too many to count,
+// and few commits change it.
+func (q sandboxes) moved(project string, from, to sandbox.State) error {
+	n := truth(to == sandbox.Stopped) - truth(from == sandbox.Stopped)
+	if n == 0 {
+		return nil
+	}
+	_, err := q.tx.exec(addStopped, project, n)
+	return err
+}
+
+// insertMounts adds the rows by which [volumes.Users] finds s.
+func (q sandboxes) insertMounts(s *sandbox.Sandbox) error {
+	for _, m := range s.Mounts {
+		if _, err := q.tx.exec(insertMount, string(s.ID), string(m.Volume)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -79,7 +133,7 @@ func (q sandboxes) taken(s *sandbox.Sandbox) error {
 func (q sandboxes) Get(id sandbox.ID) (*sandbox.Sandbox, error) {
 	s, err := q.one(getSandbox, string(id))
 	if s == nil && err == nil {
-		err = fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(string(id), 80))
+		err = noSandbox(id)
 	}
 	return s, err
 }
@@ -104,53 +158,115 @@ func (q sandboxes) one(text string, args ...any) (*sandbox.Sandbox, error) {
 }
 
 func (q sandboxes) Update(s *sandbox.Sandbox) error {
-	n, err := q.tx.exec(updateSandbox,
-		s.Key, s.Image, s.ImageDigest, s.AskedImage, s.Runtime,
-		s.Limits.CPU, int64(s.Limits.MemoryMB), int64(s.Limits.DiskMB), int64(s.Limits.Pids),
-		labelsText(s.Env), labelsText(s.Metadata), int64(s.IdleTimeout), int64(s.Retention), micros(s.ExpiresAt),
-		string(s.State), string(s.StopCause), s.StopDetail, s.Handle,
-		micros(s.UpdatedAt), micros(s.StartedAt), micros(s.StoppedAt), micros(s.LastActivity),
-		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded, searchText(s),
-		string(s.ID), s.Project, s.Revision)
+	mounts := mountsText(s.Mounts)
+	args := []any{
+		s.ImageDigest, s.AskedImage, s.Runtime,
+		s.Limits.CPU, int64(s.Limits.MemoryMB), int64(s.Limits.DiskMB), int64(s.Limits.Pids), labelsText(s.Env), labelsText(s.Metadata),
+		int64(s.IdleTimeout), int64(s.Retention), micros(s.ExpiresAt), string(s.StopCause), s.StopDetail,
+		s.Handle, micros(s.UpdatedAt), micros(s.StartedAt), micros(s.StoppedAt), micros(s.LastActivity),
+		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded,
+		string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
+		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince),
+		string(s.ID), s.Project, s.Revision, mounts, s.Key, s.Image, string(s.State),
+	}
+	n, err := q.tx.exec(updateSandbox, args...)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		err = q.replace(s, mounts, args)
+	}
+	if err == nil {
+		s.Revision++
+	}
+	return err
+}
+
+// replace is Update where an indexed column changes, or where there is no such
+// row.
+func (q sandboxes) replace(s *sandbox.Sandbox, mounts string, args []any) error {
+	var project, state, mounted string
+	var revision int64
+	found, err := q.tx.row(replacedByIt, []any{string(s.ID)}, &project, &revision, &state, &mounted)
+	switch {
+	case err != nil:
+		return err
+	case !found || project != s.Project:
+		return noSandbox(s.ID)
+	case revision != s.Revision:
+		return fault.New(fault.Conflict, "the sandbox %s changed meanwhile: its revision is %d, not %d", s.ID, revision, s.Revision).
+			WithRemedy("read it again and retry")
+	}
+	n, err := q.tx.exec(moveSandbox, args...)
+	if err == nil && n == 0 {
+		_, err = q.tx.exec(replaceSandbox, append(args, searchText(s))...)
+	}
 	if err != nil {
 		if q.tx.dialect.unique(err) {
 			return fault.Wrap(fault.Exists, err, "the key %q is in use by another sandbox", sandbox.Clip(s.Key, 80))
 		}
 		return err
 	}
-	if n == 1 {
-		s.Revision++
-		return nil
-	}
-	now, err := q.Get(s.ID)
-	if err != nil {
+	if err := q.moved(project, sandbox.State(state), s.State); err != nil {
 		return err
 	}
-	if now.Project != s.Project {
-		return fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(string(s.ID), 80))
+	if mounted == mounts {
+		return nil
 	}
-	return fault.New(fault.Conflict, "the sandbox %s changed meanwhile: its revision is %d, not %d", s.ID, now.Revision, s.Revision).
-		WithRemedy("read it again and retry")
+	if _, err := q.tx.exec(deleteMounts, string(s.ID)); err != nil {
+		return err
+	}
+	return q.insertMounts(s)
 }
 
 func (q sandboxes) Delete(id sandbox.ID) error {
-	n, err := q.tx.exec(deleteSandbox, string(id))
-	if err == nil && n == 0 {
-		err = fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(string(id), 80))
+	if err := q.tx.ready(true); err != nil {
+		return err
+	}
+	var project, state, mounted string
+	found, err := q.tx.row(deleteSandbox, []any{string(id)}, &project, &state, &mounted)
+	if err == nil && !found {
+		err = noSandbox(id)
+	}
+	if err == nil {
+		err = q.moved(project, sandbox.State(state), "")
 	}
 	if err == nil {
 		_, err = q.tx.exec(deleteContexts, string(id))
 	}
+	if err == nil && mounted != noMounts {
+		_, err = q.tx.exec(deleteMounts, string(id))
+	}
 	return err
+}
+
+func noSandbox(id sandbox.ID) *fault.Error {
+	return fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(string(id), 80))
+}
+
+// ofProject gives the conditions on project and states. Of two indexes it shows
+// the planner the one that fits: where no stopped ones are wanted, that of the
+// others, of which a host has few.
+func ofProject(query *store.SandboxQuery, onlyAwake bool) *where {
+	var w where
+	column := "project"
+	if onlyAwake {
+		w.and(awake)
+		column = unindexed(column)
+	}
+	if query.Project != "" {
+		w.and(column + " = " + w.arg(query.Project))
+	}
+	in(&w, "state", query.States)
+	return &w
 }
 
 // matching gives the conditions of a query, without its page.
 func (q sandboxes) matching(query *store.SandboxQuery) *where {
-	var w where
-	if query.Project != "" {
-		w.and("project = " + w.arg(query.Project))
+	w := ofProject(query, len(query.States) > 0 && !slices.Contains(query.States, sandbox.Stopped))
+	if !query.DueBefore.IsZero() {
+		due(w, query.DueBefore)
 	}
-	in(&w, "state", query.States)
 	if query.Image != "" {
 		w.and("image = " + w.arg(query.Image))
 	}
@@ -164,7 +280,7 @@ func (q sandboxes) matching(query *store.SandboxQuery) *where {
 	for name, value := range query.Metadata {
 		w.and(q.tx.dialect.contains("metadata", w.arg(labelText(name, value))))
 	}
-	return &w
+	return w
 }
 
 func (q sandboxes) List(query store.SandboxQuery) ([]*sandbox.Sandbox, string, error) {
@@ -223,25 +339,53 @@ func (q sandboxes) listing(query *store.SandboxQuery, limit int) (string, []any,
 }
 
 func (q sandboxes) Count(query store.SandboxQuery) (map[sandbox.State]int, error) {
-	w := q.matching(&query)
+	text, args, stopped := q.counting(&query)
 	counts := make(map[sandbox.State]int)
-	err := q.tx.each("SELECT state, COUNT(*) FROM sandboxes"+w.String()+" GROUP BY state", w.args,
-		func(scan func(...any) error) error {
-			var state string
-			var n int64
-			err := scan(&state, &n)
-			counts[sandbox.State(state)] = int(n)
-			return err
-		})
-	return counts, err
+	err := q.tx.each(text, args, func(scan func(...any) error) error {
+		var state string
+		var n int64
+		err := scan(&state, &n)
+		counts[sandbox.State(state)] = int(n)
+		return err
+	})
+	if err != nil || !stopped {
+		return counts, err
+	}
+	text, args = countStoppedN, nil
+	if query.Project != "" {
+		text, args = countStopped, []any{query.Project}
+	}
+	var n int64
+	if _, err := q.tx.row(text, args, &n); err != nil {
+		return nil, err
+	}
+	if n > 0 {
+		counts[sandbox.Stopped] = int(n)
+	}
+	return counts, nil
+}
+
+// counting is the statement of a count. Where no more is asked for than project
+// and states, it leaves the stopped ones out and tells whether they belong to
+// the answer.
+func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any, stopped bool) {
+	var w *where
+	if query.Image == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() {
+		stopped = len(query.States) == 0 || slices.Contains(query.States, sandbox.Stopped)
+		w = ofProject(query, true)
+	} else {
+		w = q.matching(query)
+	}
+	return "SELECT state, COUNT(*) FROM sandboxes" + w.String() + " GROUP BY state", w.args, stopped
 }
 
 // sandboxRow is one row as the data base gives it.
 type sandboxRow struct {
-	s                                                 sandbox.Sandbox
-	memory, disk, pids                                int64
-	env, metadata                                     string
-	expires, created, updated, started, stopped, last int64
+	s                                                        sandbox.Sandbox
+	memory, disk, pids                                       int64
+	env, metadata, mounts                                    string
+	expires, created, updated, started, stopped, last, since int64
+	autoDelete, autoStart, autoResume                        int64
 }
 
 // dest lists where the columns go, in the order of sandboxColumns. Pointers to
@@ -255,6 +399,8 @@ func (r *sandboxRow) dest() []any {
 		(*string)(&s.State), (*string)(&s.StopCause), &s.StopDetail, &s.Handle,
 		&r.created, &r.updated, &r.started, &r.stopped, &r.last,
 		&s.ExecCount, (*int64)(&s.ExecTime), &s.BytesUploaded, &s.BytesDownloaded, &s.Revision,
+		&r.mounts, (*string)(&s.OnIdle), &r.autoDelete, (*int64)(&s.TTL), &r.autoStart, &r.autoResume, (*string)(&s.Checkpoints),
+		(*string)(&s.Restore), (*string)(&s.Parent), (*string)(&s.ForkedFrom), (*int64)(&s.RunTime), &r.since,
 	}
 }
 
@@ -262,12 +408,13 @@ func (r *sandboxRow) dest() []any {
 func (r *sandboxRow) sandbox() (*sandbox.Sandbox, error) {
 	s := r.s
 	s.Limits.MemoryMB, s.Limits.DiskMB, s.Limits.Pids = int(r.memory), int(r.disk), int(r.pids)
+	s.AutoDelete, s.AutoStart, s.AutoResume = r.autoDelete != 0, r.autoStart != 0, r.autoResume != 0
 	for _, t := range []struct {
 		to *time.Time
 		us int64
 	}{
 		{&s.ExpiresAt, r.expires}, {&s.CreatedAt, r.created}, {&s.UpdatedAt, r.updated},
-		{&s.StartedAt, r.started}, {&s.StoppedAt, r.stopped}, {&s.LastActivity, r.last},
+		{&s.StartedAt, r.started}, {&s.StoppedAt, r.stopped}, {&s.LastActivity, r.last}, {&s.RunningSince, r.since},
 	} {
 		*t.to = fromMicros(t.us)
 	}
@@ -276,6 +423,9 @@ func (r *sandboxRow) sandbox() (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	if s.Metadata, err = parseLabels(r.metadata); err != nil {
+		return nil, err
+	}
+	if s.Mounts, err = parseMounts(r.mounts); err != nil {
 		return nil, err
 	}
 	return &s, nil

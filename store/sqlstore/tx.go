@@ -27,6 +27,8 @@ func (t *tx) Sandboxes() store.Sandboxes { return sandboxes{t} }
 func (t *tx) Events() store.Events       { return events{t} }
 func (t *tx) Tokens() store.Tokens       { return tokens{t} }
 func (t *tx) Contexts() store.Contexts   { return contexts{t} }
+func (t *tx) Snapshots() store.Snapshots { return snapshots{t} }
+func (t *tx) Volumes() store.Volumes     { return volumes{t} }
 
 // ready tells whether t may still be used, for writing if so asked. It is
 // asked before each statement, which is what ends a canceled transaction.

@@ -5,9 +5,11 @@ package storetest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -44,6 +46,10 @@ func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
 			{"Project", store.SandboxQuery{Project: "other"}, []int{2}},
 			{"NoSuchProject", store.SandboxQuery{Project: "' OR 1=1 --"}, nil},
 			{"State", store.SandboxQuery{States: []sandbox.State{sandbox.Running}}, []int{3}},
+			{"Stopped", store.SandboxQuery{States: []sandbox.State{sandbox.Stopped}}, []int{9, 8, 7, 6, 5, 4, 2, 1}},
+			{"NotStopped", store.SandboxQuery{Project: "default", States: []sandbox.State{sandbox.Running, sandbox.Paused}}, []int{3}},
+			{"NoSuchState", store.SandboxQuery{States: []sandbox.State{"' OR 1=1 --"}}, nil},
+			{"StateAndSearch", store.SandboxQuery{States: []sandbox.State{sandbox.Stopped}, Search: "KEY-1"}, []int{1}},
 			{"States", store.SandboxQuery{Project: "other", States: []sandbox.State{sandbox.Running, sandbox.Stopped}}, []int{2}},
 			{"Image", store.SandboxQuery{Image: "Node-22"}, []int{4}},
 			{"ImageIsExact", store.SandboxQuery{Image: "node-22"}, nil},
@@ -92,6 +98,117 @@ func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
 			wantSame(t, "Count", counts, map[sandbox.State]int{sandbox.Stopped: 7, sandbox.Running: 1})
 			return err
 		})
+	})
+
+	t.Run("DueBefore", func(t *testing.T) {
+		s := open(t)
+		n := 0
+		add := func(state sandbox.State, c sandbox.Clocks) {
+			n++
+			b := box(n)
+			b.Key, b.State, b.Clocks, b.StoppedAt, b.LastActivity = "", state, c, epoch, epoch.Add(time.Hour)
+			insert(t, s, b)
+		}
+		add(sandbox.Stopped, sandbox.Clocks{})                                // 1: none of its clocks runs
+		add(sandbox.Running, sandbox.Clocks{ExpiresAt: epoch.Add(time.Hour)}) // 2
+		add(sandbox.Stopped, sandbox.Clocks{Retention: time.Hour})            // 3: an hour after its stop
+		add(sandbox.Paused, sandbox.Clocks{Retention: time.Hour})             // 4: likewise
+		add(sandbox.Running, sandbox.Clocks{Retention: time.Hour})            // 5: never
+		add(sandbox.Stopped, sandbox.Clocks{TTL: time.Hour})                  // 6: two hours after the epoch
+		add(sandbox.Running, sandbox.Clocks{AutoDelete: true})                // 7: never
+		add(sandbox.Stopped, sandbox.Clocks{AutoDelete: true})                // 8: always
+		add(sandbox.Running, sandbox.Clocks{IdleTimeout: time.Nanosecond})    // 9: idleness is not looked at
+		down := []sandbox.State{sandbox.Stopped, sandbox.Failed}
+		for _, c := range []struct {
+			name string
+			q    store.SandboxQuery
+			want []int
+		}{
+			{"Before", store.SandboxQuery{DueBefore: epoch.Add(time.Hour - time.Microsecond)}, []int{8, 6}}, // 6's activity is still to come
+			{"AtTheInstant", store.SandboxQuery{DueBefore: epoch.Add(time.Hour)}, []int{8, 4, 3, 2}},
+			{"BeforeTheLast", store.SandboxQuery{DueBefore: epoch.Add(2*time.Hour - time.Microsecond)}, []int{8, 4, 3, 2}},
+			{"After", store.SandboxQuery{DueBefore: epoch.Add(2 * time.Hour)}, []int{8, 6, 4, 3, 2}},
+			{"WithStates", store.SandboxQuery{DueBefore: epoch.AddDate(1, 0, 0), States: down, Oldest: true}, []int{3, 6, 8}},
+			{"InAnotherProject", store.SandboxQuery{DueBefore: epoch.AddDate(1, 0, 0), Project: "other"}, nil},
+		} {
+			want := []sandbox.ID{}
+			for _, n := range c.want {
+				want = append(want, boxID(n))
+			}
+			page, _ := list(t, s, c.q)
+			wantSame(t, c.name, ids(page), want)
+			view(t, s, func(tx store.Tx) error {
+				counts, err := tx.Sandboxes().Count(c.q)
+				total := 0
+				for _, n := range counts {
+					total += n
+				}
+				wantSame(t, c.name+": the sum of Count", total, len(want))
+				return err
+			})
+		}
+	})
+	t.Run("CountsFollowEveryChange", func(t *testing.T) {
+		s := open(t)
+		rng := rand.New(rand.NewPCG(1, 2))
+		states := sandbox.States()
+		all := map[int]*sandbox.Sandbox{}
+		projects := []string{"a", "b"}
+		for step := range 400 {
+			fails := rng.IntN(10) == 0
+			next := map[int]*sandbox.Sandbox{}
+			for n, b := range all {
+				c := *b
+				next[n] = &c
+			}
+			err := inUpdate(t, s, func(tx store.Tx) (err error) {
+				for range 1 + rng.IntN(3) {
+					n := rng.IntN(30)
+					b := next[n]
+					switch {
+					case b == nil:
+						b = box(n)
+						b.Project, b.State = projects[n%2], states[rng.IntN(len(states))]
+						next[n], err = b, tx.Sandboxes().Insert(b)
+					case rng.IntN(4) == 0:
+						delete(next, n)
+						err = tx.Sandboxes().Delete(b.ID)
+					default:
+						b.State = states[rng.IntN(len(states))]
+						if rng.IntN(2) == 0 {
+							b.Key = fmt.Sprintf("key-%d-%d", n, step)
+						}
+						err = tx.Sandboxes().Update(b)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				if fails {
+					return fault.New(fault.Internal, "no")
+				}
+				return nil
+			})
+			if fails != (err != nil) {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			if !fails {
+				all = next
+			}
+		}
+		for _, project := range []string{"a", "b", "", "none"} {
+			want := map[sandbox.State]int{}
+			for _, b := range all {
+				if project == "" || b.Project == project {
+					want[b.State]++
+				}
+			}
+			view(t, s, func(tx store.Tx) error {
+				counts, err := tx.Sandboxes().Count(store.SandboxQuery{Project: project})
+				wantSame(t, "Count of project "+project, counts, want)
+				return err
+			})
+		}
 	})
 
 	for _, oldest := range []bool{false, true} {

@@ -30,6 +30,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"EventLists", eventLists},
 		{"Tokens", tokenRecords},
 		{"Contexts", contextRecords},
+		{"Snapshots", snapshotRecords},
+		{"SnapshotLists", snapshotLists},
+		{"Volumes", volumeRecords},
 		{"Values", values},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, open) })
@@ -48,14 +51,24 @@ func box(n int) *sandbox.Sandbox {
 		Limits:   sandbox.Limits{CPU: 1.5, MemoryMB: 512, DiskMB: 1024, Pids: 256},
 		Env:      map[string]string{"A": "1", "B": "two words"},
 		Metadata: map[string]string{"owner": "alice", "n": fmt.Sprint(n)},
-		Clocks:   sandbox.Clocks{IdleTimeout: 30 * time.Minute, Retention: 7*24*time.Hour + 3, ExpiresAt: at.Add(time.Hour)},
-		State:    sandbox.Stopped, StopCause: sandbox.CauseIdle, StopDetail: "idle for 30 minutes", Handle: []byte{0, 1, 255},
-		CreatedAt: at, UpdatedAt: at.Add(1e6), StartedAt: at.Add(2e6), StoppedAt: at.Add(3e6), LastActivity: at.Add(4e6),
+		Mounts: []sandbox.Mount{
+			{Volume: volumeID(n), Name: "data", Path: "/data", Sub: "a/b", ReadOnly: true},
+			{Volume: volumeID(n + 1), Path: "/more"},
+		},
+		Clocks: sandbox.Clocks{
+			IdleTimeout: 30 * time.Minute, OnIdle: sandbox.IdlePause, Retention: 7*24*time.Hour + 3, AutoDelete: n%2 == 1,
+			ExpiresAt: at.Add(time.Hour), TTL: time.Hour + 1, AutoStart: n%2 == 0, AutoResume: n%3 == 0, Checkpoints: sandbox.CheckpointsCommand,
+		},
+		State: sandbox.Stopped, StopCause: sandbox.CauseIdle, StopDetail: "idle for 30 minutes", Handle: []byte{0, 1, 255},
+		Restore: snapshotID(n), Parent: snapshotID(n + 1), ForkedFrom: boxID(n + 1),
+		CreatedAt: at, UpdatedAt: at.Add(1e6), StartedAt: at.Add(2e6), StoppedAt: at.Add(3e6), LastActivity: at.Add(4e6), RunTime: time.Duration(n) + 90*time.Minute, RunningSince: at.Add(5e6),
 		ExecCount: 7, ExecTime: 1234567891 * time.Nanosecond, BytesUploaded: 1 << 40, BytesDownloaded: 42,
 	}
 }
 
-func boxID(n int) sandbox.ID { return sandbox.ID(fmt.Sprintf("box%013d", n)) }
+func boxID(n int) sandbox.ID      { return sandbox.ID(fmt.Sprintf("box%013d", n)) }
+func snapshotID(n int) sandbox.ID { return sandbox.ID(fmt.Sprintf("snap%012d", n)) }
+func volumeID(n int) sandbox.ID   { return sandbox.ID(fmt.Sprintf("vol%013d", n)) }
 
 // event is a row with every field set, of the sandbox numbered n.
 func event(n int, process string) *sandbox.Event {

@@ -145,6 +145,18 @@ func sandboxRecords(t *testing.T, open func(*testing.T) store.Store) {
 		wg.Wait()
 		wantSame(t, "won and lost", fmt.Sprint(won.Load(), lost.Load()), "1 99")
 	})
+	t.Run("RuntimesGivesAllThereAre", func(t *testing.T) {
+		s := open(t)
+		other := box(2)
+		other.Runtime, other.Project, other.State = "other", "other", sandbox.Running
+		insert(t, s, box(1), other, box(3))
+		update(t, s, func(tx store.Tx) error { return tx.Sandboxes().Delete(boxID(3)) })
+		view(t, s, func(tx store.Tx) error {
+			got, err := tx.Sandboxes().Runtimes()
+			wantSame(t, "Runtimes", got, map[sandbox.ID]string{boxID(1): "memory", boxID(2): "other"})
+			return err
+		})
+	})
 	t.Run("EventsOutliveTheirSandbox", func(t *testing.T) {
 		s := open(t)
 		insert(t, s, box(1))

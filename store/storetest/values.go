@@ -40,18 +40,40 @@ func values(t *testing.T, open func(*testing.T) store.Store) {
 			b.Key, b.AskedImage, b.StopDetail, b.Handle = text, text, text, []byte(text)
 			b.Env = map[string]string{text: text, "x": text}
 			b.Metadata = map[string]string{text: text, "other": "o"}
+			b.Mounts = []sandbox.Mount{{Volume: sandbox.ID(text), Name: text, Path: text, Sub: text}, {Volume: volumeID(1), ReadOnly: true}}
+			kept, disk := snapshot(1, 1), volume(1)
+			kept.Name, kept.Image, kept.CreatedBy, kept.Detail, kept.Env = text, text, text, text, b.Env
+			disk.Name, disk.Runtime, disk.CreatedBy = text, text, text
+			insertSnapshots(t, s, kept)
+			insertVolumes(t, s, disk)
 			e := event(1, "p")
 			e.Command, e.Detail, e.Path, e.Actor = text, text, text, text
 			e.Changes = []sandbox.FileChange{{Path: text, Action: text, Size: math.MinInt64}, {Path: "last", Size: math.MaxInt64}}
 			insert(t, s, b)
 			appendEvents(t, s, e)
 			decoy := box(2)
+			decoy.Mounts = []sandbox.Mount{{Volume: sandbox.ID(text + "x"), Path: text}}
 			decoy.Metadata = map[string]string{text + "x": text, "y" + text: text}
 			insert(t, s, decoy)
 
 			view(t, s, func(tx store.Tx) error {
 				got, err := tx.Sandboxes().ByKey("default", text)
 				wantSame(t, "ByKey", got, b)
+				return err
+			})
+			view(t, s, func(tx store.Tx) error {
+				got, err := tx.Snapshots().ByName(boxID(1), text)
+				wantSame(t, "the snapshot", got, kept)
+				return err
+			})
+			view(t, s, func(tx store.Tx) error {
+				got, err := tx.Volumes().ByName("default", text)
+				wantSame(t, "the volume", got, disk)
+				return err
+			})
+			view(t, s, func(tx store.Tx) error {
+				got, err := tx.Volumes().Users(sandbox.ID(text))
+				wantSame(t, "Users", got, []sandbox.ID{b.ID})
 				return err
 			})
 			page, _ := list(t, s, store.SandboxQuery{Metadata: map[string]string{text: text}})
@@ -80,7 +102,7 @@ func values(t *testing.T, open func(*testing.T) store.Store) {
 		s := open(t)
 		b := box(1)
 		b.ExecCount, b.BytesUploaded, b.ExecTime = math.MaxInt64, math.MinInt64, math.MaxInt64
-		b.Limits.CPU = 0.1
+		b.Limits.CPU, b.RunTime, b.TTL = 0.1, math.MaxInt64, math.MinInt64
 		insert(t, s, b)
 		view(t, s, func(tx store.Tx) error {
 			got, err := tx.Sandboxes().Get(b.ID)
