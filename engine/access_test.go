@@ -127,6 +127,30 @@ func verbs() map[string]struct {
 			_, _, err := e.Activity(ctx, c, ref, store.EventQuery{})
 			return err
 		}},
+		"CreateSnapshot": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.CreateSnapshot(ctx, c, ref, engine.SnapshotRequest{})
+			return err
+		}},
+		"Rollback": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Rollback(ctx, c, ref, "base")
+			return err
+		}},
+		"Restart": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Restart(ctx, c, ref)
+			return err
+		}},
+		"Fork": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Fork(ctx, c, ref, engine.ForkRequest{})
+			return err
+		}},
+		"Snapshots": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Snapshots(ctx, c, engine.SnapshotsRequest{Sandbox: ref})
+			return err
+		}},
+		"Diff": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Diff(ctx, c, ref, engine.DiffRequest{})
+			return err
+		}},
 		"Stop": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, err := e.Stop(ctx, c, ref)
 			return err

@@ -27,6 +27,7 @@ type box struct {
 	project string // set with the first record
 
 	turn *turn // of the lifecycle verbs
+	now  func() time.Time
 
 	// record is the last committed record; nil before it was read, and after it
 	// was deleted. What it points to is never changed.
@@ -40,19 +41,30 @@ type box struct {
 	read     bool       // the store was asked
 	stale    bool       // a commit failed: what the store has is not known
 
-	mu   sync.Mutex
-	live *live     // nil unless up and to stay so
-	busy int       // commands, terminals and transfers that are not over
-	last time.Time // of the last call that counts
+	mu     sync.Mutex
+	live   *live    // nil unless up and to stay so
+	frozen *live    // what live was, and will be again, while the sandbox is paused
+	busy   int      // commands, terminals and transfers that are not over
+	last   activity // the last that counts
+}
+
+// activity is a use that counts against idleness.
+type activity struct {
+	at   time.Time // zero: nothing is known
+	what string    // in a word, for people; empty: not known
 }
 
 // live is one time of being up.
 type live struct {
 	inst   runtime.Instance
 	client *agent.Client
-	env    map[string]string // the image's and the sandbox's, of every command
-	down   chan struct{}     // closed when the instance is down, after exit was set
+	image  map[string]string                 // the image's variables
+	env    atomic.Pointer[map[string]string] // the image's and the sandbox's, of every command
+	down   chan struct{}                     // closed when the instance is down, after exit was set
 	exit   runtime.Exit
+	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
+	nap    nap
+	unfit  bool // whether it has the limits of the record is not known; guarded by the turn
 }
 
 // acquire gives the box of a sandbox, read from the store if it is not in
@@ -61,7 +73,7 @@ func (e *Engine) acquire(ctx context.Context, id sandbox.ID) (*box, error) {
 	e.mu.Lock()
 	b := e.boxes[id]
 	if b == nil {
-		b = &box{id: id, turn: newTurn()}
+		b = &box{id: id, turn: newTurn(), now: e.now}
 		e.boxes[id] = b
 	}
 	b.refs++
@@ -110,6 +122,9 @@ func (e *Engine) load(ctx context.Context, b *box) error {
 func (e *Engine) settleRecord(b *box, s *sandbox.Sandbox) {
 	b.read, b.project = true, s.Project
 	b.record.Store(s)
+	if last := e.clock.used(b.id); last.at.After(b.lastUse().at) {
+		b.touch(last.at, last.what)
+	}
 	if s.Key != "" {
 		e.mu.Lock()
 		e.names[name{s.Project, s.Key}] = s.ID
@@ -119,7 +134,7 @@ func (e *Engine) settleRecord(b *box, s *sandbox.Sandbox) {
 
 // adopt adds a box for a record that is being inserted. Release it.
 func (e *Engine) adopt(id sandbox.ID) *box {
-	b := &box{id: id, turn: newTurn(), refs: 1}
+	b := &box{id: id, turn: newTurn(), now: e.now, refs: 1}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.boxes[id] = b
@@ -139,8 +154,15 @@ func (e *Engine) release(b *box) {
 		return
 	}
 	delete(e.boxes, b.id)
-	if s := b.record.Load(); s != nil && s.Key != "" {
+	s := b.record.Load()
+	if s == nil {
+		return
+	}
+	if s.Key != "" {
 		delete(e.names, name{s.Project, s.Key})
+	}
+	if last := b.lastUse(); s.TTL > 0 && last.at.After(s.LastActivity) {
+		e.clock.remember(b.id, last) // the record does not know of it
 	}
 }
 
@@ -152,9 +174,10 @@ func (e *Engine) forget(b *box) {
 	}
 	e.metrics.moved(s.State, "")
 	e.clock.drop(b.id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.unadopted, b.id)
 	if s.Key != "" {
-		e.mu.Lock()
-		defer e.mu.Unlock()
 		if n := (name{s.Project, s.Key}); e.names[n] == b.id {
 			delete(e.names, n)
 		}
@@ -169,15 +192,16 @@ func (b *box) current() (*sandbox.Sandbox, error) {
 		return nil, noSandbox(string(b.id))
 	}
 	c := clone(s)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c.LastActivity = later(c.LastActivity, b.last)
+	if last := b.lastUse(); !last.at.IsZero() {
+		c.LastActivity = last.at
+	}
 	return c, nil
 }
 
 func clone(s *sandbox.Sandbox) *sandbox.Sandbox {
 	c := *s
 	c.Env, c.Metadata, c.Handle = maps.Clone(s.Env), maps.Clone(s.Metadata), slices.Clone(s.Handle)
+	c.Mounts = slices.Clone(s.Mounts)
 	return &c
 }
 
@@ -188,48 +212,88 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// touch notes a call that counts against idleness.
-func (b *box) touch(at time.Time) {
+// touch notes a call that counts against idleness. Of two calls the one that is
+// noted last is the later one, whatever became of the host's clock in between.
+func (b *box) touch(at time.Time, what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = later(b.last, at)
+	b.last = activity{at, what}
+}
+
+func (b *box) lastUse() activity {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
 }
 
 // hold takes the sandbox into use if it is up; nil if not.
-func (b *box) hold(at time.Time) *live {
+func (b *box) hold(at time.Time, what string) *live {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.live == nil {
 		return nil
 	}
 	b.busy++
-	b.last = later(b.last, at)
+	b.last = activity{at, what}
 	return b.live
 }
 
 // unhold ends a use.
-func (b *box) unhold(at time.Time) {
+func (b *box) unhold(at time.Time, what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy--
-	b.last = later(b.last, at)
+	b.last = activity{at, what}
 }
 
 // withdraw makes the sandbox unavailable to new uses, if still may is nil or
-// agrees (it sees how many uses there are, and the last call), and gives what
-// was up, if anything.
-func (b *box) withdraw(may func(busy int, last time.Time) bool) (was *live, ok bool) {
+// agrees (it sees how many uses there are, and the last), and gives what
+// was up, if anything, frozen or not.
+func (b *box) withdraw(may func(busy int, last activity) bool) (was *live, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if may != nil && !may(b.busy, b.last) {
 		return nil, false
 	}
-	was, b.live = b.live, nil
+	was = b.live
+	if was == nil {
+		was = b.frozen
+	}
+	b.live, b.frozen = nil, nil
 	return was, true
 }
 
+// put makes available what withdraw took: to uses, or frozen, as it is.
+func (b *box) put(l *live) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.nap.asleep() {
+		b.live, b.frozen = nil, l
+	} else {
+		b.live, b.frozen = l, nil
+	}
+}
+
+// up gives what new uses get; nil where the sandbox is down or paused.
 func (b *box) up() *live {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.live
+}
+
+// standing gives what is up, frozen or not.
+func (b *box) standing() *live {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.live != nil {
+		return b.live
+	}
+	return b.frozen
+}
+
+// uses counts those that are not over.
+func (b *box) uses() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy
 }

@@ -6,11 +6,13 @@ package engine
 import (
 	"container/heap"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 // clock knows when each sandbox is to be looked at next: a heap, one entry a
@@ -20,7 +22,8 @@ type clock struct {
 	mu    sync.Mutex
 	heap  alarms
 	byID  map[sandbox.ID]*alarm
-	wakes chan struct{} // the first alarm changed
+	uses  map[sandbox.ID]activity // that no record knows, of sandboxes that have no box
+	wakes chan struct{}           // the first alarm changed
 }
 
 type alarm struct {
@@ -30,7 +33,7 @@ type alarm struct {
 }
 
 func newClock() *clock {
-	return &clock{byID: make(map[sandbox.ID]*alarm), wakes: make(chan struct{}, 1)}
+	return &clock{byID: make(map[sandbox.ID]*alarm), uses: make(map[sandbox.ID]activity), wakes: make(chan struct{}, 1)}
 }
 
 // set makes at the time to look at the sandbox; the zero time means never.
@@ -61,18 +64,48 @@ func (c *clock) set(id sandbox.ID, at time.Time) {
 	}
 }
 
-func (c *clock) drop(id sandbox.ID) { c.set(id, time.Time{}) }
+// drop forgets a sandbox that is no more.
+func (c *clock) drop(id sandbox.ID) {
+	c.set(id, time.Time{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.uses, id)
+}
 
-// due takes out an alarm that has come, if any, and else says when to ask again.
+// remember keeps a use of a sandbox that is about to leave memory.
+func (c *clock) remember(id sandbox.ID, last activity) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses[id] = last
+}
+
+// used gives the use that is kept of a sandbox, if any.
+func (c *clock) used(id sandbox.ID) activity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.uses[id]
+}
+
+// shift puts every alarm off by d, or brings it forward.
+func (c *clock) shift(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.heap { // which changes no order
+		a.at = a.at.Add(d)
+	}
+}
+
+// due takes out an alarm that has come, if any, and else says when to ask again:
+// soon, since the host's clock may be set meanwhile.
 func (c *clock) due(at time.Time) (id sandbox.ID, ok bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.heap) == 0 {
-		return "", false, time.Hour
+		return "", false, tick
 	}
 	a := c.heap[0]
 	if d := a.at.Sub(at); d > 0 {
-		return "", false, min(d, time.Hour)
+		return "", false, min(d, tick)
 	}
 	heap.Pop(&c.heap)
 	delete(c.byID, a.id)
@@ -106,15 +139,29 @@ const (
 	// atOnce bounds how many sandboxes the clocks stop or delete at a time, so
 	// that a thousand that were started together do not end together.
 	atOnce = 4
+	// tick is how often the host's clock is looked at, and jump how far it has to
+	// go astray in between to count as set.
+	tick = time.Minute
+	jump = 5 * time.Second
+	// The clocks of sandboxes that are down are read from the store, every
+	// sweepEvery, as far as they strike within horizon: there may be many of them.
+	sweepEvery = 5 * time.Minute
+	horizon    = 10 * time.Minute
 )
 
 // runClock looks at each sandbox when its time comes, until ctx is done.
 func (e *Engine) runClock(ctx context.Context) {
+	e.group.spawn(e.runSweep)
+	watch := hostClock{wall: e.now(), steady: time.Now()}
 	slots := make(chan struct{}, atOnce)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		id, ok, wait := e.clock.due(now())
+		at := e.now()
+		if d := watch.set(at, time.Now()); d != 0 {
+			e.clockSet(at, d)
+		}
+		id, ok, wait := e.clock.due(at)
 		if !ok {
 			timer.Reset(wait)
 			select {
@@ -137,14 +184,83 @@ func (e *Engine) runClock(ctx context.Context) {
 	}
 }
 
+// hostClock notices that the host's clock is set, by one that cannot be.
+type hostClock struct{ wall, steady time.Time }
+
+// set tells how far the clock was set since the last look; zero: it was not. A host
+// that slept looks as if its clock had been put forward.
+func (h *hostClock) set(wall, steady time.Time) time.Duration {
+	d := wall.Sub(h.wall) - steady.Sub(h.steady)
+	h.wall, h.steady = wall, steady
+	if d.Abs() < jump {
+		return 0
+	}
+	return d
+}
+
+// clockSet begins idleness anew for all: what was noted before says nothing about
+// how long ago that was. Dates stay dates.
+func (e *Engine) clockSet(at time.Time, by time.Duration) {
+	e.log.Warn("the host's clock was set, or the host slept; nothing counts as idle before now", "by", by)
+	e.fair.Store(&at)
+	if by < 0 {
+		e.clock.shift(by) // each is looked at when it would have been
+	}
+}
+
+// runSweep has the clocks of sandboxes that are down looked at in time.
+func (e *Engine) runSweep(ctx context.Context) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := e.sweep(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("the clocks of stopped sandboxes cannot be read now; it is tried again", "error", err)
+		}
+		t.Reset(sweepEvery)
+	}
+}
+
+// sweep sets the alarms of sandboxes that are down and whose time comes soon.
+func (e *Engine) sweep(ctx context.Context) error {
+	soon := e.now().Add(horizon)
+	q := store.SandboxQuery{
+		States: []sandbox.State{sandbox.Stopped, sandbox.Failed}, DueBefore: soon, Limit: store.MaxPage, Oldest: true,
+	}
+	for {
+		var page []*sandbox.Sandbox
+		err := e.store.View(ctx, func(tx store.Tx) (err error) {
+			page, q.Cursor, err = tx.Sandboxes().List(q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, s := range page {
+			// What memory knows of it is looked at when its alarm comes.
+			if at := e.next(s, 0, e.clock.used(s.ID)); !at.IsZero() && !at.After(soon) {
+				e.clock.set(s.ID, at)
+			}
+		}
+		if q.Cursor == "" {
+			return nil
+		}
+	}
+}
+
 // strike does what is due with a sandbox, and plans its next alarm.
 func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 	b, err := e.acquire(ctx, id)
 	if fault.Is(err, fault.NotFound) {
+		e.strikeKept(ctx, id)
 		return
 	}
 	if err != nil {
-		e.clock.set(id, now().Add(retryAfter))
+		e.clock.set(id, e.now().Add(retryAfter))
 		return
 	}
 	defer e.release(b)
@@ -162,7 +278,7 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 		err = e.settle(wctx, b, "finished after an earlier failure")
 	}
 	if err == nil {
-		err = e.strikeLocked(wctx, b, now())
+		err = e.strikeLocked(wctx, b)
 	}
 	if err != nil {
 		e.log.Error("what a clock or a repair asks for cannot be done now; it is tried again", "sandbox", id, "error", err)
@@ -172,36 +288,87 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 	e.plan(b)
 }
 
-// strikeLocked stops or deletes the sandbox if that is due. The caller has the turn.
-func (e *Engine) strikeLocked(ctx context.Context, b *box, at time.Time) error {
-	s := b.record.Load()
+// strikeLocked stops, pauses or deletes the sandbox if that is due. The caller has
+// the turn.
+func (e *Engine) strikeLocked(ctx context.Context, b *box) error {
+	s, last, at := b.record.Load(), b.lastUse(), e.now()
 	if s == nil {
 		return nil
 	}
+	// Asked again in the instant in which uses end: none has come in between.
+	still := func(busy int, now activity) bool { return busy == 0 && now == last }
+	used := e.lastUse(s, last)
+	due := func(after time.Duration, since time.Time) bool { return after > 0 && !at.Before(since.Add(after)) }
 	switch {
 	case !s.ExpiresAt.IsZero() && !at.Before(s.ExpiresAt):
-		return e.reap(ctx, b, sandbox.CauseTTL, "its time to live passed at "+s.ExpiresAt.UTC().Format(time.RFC3339))
-	case s.State == sandbox.Stopped && s.Retention > 0 && !at.Before(s.StoppedAt.Add(s.Retention)):
-		return e.reap(ctx, b, sandbox.CauseRetain, "it was stopped for "+seconds(s.Retention)+" seconds")
-	case s.State == sandbox.Running && s.IdleTimeout > 0:
-		return e.stop(ctx, b, system, sandbox.CauseIdle, "it was idle for "+seconds(s.IdleTimeout)+" seconds",
-			func(busy int, last time.Time) bool { return busy == 0 && !at.Before(e.idleAt(s, last)) })
+		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("its time to live passed at %s (expires_at); %s",
+			s.ExpiresAt.UTC().Format(time.RFC3339), e.lastWords(s, last)))
+	case due(s.TTL, used) && still(b.uses(), last):
+		return e.reapIf(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", seconds(s.TTL), e.lastWords(s, last)), still)
+	case s.State == sandbox.Stopped && s.AutoDelete:
+		return e.autoDelete(ctx, b)
+	case (s.State == sandbox.Stopped || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
+		return e.reap(ctx, b, sandbox.CauseRetain, fmt.Sprintf("it was %s for %s s (retention), since %s (%s); %s",
+			s.State, seconds(s.Retention), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause, e.lastWords(s, last)))
+	case s.State == sandbox.Running && due(s.IdleTimeout, used):
+		return e.idle(ctx, b, s, fmt.Sprintf("it was idle for %s s (idle_timeout); %s", seconds(s.IdleTimeout), e.lastWords(s, last)), still)
 	}
 	return nil
 }
 
+// idle does what is to be done with a sandbox that is idle.
+func (e *Engine) idle(ctx context.Context, b *box, s *sandbox.Sandbox, detail string, still func(int, activity) bool) error {
+	if s.OnIdle == sandbox.IdlePause {
+		err := e.pause(ctx, b, system, sandbox.CauseIdle, detail, still)
+		if !fault.Is(err, fault.Unsupported) {
+			return err
+		}
+		detail += "; it is stopped, since it cannot be paused: " + reason(err)
+	}
+	return e.stop(ctx, b, system, sandbox.CauseIdle, sandbox.Clip(detail, maxDetail), still)
+}
+
 // reap deletes a sandbox because a clock struck.
 func (e *Engine) reap(ctx context.Context, b *box, cause sandbox.Cause, detail string) error {
-	err := e.remove(ctx, b, system, cause, detail)
-	if err == nil {
+	return e.reapIf(ctx, b, cause, detail, nil)
+}
+
+func (e *Engine) reapIf(ctx context.Context, b *box, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
+	err := e.removeIf(ctx, b, system, cause, detail, may)
+	if err == nil && b.record.Load() == nil {
 		e.metrics.reaped.Inc()
 	}
 	return err
 }
 
-// idleAt is when a sandbox without any use since last is idle for too long.
-func (e *Engine) idleAt(s *sandbox.Sandbox, last time.Time) time.Time {
-	return later(later(later(s.LastActivity, s.StartedAt), last), e.since).Add(s.IdleTimeout)
+// lastUse is from when idleness counts: from the last use, or the last start; and
+// not from before this server began or its host's clock was set, since nobody could
+// use it then, or it is not known how long ago that was. A time that is still to come
+// was noted before the clock was set back.
+func (e *Engine) lastUse(s *sandbox.Sandbox, last activity) time.Time {
+	at, since := e.now(), *e.fair.Load()
+	for _, t := range []time.Time{s.LastActivity, s.StartedAt, s.RunningSince, last.at} {
+		if !t.After(at) {
+			since = later(since, t)
+		}
+	}
+	return since
+}
+
+// lastWords tells a person what the last use was, and from when its absence counts.
+func (e *Engine) lastWords(s *sandbox.Sandbox, last activity) string {
+	if last.at.IsZero() {
+		last.at = s.LastActivity
+	}
+	text := "last activity: "
+	if last.what != "" {
+		text += last.what + " "
+	}
+	text += "at " + last.at.UTC().Format(time.RFC3339)
+	if since := e.lastUse(s, last); since.Equal(*e.fair.Load()) && !since.Equal(last.at) {
+		text += ", counted from " + since.UTC().Format(time.RFC3339) + ", when the server began or its clock was set"
+	}
+	return text
 }
 
 // plan sets the sandbox's next alarm from its record and its last use.
@@ -214,27 +381,60 @@ func (e *Engine) plan(b *box) {
 	b.mu.Lock()
 	busy, last := b.busy, b.last
 	b.mu.Unlock()
-	at := s.ExpiresAt
-	switch {
-	case s.State == sandbox.Running && s.IdleTimeout > 0:
-		if busy > 0 {
-			last = now() // the earliest at which it can become idle
+	at := e.next(s, busy, last)
+	soon := e.now().Add(horizon)
+	switch s.State {
+	case sandbox.Stopped, sandbox.Failed:
+		if at.After(soon) {
+			at = time.Time{} // a sweep finds it in time
 		}
-		at = earlier(at, e.idleAt(s, last))
-	case s.State == sandbox.Stopped && s.Retention > 0:
-		at = earlier(at, s.StoppedAt.Add(s.Retention))
-	case s.State.Intent():
-		at = now().Add(retryAfter)
+	default:
+		if l := b.standing(); l != nil && l.unfit {
+			at = earlier(at, e.now().Add(retryAfter))
+		}
 	}
 	e.clock.set(b.id, at)
 }
 
+// next is when to look at a sandbox again: when its next clock strikes, as far as is
+// known by now. Zero: never.
+func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
+	if s.State.Intent() {
+		return e.now().Add(retryAfter)
+	}
+	used := e.lastUse(s, last)
+	if busy > 0 {
+		used = e.now() // the earliest at which it can become idle
+	}
+	at := s.ExpiresAt
+	if s.TTL > 0 {
+		at = earlier(at, used.Add(s.TTL))
+	}
+	switch s.State {
+	case sandbox.Running:
+		if s.IdleTimeout > 0 {
+			at = earlier(at, used.Add(s.IdleTimeout))
+		}
+	case sandbox.Stopped, sandbox.Paused:
+		if s.Retention > 0 {
+			at = earlier(at, s.StoppedAt.Add(s.Retention))
+		}
+		if s.AutoDelete && s.State == sandbox.Stopped {
+			at = e.now()
+		}
+	}
+	return at
+}
+
 // later has the clock look at a sandbox whose last verb could not be finished.
-func (e *Engine) later(b *box) { e.clock.set(b.id, now().Add(retryAfter)) }
+func (e *Engine) later(b *box) { e.retry(b.id) }
+
+// retry is later for whatever has an id: a snapshot or a volume, too.
+func (e *Engine) retry(id sandbox.ID) { e.clock.set(id, e.now().Add(retryAfter)) }
 
 // now is the time as the store keeps it, so that a record reads the same before
 // and after it was stored.
-func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+func (e *Engine) now() time.Time { return e.wall().UTC().Truncate(time.Microsecond) }
 
 // earlier is the first of two times, of which zero means never.
 func earlier(a, b time.Time) time.Time {

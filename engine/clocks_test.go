@@ -15,6 +15,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
+// noRounds keeps the janitor from its rounds: a bubble's days are short.
+func noRounds(o *engine.Options) { o.JanitorRound = 1000 * time.Hour }
+
 func ptr[T any](v T) *T { return &v }
 
 func TestClocks(t *testing.T) {
@@ -112,14 +115,14 @@ func TestClocks(t *testing.T) {
 		},
 		"ZeroIsNever": func(t *testing.T, h *house) {
 			s := h.create(engine.CreateRequest{IdleTimeout: ptr(time.Duration(0)), Retention: ptr(time.Duration(0))})
-			time.Sleep(1000 * time.Hour)
+			time.Sleep(3 * time.Hour)
 			if got := state(h, s.ID); got != sandbox.Running {
 				t.Fatalf("state: %s", got)
 			}
 			if _, err := h.engine.Stop(t.Context(), alice, string(s.ID)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(10000 * time.Hour)
+			time.Sleep(10 * 24 * time.Hour)
 			if got := state(h, s.ID); got != sandbox.Stopped {
 				t.Fatalf("state: %s", got)
 			}
@@ -169,7 +172,7 @@ func TestClocks(t *testing.T) {
 			due := h.create(engine.CreateRequest{TTL: time.Hour})
 			h.end()
 			time.Sleep(2 * time.Hour)
-			h.serve()
+			h.serve(noRounds)
 			if got := state(h, idle.ID); got != sandbox.Running {
 				t.Errorf("the idle one: %s", got)
 			}
@@ -197,7 +200,7 @@ func TestClocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) { test(t, open(t, dir)) })
+			synctest.Test(t, func(t *testing.T) { test(t, open(t, dir, noRounds)) })
 		})
 	}
 }

@@ -104,6 +104,7 @@ type CodeResult struct {
 	Changes         []sandbox.FileChange // in the workspace, sorted by path
 	ChangesTotal    int
 	ChangesComplete bool
+	SnapshotID      sandbox.ID // the checkpoint that was taken after it, if one was
 }
 
 // RunCode runs a cell, after those that came to its context before, and waits until it ends. A
@@ -120,7 +121,7 @@ func (e *Engine) RunCode(ctx context.Context, c access.Caller, ref string, r Cod
 	if err != nil {
 		return CodeResult{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actCode)
 	if err != nil {
 		return CodeResult{}, err
 	}

@@ -181,7 +181,7 @@ func (x *cell) intend(ctx context.Context, k *codeKernel) error {
 		return noSandbox(string(x.u.b.id))
 	}
 	rec := x.cc.record()
-	ev := x.u.who.event(sandbox.EventCode, s, now())
+	ev := x.u.who.event(sandbox.EventCode, s, x.u.e.now())
 	ev.Done, ev.OK = false, false
 	ev.ProcessID, ev.Language, ev.ContextID = x.ids.CellID, x.ids.Language, x.ids.ContextID
 	ev.User, ev.Cwd = rec.User, rec.Cwd
@@ -257,7 +257,7 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 		}
 		return s.Started(x.out.CodeStart)
 	})
-	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout}
+	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.l.nap.total}
 	gaps := k.carrier.gaps
 	res, err := k.session.Execute(ctx, c, x.handler(k))
 	res, err = x.spare(ctx, k, res, err)
@@ -329,7 +329,7 @@ func (x *cell) settle(ctx context.Context, k *codeKernel, res kernel.Outcome, er
 	x.mu.Unlock()
 	out.Duration = res.Duration
 	if out.Duration == 0 {
-		out.Duration = max(now().Sub(x.event.At), 0)
+		out.Duration = max(x.u.e.now().Sub(x.event.At), 0)
 	}
 	out.Dropped, out.Error, out.ExitCode = res.Dropped, res.Error, res.ExitCode
 	switch {
@@ -356,13 +356,13 @@ func (x *cell) settle(ctx context.Context, k *codeKernel, res kernel.Outcome, er
 	}
 	if out.Dead {
 		x.cc.over(k, orText(out.CauseDetail, "its kernel ended"))
-		if err := x.u.e.killKernel(ctx, k.l, k.process); err != nil && x.u.b.up() == k.l {
+		if err := x.u.e.killKernel(ctx, k.l, k.process); err != nil && x.u.b.standing() == k.l {
 			x.u.e.log.Error("a kernel of no more use cannot be killed; the next start does it", "sandbox", x.u.b.id, "process", k.process, "error", err)
 		}
 	}
 	st := k.session.State()
 	x.cc.change(func(rec *sandbox.Context) {
-		rec.RunningID, rec.UsedAt = "", now()
+		rec.RunningID, rec.UsedAt = "", x.u.e.now()
 		rec.Cells = max(rec.Cells, int64(out.Count))
 		rec.State = savedState{Kernel: st}.bytes()
 	})
@@ -391,6 +391,7 @@ func (x *cell) conclude(ctx context.Context) {
 	e := x.u.e
 	e.checkpoint("code.ended")
 	x.closeWindow(ctx)
+	x.out.SnapshotID = x.u.keepChanges(ctx, x.event, x.out.ChangesTotal, x.out.ChangesComplete)
 	if x.event.Type == sandbox.EventExec {
 		e.metrics.ran(x.event, &agent.Result{ExitCode: x.out.ExitCode, Cause: x.out.Cause, Duration: x.out.Duration})
 	} else {
@@ -470,7 +471,7 @@ func (x *cell) notBegun(ctx context.Context, err error) {
 	x.kernel = nil
 	x.mu.Unlock()
 	x.cc.change(func(rec *sandbox.Context) { rec.RunningID = "" })
-	cutOff(x.event, sandbox.CauseNone, "not run: "+reason(err), now())
+	cutOff(x.event, sandbox.CauseNone, "not run: "+reason(err), x.u.e.now())
 	x.event.ExitCode, x.event.Signal = exitNotStarted, ""
 	cctx, cancel := aside(ctx)
 	defer cancel()

@@ -114,7 +114,7 @@ func (b *box) addContext(want sandbox.Context, alone bool) (*codeContext, error)
 		return nil, fault.New(fault.Exhausted, "the sandbox has %d contexts of code already, those of single cells included", MaxContexts).
 			WithRemedy("delete one, or run the code in one of them")
 	}
-	want.ID, want.Sandbox, want.CreatedAt = sandbox.NewProcessID(), b.id, now()
+	want.ID, want.Sandbox, want.CreatedAt = sandbox.NewProcessID(), b.id, b.now()
 	cc := &codeContext{b: b, turn: newTurn(), rec: want, alone: alone}
 	if alone {
 		all.alone++

@@ -86,7 +86,7 @@ func (e *Engine) endOrphan(b *box, cc *codeContext) {
 		return
 	}
 	e.group.spawn(func(ctx context.Context) {
-		if err := e.killKernel(ctx, k.l, k.process); err != nil && b.up() == k.l && ctx.Err() == nil {
+		if err := e.killKernel(ctx, k.l, k.process); err != nil && b.standing() == k.l && ctx.Err() == nil {
 			e.log.Warn("the kernel of a context that is no more cannot be killed; the next start does it", "sandbox", b.id, "process", k.process, "error", err)
 		}
 	})
@@ -157,7 +157,7 @@ func (u *use) intendKernel(ctx context.Context, cmd agent.Command, contextID str
 	if s == nil {
 		return nil, noSandbox(string(u.b.id))
 	}
-	ev := u.who.event(sandbox.EventContext, s, now())
+	ev := u.who.event(sandbox.EventContext, s, u.e.now())
 	ev.Done, ev.OK = false, false
 	ev.ProcessID, ev.User, ev.Cwd, ev.Command = cmd.ID, cmd.User, cmd.Cwd, cmd.Argv[0]
 	ev.ContextID, ev.Language = contextID, string(l)
@@ -180,12 +180,12 @@ func (cc *codeContext) eventID() string {
 // watchKernel sees a kernel to its end. It takes own over, which meanwhile keeps the
 // sandbox from nothing.
 func (e *Engine) watchKernel(own *use, ev *sandbox.Event, cc *codeContext, k *codeKernel) {
-	own.b.unhold(now())
+	own.b.unhold(e.now(), own.what)
 	e.group.spawn(func(ctx context.Context) {
 		f := newFollower(own, ev, 0)
 		res, err := f.await(ctx)
 		if err == nil {
-			cc.over(k, "its kernel ended: "+exitOf(res).String())
+			cc.over(k, kernelEnd(res))
 			e.saveContext(ctx, cc)
 		}
 		// Whoever has the turn may still read the kernel's last words.
@@ -199,6 +199,14 @@ func (e *Engine) watchKernel(own *use, ev *sandbox.Event, cc *codeContext, k *co
 		}
 		f.conclude(ctx, res)
 	})
+}
+
+// kernelEnd says how a kernel ended, for people.
+func kernelEnd(res agent.Result) string {
+	if res.Cause == sandbox.CauseRestore {
+		return "its sandbox was " + res.CauseDetail
+	}
+	return "its kernel ended: " + exitOf(res).String()
 }
 
 // occupy begins a use of a sandbox that may be down.

@@ -48,7 +48,7 @@ func (e *Engine) adoptCode(ctx context.Context, b *box, l *live, rows []*sandbox
 		if e.followed(b, ev) {
 			continue
 		}
-		cutOff(ev, sandbox.CauseHost, "the server ended while it ran, and its kernel is no more", now())
+		cutOff(ev, sandbox.CauseHost, "the server ended while it ran, and its kernel is no more", e.now())
 		err := e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 		if err != nil {
 			return nil, err
@@ -190,9 +190,9 @@ func (x *cell) goOn(ctx context.Context) {
 		return
 	}
 	x.kernel = k
-	c := kernel.Cell{}
+	c := kernel.Cell{Slept: x.u.l.nap.total}
 	if x.r.Timeout > 0 && x.event != nil {
-		c.Timeout = max(x.r.Timeout-now().Sub(x.event.At), time.Millisecond)
+		c.Timeout = max(x.r.Timeout-x.u.e.now().Sub(x.event.At), time.Millisecond)
 	}
 	res, err := k.session.Wait(ctx, c, x.handler(k))
 	res, err = x.spare(ctx, k, res, err)
@@ -206,7 +206,7 @@ func (x *cell) goOn(ctx context.Context) {
 		}
 		x.forget(ctx, "the server ended before it was sent")
 	default:
-		res.Duration = max(now().Sub(x.event.At), 0)
+		res.Duration = max(x.u.e.now().Sub(x.event.At), 0)
 		x.settle(ctx, k, res, err)
 		x.conclude(ctx)
 	}

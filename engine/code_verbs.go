@@ -76,7 +76,7 @@ func (e *Engine) CreateContext(ctx context.Context, c access.Caller, ref string,
 	if err := k.err(); err != nil {
 		return Context{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actCode)
 	if err != nil {
 		return Context{}, err
 	}
@@ -96,7 +96,7 @@ func (e *Engine) CreateContext(ctx context.Context, c access.Caller, ref string,
 // RestartContext ends a context's kernel, with all that it started and the cell that runs, and starts
 // another.
 func (e *Engine) RestartContext(ctx context.Context, c access.Caller, ref, id string) (Context, error) {
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actCode)
 	if err != nil {
 		return Context{}, err
 	}
@@ -117,7 +117,7 @@ func (e *Engine) RestartContext(ctx context.Context, c access.Caller, ref, id st
 // bringUp gives a context a kernel, unless it has another than old already. The
 // caller's going away does not stop it.
 func (e *Engine) bringUp(ctx context.Context, u *use, cc *codeContext, old *codeKernel) (Context, error) {
-	work := &use{u.e, u.b, u.l, u.who}
+	work := &use{u.e, u.b, u.l, u.who, actCode}
 	if err := e.group.enter(); err != nil {
 		return Context{}, err
 	}
@@ -255,7 +255,7 @@ func (e *Engine) DeleteContext(ctx context.Context, c access.Caller, ref, id str
 		return err
 	})
 	k := cc.liveKernel()
-	if err != nil || k == nil || b.up() != k.l {
+	if err != nil || k == nil || b.standing() != k.l {
 		return err
 	}
 	return e.killKernel(ctx, k.l, k.process)

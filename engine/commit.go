@@ -34,9 +34,7 @@ func appendAll(tx store.Tx, events []*sandbox.Event) error {
 func (e *Engine) commitWith(ctx context.Context, b *box, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
-	b.mu.Lock()
-	last := b.last
-	b.mu.Unlock()
+	last := b.lastUse()
 
 	var from, to *sandbox.Sandbox
 	err := e.store.Update(ctx, func(tx store.Tx) error {
@@ -54,7 +52,10 @@ func (e *Engine) commitWith(ctx context.Context, b *box, change func(*sandbox.Sa
 			if next.State != from.State && !from.State.CanBecome(next.State) {
 				return fault.New(fault.Internal, "sandbox %s cannot become %s from %s", b.id, next.State, from.State)
 			}
-			next.LastActivity = later(next.LastActivity, last)
+			if !last.at.IsZero() {
+				next.LastActivity = last.at
+			}
+			metered(from, &next)
 			if err := tx.Sandboxes().Update(&next); err != nil {
 				return err
 			}
@@ -75,11 +76,29 @@ func (e *Engine) commitWith(ctx context.Context, b *box, change func(*sandbox.Sa
 	return nil
 }
 
+// metered runs and stops the meter of a sandbox that changes its state.
+func metered(from, to *sandbox.Sandbox) {
+	if to.State == from.State {
+		return
+	}
+	switch to.State {
+	case sandbox.Running:
+		if to.RunningSince.IsZero() { // a pause that did not work out stopped nothing
+			to.RunningSince = to.UpdatedAt
+		}
+	case sandbox.Paused, sandbox.Stopped, sandbox.Restoring, sandbox.Failed:
+		meter(to, to.UpdatedAt)
+	}
+}
+
 // insert adds a new record with its first event.
 func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, ev *sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	err := e.store.Update(ctx, func(tx store.Tx) error {
+		if err := mountable(tx, s.Project, s.Mounts); err != nil {
+			return err
+		}
 		if err := tx.Sandboxes().Insert(s); err != nil {
 			return err
 		}
@@ -94,15 +113,20 @@ func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, ev *san
 	return nil
 }
 
-// erase deletes the record with its last event, and completes the rows of
-// commands that were cut off.
+// erase deletes the record with its last event, completes the rows of commands
+// that were cut off, and has the snapshots deleted that go with the sandbox.
 func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
-	if b.record.Load() == nil {
+	s := b.record.Load()
+	if s == nil {
 		return nil
 	}
-	err := e.store.Update(ctx, func(tx store.Tx) error {
+	var left []*sandbox.Snapshot
+	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
+		if left, err = leaveSnapshots(tx, s); err != nil {
+			return err
+		}
 		if err := finishAll(tx, b.id, sandbox.CauseStopped, "its sandbox was deleted", ev.At); err != nil {
 			return err
 		}
@@ -117,6 +141,9 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 	}
 	e.forget(b)
 	e.metrics.happened([]*sandbox.Event{ev})
+	if len(left) > 0 {
+		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, asker{ev.Actor, ev.Via}) })
+	}
 	return nil
 }
 

@@ -51,8 +51,20 @@ func doCrash(dir, point string) error {
 	}
 	var armed atomic.Bool
 	o := options(st, host.Driver())
+	at := point
+	if rest, ok := strings.CutPrefix(point, "claim."); ok { // of a create that finds a full pool
+		o.Pools, at = []engine.Pool{{Image: "python", Min: 1}}, "create."+rest
+	}
+	kept, rest, isKept := "", "", false
+	if rest, isKept = strings.CutPrefix(point, "kept:"); isKept {
+		kept, at, _ = strings.Cut(rest, ":")
+	}
+	if strings.HasPrefix(point, "pool.") {
+		o.Pools = []engine.Pool{{Image: "python", Min: 1}}
+		armed.Store(true)
+	}
 	o.Checkpoint = func(name string) {
-		if armed.Load() && name == point {
+		if armed.Load() && name == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
@@ -65,7 +77,26 @@ func doCrash(dir, point string) error {
 	if err := e.WaitReady(ctx); err != nil {
 		return err
 	}
+	if isKept {
+		return crashKept(ctx, e, kept, &armed)
+	}
 	verb, _, _ := strings.Cut(point, ".")
+	switch verb {
+	case "pool":
+		select {} // it is filled by itself
+	case "claim":
+		for { // until it is full
+			if info, err := e.Info(ctx, alice); err != nil {
+				return err
+			} else if info.Pools[0].Ready == 1 {
+				break
+			}
+			<-time.After(time.Millisecond)
+		}
+		armed.Store(true)
+		_, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box"})
+		return err
+	}
 	if verb != "create" {
 		if _, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box"}); err != nil {
 			return err
@@ -76,8 +107,19 @@ func doCrash(dir, point string) error {
 			return err
 		}
 	}
+	if verb == "resume" {
+		if _, err := e.Pause(ctx, alice, "box"); err != nil {
+			return err
+		}
+	}
 	armed.Store(true)
 	switch verb {
+	case "pause":
+		_, err = e.Pause(ctx, alice, "box")
+	case "resume":
+		_, err = e.Resume(ctx, alice, "box")
+	case "update":
+		_, err = e.Update(ctx, alice, "box", engine.Patch{CPU: ptr(2.0)})
 	case "create":
 		_, _, err = e.Create(ctx, alice, engine.CreateRequest{Key: "box"})
 	case "start":
@@ -116,6 +158,14 @@ func TestAServerThatIsKilled(t *testing.T) {
 		{"stop.intent", sandbox.Stopped, sandbox.CauseUser, sandbox.EventStopped},
 		{"stop.done", sandbox.Stopped, sandbox.CauseUser, sandbox.EventStopped},
 		{"stop.outcome", sandbox.Stopped, sandbox.CauseUser, sandbox.EventStopped},
+		{"pause.intent", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"pause.done", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"pause.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"resume.intent", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"resume.done", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"resume.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"update.done", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"update.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
 		{"start.intent", sandbox.Stopped, sandbox.CauseUser, sandbox.EventFailed},
 		{"start.done", sandbox.Stopped, sandbox.CauseUser, sandbox.EventFailed},
 		{"start.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},

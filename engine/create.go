@@ -24,11 +24,19 @@ type CreateRequest struct {
 	Limits      sandbox.Limits
 	Env         map[string]string // of every command
 	Metadata    map[string]string
-	IdleTimeout *time.Duration // nil: the default; zero: never
-	Retention   *time.Duration // likewise
-	TTL         time.Duration  // from at to deletion, whatever it does; zero: never
-	Network     string         // "" or "off"; more is fault.Unsupported
+	IdleTimeout *time.Duration       // nil: the default; zero: never
+	Retention   *time.Duration       // likewise
+	TTL         time.Duration        // from at to deletion, whatever it does; zero: never
+	SlidingTTL  time.Duration        // without a use for so long it is deleted, running or not; zero: never
+	OnIdle      *sandbox.IdleAction  // nil: stop
+	AutoDelete  *bool                // nil: no
+	AutoStart   *bool                // nil: yes
+	AutoResume  *bool                // nil: no
+	Checkpoints *sandbox.Checkpoints // nil: off
+	Network     string               // "" or "off"; more is fault.Unsupported
 	Runtime     string
+	From        string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
+	Mounts      []MountRequest
 }
 
 // Create makes a sandbox and starts it; when it returns, commands can run. It
@@ -39,6 +47,10 @@ type CreateRequest struct {
 // creates and the others wait for its outcome. A key whose sandbox has another
 // image is fault.Exists; all other fields of the request are then ignored.
 //
+// From a snapshot, whose sandbox may be gone, it begins with that one's disk and
+// image, and with the limits and variables of its sandbox where the request names
+// none. Another image, or runtime, is fault.Invalid.
+//
 // A create that fails leaves nothing but its events. If ctx ends while the work
 // goes on, the sandbox of a create with a key is kept, for the next call finds
 // it; one without is deleted, since nobody has learnt its id.
@@ -48,30 +60,40 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		return nil, false, err
 	}
 	defer e.group.leave()
-	entry, err := e.images.Resolve(r.Image)
+	disks, entry, err := e.disks(ctx, c.Project, &r)
 	if err != nil {
 		return nil, false, err
 	}
+	give := disks.release
 	if err := e.fill(&r); err != nil {
+		give()
 		return nil, false, err
 	}
-	give := func() {}
 	if r.Key != "" {
-		if give, err = e.awaitKey(ctx, name{c.Project, r.Key}); err != nil {
+		giveKey, err := e.awaitKey(ctx, name{c.Project, r.Key})
+		if err != nil {
+			give()
 			return nil, false, err
 		}
+		give = func() { giveKey(); disks.release() }
 		s, err := e.reuse(ctx, c, r, entry)
 		if err != nil || s != nil {
 			give()
 			return s, false, err
 		}
 	}
-	img, err := e.awaitImage(ctx, entry.Name)
+	img, err := e.imageOf(ctx, entry, disks)
+	if err == nil {
+		err = e.mayIdle(ctx, r.Runtime, r.OnIdle)
+	}
+	if err == nil {
+		disks.mounts, err = e.mounts(ctx, c.Project, r.Runtime, r.Mounts)
+	}
 	if err != nil {
 		give()
 		return nil, false, err
 	}
-	s, err = e.create(ctx, c, r, img, give)
+	s, err = e.create(ctx, c, r, img, disks, give)
 	if err != nil {
 		return nil, false, err
 	}
@@ -117,6 +139,9 @@ func (e *Engine) fill(r *CreateRequest) error {
 	k.clock("idle_timeout_seconds", *r.IdleTimeout)
 	k.clock("retention_seconds", *r.Retention)
 	k.clock("ttl_seconds", r.TTL)
+	k.clock("ttl_seconds", r.SlidingTTL)
+	k.onIdle(r.OnIdle)
+	k.checkpoints(r.Checkpoints)
 	if r.Runtime == "" {
 		r.Runtime = e.fallback
 	}
@@ -149,7 +174,7 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 		return nil, fault.New(fault.Exists, "the key %q belongs to a sandbox of the image %q, and this asks for %q", r.Key, s.Image, entry.Name).
 			WithRemedy("use another key, leave the image out, or delete the sandbox %s first", b.id)
 	}
-	b.touch(now())
+	b.touch(e.now(), actCall)
 	if err := e.outcomes.wait(ctx, b); err != nil {
 		return nil, err
 	}
@@ -171,14 +196,14 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 
 // create makes the sandbox for a request that is checked and filled. It calls
 // give when nothing more is to be expected of it.
-func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, img image.Image, give func()) (*sandbox.Sandbox, error) {
-	at := now()
+func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, img image.Image, d *disks, give func()) (*sandbox.Sandbox, error) {
+	at := e.now()
 	s := &sandbox.Sandbox{
 		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
-		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata),
+		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(),
 		Clocks: sandbox.Clocks{
-			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention,
+			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention, TTL: r.SlidingTTL,
 			AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
 		},
 		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,
@@ -186,11 +211,19 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	if r.TTL > 0 {
 		s.ExpiresAt = at.Add(r.TTL)
 	}
+	set(&s.OnIdle, r.OnIdle)
+	set(&s.AutoDelete, r.AutoDelete)
+	set(&s.AutoStart, r.AutoStart)
+	set(&s.AutoResume, r.AutoResume)
+	set(&s.Checkpoints, r.Checkpoints)
 	var made *sandbox.Sandbox
+	defer e.pools.begin()()
+	e.prepare(ctx, s)
 	b := e.adopt(s.ID)
 	err := e.work(ctx, createBound, func(ctx context.Context) error {
 		defer give()
 		defer e.release(b)
+		defer e.unclaim(ctx, s.ID)
 		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
 			return err
 		}
@@ -216,16 +249,20 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, who asker) error {
 	ev := who.event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
+	whole := spec(s, img)
+	if whole.From = s.Parent; s.Parent != "" {
+		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
+	}
 	if err := e.insert(ctx, b, s, ev); err != nil {
 		return err
 	}
 	e.checkpoint("create.intent")
-	inst, err := e.runtimes[s.Runtime].Create(ctx, spec(s, img))
+	inst, err := e.instance(ctx, s, whole)
 	e.checkpoint("create.done")
 	if err != nil {
 		return e.unbuild(ctx, b, nil, who, err)
 	}
-	at := now()
+	at := e.now()
 	h := inst.Handle()
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
@@ -234,6 +271,7 @@ func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img imag
 		return e.unbuild(ctx, b, inst, who, err)
 	}
 	e.checkpoint("create.outcome")
+	b.touch(at, actStart)
 	e.raise(b, e.newLive(b, inst, img))
 	return nil
 }
@@ -250,7 +288,7 @@ func (e *Engine) unbuild(ctx context.Context, b *box, inst runtime.Instance, who
 			return err
 		}
 	}
-	ev := who.event(sandbox.EventFailed, s, now())
+	ev := who.event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: "+reason(err)
 	if dbErr := e.erase(ctx, b, ev); dbErr != nil {
 		e.log.Error("the record of a create that failed cannot be deleted; it is tried again", "sandbox", b.id, "error", dbErr)
@@ -277,5 +315,5 @@ func (e *Engine) abandon(ctx context.Context, id sandbox.ID) {
 
 // spec is what a driver needs to know of a sandbox.
 func spec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
-	return runtime.Spec{ID: s.ID, Root: img.Root, Hostname: string(s.ID), Limits: s.Limits}
+	return runtime.Spec{ID: s.ID, Root: img.Root, Hostname: string(s.ID), Limits: s.Limits, Mounts: s.Mounts}
 }

@@ -27,7 +27,7 @@ func TestCreate(t *testing.T) {
 		if !sandbox.ValidID(string(s.ID)) || s.StartedAt.IsZero() || s.CreatedAt.IsZero() || s.LastActivity.IsZero() {
 			t.Errorf("id %q, started %v, created %v, active %v", s.ID, s.StartedAt, s.CreatedAt, s.LastActivity)
 		}
-		got.ID, got.CreatedAt, got.UpdatedAt, got.StartedAt, got.LastActivity = "", time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		got.ID, got.CreatedAt, got.UpdatedAt, got.StartedAt, got.LastActivity, got.RunningSince = "", time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 		want := sandbox.Sandbox{
 			Project: "default", Image: "python", ImageDigest: "sha256:python", Runtime: "memory",
 			Limits: sandbox.DefaultLimits(), Env: map[string]string{"A": "1"}, Metadata: map[string]string{"team": "x"},

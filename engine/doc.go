@@ -13,11 +13,19 @@
 // server that ends at any instant leaves a record of what was meant, and [Engine.Run]
 // finishes or undoes it before the engine is ready:
 //
-//	creating  removed, as if never asked for
-//	starting  back to stopped, with the cause that it was stopped for before
-//	stopping  finished
-//	deleting  finished
-//	running   stays if its agent answers; else stopped, with the driver's cause
+//	creating   removed, as if never asked for
+//	starting   back to stopped, with the cause that it was stopped for before
+//	pausing    back to running
+//	resuming   finished
+//	stopping   finished
+//	restoring  finished, and stopped then
+//	deleting   finished
+//	running    stays if its agent answers; else stopped, with the driver's cause
+//	paused     stays, frozen; else stopped, with the driver's cause
+//	stopped    is not looked at
+//	failed     stopped, if what it missed is there again
+//
+// Running and paused, where the disk is gone, become failed.
 //
 // A command's outcome is committed behind the answer to its caller: its row is
 // there since the intent, and its agent keeps the result for a repair. Who reads
@@ -30,26 +38,54 @@
 //
 // # What is kept in memory
 //
-// Since nobody else writes records, the engine keeps those of running sandboxes,
-// and of sandboxes that a verb is at, in memory (type box). Their revision still
+// Since nobody else writes records, the engine keeps those of running and paused
+// sandboxes, and of sandboxes that a verb is at, in memory (type box). Their revision still
 // guards every write: a store that was changed behind the engine's back answers
 // fault.Conflict, and the record is read anew for the next write.
 //
 // # Locks
 //
 // A box has one turn, held by the lifecycle verb (start, stop, delete, update, a
-// clock, a repair) that is at it. Commands and file transfers take no turn: they
+// snapshot, a rollback, a clock, a repair) that is at it. Commands and file transfers take no turn: they
 // hold the sandbox as in use, which keeps idleness off and nothing else. A stop
-// does not wait for them; it makes them end.
+// does not wait for them; it makes them end. A pause has them wait: what was up is
+// kept in the box, frozen, and put back by the resume. Time limits of theirs do not
+// count the time in between (type nap).
 //
-// Order of locks: a key's turn, a box's turn, box.commitMu, then box.mu or
-// Engine.mu. Nothing blocks on the outside while it holds box.mu or Engine.mu.
+// A snapshot is held by whoever makes something of it, reads it or makes it, see type
+// holds; its deletion waits for them. A fork has the turn of its parent only while
+// the parent's disk is taken, not while the forks are made of that.
+//
+// Order of locks: a key's turn, a box's turn, a snapshot, box.commitMu, then box.mu or
+// Engine.mu. Of several boxes nobody has the turns or commitMu but a fork, of those
+// that it has just made. Nothing blocks on the outside while it holds box.mu or Engine.mu.
 //
 // # Whoever goes away
 //
 // Work that was begun is ended: a caller whose context ends gets its error at
 // once, and the verb goes on in a goroutine of the engine with a bound of its
 // own. Run does not return before all of them have.
+//
+// # Snapshots and volumes
+//
+// Their records are intents, too: creating is committed before the driver's work and
+// undone by a repair, deleting before the removal and finished by one. What cannot be
+// finished at once is tried again by the clock, under its own id. Callers see neither.
+// Only Snapshot.Detail still says what one that is being deleted was called: the name
+// is free from the intent on, which is how a snapshot replaces another of its name.
+//
+// The instant that forks are made of is a record that stays creating until it is removed.
+// Forks of one call have one intent and one outcome together, so that a crash leaves
+// all of them or none.
+//
+// A sandbox that is Restoring names in its record what it is to become. That snapshot is
+// held until the record says something else, also by a server that cannot finish it.
+//
+// A checkpoint is taken between the end of a command and the answer to its caller, in the
+// sandbox's turn, if the sandbox did not go down meanwhile: its disk may be another then.
+//
+// Their events have their ids in ProcessID: by that the janitor, and the repair, know what
+// is this store's.
 //
 // # Code
 //
@@ -61,6 +97,20 @@
 // record, and told by the next cell, which starts another. The kernels of single cells,
 // and those that no record knows, are ended by the repair.
 //
+// # Made ahead
+//
+// A pool keeps instances that run and have no record, only an event, until a create
+// claims one: its id becomes the sandbox's, and the create goes on as if the driver had
+// just made it. What a driver has prepared by itself (runtime.Preparer) is claimed
+// by its id as well.
+//
+// # The janitor
+//
+// One loop fills pools and, in rounds, compares what the drivers keep with the records.
+// What no record owns is removed after two rounds in a row have seen it, if some
+// event has heard of it: anything else is another store's. A record is there before
+// its driver begins and until that has ended, so that nothing is removed in the making.
+//
 // # Clocks
 //
 // A sandbox is in use, and not idle, while a command that was started here runs,
@@ -70,8 +120,14 @@
 // runs. Else idleness counts from the last
 // use, from the last call by the sandbox's name (looking at its activity and
 // listing apart), or from when this server began, whichever is latest: downtime
-// makes no sandbox idle. The time of the last use is kept in memory and written
-// with the next commit; since a new server gives every sandbox its full time, a
-// crash loses nothing by that. Retention and expiry are dates and go on while
-// the server is down.
+// makes no sandbox idle. So does a sliding time to live, running or not. The time of
+// the last use is kept in memory and written with the next commit; since a new server
+// gives every sandbox its full time, a crash loses nothing by that. Retention and
+// expiry are dates and go on while the server is down.
+//
+// Where the host's clock is set, or the host slept, idleness counts from then: a time
+// that was noted before says nothing any more about how long ago it was.
+//
+// Sandboxes that are stopped are read from the store a few minutes before their
+// clocks strike (Engine.sweep), so that memory holds none of them.
 package engine

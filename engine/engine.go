@@ -27,7 +27,13 @@ type Options struct {
 	Version  string       // for Info
 	Logger   *slog.Logger // nil: discard
 	Metrics  *Metrics     // nil: none
+	Pools    []Pool       // sandboxes that are made ahead
+	// JanitorRound is the least time from one look at all that the runtimes keep to the
+	// next. 0: a minute.
+	JanitorRound time.Duration
 
+	// Now is the host's clock, which may be set while the engine runs. Nil: time.Now.
+	Now func() time.Time
 	// Checkpoint is called at every commit point of every verb, with a name such
 	// as "create.intent": after the intent's commit, after the work ("create.done")
 	// and after the outcome's commit ("create.outcome"). Tests end the process there.
@@ -96,13 +102,20 @@ type Engine struct {
 	group *group        // set by Run before phase is ready
 	since time.Time
 	clock *clock
+	wall  func() time.Time
+	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see Engine.lastUse
 
 	outcomes outcomes
+	holds    *holds // on snapshots
+	pools    *pools
+	round    time.Duration // of the janitor
 
 	mu    sync.Mutex
 	boxes map[sandbox.ID]*box
 	names map[name]sandbox.ID // of the boxes that have a key
 	keys  map[name]*turn      // keys that a create is at
+	// unadopted are sandboxes whose commands of an earlier server nobody follows yet.
+	unadopted map[sandbox.ID]struct{}
 }
 
 // name is a key within its project.
@@ -141,8 +154,12 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		store: o.Store, runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), ready: make(chan struct{}),
+		clock: newClock(), holds: newHolds(), pools: newPools(), round: o.JanitorRound, ready: make(chan struct{}),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
+		unadopted: make(map[sandbox.ID]struct{}),
+	}
+	if e.wall = o.Now; e.wall == nil {
+		e.wall = time.Now
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
@@ -152,6 +169,12 @@ func New(o Options) (*Engine, error) {
 	}
 	if e.checkpoint == nil {
 		e.checkpoint = func(string) {}
+	}
+	if e.round <= 0 {
+		e.round = janitorRound
+	}
+	if err := e.openPools(o.Pools); err != nil {
+		return nil, err
 	}
 	return e, nil
 }
@@ -168,11 +191,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.group = newGroup(ctx)
-	e.since = now()
+	e.since = e.now()
+	e.fair.Store(&e.since)
 	err := e.repair(ctx)
 	if err == nil {
 		e.phase.Store(phaseReady)
 		close(e.ready)
+		e.group.spawn(e.runJanitor)
 		e.runClock(ctx)
 	} else if ctx.Err() != nil {
 		err = nil
@@ -182,6 +207,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	cancel()
 	e.group.close()
+	e.emptyPools(ctx)
 	return err
 }
 

@@ -46,6 +46,7 @@ type ExecResult struct {
 	Changes         []sandbox.FileChange // in the workspace, sorted by path
 	ChangesTotal    int                  // how many there were; Changes may hold fewer
 	ChangesComplete bool                 // false: the host had to drop some, or cannot tell
+	SnapshotID      sandbox.ID           // the checkpoint that was taken after it, if one was
 }
 
 // Exec runs a command and waits until it ends, or Wait passes. sink gets its
@@ -66,7 +67,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	if err != nil {
 		return ExecResult{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actExec)
 	if err != nil {
 		return ExecResult{}, err
 	}
@@ -127,7 +128,8 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	e := u.e
 	// Halfway is the one place where a command must not be left: whether it runs
 	// would not be known. All of this takes a millisecond, caller or not.
-	ctx, cancel := aside(ctx)
+	// Only a pause in the middle holds it up, until the sandbox is resumed.
+	ctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
 	cmd.ID = sandbox.NewProcessID()
 	env, err := u.env(cmd.Env)
@@ -162,8 +164,12 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if err = heldErr; err == nil {
 		f.process, err = held.Start()
 	}
+	if err != nil && left(ctx) {
+		f.abandon()
+		return nil, shuttingDown()
+	}
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.fail(ctx, late(ctx, err))
 		f.notBegun(ctx, err)
 		u.end()
 		return nil, err
@@ -175,7 +181,7 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 // env gives all variables of a command: the image's, under the sandbox's, under
 // its own.
 func (u *use) env(own map[string]string) (map[string]string, error) {
-	env := maps.Clone(u.l.env)
+	env := maps.Clone(*u.l.env.Load())
 	maps.Copy(env, own)
 	total := 0
 	for n, v := range env {
@@ -195,7 +201,7 @@ func (u *use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if s == nil {
 		return nil, noSandbox(string(u.b.id))
 	}
-	ev := u.who.event(kind, s, now())
+	ev := u.who.event(kind, s, u.e.now())
 	ev.Done, ev.OK = false, false
 	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, cmd.User, cmd.Cwd
 	ev.Command = sandbox.Clip(commandLine(cmd), sandbox.MaxEventCommand-len("…"))
@@ -242,7 +248,7 @@ func (f *follower) kill() {
 	f.u.e.retain(f.u.b)
 	f.u.e.group.spawn(func(ctx context.Context) {
 		defer f.u.e.release(f.u.b)
-		ctx, cancel := context.WithTimeout(ctx, killBound)
+		ctx, cancel := f.u.e.awake(ctx, f.u.l, killBound)
 		defer cancel()
 		err := f.u.l.client.Kill(ctx, f.event.ProcessID, sandbox.CauseKilled)
 		if err != nil && !fault.Is(err, fault.NotFound) {

@@ -7,10 +7,12 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -37,6 +39,23 @@ func TestWhateverFails(t *testing.T) {
 			_, err := h.engine.Stop(ctx, alice, "up")
 			return err
 		},
+		"pause": func(ctx context.Context, h *house) error {
+			_, err := h.engine.Pause(ctx, alice, "up")
+			return err
+		},
+		"resume": func(ctx context.Context, h *house) error {
+			_, err := h.engine.Resume(ctx, alice, "frozen")
+			return err
+		},
+		"stop paused": func(ctx context.Context, h *house) error {
+			_, err := h.engine.Stop(ctx, alice, "frozen")
+			return err
+		},
+		"delete paused": func(ctx context.Context, h *house) error { return h.engine.Delete(ctx, alice, "frozen") },
+		"update": func(ctx context.Context, h *house) error {
+			_, err := h.engine.Update(ctx, alice, "up", engine.Patch{CPU: ptr(2.0)})
+			return err
+		},
 		"delete": func(ctx context.Context, h *house) error { return h.engine.Delete(ctx, alice, "up") },
 		"delete stopped": func(ctx context.Context, h *house) error {
 			return h.engine.Delete(ctx, alice, "down")
@@ -48,7 +67,11 @@ func TestWhateverFails(t *testing.T) {
 	}
 	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
 		t.Run(verb, func(t *testing.T) {
-			for _, call := range []string{"create", "open", "start", "dial", "stop", "remove"} {
+			calls := []string{"create", "open", "start", "dial", "stop", "remove"}
+			if strings.Contains("pause resume stop paused delete paused update", verb) {
+				calls = []string{"open", "dial", "stop", "remove", "pause", "resume", "resize"}
+			}
+			for _, call := range calls {
 				for _, how := range []string{"fails before", "fails after", "caller gone before", "caller gone after"} {
 					t.Run(call+" "+how, func(t *testing.T) { failAt(t, verbs[verb], call, how) })
 				}
@@ -63,6 +86,12 @@ func failAt(t *testing.T, verb func(context.Context, *house) error, call, how st
 	down := h.create(engine.CreateRequest{Key: "down"})
 	if _, err := h.engine.Stop(t.Context(), alice, "down"); err != nil {
 		t.Fatal(err)
+	}
+	var frozen *sandbox.Sandbox // where the verb is about one
+	if strings.Contains(t.Name(), "paused") || strings.Contains(t.Name(), "resume") {
+		frozen = h.create(engine.CreateRequest{Key: "frozen"})
+		h.exec("frozen", "echo kept > file")
+		h.pause("frozen")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -95,6 +124,41 @@ func failAt(t *testing.T, verb func(context.Context, *house) error, call, how st
 	if s := h.get(down.ID); s != nil && s.State == sandbox.Stopped && s.StopCause != sandbox.CauseUser {
 		t.Errorf("the cause of its stop was lost: %+v", s)
 	}
+	if frozen != nil && h.get(frozen.ID) != nil {
+		if _, err := h.engine.Start(t.Context(), alice, "frozen"); err != nil {
+			t.Fatal(err)
+		}
+		if res := h.exec("frozen", "cat file"); string(res.Stdout) != "kept\n" {
+			t.Errorf("what was written is lost: %q", res.Stdout)
+		}
+	}
+}
+
+// agree checks that a record says what its driver has.
+func (h *house) agree(s *sandbox.Sandbox) {
+	h.t.Helper()
+	inst, err := h.host.Driver().Open(context.Background(), runtime.Handle{ID: s.ID})
+	if err != nil {
+		h.t.Errorf("%s is %s, and its instance: %v", s.Ref(), s.State, err)
+		return
+	}
+	conn, err := inst.Dial(context.Background())
+	if err == nil {
+		_ = conn.Close()
+	}
+	up, frozen := err == nil, inst.(runtime.Pauser).Paused()
+	if up != (s.State == sandbox.Running || s.State == sandbox.Paused) || frozen != (s.State == sandbox.Paused) {
+		h.t.Errorf("%s is %s, and its instance up: %v, frozen: %v", s.Ref(), s.State, up, frozen)
+	}
+	if s.State.Intent() || s.State == sandbox.Failed {
+		h.t.Errorf("%s is %s", s.Ref(), s.State)
+	}
+	if (s.State == sandbox.Running) == s.RunningSince.IsZero() || s.RunTime < 0 {
+		h.t.Errorf("%s is %s, and its meter runs since %v, from %v", s.Ref(), s.State, s.RunningSince, s.RunTime)
+	}
+	if l, err := h.host.Limits(s.ID); err != nil || up && l != s.Limits {
+		h.t.Errorf("%s has the limits %+v on record, and its instance %+v, %v", s.Ref(), s.Limits, l, err)
+	}
 }
 
 // whole checks that nothing is halfway.
@@ -107,9 +171,7 @@ func (h *house) whole() {
 	var records []sandbox.ID
 	for _, s := range p.Items {
 		records = append(records, s.ID)
-		if s.State != sandbox.Running && s.State != sandbox.Stopped {
-			h.t.Errorf("%s is %s", s.Ref(), s.State)
-		}
+		h.agree(s)
 	}
 	instances := h.instances()
 	slices.Sort(records)

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
 )
 
 // faulty is a driver that fails where it is told to. Its hooks see every call
 // to the driver and to its instances by name ("create", "open", "start", "dial",
-// "stop", "remove"), before and after the real thing was done.
+// "stop", "remove", "pause", "resume", "resize"), before and after the real thing was done.
 type faulty struct {
 	runtime.Driver
 
@@ -22,6 +23,7 @@ type faulty struct {
 	before func(ctx context.Context, call string) error // an error stands for the call, which is not made
 	after  func(ctx context.Context, call string) error // an error replaces success
 	track  bool                                         // instances tell which files change
+	bare   bool                                         // instances can do what each can, and no more
 }
 
 func (f *faulty) set(before, after func(context.Context, string) error) {
@@ -75,6 +77,9 @@ func (f *faulty) Open(ctx context.Context, h runtime.Handle) (inst runtime.Insta
 
 func (f *faulty) wrap(inst runtime.Instance) runtime.Instance {
 	i := &faultyInstance{inst, f}
+	if f.bare {
+		return struct{ runtime.Instance }{i}
+	}
 	if f.track {
 		return &trackedInstance{i}
 	}
@@ -107,6 +112,24 @@ func (i *faultyInstance) Stop(ctx context.Context, grace time.Duration) error {
 
 func (i *faultyInstance) Remove(ctx context.Context) error {
 	return i.f.call(ctx, "remove", func() error { return i.Instance.Remove(ctx) })
+}
+
+func (i *faultyInstance) Pause(ctx context.Context) error {
+	err := i.f.call(ctx, "pause", func() error { return i.Instance.(runtime.Pauser).Pause(ctx) })
+	if err != nil { // after an error nothing is frozen
+		_ = i.Instance.(runtime.Pauser).Resume(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+func (i *faultyInstance) Resume(ctx context.Context) error {
+	return i.f.call(ctx, "resume", func() error { return i.Instance.(runtime.Pauser).Resume(ctx) })
+}
+
+func (i *faultyInstance) Paused() bool { return i.Instance.(runtime.Pauser).Paused() }
+
+func (i *faultyInstance) Resize(ctx context.Context, l sandbox.Limits) error {
+	return i.f.call(ctx, "resize", func() error { return i.Instance.(runtime.Resizer).Resize(ctx, l) })
 }
 
 // trackedInstance tells of one change in every window.

@@ -209,11 +209,11 @@ func (e *Engine) fileUse(ctx context.Context, c access.Caller, scope access.Scop
 	if err := k.err(); err != nil {
 		return nil, err
 	}
-	return e.use(ctx, c, scope, ref)
+	return e.use(ctx, c, scope, ref, actFiles)
 }
 
 func (u *use) fileEvent(kind sandbox.EventType, path, user string) *sandbox.Event {
-	ev := u.who.event(kind, u.b.named(), now())
+	ev := u.who.event(kind, u.b.named(), u.e.now())
 	ev.Path, ev.User = path, user
 	return ev
 }

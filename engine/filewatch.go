@@ -50,6 +50,7 @@ func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r 
 	if err != nil {
 		return WatchEnd{}, err
 	}
+	u.what = actWatch
 	defer u.end()
 	ctx, leave := e.group.bind(ctx)
 	defer leave()

@@ -26,6 +26,7 @@ type follower struct {
 	process *agent.Process // nil: attach first
 	window  runtime.Window // nil: nobody tells which files change
 	limit   time.Time      // when to give up on an agent that does not end it; zero: never
+	slept   time.Duration  // that the sandbox was paused before limit was set; what comes on top puts it off
 	seen    int64          // of the last frame
 	guest   bool           // the row is another follower's, who alone tells what a lost command means
 
@@ -39,9 +40,18 @@ type follower struct {
 func newFollower(u *use, ev *sandbox.Event, timeout time.Duration) *follower {
 	f := &follower{u: u, event: ev}
 	if timeout > 0 {
-		f.limit = time.Now().Add(timeout + overtime)
+		f.limit, f.slept = time.Now().Add(timeout+overtime), u.l.nap.total()
 	}
 	return f
+}
+
+// limited gives a context that ends with ctx, or when it is time to give up.
+func (f *follower) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.limit.IsZero() {
+		return ctx, func() {}
+	}
+	l := f.u.l
+	return f.u.e.awake(ctx, l, time.Until(f.limit)+l.nap.total()-f.slept)
 }
 
 // overtime is how much longer than a command's own limit an agent may take to
@@ -138,6 +148,9 @@ func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
 	e := f.u.e
 	e.checkpoint("exec.ended")
 	r := f.complete(ctx, res)
+	if f.event.Type == sandbox.EventExec {
+		r.SnapshotID = f.u.keepChanges(ctx, f.event, r.ChangesTotal, r.ChangesComplete)
+	}
 	e.metrics.ran(f.event, &res)
 	end := e.outcomes.begin(f.u.b)
 	e.group.spawn(func(ctx context.Context) {
@@ -153,12 +166,8 @@ func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
 // follow gives the command's result. The error is ctx's; follow may then be
 // called again and goes on where it was.
 func (f *follower) follow(ctx context.Context) (agent.Result, error) {
-	limited := ctx
-	if !f.limit.IsZero() {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithDeadline(ctx, f.limit)
-		defer cancel()
-	}
+	limited, cancel := f.limited(ctx)
+	defer cancel()
 	for lost := 0; ; {
 		if f.process == nil {
 			p, err := f.u.l.client.Attach(limited, f.event.ProcessID, f.seen)
@@ -222,6 +231,8 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (a
 	switch {
 	case ctx.Err() != nil:
 		return agent.Result{}, true, ctx.Err()
+	case left(limited):
+		return agent.Result{}, true, shuttingDown()
 	case limited.Err() != nil:
 		return f.overdue(ctx), true, nil
 	case fault.Is(err, fault.NotFound):
@@ -251,7 +262,7 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (a
 
 // overdue ends a command that its agent let run past its limit.
 func (f *follower) overdue(ctx context.Context) agent.Result {
-	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
+	kctx, cancel := f.u.e.awake(context.WithoutCancel(ctx), f.u.l, killBound)
 	defer cancel()
 	if err := f.u.l.client.Kill(kctx, f.event.ProcessID, sandbox.CauseTimeout); err != nil {
 		f.u.e.log.Error("a command past its limit cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
@@ -269,7 +280,7 @@ func (f *follower) exited() agent.Result {
 }
 
 func (f *follower) killed(cause sandbox.Cause, detail string) agent.Result {
-	at := now()
+	at := f.u.e.now()
 	return agent.Result{
 		ExitCode: exitKilled, Signal: "SIGKILL", Cause: cause, CauseDetail: detail,
 		Duration: max(at.Sub(f.event.At), 0), EndedAt: at,
@@ -323,7 +334,7 @@ func (f *follower) notBegun(ctx context.Context, err error) {
 			e.log.Warn("whether a command was begun is not known", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", err)
 		}
 	}
-	cutOff(ev, sandbox.CauseNone, "not started: "+reason(err), now())
+	cutOff(ev, sandbox.CauseNone, "not started: "+reason(err), e.now())
 	ev.ExitCode, ev.Signal = exitNotStarted, ""
 	dbErr := e.commitWith(ctx, f.u.b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	if dbErr != nil && !fault.Is(dbErr, fault.Conflict) {

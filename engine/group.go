@@ -102,6 +102,7 @@ const (
 	startBound   = 2 * time.Minute
 	stopBound    = time.Minute // and the grace
 	deleteBound  = 2 * time.Minute
+	pauseBound   = time.Minute
 	updateBound  = 30 * time.Second
 	settleBound  = 2 * time.Minute
 	cleanupBound = 30 * time.Second

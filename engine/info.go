@@ -21,6 +21,7 @@ type Info struct {
 	Runtimes []RuntimeInfo
 	Defaults Defaults
 	Counts   map[sandbox.State]int // of the caller's project
+	Pools    []PoolInfo
 }
 
 // RuntimeInfo is what one runtime can do on this host now.
@@ -40,10 +41,11 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 	}
 	defer e.group.leave()
 	info := Info{Version: e.version, Since: e.since, Default: e.fallback, Defaults: e.defaults}
+	for _, p := range e.pools.list {
+		info.Pools = append(info.Pools, p.info())
+	}
 	for _, n := range e.runtimeNames() {
-		pctx, cancel := context.WithTimeout(ctx, probeBound)
-		caps, err := e.runtimes[n].Probe(pctx)
-		cancel()
+		caps, err := e.capabilities(ctx, n)
 		info.Runtimes = append(info.Runtimes, RuntimeInfo{Name: n, Capabilities: caps, Err: err})
 	}
 	err := e.store.View(ctx, func(tx store.Tx) (err error) {

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Start brings a stopped sandbox up again on its disk, whatever stopped it. One
-// that runs is given as it is.
+// Start brings a sandbox up, whatever took it down: one that is stopped on its
+// disk, one that is paused with its processes, and one that has failed if what it
+// missed is there again. One that runs is given as it is.
 func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.verb(ctx, c, ref, startBound, func(ctx context.Context, b *box) error {
 		return e.start(ctx, b, askerOf(c))
@@ -23,9 +25,9 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 }
 
 // Stop ends a sandbox's processes and keeps its disk. Running commands end with
-// the cause stopped, after a grace in which they may end by themselves. One
-// that is stopped already is given as it is, but no longer starts by itself,
-// should idleness have stopped it.
+// the cause stopped, after a grace in which they may end by themselves; those of
+// one that is paused, too. One that is stopped already is given as it is, but no
+// longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, func(ctx context.Context, b *box) error {
 		return e.stop(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
@@ -41,29 +43,29 @@ func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error 
 	return err
 }
 
-// start is the four steps. The caller has the turn, and the box is settled.
+// start is the four steps, of the way up from any state. The caller has the turn,
+// and the box is settled.
 func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 	s := b.record.Load()
-	if s == nil {
+	switch {
+	case s == nil:
 		return noSandbox(string(b.id))
-	}
-	if s.State == sandbox.Running {
+	case s.State == sandbox.Running:
 		return nil
+	case s.State == sandbox.Paused:
+		return e.resume(ctx, b, who)
+	case s.State == sandbox.Failed:
+		return notUp(s) // settling it has looked whether what it misses is there again
 	}
-	img, err := e.images.FindDigest(s.Image, s.ImageDigest)
-	if err != nil {
-		return err
-	}
-	inst, err := e.open(ctx, s)
-	if fault.Is(err, fault.NotFound) {
-		return fault.Wrap(fault.State, err, "the disk of the sandbox %s is gone from this host", b.id).
-			WithRemedy("delete it and create a new one")
+	inst, img, err := e.parts(ctx, s)
+	if missing, ok := errors.AsType[*missing](err); ok {
+		return e.failed(ctx, b, missing)
 	}
 	if err != nil {
 		return err
 	}
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.State, s.UpdatedAt = sandbox.Starting, now()
+		s.State, s.UpdatedAt = sandbox.Starting, e.now()
 	})
 	if err != nil {
 		return err
@@ -73,7 +75,7 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.done")
-	at := now()
+	at := e.now()
 	h := inst.Handle()
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
@@ -83,6 +85,7 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.outcome")
+	b.touch(at, actStart)
 	e.raise(b, e.newLive(b, inst, img))
 	return nil
 }
@@ -93,7 +96,7 @@ func (e *Engine) unstart(ctx context.Context, b *box, inst runtime.Instance, who
 	defer cancel()
 	stopErr := inst.Stop(ctx, 0)
 	if stopErr == nil {
-		ev := who.event(sandbox.EventFailed, b.record.Load(), now())
+		ev := who.event(sandbox.EventFailed, b.record.Load(), e.now())
 		ev.OK, ev.Detail = false, "start: "+reason(err)
 		stopErr = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 			s.State, s.UpdatedAt = sandbox.Stopped, ev.At
@@ -109,13 +112,15 @@ func (e *Engine) unstart(ctx context.Context, b *box, inst runtime.Instance, who
 // stop is the four steps. The caller has the turn, and the box is settled. may
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
-func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last time.Time) bool) error {
+func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
-	if s == nil {
+	switch {
+	case s == nil:
 		return noSandbox(string(b.id))
-	}
-	if s.State == sandbox.Stopped {
-		return e.keepStopped(ctx, b, who, cause)
+	case s.State == sandbox.Stopped:
+		return e.keepDown(ctx, b, who, cause)
+	case s.State == sandbox.Failed:
+		return nil // it is as down as can be
 	}
 	l, ok := b.withdraw(may)
 	if !ok {
@@ -125,20 +130,14 @@ func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Caus
 		detail = fmt.Sprintf("stopped by %s through %s", who.actor, who.via)
 	}
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Stopping, cause, detail, now()
+		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Stopping, cause, detail, e.now()
 	})
 	if err != nil {
 		e.restore(ctx, b, l)
 		return err
 	}
 	e.checkpoint("stop.intent")
-	grace := e.defaults.StopGrace
-	sctx, cancel := context.WithTimeout(ctx, grace+pingBound)
-	if err := l.client.Shutdown(sctx, grace); err == nil {
-		grace = 0 // they have had it
-	}
-	cancel()
-	if err := l.inst.Stop(ctx, grace); err != nil {
+	if err := e.takeDown(ctx, l); err != nil {
 		e.drop(b)
 		e.later(b)
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be stopped now", b.id).
@@ -149,10 +148,35 @@ func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Caus
 	return e.stopped(ctx, b, who)
 }
 
+// takeDown ends what is up, after a grace for its processes. Those of a frozen one
+// are let go on for that.
+func (e *Engine) takeDown(ctx context.Context, l *live) error {
+	grace := e.defaults.StopGrace
+	if p, ok := l.inst.(runtime.Pauser); ok && l.nap.asleep() {
+		if err := p.Resume(ctx); err != nil {
+			grace = 0
+		} else {
+			l.nap.end()
+		}
+	}
+	if grace > 0 {
+		sctx, cancel := context.WithTimeout(ctx, grace+pingBound)
+		if err := l.client.Shutdown(sctx, grace); err == nil {
+			grace = 0 // they have had it
+		}
+		cancel()
+	}
+	err := l.inst.Stop(ctx, grace)
+	if err == nil {
+		l.nap.end()
+	}
+	return err
+}
+
 // stopped commits the outcome of a stop, with the cause that its intent gave.
 func (e *Engine) stopped(ctx context.Context, b *box, who asker) error {
 	s := b.record.Load()
-	ev := who.event(sandbox.EventStopped, s, now())
+	ev := who.event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
@@ -162,19 +186,56 @@ func (e *Engine) stopped(ctx context.Context, b *box, who asker) error {
 		return err
 	}
 	e.checkpoint("stop.outcome")
-	e.plan(b)
+	e.ended(ctx, b)
 	return nil
 }
 
-// keepStopped makes a caller's stop of what idleness stopped count as one.
-func (e *Engine) keepStopped(ctx context.Context, b *box, who asker, cause sandbox.Cause) error {
+// ended is what follows when a sandbox has become stopped: it is deleted, if
+// it is to be, and else its clocks go on. The caller has the turn.
+func (e *Engine) ended(ctx context.Context, b *box) {
+	if err := e.adoptOrphans(ctx, b); err != nil {
+		e.log.Error("the ends of commands cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
+	}
+	e.plan(b)
 	s := b.record.Load()
-	if cause != sandbox.CauseUser || s.StopCause != sandbox.CauseIdle {
+	if s == nil || s.State != sandbox.Stopped || !s.AutoDelete {
+		return
+	}
+	if err := e.autoDelete(ctx, b); err != nil {
+		e.log.Error("a sandbox that is deleted when it stops cannot be deleted now; it is tried again", "sandbox", b.id, "error", err)
+		e.later(b)
+	}
+}
+
+// autoDelete deletes a sandbox because it stopped.
+func (e *Engine) autoDelete(ctx context.Context, b *box) error {
+	s := b.record.Load()
+	detail := fmt.Sprintf("it is deleted when it stops (auto_delete), and it stopped (%s)", s.StopCause)
+	if s.StopDetail != "" {
+		detail = fmt.Sprintf("it is deleted when it stops (auto_delete), and it stopped (%s: %s)", s.StopCause, s.StopDetail)
+	}
+	return e.reap(ctx, b, s.StopCause, sandbox.Clip(detail, maxDetail))
+}
+
+// keepDown makes a caller's stop, or pause, of what a clock or the host had stopped,
+// or paused, count as one: it is not brought up by the next call.
+func (e *Engine) keepDown(ctx context.Context, b *box, who asker, cause sandbox.Cause) error {
+	s := b.record.Load()
+	switch s.StopCause {
+	case sandbox.CauseIdle, sandbox.CauseHost, sandbox.CauseRestore:
+	default: // no call brings it up as it is, and why it is down is worth more
 		return nil
 	}
-	ev := who.event(sandbox.EventStopped, s, now())
+	if cause != sandbox.CauseUser {
+		return nil
+	}
+	t := sandbox.EventStopped
+	if s.State == sandbox.Paused {
+		t = sandbox.EventPaused
+	}
+	ev := who.event(t, s, e.now())
 	ev.Cause = cause
-	ev.Detail = fmt.Sprintf("stopped by %s through %s; idleness had stopped it before", who.actor, who.via)
+	ev.Detail = fmt.Sprintf("%s by %s through %s; it was before (%s)", s.State, who.actor, who.via, s.StopCause)
 	return e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.StopCause, s.StopDetail, s.UpdatedAt = cause, ev.Detail, ev.At
 	}, ev)
@@ -182,6 +243,11 @@ func (e *Engine) keepStopped(ctx context.Context, b *box, who asker, cause sandb
 
 // remove is the four steps of a delete, from any state. The caller has the turn.
 func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string) error {
+	return e.removeIf(ctx, b, who, cause, detail, nil)
+}
+
+// removeIf is remove if may, asked in the instant in which new uses end, agrees.
+func (e *Engine) removeIf(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(string(b.id))
@@ -189,9 +255,12 @@ func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Ca
 	if detail == "" {
 		detail = fmt.Sprintf("deleted by %s through %s", who.actor, who.via)
 	}
-	l, _ := b.withdraw(nil)
+	l, ok := b.withdraw(may)
+	if !ok {
+		return nil
+	}
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Deleting, cause, detail, now()
+		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Deleting, cause, detail, e.now()
 	})
 	if err != nil {
 		e.restore(ctx, b, l)
@@ -208,6 +277,9 @@ func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Ca
 		err = inst.Remove(ctx)
 	}
 	if l != nil {
+		if err == nil {
+			l.nap.end()
+		}
 		e.drop(b)
 	}
 	if err != nil {
@@ -222,7 +294,7 @@ func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Ca
 // removed commits the outcome of a delete, with the cause that its intent gave.
 func (e *Engine) removed(ctx context.Context, b *box, who asker) error {
 	s := b.record.Load()
-	ev := who.event(sandbox.EventDeleted, s, now())
+	ev := who.event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
 	if err := e.erase(ctx, b, ev); err != nil {
 		e.later(b)
@@ -242,12 +314,10 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 	return d.Open(ctx, runtime.Handle{ID: s.ID, Data: s.Handle})
 }
 
-// raise makes an instance that is up available, and begins to watch it.
+// raise makes an instance that is up available, frozen or not, and begins to watch it.
 func (e *Engine) raise(b *box, l *live) {
 	e.retain(b)
-	b.mu.Lock()
-	b.live, b.last = l, later(b.last, now())
-	b.mu.Unlock()
+	b.put(l)
 	e.plan(b)
 	e.group.spawn(func(ctx context.Context) { e.watch(ctx, b, l) })
 }
@@ -257,9 +327,7 @@ func (e *Engine) restore(ctx context.Context, b *box, l *live) {
 	if l == nil {
 		return
 	}
-	b.mu.Lock()
-	b.live = l
-	b.mu.Unlock()
+	b.put(l)
 	select {
 	case <-l.down:
 		// Its watcher found it withdrawn and left it to whoever has the turn.

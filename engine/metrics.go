@@ -25,6 +25,12 @@ type Metrics struct {
 	events        *prometheus.CounterVec
 	cells         *prometheus.CounterVec
 	codeSeconds   prometheus.Histogram
+
+	poolReady      *prometheus.GaugeVec
+	poolClaims     *prometheus.CounterVec
+	janitorRounds  prometheus.Counter
+	janitorRemoved *prometheus.CounterVec
+	janitorForeign prometheus.Counter
 }
 
 // NewMetrics makes the collectors and registers them on reg; nil registers none.
@@ -56,6 +62,19 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		codeSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "sandpit_code_seconds", Help: "From a cell's request to its answer.", Buckets: fast}),
 	}
+	m.poolReady = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sandpit_pool_ready", Help: "Sandboxes of a pool that wait for a create."}, []string{"pool"})
+	m.poolClaims = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sandpit_pool_claims_total", Help: "Creates that a pool fits, by whether it had a sandbox ready."}, []string{"pool", "result"})
+	m.janitorRounds = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "sandpit_janitor_rounds_total", Help: "Times that all that the runtimes keep was compared with the records."})
+	m.janitorRemoved = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sandpit_janitor_removed_total", Help: "What no record owned and was removed, by kind."}, []string{"kind"})
+	m.janitorForeign = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "sandpit_janitor_foreign_total", Help: "What is another store's and was left alone."})
+	for _, kind := range []string{kindInstance, kindSnapshot, kindVolume} {
+		m.janitorRemoved.WithLabelValues(kind)
+	}
 	for _, status := range []string{"completed", "failed", "timed_out"} {
 		m.commands.WithLabelValues(status)
 	}
@@ -69,9 +88,23 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.active, m.activeRuns, m.runs, m.commands, m.commandSeconds, m.reaped,
-			m.sandboxes, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds)
+			m.sandboxes, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds,
+			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign)
 	}
 	return m
+}
+
+// poolFigures are those of one pool, whose name is the configuration's.
+type poolFigures struct {
+	ready        prometheus.Gauge
+	hits, misses prometheus.Counter
+}
+
+func (m *Metrics) pool(name string) poolFigures {
+	return poolFigures{
+		ready: m.poolReady.WithLabelValues(name),
+		hits:  m.poolClaims.WithLabelValues(name, "hit"), misses: m.poolClaims.WithLabelValues(name, "miss"),
+	}
 }
 
 // moved counts a sandbox from one state to another; "" is from or to nowhere.
@@ -91,6 +124,14 @@ func (m *Metrics) moved(from, to sandbox.State) {
 	if to == sandbox.Running {
 		m.active.Inc()
 	}
+}
+
+// found counts the sandboxes of an earlier server.
+func (m *Metrics) found(counts map[sandbox.State]int) {
+	for s, n := range counts {
+		m.sandboxes.WithLabelValues(string(s)).Add(float64(n))
+	}
+	m.active.Add(float64(counts[sandbox.Running]))
 }
 
 func (m *Metrics) happened(events []*sandbox.Event) {

@@ -17,7 +17,7 @@ import (
 // Ports lists what listens in a sandbox, by port; truncated tells that there is
 // more.
 func (e *Engine) Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error) {
-	u, err := e.use(ctx, c, access.SandboxesRead, ref)
+	u, err := e.use(ctx, c, access.SandboxesRead, ref, actCall)
 	if err != nil {
 		return nil, false, err
 	}
@@ -45,7 +45,7 @@ func (e *Engine) DialPort(ctx context.Context, c access.Caller, ref string, port
 	if err := k.err(); err != nil {
 		return nil, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actPort)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (e *Engine) DialPort(ctx context.Context, c access.Caller, ref string, port
 	}
 	life, stop := context.WithCancel(e.group.ctx)
 	p := &PortConn{PortConn: nc, u: u, stop: stop}
-	u.b.unhold(now())
+	u.b.unhold(e.now(), actPort)
 	context.AfterFunc(life, func() { _ = p.Close() })
 	return p, nil
 }
@@ -107,7 +107,7 @@ func (p *PortConn) note(n int) {
 	}
 	at := time.Now().Unix()
 	if was := p.noted.Load(); was != at && p.noted.CompareAndSwap(was, at) {
-		p.u.b.touch(now())
+		p.u.b.touch(p.u.e.now(), actPort)
 	}
 }
 

@@ -57,12 +57,12 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 		return Preview{}, err
 	}
 	defer e.release(b)
-	b.touch(now())
+	b.touch(e.now(), actCall)
 	s := b.record.Load()
 	if s == nil {
 		return Preview{}, noSandbox(ref)
 	}
-	at := now()
+	at := e.now()
 	p := Preview{
 		Link: sandbox.NewProcessID(), Sandbox: s.ID, Project: s.Project, Port: port,
 		ExpiresAt: at.Add(expires + time.Second - 1).Truncate(time.Second),
@@ -80,7 +80,7 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 // is there such a sandbox, is it up; one that idleness stopped is started. It
 // counts as a use.
 func (e *Engine) ReachPreview(ctx context.Context, c access.Caller, ref string) error {
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actPort)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (e *Engine) PreviewOpened(ctx context.Context, c access.Caller, ref, link s
 	if s == nil {
 		return noSandbox(ref)
 	}
-	ev := askerOf(c).event(sandbox.EventPreviewOpened, s, now())
+	ev := askerOf(c).event(sandbox.EventPreviewOpened, s, e.now())
 	ev.ProcessID, ev.Detail = link, fmt.Sprintf("link %s to port %d", link, port)
 	first := false
 	err = e.store.Update(ctx, func(tx store.Tx) error {

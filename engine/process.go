@@ -28,7 +28,7 @@ func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID st
 }
 
 func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
-	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
+	u, err := e.glance(ctx, c, ref)
 	if err != nil {
 		return agent.Record{}, err
 	}
@@ -37,13 +37,15 @@ func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processI
 	if err != nil {
 		return agent.Record{}, u.fail(ctx, err)
 	}
-	return rec, nil
+	one := []agent.Record{rec}
+	err = u.tellEnds(ctx, one)
+	return one[0], err
 }
 
 // Processes gives the commands of a running sandbox: those that run, and those
 // that ended and whose output is still kept.
 func (e *Engine) Processes(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error) {
-	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
+	u, err := e.glance(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +54,7 @@ func (e *Engine) Processes(ctx context.Context, c access.Caller, ref string) ([]
 	if err != nil {
 		return nil, u.fail(ctx, err)
 	}
-	return recs, nil
+	return recs, u.tellEnds(ctx, recs)
 }
 
 // KillProcess ends a command and all that it started, and waits until they are
@@ -84,27 +86,48 @@ func checkProcessID(id string) error {
 }
 
 // peek is use without starting the sandbox: what is asked for is of its running,
-// and would be gone with a start.
+// and would be gone with a start. One that is paused is resumed, as for any use.
 func (e *Engine) peek(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*use, error) {
+	return e.peekAs(ctx, c, scope, ref, resumes)
+}
+
+// glance is peek without resuming it, either.
+func (e *Engine) glance(ctx context.Context, c access.Caller, ref string) (*use, error) {
+	return e.peekAs(ctx, c, access.SandboxesRead, ref, never)
+}
+
+func (e *Engine) peekAs(ctx context.Context, c access.Caller, scope access.Scope, ref string, may func(*sandbox.Sandbox) bool) (*use, error) {
 	if err := e.enter(c, scope); err != nil {
 		return nil, err
 	}
-	b, err := e.find(ctx, c, ref)
+	u, err := e.peekInto(ctx, c, ref, may)
 	if err != nil {
 		e.group.leave()
 		return nil, err
 	}
-	if l := b.hold(now()); l != nil {
-		return &use{e, b, l, askerOf(c)}, nil
+	return u, nil
+}
+
+func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may func(*sandbox.Sandbox) bool) (*use, error) {
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	l := b.hold(e.now(), actCall)
+	if s := b.record.Load(); l == nil && s != nil && may(s) {
+		if err := e.wake(ctx, b, askerOf(c), may); err != nil {
+			e.release(b)
+			return nil, err
+		}
+		l = b.hold(e.now(), actCall)
+	}
+	if l != nil {
+		return &use{e, b, l, askerOf(c), actCall}, nil
 	}
 	s := b.record.Load()
 	e.release(b)
-	e.group.leave()
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil, noSandbox(ref)
-	case s.State == sandbox.Stopped:
-		return nil, notUp(s)
 	}
-	return nil, fault.New(fault.State, "the sandbox %s is %s", s.Ref(), s.State).WithRemedy("ask again in a moment")
+	return nil, notUp(s)
 }

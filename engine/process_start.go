@@ -50,7 +50,7 @@ func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, 
 	if err != nil {
 		return agent.Record{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actProcess)
 	if err != nil {
 		return agent.Record{}, err
 	}
@@ -110,12 +110,8 @@ func (f *follower) stay(ctx context.Context) {
 func (f *follower) await(ctx context.Context) (agent.Result, error) {
 	f.hangUp()
 	f.process = nil
-	limited := ctx
-	if !f.limit.IsZero() {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithDeadline(ctx, f.limit)
-		defer cancel()
-	}
+	limited, cancel := f.limited(ctx)
+	defer cancel()
 	for lost := 0; ; {
 		began := time.Now()
 		res, err := f.u.l.client.Wait(limited, f.event.ProcessID)

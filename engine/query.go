@@ -25,7 +25,7 @@ func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox
 		return nil, err
 	}
 	defer e.release(b)
-	b.touch(now())
+	b.touch(e.now(), actCall)
 	if err := e.outcomes.wait(ctx, b); err != nil {
 		return nil, err
 	}
@@ -66,6 +66,13 @@ func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery
 		if p.Items, p.Next, err = tx.Sandboxes().List(q); err != nil {
 			return err
 		}
+		if q.Cursor == "" && q.Offset == 0 && p.Next == "" { // it is all there is
+			p.Counts = make(map[sandbox.State]int)
+			for _, s := range p.Items {
+				p.Counts[s.State]++
+			}
+			return nil
+		}
 		p.Counts, err = tx.Sandboxes().Count(q)
 		return err
 	})
@@ -79,9 +86,9 @@ func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery
 	defer e.mu.Unlock()
 	for _, s := range p.Items {
 		if b := e.boxes[s.ID]; b != nil {
-			b.mu.Lock()
-			s.LastActivity = later(s.LastActivity, b.last)
-			b.mu.Unlock()
+			if last := b.lastUse(); !last.at.IsZero() {
+				s.LastActivity = last.at
+			}
 		}
 	}
 	return p, nil

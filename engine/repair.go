@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,22 +23,29 @@ const repairsAtOnce = 16
 
 // repair makes what is and what the records say the same again, after a server
 // that ended at any instant. Its error is the store's; what else fails is logged
-// and tried again by the clock.
+// and tried again by the clock. Sandboxes that are stopped need nothing: however
+// many there are, none is opened.
 func (e *Engine) repair(ctx context.Context) error {
 	began := time.Now()
-	ids, err := e.known(ctx)
+	if err := e.count(ctx); err != nil {
+		return err
+	}
+	ids, err := e.unsettledIDs(ctx)
 	if err != nil {
 		return err
 	}
-	if err := e.removeStrangers(ctx, ids); err != nil {
+	if err := e.removeStrangers(ctx); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(repairsAtOnce)
-	for id := range ids {
+	for _, id := range ids {
 		g.Go(func() error { return e.repairOne(gctx, id) })
 	}
 	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := e.repairKept(ctx); err != nil {
 		return err
 	}
 	if len(ids) > 0 {
@@ -46,10 +54,25 @@ func (e *Engine) repair(ctx context.Context) error {
 	return nil
 }
 
-// known gives the ids of all records, and counts their states.
-func (e *Engine) known(ctx context.Context) (map[sandbox.ID]string, error) {
-	ids := make(map[sandbox.ID]string)
+// count makes the figures those of the records.
+func (e *Engine) count(ctx context.Context) error {
+	return e.store.View(ctx, func(tx store.Tx) error {
+		counts, err := tx.Sandboxes().Count(store.SandboxQuery{})
+		if err != nil {
+			return fmt.Errorf("counting the sandboxes of the last run: %w", err)
+		}
+		e.metrics.found(counts)
+		return nil
+	})
+}
+
+// unsettledIDs gives the sandboxes that are, or may be, not as their records say.
+func (e *Engine) unsettledIDs(ctx context.Context) ([]sandbox.ID, error) {
+	var ids []sandbox.ID
 	q := store.SandboxQuery{Limit: store.MaxPage, Oldest: true}
+	q.States = slices.DeleteFunc(sandbox.States(), func(s sandbox.State) bool {
+		return s == sandbox.Stopped || s == sandbox.Deleted
+	})
 	for {
 		var page []*sandbox.Sandbox
 		err := e.store.View(ctx, func(tx store.Tx) (err error) {
@@ -60,9 +83,9 @@ func (e *Engine) known(ctx context.Context) (map[sandbox.ID]string, error) {
 			return nil, fmt.Errorf("reading the sandboxes of the last run: %w", err)
 		}
 		for _, s := range page {
-			if _, seen := ids[s.ID]; !seen {
-				ids[s.ID] = s.Runtime
-				e.metrics.moved("", s.State)
+			ids = append(ids, s.ID)
+			if err := e.pinRestore(ctx, s); err != nil {
+				return nil, err
 			}
 		}
 		if q.Cursor == "" {
@@ -82,12 +105,16 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 		return err
 	}
 	defer b.turn.give()
+	e.mu.Lock()
+	e.unadopted[id] = struct{}{}
+	e.mu.Unlock()
 	sctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()
 	if err := e.settle(sctx, b, "the server ended in the middle"); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		e.later(b)
 		e.log.Error("a sandbox of the last run cannot be repaired now; it is tried again", "sandbox", id, "error", err)
 		return nil
 	}
@@ -95,10 +122,29 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 		return nil
 	}
 	e.checkpoint("repair.settled")
-	if err := e.adoptCommands(ctx, b); err != nil {
-		return err
-	}
 	e.plan(b)
+	return nil
+}
+
+// adoptOrphans looks after the commands of an earlier server, once what became of
+// their sandbox is known: those of one that is paused wait until it goes on. The
+// caller has the turn.
+func (e *Engine) adoptOrphans(ctx context.Context, b *box) error {
+	e.mu.Lock()
+	_, orphans := e.unadopted[b.id]
+	e.mu.Unlock()
+	s := b.record.Load()
+	if !orphans || s != nil && s.State == sandbox.Paused {
+		return nil
+	}
+	if s != nil {
+		if err := e.adoptCommands(ctx, b); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.unadopted, b.id)
 	return nil
 }
 
@@ -113,14 +159,18 @@ func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	l := b.hold(now())
+	last := b.lastUse()
+	l := b.hold(last.at, last.what) // looking at it is no use of it
 	if l == nil {
 		cause, detail := cutOffCause(b.record.Load())
 		return e.store.Update(ctx, func(tx store.Tx) error {
-			return finishAll(tx, b.id, cause, detail, now())
+			return finishAll(tx, b.id, cause, detail, e.now())
 		})
 	}
-	defer b.unhold(now())
+	defer func() {
+		last := b.lastUse()
+		b.unhold(last.at, last.what)
+	}()
 	if rows, err = e.adoptCode(ctx, b, l, rows); err != nil {
 		return err
 	}
@@ -135,7 +185,7 @@ func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
 // cutOffCause is what ended the commands of a sandbox that is down.
 func cutOffCause(s *sandbox.Sandbox) (sandbox.Cause, string) {
 	switch s.StopCause {
-	case sandbox.CauseOOM, sandbox.CauseKilled, sandbox.CauseHost:
+	case sandbox.CauseOOM, sandbox.CauseKilled, sandbox.CauseHost, sandbox.CauseRestore:
 		return s.StopCause, s.StopDetail
 	}
 	return sandbox.CauseStopped, s.StopDetail
@@ -147,7 +197,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.
 	rec, err := l.client.Process(pctx, ev.ProcessID)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		cutOff(ev, sandbox.CauseHost, "the server ended before it was begun, or its record is lost", now())
+		cutOff(ev, sandbox.CauseHost, "the server ended before it was begun, or its record is lost", e.now())
 		return e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	case err == nil && rec.Result != nil:
 		e.metrics.ran(ev, rec.Result)
@@ -173,14 +223,33 @@ func (e *Engine) adoptUse(b *box, l *live, ev *sandbox.Event) (*use, error) {
 	b.mu.Lock()
 	b.busy++
 	b.mu.Unlock()
-	return &use{e, b, l, asker{ev.Actor, ev.Via}}, nil
+	return &use{e, b, l, asker{ev.Actor, ev.Via}, whatOf(ev.Type)}, nil
+}
+
+// whatOf is the word for a use that an event tells of.
+func whatOf(t sandbox.EventType) string {
+	switch t {
+	case sandbox.EventTerminal:
+		return actTerminal
+	case sandbox.EventCode, sandbox.EventContext, "":
+		return actCode
+	}
+	return actExec
 }
 
 // removeStrangers removes the instances that no record mentions and some event
 // does: what is left of a create or a delete that a crash cut off. An instance
 // that the store has never heard of is another store's, which was moved away or
 // put back from a copy. Its disk is not ours to delete, and it stays.
-func (e *Engine) removeStrangers(ctx context.Context, ids map[sandbox.ID]string) error {
+func (e *Engine) removeStrangers(ctx context.Context) error {
+	var ids map[sandbox.ID]string
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		ids, err = tx.Sandboxes().Runtimes()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading which sandboxes there are: %w", err)
+	}
 	for _, name := range e.runtimeNames() {
 		d := e.runtimes[name]
 		handles, err := d.List(ctx)

@@ -89,7 +89,8 @@ func (e *Engine) take(ctx context.Context, b *box) error {
 }
 
 // verb runs a lifecycle verb to its end, in the sandbox's turn, and gives the
-// record after it. do finds the record settled: Running and up, or Stopped.
+// record after it. do finds the record settled: Running and up, Paused,
+// Stopped or Failed.
 func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return nil, err
@@ -100,16 +101,21 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 		return nil, err
 	}
 	defer e.release(b)
-	b.touch(now())
+	b.touch(e.now(), actCall)
 	var after *sandbox.Sandbox
 	err = e.turnWork(ctx, b, bound, func(ctx context.Context) error {
-		if b.record.Load() == nil {
+		before := b.record.Load()
+		if before == nil {
 			return noSandbox(ref)
 		}
 		if err := do(ctx, b); err != nil {
 			return err
 		}
-		after, _ = b.current()
+		if after, _ = b.current(); after == nil { // it is deleted when it stops, for instance
+			gone := *before
+			gone.State = sandbox.Deleted
+			after = &gone
+		}
 		return nil
 	})
 	if err != nil {

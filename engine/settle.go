@@ -5,19 +5,32 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
 // settle finishes or undoes what an earlier verb, of this server or of one
-// before, left halfway. After it the sandbox is Running and up, Stopped, or
-// gone. The caller has the turn. why is for the events.
+// before, left halfway. After it the sandbox is Running and up, Paused and frozen,
+// Stopped, Failed, or gone. The caller has the turn. why is for the events.
 func (e *Engine) settle(ctx context.Context, b *box, why string) error {
 	if err := e.refresh(ctx, b); err != nil {
 		return err
 	}
+	if err := e.settleState(ctx, b, why); err != nil {
+		return err
+	}
+	if l := b.standing(); l != nil && l.unfit {
+		e.fit(ctx, b, l)
+	}
+	return e.adoptOrphans(ctx, b)
+}
+
+func (e *Engine) settleState(ctx context.Context, b *box, why string) error {
 	s := b.record.Load()
 	if s == nil {
 		return nil
@@ -27,14 +40,42 @@ func (e *Engine) settle(ctx context.Context, b *box, why string) error {
 		return e.undoCreate(ctx, b, why)
 	case sandbox.Starting:
 		return e.undoStart(ctx, b, why)
+	case sandbox.Pausing:
+		return e.goOn(ctx, b, system.failure("pause: undone; "+why))
+	case sandbox.Resuming:
+		return e.goOn(ctx, b, func(s *sandbox.Sandbox) *sandbox.Event {
+			ev := system.event(sandbox.EventResumed, s, s.UpdatedAt)
+			ev.Detail = why
+			return ev
+		})
 	case sandbox.Stopping:
 		return e.finishStop(ctx, b, why)
+	case sandbox.Restoring:
+		return e.finishRestore(ctx, b, why)
 	case sandbox.Deleting:
 		return e.finishDelete(ctx, b, why)
 	case sandbox.Running:
-		if b.up() == nil {
+		if b.standing() == nil {
 			return e.recover(ctx, b)
 		}
+	case sandbox.Paused:
+		if b.standing() == nil {
+			return e.recoverPaused(ctx, b)
+		}
+	case sandbox.Failed:
+		return e.settleFailed(ctx, b)
+	}
+	return nil
+}
+
+// settleFailed looks whether what a sandbox misses is there again.
+func (e *Engine) settleFailed(ctx context.Context, b *box) error {
+	err := e.mend(ctx, b)
+	if _, still := errors.AsType[*missing](err); still {
+		return nil
+	}
+	if err != nil {
+		return e.unsettled(b, err)
 	}
 	return nil
 }
@@ -68,7 +109,7 @@ func (e *Engine) undoCreate(ctx context.Context, b *box, why string) error {
 	if err := e.gone(ctx, s); err != nil {
 		return e.unsettled(b, err)
 	}
-	ev := system.event(sandbox.EventFailed, s, now())
+	ev := system.event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: undone; "+why
 	if err := e.erase(ctx, b, ev); err != nil {
 		return e.unsettled(b, err)
@@ -81,7 +122,7 @@ func (e *Engine) undoStart(ctx context.Context, b *box, why string) error {
 	if err := e.down(ctx, s); err != nil {
 		return e.unsettled(b, err)
 	}
-	ev := system.event(sandbox.EventFailed, s, now())
+	ev := system.event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "start: undone; "+why
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		// Why it was stopped before the start still holds, and with it whether
@@ -100,7 +141,7 @@ func (e *Engine) finishStop(ctx context.Context, b *box, why string) error {
 	if err := e.down(ctx, s); err != nil {
 		return e.unsettled(b, err)
 	}
-	ev := system.event(sandbox.EventStopped, s, now())
+	ev := system.event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
@@ -117,7 +158,7 @@ func (e *Engine) finishDelete(ctx context.Context, b *box, why string) error {
 	if err := e.gone(ctx, s); err != nil {
 		return e.unsettled(b, err)
 	}
-	ev := system.event(sandbox.EventDeleted, s, now())
+	ev := system.event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
 	if err := e.erase(ctx, b, ev); err != nil {
 		return e.unsettled(b, err)
@@ -127,61 +168,174 @@ func (e *Engine) finishDelete(ctx context.Context, b *box, why string) error {
 
 // recover finds a running sandbox again, or records that it is down.
 func (e *Engine) recover(ctx context.Context, b *box) error {
+	l, err := e.reopen(ctx, b)
+	if l == nil {
+		return err
+	}
+	if p, ok := l.inst.(runtime.Pauser); ok && p.Paused() {
+		if err := p.Resume(ctx); err != nil { // down ones are seen next
+			e.log.Warn("a running sandbox is frozen, and cannot be resumed", "sandbox", b.id, "error", err)
+		}
+	}
+	if ok, err := e.answers(ctx, b, l); !ok {
+		return err
+	}
+	e.fit(ctx, b, l)
+	e.raise(b, l)
+	return nil
+}
+
+// recoverPaused finds a paused sandbox again, frozen, or records that it is down.
+func (e *Engine) recoverPaused(ctx context.Context, b *box) error {
+	l, err := e.reopen(ctx, b)
+	if l == nil {
+		return err
+	}
+	p, ok := l.inst.(runtime.Pauser)
+	if !ok {
+		return e.unsettled(b, fault.New(fault.Unsupported, "its runtime cannot pause it any more"))
+	}
+	if !p.Paused() { // somebody else has resumed it, or it is down
+		if err := p.Pause(ctx); fault.Is(err, fault.State) {
+			return e.found(ctx, b, l)
+		} else if err != nil {
+			return e.unsettled(b, err)
+		}
+	}
+	l.nap.begin()
+	e.fit(ctx, b, l)
+	e.raise(b, l)
+	return nil
+}
+
+// goOn lets the processes of a sandbox go on that was being paused or resumed, and
+// commits the event of it.
+func (e *Engine) goOn(ctx context.Context, b *box, event func(*sandbox.Sandbox) *sandbox.Event) error {
+	l := b.standing()
+	known := l != nil
+	if !known {
+		var err error
+		if l, err = e.reopen(ctx, b); l == nil {
+			return err
+		}
+	}
+	var err error
+	if p, ok := l.inst.(runtime.Pauser); ok {
+		err = p.Resume(ctx)
+	}
+	switch {
+	case fault.Is(err, fault.State) && known:
+		select {
+		case <-l.down:
+			e.fell(ctx, b, l)
+			return nil
+		case <-ctx.Done():
+			return e.unsettled(b, ctx.Err())
+		}
+	case fault.Is(err, fault.State):
+		return e.found(ctx, b, l)
+	case err != nil:
+		return e.unsettled(b, err)
+	}
+	if !known {
+		if ok, err := e.answers(ctx, b, l); !ok {
+			return err
+		}
+		e.fit(ctx, b, l)
+	}
+	if err := e.awoken(ctx, b, event); err != nil {
+		return e.unsettled(b, err)
+	}
+	l.nap.end()
+	if known {
+		e.restore(ctx, b, l)
+		e.plan(b)
+	} else {
+		e.raise(b, l)
+	}
+	return nil
+}
+
+// reopen finds the instance of a sandbox that is to be up. Without one the sandbox has
+// failed, or the error says why that is not known.
+func (e *Engine) reopen(ctx context.Context, b *box) (*live, error) {
 	s := b.record.Load()
 	inst, err := e.open(ctx, s)
 	if fault.Is(err, fault.NotFound) {
-		return e.lost(ctx, b, sandbox.CauseHost, "its disk is gone from this host")
+		if err := e.fail(ctx, b, diskGone(err)); err != nil {
+			return nil, e.unsettled(b, err)
+		}
+		return nil, nil
 	}
 	if err != nil {
-		return e.unsettled(b, err)
+		return nil, e.unsettled(b, err)
 	}
 	img, err := e.images.FindDigest(s.Image, s.ImageDigest)
 	if err != nil {
 		// It runs on what it has; only the image's own variables are missed.
 		e.log.Warn("the image of a running sandbox is not found", "sandbox", b.id, "image", s.Image, "error", err)
 	}
-	l := e.newLive(b, inst, img)
-	err = e.ping(ctx, l)
-	if err == nil {
-		e.raise(b, l)
-		return nil
-	}
-	if fault.Is(err, fault.State) {
-		exit, waitErr := inst.Wait(ctx)
-		if waitErr != nil {
-			return e.unsettled(b, waitErr)
-		}
-		if stopErr := inst.Stop(ctx, 0); stopErr != nil {
-			e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", stopErr)
-		}
-		if err := e.wentDown(ctx, b, exit); err != nil {
-			return e.unsettled(b, err)
-		}
-		return nil
-	}
-	if ctx.Err() != nil {
-		return e.unsettled(b, err)
-	}
-	e.log.Error("the agent of a running sandbox does not answer; the sandbox is stopped", "sandbox", b.id, "error", err)
-	if err := inst.Stop(ctx, 0); err != nil {
-		return e.unsettled(b, err)
-	}
-	return e.lost(ctx, b, sandbox.CauseHost, "its agent did not answer")
+	return e.newLive(b, inst, img), nil
 }
 
-func (e *Engine) lost(ctx context.Context, b *box, cause sandbox.Cause, detail string) error {
-	s := b.record.Load()
-	ev := system.event(sandbox.EventStopped, s, now())
-	ev.Cause, ev.Detail = cause, detail
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, cause, detail
-		s.StoppedAt, s.UpdatedAt = ev.At, ev.At
-	}, ev)
+// answers tells whether the agent of a sandbox that was found again does. If not, the
+// sandbox is taken down, and that is recorded.
+func (e *Engine) answers(ctx context.Context, b *box, l *live) (bool, error) {
+	err := e.ping(ctx, l)
+	switch {
+	case err == nil:
+		return true, nil
+	case fault.Is(err, fault.State):
+		return false, e.found(ctx, b, l)
+	case ctx.Err() != nil:
+		return false, e.unsettled(b, err)
+	}
+	e.log.Error("the agent of a running sandbox does not answer; the sandbox is stopped", "sandbox", b.id, "error", err)
+	if err := l.inst.Stop(ctx, 0); err != nil {
+		return false, e.unsettled(b, err)
+	}
+	exit := runtime.Exit{Cause: sandbox.CauseHost, Detail: "its agent did not answer"}
+	if err := e.wentDown(ctx, b, exit, e.now()); err != nil {
+		return false, e.unsettled(b, err)
+	}
+	return false, nil
+}
+
+// found records that a sandbox was found down, and why.
+func (e *Engine) found(ctx context.Context, b *box, l *live) error {
+	exit, err := l.inst.Wait(ctx)
 	if err != nil {
 		return e.unsettled(b, err)
 	}
-	e.plan(b)
+	if err := l.inst.Stop(ctx, 0); err != nil {
+		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
+	}
+	// Nobody saw when. What it did not run for sure is not counted.
+	s := b.record.Load()
+	if s.State == sandbox.Paused {
+		exit.Detail = strings.TrimPrefix(exit.Detail+"; it was paused", "; ")
+	}
+	if err := e.wentDown(ctx, b, exit, later(s.LastActivity, s.UpdatedAt)); err != nil {
+		return e.unsettled(b, err)
+	}
 	return nil
+}
+
+// fit makes the record's limits those of an instance that is up, where a crash may
+// have come between the two. What does not work now is tried again.
+func (e *Engine) fit(ctx context.Context, b *box, l *live) {
+	l.unfit = false
+	r, ok := l.inst.(runtime.Resizer)
+	if !ok {
+		return
+	}
+	err := r.Resize(ctx, b.record.Load().Limits)
+	if err == nil || fault.Is(err, fault.Unsupported) || fault.Is(err, fault.State) {
+		return
+	}
+	l.unfit = true
+	e.log.Warn("the limits of a sandbox cannot be set again now; it is tried again", "sandbox", b.id, "error", err)
+	e.plan(b)
 }
 
 // pingTries bounds how often an agent is asked for a sign of life before its

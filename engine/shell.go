@@ -74,7 +74,7 @@ func (e *Engine) CreateShell(ctx context.Context, c access.Caller, ref string, r
 	if err := k.err(); err != nil {
 		return Context{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actShell)
 	if err != nil {
 		return Context{}, err
 	}
@@ -143,7 +143,7 @@ func (b *box) addShell(want sandbox.Context) (*codeContext, error) {
 		return nil, fault.New(fault.Exhausted, "the sandbox has %d shells already", MaxShells).
 			WithRemedy("delete one, or run the command in one of them")
 	}
-	want.ID, want.Sandbox, want.CreatedAt = sandbox.NewProcessID(), b.id, now()
+	want.ID, want.Sandbox, want.CreatedAt = sandbox.NewProcessID(), b.id, b.now()
 	cc := &codeContext{b: b, turn: newTurn(), rec: want}
 	b.contexts.all = append(b.contexts.all, cc)
 	return cc, nil
@@ -275,7 +275,7 @@ func (e *Engine) ShellExec(ctx context.Context, c access.Caller, ref, name strin
 	if err != nil {
 		return ShellResult{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actShell)
 	if err != nil {
 		return ShellResult{}, err
 	}
@@ -403,5 +403,5 @@ func (s *shellSink) frame(stream agent.Stream, i int, b []byte) error {
 	}
 	s.left[i] -= int64(len(b))
 	s.seq++
-	return s.give(agent.Frame{Seq: s.seq, Stream: stream, At: now(), Data: slices.Clone(b)})
+	return s.give(agent.Frame{Seq: s.seq, Stream: stream, At: time.Now().UTC(), Data: slices.Clone(b)})
 }

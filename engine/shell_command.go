@@ -89,6 +89,7 @@ func (x *cell) shellResult() ShellResult {
 	r.Shell.Restarted, r.Shell.Ended = ofShell(out.Restarted), out.Dead
 	r.Stdout, r.Stderr = out.Stdout, out.Stderr
 	r.Changes, r.ChangesTotal, r.ChangesComplete = out.Changes, out.ChangesTotal, out.ChangesComplete
+	r.SnapshotID = out.SnapshotID
 	r.Result = agent.Result{
 		ExitCode: out.ExitCode, Signal: out.Signal, Cause: out.Cause, Duration: out.Duration,
 		StdoutBytes: out.StdoutBytes, StderrBytes: out.StderrBytes,
@@ -246,7 +247,7 @@ func (x *cell) killYounger(ctx context.Context, k *codeKernel) error {
 	const slack = 20 * time.Millisecond // of the kernel's times
 	ctx, cancel := context.WithTimeout(ctx, pingBound)
 	defer cancel()
-	err := k.l.client.SignalYounger(ctx, k.process, syscall.SIGKILL, now().Sub(x.event.At)+slack)
+	err := k.l.client.SignalYounger(ctx, k.process, syscall.SIGKILL, x.u.e.now().Sub(x.event.At)+slack)
 	if fault.Is(err, fault.State) {
 		return nil // the shell has ended, and what follows it will tell
 	}

@@ -67,11 +67,11 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	if err != nil {
 		return nil, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref)
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actTerminal)
 	if err != nil {
 		return nil, err
 	}
-	sctx, cancel := aside(ctx)
+	sctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
 	cmd.ID = sandbox.NewProcessID()
 	env, err := u.env(cmd.Env)
@@ -86,8 +86,12 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	}
 	cmd.Env = env
 	p, err := u.l.client.Start(sctx, cmd)
+	if err != nil && left(sctx) {
+		u.end()
+		return nil, shuttingDown()
+	}
 	if err != nil {
-		err = u.fail(sctx, err)
+		err = u.fail(sctx, late(sctx, err))
 		newFollower(u, ev, 0).notBegun(sctx, err)
 		u.end()
 		return nil, err
@@ -186,9 +190,15 @@ func (t *Terminal) over(result func(context.Context) agent.Result) {
 		t.stop()
 		t.u.e.group.spawn(func(ctx context.Context) {
 			defer t.u.end()
-			ctx, cancel := aside(ctx)
+			ctx = context.WithoutCancel(ctx)
+			awake, cancel := t.u.e.awake(ctx, t.u.l, cleanupBound) // hung up on while it is paused, it ends when it is resumed
 			defer cancel()
-			res := result(ctx)
+			res := result(awake)
+			if left(awake) {
+				return
+			}
+			ctx, done := aside(ctx)
+			defer done()
 			if err := t.u.e.finish(ctx, t.u.b, t.ev, ExecResult{ProcessID: t.ev.ProcessID, Result: res}); err != nil {
 				t.u.e.log.Error("the end of a terminal cannot be recorded; the next start does it", "sandbox", t.u.b.id, "process", t.ev.ProcessID, "error", err)
 			}

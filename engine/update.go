@@ -11,31 +11,43 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
-// Patch is what shall change of a sandbox; nil fields stay. Env and limits can
-// change only while it is stopped, the rest at any time.
+// Patch is what shall change of a sandbox; nil fields stay. All can change while it
+// runs, where its runtime can do so.
 type Patch struct {
-	Env         *map[string]string // the whole of it
+	Env         *map[string]string // the whole of it; of commands begun afterwards
 	Metadata    *map[string]string // likewise
 	IdleTimeout *time.Duration     // zero: never
-	Retention   *time.Duration     // likewise
-	TTL         *time.Duration     // from at; zero: never. At most one of it and
-	ExpiresAt   *time.Time         // the same as a time; zero: never
+	OnIdle      *sandbox.IdleAction
+	Retention   *time.Duration // zero: never
+	AutoDelete  *bool
+	TTL         *time.Duration // from at; zero: never. At most one of it and
+	ExpiresAt   *time.Time     // the same as a time; zero: never
+	SlidingTTL  *time.Duration // without a use; zero: never
+	AutoStart   *bool
+	AutoResume  *bool
+	Checkpoints *sandbox.Checkpoints
 	CPU         *float64
 	MemoryMB    *int
-	DiskMB      *int // fault.Unsupported unless it is what it is already
+	DiskMB      *int
 	Pids        *int
+	Mounts      *[]MountRequest // the whole of it; only while it is stopped
+
+	mounts *[]sandbox.Mount // what Mounts comes to; nil: no change
 }
 
-// Update changes a sandbox's record. Env and limits take effect at its next
-// start, the clocks at once.
+// Update changes a sandbox's record, and its instance where that is up. A limit that
+// its runtime cannot change while it is up is fault.State, and a memory limit under
+// what is in use fault.Conflict. All or nothing.
 func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patch) (*sandbox.Sandbox, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}
-	if err := p.check(); err != nil {
+	if err := p.check(e.now()); err != nil {
 		return nil, err
 	}
 	return e.verb(ctx, c, ref, updateBound, func(ctx context.Context, b *box) error {
@@ -43,7 +55,7 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patc
 	})
 }
 
-func (p Patch) check() error {
+func (p Patch) check(at time.Time) error {
 	var k check
 	if p.Env != nil {
 		k.env(*p.Env)
@@ -51,15 +63,20 @@ func (p Patch) check() error {
 	if p.Metadata != nil {
 		k.metadata("metadata", *p.Metadata)
 	}
-	for field, d := range map[string]*time.Duration{
-		"idle_timeout_seconds": p.IdleTimeout, "retention_seconds": p.Retention, "ttl_seconds": p.TTL,
+	for _, c := range []struct {
+		field string
+		d     *time.Duration
+	}{
+		{"idle_timeout_seconds", p.IdleTimeout}, {"retention_seconds", p.Retention}, {"ttl_seconds", p.TTL}, {"ttl_seconds", p.SlidingTTL},
 	} {
-		if d != nil {
-			k.clock(field, *d)
+		if c.d != nil {
+			k.clock(c.field, *c.d)
 		}
 	}
+	k.onIdle(p.OnIdle)
+	k.checkpoints(p.Checkpoints)
 	if p.ExpiresAt != nil && !p.ExpiresAt.IsZero() {
-		switch d := time.Until(*p.ExpiresAt); {
+		switch d := p.ExpiresAt.Sub(at); {
 		case p.TTL != nil:
 			k.bad("expires_at", "is given beside ttl_seconds; give one of them")
 		case d < 0 || d > sandbox.MaxClock:
@@ -85,75 +102,158 @@ func set[T any](to *T, from *T) {
 	}
 }
 
+func differs[T comparable](to *T, from T) bool { return to != nil && *to != from }
+
 // fields names what p changes of s.
-func (p Patch) fields(s *sandbox.Sandbox) (all, stopped []string) {
+func (p Patch) fields(s *sandbox.Sandbox) []string {
+	var names []string
 	for _, f := range []struct {
 		name    string
 		changes bool
-		stopped bool
 	}{
-		{"env", p.Env != nil && !maps.Equal(*p.Env, s.Env), true},
-		{"cpu_cores", p.CPU != nil && *p.CPU != s.Limits.CPU, true},
-		{"memory_mb", p.MemoryMB != nil && *p.MemoryMB != s.Limits.MemoryMB, true},
-		{"pids", p.Pids != nil && *p.Pids != s.Limits.Pids, true},
-		{"metadata", p.Metadata != nil && !maps.Equal(*p.Metadata, s.Metadata), false},
-		{"idle_timeout_seconds", p.IdleTimeout != nil && *p.IdleTimeout != s.IdleTimeout, false},
-		{"retention_seconds", p.Retention != nil && *p.Retention != s.Retention, false},
-		{"ttl_seconds", p.TTL != nil, false},
-		{"expires_at", p.ExpiresAt != nil && !p.ExpiresAt.Equal(s.ExpiresAt), false},
+		{"cpu_cores", differs(p.CPU, s.Limits.CPU)},
+		{"memory_mb", differs(p.MemoryMB, s.Limits.MemoryMB)},
+		{"disk_mb", differs(p.DiskMB, s.Limits.DiskMB)},
+		{"pids", differs(p.Pids, s.Limits.Pids)},
+		{"env", p.Env != nil && !maps.Equal(*p.Env, s.Env)},
+		{"metadata", p.Metadata != nil && !maps.Equal(*p.Metadata, s.Metadata)},
+		{"idle_timeout_seconds", differs(p.IdleTimeout, s.IdleTimeout)},
+		{"idle_action", differs(p.OnIdle, s.OnIdle)},
+		{"retention_seconds", differs(p.Retention, s.Retention)},
+		{"auto_delete", differs(p.AutoDelete, s.AutoDelete)},
+		{"ttl_seconds", p.TTL != nil || differs(p.SlidingTTL, s.TTL)},
+		{"expires_at", p.ExpiresAt != nil && !p.ExpiresAt.Equal(s.ExpiresAt)},
+		{"auto_start", differs(p.AutoStart, s.AutoStart)},
+		{"auto_resume", differs(p.AutoResume, s.AutoResume)},
+		{"checkpoints", differs(p.Checkpoints, s.Checkpoints)},
+		{"mounts", p.mounts != nil},
 	} {
 		if f.changes {
-			all = append(all, f.name)
-			if f.stopped {
-				stopped = append(stopped, f.name)
-			}
+			names = append(names, f.name)
 		}
 	}
-	return all, stopped
+	return names
 }
 
-// update has no intent: there is nothing to do but the one commit.
+// update has no intent: what an instance was given and the record does not say, after
+// a crash or a commit that failed, is taken back by making it fit the record.
 func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 	s := b.record.Load()
-	if p.DiskMB != nil && *p.DiskMB != s.Limits.DiskMB {
-		return fault.New(fault.Unsupported, "disk_mb: the disk of a sandbox keeps the size that it was made with, %d MiB", s.Limits.DiskMB).
-			WithRemedy("create a new sandbox with disk_mb %d and copy the files", *p.DiskMB)
+	if err := e.patchMounts(ctx, s, &p); err != nil {
+		return err
 	}
-	all, stopped := p.fields(s)
-	if len(all) == 0 {
+	names := p.fields(s)
+	if len(names) == 0 {
 		return nil
 	}
-	if len(stopped) > 0 && s.State != sandbox.Stopped {
-		return fault.New(fault.State, "%s can change only while the sandbox is stopped; %s is %s",
-			strings.Join(stopped, ", "), s.Ref(), s.State).
-			WithRemedy("stop it (stop %s), change it, and start it again", s.Ref())
+	if err := e.mayChange(ctx, s, p); err != nil {
+		return err
 	}
-	at := now()
+	l, limits := b.standing(), p.limits(s.Limits)
+	if l != nil && limits != s.Limits {
+		if err := e.resize(ctx, b, l, limits); err != nil {
+			return err
+		}
+		e.checkpoint("update.done")
+	}
+	at := e.now()
 	ev := who.event(sandbox.EventUpdated, s, at)
-	ev.Detail = "changed " + strings.Join(all, ", ") // names only: values may be secrets
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.UpdatedAt = at
-		s.Limits = p.limits(s.Limits)
-		if p.Env != nil {
-			s.Env = maps.Clone(*p.Env)
-		}
-		if p.Metadata != nil {
-			s.Metadata = maps.Clone(*p.Metadata)
-		}
-		set(&s.IdleTimeout, p.IdleTimeout)
-		set(&s.Retention, p.Retention)
-		set(&s.ExpiresAt, p.ExpiresAt)
-		if p.TTL != nil {
-			s.ExpiresAt = time.Time{}
-			if *p.TTL > 0 {
-				s.ExpiresAt = at.Add(*p.TTL)
+	ev.Detail = "changed " + strings.Join(names, ", ") // names only: values may be secrets
+	err := e.commitWith(ctx, b, func(s *sandbox.Sandbox) { p.apply(s, at) }, func(tx store.Tx) error {
+		if p.mounts != nil {
+			if err := mountable(tx, s.Project, *p.mounts); err != nil {
+				return err
 			}
 		}
+		return tx.Events().Append(ev)
 	}, ev)
 	if err != nil {
+		if l != nil && limits != s.Limits {
+			actx, cancel := aside(ctx)
+			defer cancel()
+			e.fit(actx, b, l)
+			l.unfit = true // which of the two the store has is seen later
+			e.later(b)
+		}
 		return err
 	}
 	e.checkpoint("update.outcome")
+	if l != nil && p.Env != nil {
+		l.setEnv(*p.Env)
+	}
 	e.plan(b)
 	return nil
+}
+
+// mayChange refuses what would have no effect, or one that nobody expects.
+func (e *Engine) mayChange(ctx context.Context, s *sandbox.Sandbox, p Patch) error {
+	if p.AutoDelete != nil && *p.AutoDelete && s.State == sandbox.Stopped {
+		return fault.New(fault.State, "auto_delete: the sandbox %s is stopped already, and would be deleted at once", s.Ref()).
+			WithRemedy("start it first (start %s), or delete it", s.Ref())
+	}
+	return e.mayIdle(ctx, s.Runtime, p.OnIdle)
+}
+
+// mayIdle refuses to pause idle sandboxes of a runtime that cannot.
+func (e *Engine) mayIdle(ctx context.Context, runtimeName string, a *sandbox.IdleAction) error {
+	if a == nil || *a != sandbox.IdlePause {
+		return nil
+	}
+	caps, err := e.capabilities(ctx, runtimeName)
+	if err != nil {
+		return err
+	}
+	if why, known := caps[runtime.Pause]; why != nil || !known {
+		return e.cannot(ctx, runtimeName, runtime.Pause, "pause a sandbox")
+	}
+	return nil
+}
+
+// resize gives an instance that is up other limits than its record has.
+func (e *Engine) resize(ctx context.Context, b *box, l *live, limits sandbox.Limits) error {
+	why := "its runtime does not"
+	if r, ok := l.inst.(runtime.Resizer); ok {
+		err := r.Resize(ctx, limits)
+		switch fault.Of(err) {
+		case "", fault.Conflict:
+			return err
+		case fault.Unsupported:
+			why = reason(err)
+		default: // a part may have been changed
+			l.unfit = true
+			e.later(b)
+			return err
+		}
+	}
+	s := b.record.Load()
+	return fault.New(fault.State, "the limits of the sandbox %s, which is %s, can change only while it is stopped (%s)", s.Ref(), s.State, why).
+		WithRemedy("stop it (stop %s), change them, and start it again", s.Ref())
+}
+
+// apply makes the changes.
+func (p Patch) apply(s *sandbox.Sandbox, at time.Time) {
+	s.UpdatedAt = at
+	s.Limits = p.limits(s.Limits)
+	if p.Env != nil {
+		s.Env = maps.Clone(*p.Env)
+	}
+	if p.Metadata != nil {
+		s.Metadata = maps.Clone(*p.Metadata)
+	}
+	set(&s.IdleTimeout, p.IdleTimeout)
+	set(&s.OnIdle, p.OnIdle)
+	set(&s.Retention, p.Retention)
+	set(&s.AutoDelete, p.AutoDelete)
+	set(&s.ExpiresAt, p.ExpiresAt)
+	set(&s.Clocks.TTL, p.SlidingTTL)
+	set(&s.AutoStart, p.AutoStart)
+	set(&s.AutoResume, p.AutoResume)
+	set(&s.Checkpoints, p.Checkpoints)
+	set(&s.Mounts, p.mounts)
+	if p.TTL != nil {
+		s.ExpiresAt = time.Time{}
+		if *p.TTL > 0 {
+			s.ExpiresAt = at.Add(*p.TTL)
+		}
+	}
 }

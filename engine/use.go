@@ -14,22 +14,39 @@ import (
 
 // use is one command, terminal, transfer or other call that reaches into a
 // sandbox. While it lasts the sandbox is not idle. It stops no verb: a stop
-// takes the sandbox from under it, and it ends.
+// takes the sandbox from under it, and it ends; a pause has it wait.
 type use struct {
-	e   *Engine
-	b   *box
-	l   *live
-	who asker
+	e    *Engine
+	b    *box
+	l    *live
+	who  asker
+	what string // one of the words below
 }
 
+// What counts as activity, in a word for people.
+const (
+	actCall     = "a call by its name"
+	actCode     = "code"
+	actExec     = "exec"
+	actFiles    = "files"
+	actPort     = "traffic of a port"
+	actProcess  = "a process"
+	actResume   = "its resume"
+	actShell    = "a shell"
+	actStart    = "its start"
+	actTerminal = "a terminal"
+	actWatch    = "a watch"
+)
+
 // use begins a use: may the caller, is there such a sandbox, is it up. One that
-// idleness stopped is started; one that was stopped otherwise is fault.State.
-// The caller ends the use by end, once, from any goroutine.
-func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*use, error) {
+// went down, or was paused, without a caller having asked for it is brought up; see
+// wake for the rules. Else it is fault.State. The caller ends the use by end, once,
+// from any goroutine.
+func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*use, error) {
 	if err := e.enter(c, scope); err != nil {
 		return nil, err
 	}
-	u, err := e.reach(ctx, c, ref)
+	u, err := e.reach(ctx, c, ref, what, wakes)
 	if err != nil {
 		e.group.leave()
 		return nil, err
@@ -37,20 +54,21 @@ func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, r
 	return u, nil
 }
 
-// upTries bounds how often a sandbox is started for one use, where others stop
-// it as often.
+// upTries bounds how often a sandbox is brought up for one use, where others take
+// it down as often.
 const upTries = 3
 
-func (e *Engine) reach(ctx context.Context, c access.Caller, ref string) (*use, error) {
+// reach gives a use of a sandbox that may is asked to allow bringing up.
+func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, may func(*sandbox.Sandbox) bool) (*use, error) {
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
 	for range upTries {
-		if l := b.hold(now()); l != nil {
-			return &use{e, b, l, askerOf(c)}, nil
+		if l := b.hold(e.now(), what); l != nil {
+			return &use{e, b, l, askerOf(c), what}, nil
 		}
-		if err = e.wake(ctx, b, askerOf(c)); err != nil {
+		if err = e.wake(ctx, b, askerOf(c), may); err != nil {
 			e.release(b)
 			return nil, err
 		}
@@ -60,32 +78,66 @@ func (e *Engine) reach(ctx context.Context, c access.Caller, ref string) (*use, 
 }
 
 func (u *use) end() {
-	u.b.unhold(now())
+	u.b.unhold(u.e.now(), u.what)
 	u.e.release(u.b)
 	u.e.group.leave()
 }
 
-// wake starts a sandbox that idleness stopped, after any verb that is at it.
-func (e *Engine) wake(ctx context.Context, b *box, who asker) error {
+// wake brings a sandbox up, after any verb that is at it, if its record and may
+// allow that.
+func (e *Engine) wake(ctx context.Context, b *box, who asker, may func(*sandbox.Sandbox) bool) error {
+	if s := b.record.Load(); s != nil && !s.State.Intent() && s.State != sandbox.Running && !may(s) {
+		return notUp(s) // without waiting for anything
+	}
 	return e.turnWork(ctx, b, startBound, func(ctx context.Context) error {
-		s := b.record.Load()
-		switch {
-		case s == nil:
-			return noSandbox(string(b.id))
-		case s.State == sandbox.Stopped && s.StopCause != sandbox.CauseIdle:
+		if s := b.record.Load(); s != nil && s.State != sandbox.Running && !may(s) {
 			return notUp(s)
 		}
 		return e.start(ctx, b, who)
 	})
 }
 
+// wakes tells whether a call brings the sandbox up, which is not up: with AutoStart
+// if a clock, the host or an exchange of its disk took it down and no caller has
+// asked for that; with AutoResume also if a caller paused it. What ended for
+// want of memory or of disk, or was killed, would do so again.
+func wakes(s *sandbox.Sandbox) bool {
+	switch s.State {
+	case sandbox.Paused:
+		return s.AutoResume || s.AutoStart && s.StopCause == sandbox.CauseIdle
+	case sandbox.Stopped, sandbox.Failed:
+		switch s.StopCause {
+		case sandbox.CauseIdle, sandbox.CauseHost, sandbox.CauseRestore:
+			return s.AutoStart
+		}
+	}
+	return false
+}
+
+// resumes is wakes for what is only of use to processes that are there already.
+func resumes(s *sandbox.Sandbox) bool { return s.State == sandbox.Paused && wakes(s) }
+
+// never is wakes for what looks on.
+func never(*sandbox.Sandbox) bool { return false }
+
+// notUp is the error for a call to a sandbox that is not up.
 func notUp(s *sandbox.Sandbox) error {
 	why := string(s.StopCause)
 	if s.StopDetail != "" {
 		why += ": " + s.StopDetail
 	}
-	return fault.New(fault.State, "the sandbox %s is stopped (%s)", s.Ref(), why).
-		WithRemedy("start it (start %s), then ask again", s.Ref())
+	switch s.State {
+	case sandbox.Paused:
+		return fault.New(fault.State, "the sandbox %s is paused (%s)", s.Ref(), why).
+			WithRemedy("resume it (resume %s), then ask again", s.Ref())
+	case sandbox.Failed:
+		return fault.New(fault.State, "the sandbox %s has failed (%s)", s.Ref(), why).
+			WithRemedy("put back what is missing and start it (start %s), or delete it and create a new one", s.Ref())
+	case sandbox.Stopped:
+		return fault.New(fault.State, "the sandbox %s is stopped (%s)", s.Ref(), why).
+			WithRemedy("start it (start %s), then ask again", s.Ref())
+	}
+	return fault.New(fault.State, "the sandbox %s is %s", s.Ref(), s.State).WithRemedy("ask again in a moment")
 }
 
 // recently is the longest time between an instance's end and its watcher's news
@@ -118,7 +170,7 @@ func (u *use) fail(ctx context.Context, err error) error {
 	default:
 		return err
 	}
-	if u.b.up() == u.l {
+	if u.b.standing() == u.l {
 		select {
 		case <-u.l.down:
 		default:

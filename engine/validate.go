@@ -129,6 +129,20 @@ func (k *check) clock(field string, d time.Duration) {
 	}
 }
 
+// onIdle checks what is to become of an idle sandbox.
+func (k *check) onIdle(a *sandbox.IdleAction) {
+	if a != nil && *a != sandbox.IdleStop && *a != sandbox.IdlePause {
+		k.bad("idle_action", "%q is neither %q nor %q", sandbox.Clip(string(*a), 40), sandbox.IdleStop, sandbox.IdlePause)
+	}
+}
+
+// checkpoints checks when snapshots are to be taken by themselves.
+func (k *check) checkpoints(c *sandbox.Checkpoints) {
+	if c != nil && *c != sandbox.CheckpointsOff && *c != sandbox.CheckpointsCommand {
+		k.bad("checkpoints", "%q is neither %q nor %q", sandbox.Clip(string(*c), 40), sandbox.CheckpointsOff, sandbox.CheckpointsCommand)
+	}
+}
+
 // seconds is how the wire writes a duration.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
 

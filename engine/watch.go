@@ -6,6 +6,8 @@ package engine
 import (
 	"context"
 	"maps"
+	"strings"
+	"time"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/image"
@@ -14,12 +16,17 @@ import (
 )
 
 func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
-	env := maps.Clone(img.Env)
-	if env == nil {
-		env = make(map[string]string)
-	}
-	maps.Copy(env, b.record.Load().Env)
-	return &live{inst: inst, client: agent.NewClient(inst.Dial), env: env, down: make(chan struct{})}
+	l := &live{inst: inst, client: agent.NewClient(inst.Dial), image: img.Env, down: make(chan struct{})}
+	l.setEnv(b.record.Load().Env)
+	return l
+}
+
+// setEnv makes own, over the image's, the variables of commands begun from now on.
+func (l *live) setEnv(own map[string]string) {
+	env := make(map[string]string, len(l.image)+len(own))
+	maps.Copy(env, l.image)
+	maps.Copy(env, own)
+	l.env.Store(&env)
 }
 
 // watch waits until the instance is down. If that was no verb's doing, it
@@ -29,9 +36,12 @@ func (e *Engine) watch(ctx context.Context, b *box, l *live) {
 	if err != nil {
 		return // the engine ends; the sandbox goes on
 	}
+	if x := l.ending.Load(); x != nil && exit.Cause == sandbox.CauseStopped {
+		exit = *x
+	}
 	l.exit = exit
 	close(l.down)
-	if b.up() != l {
+	if b.standing() != l {
 		return
 	}
 	// The turn may be held by a verb that is taking it down, or that fails to.
@@ -41,7 +51,7 @@ func (e *Engine) watch(ctx context.Context, b *box, l *live) {
 		return
 	}
 	defer b.turn.give()
-	if b.up() != l {
+	if b.standing() != l {
 		return
 	}
 	e.fell(ctx, b, l)
@@ -56,26 +66,43 @@ func (e *Engine) fell(ctx context.Context, b *box, l *live) {
 	if err := l.inst.Stop(ctx, 0); err != nil { // frees what the host still holds for it
 		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
 	}
-	if err := e.wentDown(ctx, b, l.exit); err != nil {
+	exit := l.exit
+	if l.nap.asleep() {
+		exit.Detail = strings.TrimPrefix(exit.Detail+"; it was paused", "; ")
+		l.nap.end()
+	}
+	if err := e.wentDown(ctx, b, exit, e.now()); err != nil {
 		e.log.Error("a sandbox went down, and that cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b)
 	}
 }
 
-func (e *Engine) wentDown(ctx context.Context, b *box, exit runtime.Exit) error {
+// wentDown commits that the sandbox went down by itself. It is known to have run
+// until then.
+func (e *Engine) wentDown(ctx context.Context, b *box, exit runtime.Exit, then time.Time) error {
 	if exit.Cause == sandbox.CauseNone || exit.Cause == sandbox.CauseStopped {
 		exit.Cause = sandbox.CauseHost // we did not stop it
 	}
 	s := b.record.Load()
 	e.log.Warn("a sandbox went down by itself", "sandbox", b.id, "cause", exit.Cause, "detail", exit.Detail)
-	ev := system.event(sandbox.EventStopped, s, now())
+	ev := system.event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = exit.Cause, sandbox.Clip(exit.Detail, maxDetail)
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, ev.Cause, ev.Detail
 		s.StoppedAt, s.UpdatedAt = ev.At, ev.At
+		meter(s, then)
 	}, ev)
-	if err == nil {
-		e.plan(b)
+	if err != nil {
+		return err
 	}
-	return err
+	e.ended(ctx, b)
+	return nil
+}
+
+// meter adds to what a sandbox ran the time that ends now, if it did run.
+func meter(s *sandbox.Sandbox, at time.Time) {
+	if !s.RunningSince.IsZero() {
+		s.RunTime += max(at.Sub(s.RunningSince), 0)
+		s.RunningSince = time.Time{}
+	}
 }

@@ -1,0 +1,94 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// checkpointBound bounds a checkpoint, which the answer to a command waits for.
+const checkpointBound = time.Minute
+
+// keepChanges takes a checkpoint after a command, where the sandbox wants them and
+// the command changed a file, or may have. It gives the snapshot's id, or none: a
+// checkpoint that cannot be taken is logged, and an event, and no command fails by it.
+func (u *use) keepChanges(ctx context.Context, after *sandbox.Event, changes int, complete bool) sandbox.ID {
+	s := u.b.record.Load()
+	if s == nil || s.Checkpoints != sandbox.CheckpointsCommand || complete && changes == 0 || u.isDown() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkpointBound)
+	defer cancel()
+	e := u.e
+	snap, err := u.checkpoint(ctx, after)
+	if err != nil {
+		e.log.Error("the checkpoint after a command cannot be taken", "sandbox", u.b.id, "process", after.ProcessID, "error", err)
+		ev := u.who.event(sandbox.EventFailed, s, e.now())
+		ev.OK, ev.Detail = false, fmt.Sprintf("checkpoint after the command %s: %s", after.ProcessID, reason(err))
+		if dbErr := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); dbErr == nil {
+			e.metrics.happened([]*sandbox.Event{ev})
+		}
+		return ""
+	}
+	if snap == nil {
+		return ""
+	}
+	return snap.ID
+}
+
+func (u *use) isDown() bool {
+	select {
+	case <-u.l.down:
+		return true
+	default:
+		return false
+	}
+}
+
+// checkpoint takes one in the sandbox's turn. Where the sandbox went down before,
+// there is none: its disk may be another by then.
+func (u *use) checkpoint(ctx context.Context, after *sandbox.Event) (*sandbox.Snapshot, error) {
+	if err := u.e.take(ctx, u.b); err != nil {
+		return nil, err
+	}
+	defer u.b.turn.give()
+	if u.b.record.Load() == nil || u.isDown() {
+		return nil, nil
+	}
+	line, _, _ := strings.Cut(after.Command, "\n")
+	snap, err := u.e.keep(ctx, u.b, u.who, keeping{
+		auto: true, detail: fmt.Sprintf("after the command %s: %s", after.ProcessID, sandbox.Clip(line, 80)),
+	})
+	return snap, err
+}
+
+// prune marks the oldest checkpoints of a sandbox above what it keeps, and gives them.
+func prune(tx store.Tx, of *sandbox.Snapshot) ([]*sandbox.Snapshot, error) {
+	auto := true
+	q := store.SnapshotQuery{
+		Project: of.Project, Sandbox: of.Sandbox, Auto: &auto,
+		States: []sandbox.SnapshotState{sandbox.SnapshotReady}, Oldest: true, Limit: store.MaxPage,
+	}
+	n, err := tx.Snapshots().Count(q)
+	if err != nil || n <= sandbox.KeptCheckpoints {
+		return nil, err
+	}
+	q.Limit = min(n-sandbox.KeptCheckpoints, store.MaxPage)
+	old, _, err := tx.Snapshots().List(q)
+	if err != nil {
+		return nil, err
+	}
+	for _, snap := range old {
+		if err := markDeleting(tx, snap, fmt.Sprintf("%d newer checkpoints are kept", sandbox.KeptCheckpoints)); err != nil {
+			return nil, err
+		}
+	}
+	return old, nil
+}

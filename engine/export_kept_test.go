@@ -1,0 +1,24 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/sandbox"
+)
+
+// Strike does at once what the clock does at an alarm.
+func (e *Engine) Strike(ctx context.Context, id sandbox.ID) { e.strike(ctx, id) }
+
+// Impatient has deletions wait only so long for those who use a snapshot.
+func (e *Engine) Impatient(d time.Duration) { e.holds.patience = d }
+
+// HeldSnapshots counts the snapshots that are in use, or waited for.
+func (e *Engine) HeldSnapshots() int {
+	e.holds.mu.Lock()
+	defer e.holds.mu.Unlock()
+	return len(e.holds.byID) + len(e.holds.boxes)
+}

@@ -1,0 +1,373 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// MaxForks is how many forks one call makes at most.
+const MaxForks = 100
+
+// forksAtOnce bounds how many of them are made at a time.
+const forksAtOnce = 8
+
+// forkBound bounds a fork: a host that cannot share what two disks have in common
+// copies each.
+const forkBound = 10 * time.Minute
+
+// ForkRequest is what forks shall be.
+type ForkRequest struct {
+	Count    int               // 1 to MaxForks; zero: 1
+	From     string            // a snapshot, named as for Rollback; empty: the sandbox as it is now
+	Key      string            // of the one fork; empty: none
+	Metadata map[string]string // nil: the sandbox's own
+}
+
+// Fork makes sandboxes that begin with the disk of another as it is now, or of a
+// snapshot, and with its image, limits, variables, clocks and volumes. They run, have
+// ids of their own, and none of its processes. All or nothing; the sandbox itself goes
+// on, or stays stopped.
+func (e *Engine) Fork(ctx context.Context, c access.Caller, ref string, r ForkRequest) ([]*sandbox.Sandbox, error) {
+	if err := c.Require(access.SandboxesWrite); err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return nil, err
+	}
+	defer e.group.leave()
+	give := func() {}
+	if r.Key != "" {
+		var err error
+		if give, err = e.awaitKey(ctx, name{c.Project, r.Key}); err != nil {
+			return nil, err
+		}
+	}
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		give()
+		return nil, err
+	}
+	b.touch(e.now(), actCall)
+	var made []*sandbox.Sandbox
+	err = e.work(ctx, forkBound, func(ctx context.Context) error {
+		defer give()
+		defer e.release(b)
+		got, err := e.fork(ctx, b, askerOf(c), r)
+		made = got
+		return err
+	}, func(ctx context.Context) {
+		for _, s := range made {
+			if s.Key == "" { // nobody has learnt its id
+				e.abandon(ctx, s.ID)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+func (r *ForkRequest) check() error {
+	var k check
+	if r.Count == 0 {
+		r.Count = 1
+	}
+	if r.Count < 1 || r.Count > MaxForks {
+		k.bad("count", "%d is outside 1 to %d", r.Count, MaxForks)
+	}
+	if r.Key != "" {
+		k.key(r.Key)
+		if r.Count > 1 {
+			k.bad("key", "is given for %d forks; a key names one", r.Count)
+		}
+	}
+	switch r.From {
+	case pointNow:
+		r.From = ""
+	case pointBase, pointFresh:
+		k.bad("from", "%q is the image: create a sandbox of it instead", r.From)
+	}
+	k.metadata("metadata", r.Metadata)
+	return k.err()
+}
+
+// fork takes the disk as it is, then makes the forks of it. The sandbox's turn is had
+// for the first of the two alone.
+func (e *Engine) fork(ctx context.Context, b *box, who asker, r ForkRequest) ([]*sandbox.Sandbox, error) {
+	if err := e.take(ctx, b); err != nil {
+		return nil, err
+	}
+	o, err := e.origin(ctx, b, who, r)
+	b.turn.give()
+	if err != nil {
+		return nil, err
+	}
+	defer o.release()
+	return e.spread(ctx, who, r, o)
+}
+
+// origin is what forks are made of.
+type origin struct {
+	parent  *sandbox.Sandbox
+	img     image.Image
+	disk    sandbox.ID // the snapshot that their disks are copies of
+	descend sandbox.ID // what their records call their disk's parent
+	what    string
+	release func()
+}
+
+func (e *Engine) origin(ctx context.Context, b *box, who asker, r ForkRequest) (*origin, error) {
+	s := b.record.Load()
+	if s == nil {
+		return nil, noSandbox(string(b.id))
+	}
+	d, err := e.snapshotter(s.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	img, err := e.imageKept(s.Image, s.ImageDigest)
+	if err != nil {
+		return nil, err
+	}
+	o := &origin{parent: s, img: img}
+	if r.From != "" {
+		snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), r.From)
+		if err != nil {
+			return nil, err
+		}
+		if err := fits(s, snap); err != nil {
+			release()
+			return nil, err
+		}
+		o.disk, o.descend, o.release = snap.ID, snap.ID, release
+		o.what = fmt.Sprintf("forked from %s at the snapshot %s", s.ID, describe(snap))
+		return o, nil
+	}
+	o.what, o.descend = "forked from "+string(s.ID), s.Parent
+	o.disk, o.release, err = e.instant(ctx, d, s, who)
+	return o, err
+}
+
+// instant keeps the disk as it is now for as long as forks are made of it. Its record
+// is an intent for as long as it is there, so that a crash leaves nothing.
+func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.Sandbox, who asker) (sandbox.ID, func(), error) {
+	snap := e.snapshotOf(s, who)
+	snap.Detail = "for forks of " + string(s.ID)
+	give, err := e.holds.own(ctx, snap.ID)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := e.store.Update(ctx, func(tx store.Tx) error { return tx.Snapshots().Insert(snap) }); err != nil {
+		give()
+		return "", nil, err
+	}
+	release := func() {
+		defer give()
+		actx, cancel := aside(ctx)
+		defer cancel()
+		if err := e.eraseSnapshot(actx, snap, nil); err != nil {
+			e.log.Error("the snapshot that forks were made of cannot be removed; it is tried again", "snapshot", snap.ID, "error", err)
+			e.retry(snap.ID)
+		}
+	}
+	e.checkpoint("fork.intent")
+	if _, err := d.Snapshot(ctx, s.ID, snap.ID); err != nil {
+		release()
+		if fault.Is(err, fault.NotFound) {
+			err = noDisk(s.ID, err)
+		}
+		return "", nil, err
+	}
+	e.checkpoint("fork.kept")
+	return snap.ID, release, nil
+}
+
+// spread makes the forks: the intents of all in one commit, then all of them, then
+// the outcomes of all in one commit.
+func (e *Engine) spread(ctx context.Context, who asker, r ForkRequest, o *origin) ([]*sandbox.Sandbox, error) {
+	f := &forks{e: e, who: who, o: o, insts: make([]runtime.Instance, r.Count)}
+	for range r.Count {
+		b := e.adopt(sandbox.NewID())
+		defer e.release(b)
+		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
+			return nil, err
+		}
+		defer b.turn.give()
+		f.boxes = append(f.boxes, b)
+	}
+	if err := f.intend(ctx, r); err != nil {
+		return nil, err
+	}
+	e.checkpoint("fork.intents")
+	err := f.make(ctx)
+	e.checkpoint("fork.done")
+	if err == nil {
+		err = f.outcome(ctx)
+	}
+	if err != nil {
+		return nil, f.undo(ctx, err)
+	}
+	e.checkpoint("fork.outcome")
+	made := make([]*sandbox.Sandbox, len(f.boxes))
+	for i, b := range f.boxes {
+		e.raise(b, e.newLive(b, f.insts[i], o.img))
+		if made[i], err = b.current(); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// forks are those of one call.
+type forks struct {
+	e     *Engine
+	who   asker
+	o     *origin
+	boxes []*box
+	insts []runtime.Instance // of boxes; nil: not made
+}
+
+// record is a fork's own.
+func (f *forks) record(id sandbox.ID, r ForkRequest, at time.Time) *sandbox.Sandbox {
+	p := f.o.parent
+	s := &sandbox.Sandbox{
+		ID: id, Project: p.Project, Key: r.Key,
+		Image: p.Image, ImageDigest: p.ImageDigest, AskedImage: p.AskedImage, Runtime: p.Runtime,
+		Limits: p.Limits, Env: maps.Clone(p.Env), Metadata: maps.Clone(p.Metadata), Mounts: slices.Clone(p.Mounts), Clocks: p.Clocks,
+		State: sandbox.Creating, Parent: f.o.descend, ForkedFrom: p.ID,
+		CreatedAt: at, UpdatedAt: at, LastActivity: at,
+	}
+	if r.Metadata != nil {
+		s.Metadata = maps.Clone(r.Metadata)
+	}
+	return s
+}
+
+func (f *forks) intend(ctx context.Context, r ForkRequest) error {
+	at := f.e.now()
+	records := make([]*sandbox.Sandbox, len(f.boxes))
+	events := make([]*sandbox.Event, len(f.boxes))
+	for i, b := range f.boxes {
+		records[i] = f.record(b.id, r, at)
+		events[i] = f.who.event(sandbox.EventCreated, records[i], at)
+		events[i].Detail = fmt.Sprintf("image %s, %s", f.o.img.Name, f.o.what)
+	}
+	err := f.commit(ctx, func(tx store.Tx) error {
+		for _, s := range records {
+			if err := mountable(tx, s.Project, s.Mounts); err != nil {
+				return err
+			}
+			if err := tx.Sandboxes().Insert(s); err != nil {
+				return err
+			}
+		}
+		return appendAll(tx, events)
+	})
+	if fault.Is(err, fault.Exists) {
+		return fault.Wrap(fault.Exists, err, "the key %q belongs to a sandbox already", r.Key).
+			WithRemedy("use another key, or fork without one")
+	}
+	if err != nil {
+		return err
+	}
+	for i, b := range f.boxes {
+		f.e.settleRecord(b, records[i])
+		f.e.metrics.moved("", records[i].State)
+	}
+	f.e.metrics.happened(events)
+	return nil
+}
+
+// commit is one transaction about all of them. Nobody else has commitMu of several.
+func (f *forks) commit(ctx context.Context, fn func(store.Tx) error) error {
+	for _, b := range f.boxes {
+		b.commitMu.Lock()
+		defer b.commitMu.Unlock()
+	}
+	return f.e.store.Update(ctx, fn)
+}
+
+// make has the driver make them, several at a time; the first that fails ends it.
+func (f *forks) make(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(forksAtOnce)
+	d := f.e.runtimes[f.o.parent.Runtime]
+	for i, b := range f.boxes {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			whole := spec(b.record.Load(), f.o.img)
+			whole.From = f.o.disk
+			inst, err := d.Create(ctx, whole)
+			f.insts[i] = inst
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+func (f *forks) outcome(ctx context.Context) error {
+	at := f.e.now()
+	next := make([]*sandbox.Sandbox, len(f.boxes))
+	events := make([]*sandbox.Event, len(f.boxes))
+	err := f.commit(ctx, func(tx store.Tx) error {
+		for i, b := range f.boxes {
+			s := *b.record.Load()
+			s.State, s.Handle, s.StartedAt, s.RunningSince, s.UpdatedAt = sandbox.Running, f.insts[i].Handle().Data, at, at, at
+			if err := tx.Sandboxes().Update(&s); err != nil {
+				return err
+			}
+			next[i], events[i] = &s, f.who.event(sandbox.EventStarted, &s, at)
+		}
+		return appendAll(tx, events)
+	})
+	if err != nil {
+		for _, b := range f.boxes {
+			b.setStale()
+		}
+		return err
+	}
+	for i, b := range f.boxes {
+		b.record.Store(next[i])
+		f.e.metrics.moved(sandbox.Creating, sandbox.Running)
+	}
+	f.e.metrics.happened(events)
+	return nil
+}
+
+// undo takes all of them back, since one failed with err, and gives err.
+func (f *forks) undo(ctx context.Context, err error) error {
+	var g errgroup.Group
+	g.SetLimit(forksAtOnce)
+	for i, b := range f.boxes {
+		g.Go(func() error { return f.e.unbuild(ctx, b, f.insts[i], f.who, err) })
+	}
+	return g.Wait()
+}
+
+// setStale notes that what the store has is not known.
+func (b *box) setStale() {
+	b.commitMu.Lock()
+	defer b.commitMu.Unlock()
+	b.stale = true
+}

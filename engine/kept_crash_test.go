@@ -1,0 +1,216 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// crashKept is what the process that is to die does with snapshots and volumes. Before,
+// there is a sandbox "box", whose file held one when the snapshot "x" was taken, and two
+// afterwards.
+func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *atomic.Bool) error {
+	r := engine.CreateRequest{Key: "box"}
+	if scenario == "checkpoint" {
+		r.Checkpoints = after(sandbox.CheckpointsOff)
+	}
+	if _, _, err := e.Create(ctx, alice, r); err != nil {
+		return err
+	}
+	run := func(shell string) error {
+		_, err := e.Exec(ctx, alice, "box", engine.ExecRequest{Shell: shell}, nil)
+		return err
+	}
+	if err := run("echo one > file"); err != nil {
+		return err
+	}
+	if _, err := e.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: "x"}); err != nil {
+		return err
+	}
+	if err := run("echo two > file"); err != nil {
+		return err
+	}
+	if err := e.Recorded(ctx); err != nil {
+		return err
+	}
+	var archive bytes.Buffer
+	var err error
+	switch scenario {
+	case "rollback of a stopped one":
+		_, err = e.Stop(ctx, alice, "box")
+	case "import":
+		err = e.ExportSnapshot(ctx, alice, "box", "x", &archive)
+	case "delete of the sandbox":
+		_, err = e.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{})
+	case "delete of a volume":
+		_, err = e.CreateVolume(ctx, alice, engine.VolumeRequest{Name: "v"})
+	case "checkpoint":
+		_, err = e.Update(ctx, alice, "box", engine.Patch{Checkpoints: after(sandbox.CheckpointsCommand)})
+	}
+	if err != nil {
+		return err
+	}
+	armed.Store(true)
+	switch scenario {
+	case "snapshot":
+		_, err = e.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: "y"})
+	case "replace":
+		_, err = e.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: "x", Replace: true})
+	case "delete":
+		err = e.DeleteSnapshot(ctx, alice, "box", "x")
+	case "rollback", "rollback of a stopped one":
+		_, err = e.Rollback(ctx, alice, "box", "x")
+	case "restart":
+		_, err = e.Restart(ctx, alice, "box")
+	case "fork":
+		_, err = e.Fork(ctx, alice, "box", engine.ForkRequest{Count: 3})
+	case "create":
+		_, _, err = e.Create(ctx, alice, engine.CreateRequest{Key: "made", From: "box/x"})
+	case "import":
+		_, err = e.ImportSnapshot(ctx, alice, &archive, engine.ImportRequest{Name: "i"})
+	case "delete of the sandbox":
+		if err = e.Delete(ctx, alice, "box"); err == nil {
+			select {} // its snapshots go behind the answer
+		}
+	case "volume":
+		_, err = e.CreateVolume(ctx, alice, engine.VolumeRequest{Name: "v"})
+	case "delete of a volume":
+		err = e.DeleteVolume(ctx, alice, "v")
+	case "checkpoint":
+		err = run("echo three > file")
+	}
+	return err
+}
+
+// TestAServerThatIsKilledAtWhatItKeeps kills a server with SIGKILL at every commit point of
+// every verb of snapshots and volumes. The next one finds all of it, or nothing.
+func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
+	type expect struct {
+		state     sandbox.State // of box; Deleted: it is gone
+		cause     sandbox.Cause
+		file      string // what it holds in the end
+		snapshots int
+		others    int // sandboxes beside it
+		volumes   int
+	}
+	up := expect{sandbox.Stopped, sandbox.CauseHost, "two\n", 1, 0, 0}
+	with := func(x expect, change func(*expect)) expect { change(&x); return x }
+	more := with(up, func(x *expect) { x.snapshots = 2 })
+	none := with(up, func(x *expect) { x.snapshots = 0 })
+	back := with(up, func(x *expect) { x.cause, x.file = sandbox.CauseRestore, "one\n" })
+	fresh := with(up, func(x *expect) { x.cause, x.file = sandbox.CauseRestore, "" })
+	still := with(up, func(x *expect) { x.cause, x.file = sandbox.CauseUser, "one\n" })
+	forks := with(up, func(x *expect) { x.others = 3 })
+	for _, c := range []struct {
+		scenario, point string
+		want            expect
+	}{
+		{"snapshot", "snapshot.intent", up},
+		{"snapshot", "snapshot.done", up},
+		{"snapshot", "snapshot.outcome", more},
+		{"replace", "snapshot.intent", up},
+		{"replace", "snapshot.done", up},
+		{"replace", "snapshot.outcome", up},
+		{"delete", "unsnapshot.intent", none},
+		{"delete", "unsnapshot.done", none},
+		{"delete", "unsnapshot.outcome", none},
+		{"rollback", "rollback.intent", back},
+		{"rollback", "rollback.down", back},
+		{"rollback", "rollback.done", back},
+		{"rollback", "rollback.started", back},
+		{"rollback", "rollback.outcome", with(back, func(x *expect) { x.cause = sandbox.CauseHost })},
+		{"rollback of a stopped one", "rollback.intent", still},
+		{"rollback of a stopped one", "rollback.down", still},
+		{"rollback of a stopped one", "rollback.done", still},
+		{"rollback of a stopped one", "rollback.outcome", still},
+		{"restart", "rollback.intent", fresh},
+		{"restart", "rollback.done", fresh},
+		{"restart", "rollback.outcome", with(fresh, func(x *expect) { x.cause = sandbox.CauseHost })},
+		{"fork", "fork.intent", up},
+		{"fork", "fork.kept", up},
+		{"fork", "fork.intents", up},
+		{"fork", "fork.done", up},
+		{"fork", "fork.outcome", forks},
+		{"fork", "unsnapshot.done", forks},
+		{"fork", "unsnapshot.outcome", forks},
+		{"create", "create.intent", up},
+		{"create", "create.done", up},
+		{"create", "create.outcome", with(up, func(x *expect) { x.others = 1 })},
+		{"import", "import.intent", up},
+		{"import", "import.done", up},
+		{"import", "import.outcome", more},
+		{"delete of the sandbox", "delete.intent", expect{state: sandbox.Deleted, snapshots: 1}},
+		{"delete of the sandbox", "delete.outcome", expect{state: sandbox.Deleted, snapshots: 1}},
+		{"delete of the sandbox", "unsnapshot.done", expect{state: sandbox.Deleted, snapshots: 1}},
+		{"delete of the sandbox", "unsnapshot.outcome", expect{state: sandbox.Deleted, snapshots: 1}},
+		{"volume", "volume.intent", up},
+		{"volume", "volume.done", up},
+		{"volume", "volume.outcome", with(up, func(x *expect) { x.volumes = 1 })},
+		{"delete of a volume", "unvolume.intent", up},
+		{"delete of a volume", "unvolume.done", up},
+		{"delete of a volume", "unvolume.outcome", up},
+		{"checkpoint", "snapshot.intent", with(up, func(x *expect) { x.file = "three\n" })},
+		{"checkpoint", "snapshot.done", with(up, func(x *expect) { x.file = "three\n" })},
+		{"checkpoint", "snapshot.outcome", with(more, func(x *expect) { x.file = "three\n" })},
+	} {
+		t.Run(strings.ReplaceAll(c.scenario, " ", "_")+"_"+c.point, func(t *testing.T) {
+			dir := t.TempDir()
+			killAt(t, dir, fmt.Sprintf("kept:%s:%s", c.scenario, c.point))
+			h := open(t, dir)
+			h.whole()
+			h.keptWhole()
+			id := h.events("")[0].Sandbox
+			got := expect{state: sandbox.Deleted}
+			if s := h.get(id); s != nil {
+				got.state, got.cause = s.State, s.StopCause
+			}
+			snaps, vols := h.keptRecords()
+			got.snapshots, got.volumes = len(snaps), len(vols)
+			p, err := h.engine.List(t.Context(), alice, store.SandboxQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.others = len(p.Items)
+			for _, s := range p.Items {
+				if s.ID == id {
+					got.others--
+				}
+			}
+			if got.state != sandbox.Deleted {
+				if got.cause == sandbox.CauseUser {
+					if _, err := h.engine.Start(t.Context(), alice, "box"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got.file = h.reads("box", "file")
+			}
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			for _, snap := range snaps {
+				want := "one\n"
+				switch {
+				case snap.Name == "y", c.scenario == "replace" && c.point == "snapshot.outcome":
+					want = "two\n"
+				case snap.Auto:
+					want = "three\n"
+				}
+				if got := h.holds(string(snap.ID), "file"); got != want {
+					t.Errorf("the snapshot %s holds %q, want %q", describeKept(snap), got, want)
+				}
+			}
+		})
+	}
+}
+
+func describeKept(s *sandbox.Snapshot) string { return fmt.Sprintf("%s %q", s.ID, s.Name) }

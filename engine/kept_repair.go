@@ -1,0 +1,165 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// repairKept makes snapshots and volumes, and their records, the same again: what was
+// being made is removed, what was being deleted is gone. The error is the store's; what
+// else fails is logged and tried again by the clock.
+func (e *Engine) repairKept(ctx context.Context) error {
+	snaps, halves, err := e.knownSnapshots(ctx)
+	if err != nil {
+		return err
+	}
+	vols, moreHalves, err := e.knownVolumes(ctx)
+	if err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(repairsAtOnce)
+	for _, id := range append(halves, moreHalves...) {
+		g.Go(func() error {
+			e.strikeKept(gctx, id)
+			return gctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return e.removeStrayed(ctx, snaps, vols)
+}
+
+// knownSnapshots gives the ids of all records by runtime, and of those that are intents.
+func (e *Engine) knownSnapshots(ctx context.Context) (known map[sandbox.ID]string, halves []sandbox.ID, err error) {
+	known = make(map[sandbox.ID]string)
+	q := store.SnapshotQuery{Limit: store.MaxPage, Oldest: true}
+	for {
+		var page []*sandbox.Snapshot
+		err := e.store.View(ctx, func(tx store.Tx) (err error) {
+			page, q.Cursor, err = tx.Snapshots().List(q)
+			return err
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading the snapshots of the last run: %w", err)
+		}
+		for _, snap := range page {
+			known[snap.ID] = snap.Runtime
+			if snap.State != sandbox.SnapshotReady {
+				halves = append(halves, snap.ID)
+			}
+		}
+		if q.Cursor == "" {
+			return known, halves, nil
+		}
+	}
+}
+
+func (e *Engine) knownVolumes(ctx context.Context) (known map[sandbox.ID]string, halves []sandbox.ID, err error) {
+	known = make(map[sandbox.ID]string)
+	var all []*sandbox.Volume
+	err = e.store.View(ctx, func(tx store.Tx) (err error) {
+		all, err = tx.Volumes().List("")
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the volumes of the last run: %w", err)
+	}
+	for _, v := range all {
+		known[v.ID] = v.Runtime
+		if v.State != sandbox.VolumeReady {
+			halves = append(halves, v.ID)
+		}
+	}
+	return known, halves, nil
+}
+
+// strikeBound is how long finishing one of them waits for whoever has it.
+const strikeBound = 100 * time.Millisecond
+
+// strikeKept finishes or undoes what was begun with a snapshot or a volume, if anything
+// was. What cannot be done now is tried again.
+func (e *Engine) strikeKept(ctx context.Context, id sandbox.ID) {
+	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
+	defer cancel()
+	soon, enough := context.WithTimeout(wctx, strikeBound)
+	defer enough()
+	give, err := e.holds.own(soon, id)
+	if err != nil {
+		e.retry(id) // in use, or a verb is at it
+		return
+	}
+	defer give()
+	if err := e.settleKept(wctx, id); err != nil {
+		e.log.Error("a snapshot or a volume that was begun or deleted cannot be settled now; it is tried again", "id", id, "error", err)
+		e.retry(id)
+	}
+}
+
+// settleKept is the work of strikeKept. The caller has it alone.
+func (e *Engine) settleKept(ctx context.Context, id sandbox.ID) error {
+	var snap *sandbox.Snapshot
+	var vol *sandbox.Volume
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		if snap, err = tx.Snapshots().Get(id); fault.Is(err, fault.NotFound) {
+			vol, err = tx.Volumes().Get(id)
+		}
+		return err
+	})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil
+	case err != nil:
+		return err
+	case vol != nil && vol.State == sandbox.VolumeCreating:
+		return e.eraseVolume(ctx, vol, nil)
+	case vol != nil && vol.State == sandbox.VolumeDeleting:
+		return e.eraseVolume(ctx, vol, system.volumeEvent(sandbox.EventVolumeDeleted, vol, e.now(), fmt.Sprintf("%s, named %q; finished after an earlier failure", vol.ID, vol.Name)))
+	case vol != nil:
+		return nil
+	case snap.State == sandbox.SnapshotCreating:
+		return e.eraseSnapshot(ctx, snap, nil)
+	case snap.State == sandbox.SnapshotDeleting:
+		return e.discard(ctx, snap, system)
+	}
+	return nil
+}
+
+// removeStrayed removes the snapshots and volumes that no record mentions and some event
+// does: a crash of the host took their deletion back. What the store has never heard of is
+// another store's, and stays.
+func (e *Engine) removeStrayed(ctx context.Context, snaps, vols map[sandbox.ID]string) error {
+	for _, t := range e.inventory(ctx) {
+		known := snaps
+		switch t.kind {
+		case kindVolume:
+			known = vols
+		case kindInstance:
+			continue // see removeStrangers
+		}
+		if known[t.id] == t.runtime {
+			continue
+		}
+		heard, err := e.heardOfThing(ctx, t)
+		switch {
+		case err != nil:
+			return fmt.Errorf("reading the events of the %s %s: %w", t.kind, t.id, err)
+		case !heard:
+			e.log.Error("something of another store is left alone: put that store back, or delete its files by hand", "kind", t.kind, "runtime", t.runtime, "id", t.id)
+		default:
+			e.collect(ctx, t)
+		}
+	}
+	return ctx.Err()
+}

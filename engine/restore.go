@@ -1,0 +1,369 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// restoreBound bounds a rollback: a host that cannot share what two disks have in
+// common copies the snapshot.
+const restoreBound = 10 * time.Minute
+
+// Points in time that are no snapshots, as callers write them.
+const (
+	pointNow   = "now"   // the disk as it is
+	pointBase  = "base"  // the image: nothing was changed
+	pointFresh = "fresh" // the same, to go back to
+)
+
+// Rollback makes the disk of a sandbox what it was in a snapshot: one of its own by
+// name, any of the project's by id, or "base", its image. Its processes end with the
+// cause restore; id, key, limits, variables and volumes stay. It runs after as it
+// ran before: one that is stopped stays so, one that was paused runs. All or nothing:
+// where the old disk cannot be exchanged it is whole, and where the sandbox does not
+// start on the new one it is stopped, with the reason, and the new disk is whole.
+func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error) {
+	if err := c.Require(access.SandboxesWrite); err != nil {
+		return nil, err
+	}
+	switch to {
+	case "":
+		return nil, fault.InvalidField("to", "is empty; name a snapshot, or %q", pointBase)
+	case pointNow:
+		return nil, fault.InvalidField("to", "%q is where it is already; name a snapshot, or %q", pointNow, pointBase)
+	}
+	return e.verb(ctx, c, ref, restoreBound, func(ctx context.Context, b *box) error {
+		return e.rollback(ctx, b, askerOf(c), to)
+	})
+}
+
+// Restart is Rollback to the image: the sandbox is as one just made, and keeps id, key and all
+// that its record says.
+func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	return e.Rollback(ctx, c, ref, pointFresh)
+}
+
+// exchange is a rollback that is under way.
+type exchange struct {
+	e      *Engine
+	b      *box
+	who    asker
+	before *sandbox.Sandbox // its record before
+	to     sandbox.ID       // zero: an empty disk
+	img    image.Image
+	what   string // "rolled back to … by …"
+}
+
+// rollback is the four steps. The caller has the turn, and the box is settled.
+func (e *Engine) rollback(ctx context.Context, b *box, who asker, to string) error {
+	s := b.record.Load()
+	if s == nil {
+		return noSandbox(string(b.id))
+	}
+	if _, err := e.snapshotter(s.Runtime); err != nil {
+		return err
+	}
+	img, err := e.imageKept(s.Image, s.ImageDigest)
+	if err != nil {
+		return err
+	}
+	x := &exchange{e: e, b: b, who: who, before: s, img: img}
+	x.what = fmt.Sprintf("made fresh by %s through %s", who.actor, who.via)
+	if to != pointBase && to != pointFresh {
+		snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), to)
+		if err != nil {
+			return err
+		}
+		e.holds.pin(b.id, release)
+		if err := fits(s, snap); err != nil {
+			e.holds.unpin(b.id)
+			return err
+		}
+		x.to = snap.ID
+		x.what = fmt.Sprintf("rolled back to %s by %s through %s", describe(snap), who.actor, who.via)
+	}
+	return x.do(ctx)
+}
+
+// fits refuses a snapshot whose disk is not one of the sandbox's kind: it holds what
+// was changed of another image, or another runtime keeps it.
+func fits(s *sandbox.Sandbox, snap *sandbox.Snapshot) error {
+	if s.Image != snap.Image || s.ImageDigest != snap.ImageDigest {
+		return fault.New(fault.Invalid, "the snapshot %s is of the image %s (%s), and the sandbox %s of %s (%s)",
+			snap.ID, snap.Image, snap.ImageDigest, s.Ref(), s.Image, s.ImageDigest).
+			WithRemedy("create a sandbox from the snapshot instead")
+	}
+	if s.Runtime != snap.Runtime {
+		return fault.New(fault.Invalid, "the runtime %q keeps the snapshot %s, and the sandbox %s is of %q", snap.Runtime, snap.ID, s.Ref(), s.Runtime).
+			WithRemedy("create a sandbox from the snapshot instead")
+	}
+	return nil
+}
+
+func (x *exchange) do(ctx context.Context) error {
+	e, b := x.e, x.b
+	runs := x.before.State != sandbox.Stopped // after it, too
+	l, _ := b.withdraw(nil)
+	at := e.now()
+	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.Restore, s.UpdatedAt = sandbox.Restoring, x.to, at
+		if runs { // else what it was stopped for still holds
+			s.StopCause, s.StopDetail = sandbox.CauseRestore, x.what
+		}
+		meter(s, at)
+	})
+	if err != nil {
+		e.holds.unpin(b.id)
+		e.restore(ctx, b, l)
+		return err
+	}
+	e.checkpoint("rollback.intent")
+	if l != nil {
+		l.ending.Store(&runtime.Exit{Cause: sandbox.CauseRestore, Detail: x.what})
+		if x.atOnce(ctx, l) {
+			return x.started(ctx, l.inst)
+		}
+		err := l.inst.Stop(ctx, 0) // what its processes would still write is not kept
+		l.nap.end()
+		e.drop(b)
+		if err != nil {
+			return x.unfinished(err)
+		}
+	}
+	e.checkpoint("rollback.down")
+	if err := e.swap(ctx, x.before, x.to); err != nil {
+		return x.undo(ctx, err)
+	}
+	e.checkpoint("rollback.done")
+	if !runs {
+		return x.settled(ctx, nil)
+	}
+	return x.start(ctx)
+}
+
+// atOnce has the driver end the processes, exchange the disk and start anew in one
+// go, where it can. False: it did not, and each is to be done by itself.
+func (x *exchange) atOnce(ctx context.Context, l *live) bool {
+	r, ok := l.inst.(runtime.Restorer)
+	if !ok {
+		return false
+	}
+	if err := r.Restore(ctx, spec(x.b.record.Load(), x.img), x.to); err != nil {
+		x.e.log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)
+		return false
+	}
+	l.nap.end()
+	x.e.drop(x.b)
+	return true
+}
+
+// start brings the sandbox up on its new disk.
+func (x *exchange) start(ctx context.Context) error {
+	e, b := x.e, x.b
+	inst, err := e.open(ctx, x.before)
+	if err == nil {
+		err = inst.Start(ctx, spec(b.record.Load(), x.img))
+	}
+	if err != nil {
+		actx, cancel := aside(ctx)
+		defer cancel()
+		if inst != nil {
+			if stopErr := inst.Stop(actx, 0); stopErr != nil {
+				e.log.Error("a start that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", stopErr)
+				return x.unfinished(err)
+			}
+		}
+		if dbErr := x.settled(actx, err); dbErr != nil {
+			return dbErr
+		}
+		return err
+	}
+	return x.started(ctx, inst)
+}
+
+// started commits that the sandbox is up on its new disk.
+func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
+	e, b := x.e, x.b
+	e.checkpoint("rollback.started")
+	at := e.now()
+	h := inst.Handle()
+	ev := x.event(at)
+	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.Handle, s.StartedAt, s.RunningSince, s.UpdatedAt = sandbox.Running, h.Data, at, at, at
+		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
+		s.Restore, s.Parent = "", x.to
+	}, ev)
+	if err != nil {
+		return x.unfinished(err) // settling takes it down
+	}
+	e.holds.unpin(b.id)
+	e.checkpoint("rollback.outcome")
+	e.raise(b, e.newLive(b, inst, x.img))
+	return nil
+}
+
+func (x *exchange) event(at time.Time) *sandbox.Event {
+	ev := x.who.event(sandbox.EventRestored, x.before, at)
+	ev.Cause, ev.Detail = sandbox.CauseRestore, sandbox.Clip(x.what, maxDetail)
+	return ev
+}
+
+// settled commits that the disk is exchanged and the sandbox down; failed is why it
+// did not start, nil if it was not to.
+func (x *exchange) settled(ctx context.Context, failed error) error {
+	ev := x.event(x.e.now())
+	evs := []*sandbox.Event{ev}
+	if failed != nil {
+		bad := x.who.event(sandbox.EventFailed, x.before, ev.At)
+		bad.OK, bad.Detail = false, "start after it was "+x.what+": "+reason(failed)
+		evs = append(evs, bad)
+	}
+	err := x.e.commit(ctx, x.b, func(s *sandbox.Sandbox) {
+		s.State, s.Restore, s.Parent, s.UpdatedAt = sandbox.Stopped, "", x.to, ev.At
+		if s.StoppedAt.IsZero() {
+			s.StoppedAt = ev.At
+		}
+		if failed != nil {
+			s.StopDetail = sandbox.Clip(x.what+"; it did not start: "+reason(failed), maxDetail)
+		}
+	}, evs...)
+	if err != nil {
+		x.e.later(x.b)
+		return err
+	}
+	x.e.holds.unpin(x.b.id)
+	x.e.checkpoint("rollback.outcome")
+	x.e.ended(ctx, x.b)
+	return nil
+}
+
+// undo records that the disk is as it was, since exchanging it failed with err, and
+// gives err. The processes are gone: the sandbox is stopped.
+func (x *exchange) undo(ctx context.Context, err error) error {
+	ctx, cancel := aside(ctx)
+	defer cancel()
+	to := sandbox.Stopped
+	if x.before.State == sandbox.Failed {
+		to = sandbox.Failed
+	}
+	ev := x.who.event(sandbox.EventFailed, x.before, x.e.now())
+	ev.OK, ev.Detail = false, sandbox.Clip("rollback: "+reason(err)+"; its disk is as it was", maxDetail)
+	dbErr := x.e.commit(ctx, x.b, func(s *sandbox.Sandbox) {
+		s.State, s.Restore, s.UpdatedAt = to, "", ev.At
+		switch {
+		case to == sandbox.Failed:
+			s.StopCause, s.StopDetail = x.before.StopCause, x.before.StopDetail
+		case x.before.State != sandbox.Stopped:
+			s.StopDetail = "stopped for a rollback that failed: " + reason(err)
+		}
+		if s.StoppedAt.IsZero() {
+			s.StoppedAt = ev.At
+		}
+	}, ev)
+	if dbErr != nil {
+		x.e.log.Error("a rollback that failed cannot be recorded; it is tried again", "sandbox", x.b.id, "error", dbErr)
+		return x.unfinished(err)
+	}
+	x.e.holds.unpin(x.b.id)
+	x.e.ended(ctx, x.b)
+	return err
+}
+
+// unfinished leaves the rest to settling.
+func (x *exchange) unfinished(err error) error {
+	x.e.later(x.b)
+	return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be rolled back now", x.b.id).
+		WithRemedy("the server goes on trying; ask again in a while")
+}
+
+// swap exchanges the disk of a sandbox that is down. One that has no disk any more
+// gets one.
+func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) error {
+	d, err := e.snapshotter(s.Runtime)
+	if err != nil {
+		return err
+	}
+	_, err = e.open(ctx, s)
+	if err == nil {
+		return d.Rollback(ctx, s.ID, to, s.Limits)
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	img, err := e.imageKept(s.Image, s.ImageDigest)
+	if err != nil {
+		return err
+	}
+	whole := spec(s, img)
+	whole.From = to
+	inst, err := e.runtimes[s.Runtime].Create(ctx, whole)
+	if err != nil {
+		return err
+	}
+	return inst.Stop(ctx, 0)
+}
+
+// finishRestore settles a sandbox that is Restoring: its disk is exchanged, again if
+// it was, and it is down. A snapshot that is gone leaves the disk as it is.
+func (e *Engine) finishRestore(ctx context.Context, b *box, why string) error {
+	s := b.record.Load()
+	x := &exchange{e: e, b: b, who: system, before: s, to: s.Restore}
+	x.what = "made fresh; " + why
+	if x.to != "" {
+		x.what = fmt.Sprintf("rolled back to %s; %s", x.to, why)
+	}
+	if s.StopCause == sandbox.CauseRestore {
+		x.what = s.StopDetail + "; " + why
+	}
+	if err := e.down(ctx, s); err != nil {
+		return e.unsettled(b, err)
+	}
+	switch err := e.swap(ctx, s, x.to); fault.Of(err) {
+	case "":
+	case fault.NotFound, fault.State: // what it needs is gone, and waiting brings nothing back
+		if x.undo(ctx, err) != err {
+			return e.unsettled(b, err)
+		}
+		return nil
+	default:
+		return e.unsettled(b, err)
+	}
+	if err := x.settled(ctx, nil); err != nil {
+		return e.unsettled(b, err)
+	}
+	return nil
+}
+
+// imageKept is the image that a disk lies over. Without exactly that one the disk is
+// of no use.
+func (e *Engine) imageKept(name, digest string) (image.Image, error) {
+	img, err := e.images.FindDigest(name, digest)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.Wrap(fault.State, err, "the image %s, in the build %s, is gone from this host", name, digest).
+			WithRemedy("put the server's images back; another build of it has another digest and does not fit")
+	}
+	return img, err
+}
+
+// pinRestore keeps the snapshot that a sandbox of the last run is to become.
+func (e *Engine) pinRestore(ctx context.Context, s *sandbox.Sandbox) error {
+	if s.State != sandbox.Restoring || s.Restore == "" {
+		return nil
+	}
+	release, err := e.holds.share(ctx, s.Restore)
+	if err != nil {
+		return err
+	}
+	e.holds.pin(s.ID, release)
+	return nil
+}
