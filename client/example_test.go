@@ -93,3 +93,82 @@ func ExampleClient_Terminal() {
 	exit, err := t.Wait()
 	fmt.Println(exit.ExitCode, err)
 }
+
+func ExampleClient_Rollback() {
+	ctx := context.Background()
+	c := client.New("http://127.0.0.1:8080", os.Getenv("SANDPIT_TOKEN"), client.Options{})
+	if _, err := c.Snapshot(ctx, "agent-7", v1.CreateSnapshot{Name: new("before"), Replace: true}); err != nil {
+		log.Fatal(err)
+	}
+	res, err := c.Exec(ctx, "agent-7", v1.Exec{Command: new("./upgrade.sh")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if *res.ExitCode != 0 {
+		if _, err := c.Rollback(ctx, "agent-7", "before"); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+func ExampleClient_Fork() {
+	ctx := context.Background()
+	c := client.New("http://127.0.0.1:8080", os.Getenv("SANDPIT_TOKEN"), client.Options{})
+	forks, err := c.Fork(ctx, "agent-7", v1.ForkSandbox{Count: new(3)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i, box := range forks {
+		res, err := c.Exec(ctx, box.ID, v1.Exec{Argv: []string{"./try.sh", fmt.Sprint(i)}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(*res.ExitCode)
+	}
+}
+
+func ExampleClient_ExportSnapshot() {
+	ctx := context.Background()
+	here := client.New("http://127.0.0.1:8080", os.Getenv("SANDPIT_TOKEN"), client.Options{})
+	there := client.New("https://sandpit.example.com", os.Getenv("OTHER_TOKEN"), client.Options{})
+	archive, err := here.ExportSnapshot(ctx, "agent-7/before")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer archive.Close()
+	snapshot, err := there.ImportSnapshot(ctx, archive, client.ImportOptions{Name: "agent-7"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	box, _, err := there.Create(ctx, v1.CreateSandbox{FromSnapshot: &snapshot.ID})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(box.ID)
+}
+
+func ExampleClient_Pause() {
+	ctx := context.Background()
+	c := client.New("http://127.0.0.1:8080", os.Getenv("SANDPIT_TOKEN"), client.Options{})
+	box, err := c.Pause(ctx, "agent-7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("it ran for %.1f s\n", box.RunSeconds)
+	if _, err := c.Resume(ctx, "agent-7"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExampleClient_CreateVolume() {
+	ctx := context.Background()
+	c := client.New("http://127.0.0.1:8080", os.Getenv("SANDPIT_TOKEN"), client.Options{})
+	if _, err := c.CreateVolume(ctx, v1.CreateVolume{Name: "datasets", SizeMB: new(10240)}); err != nil {
+		log.Fatal(err)
+	}
+	box, _, err := c.Create(ctx, v1.CreateSandbox{Volumes: []v1.MountVolume{{Volume: "datasets", Path: "/mnt/data", ReadOnly: true}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(box.ID)
+}

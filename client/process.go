@@ -136,9 +136,10 @@ func (p *Process) write(ctx context.Context, data []byte, offset int64, end bool
 // Stdin is the standard input of a process whose only writer this is. Each byte is
 // taken once, also where connections break and servers are restarted.
 type Stdin struct {
-	p   *Process
-	ctx context.Context
-	at  int64 // in the whole input; below zero: not known yet
+	p     *Process
+	ctx   context.Context
+	at    int64 // in the whole input; below zero: not known yet
+	ended bool  // its end was told
 }
 
 // Stdin gives the input of a process. Others that write to it meanwhile would make
@@ -161,7 +162,11 @@ func (s *Stdin) Write(data []byte) (int, error) {
 
 // Close ends the input. Twice is fine.
 func (s *Stdin) Close() error {
+	if s.ended {
+		return nil // to say it again would be refused where the process is over by now
+	}
 	_, err := s.put(nil, true)
+	s.ended = err == nil
 	return err
 }
 

@@ -46,7 +46,28 @@ func (c *Client) Stop(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/stop")})
 }
 
-// Delete deletes a sandbox and all that is in it.
+// Restart gives a sandbox an empty disk: its processes end and every file in it
+// is lost, but those of its volumes and its snapshots. Its id and key stay. One
+// that was stopped stays stopped.
+func (c *Client) Restart(ctx context.Context, ref string) (*v1.Sandbox, error) {
+	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/restart")})
+}
+
+// Pause freezes a sandbox's processes, with all that they have in memory; its
+// meter stands, and so do the timeouts of its commands. One that is paused is no
+// error.
+func (c *Client) Pause(ctx context.Context, ref string) (*v1.Sandbox, error) {
+	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/pause")})
+}
+
+// Resume lets the processes of a paused sandbox go on where they were; one that
+// runs is no error.
+func (c *Client) Resume(ctx context.Context, ref string) (*v1.Sandbox, error) {
+	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/resume")})
+}
+
+// Delete deletes a sandbox and all that is in it. Its snapshots that have a name
+// stay.
 func (c *Client) Delete(ctx context.Context, ref string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "")}, nil)
 	return err

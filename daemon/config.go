@@ -12,14 +12,18 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/mcp"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/preview"
+	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
 
@@ -37,9 +41,11 @@ type Config struct {
 
 	Log     LogConfig     `yaml:"log"`
 	Preview PreviewConfig `yaml:"preview"`
+	MCP     MCPConfig     `yaml:"mcp"`
 
 	Defaults Defaults     `yaml:"defaults"`
 	Native   NativeConfig `yaml:"native"`
+	Pools    []PoolConfig `yaml:"pools"`
 	// AllowRoot lets commands run as a sandbox's own root.
 	AllowRoot bool `yaml:"allow_root"`
 	// PrebuildImage builds the default image in the background when it is missing.
@@ -50,6 +56,12 @@ type Config struct {
 type LogConfig struct {
 	Level  slog.Level `yaml:"level"`  // debug, info, warn, error
 	Format string     `yaml:"format"` // text, json
+}
+
+// MCPConfig says what agents see.
+type MCPConfig struct {
+	// Groups of tools that are listed beside those that always are: state.
+	Groups []string `yaml:"groups"`
 }
 
 // PreviewConfig says where previews of ports are.
@@ -65,6 +77,23 @@ type NativeConfig struct {
 	// Layers forces how writable layers are kept: btrfs, loop, plain; "": the
 	// best that this host can.
 	Layers string `yaml:"layers"`
+	// Blanks is how many first processes of sandboxes wait, started, for whoever asks
+	// next, whatever for; each costs about 3 MB. 0: none.
+	Blanks int `yaml:"blanks"`
+}
+
+// PoolConfig is a pool: sandboxes of one kind that run before anybody asks. See
+// [engine.Pool].
+type PoolConfig struct {
+	Name     string  `yaml:"name"` // "": the image's
+	Image    string  `yaml:"image"`
+	CPU      float64 `yaml:"cpu_cores"` // limits that are left out are the defaults'
+	MemoryMB int     `yaml:"memory_mb"`
+	DiskMB   int     `yaml:"disk_mb"`
+	Pids     int     `yaml:"pids"`
+	Min      int     `yaml:"min"`    // so many are kept ready
+	Max      int     `yaml:"max"`    // and so many where more are asked for; 0: min
+	Refill   int     `yaml:"refill"` // so many are made at a time; 0: 1
 }
 
 // Defaults are those of a sandbox that asks for nothing.
@@ -87,6 +116,7 @@ func DefaultConfig() Config {
 		Log:    LogConfig{Level: slog.LevelInfo, Format: "text"},
 		// It leads to the machine that asks, which is the one that the server is on.
 		Preview: PreviewConfig{Domain: "localhost"},
+		Native:  NativeConfig{Blanks: 2},
 		Defaults: Defaults{
 			CPU: l.CPU, MemoryMB: l.MemoryMB, DiskMB: l.DiskMB, Pids: l.Pids,
 			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention, CommandTimeout: 5 * time.Minute,
@@ -121,6 +151,13 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 			*p = v
 		}
 	}
+	if v := getenv("SANDPIT_BLANKS"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return fault.InvalidField("SANDPIT_BLANKS", "%q is no number", sandbox.Clip(v, 20))
+		}
+		c.Native.Blanks = n
+	}
 	switch v := getenv("SANDPIT_PREVIEW_DOMAIN"); v {
 	case "":
 	case "none":
@@ -130,6 +167,9 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 	}
 	if v := getenv("SANDPIT_HOSTS"); v != "" {
 		c.Hosts = strings.Split(v, ",")
+	}
+	if v := getenv("SANDPIT_MCP_GROUPS"); v != "" {
+		c.MCP.Groups = strings.Split(v, ",")
 	}
 	if v := getenv("SANDPIT_LOG_LEVEL"); v != "" {
 		if err := c.Log.Level.UnmarshalText([]byte(v)); err != nil {
@@ -153,6 +193,9 @@ func (c *Config) Check() error {
 	if err := preview.CheckDomain("preview.domain", c.Preview.Domain); err != nil {
 		return err
 	}
+	if err := mcp.CheckGroups("mcp.groups", c.MCP.Groups); err != nil {
+		return err
+	}
 	switch c.Log.Format {
 	case "text", "json":
 	default:
@@ -162,6 +205,9 @@ func (c *Config) Check() error {
 	case "", "btrfs", "loop", "plain":
 	default:
 		return fault.InvalidField("native.layers", "%q is not btrfs, loop or plain", sandbox.Clip(c.Native.Layers, 20))
+	}
+	if c.Native.Blanks < 0 || c.Native.Blanks > native.MaxBlanks {
+		return fault.InvalidField("native.blanks", "%d is outside 0 to %d", c.Native.Blanks, native.MaxBlanks)
 	}
 	if err := c.Limits().Check(); err != nil {
 		return err
@@ -188,6 +234,18 @@ func (c *Config) Check() error {
 		c.Images = filepath.Join(c.Data, "images")
 	}
 	return nil
+}
+
+// pools gives the pools as the engine takes them, which checks them.
+func (c *Config) pools() []engine.Pool {
+	out := make([]engine.Pool, len(c.Pools))
+	for n, p := range c.Pools {
+		out[n] = engine.Pool{
+			Name: p.Name, Image: p.Image, Min: p.Min, Max: p.Max, Refill: p.Refill,
+			Limits: sandbox.Limits{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Pids: p.Pids},
+		}
+	}
+	return out
 }
 
 // Limits are the default limits of a sandbox.

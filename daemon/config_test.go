@@ -7,11 +7,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 func write(t *testing.T, text string) string {
@@ -38,7 +43,7 @@ func TestConfig(t *testing.T) {
 		if err := c.ReadFile(write(t, "listen: 127.0.0.1:9000\ndata: /srv/a\nlog: {level: debug}\ndefaults: {memory_mb: 64, idle_timeout: 5m}\n")); err != nil {
 			t.Fatal(err)
 		}
-		env := map[string]string{"SANDPIT_DATA": "/srv/b", "SANDPIT_HOSTS": "a.example,b.example"}
+		env := map[string]string{"SANDPIT_DATA": "/srv/b", "SANDPIT_HOSTS": "a.example,b.example", "SANDPIT_MCP_GROUPS": "state"}
 		if err := c.ReadEnv(func(k string) string { return env[k] }); err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +51,40 @@ func TestConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.Listen != "127.0.0.1:9000" || c.Data != "/srv/b" || c.Log.Level != slog.LevelDebug || c.Limits().MemoryMB != 64 ||
-			c.Limits().Pids != 256 || c.Defaults.IdleTimeout != 5*time.Minute || len(c.Hosts) != 2 {
+			c.Limits().Pids != 256 || c.Defaults.IdleTimeout != 5*time.Minute || len(c.Hosts) != 2 || !slices.Equal(c.MCP.Groups, []string{"state"}) {
 			t.Errorf("got %+v", c)
+		}
+	})
+	t.Run("SaysWhatIsMadeAhead", func(t *testing.T) {
+		c := DefaultConfig()
+		if c.Native.Blanks == 0 {
+			t.Error("no blank by default")
+		}
+		err := c.ReadFile(write(t, "native: {blanks: 5}\npools: [{image: python, memory_mb: 128, min: 1, max: 3, refill: 2}, {name: b, image: python, min: 1}]\n"))
+		if err == nil {
+			err = c.ReadEnv(func(k string) string { return map[string]string{"SANDPIT_BLANKS": "0"}[k] })
+		}
+		if err == nil {
+			err = c.Check()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []engine.Pool{
+			{Image: "python", Limits: sandbox.Limits{MemoryMB: 128}, Min: 1, Max: 3, Refill: 2}, {Name: "b", Image: "python", Min: 1},
+		}
+		if d := cmp.Diff(want, c.pools()); d != "" || c.Native.Blanks != 0 {
+			t.Errorf("blanks %d, pools (-want +got)\n%s", c.Native.Blanks, d)
+		}
+		for _, n := range []string{"-1", "257", "many"} {
+			c := DefaultConfig()
+			err := c.ReadEnv(func(k string) string { return map[string]string{"SANDPIT_BLANKS": n}[k] })
+			if err == nil {
+				err = c.Check()
+			}
+			if fault.Of(err) != fault.Invalid {
+				t.Errorf("%s blanks: %v", n, err)
+			}
 		}
 	})
 	t.Run("AnEmptyFileChangesNothing", func(t *testing.T) {
@@ -72,6 +109,7 @@ func TestConfig(t *testing.T) {
 		"AnUnknownKindOfLayers": {set: func(c *Config) { c.Native.Layers = "zfs" }, want: "zfs"},
 		"ANegativeClock":        {set: func(c *Config) { c.Defaults.Retention = -1 }, want: "retention"},
 		"AnUnknownLogFormat":    {set: func(c *Config) { c.Log.Format = "xml" }, want: "xml"},
+		"AnUnknownGroupOfTools": {set: func(c *Config) { c.MCP.Groups = []string{"stat"} }, want: "stat"},
 	} {
 		t.Run(name+"IsRefused", func(t *testing.T) {
 			c := DefaultConfig()

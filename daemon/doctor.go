@@ -39,6 +39,7 @@ type Check struct {
 	Status CheckStatus `json:"status"`
 	Detail string      `json:"detail"`           // what was found
 	Remedy string      `json:"remedy,omitempty"` // how to mend it
+	Done   string      `json:"done,omitempty"`   // how it was mended, by [Repair]
 }
 
 // What a host should have to be comfortable. Less is a warning.

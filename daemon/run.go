@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	down.Add(func() { _ = listener.Close() })
 	url := "http://" + listener.Addr().String()
 
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, "sandpit.db"), Logger: log})
+	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, dbFile), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -98,6 +98,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 			Limits: cfg.Limits(), IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
 			CommandTimeout: cfg.Defaults.CommandTimeout, ForbidRoot: !cfg.AllowRoot,
 		},
+		Pools:   cfg.pools(),
 		Version: opts.Version,
 		Logger:  log,
 		Metrics: engine.NewMetrics(registry),
@@ -115,7 +116,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	s, err := newSurfaces(surfaceParts{
 		engine: eng, tokens: tokens, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
-		version: opts.Version, log: log,
+		toolGroups: cfg.MCP.Groups, version: opts.Version, log: log,
 	})
 	if err != nil {
 		return err
@@ -148,6 +149,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	return group.Wait()
 }
 
+// dbFile is the file in the data directory that holds the records.
+const dbFile = "sandpit.db"
+
 // nativeName is the runtime's name in records and requests.
 const nativeName = "native"
 
@@ -160,7 +164,7 @@ func openNative(ctx context.Context, cfg Config, opts Options, log *slog.Logger)
 		}
 	}
 	return native.Open(ctx, native.Options{
-		Dir: filepath.Join(cfg.Data, nativeName), Agent: program, Layers: layer.Kind(cfg.Native.Layers), Logger: log,
+		Dir: filepath.Join(cfg.Data, nativeName), Agent: program, Layers: layer.Kind(cfg.Native.Layers), Blanks: cfg.Native.Blanks, Logger: log,
 	})
 }
 

@@ -29,6 +29,7 @@ type surfaceParts struct {
 	links          *preview.Links
 	registry       *prometheus.Registry
 	hosts, origins []string
+	toolGroups     []string // of MCP
 	version        string
 	log            *slog.Logger
 }
@@ -55,7 +56,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Logger: p.log, Version: p.version})
+	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Groups: p.toolGroups, Logger: p.log, Version: p.version})
 	if err != nil {
 		return surfaces{}, err
 	}

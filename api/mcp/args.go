@@ -169,6 +169,21 @@ func (a *args) number(name string, def float64) float64 {
 	return n
 }
 
+// bool gives a truth value, def where there is none.
+func (a *args) bool(name string, def bool) bool {
+	v, ok := a.values[name]
+	if !ok {
+		return def
+	}
+	s, _ := asText(v)
+	b, err := strconv.ParseBool(strings.TrimSpace(s))
+	if err != nil {
+		a.add(name, "is %s and neither true nor false", shown(v))
+		return def
+	}
+	return b
+}
+
 // env gives variables: an object of strings, or a list of NAME=VALUE.
 func (a *args) env(name string) map[string]string {
 	v, ok := a.values[name]

@@ -100,18 +100,23 @@ type shape struct {
 	MemoryMB    int     `json:"memory_mb"`
 	DiskMB      int     `json:"disk_mb"`
 	IdleMinutes float64 `json:"idle_minutes,omitempty"`
+	IdleAction  string  `json:"idle_action,omitempty"` // where it is not to stop
 	ExpiresAt   string  `json:"expires_at,omitempty"`
 	CreatedAt   string  `json:"created_at"`
 	LastUsedAt  string  `json:"last_used_at,omitempty"`
 }
 
 func shapeOf(s *sandbox.Sandbox) shape {
-	return shape{
+	out := shape{
 		ID: string(s.ID), Name: s.Key, State: string(s.State), StopCause: string(s.StopCause), Image: s.Image,
 		Workdir: sandbox.Workspace, Network: string(sandbox.NetworkOff),
 		CPUs: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, IdleMinutes: s.IdleTimeout.Minutes(),
 		ExpiresAt: timeText(s.ExpiresAt), CreatedAt: timeText(s.CreatedAt), LastUsedAt: timeText(s.LastActivity),
 	}
+	if s.OnIdle == sandbox.IdlePause && s.IdleTimeout > 0 {
+		out.IdleAction = string(s.OnIdle)
+	}
+	return out
 }
 
 func timeText(t time.Time) string {
@@ -127,7 +132,11 @@ func (s *shape) lines() []string {
 		life = "deleted at " + s.ExpiresAt
 	}
 	if s.IdleMinutes > 0 {
-		life += fmt.Sprintf("; stops after %s idle minutes and starts again when used", decimal(s.IdleMinutes))
+		becomes := "stops after %s idle minutes and starts again when used"
+		if s.IdleAction != "" {
+			becomes = "is paused after %s idle minutes and goes on when used"
+		}
+		life += "; " + fmt.Sprintf(becomes, decimal(s.IdleMinutes))
 	}
 	return []string{
 		fmt.Sprintf("id %s · image %s · %s CPU, %d MiB memory, %d MiB disk · network %s", s.ID, s.Image, decimal(s.CPUs), s.MemoryMB, s.DiskMB, s.Network),

@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -21,7 +22,17 @@ type Engine interface {
 	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	List(context.Context, access.Caller, store.SandboxQuery) (engine.Page, error)
 	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
+	Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Delete(ctx context.Context, c access.Caller, ref string) error
+	CreateSnapshot(ctx context.Context, c access.Caller, ref string, r engine.SnapshotRequest) (*sandbox.Snapshot, error)
+	Snapshots(context.Context, access.Caller, engine.SnapshotsRequest) (engine.SnapshotPage, error)
+	DeleteSnapshot(ctx context.Context, c access.Caller, of, snapshot string) error
+	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
+	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
+	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (runtime.Changes, error)
+	Info(context.Context, access.Caller) (engine.Info, error)
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error

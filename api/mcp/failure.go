@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -75,13 +76,21 @@ func (c *call) next(ctx context.Context, e *fault.Error) string {
 		}
 	case fault.State:
 		if c.ref != "" {
-			if s, err := c.engine.Get(ctx, c.caller, c.ref); err == nil && s.Key != "" && s.State == sandbox.Stopped {
+			s, err := c.engine.Get(ctx, c.caller, c.ref)
+			switch {
+			case err != nil:
+			case s.State == sandbox.Paused && slices.Contains(c.groups, GroupState):
+				return fmt.Sprintf("call resume_sandbox with {\"sandbox\": %s}: its processes go on where they were", quote(c.ref))
+			case s.Key != "" && s.State == sandbox.Stopped:
 				return fmt.Sprintf("call create_sandbox with {\"name\": %s}: it starts the sandbox again, with its files", quote(s.Key))
 			}
 		}
 	case fault.Exhausted:
 		return strings.TrimPrefix(e.Remedy+"; ", "; ") + "delete_sandbox frees what a sandbox holds; there are: " + c.living(ctx)
 	case fault.Exists:
+		if c.tool.name != "create_sandbox" && c.tool.name != "run_sandbox" {
+			return e.Remedy
+		}
 		return "leave the image out to use the sandbox as it is, choose another name, or delete_sandbox it first (its files are lost)"
 	case fault.Canceled:
 		return ""

@@ -24,6 +24,7 @@ type Options struct {
 	// front found it. Required. Its error is answered with 401.
 	Caller  func(context.Context) (access.Caller, error)
 	Version string       // for clients to show
+	Groups  []string     // of tools, beside those that are always there; see Groups
 	Logger  *slog.Logger // nil: discard
 	// MaxBody is the most bytes of one message; zero: 16 MiB.
 	MaxBody int64
@@ -41,6 +42,7 @@ type Handler struct {
 	engine  Engine
 	caller  func(context.Context) (access.Caller, error)
 	log     *slog.Logger
+	groups  []string
 	maxBody int64
 	queues  *queues
 	leases  *leases
@@ -61,7 +63,10 @@ func New(o Options) (*Handler, error) {
 	case o.Caller == nil:
 		return nil, fault.InvalidField("caller", "is missing")
 	}
-	h := &Handler{engine: o.Engine, caller: o.Caller, log: o.Logger, maxBody: o.MaxBody, queues: newQueues(), leases: newLeases(), calls: newCalls()}
+	if err := CheckGroups("groups", o.Groups); err != nil {
+		return nil, err
+	}
+	h := &Handler{groups: o.Groups, engine: o.Engine, caller: o.Caller, log: o.Logger, maxBody: o.MaxBody, queues: newQueues(), leases: newLeases(), calls: newCalls()}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}

@@ -67,6 +67,12 @@ var callers = tokens{
 
 func open(t testing.TB) *house {
 	t.Helper()
+	return openWith(t)
+}
+
+// openWith is open with groups of tools switched on.
+func openWith(t testing.TB, groups ...string) *house {
+	t.Helper()
 	dir := t.TempDir()
 	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
 	if err != nil {
@@ -106,13 +112,13 @@ func open(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	h := &house{t: t, engine: e, store: st, http: client(t)}
-	h.handler, h.url = serve(t, e)
+	h.handler, h.url = serve(t, e, groups...)
 	return h
 }
 
-func serve(t testing.TB, e mcp.Engine) (_ *mcp.Handler, url string) {
+func serve(t testing.TB, e mcp.Engine, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
-	h, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test"})
+	h, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test", Groups: groups})
 	if err != nil {
 		t.Fatal(err)
 	}

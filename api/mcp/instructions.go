@@ -3,8 +3,19 @@
 
 package mcp
 
+import "slices"
+
 // instructions tell a model what holds for all tools. Clients show at most 2 KB.
-const instructions = `sandpit gives you isolated Linux sandboxes (Debian, Python 3, Node 22, git, ripgrep) that keep their files between calls.
+func instructions(groups []string) string {
+	if slices.Contains(groups, GroupState) {
+		return always + "\n" + ofState
+	}
+	return always
+}
+
+const ofState = `- Before something risky: snapshot_sandbox. rollback_sandbox undoes all since then; fork_sandbox makes copies to try several ways.`
+
+const always = `sandpit gives you isolated Linux sandboxes (Debian, Python 3, Node 22, git, ripgrep) that keep their files between calls.
 
 - Leave "sandbox" out to work in your default sandbox: it is made when first needed. Give a name to use another one; create_sandbox makes it.
 - Work in /workspace; relative paths begin there. Files stay until the sandbox is deleted; an idle one stops, and starts again when used.

@@ -58,7 +58,7 @@ func list(ctx context.Context, c *call) (*answer, error) {
 		sh := shapeOf(s)
 		out.Sandboxes = append(out.Sandboxes, sh)
 		line := fmt.Sprintf("%s · %s", s.Ref(), s.State)
-		if s.State == sandbox.Stopped && s.StopCause != "" {
+		if s.State != sandbox.Running && s.StopCause != "" {
 			line += " (" + string(s.StopCause) + ")"
 		}
 		if s.Key != "" {

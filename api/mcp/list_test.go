@@ -14,6 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/mcp"
+	"sandpit.dev/fault"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -38,74 +42,7 @@ func toolNames(res *sdk.ListToolsResult) []string {
 func TestToolsList(t *testing.T) {
 	h := open(t)
 	res := listed(t, h.alice())
-
-	t.Run("IsAsWritten", func(t *testing.T) {
-		data, err := json.Marshal(res.Tools)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if err := json.Indent(&b, data, "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		b.WriteByte('\n')
-		const golden = "testdata/tools.json"
-		if *update {
-			if err := os.WriteFile(golden, b.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), b.String()); diff != "" {
-			t.Errorf("tools/list differs from %s (-want +got; -update writes it anew):\n%s", golden, diff)
-		}
-	})
-
-	t.Run("StaysWithinItsBudget", func(t *testing.T) {
-		data, err := json.Marshal(res.Tools)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tokens := len(data) / 4 // about what tokenizers make of JSON
-		t.Logf("tools/list: %d tools, %d bytes, about %d tokens", len(res.Tools), len(data), tokens)
-		if tokens > 4000 {
-			t.Errorf("about %d tokens, want at most 4000", tokens)
-		}
-		for _, tool := range res.Tools {
-			if n := len(tool.Description); n > 1200 {
-				t.Errorf("%s: the description has %d bytes, want at most 1200", tool.Name, n)
-			}
-		}
-	})
-
-	t.Run("HasWhatDirectoriesAsk", func(t *testing.T) {
-		for _, tool := range res.Tools {
-			if tool.Title == "" || tool.Description == "" || tool.Annotations == nil || len(tool.Name) > 64 {
-				t.Errorf("%s lacks a title, a description or hints, or has too long a name", tool.Name)
-				continue
-			}
-			if a := tool.Annotations; !a.ReadOnlyHint && a.DestructiveHint == nil {
-				t.Errorf("%s says neither that it reads only nor whether it destroys", tool.Name)
-			}
-		}
-	})
-
-	t.Run("UsesOnlyWhatEveryModelTakes", func(t *testing.T) {
-		for _, tool := range res.Tools {
-			data, err := json.Marshal(tool.InputSchema)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, word := range []string{"$ref", "anyOf", "oneOf", "allOf", "\"default\"", "\"format\"", "\"type\":["} {
-				if strings.Contains(string(data), word) {
-					t.Errorf("the schema of %s has %s", tool.Name, word)
-				}
-			}
-		}
-	})
+	checkTools(t, res.Tools, "testdata/tools.json", 4000)
 
 	t.Run("IsTheSameInBothErasAndEachTime", func(t *testing.T) {
 		modern := listed(t, h.session("t-alice", stateless, nil))
@@ -125,9 +62,121 @@ func TestToolsList(t *testing.T) {
 	})
 }
 
+// checkTools holds what is true of every list of tools.
+func checkTools(t *testing.T, tools []*sdk.Tool, golden string, budget int) {
+	data, err := json.Marshal(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("IsAsWritten", func(t *testing.T) {
+		var b bytes.Buffer
+		if err := json.Indent(&b, data, "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		b.WriteByte('\n')
+		if *update {
+			if err := os.WriteFile(golden, b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), b.String()); diff != "" {
+			t.Errorf("tools/list differs from %s (-want +got; -update writes it anew):\n%s", golden, diff)
+		}
+	})
+
+	t.Run("StaysWithinItsBudget", func(t *testing.T) {
+		tokens := len(data) / 4 // about what tokenizers make of JSON
+		t.Logf("%d tools, %d bytes, about %d tokens", len(tools), len(data), tokens)
+		if tokens > budget {
+			t.Errorf("about %d tokens, want at most %d", tokens, budget)
+		}
+		for _, tool := range tools {
+			if n := len(tool.Description); n > 1200 {
+				t.Errorf("%s: the description has %d bytes, want at most 1200", tool.Name, n)
+			}
+		}
+	})
+
+	t.Run("HasWhatDirectoriesAsk", func(t *testing.T) {
+		for _, tool := range tools {
+			if tool.Title == "" || tool.Description == "" || tool.Annotations == nil || len(tool.Name) > 64 {
+				t.Errorf("%s lacks a title, a description or hints, or has too long a name", tool.Name)
+				continue
+			}
+			if a := tool.Annotations; !a.ReadOnlyHint && a.DestructiveHint == nil {
+				t.Errorf("%s says neither that it reads only nor whether it destroys", tool.Name)
+			}
+		}
+	})
+
+	t.Run("UsesOnlyWhatEveryModelTakes", func(t *testing.T) {
+		for _, tool := range tools {
+			data, err := json.Marshal(tool.InputSchema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, word := range []string{"$ref", "anyOf", "oneOf", "allOf", "\"default\"", "\"format\"", "\"type\":["} {
+				if strings.Contains(string(data), word) {
+					t.Errorf("the schema of %s has %s", tool.Name, word)
+				}
+			}
+		}
+	})
+}
+
+// stateToolNames are those of the group that changes a sandbox as a whole.
+var stateToolNames = []string{
+	"delete_snapshot", "diff_sandbox", "fork_sandbox", "get_sandbox_limits", "list_snapshots",
+	"pause_sandbox", "restart_sandbox", "resume_sandbox", "rollback_sandbox", "snapshot_sandbox",
+}
+
+func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
+	off := toolNames(listed(t, open(t).alice()))
+	for _, name := range stateToolNames {
+		if slices.Contains(off, name) {
+			t.Errorf("%s is listed though its group is off", name)
+		}
+	}
+	h := openWith(t, mcp.GroupState)
+	var added []*sdk.Tool
+	for _, tool := range listed(t, h.alice()).Tools {
+		if !slices.Contains(off, tool.Name) {
+			added = append(added, tool)
+		}
+	}
+	if got := toolNames(&sdk.ListToolsResult{Tools: added}); !slices.Equal(got, stateToolNames) {
+		t.Errorf("the group: got %v, want %v", got, stateToolNames)
+	}
+	checkTools(t, added, "testdata/tools-state.json", 2000)
+	destroys := map[string]bool{"restart_sandbox": true, "rollback_sandbox": true, "delete_snapshot": true}
+	for _, tool := range added {
+		if a := tool.Annotations; !a.ReadOnlyHint && *a.DestructiveHint != destroys[tool.Name] {
+			t.Errorf("%s: it destroys: %v, want %v", tool.Name, *a.DestructiveHint, destroys[tool.Name])
+		}
+	}
+	got := toolNames(listed(t, h.session("t-reader", handshake, nil)))
+	if want := []string{"diff_sandbox", "get_sandbox_limits", "list_files", "list_sandboxes", "list_snapshots", "read_file"}; !slices.Equal(got, want) {
+		t.Errorf("of a reader's token: got %v, want %v", got, want)
+	}
+}
+
+func TestAnUnknownGroupIsRefused(t *testing.T) {
+	_, err := mcp.New(mcp.Options{Engine: open(t).engine, Caller: guard.Caller, Groups: []string{"no-such"}})
+	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, mcp.GroupState) {
+		t.Errorf("got %v (%s), want Invalid that names it and what there is", err, e.Remedy)
+	}
+}
+
 func TestInstructionsStayWithinTheirBudget(t *testing.T) {
-	got := open(t).alice().InitializeResult().Instructions
-	if len(got) == 0 || len(got) > 1500 {
-		t.Errorf("the instructions have %d bytes, want 1 to 1500", len(got))
+	for _, h := range []*house{open(t), openWith(t, mcp.Groups()...)} {
+		got := h.alice().InitializeResult().Instructions
+		if len(got) == 0 || len(got) > 1500 {
+			t.Errorf("the instructions have %d bytes, want 1 to 1500", len(got))
+		}
 	}
 }

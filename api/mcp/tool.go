@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -25,13 +26,18 @@ type tool struct {
 	run                func(context.Context, *call) (*answer, error)
 }
 
-// tools lists them all; a client gets them sorted by name.
-func tools() []tool {
-	return []tool{
+// tools lists them, with those of the groups that are switched on; a client gets
+// them sorted by name.
+func tools(groups []string) []tool {
+	all := []tool{
 		createSandbox(), listSandboxes(), deleteSandbox(),
 		runCommand(), runCode(), readFile(), writeFile(), listFiles(),
 		runSandbox(),
 	}
+	if slices.Contains(groups, GroupState) {
+		all = append(all, stateTools()...)
+	}
+	return all
 }
 
 // call is one call of a tool. It belongs to the goroutine that serves it.
@@ -43,6 +49,7 @@ type call struct {
 	queues   *queues
 	leases   *leases
 	log      *slog.Logger
+	groups   []string // of tools, that are switched on
 	args     *args
 	progress *progress
 	ref      string // the sandbox that it works in, once known
@@ -53,7 +60,7 @@ func (h *Handler) server(version string, write bool) *mcp.Server {
 	s := mcp.NewServer(
 		&mcp.Implementation{Name: "sandpit", Title: "sandpit sandboxes", Version: version},
 		&mcp.ServerOptions{
-			Instructions: instructions,
+			Instructions: instructions(h.groups),
 			Logger:       h.log,
 			// Not nil, so that logging is not claimed; the lists never change.
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -61,7 +68,7 @@ func (h *Handler) server(version string, write bool) *mcp.Server {
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		})
 	hidden := make(map[string]*tool)
-	for _, t := range tools() {
+	for _, t := range tools(h.groups) {
 		if !write && !t.readOnly {
 			hidden[t.name] = &t
 			continue
@@ -100,7 +107,7 @@ func refuseHidden(h *Handler, hidden map[string]*tool) mcp.Middleware {
 }
 
 func (h *Handler) call(req *mcp.CallToolRequest, t *tool) *call {
-	c := &call{tool: t, session: req.Session.ID(), engine: h.engine, queues: h.queues, leases: h.leases, log: h.log}
+	c := &call{tool: t, session: req.Session.ID(), engine: h.engine, queues: h.queues, leases: h.leases, log: h.log, groups: h.groups}
 	// Of the request, not of the context: that is the one that opened the session.
 	if req.Extra != nil && req.Extra.TokenInfo != nil {
 		c.caller, _ = req.Extra.TokenInfo.Extra[extraCaller].(access.Caller)

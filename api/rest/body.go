@@ -28,11 +28,12 @@ import (
 type object struct {
 	typ    reflect.Type
 	fields map[string]reflect.Type // by JSON name
+	lists  map[string]*object      // those that are lists of objects
 	names  []string
 }
 
 func newObject(t reflect.Type) *object {
-	o := &object{typ: t, fields: make(map[string]reflect.Type)}
+	o := &object{typ: t, fields: make(map[string]reflect.Type), lists: make(map[string]*object)}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" || f.Anonymous {
@@ -41,6 +42,9 @@ func newObject(t reflect.Type) *object {
 		typ := f.Type
 		if typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()
+		}
+		if typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct {
+			o.lists[name] = newObject(typ.Elem())
 		}
 		o.fields[name] = typ
 		o.names = append(o.names, name)
@@ -157,9 +161,36 @@ func (o *object) check(data []byte) (bad []fault.Field) {
 			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no field of this request" + suggest(name, o.names)})
 			continue
 		}
-		if typ.Kind() == reflect.Map && value[0] == '{' {
+		switch {
+		case typ.Kind() == reflect.Map && value[0] == '{':
 			bad = append(bad, checkMap(name, value)...)
+		case o.lists[name] != nil && value[0] == '[':
+			bad = append(bad, o.lists[name].checkList(name, value)...)
 		}
+	}
+	return bad
+}
+
+// maxList is how many objects of a list are looked at for what is wrong with them.
+const maxList = 100
+
+// checkList looks at the names of the objects of a list.
+func (o *object) checkList(field string, data []byte) (bad []fault.Field) {
+	i := 0
+	for value := range elements(data) {
+		if i == maxList {
+			return []fault.Field{{Name: field, Message: fmt.Sprintf("has more than %d objects", maxList)}}
+		}
+		at := fmt.Sprintf("%s[%d]", field, i)
+		switch value[0] {
+		case '{':
+			for _, f := range o.check(value) {
+				bad = append(bad, fault.Field{Name: at + "." + f.Name, Message: f.Message})
+			}
+		case 'n':
+			bad = append(bad, fault.Field{Name: at, Message: "is null; it must be an object"})
+		}
+		i++
 	}
 	return bad
 }
@@ -193,12 +224,40 @@ func (o *object) mistyped(data []byte, err error) (bad []fault.Field) {
 			}
 			continue
 		}
+		if list := o.lists[name]; list != nil && value[0] == '[' {
+			bad = append(bad, list.mistypedList(name, value)...)
+			continue
+		}
 		if !fits(value, typ) {
 			bad = append(bad, wrongType(name, value, typ))
 		}
 	}
 	if bad == nil {
 		bad = []fault.Field{{Name: "body", Message: err.Error()}}
+	}
+	return bad
+}
+
+// mistypedList is mistyped for each object of a list.
+func (o *object) mistypedList(field string, data []byte) (bad []fault.Field) {
+	i := 0
+	for value := range elements(data) {
+		if i == maxList {
+			return bad
+		}
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if i++; fits(value, o.typ) {
+			continue
+		}
+		if value[0] != '{' {
+			bad = append(bad, wrongType(at, value, o.typ))
+			continue
+		}
+		for name, value := range members(value) {
+			if typ, ok := o.fields[name]; ok && value[0] != 'n' && !fits(value, typ) {
+				bad = append(bad, wrongType(at+"."+name, value, typ))
+			}
+		}
 	}
 	return bad
 }
@@ -225,6 +284,9 @@ func kindName(t reflect.Type) string {
 	case reflect.Float64:
 		return "a number"
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct {
+			return "a list of objects"
+		}
 		return "a list of texts"
 	case reflect.Map:
 		return "an object whose values are texts"

@@ -24,6 +24,8 @@ func FuzzCreate(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, ``, ` `, `null`, `[]`, `{"image":"python","memory_mb":512,"session_key":"a"}`, `{"env":{"A":"b","A":null}}`, `{"a":{"b":[1,"}",{"c":"\""}]}}`,
 		`{"size":"small","cpu":1}`, `{"network":"off","network_enabled":false}`, "{\"key\":\"\xff\"}", `{"\u0069mage":"x"}`, `{"memory_mb":1e3}`, `{"ttl_seconds":-0}`, `{} x`,
+		`{"volumes":[{"volume":"a","path":"/b","sub_path":"c","read_only":true}],"from_snapshot":"b/c"}`, `{"volumes":[[],"]",{"x":"}"},null,{"path":["]"]}]}`, `{"volumes":[ ]}`,
+		`{"ttl_seconds":60,"ttl_mode":"sliding","timeout_seconds":600,"idle_action":"pause","checkpoints":"command"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -88,6 +90,26 @@ func FuzzMembers(f *testing.F) {
 			if !bytes.Equal(got[name], want[name]) {
 				t.Fatalf("%q: %q: got %q, want %q", data, name, got[name], want[name])
 			}
+		}
+	})
+}
+
+// FuzzElements is FuzzMembers for arrays.
+func FuzzElements(f *testing.F) {
+	for _, seed := range []string{`[]`, ` [ 1 , "a" ,{"b":"]"},[ [ ] ],null,-1.5e+3,true ] `, `["\\\"","]"]`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want []json.RawMessage
+		if !utf8.Valid(data) || json.Unmarshal(data, &want) != nil || want == nil {
+			return // no array
+		}
+		var got []json.RawMessage
+		for value := range rest.Elements(data) {
+			got = append(got, value)
+		}
+		if !slices.EqualFunc(got, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Fatalf("%q: got %q, want %q", data, got, want)
 		}
 	})
 }

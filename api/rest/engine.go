@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/image"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -27,7 +28,26 @@ type Engine interface {
 	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
 	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Delete(ctx context.Context, c access.Caller, ref string) error
+
+	// A snapshot is named within a sandbox, or with of empty by itself.
+	CreateSnapshot(ctx context.Context, c access.Caller, ref string, r engine.SnapshotRequest) (*sandbox.Snapshot, error)
+	Snapshots(context.Context, access.Caller, engine.SnapshotsRequest) (engine.SnapshotPage, error)
+	Snapshot(ctx context.Context, c access.Caller, of, snapshot string) (*sandbox.Snapshot, error)
+	DeleteSnapshot(ctx context.Context, c access.Caller, of, snapshot string) error
+	ExportSnapshot(ctx context.Context, c access.Caller, of, snapshot string, w io.Writer) error
+	ImportSnapshot(ctx context.Context, c access.Caller, r io.Reader, o engine.ImportRequest) (*sandbox.Snapshot, error)
+	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
+	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
+	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (runtime.Changes, error)
+
+	CreateVolume(context.Context, access.Caller, engine.VolumeRequest) (engine.VolumeInfo, error)
+	Volumes(context.Context, access.Caller) ([]engine.VolumeInfo, error)
+	Volume(ctx context.Context, c access.Caller, ref string) (engine.VolumeInfo, error)
+	DeleteVolume(ctx context.Context, c access.Caller, ref string) error
 
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
@@ -75,6 +95,9 @@ type Engine interface {
 	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
 	Info(context.Context, access.Caller) (engine.Info, error)
 }
+
+// verb is a method of the engine that makes something of a sandbox.
+type verb = func(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 
 // Tokens makes, lists and ends bearer tokens; *bearer.Authority does. It checks
 // the caller's rights. An empty project is all that the caller manages.

@@ -140,6 +140,7 @@ func outcomeOf(r *engine.ExecResult) v1.ExecOutcome {
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
 		FilesChanged: changesOf(r.Changes), FilesChangedTotal: r.ChangesTotal, FilesChangedComplete: r.ChangesComplete,
+		SnapshotID: string(r.SnapshotID),
 	}
 	if r.Running {
 		o.Status = "running"

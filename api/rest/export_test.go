@@ -33,9 +33,10 @@ func (a *API) Params() map[string][]reflect.Type {
 	return out
 }
 
-// Members, Output and Suggest are parts with rules of their own.
+// Members, Elements, Output and Suggest are parts with rules of their own.
 var (
-	Members = members
-	Output  = output
-	Suggest = suggest
+	Members  = members
+	Elements = elements
+	Output   = output
+	Suggest  = suggest
 )

@@ -22,13 +22,20 @@ func (a *API) getInfo(ctx context.Context, c *call, _ *noInput) (v1.Info, error)
 	d := i.Defaults
 	out := v1.Info{
 		Version: i.Version, StartedAt: i.Since.UTC(), Runtime: i.Default,
-		Runtimes: make([]v1.Runtime, 0, len(i.Runtimes)), Sandboxes: counts(i.Counts),
+		Runtimes: make([]v1.Runtime, 0, len(i.Runtimes)), Sandboxes: counts(i.Counts), Pools: make([]v1.Pool, 0, len(i.Pools)),
 		Defaults: v1.Defaults{
 			CPUCores: d.Limits.CPU, MemoryMB: d.Limits.MemoryMB, DiskMB: d.Limits.DiskMB, Pids: d.Limits.Pids,
 			IdleTimeoutSeconds: int64(d.IdleTimeout / time.Second), RetentionSeconds: int64(d.Retention / time.Second),
 			CommandTimeoutSeconds: int64(d.CommandTimeout / time.Second), MaxCommandTimeoutSeconds: int64(d.MaxCommandTimeout / time.Second),
 			RootAllowed: !d.ForbidRoot,
 		},
+	}
+	for _, p := range i.Pools {
+		out.Pools = append(out.Pools, v1.Pool{
+			Name: p.Name, Image: p.Image, Runtime: p.Runtime,
+			CPUCores: p.Limits.CPU, MemoryMB: p.Limits.MemoryMB, DiskMB: p.Limits.DiskMB, Pids: p.Limits.Pids,
+			Min: p.Min, Max: p.Max, Target: p.Target, Ready: p.Ready, Making: p.Making, Hits: p.Hits, Misses: p.Misses,
+		})
 	}
 	for _, r := range i.Runtimes {
 		rt := v1.Runtime{Name: r.Name, Capabilities: make(map[string]v1.Capability)}

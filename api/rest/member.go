@@ -41,6 +41,27 @@ func members(data []byte) iter.Seq2[string, []byte] {
 	}
 }
 
+// elements gives the values of a JSON array, in order, under the same terms.
+func elements(data []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		i := space(data, 0) + 1 // over the bracket
+		for {
+			i = space(data, i)
+			if i >= len(data) || data[i] == ']' {
+				return
+			}
+			end := value(data, i)
+			if !yield(data[i:end]) {
+				return
+			}
+			i = space(data, end)
+			if i < len(data) && data[i] == ',' {
+				i++
+			}
+		}
+	}
+}
+
 // space gives the index of the first byte from i on that is no white space.
 func space(data []byte, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\r' || data[i] == '\n') {

@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // document makes the OpenAPI 3.1 document of the operations. It is made once,
@@ -25,7 +26,7 @@ func document(ops []operation, version string) ([]byte, error) {
 	s := &schemas{made: make(map[string]*jsonschema.Schema), types: make(map[reflect.Type]*jsonschema.Schema), asked: make(map[reflect.Type]bool)}
 	for _, o := range ops {
 		if o.in.object != nil {
-			s.asked[o.in.object.typ] = true
+			s.ask(o.in.object.typ)
 		}
 	}
 	paths := make(map[string]map[string]any)
@@ -97,6 +98,16 @@ type schemas struct {
 	types map[reflect.Type]*jsonschema.Schema // references by type
 	asked map[reflect.Type]bool               // types that are bodies of requests
 	err   error
+}
+
+// ask notes that t is read from requests, with what it is made of.
+func (s *schemas) ask(t reflect.Type) {
+	s.asked[t] = true
+	for _, f := range reflect.VisibleFields(t) {
+		if e := inner(f.Type); e != nil && !s.asked[e] {
+			s.ask(e)
+		}
+	}
 }
 
 func (s *schemas) operation(o operation) map[string]any {
@@ -293,21 +304,33 @@ func enums() map[string][]any {
 	for _, c := range fault.Codes() {
 		codes = append(codes, string(c))
 	}
-	states := []any{}
+	states := []any{string(sandbox.Deleted)} // in the answer to a stop of one with auto_delete
 	for _, s := range liveStates() {
 		states = append(states, s)
 	}
 	return map[string][]any{
-		"Problem.code":         codes,
-		"Sandbox.status":       states,
-		"CreateSandbox.size":   {"small", "medium", "large", nil},
-		"ExecOutcome.status":   {"exited", "running"},
-		"ExecResult.status":    {"exited", "running"},
-		"Process.status":       {"exited", "running"},
-		"Image.status":         {"missing", "building", "ready", "failed"},
-		"FileChange.action":    {"created", "modified", "deleted"},
-		"WatchEvent.type":      {"created", "modified", "deleted", "renamed", "attributes", "dropped"},
-		"WatchEnd.reason":      {"removed", "stopped"},
-		"FileContent.encoding": {"base64"},
+		"Problem.code":              codes,
+		"Sandbox.status":            states,
+		"Sandbox.idle_action":       {"stop", "pause"},
+		"Sandbox.checkpoints":       {"off", "command"},
+		"Sandbox.ttl_mode":          {"absolute", "sliding", nil},
+		"Snapshot.status":           {"creating", "ready", "deleting"},
+		"Volume.status":             {"creating", "ready", "deleting"},
+		"DiffChange.action":         {"created", "modified", "deleted"},
+		"CreateSandbox.size":        {"small", "medium", "large", nil},
+		"CreateSandbox.idle_action": {"stop", "pause", nil},
+		"UpdateSandbox.idle_action": {"stop", "pause", nil},
+		"CreateSandbox.ttl_mode":    {"absolute", "sliding", nil},
+		"UpdateSandbox.ttl_mode":    {"absolute", "sliding", nil},
+		"CreateSandbox.checkpoints": {"off", "command", nil},
+		"UpdateSandbox.checkpoints": {"off", "command", nil},
+		"ExecOutcome.status":        {"exited", "running"},
+		"ExecResult.status":         {"exited", "running"},
+		"Process.status":            {"exited", "running"},
+		"Image.status":              {"missing", "building", "ready", "failed"},
+		"FileChange.action":         {"created", "modified", "deleted"},
+		"WatchEvent.type":           {"created", "modified", "deleted", "renamed", "attributes", "dropped"},
+		"WatchEnd.reason":           {"removed", "stopped"},
+		"FileContent.encoding":      {"base64"},
 	}
 }

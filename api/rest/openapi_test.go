@@ -84,7 +84,7 @@ func TestDocument(t *testing.T) {
 		for path, calls := range doc.Paths {
 			for method := range calls {
 				for _, s := range doc.Servers {
-					target := s.URL + strings.NewReplacer("{id}", "nosuch", "{pid}", "nosuch", "{name}", "nosuch", "{path}", "nosuch").Replace(path)
+					target := s.URL + strings.NewReplacer("{id}", "nosuch", "{pid}", "nosuch", "{name}", "nosuch", "{path}", "nosuch", "{snapshot}", "nosuch", "{volume}", "nosuch").Replace(path)
 					a := h.do(strings.ToUpper(method), target, nil)
 					if a.StatusCode == 405 || strings.Contains(string(a.body), "nothing is served") {
 						t.Errorf("%s %s: got %d %s", method, target, a.StatusCode, a.body)
@@ -125,6 +125,7 @@ func TestDocument(t *testing.T) {
 		want[any](h, 204, "PUT", "/v1/sandboxes/"+s.ID+"/files/draft.csv", []byte("x"))
 		deaf := want[v1.Process](h, 201, "POST", "/v1/sandboxes/"+s.ID+"/processes", object{"command": "trap '' INT; sleep 600", "tty": true})
 		named := strings.NewReplacer("{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example")
+		other := strings.NewReplacer("{id}", h.create().ID)
 		n := 0
 		for path, calls := range doc.Paths {
 			for method, c := range calls {
@@ -134,7 +135,11 @@ func TestDocument(t *testing.T) {
 					}
 					n++
 					must(t, doc.schema(t, content.Schema).Validate(content.Example))
-					a := h.do(strings.ToUpper(method), "/v1"+named.Replace(path), content.Example)
+					target := named.Replace(path)
+					if strings.HasSuffix(path, "/rollback") { // which ends processes
+						target = other.Replace(path)
+					}
+					a := h.do(strings.ToUpper(method), "/v1"+target, content.Example)
 					if a.StatusCode >= 300 {
 						t.Errorf("%s %s: got %d %s", method, path, a.StatusCode, a.body)
 					}
@@ -161,6 +166,20 @@ func TestDocument(t *testing.T) {
 			{"GET", "/sandboxes/" + s.ID + "/stat?path=f", "/sandboxes/{id}/stat", nil},
 			{"GET", "/sandboxes/" + s.ID + "/files", "/sandboxes/{id}/files", nil},
 			{"GET", "/sandboxes/" + s.ID + "/files?path=f", "/sandboxes/{id}/files", nil},
+			{"POST", "/sandboxes/" + s.ID + "/snapshots", "/sandboxes/{id}/snapshots", object{"name": "fits"}},
+			{"GET", "/sandboxes/" + s.ID + "/snapshots", "/sandboxes/{id}/snapshots", nil},
+			{"GET", "/sandboxes/" + s.ID + "/snapshots/fits", "/sandboxes/{id}/snapshots/{snapshot}", nil},
+			{"GET", "/snapshots", "/snapshots", nil},
+			{"POST", "/sandboxes/" + s.ID + "/fork", "/sandboxes/{id}/fork", object{}},
+			{"GET", "/sandboxes/" + s.ID + "/diff", "/sandboxes/{id}/diff", nil},
+			{"POST", "/sandboxes/" + s.ID + "/pause", "/sandboxes/{id}/pause", nil},
+			{"POST", "/sandboxes/" + s.ID + "/resume", "/sandboxes/{id}/resume", nil},
+			{"POST", "/volumes", "/volumes", object{"name": "fits"}},
+			{"GET", "/volumes", "/volumes", nil},
+			{"GET", "/volumes/fits", "/volumes/{volume}", nil},
+			{"POST", "/sandboxes", "/sandboxes", object{"from_snapshot": s.ID + "/fits", "volumes": []object{{"volume": "fits", "path": "/mnt"}}}},
+			{"POST", "/sandboxes/" + s.ID + "/rollback", "/sandboxes/{id}/rollback", object{"to": "fits"}},
+			{"POST", "/sandboxes/" + s.ID + "/restart", "/sandboxes/{id}/restart", nil},
 			{"POST", "/tokens", "/tokens", object{"name": "fits"}},
 			{"GET", "/tokens", "/tokens", nil},
 			{"GET", "/images", "/images", nil},

@@ -22,12 +22,12 @@ func patch(sp *spellings, b *v1.UpdateSandbox) (engine.Patch, error) {
 	p.CPU, p.MemoryMB, p.DiskMB, p.Pids = cpu, b.MemoryMB, b.DiskMB, b.Pids
 	p.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
 	p.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
-	ttl := either(sp, "ttl_seconds", b.TTLSeconds, "timeout_seconds", b.TimeoutSeconds)
-	least := int64(minTTL)
-	if ttl != nil && *ttl == 0 {
-		least = 0 // never
+	p.OnIdle, p.Checkpoints = idleAction(sp, b.IdleAction), checkpoints(sp, b.Checkpoints)
+	p.AutoDelete, p.AutoStart, p.AutoResume = b.AutoDelete, b.AutoStart, b.AutoResume
+	p.TTL, p.SlidingTTL = lifetimes(sp, b.TTLSeconds, b.TimeoutSeconds, b.TTLMode, true)
+	if b.Volumes != nil {
+		p.Mounts = new(mounts(sp, b.Volumes))
 	}
-	p.TTL = clock(sp, "ttl_seconds", ttl, least)
 	if mode := network(sp, b.Network, b.NetworkEnabled); mode != "" && mode != "off" {
 		return p, noNetwork(sp.name("network"))
 	}

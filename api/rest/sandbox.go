@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -68,9 +67,21 @@ func createRequest(sp *spellings, b *v1.CreateSandbox) (engine.CreateRequest, er
 	r.Limits = limits(sp, cpu, memory, b.DiskMB, b.Pids)
 	r.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
 	r.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
-	if ttl := clock(sp, "ttl_seconds", either(sp, "ttl_seconds", b.TTLSeconds, "timeout_seconds", b.TimeoutSeconds), minTTL); ttl != nil {
-		r.TTL = *ttl
+	r.OnIdle, r.Checkpoints = idleAction(sp, b.IdleAction), checkpoints(sp, b.Checkpoints)
+	r.AutoDelete, r.AutoStart, r.AutoResume = b.AutoDelete, b.AutoStart, b.AutoResume
+	absolute, sliding := lifetimes(sp, b.TTLSeconds, b.TimeoutSeconds, b.TTLMode, false)
+	if absolute != nil {
+		r.TTL = *absolute
 	}
+	if sliding != nil {
+		r.SlidingTTL = *sliding
+	}
+	if b.FromSnapshot != nil {
+		if r.From = *b.FromSnapshot; r.From == "" {
+			sp.add("from_snapshot", "is empty; leave it out for an empty disk")
+		}
+	}
+	r.Mounts = mounts(sp, b.Volumes)
 	if b.Region != nil {
 		sp.add("region", "is %q; this server is one machine and has none", sandbox.Clip(*b.Region, 80))
 	}
@@ -115,19 +126,6 @@ func limits(sp *spellings, cpu *float64, memory, disk, pids *int) (given sandbox
 	return given
 }
 
-// clock reads a number of seconds: least to MaxClock, or zero for never where
-// least is zero.
-func clock(sp *spellings, own string, seconds *int64, least int64) *time.Duration {
-	if seconds == nil {
-		return nil
-	}
-	if most := int64(sandbox.MaxClock / time.Second); *seconds < least || *seconds > most {
-		sp.add(sp.name(own), "%d is outside %d to %d seconds", *seconds, least, most)
-		return nil
-	}
-	return new(time.Duration(*seconds) * time.Second)
-}
-
 // network reads both spellings of what a sandbox may reach. What cannot be had
 // is the engine's to refuse.
 func network(sp *spellings, mode *string, enabled *bool) string {
@@ -162,22 +160,6 @@ func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, e
 
 func (a *API) deleteSandbox(ctx context.Context, c *call, in *byRef) (none, error) {
 	return none{}, a.engine.Delete(ctx, c.caller, in.Ref)
-}
-
-func (a *API) startSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
-	s, err := a.engine.Start(ctx, c.caller, in.Ref)
-	if err != nil {
-		return v1.Sandbox{}, err
-	}
-	return a.oneSandbox(ctx, c, s), nil
-}
-
-func (a *API) stopSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
-	s, err := a.engine.Stop(ctx, c.caller, in.Ref)
-	if err != nil {
-		return v1.Sandbox{}, err
-	}
-	return a.oneSandbox(ctx, c, s), nil
 }
 
 type updateSandbox struct {

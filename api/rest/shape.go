@@ -19,20 +19,38 @@ import (
 // sandboxOf is a record as its owner sees it. What only the server needs
 // (handle, revision, values of variables) is left out.
 func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
-	return v1.Sandbox{
+	out := v1.Sandbox{
 		ID: string(s.ID), Key: textOrNull(s.Key), SessionKey: textOrNull(s.Key), Project: s.Project,
 		Status: string(s.State), StopCause: string(s.StopCause), StopDetail: s.StopDetail,
 		Image: s.Image, AskedImage: s.AskedImage, Digest: s.ImageDigest, Runtime: s.Runtime, Workspace: sandbox.Workspace,
 		CPUCores: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, Pids: s.Limits.Pids,
 		Network: string(sandbox.NetworkOff), NetworkEnabled: false,
 		EnvNames: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Metadata: mapOrEmpty(s.Metadata),
-		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), RetentionSeconds: int64(s.Retention / time.Second),
-		ExpiresAt: timeOrNull(s.ExpiresAt),
+		Volumes: mountsOf(s.Mounts), ParentSnapshot: textOrNull(string(s.Parent)), ForkedFrom: textOrNull(string(s.ForkedFrom)),
+		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), IdleAction: string(s.OnIdle),
+		RetentionSeconds: int64(s.Retention / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: timeOrNull(s.ExpiresAt),
+		AutoStart: s.AutoStart, AutoResume: s.AutoResume, Checkpoints: string(s.Checkpoints),
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), StartedAt: timeOrNull(s.StartedAt),
-		LastActivityAt: timeOrNull(s.LastActivity), StoppedAt: timeOrNull(s.StoppedAt),
+		LastActivityAt: timeOrNull(s.LastActivity), StoppedAt: timeOrNull(s.StoppedAt), RunSeconds: runSeconds(s, time.Now()),
 		ExecCount: s.ExecCount, ExecTotalMS: s.ExecTime.Milliseconds(),
 		BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
 	}
+	switch {
+	case s.TTL > 0:
+		out.TTLSeconds, out.TTLMode = new(int64(s.TTL/time.Second)), new("sliding")
+	case !s.ExpiresAt.IsZero():
+		out.TTLMode = new("absolute")
+	}
+	return out
+}
+
+// runSeconds is how long a sandbox ran so far, as of now, to the millisecond.
+func runSeconds(s *sandbox.Sandbox, now time.Time) float64 {
+	d := s.RunTime
+	if !s.RunningSince.IsZero() {
+		d += max(now.Sub(s.RunningSince), 0) // a clock may have been set back
+	}
+	return float64(d.Milliseconds()) / 1000
 }
 
 // oneSandbox is sandboxOf with what is inside the image.

@@ -85,19 +85,29 @@ func (s *spellings) rename(err error) error {
 
 	renamed.Fields = make([]fault.Field, len(e.Fields))
 	for i, f := range e.Fields {
-		root, rest, deep := strings.Cut(f.Name, ".")
-		if other, ok := s.written[root]; ok {
-			root = other
-			renamed.Message = strings.ReplaceAll(renamed.Message, f.Name+":", joinName(root, rest, deep)+":")
-		}
-		renamed.Fields[i] = fault.Field{Name: joinName(root, rest, deep), Message: f.Message}
+		name := s.renamed(f.Name)
+		renamed.Message = strings.ReplaceAll(renamed.Message, f.Name+":", name+":")
+		renamed.Fields[i] = fault.Field{Name: name, Message: f.Message}
 	}
 	return &renamed
 }
 
-func joinName(root, rest string, deep bool) string {
+// renamed gives the name that was written for a field, for a member of it
+// (env.PORT), and for one of a list's elements (mounts[0].path).
+func (s *spellings) renamed(name string) string {
+	root, rest, deep := strings.Cut(name, ".")
+	root, index, listed := strings.Cut(root, "[")
+	if other, ok := s.written[root+"."+rest]; ok && listed {
+		rest = other
+	}
+	if other, ok := s.written[root]; ok {
+		root = other
+	}
+	if listed {
+		root += "[" + index
+	}
 	if deep {
-		return root + "." + rest
+		root += "." + rest
 	}
 	return root
 }

@@ -21,10 +21,37 @@ func (a *API) operations() []operation {
 		op("getSandbox", "GET /sandboxes/{id}", "Get a sandbox.", http.StatusOK, a.getSandbox),
 		op("updateSandbox", "PATCH /sandboxes/{id}", "Change a sandbox.", http.StatusOK, a.updateSandbox).
 			withExample(v1.UpdateSandbox{IdleTimeoutSeconds: new(int64(3600))}),
-		op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it.", http.StatusNoContent, a.deleteSandbox),
-		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.startSandbox),
-		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.stopSandbox),
+		op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it. Its snapshots that have a name stay.", http.StatusNoContent, a.deleteSandbox),
+		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Start)),
+		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.engine.Stop)),
+		op("restartSandbox", "POST /sandboxes/{id}/restart", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.engine.Restart)),
+		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.engine.Pause)),
+		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Resume)),
+		op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
+			withExample(v1.RollbackSandbox{To: "base"}),
+		op("forkSandbox", "POST /sandboxes/{id}/fork", "Make running copies of a sandbox, as it is now or as it was: all of them or none.", http.StatusCreated, a.forkSandbox).
+			withExample(v1.ForkSandbox{Count: new(2)}),
+		op("diffSandbox", "GET /sandboxes/{id}/diff", "What changed of a sandbox's disk between two points in time.", http.StatusOK, a.diffSandbox),
 		op("listActivity", "GET /sandboxes/{id}/activity", "What happened to a sandbox, newest first.", http.StatusOK, a.listActivity),
+
+		op("createSnapshot", "POST /sandboxes/{id}/snapshots", "Keep a sandbox's disk as it is, while it runs or not.", http.StatusCreated, a.createSnapshot).
+			withExample(v1.CreateSnapshot{Name: new("before-upgrade")}),
+		op("listSnapshotsOf", "GET /sandboxes/{id}/snapshots", "List a sandbox's snapshots, newest first.", http.StatusOK, a.listSnapshotsOf),
+		op("getSnapshotOf", "GET /sandboxes/{id}/snapshots/{snapshot}", "Get a snapshot of a sandbox.", http.StatusOK, a.getSnapshotOf),
+		op("deleteSnapshotOf", "DELETE /sandboxes/{id}/snapshots/{snapshot}", "Delete a snapshot of a sandbox. What was made from it stays.", http.StatusNoContent, a.deleteSnapshotOf),
+		op("listSnapshots", "GET /snapshots", "List the project's snapshots, newest first.", http.StatusOK, a.listSnapshots),
+		op("getSnapshot", "GET /snapshots/{snapshot}", "Get a snapshot.", http.StatusOK, a.getSnapshot),
+		op("deleteSnapshot", "DELETE /snapshots/{snapshot}", "Delete a snapshot. What was made from it stays.", http.StatusNoContent, a.deleteSnapshot),
+		raw("exportSnapshot", "GET /snapshots/{snapshot}/archive", "Get a snapshot as an archive, for this server or another. One that breaks off ends without its last chunk.", http.StatusOK, a.exportSnapshot).
+			withRaw("", v1.SnapshotType),
+		op("importSnapshot", "POST /snapshots/import", "Make a snapshot from an archive, which is the raw body. It belongs to no sandbox.", http.StatusCreated, a.importSnapshot).
+			withRaw(v1.SnapshotType, ""),
+
+		op("createVolume", "POST /volumes", "Make an empty volume.", http.StatusCreated, a.createVolume).
+			withExample(v1.CreateVolume{Name: "datasets"}),
+		op("listVolumes", "GET /volumes", "List the project's volumes, with what they hold and who mounts them.", http.StatusOK, a.listVolumes),
+		op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
+		op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
 
 		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem).", http.StatusOK, a.exec).
 			withOut(reflect.TypeFor[v1.ExecResult]()).withBig().

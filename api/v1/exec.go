@@ -45,6 +45,7 @@ type ExecOutcome struct {
 	FilesChanged         []FileChange `json:"files_changed" jsonschema:"what changed in the workspace while it ran"`
 	FilesChangedTotal    int          `json:"files_changed_total" jsonschema:"how many there were, of which files_changed may hold fewer"`
 	FilesChangedComplete bool         `json:"files_changed_complete" jsonschema:"whether no change can have been missed"`
+	SnapshotID           string       `json:"snapshot_id,omitempty" jsonschema:"the checkpoint that was taken after it, where the sandbox takes them"`
 }
 
 // ExecResult is the outcome of a command with its output.

@@ -13,6 +13,25 @@ type Info struct {
 	Runtimes  []Runtime      `json:"runtimes"`
 	Sandboxes map[string]int `json:"sandboxes" jsonschema:"how many the project has by status"`
 	Defaults  Defaults       `json:"defaults"`
+	Pools     []Pool         `json:"pools" jsonschema:"sandboxes that run before anybody asks"`
+}
+
+// Pool is sandboxes of one kind that wait for a create that asks for the like.
+type Pool struct {
+	Name     string  `json:"name"`
+	Image    string  `json:"image"`
+	Runtime  string  `json:"runtime"`
+	CPUCores float64 `json:"cpu_cores"`
+	MemoryMB int     `json:"memory_mb"`
+	DiskMB   int     `json:"disk_mb"`
+	Pids     int     `json:"pids"`
+	Min      int     `json:"min"`
+	Max      int     `json:"max"`
+	Target   int     `json:"target" jsonschema:"how many shall be ready now: min to max"`
+	Ready    int     `json:"ready"`
+	Making   int     `json:"making"`
+	Hits     int64   `json:"hits" jsonschema:"creates that got one, since the server began"`
+	Misses   int64   `json:"misses" jsonschema:"creates that it fits and that found none"`
 }
 
 // Runtime is one way to isolate sandboxes.

@@ -11,8 +11,8 @@ type Sandbox struct {
 	Key        *string           `json:"key" jsonschema:"the caller's own name for it, accepted wherever an id is"`
 	SessionKey *string           `json:"session_key" jsonschema:"the same as key"`
 	Project    string            `json:"project" jsonschema:"the project that owns it"`
-	Status     string            `json:"status" jsonschema:"creating, running, stopping, stopped, starting or deleting"`
-	StopCause  string            `json:"stop_cause,omitempty" jsonschema:"why it is stopped: user, idle, ttl, host or oom"`
+	Status     string            `json:"status" jsonschema:"creating, running, pausing, paused, resuming, stopping, stopped, starting, restoring, failed or deleting; deleted in the answer to what stopped one with auto_delete"`
+	StopCause  string            `json:"stop_cause,omitempty" jsonschema:"why it is stopped, paused or failed: user, idle, ttl, host, oom, restore, …"`
 	StopDetail string            `json:"stop_detail,omitempty" jsonschema:"the evidence for stop_cause, for people"`
 	Image      string            `json:"image" jsonschema:"the image's own name"`
 	AskedImage string            `json:"requested_image" jsonschema:"the image or template as it was asked for"`
@@ -31,15 +31,27 @@ type Sandbox struct {
 	EnvNames       []string          `json:"env_names" jsonschema:"names of the variables that its commands get; values are never shown"`
 	Metadata       map[string]string `json:"metadata" jsonschema:"the caller's own labels"`
 
-	IdleTimeoutSeconds int64      `json:"idle_timeout_seconds" jsonschema:"idle this long and it is stopped; 0: never"`
-	RetentionSeconds   int64      `json:"retention_seconds" jsonschema:"stopped this long and it is deleted; 0: never"`
+	Volumes        []Mount `json:"volumes" jsonschema:"what it mounts"`
+	ParentSnapshot *string `json:"parent_snapshot" jsonschema:"the snapshot that its disk descends from, which may be gone; null: its image"`
+	ForkedFrom     *string `json:"forked_from" jsonschema:"the sandbox that it was forked from, which may be gone; null: none"`
+
+	IdleTimeoutSeconds int64      `json:"idle_timeout_seconds" jsonschema:"idle this long and idle_action is done; 0: never"`
+	IdleAction         string     `json:"idle_action" jsonschema:"stop or pause"`
+	RetentionSeconds   int64      `json:"retention_seconds" jsonschema:"stopped or paused this long and it is deleted; 0: never"`
+	AutoDelete         bool       `json:"auto_delete" jsonschema:"deleted as soon as it is stopped"`
 	ExpiresAt          *time.Time `json:"expires_at" jsonschema:"deleted then, whatever it does; null: never"`
+	TTLSeconds         *int64     `json:"ttl_seconds" jsonschema:"deleted when it was not used for this long; null: never"`
+	TTLMode            *string    `json:"ttl_mode" jsonschema:"sliding where ttl_seconds holds, else absolute where expires_at does, else null"`
+	AutoStart          bool       `json:"auto_start" jsonschema:"a call starts or resumes it when a clock or the host took it down"`
+	AutoResume         bool       `json:"auto_resume" jsonschema:"a call resumes it also when it was paused by a caller"`
+	Checkpoints        string     `json:"checkpoints" jsonschema:"off, or command: a snapshot after each command that changed a file of the workspace"`
 
 	CreatedAt      time.Time  `json:"created_at"`
 	UpdatedAt      time.Time  `json:"updated_at"`
 	StartedAt      *time.Time `json:"started_at" jsonschema:"the last start"`
 	LastActivityAt *time.Time `json:"last_activity_at" jsonschema:"the last call that counts as activity"`
-	StoppedAt      *time.Time `json:"stopped_at" jsonschema:"null while it runs"`
+	StoppedAt      *time.Time `json:"stopped_at" jsonschema:"the last stop or pause; null while it runs"`
+	RunSeconds     float64    `json:"run_seconds" jsonschema:"how long it ran in all, time that it was stopped or paused left out"`
 
 	ExecCount       int64 `json:"exec_count" jsonschema:"commands run so far"`
 	ExecTotalMS     int64 `json:"exec_total_ms" jsonschema:"milliseconds that they took together"`
@@ -63,6 +75,9 @@ type CreateSandbox struct {
 	Template   *string `json:"template,omitempty" jsonschema:"the same as image"`
 	Runtime    *string `json:"runtime,omitempty" jsonschema:"what isolates it; see GET /info"`
 
+	FromSnapshot *string       `json:"from_snapshot,omitempty" jsonschema:"begin with the disk of a snapshot: its id, or SANDBOX/NAME; image, limits and variables are those of the snapshot where nothing else is asked for"`
+	Volumes      []MountVolume `json:"volumes,omitzero" jsonschema:"volumes to mount, at most 16"`
+
 	Size     *string  `json:"size,omitempty" jsonschema:"small (1 core, 512 MiB), medium (2 cores, 2048 MiB) or large (4 cores, 8192 MiB)"`
 	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`
 	CPU      *float64 `json:"cpu,omitempty" jsonschema:"the same as cpu_cores"`
@@ -77,31 +92,46 @@ type CreateSandbox struct {
 	NetworkEnabled *bool             `json:"network_enabled,omitempty" jsonschema:"false; true is refused as unsupported"`
 	Region         *string           `json:"region,omitempty" jsonschema:"null: this server is one machine"`
 
-	IdleTimeoutSeconds *int64 `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and it is stopped; 0: never; at most 31622400"`
-	RetentionSeconds   *int64 `json:"retention_seconds,omitempty" jsonschema:"stopped this long and it is deleted; 0: never; at most 31622400"`
-	TimeoutSeconds     *int64 `json:"timeout_seconds,omitempty" jsonschema:"deleted this long after its creation, whatever it does: 10 to 31622400"`
-	TTLSeconds         *int64 `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds"`
+	IdleTimeoutSeconds *int64  `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and idle_action is done; 0: never; at most 31622400"`
+	IdleAction         *string `json:"idle_action,omitempty" jsonschema:"stop (the default) or pause"`
+	RetentionSeconds   *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
+	AutoDelete         *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
+	TimeoutSeconds     *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long after its creation, whatever it does: 10 to 31622400"`
+	TTLSeconds         *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
+	TTLMode            *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
+	AutoStart          *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
+	AutoResume         *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
+	Checkpoints        *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
 }
 
-// UpdateSandbox changes a sandbox: what is there is changed, the rest stays.
+// UpdateSandbox changes a sandbox, which may run: what is there is changed, the rest
+// stays.
 type UpdateSandbox struct {
-	Env      map[string]string `json:"env,omitzero" jsonschema:"replaces all variables; the sandbox must be stopped"`
+	Env      map[string]string `json:"env,omitzero" jsonschema:"replaces all variables, for commands that are begun from then on"`
 	EnvVars  map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`
 	Metadata map[string]string `json:"metadata,omitzero" jsonschema:"replaces all labels"`
 
-	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64; the sandbox must be stopped"`
+	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`
 	CPU      *float64 `json:"cpu,omitempty" jsonschema:"the same as cpu_cores"`
-	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576; the sandbox must be stopped"`
-	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768; the sandbox must be stopped"`
-	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"cannot be changed; refused unless it is the size that the sandbox has"`
+	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576; not less than is in use"`
+	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
+	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
 
 	Network        *string `json:"network,omitempty" jsonschema:"off; restricted and open are refused as unsupported"`
 	NetworkEnabled *bool   `json:"network_enabled,omitempty" jsonschema:"false; true is refused as unsupported"`
 
-	IdleTimeoutSeconds *int64 `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and it is stopped; 0: never; at most 31622400"`
-	RetentionSeconds   *int64 `json:"retention_seconds,omitempty" jsonschema:"stopped this long and it is deleted; 0: never; at most 31622400"`
-	TimeoutSeconds     *int64 `json:"timeout_seconds,omitempty" jsonschema:"deleted this long from now: 10 to 31622400; 0: never"`
-	TTLSeconds         *int64 `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds"`
+	Volumes []MountVolume `json:"volumes,omitzero" jsonschema:"replaces all that it mounts, at most 16; the sandbox must be stopped"`
+
+	IdleTimeoutSeconds *int64  `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and idle_action is done; 0: never; at most 31622400"`
+	IdleAction         *string `json:"idle_action,omitempty" jsonschema:"stop (the default) or pause"`
+	RetentionSeconds   *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
+	AutoDelete         *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
+	TimeoutSeconds     *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long from now: 10 to 31622400; 0: never"`
+	TTLSeconds         *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
+	TTLMode            *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
+	AutoStart          *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
+	AutoResume         *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
+	Checkpoints        *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
 }
 
 // SandboxPage is one page of a listing, newest first unless asked otherwise.

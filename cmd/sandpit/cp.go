@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path"
 	"strings"
@@ -154,8 +153,5 @@ func local(p string) (os.FileInfo, error) {
 // moved counts bytes and shows them.
 func (t *transfer) moved(name string, n, done, size int64) {
 	t.total += n
-	if t.bar.tty == nil || size < 8<<20 {
-		return
-	}
-	t.bar.show(name, fmt.Sprintf("%s of %s", bytesOf(done), bytesOf(size)), float64(done)/float64(size))
+	t.bar.bytes(name, done, size)
 }

@@ -17,15 +17,16 @@ import (
 type making struct {
 	c            *cobra.Command
 	key, image   string
+	from         string
 	cpu          float64
 	memory, disk megabytes
 	pids         int
 	env, labels  pairs
-	idle, ttl    period
-	retention    period
+	volumes      mounts
+	clocks       *clocks
 }
 
-func makingFlags(c *cobra.Command) *making {
+func (a *app) makingFlags(c *cobra.Command) *making {
 	m := &making{c: c, env: pairs{}, labels: pairs{}}
 	f := c.Flags()
 	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
@@ -36,20 +37,24 @@ func makingFlags(c *cobra.Command) *making {
 	f.IntVar(&m.pids, "pids", 0, "most processes and threads")
 	f.VarP(m.env, "env", "e", "environment variable of every command; may be given again")
 	f.Var(m.labels, "label", "label to find it by; may be given again")
-	f.Var(&m.idle, "idle-timeout", "stop it when idle this long (30m); 0: never")
-	f.Var(&m.retention, "retention", "delete it when stopped this long (7d); 0: never")
-	f.Var(&m.ttl, "ttl", "delete it this long from now, whatever it does (2h)")
+	f.StringVar(&m.from, "from-snapshot", "", "begin with the disk of this snapshot: its id, or SANDBOX/NAME")
+	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
+	m.clocks = clockFlags(c)
 	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
+	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
 	return m
 }
 
 func (m *making) request() v1.CreateSandbox {
-	f := m.c.Flags()
+	f, k := m.c.Flags(), m.clocks
 	return v1.CreateSandbox{
 		Key: given(f, "name", m.key), Image: given(f, "image", m.image), CPUCores: given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.value(), DiskMB: m.disk.value(), Pids: given(f, "pids", m.pids),
-		Env: m.env.value(), Metadata: m.labels.value(),
-		IdleTimeoutSeconds: m.idle.seconds(), RetentionSeconds: m.retention.seconds(), TTLSeconds: m.ttl.seconds(),
+		Env: m.env.value(), Metadata: m.labels.value(), FromSnapshot: given(f, "from-snapshot", m.from), Volumes: m.volumes,
+		IdleTimeoutSeconds: k.idle.seconds(), IdleAction: k.idleAction.value(), RetentionSeconds: k.retention.seconds(),
+		AutoDelete: k.bool("auto-delete", k.autoDelete), TTLSeconds: k.ttl.seconds(), TTLMode: k.ttlMode.value(),
+		AutoStart: k.bool("auto-start", k.autoStart), AutoResume: k.bool("auto-resume", k.autoResume), Checkpoints: k.checkpoints.value(),
 	}
 }
 
@@ -62,10 +67,12 @@ func newCreate(a *app) *cobra.Command {
 With --name the call is safe to repeat: a sandbox with that key is given back, started if need be.
 What is not said is the server's default.`,
 		Example: `  sandpit create --name web --memory 2G --label team=data
+  sandpit create --name copy --from-snapshot web/before
+  sandpit create --volume data:/mnt/data:ro
   id=$(sandpit create)`,
 		Args: takes(0, 0),
 	}
-	m := makingFlags(c)
+	m := a.makingFlags(c)
 	out := formatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()

@@ -21,10 +21,16 @@ func newDoctor(a *app) *cobra.Command {
 		Short: "Say what this host can and cannot do, and how to mend it",
 		Long: `Say what this host can and cannot do, and how to mend it. No server is needed; where one runs it is
 asked too, else the runtime is tried out in a temporary directory beside the data directory, as root.
-The exit status is 1 if sandboxes cannot run here.`,
+The exit status is 1 if sandboxes cannot run here.
+
+With --repair it looks for what is wrong with the data directory and with what its last server left on
+the host, and mends it: processes, cgroups, sockets and loop devices that no server could find again, and
+files that others could write. It touches nothing of anybody else's, no disk and no record. The exit
+status is then 1 if something is left to mend.`,
 		Args: takes(0, 0),
 	}
 	data := c.Flags().String("data", "", "the data directory to look at")
+	repair := c.Flags().Bool("repair", false, "mend what is wrong with the data directory; the server has to be down")
 	out := formatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg := daemon.DefaultConfig()
@@ -42,9 +48,16 @@ The exit status is 1 if sandboxes cannot run here.`,
 		if up && *data == "" {
 			cfg.Data = s.Data
 		}
-		checks := daemon.Doctor(c.Context(), cfg, !up)
-		if up || a.getenv("SANDPIT_URL") != "" {
-			checks = append(checks, a.askServer(c.Context())...)
+		var checks []daemon.Check
+		if *repair {
+			checks = daemon.Repair(c.Context(), cfg, true)
+		} else {
+			checks = daemon.Doctor(c.Context(), cfg, !up)
+			if up || a.getenv("SANDPIT_URL") != "" {
+				checks = append(checks, a.askServer(c.Context())...)
+			} else {
+				checks = append(checks, daemon.Repair(c.Context(), cfg, false)...)
+			}
 		}
 		if *out == asJSON {
 			if err := writeJSON(a.stdout, checks); err != nil {
@@ -53,10 +66,13 @@ The exit status is 1 if sandboxes cannot run here.`,
 		}
 		bad := false
 		for _, k := range checks {
-			bad = bad || k.Status == daemon.Failed
+			bad = bad || k.Status == daemon.Failed || *repair && k.Status != daemon.Passed
 			if *out == asText {
 				mark := map[daemon.CheckStatus]string{daemon.Passed: "✓", daemon.Warned: "!", daemon.Failed: "✗"}[k.Status]
 				fmt.Fprintf(a.stdout, "%s %-18s %s\n", mark, printable(k.Name), printable(k.Detail))
+				if k.Done != "" {
+					fmt.Fprintf(a.stdout, "  %-18s ⇒ %s\n", "", printable(k.Done))
+				}
 				if k.Remedy != "" {
 					fmt.Fprintf(a.stdout, "  %-18s → %s\n", "", printable(k.Remedy))
 				}
@@ -89,6 +105,16 @@ func (a *app) askServer(ctx context.Context) []daemon.Check {
 		Name: "server", Status: daemon.Passed,
 		Detail: fmt.Sprintf("version %s at %s, since %s", info.Version, p.url, info.StartedAt.Local().Format(time.DateTime)),
 	}}
+	for _, p := range info.Pools {
+		k := daemon.Check{
+			Name: "pool/" + p.Name, Status: daemon.Passed,
+			Detail: fmt.Sprintf("%d of %d ready; %d creates got one, %d found none", p.Ready, p.Target, p.Hits, p.Misses),
+		}
+		if p.Ready == 0 && p.Target > 0 {
+			k.Status, k.Remedy = daemon.Warned, "see the server's log if it stays so; creates are slower meanwhile"
+		}
+		checks = append(checks, k)
+	}
 	for _, r := range info.Runtimes {
 		if r.Error != "" {
 			checks = append(checks, daemon.Check{Name: r.Name, Status: daemon.Failed, Detail: r.Error})

@@ -22,10 +22,10 @@ func newLs(a *app) *cobra.Command {
 		Use:     "ls [flags]",
 		Aliases: []string{"list"},
 		Short:   "List sandboxes",
-		Long:    "List sandboxes, the newest first: those that run, or with -a all.",
+		Long:    "List sandboxes, the newest first: those that run or are paused, or with -a all.",
 		Args:    takes(0, 0),
 	}
-	all := c.Flags().BoolP("all", "a", false, "also those that are stopped")
+	all := c.Flags().BoolP("all", "a", false, "also those that are stopped or failed")
 	quiet := c.Flags().BoolP("quiet", "q", false, "ids only")
 	labels := pairs{}
 	c.Flags().Var(labels, "label", "only those with this label; may be given again")
@@ -37,7 +37,7 @@ func newLs(a *app) *cobra.Command {
 		}
 		q := client.ListQuery{Metadata: labels.value(), Limit: listPage}
 		if !*all {
-			q.Status = []string{"creating", "starting", "running", "stopping"}
+			q.Status = []string{"creating", "starting", "running", "pausing", "paused", "resuming", "restoring", "stopping"}
 		}
 		found := []*v1.Sandbox{}
 		for s, err := range cl.List(c.Context(), q) {
@@ -61,7 +61,7 @@ func newLs(a *app) *cobra.Command {
 		rows := make([][]string, 0, len(found))
 		for _, s := range found {
 			status := s.Status
-			if s.StopCause != "" && s.Status == "stopped" {
+			if s.StopCause != "" && s.Status != "running" {
 				status += " (" + s.StopCause + ")"
 			}
 			rows = append(rows, []string{

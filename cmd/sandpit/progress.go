@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -25,10 +26,13 @@ const (
 )
 
 // progress shows how far something is: a bar that moves on a terminal, else a
-// line whenever there is news.
+// line whenever there is news. It is safe for concurrent use: a request's body
+// may be read on after its answer has come.
 type progress struct {
-	w     io.Writer
-	tty   *os.File // nil: lines
+	w   io.Writer
+	tty *os.File // nil: lines
+
+	mu    sync.Mutex // guards what is below
 	said  string
 	tenth int
 	drawn bool
@@ -47,6 +51,8 @@ func newProgress(w io.Writer) *progress {
 // show tells of part (0 to 1) of what is named.
 func (p *progress) show(name, text string, part float64) {
 	text = printable(text)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.tty == nil {
 		if tenth := int(part * 10); text != p.said || tenth > p.tenth {
 			p.said, p.tenth = text, tenth
@@ -62,17 +68,47 @@ func (p *progress) show(name, text string, part float64) {
 	const width = 24
 	full := min(max(int(part*width), 0), width)
 	line := fmt.Sprintf("%s [%s%s] %3.0f%% %s", name, strings.Repeat("█", full), strings.Repeat("░", width-full), part*100, text)
+	fmt.Fprint(p.w, "\r\x1b[K"+p.fit(line))
+	p.drawn = true
+}
+
+// bytes tells how many of size bytes are done, on a terminal.
+func (p *progress) bytes(name string, done, size int64) {
+	if p.tty == nil || size < worthABar {
+		return
+	}
+	p.show(name, fmt.Sprintf("%s of %s", bytesOf(done), bytesOf(size)), float64(done)/float64(size))
+}
+
+// worthABar is how large a transfer is that takes long enough to wonder, in bytes.
+const worthABar = 8 << 20
+
+// count tells how far something is whose end nobody knows, on a terminal.
+func (p *progress) count(name, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.tty == nil || now.Sub(p.last) < redraw {
+		return
+	}
+	p.last, p.drawn = now, true
+	fmt.Fprint(p.w, "\r\x1b[K"+p.fit(printable(name+" "+text)))
+}
+
+// fit cuts a line to the terminal's width.
+func (p *progress) fit(line string) string {
 	if cols, _, err := term.GetSize(int(p.tty.Fd())); err == nil && cols > 1 {
 		if r := []rune(line); len(r) >= cols {
-			line = string(r[:cols-1])
+			return string(r[:cols-1])
 		}
 	}
-	fmt.Fprint(p.w, "\r\x1b[K"+line)
-	p.drawn = true
+	return line
 }
 
 // clear takes the bar away.
 func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.drawn {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.drawn = false

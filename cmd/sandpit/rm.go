@@ -17,8 +17,8 @@ func newRm(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm [flags] SANDBOX...",
 		Short: "Delete sandboxes and all that is in them",
-		Long: `Delete sandboxes and all that is in them. One that runs is deleted only with -f, which also takes one
-that does not exist for a success.`,
+		Long: `Delete sandboxes and all that is in them. Snapshots that have a name stay, as do volumes. One that runs or
+is paused is deleted only with -f, which also takes one that does not exist for a success.`,
 		Args:              takes(1, -1),
 		ValidArgsFunction: a.completeAll,
 	}
@@ -52,7 +52,7 @@ func remove(ctx context.Context, cl *client.Client, ref string, force bool) erro
 		if err != nil {
 			return err
 		}
-		if s.Status != "stopped" {
+		if s.Status != "stopped" && s.Status != "failed" {
 			return fault.New(fault.State, "the sandbox %s is %s", ref, s.Status).
 				WithRemedy("stop it first (sandpit stop %s), or delete it all the same with -f", ref)
 		}

@@ -37,7 +37,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	made := makingFlags(c)
+	made := a.makingFlags(c)
 	m := commandFlags(c, false)
 	keep := c.Flags().Bool("keep", false, "keep the sandbox")
 	out := formatFlag(c)

@@ -92,9 +92,9 @@ func newServe(a *app) *cobra.Command {
 answered. Sandboxes and the commands in them go on running without a server, and the next one on
 the same data directory finds them again.
 
-Settings come from the file (--config or SANDPIT_CONFIG), then SANDPIT_LISTEN, SANDPIT_DATA,
-SANDPIT_IMAGES, SANDPIT_HOSTS, SANDPIT_PREVIEW_DOMAIN, SANDPIT_LOG_LEVEL, SANDPIT_LOG_FORMAT and SANDPIT_ADMIN_TOKEN, then flags.
-Its log goes to standard error. "sandpit up" does the same in the background.`,
+Settings come from the file (--config or SANDPIT_CONFIG), then SANDPIT_LISTEN, SANDPIT_DATA, SANDPIT_IMAGES,
+SANDPIT_HOSTS, SANDPIT_PREVIEW_DOMAIN, SANDPIT_MCP_GROUPS, SANDPIT_LOG_LEVEL, SANDPIT_LOG_FORMAT and
+SANDPIT_ADMIN_TOKEN, then flags. Its log goes to standard error. "sandpit up" does the same in the background.`,
 		Args: takes(0, 0),
 	}
 	flags := addServerFlags(c)

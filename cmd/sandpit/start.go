@@ -56,3 +56,33 @@ func (a *app) each(ctx context.Context, refs []string, f format, do func(context
 	}
 	return last
 }
+
+// one does something to a sandbox, and prints it.
+func (a *app) one(ctx context.Context, ref string, f format, do func(context.Context, string) (*v1.Sandbox, error)) error {
+	s, err := do(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if f == asJSON {
+		return writeJSON(a.stdout, s)
+	}
+	_, err = fmt.Fprintln(a.stdout, printable(s.Ref()))
+	return err
+}
+
+// eachName does something to each thing that is named, and prints the names. One
+// that fails does not spare the others; the last failure is the caller's to report.
+func (a *app) eachName(names []string, do func(string) error) error {
+	var last error
+	for _, name := range names {
+		if err := do(name); err != nil {
+			if last != nil {
+				a.say(last)
+			}
+			last = err
+			continue
+		}
+		fmt.Fprintln(a.stdout, printable(name))
+	}
+	return last
+}

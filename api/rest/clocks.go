@@ -1,0 +1,68 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"strings"
+	"time"
+
+	"sandpit.dev/sandbox"
+)
+
+// clock reads a number of seconds: least to MaxClock, or zero for never where
+// least is zero.
+func clock(sp *spellings, own string, seconds *int64, least int64) *time.Duration {
+	if seconds == nil {
+		return nil
+	}
+	if most := int64(sandbox.MaxClock / time.Second); *seconds < least || *seconds > most {
+		sp.add(sp.name(own), "%d is outside %d to %d seconds", *seconds, least, most)
+		return nil
+	}
+	return new(time.Duration(*seconds) * time.Second)
+}
+
+// lifetimes reads what ends a sandbox at a fixed time, and what ends it when it
+// is not used. ttl_seconds is the one or the other, as mode says; beside a
+// sliding one, timeout_seconds is still the other. Never tells that zero is
+// taken, for never.
+func lifetimes(sp *spellings, ttl, timeout *int64, mode *string, never bool) (absolute, sliding *time.Duration) {
+	read := func(own string, seconds *int64) *time.Duration {
+		least := int64(minTTL)
+		if never && seconds != nil && *seconds == 0 {
+			least = 0
+		}
+		return clock(sp, own, seconds, least)
+	}
+	if m := choice(sp, "ttl_mode", mode, "absolute", "sliding"); m != nil && ttl == nil && (*m == "sliding" || timeout == nil) {
+		sp.add("ttl_mode", "says what ttl_seconds means, which is missing; send that too")
+	} else if m != nil && *m == "sliding" {
+		return read("timeout_seconds", timeout), read("ttl_seconds", ttl)
+	}
+	return read("ttl_seconds", either(sp, "ttl_seconds", ttl, "timeout_seconds", timeout)), nil
+}
+
+// choice reads a field that is one of a few words.
+func choice[T ~string](sp *spellings, name string, given *string, words ...T) *T {
+	if given == nil {
+		return nil
+	}
+	var all []string
+	for _, w := range words {
+		if string(w) == *given {
+			return &w
+		}
+		all = append(all, string(w))
+	}
+	sp.add(name, "%q is none; there are %s", sandbox.Clip(*given, 80), strings.Join(all, " and "))
+	return nil
+}
+
+func idleAction(sp *spellings, given *string) *sandbox.IdleAction {
+	return choice(sp, "idle_action", given, sandbox.IdleStop, sandbox.IdlePause)
+}
+
+func checkpoints(sp *spellings, given *string) *sandbox.Checkpoints {
+	return choice(sp, "checkpoints", given, sandbox.CheckpointsOff, sandbox.CheckpointsCommand)
+}

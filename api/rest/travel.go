@@ -1,0 +1,113 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// becoming makes an operation that needs a sandbox's name and answers with what
+// it is then.
+func (a *API) becoming(do verb) func(context.Context, *call, *byRef) (v1.Sandbox, error) {
+	return func(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
+		s, err := do(ctx, c.caller, in.Ref)
+		if err != nil {
+			return v1.Sandbox{}, err
+		}
+		return a.oneSandbox(ctx, c, s), nil
+	}
+}
+
+type rollbackSandbox struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.RollbackSandbox
+}
+
+func (a *API) rollbackSandbox(ctx context.Context, c *call, in *rollbackSandbox) (v1.Sandbox, error) {
+	if in.Body.To == "" {
+		return v1.Sandbox{}, fault.InvalidField("to", "is missing").
+			WithRemedy("name a snapshot (GET /v1/sandboxes/%s/snapshots lists them), or send base for the image", in.Ref)
+	}
+	s, err := a.engine.Rollback(ctx, c.caller, in.Ref, in.Body.To)
+	if err != nil {
+		return v1.Sandbox{}, err
+	}
+	return a.oneSandbox(ctx, c, s), nil
+}
+
+type forkSandbox struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.ForkSandbox
+}
+
+func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.SandboxList, error) {
+	var sp spellings
+	b := &in.Body
+	r := engine.ForkRequest{Count: 1, From: text0(b.From), Key: text0(b.Key), Metadata: b.Metadata}
+	if b.Count != nil {
+		if r.Count = *b.Count; r.Count < 1 || r.Count > engine.MaxForks {
+			sp.add("count", "%d is outside 1 to %d", r.Count, engine.MaxForks)
+		}
+	}
+	if b.From != nil && *b.From == "" {
+		sp.add("from", "is empty; leave it out for the sandbox as it is now")
+	}
+	if b.Key != nil {
+		sp.take(sandbox.CheckKey("key", *b.Key))
+		if r.Count > 1 {
+			sp.add("key", "%q cannot be that of %d forks; leave it out, or ask for one", sandbox.Clip(*b.Key, 80), r.Count)
+		}
+	}
+	if err := sp.err(); err != nil {
+		return v1.SandboxList{}, err
+	}
+	ctx, done := a.bound(ctx)
+	defer done()
+	forks, err := a.engine.Fork(ctx, c.caller, in.Ref, r)
+	if err != nil {
+		return v1.SandboxList{}, why(ctx, err)
+	}
+	out := v1.SandboxList{Items: make([]v1.Sandbox, 0, len(forks))}
+	for _, s := range forks {
+		out.Items = append(out.Items, sandboxOf(s))
+	}
+	return out, nil
+}
+
+type diffSandbox struct {
+	Ref   string  `path:"id" doc:"the sandbox's id or key"`
+	From  *string `query:"from" doc:"the name of one of its snapshots, the id of any, or base (the default): the image"`
+	To    *string `query:"to" doc:"likewise, or now (the default): the sandbox as it is"`
+	Limit *int    `query:"limit" doc:"most changes, 1 to 10000; default 1000"`
+}
+
+func (a *API) diffSandbox(ctx context.Context, c *call, in *diffSandbox) (v1.Diff, error) {
+	r := engine.DiffRequest{From: text0(in.From), To: text0(in.To), Limit: engine.DefaultDiff}
+	if in.Limit != nil {
+		if r.Limit = *in.Limit; r.Limit < 1 || r.Limit > engine.MaxDiff {
+			return v1.Diff{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, engine.MaxDiff)
+		}
+	}
+	got, err := a.engine.Diff(ctx, c.caller, in.Ref, r)
+	if err != nil {
+		return v1.Diff{}, err
+	}
+	out := v1.Diff{From: r.From, To: r.To, Items: make([]v1.DiffChange, 0, len(got.Files)), Total: max(got.Total, len(got.Files))}
+	if out.From == "" {
+		out.From = "base"
+	}
+	if out.To == "" {
+		out.To = "now"
+	}
+	out.Truncated = out.Total > len(got.Files) || !got.Complete
+	for _, ch := range got.Files {
+		out.Items = append(out.Items, v1.DiffChange{Path: ch.Path, Escaped: ch.Escaped, Action: ch.Action, SizeBytes: ch.Size})
+	}
+	return out, nil
+}

@@ -1,0 +1,179 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// A snapshot is named by its id, or as SANDBOX/NAME: a sandbox's id or key, a
+// slash, and the name of one of its snapshots. Among the snapshots of a sandbox
+// that a method takes, the name alone is enough.
+
+// Snapshot keeps a sandbox's disk as it is, while it runs or not. The zero
+// request gives one without a name, which is deleted with its sandbox.
+func (c *Client) Snapshot(ctx context.Context, ref string, r v1.CreateSnapshot) (*v1.Snapshot, error) {
+	return c.snapshot(ctx, request{method: "POST", path: of(ref, "/snapshots"), body: r})
+}
+
+// SnapshotQuery selects snapshots. The zero value selects all of the project.
+type SnapshotQuery struct {
+	Sandbox string // only those of this sandbox: its key or id, or the id of one that is gone
+	Oldest  bool   // oldest first; else newest
+	Limit   int    // most of one page, 1 to 500; zero: the server's default
+	Cursor  string // NextCursor of the page before
+}
+
+// SnapshotsPage gives one page of snapshots.
+func (c *Client) SnapshotsPage(ctx context.Context, q SnapshotQuery) (*v1.SnapshotPage, error) {
+	v := make(url.Values)
+	set(v, "sandbox", q.Sandbox)
+	set(v, "cursor", q.Cursor)
+	if q.Oldest {
+		v.Set("sort_order", "asc")
+	}
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	p := new(v1.SnapshotPage)
+	if _, err := c.call(ctx, request{method: "GET", path: "/snapshots", query: v}, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Snapshots gives all snapshots that match, page by page as they are asked for.
+// After an error there is nothing more.
+func (c *Client) Snapshots(ctx context.Context, q SnapshotQuery) iter.Seq2[*v1.Snapshot, error] {
+	return func(yield func(*v1.Snapshot, error) bool) {
+		q := q // each iteration begins where the caller said
+		for {
+			p, err := c.SnapshotsPage(ctx, q)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range p.Items {
+				if !yield(&p.Items[i], nil) {
+					return
+				}
+			}
+			if p.NextCursor == nil {
+				return
+			}
+			q.Cursor = *p.NextCursor
+		}
+	}
+}
+
+// GetSnapshot gives a snapshot.
+func (c *Client) GetSnapshot(ctx context.Context, snapshot string) (*v1.Snapshot, error) {
+	return c.snapshot(ctx, request{method: "GET", path: "/snapshots/" + seg(snapshot)})
+}
+
+// DeleteSnapshot deletes a snapshot. What was made from it stays.
+func (c *Client) DeleteSnapshot(ctx context.Context, snapshot string) error {
+	_, err := c.call(ctx, request{method: "DELETE", path: "/snapshots/" + seg(snapshot)}, nil)
+	return err
+}
+
+// ExportSnapshot opens a snapshot as an archive, which ImportSnapshot of any
+// server takes. The archive is whole when Read gave io.EOF; one that breaks off
+// gives another error. Close it.
+func (c *Client) ExportSnapshot(ctx context.Context, snapshot string) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, request{method: "GET", path: "/snapshots/" + seg(snapshot) + "/archive"})
+	if err != nil {
+		return nil, err
+	}
+	return &archive{resp.Body}, nil
+}
+
+// archive is an answer that is all or nothing.
+type archive struct{ io.ReadCloser }
+
+func (a *archive) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = fault.Wrap(fault.Unavailable, err, "the archive broke off").
+			WithRemedy("export it again; if it breaks off again, the server's log says why")
+	}
+	return n, err
+}
+
+// ImportOptions say how to import a snapshot. The zero value works.
+type ImportOptions struct {
+	Name string // of the snapshot; empty: the one in the archive
+	Size int64  // of the archive in bytes, if it is known: it lets the server refuse early. Zero or negative: unknown
+}
+
+// ImportSnapshot makes a snapshot from an archive of ExportSnapshot: the whole,
+// or nothing if it fails. It belongs to no sandbox.
+func (c *Client) ImportSnapshot(ctx context.Context, r io.Reader, o ImportOptions) (*v1.Snapshot, error) {
+	q := make(url.Values)
+	set(q, "name", o.Name)
+	size := o.Size
+	if size <= 0 {
+		size = -1
+	}
+	return c.snapshot(ctx, request{
+		method: "POST", path: "/snapshots/import", query: q, raw: r, size: size, header: http.Header{"Content-Type": {v1.SnapshotType}},
+	})
+}
+
+func (c *Client) snapshot(ctx context.Context, r request) (*v1.Snapshot, error) {
+	s := new(v1.Snapshot)
+	if _, err := c.call(ctx, r, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Rollback gives a sandbox the disk of a snapshot: its processes end, its id and
+// key stay. To is the name of one of its snapshots, the id of any, or "base":
+// the image, on which nothing was changed. One that was stopped stays stopped.
+func (c *Client) Rollback(ctx context.Context, ref, to string) (*v1.Sandbox, error) {
+	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/rollback"), body: v1.RollbackSandbox{To: to}})
+}
+
+// Fork makes running sandboxes whose disks are copies of one sandbox's: all that
+// are asked for, or none. They have ids of their own, and none of its processes.
+func (c *Client) Fork(ctx context.Context, ref string, r v1.ForkSandbox) ([]v1.Sandbox, error) {
+	var out v1.SandboxList
+	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/fork"), body: r}, &out); err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}
+
+// DiffOptions say what to compare. The zero value compares a sandbox as it is
+// with its image.
+type DiffOptions struct {
+	From  string // a snapshot, or "base": the image; empty: base
+	To    string // a snapshot, or "now"; empty: now
+	Limit int    // most changes, 1 to 10000; zero: the server's default
+}
+
+// Diff tells what changed of a sandbox's disk on the way from one point in time to
+// another.
+func (c *Client) Diff(ctx context.Context, ref string, o DiffOptions) (*v1.Diff, error) {
+	v := make(url.Values)
+	set(v, "from", o.From)
+	set(v, "to", o.To)
+	if o.Limit != 0 {
+		v.Set("limit", strconv.Itoa(o.Limit))
+	}
+	out := new(v1.Diff)
+	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/diff"), query: v}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

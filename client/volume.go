@@ -1,0 +1,48 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+// A volume is named by its name, or by its id.
+
+// CreateVolume makes an empty volume. A name that the project has already is an
+// error.
+func (c *Client) CreateVolume(ctx context.Context, r v1.CreateVolume) (*v1.Volume, error) {
+	return c.volume(ctx, request{method: "POST", path: "/volumes", body: r})
+}
+
+// Volumes gives all volumes of the project, with what they hold and who mounts
+// them.
+func (c *Client) Volumes(ctx context.Context) ([]v1.Volume, error) {
+	var out v1.VolumeList
+	if _, err := c.call(ctx, request{method: "GET", path: "/volumes"}, &out); err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}
+
+// Volume gives a volume.
+func (c *Client) Volume(ctx context.Context, volume string) (*v1.Volume, error) {
+	return c.volume(ctx, request{method: "GET", path: "/volumes/" + seg(volume)})
+}
+
+// DeleteVolume deletes a volume with all that is in it. While a sandbox mounts
+// it, that is an error.
+func (c *Client) DeleteVolume(ctx context.Context, volume string) error {
+	_, err := c.call(ctx, request{method: "DELETE", path: "/volumes/" + seg(volume)}, nil)
+	return err
+}
+
+func (c *Client) volume(ctx context.Context, r request) (*v1.Volume, error) {
+	v := new(v1.Volume)
+	if _, err := c.call(ctx, r, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

@@ -1,0 +1,72 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+)
+
+func newDiff(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "diff [flags] SANDBOX",
+		Short: "Tell what changed of a sandbox's disk between two points in time",
+		Long: `Tell what changed of a sandbox's disk between two points in time: by default all that is not as in its
+image. Each line is one path: created, modified or deleted, and its size.
+
+A point is the name of one of its snapshots, the id of any, base (the image) or now. Volumes are no part
+of the disk.`,
+		Example: `  sandpit diff web
+  sandpit diff web --from before
+  sandpit diff web --from monday --to tuesday -o json`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeFirst,
+	}
+	f := c.Flags()
+	from := f.String("from", "", "the earlier point (default base)")
+	to := f.String("to", "", "the later point (default now)")
+	limit := f.IntP("lines", "n", 0, "most changes, at most 10000 (default 1000)")
+	_ = c.RegisterFlagCompletionFunc("from", a.completePoint("base"))
+	_ = c.RegisterFlagCompletionFunc("to", a.completePoint("now"))
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		d, err := cl.Diff(c.Context(), args[0], client.DiffOptions{From: *from, To: *to, Limit: *limit})
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, d)
+		}
+		w := bufio.NewWriter(a.stdout)
+		for i := range d.Items {
+			fmt.Fprintln(w, diffLine(&d.Items[i]))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if d.Truncated {
+			a.warn("these are %d of at least %s; see --lines", len(d.Items), plural(d.Total, "change"))
+		}
+		return nil
+	}
+	return c
+}
+
+// diffLine is a change for people.
+func diffLine(ch *v1.DiffChange) string {
+	line := fmt.Sprintf("%-8s  %s", ch.Action, printable(ch.Path))
+	if ch.Action != "deleted" {
+		line += "  (" + bytesOf(ch.SizeBytes) + ")"
+	}
+	return line
+}

@@ -1,0 +1,64 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+func newFork(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "fork [flags] SANDBOX",
+		Short: "Make running copies of a sandbox, and print their ids",
+		Long: `Make running copies of a sandbox, as it is now or as it was, and print their ids. Each has a disk of its
+own that begins as the sandbox's, and an id of its own; none has its key or any of its processes. All are
+made, or none.`,
+		Example: `  sandpit fork web
+  sandpit fork web --count 10 --from before
+  sandpit fork web --key web-experiment`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeFirst,
+	}
+	f := c.Flags()
+	count := f.IntP("count", "n", 1, "how many, at most 100")
+	from := f.String("from", "", "name or id of a snapshot, instead of the sandbox as it is now")
+	key := f.String("key", "", "the fork's own key, where it is one")
+	labels := pairs{}
+	f.Var(labels, "label", "label, instead of those of the sandbox; may be given again")
+	_ = c.RegisterFlagCompletionFunc("from", a.completePoint())
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *count < 1 {
+			return misuse(c, "--count %d is less than 1", *count)
+		}
+		if *key != "" && *count > 1 {
+			return misuse(c, "--key %s cannot be that of %d forks", *key, *count)
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		r := v1.ForkSandbox{Count: count, From: given(f, "from", *from), Key: given(f, "key", *key), Metadata: labels.value()}
+		forks, err := cl.Fork(c.Context(), args[0], r)
+		switch {
+		case err != nil:
+			return err
+		case *out == asJSON && *count == 1 && len(forks) == 1:
+			return writeJSON(a.stdout, &forks[0])
+		case *out == asJSON:
+			return writeJSON(a.stdout, forks)
+		}
+		for i := range forks {
+			if _, err := fmt.Fprintln(a.stdout, forks[i].ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return c
+}

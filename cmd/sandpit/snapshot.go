@@ -1,0 +1,136 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+)
+
+func newSnapshot(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "snapshot",
+		Aliases: []string{"snapshots", "snap"},
+		Short:   "Keep, list, copy and delete sandboxes' disks as they were",
+		Long: `Keep, list, copy and delete sandboxes' disks as they were.
+
+A snapshot is named by its id, or as SANDBOX/NAME. One with a name stays when its sandbox is deleted; its
+SANDBOX is then the id of what is gone.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(newSnapshotCreate(a), newSnapshotLs(a), newSnapshotRm(a), newSnapshotExport(a), newSnapshotImport(a))
+	return c
+}
+
+func newSnapshotCreate(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "create [flags] SANDBOX",
+		Short: "Keep a sandbox's disk as it is, and print the snapshot's id",
+		Long: `Keep a sandbox's disk as it is, and print the snapshot's id. What runs in the sandbox stands still for an
+instant and goes on. Processes and volumes are no part of a snapshot.`,
+		Example: `  sandpit snapshot create web
+  sandpit snapshot create web --name nightly --replace`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeFirst,
+	}
+	name := c.Flags().String("name", "", "the snapshot's name, unique among the sandbox's")
+	replace := c.Flags().Bool("replace", false, "delete the snapshot that has the name")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *replace && *name == "" {
+			return misuse(c, "--replace is given without --name; there is nothing to replace")
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		s, err := cl.Snapshot(c.Context(), args[0], v1.CreateSnapshot{Name: given(c.Flags(), "name", *name), Replace: *replace})
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, s)
+		}
+		_, err = fmt.Fprintln(a.stdout, s.ID)
+		return err
+	}
+	return c
+}
+
+func newSnapshotLs(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "ls [flags] [SANDBOX]",
+		Aliases:           []string{"list"},
+		Short:             "List snapshots",
+		Long:              "List snapshots, the newest first: all, or those of a sandbox, which may be gone if it is named by its id.",
+		Args:              takes(0, 1),
+		ValidArgsFunction: a.completeFirst,
+	}
+	quiet := c.Flags().BoolP("quiet", "q", false, "ids only")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		q := client.SnapshotQuery{Limit: listPage, Sandbox: strings.Join(args, "")}
+		found := []*v1.Snapshot{}
+		for s, err := range cl.Snapshots(c.Context(), q) {
+			if err != nil {
+				return err
+			}
+			found = append(found, s)
+		}
+		switch {
+		case *quiet:
+			for _, s := range found {
+				if _, err := fmt.Fprintln(a.stdout, s.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		case *out == asJSON:
+			return writeJSON(a.stdout, found)
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(found))
+		for _, s := range found {
+			size := ""
+			if s.SizeBytes != nil {
+				size = bytesOf(*s.SizeBytes)
+			}
+			about := s.Detail
+			if s.Auto {
+				about = strings.TrimSpace("checkpoint " + about)
+			}
+			rows = append(rows, []string{text(s.Name), s.ID, text(s.Sandbox), size, ago(now, &s.CreatedAt), text(s.Parent), about})
+		}
+		return table(a.stdout, []string{"NAME", "ID", "SANDBOX", "SIZE", "CREATED", "PARENT", "ABOUT"}, rows)
+	}
+	return c
+}
+
+func newSnapshotRm(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "rm SNAPSHOT...",
+		Short:             "Delete snapshots; what was made from them stays",
+		Args:              takes(1, -1),
+		ValidArgsFunction: a.completeSnapshots,
+	}
+	c.RunE = func(c *cobra.Command, names []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		return a.eachName(names, func(name string) error { return cl.DeleteSnapshot(c.Context(), name) })
+	}
+	return c
+}

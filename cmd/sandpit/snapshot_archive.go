@@ -1,0 +1,164 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/client"
+	"sandpit.dev/fault"
+)
+
+func newSnapshotExport(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "export [flags] SNAPSHOT [FILE]",
+		Short: "Write a snapshot to a file, for this server or another",
+		Long: `Write a snapshot to a file, whole or not at all; without FILE, or with "-", to standard output. It is a
+gzipped tar with what the disk changed of its image. Variables of the sandbox are left out, since they may
+be secrets.`,
+		Example: `  sandpit snapshot export web/before web.tar.gz
+  sandpit snapshot export web/before | ssh other sandpit snapshot import -`,
+		Args: takes(1, 2),
+	}
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // a file
+		}
+		return a.completeSnapshots(c, args, word)
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		file := "-"
+		if len(args) > 1 {
+			file = args[1]
+		}
+		if _, tty := terminal(a.stdout); tty && file == "-" {
+			return misuse(c, "an archive is nothing for a terminal; name a file, or pipe it into something")
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return interrupted(ctx, a.export(ctx, cl, args[0], file))
+	}
+	return c
+}
+
+func (a *app) export(ctx context.Context, cl *client.Client, snapshot, file string) (err error) {
+	r, err := cl.ExportSnapshot(ctx, snapshot)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	bar := newProgress(a.stderr)
+	defer bar.clear()
+	from := &watched{r: r, see: func(n int64) { bar.count("export "+snapshot, bytesOf(n)) }}
+	if file == "-" {
+		_, err := io.Copy(a.stdout, from)
+		return err
+	}
+	// Its name is taken at the end: one that broke off is nobody's archive.
+	w, err := os.CreateTemp(filepath.Dir(file), ".sandpit-*")
+	if err != nil {
+		return fault.Wrap(fault.Denied, err, "%s cannot be written", file)
+	}
+	defer func() {
+		if err != nil {
+			_ = w.Close()
+			_ = os.Remove(w.Name())
+		}
+	}()
+	if _, err := io.Copy(w, from); err != nil {
+		if fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
+			return err
+		}
+		return fault.Wrap(fault.Exhausted, err, "%s cannot be written", file)
+	}
+	if err := w.Sync(); err != nil {
+		return fault.Wrap(fault.Exhausted, err, "%s cannot be written", file)
+	}
+	if err := w.Close(); err != nil {
+		return fault.Wrap(fault.Exhausted, err, "%s cannot be written", file)
+	}
+	if err := os.Rename(w.Name(), file); err != nil {
+		return fault.Wrap(fault.Denied, err, "%s cannot be put in place", file)
+	}
+	bar.clear()
+	fmt.Fprintf(a.stderr, "%s: %s\n", printable(file), bytesOf(from.done))
+	return nil
+}
+
+func newSnapshotImport(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "import [flags] FILE",
+		Short: "Make a snapshot from a file that export wrote, and print its id",
+		Long: `Make a snapshot from a file that export wrote, and print its id; "-" is standard input. The snapshot
+belongs to no sandbox. The server has to have the image that it was made on.`,
+		Example: `  id=$(sandpit snapshot import web.tar.gz)
+  sandpit create --name again --from-snapshot $id`,
+		Args: takes(1, 1),
+	}
+	name := c.Flags().String("name", "", "the snapshot's name (default: the one in the archive)")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		from, o := a.stdin, client.ImportOptions{Name: *name}
+		bar := newProgress(a.stderr)
+		defer bar.clear()
+		see := func(n int64) { bar.count("import", bytesOf(n)) }
+		if args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
+			}
+			defer f.Close()
+			info, err := f.Stat()
+			if err != nil {
+				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
+			}
+			if !info.Mode().IsRegular() {
+				return fault.New(fault.Invalid, "%s is no file (%s)", args[0], info.Mode().Type())
+			}
+			from, o.Size = f, info.Size()
+			see = func(n int64) { bar.bytes("import "+filepath.Base(args[0]), n, o.Size) }
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		s, err := cl.ImportSnapshot(ctx, &watched{r: from, see: see}, o)
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+		bar.clear()
+		if *out == asJSON {
+			return writeJSON(a.stdout, s)
+		}
+		_, err = fmt.Fprintln(a.stdout, s.ID)
+		return err
+	}
+	return c
+}
+
+// watched tells how far reading is.
+type watched struct {
+	r    io.Reader
+	see  func(done int64)
+	done int64
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	w.done += int64(n)
+	w.see(w.done)
+	return n, err
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+func newVolume(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "volume",
+		Aliases: []string{"volumes"},
+		Short:   "Make, list and delete directories that sandboxes share",
+		Long: `Make, list and delete directories that sandboxes share, and that outlive them. A sandbox mounts them from
+its creation on: sandpit create --volume NAME:PATH.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(newVolumeCreate(a), newVolumeLs(a), newVolumeRm(a))
+	return c
+}
+
+func newVolumeCreate(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "create [flags] NAME",
+		Short: "Make an empty volume and print its name",
+		Example: `  sandpit volume create data --size 10G
+  sandpit run --volume data:/mnt/data -- ls /mnt/data`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var size megabytes
+	c.Flags().Var(&size, "size", "the most that it holds (10G); else it has no limit of its own")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		v, err := cl.CreateVolume(c.Context(), v1.CreateVolume{Name: args[0], SizeMB: size.value()})
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, v)
+		}
+		_, err = fmt.Fprintln(a.stdout, printable(v.Name))
+		return err
+	}
+	return c
+}
+
+func newVolumeLs(a *app) *cobra.Command {
+	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List volumes, what they hold and who mounts them", Args: takes(0, 0)}
+	quiet := c.Flags().BoolP("quiet", "q", false, "names only")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		found, err := cl.Volumes(c.Context())
+		if err != nil {
+			return err
+		}
+		switch {
+		case *quiet:
+			for i := range found {
+				if _, err := fmt.Fprintln(a.stdout, printable(found[i].Name)); err != nil {
+					return err
+				}
+			}
+			return nil
+		case *out == asJSON:
+			return writeJSON(a.stdout, found)
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(found))
+		for i := range found {
+			v := &found[i]
+			used, most := "", ""
+			if v.UsedBytes != nil {
+				used = bytesOf(*v.UsedBytes)
+			}
+			if v.SizeMB > 0 {
+				most = strconv.Itoa(v.SizeMB) + "M"
+			}
+			rows = append(rows, []string{v.Name, v.ID, used, most, strconv.Itoa(len(v.Users)), ago(now, &v.CreatedAt)})
+		}
+		return table(a.stdout, []string{"NAME", "ID", "USED", "SIZE", "SANDBOXES", "CREATED"}, rows)
+	}
+	return c
+}
+
+func newVolumeRm(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "rm NAME...",
+		Short:             "Delete volumes with all that is in them; not while a sandbox mounts them",
+		Args:              takes(1, -1),
+		ValidArgsFunction: a.completeVolumes,
+	}
+	c.RunE = func(c *cobra.Command, names []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		return a.eachName(names, func(name string) error { return cl.DeleteVolume(c.Context(), name) })
+	}
+	return c
+}

@@ -1,0 +1,152 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime/native"
+	"sandpit.dev/store/sqlstore"
+)
+
+// Repair looks for what is wrong with a data directory and with what its last server
+// left on the host, and mends it if it is to. Of the checks that it gives, those that
+// passed with Done were mended, and those that did not are left. It touches nothing
+// that is not named after the directory, no disk of a sandbox and no record; what the
+// records ask for is done by the next server, as at each start.
+//
+// It locks the directory meanwhile. One that a server has open is that server's to
+// look after: it does so all the time, see the janitor of package engine.
+func Repair(ctx context.Context, cfg Config, mend bool) []Check {
+	if !mend && os.Geteuid() != 0 {
+		return nil // whoever is not root sees too little to say what is wrong
+	}
+	r := &repair{mend: mend}
+	if _, err := os.Lstat(cfg.Data); errors.Is(err, fs.ErrNotExist) {
+		return []Check{ok("data", "%s is not there yet: there is nothing to mend", cfg.Data)}
+	}
+	if !r.directory("data", cfg.Data) {
+		return r.checks // what is in it cannot be trusted
+	}
+	lock, err := lockData(cfg.Data)
+	if fault.Is(err, fault.State) {
+		return append(r.checks, ok("data", "%s; it mends by itself what it finds, once a minute", fault.As(err).Message))
+	}
+	if err != nil {
+		return append(r.checks, refused("data", Failed, err))
+	}
+	defer func() { _ = lock.Close() }()
+
+	for _, name := range []string{nativeName, nativeName + "/instances", nativeName + "/layers", nativeName + "/agent"} {
+		r.directory("data/"+name, filepath.Join(cfg.Data, name))
+	}
+	for _, name := range []string{AdminTokenFile, PreviewKeyFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
+		r.secret("data/"+name, filepath.Join(cfg.Data, name))
+	}
+	if err := sqlstore.Check(ctx, filepath.Join(cfg.Data, dbFile)); err != nil {
+		r.checks = append(r.checks, refused("records", Failed, err))
+	}
+	if os.Geteuid() == 0 {
+		found, err := native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), mend)
+		for _, f := range found {
+			r.found(nativeName+"/"+f.Name, f.What, f.Done, f.Err)
+		}
+		if err != nil {
+			r.checks = append(r.checks, refused(nativeName, Failed, err))
+		}
+	}
+	if len(r.checks) == 0 {
+		r.checks = append(r.checks, ok("data", "nothing is wrong with %s, nor with what is left of its last server", cfg.Data))
+	}
+	return r.checks
+}
+
+// repair collects what was found.
+type repair struct {
+	mend   bool
+	checks []Check
+}
+
+// found adds what is wrong: mended, if it was, or left.
+func (r *repair) found(name, what, done string, err error) {
+	switch {
+	case err != nil:
+		c := refused(name, Failed, err)
+		if what != "" {
+			c.Detail = what + ": " + c.Detail
+		}
+		r.checks = append(r.checks, c)
+	case done != "":
+		r.checks = append(r.checks, Check{Name: name, Status: Passed, Detail: what, Done: done})
+	default:
+		r.checks = append(r.checks, warning(name, "stop the server, and run `sandpit doctor --repair`", "%s", what))
+	}
+}
+
+// directory sees to it that nobody else writes to a directory. It is false for one
+// whose owner is somebody else: it was laid out by them, and is not made ours.
+func (r *repair) directory(name, path string) bool {
+	var st unix.Stat_t
+	switch err := unix.Lstat(path, &st); {
+	case errors.Is(err, fs.ErrNotExist):
+		return true
+	case err != nil:
+		r.found(name, "", "", fault.Wrap(fault.Unavailable, err, "%s cannot be looked at", path))
+		return false
+	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
+		return true // its owner chose where it leads; what is there is looked at when it is locked
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		r.found(name, "", "", fault.New(fault.State, "%s is no directory", path).WithRemedy("move it away"))
+		return false
+	case int(st.Uid) != os.Geteuid():
+		r.found(name, "", "", fault.New(fault.Denied, "%s belongs to user %d, and not to the server's (%d)", path, st.Uid, os.Geteuid()).
+			WithRemedy("see whose it is and what is in it; then chown it, or choose another with --data"))
+		return false
+	case st.Mode&0o022 == 0:
+		return true
+	}
+	return r.mode(name, path, fmt.Sprintf("%s could be written by others (mode %04o); see that nothing in it is theirs", path, st.Mode&0o7777), 0o700)
+}
+
+// secret sees to it that nobody else reads or writes a file.
+func (r *repair) secret(name, path string) {
+	var st unix.Stat_t
+	switch err := unix.Lstat(path, &st); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		r.found(name, "", "", fault.Wrap(fault.Unavailable, err, "%s cannot be looked at", path))
+	case st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid():
+		r.found(name, "", "", fault.New(fault.Denied, "%s is not a file of the server's user", path).
+			WithRemedy("see what it is, and move it away"))
+	case st.Mode&0o077 != 0:
+		r.mode(name, path, fmt.Sprintf("%s is open to others (mode %04o)", path, st.Mode&0o7777), 0o600)
+	}
+}
+
+// mode sets the mode of what is the server's own and no link.
+func (r *repair) mode(name, path, what string, mode uint32) bool {
+	if !r.mend {
+		r.found(name, what, "", nil)
+		return false
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err == nil {
+		err = unix.Fchmod(fd, mode)
+		_ = unix.Close(fd)
+	}
+	if err != nil {
+		r.found(name, what, "", err)
+		return false
+	}
+	r.found(name, what, fmt.Sprintf("its mode is %04o now", mode), nil)
+	return true
+}

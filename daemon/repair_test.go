@@ -1,0 +1,107 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What is made on a host and what is another user's is tried with real servers, in
+// test/load; here are files.
+func TestRepair(t *testing.T) {
+	setup := func(t *testing.T) Config {
+		t.Helper()
+		if os.Geteuid() != 0 {
+			t.Skip("needs root, as the native runtime does")
+		}
+		cfg := DefaultConfig()
+		cfg.Data = filepath.Join(t.TempDir(), "data")
+		if err := os.MkdirAll(filepath.Join(cfg.Data, "native", "instances"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	is := func(t *testing.T, got []Check, name string, status CheckStatus, mended bool) {
+		t.Helper()
+		if !slices.ContainsFunc(got, func(c Check) bool { return c.Name == name && c.Status == status && (c.Done != "") == mended }) {
+			t.Errorf("nothing of %s, %s, in %+v", name, status, got)
+		}
+	}
+	mode := func(t *testing.T, path string) os.FileMode {
+		t.Helper()
+		st, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Mode().Perm()
+	}
+	t.Run("ClosesWhatIsOpenToOthers", func(t *testing.T) {
+		cfg := setup(t)
+		token := filepath.Join(cfg.Data, AdminTokenFile)
+		if err := os.WriteFile(token, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for path, m := range map[string]os.FileMode{cfg.Data: 0o770, token: 0o640} {
+			if err := os.Chmod(path, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		is(t, Repair(t.Context(), cfg, false), "data", Warned, false)
+		if mode(t, cfg.Data) != 0o770 {
+			t.Error("a look changed a mode")
+		}
+		got := Repair(t.Context(), cfg, true)
+		is(t, got, "data", Passed, true)
+		is(t, got, "data/"+AdminTokenFile, Passed, true)
+		if mode(t, cfg.Data) != 0o700 || mode(t, token) != 0o600 {
+			t.Errorf("modes: %o, %o", mode(t, cfg.Data), mode(t, token))
+		}
+	})
+	t.Run("FollowsNoLinkAndTakesNobodysPlace", func(t *testing.T) {
+		cfg := setup(t)
+		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+		if err := os.WriteFile(elsewhere, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(elsewhere, filepath.Join(cfg.Data, PreviewKeyFile)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(filepath.Join(cfg.Data, "native"), 4242, 4242); err != nil {
+			t.Fatal(err)
+		}
+		got := Repair(t.Context(), cfg, true)
+		is(t, got, "data/"+PreviewKeyFile, Failed, false)
+		is(t, got, "data/native", Failed, false)
+		if mode(t, elsewhere) != 0o644 {
+			t.Error("a link was followed")
+		}
+	})
+	t.Run("LeavesADirectoryThatIsInUse", func(t *testing.T) {
+		cfg := setup(t)
+		lock, err := lockData(cfg.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = lock.Close() }()
+		if err := os.Chmod(filepath.Join(cfg.Data, "native"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		got := Repair(t.Context(), cfg, true)
+		if len(got) != 1 || !strings.Contains(got[0].Detail, "has a server already") || mode(t, filepath.Join(cfg.Data, "native")) != 0o777 {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("MakesNothingWhereNothingIs", func(t *testing.T) {
+		cfg := setup(t)
+		cfg.Data += "-not"
+		is(t, Repair(t.Context(), cfg, true), "data", Passed, false)
+		if _, err := os.Lstat(cfg.Data); err == nil {
+			t.Error("it made the directory")
+		}
+	})
+}
