@@ -34,8 +34,7 @@ func (o *ours) changes(ctx context.Context, n int, out *Report) (err error) {
 		}
 		defer func() { err = errors.Join(err, o.client.Delete(context.WithoutCancel(ctx), box.ID)) }()
 		boxes[i] = box.ID
-		const program = "import os,sys\nfor i in range(int(sys.argv[1])):\n if i%20==0: os.mkdir(f'd{i//20}')\n os.close(os.open(f'd{i//20}/f{i}',os.O_CREAT|os.O_WRONLY))"
-		if err := o.exec(ctx, box.ID, v1.Exec{Argv: []string{"python3", "-c", program, fmt.Sprint(files)}}); err != nil {
+		if err := o.grow(ctx, box.ID, files); err != nil {
 			return fmt.Errorf("a workspace of %d files: %w", files, err)
 		}
 	}
@@ -68,6 +67,12 @@ func (o *ours) changes(ctx context.Context, n int, out *Report) (err error) {
 		out.FilesChanged = append(out.FilesChanged, Tree{files, none[i].figures(), one[i].figures(), median(growth[i])})
 	}
 	return nil
+}
+
+// grow makes files in a sandbox's workspace, of no bytes, 20 to a directory.
+func (o *ours) grow(ctx context.Context, ref string, files int) error {
+	const program = "import os,sys\nfor i in range(int(sys.argv[1])):\n if i%20==0: os.mkdir(f'd{i//20}')\n os.close(os.open(f'd{i//20}/f{i}',os.O_CREAT|os.O_WRONLY))"
+	return o.exec(ctx, ref, v1.Exec{Argv: []string{"python3", "-c", program, fmt.Sprint(files)}, TimeoutSeconds: new(1800.0)})
 }
 
 func since(began time.Time, err error) (time.Duration, error) { return time.Since(began), err }

@@ -32,11 +32,15 @@ type options struct {
 	idle  int
 	// processes that are started one after the other
 	processes int
-	output    string
-	peers     []string
-	data      string
-	images    string
-	sandpit   string
+	blanks    int // that the server keeps
+	million   bool
+	// stopped sandboxes that the server knows
+	registered int
+	output     string
+	peers      []string
+	data       string
+	images     string
+	sandpit    string
 }
 
 func main() {
@@ -76,6 +80,9 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.pairs, "n", 200, "`pairs` of runs, 1 to 100000")
 	fs.IntVar(&o.idle, "idle", 100, "idle `sandboxes` to weigh, 0 to 10000")
 	fs.IntVar(&o.processes, "processes", 10_000, "`processes` to start one after the other, 0 or 10 to 1000000; 0 measures no processes")
+	fs.IntVar(&o.blanks, "blanks", 0, "`processes` that the server keeps started for the next sandboxes, 0 to 256: 0 measures a create as it is by itself")
+	fs.IntVar(&o.registered, "registered", 10_000, "stopped `sandboxes` among which to list, 0 to 1000000; 0 measures no lists. 100000 take an hour to make")
+	fs.BoolVar(&o.million, "million", false, "measure snapshots, rollbacks and forks of 1,000,000 files, too: minutes more")
 	fs.StringVar(&o.output, "o", "text", "`form` of the report: text or json")
 	fs.StringVar(&peers, "peers", "runc", "`names` of peers, separated by commas; empty for none")
 	fs.StringVar(&o.data, "data", "", "`directory` to make the private data directory in; the default is that for temporary files")
@@ -93,6 +100,10 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("-idle %d is outside 0 to 10000", o.idle)
 	case o.processes != 0 && (o.processes < 10 || o.processes > 1_000_000):
 		return o, fmt.Errorf("-processes %d is outside 10 to 1000000", o.processes)
+	case o.blanks < 0 || o.blanks > 256:
+		return o, fmt.Errorf("-blanks %d is outside 0 to 256", o.blanks)
+	case o.registered < 0 || o.registered > 1_000_000:
+		return o, fmt.Errorf("-registered %d is outside 0 to 1000000", o.registered)
 	case o.output != "text" && o.output != "json":
 		return o, fmt.Errorf("-o %q is not text or json", o.output)
 	}

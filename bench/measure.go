@@ -42,7 +42,7 @@ func measure(ctx context.Context, o options) (_ *Report, err error) {
 			return nil, err
 		}
 	}
-	s, err := startServer(ctx, program, dir, o.images)
+	s, err := startServer(ctx, program, dir, o.images, o.blanks)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +72,16 @@ func measure(ctx context.Context, o options) (_ *Report, err error) {
 	if err := us.changes(ctx, o.pairs, r); err != nil {
 		return nil, err
 	}
+	if r.Travel, err = us.travel(ctx, o.pairs, o.million); err != nil {
+		return nil, err
+	}
 	if r.Processes, err = us.processes(ctx, s, o.processes); err != nil {
 		return nil, err
 	}
 	if r.Idle, err = us.idle(ctx, s, o.idle); err != nil {
+		return nil, err
+	}
+	if r.Registered, err = us.registered(ctx, s, o.registered, o.pairs*5); err != nil {
 		return nil, err
 	}
 	r.Machine.LoadAfter = load()

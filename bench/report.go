@@ -56,9 +56,11 @@ type Report struct {
 		Start     *Figures `json:"start"`
 	} `json:"sandpit"`
 	// FilesChanged is commands in workspaces of several sizes.
-	FilesChanged []Tree     `json:"files_changed"`
-	Processes    *Processes `json:"processes"`
-	Idle         *Idle      `json:"idle"`
+	FilesChanged []Tree      `json:"files_changed"`
+	Travel       *Travel     `json:"travel"`
+	Processes    *Processes  `json:"processes"`
+	Idle         *Idle       `json:"idle"`
+	Registered   *Registered `json:"registered"`
 
 	Missing  map[string]string `json:"missing"`  // peers that were not measured, and why
 	Failures []string          `json:"failures"` // the first of each side
@@ -107,6 +109,15 @@ func (r *Report) writeText(w io.Writer) error {
 	row("read a file of 1 MiB", r.Operations.Read1MiB)
 	row("stop", r.Operations.Stop)
 	row("start", r.Operations.Start)
+	if v := r.Travel; v != nil {
+		row("pause", v.Pause)
+		row("resume", v.Resume)
+		for _, d := range v.Disks {
+			row(fmt.Sprintf("snapshot, %d files, %s", d.Files, d.Condition), d.Snapshot)
+			row("its rollback", d.Rollback)
+			row("its fork", d.Fork)
+		}
+	}
 	for _, tree := range r.FilesChanged {
 		row(fmt.Sprintf("command in a workspace of %d files", tree.Files), tree.None)
 		row("one that changes one of them", tree.One)
@@ -115,6 +126,11 @@ func (r *Report) writeText(w io.Writer) error {
 		row("process: start → its end is heard", x.Start)
 		row(fmt.Sprintf("first frame, %d followers at once", x.Followers), x.Attach)
 		row("a line → all of them have it", x.Fan)
+	}
+	if x := r.Registered; x != nil {
+		row(fmt.Sprintf("list 50 of %d stopped", x.Sandboxes), x.List)
+		row("list those that run", x.Running)
+		row("search one", x.Search)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -141,6 +157,13 @@ func (r *Report) writeText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%d processes one after the other: the agent has %.2f MB after a tenth of them and %.2f MB after all (PSS); a follower costs it %.0f kB\n",
 			x.InARow, x.AgentAfter, x.AgentEnd, x.PerFollow)
+	}
+	if v := r.Travel; v != nil && v.Forks.Seconds != nil {
+		fmt.Fprintf(&b, "%d forks of a sandbox with a workspace of %d MiB: %.2f s until all run (median over runs)\n",
+			v.Forks.Count, v.Forks.WorkspaceMiB, *v.Forks.Seconds)
+	}
+	if x := r.Registered; x != nil {
+		fmt.Fprintf(&b, "with %d sandboxes registered the server starts in %.0f ms and has %.1f MB\n", x.Sandboxes, x.Start, x.Server)
 	}
 	if i := r.Idle; i != nil {
 		fmt.Fprintf(&b, "%d idle sandboxes: %.2f MB each in %.1f processes (PSS); the host's available memory fell by %.2f MB each, of which the server %.2f\n",

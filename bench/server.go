@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,12 @@ const (
 
 // server is a server of our own, on a data directory of its own.
 type server struct {
+	program string
+	images  string
+	run     string // its run directory
+	token   string
+	blanks  int
+
 	cmd    *exec.Cmd
 	ended  chan error // of the process
 	log    string     // path
@@ -73,22 +80,39 @@ func tool(ctx context.Context, out io.Writer, args ...string) error {
 }
 
 // startServer starts a server and waits until it answers.
-func startServer(ctx context.Context, program, dir, images string) (_ *server, err error) {
-	s := &server{data: filepath.Join(dir, "data"), log: filepath.Join(dir, "server.log"), ended: make(chan error, 1)}
-	run := filepath.Join(dir, "run")
-	token := "bench-" + rand.Text()
-	out, err := os.Create(s.log)
-	if err != nil {
+func startServer(ctx context.Context, program, dir, images string, blanks int) (*server, error) {
+	s := &server{
+		program: program, images: images, run: filepath.Join(dir, "run"), token: "bench-" + rand.Text(), blanks: blanks,
+		data: filepath.Join(dir, "data"), log: filepath.Join(dir, "server.log"),
+	}
+	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
+	return s, nil
+}
+
+// again ends the server and starts it anew on the same data.
+func (s *server) again(ctx context.Context) error {
+	if err := s.end(); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+func (s *server) start(ctx context.Context) (err error) {
+	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
 	defer func() { _ = out.Close() }()
-	s.cmd = exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--data", s.data, "--images", images)
+	s.ended = make(chan error, 1)
+	s.cmd = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--data", s.data, "--images", s.images)
 	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
-		"SANDPIT_ADMIN_TOKEN="+token, "SANDPIT_RUN_DIR="+run)
+		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_BLANKS="+strconv.Itoa(s.blanks))
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us: we end it in order
 	if err := s.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	go func() { s.ended <- s.cmd.Wait() }()
 	defer func() {
@@ -99,16 +123,16 @@ func startServer(ctx context.Context, program, dir, images string) (_ *server, e
 	limit, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		if told, err := running.Read(run); err == nil && told.PID == s.cmd.Process.Pid {
-			s.client = client.New(told.URL, token, client.Options{})
-			return s, nil
+		if told, err := running.Read(s.run); err == nil && told.PID == s.cmd.Process.Pid {
+			s.client = client.New(told.URL, s.token, client.Options{})
+			return nil
 		}
 		select {
 		case err := <-s.ended:
 			s.ended <- err
-			return nil, fmt.Errorf("the server ended (%w): %s", err, s.tail())
+			return fmt.Errorf("the server ended (%w): %s", err, s.tail())
 		case <-limit.Done():
-			return nil, fmt.Errorf("the server is not ready after %v: %s", readyTimeout, s.tail())
+			return fmt.Errorf("the server is not ready after %v: %s", readyTimeout, s.tail())
 		case <-time.After(askEvery):
 		}
 	}

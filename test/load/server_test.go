@@ -112,6 +112,7 @@ type host struct {
 	token  string
 	listen string                 // its address; it may have port 0
 	build  func() (string, error) // of the next start
+	env    []string               // of the next start, beside its own
 
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when cmd has ended
@@ -164,7 +165,8 @@ func (h *host) start() {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(path, "serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
-		"SANDPIT_ADMIN_TOKEN="+h.token, "SANDPIT_RUN_DIR="+run)
+		"SANDPIT_ADMIN_TOKEN="+h.token, "SANDPIT_RUN_DIR="+run, "SANDPIT_BLANKS=0")
+	cmd.Env = append(cmd.Env, h.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
