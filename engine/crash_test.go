@@ -59,6 +59,9 @@ func doCrash(dir, point string) error {
 	if rest, isKept = strings.CutPrefix(point, "kept:"); isKept {
 		kept, at, _ = strings.Cut(rest, ":")
 	}
+	if strings.HasSuffix(kept, stepByStep) {
+		o.Runtimes["memory"] = &faulty{Driver: host.Driver()} // whose instances are no runtime.Restorer
+	}
 	if strings.HasPrefix(point, "pool.") {
 		o.Pools = []engine.Pool{{Image: "python", Min: 1}}
 		armed.Store(true)

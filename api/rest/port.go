@@ -136,11 +136,15 @@ func (a *API) beat(ctx context.Context, conn *websocket.Conn) {
 			return
 		case <-tick.C:
 		}
-		pctx, cancel := context.WithTimeout(ctx, a.heartbeat)
+		// A write that is cut off by its context costs the connection.
+		pctx, cancel := context.WithTimeout(ctx, max(a.heartbeat, pingPatience))
 		_ = conn.Ping(pctx)
 		cancel()
 	}
 }
+
+// pingPatience is the least time that a busy machine is given to write a ping.
+const pingPatience = 500 * time.Millisecond
 
 // toClient sends what the program sends, and its end.
 func (a *API) toClient(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn) error {

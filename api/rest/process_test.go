@@ -336,7 +336,7 @@ func TestProcessSocket(t *testing.T) {
 			}
 			sent <- conn.Write(t.Context(), websocket.MessageText, []byte(`{"close_stdin":true}`))
 		}()
-		time.Sleep(200 * time.Millisecond) // many heartbeats
+		time.Sleep(1200 * time.Millisecond) // several heartbeats
 		if n := h.do("PUT", path[:strings.Index(path, "/processes")]+"/files/go", []byte("x")).StatusCode; n != 204 {
 			t.Fatal("go:", n)
 		}
