@@ -3,8 +3,175 @@
 
 package sandbox
 
-// NetworkMode says what a sandbox may reach.
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sandpit.dev/fault"
+)
+
+// NetworkMode says how far a sandbox's network reaches.
 type NetworkMode string
 
-// NetworkOff is the only mode so far: loopback and nothing else.
-const NetworkOff NetworkMode = "off"
+const (
+	NetworkOff        NetworkMode = "off"        // its own loopback, and nothing else
+	NetworkRestricted NetworkMode = "restricted" // what its lists allow
+	NetworkOpen       NetworkMode = "open"       // the public internet
+)
+
+// NetworkPolicy is what a sandbox may reach. In no mode are private ranges,
+// link-local and metadata addresses, the host or other sandboxes among it, unless
+// the server's operator named them.
+type NetworkPolicy struct {
+	Mode NetworkMode `json:"mode"`
+	// AllowDomains are names, or "*.name" for all names below one; see CheckDomain.
+	AllowDomains []string `json:"allow_domains,omitempty"`
+	// AllowCIDRs are addresses that may be reached without a name.
+	AllowCIDRs []netip.Prefix `json:"allow_cidrs,omitempty"`
+	// AllowPorts bounds the ports of both; empty: all.
+	AllowPorts []PortRange `json:"allow_ports,omitempty"`
+	// Learn lets through what the lists would refuse, as in mode open, and
+	// notes it: from that a policy can be proposed.
+	Learn bool `json:"learn,omitempty"`
+}
+
+// PortRange is the ports from First to Last, both included.
+type PortRange struct {
+	First uint16 `json:"first"`
+	Last  uint16 `json:"last"`
+}
+
+// Bounds of a policy's lists.
+const (
+	MaxAllowDomains = 256
+	MaxAllowCIDRs   = 64
+	MaxAllowPorts   = 32
+)
+
+// Equal tells whether two policies say the same in the same order.
+func (p NetworkPolicy) Equal(q NetworkPolicy) bool {
+	return p.Mode == q.Mode && p.Learn == q.Learn && slices.Equal(p.AllowDomains, q.AllowDomains) &&
+		slices.Equal(p.AllowCIDRs, q.AllowCIDRs) && slices.Equal(p.AllowPorts, q.AllowPorts)
+}
+
+// Normal gives the policy with its names in the form that they are compared in,
+// or fault.Invalid with every field that is wrong.
+func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
+	var bad []fault.Field
+	add := func(err error) {
+		if err != nil {
+			bad = append(bad, fault.As(err).Fields...)
+		}
+	}
+	switch p.Mode {
+	case NetworkOff, NetworkRestricted, NetworkOpen:
+	case "":
+		p.Mode = NetworkOff
+	default:
+		add(fault.InvalidField("network.mode", "%q is no mode; there are off, restricted and open", Clip(string(p.Mode), 40)))
+	}
+	if p.Mode != NetworkRestricted && (len(p.AllowDomains) > 0 || len(p.AllowCIDRs) > 0 || p.Learn) {
+		add(fault.InvalidField("network", "has lists, or learn, that mean nothing in mode %s; they go with restricted", p.Mode))
+	}
+	for _, l := range []struct {
+		field     string
+		have, may int
+	}{
+		{"network.allow_domains", len(p.AllowDomains), MaxAllowDomains},
+		{"network.allow_cidrs", len(p.AllowCIDRs), MaxAllowCIDRs},
+		{"network.allow_ports", len(p.AllowPorts), MaxAllowPorts},
+	} {
+		if l.have > l.may {
+			add(fault.InvalidField(l.field, "has %d entries, and may have %d", l.have, l.may))
+		}
+	}
+	if len(bad) == 0 {
+		p.AllowDomains = slices.Clone(p.AllowDomains)
+		for i, d := range p.AllowDomains {
+			n, err := CheckDomain("network.allow_domains", d)
+			add(err)
+			p.AllowDomains[i] = n
+		}
+		p.AllowCIDRs = slices.Clone(p.AllowCIDRs)
+		for i, c := range p.AllowCIDRs {
+			if !c.IsValid() {
+				add(fault.InvalidField("network.allow_cidrs", "entry %d is no range of addresses", i+1))
+			}
+			p.AllowCIDRs[i] = c.Masked()
+		}
+		for _, r := range p.AllowPorts {
+			if r.First == 0 || r.Last < r.First {
+				add(fault.InvalidField("network.allow_ports", "%d-%d is no range of ports", r.First, r.Last))
+			}
+		}
+	}
+	if len(bad) > 0 {
+		return p, &fault.Error{Code: fault.Invalid, Message: bad[0].Name + ": " + bad[0].Message, Fields: bad}
+	}
+	return p, nil
+}
+
+// ParseCIDR reads a range of addresses, or a single one.
+func ParseCIDR(field, text string) (netip.Prefix, error) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), nil
+	}
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.Prefix{}, fault.InvalidField(field, "%q is neither an address nor a range of addresses such as 192.0.2.0/24", Clip(text, 60))
+}
+
+// ParsePorts reads "443" or "8000-8100".
+func ParsePorts(field, text string) (PortRange, error) {
+	first, last, ranged := strings.Cut(text, "-")
+	if !ranged {
+		last = first
+	}
+	a, errA := strconv.ParseUint(first, 10, 16)
+	b, errB := strconv.ParseUint(last, 10, 16)
+	if errA != nil || errB != nil || a == 0 || b < a {
+		return PortRange{}, fault.InvalidField(field, "%q is neither a port, 1 to 65535, nor a range of ports such as 8000-8100", Clip(text, 40))
+	}
+	return PortRange{uint16(a), uint16(b)}, nil
+}
+
+// CheckDomain gives a name in the form that names are compared in: lower-case ASCII without a dot
+// at its end. It may begin with "*.", for all names below what follows.
+func CheckDomain(field, name string) (string, error) {
+	rest, wild := strings.CutPrefix(name, "*.")
+	normal, ok := NormalName(rest)
+	if !ok || !strings.Contains(normal, ".") && wild {
+		return "", fault.InvalidField(field, "%q is no domain name; write example.org, or *.example.org for all names below it, and other scripts as xn--…", Clip(name, 80))
+	}
+	if _, err := netip.ParseAddr(normal); err == nil {
+		return "", fault.InvalidField(field, "%q is an address; addresses go into allow_cidrs", Clip(name, 80))
+	}
+	if wild {
+		normal = "*." + normal
+	}
+	return normal, nil
+}
+
+// NormalName gives a domain name in the form that names are compared in, and whether
+// it is one. Other scripts than ASCII are written as "xn--…".
+func NormalName(name string) (string, bool) {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if name == "" || len(name) > 253 {
+		return "", false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 {
+			return "", false
+		}
+		for i := range len(label) {
+			// Names of services have underscores, which no host's name has.
+			if c := label[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return "", false
+			}
+		}
+	}
+	return name, true
+}

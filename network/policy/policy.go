@@ -1,0 +1,175 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"sandpit.dev/sandbox"
+)
+
+// Operator is what the server's operator says for all sandboxes.
+type Operator struct {
+	// Allow are ranges beyond the public internet that sandboxes may reach, as far as
+	// their own policy allows.
+	Allow []netip.Prefix
+	// Block are ranges that none reaches. It goes over Allow.
+	Block []netip.Prefix
+}
+
+// Policy decides for one sandbox. It is never changed, and safe for concurrent use.
+type Policy struct {
+	p        sandbox.NetworkPolicy
+	operator Operator
+	names    map[string]bool
+	below    map[string]bool // names below one of these
+}
+
+// Reason is why something was refused; "" if it was not.
+type Reason string
+
+const (
+	Allowed      Reason = ""
+	Off          Reason = "off"      // the sandbox has no network
+	Domain       Reason = "domain"   // the name is not on the list
+	Address      Reason = "address"  // the address is not on the list, nor was it given for a name that is
+	Port         Reason = "port"     // the port is not on the list
+	Private      Reason = "private"  // the address is not of the public internet
+	Blocked      Reason = "blocked"  // the operator blocks the address
+	Disagreement Reason = "name"     // the program named another host than the one that it asked for
+	Protocol     Reason = "protocol" // no way to see who is meant
+	Limit        Reason = "limit"    // the sandbox has too many connections
+)
+
+// New makes the policy; p is normal, see [sandbox.NetworkPolicy.Normal].
+func New(p sandbox.NetworkPolicy, o Operator) *Policy {
+	out := &Policy{p: p, operator: o, names: make(map[string]bool), below: make(map[string]bool)}
+	for _, d := range p.AllowDomains {
+		if rest, wild := strings.CutPrefix(d, "*."); wild {
+			out.below[rest] = true
+		} else {
+			out.names[d] = true
+		}
+	}
+	return out
+}
+
+// Of is what the policy was made of.
+func (p *Policy) Of() sandbox.NetworkPolicy { return p.p }
+
+// Name tells whether a name, in its normal form, may be asked for and connected to.
+// The name of a service, such as _http._tcp.example.org, is as that of its host.
+func (p *Policy) Name(name string) Reason {
+	for strings.HasPrefix(name, "_") {
+		_, rest, more := strings.Cut(name, ".")
+		if !more {
+			break
+		}
+		name = rest
+	}
+	switch {
+	case p.p.Mode == sandbox.NetworkOpen:
+		return Allowed
+	case p.p.Mode != sandbox.NetworkRestricted:
+		return Off
+	case p.names[name]:
+		return Allowed
+	}
+	for rest := name; ; {
+		_, up, more := strings.Cut(rest, ".")
+		if !more {
+			return Domain
+		}
+		if p.below[up] {
+			return Allowed
+		}
+		rest = up
+	}
+}
+
+// Outside tells whether an address may be connected to by anybody at all: it is of
+// the public internet, or the operator named it. A name's answers are held to it
+// too, or a name could stand for a neighbour.
+func (p *Policy) Outside(a netip.Addr) Reason {
+	a = a.Unmap()
+	switch {
+	case within(a, p.operator.Block):
+		return Blocked
+	case within(a, p.operator.Allow), public(a):
+		return Allowed
+	}
+	return Private
+}
+
+// Connection tells whether an address may be connected to. named says that a name
+// was asked for that may be, and the address was the answer.
+func (p *Policy) Connection(to netip.AddrPort, named bool) Reason {
+	switch {
+	case p.p.Mode != sandbox.NetworkOpen && p.p.Mode != sandbox.NetworkRestricted:
+		return Off
+	case p.Outside(to.Addr()) != Allowed:
+		return p.Outside(to.Addr())
+	case !p.port(to.Port()):
+		return Port
+	case p.p.Mode == sandbox.NetworkOpen, named, p.Listed(to.Addr()):
+		return Allowed
+	}
+	return Address
+}
+
+// Listed tells whether the policy names the address itself: then it does not matter
+// which name a program has for it.
+func (p *Policy) Listed(a netip.Addr) bool {
+	return p.p.Mode == sandbox.NetworkOpen || within(a.Unmap(), p.p.AllowCIDRs)
+}
+
+// Learning tells whether what is refused is let through, and noted.
+func (p *Policy) Learning() bool { return p.p.Learn }
+
+// Learnable tells whether a refusal is one that the policy could take back: it is not
+// the operator's.
+func (r Reason) Learnable() bool {
+	return r == Domain || r == Address || r == Port || r == Disagreement
+}
+
+func (p *Policy) port(n uint16) bool {
+	if len(p.p.AllowPorts) == 0 {
+		return true
+	}
+	for _, r := range p.p.AllowPorts {
+		if r.First <= n && n <= r.Last {
+			return true
+		}
+	}
+	return false
+}
+
+// Explain says in a line for people why what was refused, and what to do about it.
+func (r Reason) Explain(what string) string {
+	switch r {
+	case Allowed:
+		return what + " may be reached"
+	case Off:
+		return fmt.Sprintf("%s cannot be reached: this sandbox has no network", what)
+	case Domain:
+		return fmt.Sprintf("%s is not among the names that this sandbox may reach; add it to allow_domains", what)
+	case Address:
+		return fmt.Sprintf("%s is neither among the addresses that this sandbox may reach nor was it given for a name that it may; add it to allow_cidrs, or use a name", what)
+	case Port:
+		return fmt.Sprintf("the port of %s is not among those that this sandbox may reach; add it to allow_ports", what)
+	case Private:
+		return fmt.Sprintf("%s is not an address of the public internet; only the server's operator can allow it", what)
+	case Blocked:
+		return fmt.Sprintf("%s is blocked by the server's operator", what)
+	case Disagreement:
+		return fmt.Sprintf("the connection was for another host than it named, %s, which this sandbox may not reach", what)
+	case Protocol:
+		return fmt.Sprintf("%s was asked for by a protocol that the network does not pass on", what)
+	case Limit:
+		return fmt.Sprintf("%s was refused: this sandbox has too many connections open", what)
+	}
+	return fmt.Sprintf("%s was refused (%s)", what, string(r))
+}
