@@ -23,11 +23,12 @@ const (
 	// CheapSnapshots: what a snapshot, a rollback and a fork cost does not grow with the disk.
 	CheapSnapshots Feature = "cheap_snapshots"
 	Volumes        Feature = "volumes" // the driver is a [Volumer]
+	Network        Feature = "network" // instances are [Networker]s
 )
 
 // Features lists every feature, in the order of the printed matrix.
 func Features() []Feature {
-	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes}
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, Network}
 }
 
 // Capabilities says for each feature whether it works: nil, or a

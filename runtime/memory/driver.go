@@ -41,6 +41,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Snapshots:      nil,
 		runtime.CheapSnapshots: no("copies whole disks"),
 		runtime.Volumes:        nil,
+		runtime.Network:        no("has no network of its own"),
 	}, nil
 }
 

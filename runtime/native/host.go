@@ -67,6 +67,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 
 		runtime.CheapSnapshots: d.cheapSnapshots(),
 		runtime.Volumes:        nil,
+		runtime.Network:        nil,
 	}
 	if c[runtime.LimitMemory] == nil {
 		c[runtime.LimitMemory] = groups.Err(cgroup.Swap)

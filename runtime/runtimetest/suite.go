@@ -42,6 +42,7 @@ func Run(t *testing.T, make func(t *testing.T) Harness) {
 		{"Resize", resizes},
 		{"Snapshots", snapshots},
 		{"Volumes", volumes},
+		{"Network", network},
 		{"Changes", tracks},
 		{"Watches", watches},
 		{"Users", users},

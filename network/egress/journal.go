@@ -1,0 +1,109 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"sandpit.dev/network/policy"
+)
+
+// Entry is one thing that a sandbox tried to reach, and how often.
+type Entry struct {
+	Protocol string // dns, tcp, udp
+	Name     string // as it was asked for, or as the connection named it; may be empty
+	Address  netip.Addr
+	Port     uint16
+	Reason   policy.Reason // why it was refused; empty: it was not
+	Learned  bool          // it was let through, though the policy has no place for it
+	Count    int64
+	First    time.Time
+	Last     time.Time
+}
+
+// what tells entries apart. An address counts only where there is no name: a name may
+// have many.
+type what struct {
+	protocol string
+	name     string
+	address  netip.Addr
+	port     uint16
+	reason   policy.Reason
+}
+
+// maxEntries bounds a journal: a program that tries every address costs no more.
+const maxEntries = 512
+
+// Journal counts what a sandbox tried to reach. It is safe for concurrent use.
+type Journal struct {
+	news func(Entry) // of an entry's first time; may be nil
+
+	mu      sync.Mutex
+	entries map[what]*Entry
+	dropped int64
+}
+
+// NewJournal makes an empty journal. news is told of each entry's first time.
+func NewJournal(news func(Entry)) *Journal {
+	return &Journal{news: news, entries: make(map[what]*Entry)}
+}
+
+func (j *Journal) note(e Entry) {
+	key := what{e.Protocol, e.Name, e.Address, e.Port, e.Reason}
+	if e.Name != "" {
+		key.address = netip.Addr{}
+	}
+	at := time.Now()
+	j.mu.Lock()
+	was := j.entries[key]
+	fresh := was == nil
+	switch {
+	case !fresh:
+		was.Count++
+		was.Last, was.Address = at, e.Address
+	case len(j.entries) >= maxEntries && !j.forget():
+		j.dropped++
+		fresh = false
+	default:
+		e.Count, e.First, e.Last = 1, at, at
+		j.entries[key] = &e
+	}
+	j.mu.Unlock()
+	if fresh && j.news != nil {
+		j.news(e)
+	}
+}
+
+// forget makes room: what was let through goes first, the oldest of it. Refusals stay.
+func (j *Journal) forget() bool {
+	var oldest what
+	var at time.Time
+	for key, e := range j.entries {
+		if e.Reason == policy.Allowed && !e.Learned && (at.IsZero() || e.Last.Before(at)) {
+			oldest, at = key, e.Last
+		}
+	}
+	if at.IsZero() {
+		return false
+	}
+	delete(j.entries, oldest)
+	return true
+}
+
+// Entries gives what was noted, the latest first, and how many had no room.
+func (j *Journal) Entries() (entries []Entry, dropped int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.entries {
+		entries = append(entries, *e)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
+	})
+	return entries, j.dropped
+}

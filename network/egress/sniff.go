@@ -1,0 +1,254 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"sandpit.dev/sandbox"
+)
+
+// speech is what the first bytes of a connection are.
+type speech int
+
+const (
+	unclear speech = iota // more bytes are needed to tell
+	other                 // neither of these
+	speaksTLS
+	speaksHTTP
+	malformed // one of these, and not as it must be
+)
+
+// maxFirst is how many bytes are looked at, and so the most of a hello or a head.
+const maxFirst = 64 << 10
+
+// sniff tells what the first bytes of a connection are, and which host they name:
+// none is "", an address is none.
+func sniff(b []byte) (speech, string) {
+	if len(b) == 0 {
+		return unclear, ""
+	}
+	if b[0] == recordHandshake {
+		return sniffTLS(b)
+	}
+	return sniffHTTP(b)
+}
+
+// Of TLS, RFC 8446.
+const (
+	recordHandshake = 22
+	clientHello     = 1
+	serverName      = 0
+	hostName        = 0
+)
+
+// sniffTLS reads the server name of a ClientHello, which may be spread over records.
+func sniffTLS(b []byte) (speech, string) {
+	var hello []byte
+	for rest := b; ; {
+		if len(rest) < 5 {
+			if len(rest) > 1 && rest[1] != 3 {
+				return other, ""
+			}
+			return short(b)
+		}
+		n := int(binary.BigEndian.Uint16(rest[3:]))
+		if rest[0] != recordHandshake || rest[1] != 3 || n == 0 || n > 1<<14 {
+			if len(hello) == 0 {
+				return other, ""
+			}
+			return malformed, ""
+		}
+		got := rest[5:min(5+n, len(rest))]
+		hello = append(hello, got...)
+		if len(hello) >= 4 {
+			if hello[0] != clientHello {
+				return malformed, ""
+			}
+			size := int(hello[1])<<16 | int(binary.BigEndian.Uint16(hello[2:]))
+			if size > maxFirst {
+				return malformed, ""
+			}
+			if len(hello) >= 4+size {
+				return helloName(hello[4 : 4+size])
+			}
+		}
+		if len(rest) < 5+n {
+			return short(b)
+		}
+		rest = rest[5+n:]
+	}
+}
+
+func short(b []byte) (speech, string) {
+	if len(b) >= maxFirst {
+		return malformed, ""
+	}
+	return unclear, ""
+}
+
+// helloName finds the server_name extension in a ClientHello's body.
+func helloName(b []byte) (speech, string) {
+	r := reader{b: b}
+	r.skip(2 + 32) // version, random
+	r.skip(int(r.uint8()))
+	r.skip(int(r.uint16())) // ciphers
+	r.skip(int(r.uint8()))  // compression
+	if r.bad {
+		return malformed, ""
+	}
+	if len(r.b) == 0 {
+		return speaksTLS, "" // no extensions at all
+	}
+	ext := reader{b: r.take(int(r.uint16()))}
+	if r.bad || len(r.b) != 0 {
+		return malformed, ""
+	}
+	name, seen := "", false
+	for len(ext.b) > 0 {
+		kind := ext.uint16()
+		body := reader{b: ext.take(int(ext.uint16()))}
+		if ext.bad {
+			return malformed, ""
+		}
+		if kind != serverName {
+			continue
+		}
+		list := reader{b: body.take(int(body.uint16()))}
+		form := list.uint8()
+		host := string(list.take(int(list.uint16())))
+		// One name is all that there may be, and what two would mean nobody knows.
+		if seen || body.bad || list.bad || len(body.b) != 0 || len(list.b) != 0 || form != hostName {
+			return malformed, ""
+		}
+		var ok bool
+		if name, ok = sandbox.NormalName(host); !ok {
+			return malformed, ""
+		}
+		seen = true
+	}
+	return speaksTLS, name
+}
+
+// reader takes bytes off; what is not there makes it bad.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.b) {
+		r.b, r.bad = nil, true
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) skip(n int) { r.take(n) }
+
+func (r *reader) uint8() uint8 {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) uint16() uint16 {
+	if b := r.take(2); b != nil {
+		return binary.BigEndian.Uint16(b)
+	}
+	return 0
+}
+
+// methods are those of HTTP that a request may begin with; what begins
+// otherwise is not taken for HTTP.
+var methods = []string{"GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "TRACE ", "CONNECT ", "PROPFIND ", "PRI ", "REPORT ", "MKCOL ", "COPY ", "MOVE ", "LOCK ", "UNLOCK "}
+
+// sniffHTTP reads the host of a request's head.
+func sniffHTTP(b []byte) (speech, string) {
+	is, maybe := false, false
+	for _, m := range methods {
+		if bytes.HasPrefix(b, []byte(m)) {
+			is = true
+		}
+		if len(b) < len(m) && strings.HasPrefix(m, string(b)) {
+			maybe = true
+		}
+	}
+	if !is {
+		if maybe {
+			return unclear, ""
+		}
+		return other, ""
+	}
+	end := bytes.Index(b, []byte("\r\n\r\n"))
+	if lone := bytes.Index(b, []byte("\n\n")); lone >= 0 && (end < 0 || lone < end) {
+		return malformed, ""
+	}
+	if end < 0 {
+		return short(b)
+	}
+	lines := strings.Split(string(b[:end]), "\r\n")
+	method, rest, _ := strings.Cut(lines[0], " ")
+	target, version, ok := strings.Cut(rest, " ")
+	if !ok || !strings.HasPrefix(version, "HTTP/") {
+		return malformed, ""
+	}
+	var host string
+	named := false
+	for _, line := range lines[1:] {
+		// A continued line, or space before the colon, may mean something else to the server.
+		field, value, ok := strings.Cut(line, ":")
+		if !ok || field == "" || strings.ContainsAny(field, " \t") || strings.ContainsAny(line, "\r\n\x00") {
+			return malformed, ""
+		}
+		if !strings.EqualFold(field, "Host") {
+			continue
+		}
+		if named {
+			return malformed, ""
+		}
+		host, named = strings.Trim(value, " \t"), true
+	}
+	if method == "CONNECT" {
+		host, named = target, true
+	} else if strings.Contains(target, "://") { // goes over the header
+		u, err := url.Parse(target)
+		if err != nil || u.Host == "" {
+			return malformed, ""
+		}
+		host, named = u.Host, true
+	}
+	if !named || host == "" {
+		return speaksHTTP, ""
+	}
+	name, ok := hostOf(host)
+	if !ok {
+		return malformed, ""
+	}
+	return speaksHTTP, name
+}
+
+// hostOf takes the port off a host; an address is no name.
+func hostOf(host string) (string, bool) {
+	if _, err := netip.ParseAddrPort(host); err == nil {
+		return "", true
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return "", true
+	}
+	if name, port, ok := strings.Cut(host, ":"); ok {
+		if strings.Trim(port, "0123456789") != "" {
+			return "", false
+		}
+		host = name
+	}
+	return sandbox.NormalName(host)
+}

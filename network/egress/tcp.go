@@ -1,0 +1,284 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"sandpit.dev/network/policy"
+)
+
+// connection is the life of one connection from the sandbox, which it closes.
+func (g *Gate) connection(ctx context.Context, c *net.TCPConn) {
+	defer c.Close()
+	to := destination(c)
+	if to.Port() == dnsPort {
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		defer stop()
+		g.answerStream(ctx, c)
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { reset(c) })
+	defer stop()
+	f := &flow{to: to, close: func() { reset(c) }}
+	first, why := g.admit(ctx, c, f)
+	if why != policy.Allowed {
+		g.explain(c, first, f, why)
+		return
+	}
+	if !g.enter(f) {
+		g.refuse(f.entry("tcp"), policy.Limit)
+		reset(c)
+		return
+	}
+	defer g.leave(f)
+	dctx, cancel := context.WithTimeout(ctx, dialBound)
+	up, err := g.o.Dial(dctx, "tcp", to.String())
+	cancel()
+	if err != nil {
+		reset(c) // as near to "refused" as an accepted connection comes
+		return
+	}
+	defer up.Close()
+	remote, ok := up.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	f.close = func() { reset(c); reset(remote) }
+	gone := ctx.Err() != nil || !f.allowed(g.state.Load().policy)
+	g.mu.Unlock()
+	if gone {
+		reset(c)
+		return
+	}
+	g.journal.note(f.entry("tcp"))
+	g.join(c, remote, first, f)
+}
+
+func (f *flow) entry(protocol string) Entry {
+	e := Entry{Protocol: protocol, Address: f.to.Addr(), Port: f.to.Port()}
+	if n := f.name.Load(); n != nil {
+		e.Name = *n
+	}
+	return e
+}
+
+// admit decides whether a connection is let through, and gives the bytes that it
+// had to read for that.
+func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, policy.Reason) {
+	p := g.state.Load().policy
+	if why := p.Connection(f.to, false); why != policy.Address {
+		if why == policy.Allowed {
+			g.remember(p, f)
+		}
+		return nil, g.learn(p, f, why)
+	}
+	if g.remember(p, f) {
+		return nil, p.Connection(f.to, true)
+	}
+	// Nobody asked here for a name with this address. The program may have asked
+	// an earlier server; then what it says names the host.
+	first, _, name := g.listen(ctx, c)
+	if name == "" || p.Name(name) != policy.Allowed {
+		if name != "" {
+			f.name.Store(&name)
+		}
+		if why := g.learn(p, f, policy.Address); why != policy.Allowed {
+			if name != "" {
+				return first, policy.Domain
+			}
+			return first, why
+		}
+		return first, policy.Allowed
+	}
+	lctx, cancel := context.WithTimeout(ctx, resolveBound)
+	defer cancel()
+	addrs, err := g.lookup(lctx, p, name, f.to.Addr().Is6())
+	if err == nil {
+		for _, a := range addrs {
+			if a == f.to.Addr() {
+				f.name.Store(&name)
+				return first, p.Connection(f.to, true)
+			}
+		}
+	}
+	return first, g.learn(p, f, policy.Disagreement)
+}
+
+// remember finds an allowed name that the flow's address was answered for.
+func (g *Gate) remember(p *policy.Policy, f *flow) bool {
+	for _, name := range g.pins.names(f.to.Addr()) {
+		if p.Name(name) == policy.Allowed {
+			f.name.Store(&name)
+			return true
+		}
+	}
+	return false
+}
+
+// learn lets a refusal pass where the policy learns.
+func (g *Gate) learn(p *policy.Policy, f *flow, why policy.Reason) policy.Reason {
+	if !p.Learning() || !why.Learnable() {
+		return why
+	}
+	e := f.entry("tcp")
+	e.Reason, e.Learned = why, true
+	g.journal.note(e)
+	return policy.Allowed
+}
+
+// listen reads the first bytes of a connection, until they tell who is meant.
+func (g *Gate) listen(ctx context.Context, c *net.TCPConn) (first []byte, what speech, name string) {
+	_ = c.SetReadDeadline(time.Now().Add(firstBound))
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
+	buf := make([]byte, 4096)
+	for len(first) < maxFirst && ctx.Err() == nil {
+		n, err := c.Read(buf)
+		first = append(first, buf[:n]...)
+		if what, name = sniff(first); what != unclear || err != nil {
+			break
+		}
+	}
+	return first, what, name
+}
+
+// join carries the bytes of both sides until both have ended. first was read already.
+func (g *Gate) join(c, remote *net.TCPConn, first []byte, f *flow) {
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(c, remote)
+		_ = c.CloseWrite()
+	})
+	if g.overhear(c, remote, first, f) {
+		_, _ = io.Copy(remote, c)
+		_ = remote.CloseWrite()
+	}
+	both.Wait()
+}
+
+// overhear passes on what the program says first, once the host that it names there
+// is seen to be allowed. A protocol whose server speaks first is not kept waiting.
+// False: the connection was cut.
+func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) bool {
+	buf := make([]byte, 4096)
+	for p := g.state.Load().policy; !p.Listed(f.to.Addr()) && !p.Learning(); {
+		what, name := sniff(first)
+		if what == malformed || name != "" && p.Name(name) != policy.Allowed {
+			why := policy.Disagreement
+			if what == malformed {
+				why = policy.Protocol
+			}
+			e := f.entry("tcp")
+			if name != "" {
+				e.Name = name
+			}
+			g.refuse(e, why)
+			tell(c, what, why.Explain(e.what()))
+			reset(remote)
+			return false
+		}
+		if what != unclear {
+			break
+		}
+		n, err := c.Read(buf)
+		first = append(first, buf[:n]...)
+		if err != nil {
+			break
+		}
+	}
+	if len(first) > 0 {
+		if _, err := remote.Write(first); err != nil {
+			reset(c)
+			return false
+		}
+	}
+	return true
+}
+
+// explain refuses a connection in words, where the program's protocol has any.
+func (g *Gate) explain(c *net.TCPConn, first []byte, f *flow, why policy.Reason) {
+	e := f.entry("tcp")
+	g.refuse(e, why)
+	what, _ := sniff(first)
+	if len(first) == 0 {
+		// It is connected already. What it says tells how to answer.
+		_ = c.SetReadDeadline(time.Now().Add(explainBound))
+		buf := make([]byte, 4096)
+		n, _ := c.Read(buf)
+		what, _ = sniff(buf[:n])
+		if n > 0 && what == unclear {
+			what = speaksHTTP
+			if buf[0] == recordHandshake {
+				what = speaksTLS
+			}
+		}
+	}
+	tell(c, what, why.Explain(e.what()))
+}
+
+// explainBound is how long a refused program may take to say its first bytes.
+const explainBound = 2 * time.Second
+
+// Explain says in a line for people what became of it.
+func (e Entry) Explain() string { return e.Reason.Explain(e.what()) }
+
+func (e Entry) what() string {
+	switch {
+	case e.Name != "" && !e.Address.IsValid():
+		return e.Name
+	case e.Name != "":
+		return fmt.Sprintf("%s (%s)", e.Name, netip.AddrPortFrom(e.Address, e.Port))
+	case e.Address.IsValid():
+		return netip.AddrPortFrom(e.Address, e.Port).String()
+	}
+	return "the host"
+}
+
+// tell ends a connection with a text, an alert or a reset.
+func tell(c *net.TCPConn, what speech, text string) {
+	_ = c.SetDeadline(time.Now().Add(explainBound))
+	switch what {
+	case speaksHTTP:
+		body := "sandpit: " + text + "\n"
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\nX-Sandpit-Refused: network\r\n\r\n%s", len(body), body)
+	case speaksTLS:
+		const alert, fatal, accessDenied = 21, 2, 49
+		_, _ = c.Write([]byte{alert, 3, 3, 0, 2, fatal, accessDenied})
+	default:
+		reset(c)
+		return
+	}
+	// What it still sends must be read, or the kernel resets and the text is lost.
+	_ = c.CloseWrite()
+	_, _ = io.CopyN(io.Discard, c, maxFirst)
+	_ = c.Close()
+}
+
+// reset ends a connection at once.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+}
+
+// destination is where a connection was meant to go.
+func destination(c *net.TCPConn) netip.AddrPort {
+	a, _ := c.LocalAddr().(*net.TCPAddr)
+	to := a.AddrPort()
+	return netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())
+}
+
+// temporary tells whether an error of a listener may pass.
+func temporary(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) ||
+		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ECONNREFUSED)
+}

@@ -1,0 +1,38 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"os"
+	"strconv"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native/steer"
+)
+
+// Steer brings the instance's traffic to the server; see [runtime.Networker].
+func (i *Instance) Steer(context.Context) (runtime.Traffic, error) {
+	i.mu.Lock()
+	l := i.live
+	i.mu.Unlock()
+	if l == nil {
+		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
+	}
+	netns, err := os.Open("/proc/" + strconv.Itoa(l.pid) + "/ns/net")
+	// The number may have passed to another process unless ours is there still.
+	if err != nil || ended(l.pidfd, 0) {
+		if err == nil {
+			_ = netns.Close()
+		}
+		return nil, fault.Wrap(fault.State, err, "sandbox %s is not running any more", i.id)
+	}
+	defer netns.Close()
+	s, err := steer.Open(netns)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,253 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package steer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/cleanup"
+)
+
+// port is where both sockets are bound, see the package comment.
+const port = 53
+
+// Steering is a network namespace whose traffic comes to two sockets.
+type Steering struct {
+	netns *os.File
+	tcp   *net.TCPListener
+	udp   *net.UDPConn
+	link  *os.File
+
+	once sync.Once
+	err  error
+}
+
+// Open steers the traffic of a network namespace, in which loopback is up. The
+// descriptor stays the caller's. The codes are Unsupported where the kernel has no
+// such programs, Conflict where something in the namespace serves on port 53 already.
+func Open(netns *os.File) (_ *Steering, err error) {
+	fd, err := unix.FcntlInt(netns.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("keep the network namespace: %w", err)
+	}
+	s := &Steering{netns: os.NewFile(uintptr(fd), "netns")}
+	var undo cleanup.Stack
+	defer undo.Run()
+	undo.Add(func() { _ = s.netns.Close() })
+	err = within(s.netns, func() error {
+		if s.tcp, err = listen(); err != nil {
+			return err
+		}
+		undo.Add(func() { _ = s.tcp.Close() })
+		if s.udp, err = datagrams(port); err != nil {
+			return err
+		}
+		undo.Add(func() { _ = s.udp.Close() })
+		if err := everything(unix.AF_INET, true); err != nil {
+			return fmt.Errorf("make all addresses local: %w", err)
+		}
+		// A host without IPv6 has nothing to steer of it.
+		if err := everything(unix.AF_INET6, true); err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return fmt.Errorf("make all IPv6 addresses local: %w", err)
+		}
+		return nil
+	})
+	if errors.Is(err, unix.EADDRINUSE) {
+		return nil, fault.Wrap(fault.Conflict, err, "a program in the sandbox has port %d, which the network needs", port).
+			WithRemedy("end that program, or start the sandbox again")
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's network cannot be made (%s)", err)
+	}
+	err = descriptors(s.tcp, s.udp, func(tcp, udp int) error {
+		s.link, err = attach(int(s.netns.Fd()), tcp, udp)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	undo.Release()
+	return s, nil
+}
+
+// Accept gives the next connection to another address than the loopback's, or to
+// port 53 of that. Its LocalAddr is where it was meant to go.
+func (s *Steering) Accept() (*net.TCPConn, error) { return s.tcp.AcceptTCP() }
+
+// Read reads a datagram: who sent it, and where it was meant to go. What is longer than
+// b is cut.
+func (s *Steering) Read(b []byte) (n int, from, to netip.AddrPort, err error) {
+	var oob [128]byte
+	n, o, _, from, err := s.udp.ReadMsgUDPAddrPort(b, oob[:])
+	if err != nil {
+		return 0, from, to, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:o])
+	if err != nil {
+		return 0, from, to, err
+	}
+	for _, m := range messages {
+		switch a, _ := unix.ParseOrigDstAddr(&m); a := a.(type) {
+		case *unix.SockaddrInet4:
+			to = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+		case *unix.SockaddrInet6:
+			to = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+		}
+	}
+	return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), to, nil
+}
+
+// Answer sends a datagram from port 53 of an address that the sandbox sent one to.
+func (s *Steering) Answer(b []byte, from netip.Addr, to netip.AddrPort) error {
+	var oob []byte
+	if from.Is4() {
+		oob = control(unix.SOL_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
+		(*unix.Inet4Pktinfo)(unsafe.Pointer(&oob[unix.CmsgLen(0)])).Spec_dst = from.As4()
+	} else {
+		oob = control(unix.SOL_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
+		(*unix.Inet6Pktinfo)(unsafe.Pointer(&oob[unix.CmsgLen(0)])).Addr = from.As16()
+	}
+	_, _, err := s.udp.WriteMsgUDPAddrPort(b, oob, to)
+	return err
+}
+
+// control makes a control message with room for size bytes.
+func control(level, kind int32, size int) []byte {
+	b := make([]byte, unix.CmsgSpace(size))
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+	h.Level, h.Type = level, kind
+	h.SetLen(unix.CmsgLen(size))
+	return b
+}
+
+// Answering gives a socket of the namespace whose datagrams come from the address
+// from and go to the sandbox's socket at to, and which gets what that sends on.
+func (s *Steering) Answering(from, to netip.AddrPort) (conn *net.UDPConn, err error) {
+	err = within(s.netns, func() error {
+		d := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(from), Control: anyAddress}
+		c, err := d.DialContext(context.Background(), "udp", to.String())
+		if err == nil {
+			conn = c.(*net.UDPConn)
+		}
+		return err
+	})
+	return conn, err
+}
+
+// Close ends the steering: no address but the loopback's can be reached any
+// more, by connections that were accepted neither. A second Close does nothing.
+func (s *Steering) Close() error {
+	s.once.Do(func() {
+		s.err = errors.Join(s.link.Close(), s.tcp.Close(), s.udp.Close(), within(s.netns, func() error {
+			_ = everything(unix.AF_INET6, false)
+			return everything(unix.AF_INET, false)
+		}), s.netns.Close())
+	})
+	return s.err
+}
+
+// within calls f on a thread that is in the namespace. A thread that cannot come back
+// ends with its goroutine.
+func within(netns *os.File, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		home, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		defer home.Close()
+		if err := unix.Setns(int(netns.Fd()), unix.CLONE_NEWNET); err != nil {
+			runtime.UnlockOSThread()
+			done <- fmt.Errorf("enter the network namespace: %w", err)
+			return
+		}
+		err = f()
+		if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// anyAddress lets a socket have an address that others have too, or, of IPv6, one
+// that no interface has: for the kernel a route does not make it local there.
+func anyAddress(network, _ string, c syscall.RawConn) error {
+	var err error
+	outer := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		if err == nil && !strings.HasSuffix(network, "4") {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_FREEBIND, 1)
+		}
+	})
+	return cmp.Or(err, outer)
+}
+
+func listen() (*net.TCPListener, error) {
+	c := net.ListenConfig{}
+	c.SetMultipathTCP(false) // the map of sockets takes none
+	l, err := c.Listen(context.Background(), "tcp", fmt.Sprintf(":%d", port))
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
+}
+
+// datagrams makes the UDP socket, with the address that a datagram was for told
+// beside it.
+func datagrams(port int) (*net.UDPConn, error) {
+	c := net.ListenConfig{Control: func(network, address string, c syscall.RawConn) error {
+		err := anyAddress(network, address, c)
+		if err != nil {
+			return err
+		}
+		outer := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_RECVORIGDSTADDR, 1)
+			if err == nil && !strings.HasSuffix(network, "4") {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR, 1)
+			}
+		})
+		return cmp.Or(err, outer)
+	}}
+	p, err := c.ListenPacket(context.Background(), "udp", fmt.Sprintf(":%d", port))
+	if err != nil {
+		return nil, err
+	}
+	return p.(*net.UDPConn), nil
+}
+
+func descriptors(tcp *net.TCPListener, udp *net.UDPConn, f func(tcp, udp int) error) error {
+	t, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	u, err := udp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner, failed error
+	outer := t.Control(func(tcp uintptr) {
+		inner = u.Control(func(udp uintptr) { failed = f(int(tcp), int(udp)) })
+	})
+	return cmp.Or(failed, inner, outer)
+}

@@ -1,0 +1,38 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"context"
+	"net"
+	"net/netip"
+)
+
+// Networker is what instances are whose traffic can be brought to the server.
+type Networker interface {
+	// Steer brings all that the instance sends to other addresses than its own
+	// loopback's to the server, from then on; without it nothing leaves. One call
+	// at a time; when it ends (Traffic.Close, the instance's end or the
+	// server's) nothing leaves again. On an instance that is down it is fault.State.
+	Steer(ctx context.Context) (Traffic, error)
+}
+
+// Traffic is what an instance sends to the world. It is safe for concurrent use.
+type Traffic interface {
+	// Accept gives the next TCP connection. Its LocalAddr is where the sandbox
+	// meant to go.
+	Accept() (*net.TCPConn, error)
+	// Read gives the next datagram: who inside sent it, and where it was meant to
+	// go. What is longer than b is cut.
+	Read(b []byte) (n int, from, to netip.AddrPort, err error)
+	// Answer sends a datagram to a socket inside, from port 53 of an address.
+	Answer(b []byte, from netip.Addr, to netip.AddrPort) error
+	// Answering gives a socket whose datagrams come from the address from and go
+	// to the socket inside at to; what that sends there later goes to it, and no
+	// longer to Read.
+	Answering(from, to netip.AddrPort) (*net.UDPConn, error)
+	// Close ends it, and with it the way for connections that were accepted: end
+	// those first. Twice is fine.
+	Close() error
+}
