@@ -64,6 +64,7 @@ type live struct {
 	exit   runtime.Exit
 	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
 	nap    nap
+	outlet outlet
 	unfit  bool // whether it has the limits of the record is not known; guarded by the turn
 }
 

@@ -24,16 +24,16 @@ type CreateRequest struct {
 	Limits      sandbox.Limits
 	Env         map[string]string // of every command
 	Metadata    map[string]string
-	IdleTimeout *time.Duration       // nil: the default; zero: never
-	Retention   *time.Duration       // likewise
-	TTL         time.Duration        // from at to deletion, whatever it does; zero: never
-	SlidingTTL  time.Duration        // without a use for so long it is deleted, running or not; zero: never
-	OnIdle      *sandbox.IdleAction  // nil: stop
-	AutoDelete  *bool                // nil: no
-	AutoStart   *bool                // nil: yes
-	AutoResume  *bool                // nil: no
-	Checkpoints *sandbox.Checkpoints // nil: off
-	Network     string               // "" or "off"; more is fault.Unsupported
+	IdleTimeout *time.Duration         // nil: the default; zero: never
+	Retention   *time.Duration         // likewise
+	TTL         time.Duration          // from at to deletion, whatever it does; zero: never
+	SlidingTTL  time.Duration          // without a use for so long it is deleted, running or not; zero: never
+	OnIdle      *sandbox.IdleAction    // nil: stop
+	AutoDelete  *bool                  // nil: no
+	AutoStart   *bool                  // nil: yes
+	AutoResume  *bool                  // nil: no
+	Checkpoints *sandbox.Checkpoints   // nil: off
+	Network     *sandbox.NetworkPolicy // nil: off
 	Runtime     string
 	From        string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
 	Mounts      []MountRequest
@@ -151,10 +151,11 @@ func (e *Engine) fill(r *CreateRequest) error {
 	if err := k.err(); err != nil {
 		return err
 	}
-	if r.Network != "" && r.Network != string(sandbox.NetworkOff) {
-		return fault.New(fault.Unsupported, "network %q: sandboxes of this server have no network but their own loopback", sandbox.Clip(r.Network, 40)).
-			WithRemedy("leave network out, or say %q", sandbox.NetworkOff)
+	p, err := e.networkOf(r.Network)
+	if err != nil {
+		return err
 	}
+	r.Network = &p
 	return nil
 }
 
@@ -201,7 +202,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	s := &sandbox.Sandbox{
 		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
-		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(),
+		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network,
 		Clocks: sandbox.Clocks{
 			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention, TTL: r.SlidingTTL,
 			AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
@@ -262,17 +263,22 @@ func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img imag
 	if err != nil {
 		return e.unbuild(ctx, b, nil, who, err)
 	}
+	l := e.newLive(b, inst, img)
+	if err := e.plug(ctx, b, l, s.Network); err != nil {
+		return e.unbuild(ctx, b, inst, who, err)
+	}
 	at := e.now()
 	h := inst.Handle()
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
 	}, who.event(sandbox.EventStarted, s, at))
 	if err != nil {
+		l.outlet.pull()
 		return e.unbuild(ctx, b, inst, who, err)
 	}
 	e.checkpoint("create.outcome")
 	b.touch(at, actStart)
-	e.raise(b, e.newLive(b, inst, img))
+	e.raise(b, l)
 	return nil
 }
 

@@ -83,7 +83,7 @@ func TestCreate(t *testing.T) {
 			r    engine.CreateRequest
 			want fault.Code
 		}{
-			"network": {engine.CreateRequest{Network: "open"}, fault.Unsupported},
+			"network": {engine.CreateRequest{Network: &sandbox.NetworkPolicy{Mode: "open"}}, fault.Unsupported},
 			"image":   {engine.CreateRequest{Image: "cobol"}, fault.NotFound},
 		} {
 			_, _, err := h.engine.Create(t.Context(), alice, c.r)

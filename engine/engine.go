@@ -24,6 +24,7 @@ type Options struct {
 	Default  string                    // the driver of a create that names none; may be empty with one driver
 	Images   Images                    // required
 	Defaults Defaults
+	Network  NetworkOptions
 	Version  string       // for Info
 	Logger   *slog.Logger // nil: discard
 	Metrics  *Metrics     // nil: none
@@ -92,6 +93,7 @@ type Engine struct {
 	fallback   string
 	images     Images
 	defaults   Defaults
+	network    NetworkOptions
 	version    string
 	log        *slog.Logger
 	metrics    *Metrics
@@ -152,7 +154,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		store: o.Store, runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d,
+		store: o.Store, runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
 		clock: newClock(), holds: newHolds(), pools: newPools(), round: o.JanitorRound, ready: make(chan struct{}),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),

@@ -75,6 +75,10 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.done")
+	l := e.newLive(b, inst, img)
+	if err := e.plug(ctx, b, l, s.Network); err != nil {
+		return e.unstart(ctx, b, inst, who, err)
+	}
 	at := e.now()
 	h := inst.Handle()
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
@@ -82,11 +86,12 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
 	}, who.event(sandbox.EventStarted, s, at))
 	if err != nil {
+		l.outlet.pull()
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.outcome")
 	b.touch(at, actStart)
-	e.raise(b, e.newLive(b, inst, img))
+	e.raise(b, l)
 	return nil
 }
 
@@ -317,6 +322,11 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 // raise makes an instance that is up available, frozen or not, and begins to watch it.
 func (e *Engine) raise(b *box, l *live) {
 	e.retain(b)
+	if l.outlet.lacks(b.record.Load().Network) {
+		ctx, cancel := aside(e.group.ctx)
+		defer cancel()
+		e.replug(ctx, b, l)
+	}
 	b.put(l)
 	e.plan(b)
 	e.group.spawn(func(ctx context.Context) { e.watch(ctx, b, l) })

@@ -55,8 +55,12 @@ func (e *Engine) settleState(ctx context.Context, b *box, why string) error {
 	case sandbox.Deleting:
 		return e.finishDelete(ctx, b, why)
 	case sandbox.Running:
-		if b.standing() == nil {
+		l := b.standing()
+		if l == nil {
 			return e.recover(ctx, b)
+		}
+		if l.outlet.lacks(s.Network) {
+			e.replug(ctx, b, l)
 		}
 	case sandbox.Paused:
 		if b.standing() == nil {

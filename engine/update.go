@@ -35,7 +35,8 @@ type Patch struct {
 	MemoryMB    *int
 	DiskMB      *int
 	Pids        *int
-	Mounts      *[]MountRequest // the whole of it; only while it is stopped
+	Network     *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
+	Mounts      *[]MountRequest        // the whole of it; only while it is stopped
 
 	mounts *[]sandbox.Mount // what Mounts comes to; nil: no change
 }
@@ -126,6 +127,7 @@ func (p Patch) fields(s *sandbox.Sandbox) []string {
 		{"auto_start", differs(p.AutoStart, s.AutoStart)},
 		{"auto_resume", differs(p.AutoResume, s.AutoResume)},
 		{"checkpoints", differs(p.Checkpoints, s.Checkpoints)},
+		{"network", p.Network != nil && !p.Network.Equal(s.Network)},
 		{"mounts", p.mounts != nil},
 	} {
 		if f.changes {
@@ -142,6 +144,13 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 	if err := e.patchMounts(ctx, s, &p); err != nil {
 		return err
 	}
+	if p.Network != nil {
+		n, err := e.networkOf(p.Network)
+		if err != nil {
+			return err
+		}
+		p.Network = &n
+	}
 	names := p.fields(s)
 	if len(names) == 0 {
 		return nil
@@ -150,6 +159,12 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 		return err
 	}
 	l, limits := b.standing(), p.limits(s.Limits)
+	if p.Network != nil && l != nil {
+		if err := e.plug(ctx, b, l, *p.Network); err != nil {
+			e.replug(ctx, b, l) // what it had
+			return err
+		}
+	}
 	if l != nil && limits != s.Limits {
 		if err := e.resize(ctx, b, l, limits); err != nil {
 			return err
@@ -168,6 +183,9 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 		return tx.Events().Append(ev)
 	}, ev)
 	if err != nil {
+		if p.Network != nil && l != nil {
+			e.replug(ctx, b, l)
+		}
 		if l != nil && limits != s.Limits {
 			actx, cancel := aside(ctx)
 			defer cancel()
@@ -250,6 +268,7 @@ func (p Patch) apply(s *sandbox.Sandbox, at time.Time) {
 	set(&s.AutoResume, p.AutoResume)
 	set(&s.Checkpoints, p.Checkpoints)
 	set(&s.Mounts, p.mounts)
+	set(&s.Network, p.Network)
 	if p.TTL != nil {
 		s.ExpiresAt = time.Time{}
 		if *p.TTL > 0 {

@@ -41,6 +41,7 @@ func (e *Engine) watch(ctx context.Context, b *box, l *live) {
 	}
 	l.exit = exit
 	close(l.down)
+	l.outlet.pull()
 	if b.standing() != l {
 		return
 	}

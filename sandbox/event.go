@@ -34,6 +34,8 @@ const (
 	EventVolume          EventType = "volume.created"   // ProcessID is the volume's id; Sandbox is empty
 	EventVolumeDeleted   EventType = "volume.deleted"
 
+	EventNetworkRefused EventType = "network.refused" // the first time that one thing was; Detail says what and why
+
 	EventPreview       EventType = "preview.created" // a link to a port was made; ProcessID is the link's id
 	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time
 )

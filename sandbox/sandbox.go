@@ -25,6 +25,7 @@ type Sandbox struct {
 	Env      map[string]string // of every command
 	Metadata map[string]string // the caller's own labels
 	Mounts   []Mount           // volumes
+	Network  NetworkPolicy     // in its normal form
 	Clocks
 
 	State      State

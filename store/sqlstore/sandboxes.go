@@ -21,12 +21,12 @@ const sandboxColumns = "id, project, key, image, image_digest, asked_image, runt
 	" cpu, memory_mb, disk_mb, pids, env, metadata, idle_timeout, retention, expires_at," +
 	" state, stop_cause, stop_detail, handle, created_at, updated_at, started_at, stopped_at, last_activity," +
 	" exec_count, exec_time, bytes_uploaded, bytes_downloaded, revision," +
-	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since"
+	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since, network"
 
 const (
 	insertSandbox = "INSERT INTO sandboxes (" + sandboxColumns + ", search) VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43) ON CONFLICT DO NOTHING"
+		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44) ON CONFLICT DO NOTHING"
 	getSandbox   = "SELECT " + sandboxColumns + " FROM sandboxes WHERE id = $1"
 	sandboxByKey = "SELECT " + sandboxColumns + " FROM sandboxes WHERE project = $1 AND key = $2 AND key <> ''"
 	// The owner, the id and the time of its making never change.
@@ -36,16 +36,16 @@ const (
 		" handle = $15, updated_at = $16, started_at = $17, stopped_at = $18, last_activity = $19," +
 		" exec_count = $20, exec_time = $21, bytes_uploaded = $22, bytes_downloaded = $23," +
 		" on_idle = $24, auto_delete = $25, ttl = $26, auto_start = $27, auto_resume = $28, checkpoints = $29," +
-		" restore_to = $30, parent = $31, forked_from = $32, run_time = $33, running_since = $34, revision = revision + 1"
-	thatSandbox = " WHERE id = $35 AND project = $36 AND revision = $37"
+		" restore_to = $30, parent = $31, forked_from = $32, run_time = $33, running_since = $34, network = $35, revision = revision + 1"
+	thatSandbox = " WHERE id = $36 AND project = $37 AND revision = $38"
 	// An index is written when a statement names a column of it, whether or not
 	// that changes. So there are three: the change after a command names none, the
 	// change of a state that column alone; each finds a row only where the others
 	// stay as they are.
-	updateSandbox  = setSandbox + thatSandbox + keptSandbox + " AND state = $41"
-	moveSandbox    = setSandbox + ", state = $41" + thatSandbox + keptSandbox
-	replaceSandbox = setSandbox + ", mounts = $38, key = $39, image = $40, state = $41, search = $42" + thatSandbox
-	keptSandbox    = " AND mounts = $38 AND key = $39 AND image = $40"
+	updateSandbox  = setSandbox + thatSandbox + keptSandbox + " AND state = $42"
+	moveSandbox    = setSandbox + ", state = $42" + thatSandbox + keptSandbox
+	replaceSandbox = setSandbox + ", mounts = $39, key = $40, image = $41, state = $42, search = $43" + thatSandbox
+	keptSandbox    = " AND mounts = $39 AND key = $40 AND image = $41"
 	replacedByIt   = "SELECT project, revision, state, mounts FROM sandboxes WHERE id = $1"
 	deleteSandbox  = "DELETE FROM sandboxes WHERE id = $1 RETURNING project, state, mounts"
 
@@ -82,7 +82,7 @@ func (q sandboxes) Insert(s *sandbox.Sandbox) error {
 		micros(s.CreatedAt), micros(s.UpdatedAt), micros(s.StartedAt), micros(s.StoppedAt), micros(s.LastActivity),
 		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded, int64(1),
 		mountsText(s.Mounts), string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
-		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince),
+		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network),
 		searchText(s))
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (q sandboxes) Update(s *sandbox.Sandbox) error {
 		s.Handle, micros(s.UpdatedAt), micros(s.StartedAt), micros(s.StoppedAt), micros(s.LastActivity),
 		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded,
 		string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
-		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince),
+		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network),
 		string(s.ID), s.Project, s.Revision, mounts, s.Key, s.Image, string(s.State),
 	}
 	n, err := q.tx.exec(updateSandbox, args...)
@@ -383,7 +383,7 @@ func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any,
 type sandboxRow struct {
 	s                                                        sandbox.Sandbox
 	memory, disk, pids                                       int64
-	env, metadata, mounts                                    string
+	env, metadata, mounts, network                           string
 	expires, created, updated, started, stopped, last, since int64
 	autoDelete, autoStart, autoResume                        int64
 }
@@ -400,7 +400,7 @@ func (r *sandboxRow) dest() []any {
 		&r.created, &r.updated, &r.started, &r.stopped, &r.last,
 		&s.ExecCount, (*int64)(&s.ExecTime), &s.BytesUploaded, &s.BytesDownloaded, &s.Revision,
 		&r.mounts, (*string)(&s.OnIdle), &r.autoDelete, (*int64)(&s.TTL), &r.autoStart, &r.autoResume, (*string)(&s.Checkpoints),
-		(*string)(&s.Restore), (*string)(&s.Parent), (*string)(&s.ForkedFrom), (*int64)(&s.RunTime), &r.since,
+		(*string)(&s.Restore), (*string)(&s.Parent), (*string)(&s.ForkedFrom), (*int64)(&s.RunTime), &r.since, &r.network,
 	}
 }
 
@@ -426,6 +426,9 @@ func (r *sandboxRow) sandbox() (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	if s.Mounts, err = parseMounts(r.mounts); err != nil {
+		return nil, err
+	}
+	if s.Network, err = parseNetwork(r.network); err != nil {
 		return nil, err
 	}
 	return &s, nil

@@ -69,6 +69,7 @@ func TestUpgrade(t *testing.T) {
 			ID: "stopped", Project: "default", Key: "key-stopped", Image: "python", ImageDigest: "sha256:d", AskedImage: "python-3.12", Runtime: "native",
 			Limits: sandbox.Limits{CPU: 1.5, MemoryMB: 512, DiskMB: 1024, Pids: 256},
 			Env:    map[string]string{"A": "1"}, Metadata: map[string]string{"owner": "alice"},
+			Network: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff},
 			Clocks: sandbox.Clocks{
 				IdleTimeout: time.Minute, OnIdle: sandbox.IdleStop, Retention: time.Hour, AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
 			},

@@ -6,6 +6,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -54,6 +55,11 @@ func box(n int) *sandbox.Sandbox {
 		Mounts: []sandbox.Mount{
 			{Volume: volumeID(n), Name: "data", Path: "/data", Sub: "a/b", ReadOnly: true},
 			{Volume: volumeID(n + 1), Path: "/more"},
+		},
+		Network: sandbox.NetworkPolicy{
+			Mode: sandbox.NetworkRestricted, AllowDomains: []string{"example.org", "*.example.net"},
+			AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
+			AllowPorts: []sandbox.PortRange{{First: 443, Last: 443}, {First: 8000, Last: 8100}}, Learn: n%2 == 0,
 		},
 		Clocks: sandbox.Clocks{
 			IdleTimeout: 30 * time.Minute, OnIdle: sandbox.IdlePause, Retention: 7*24*time.Hour + 3, AutoDelete: n%2 == 1,

@@ -1,0 +1,244 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/network/egress"
+	"sandpit.dev/network/policy"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// NetworkOptions is what the operator says of all sandboxes' networks.
+type NetworkOptions struct {
+	// Most is the widest mode that a sandbox may have; "" is open.
+	Most sandbox.NetworkMode
+	// Curated are the names that a sandbox may reach which asks for mode restricted
+	// and gives no list.
+	Curated  []string
+	Operator policy.Operator
+	Resolver egress.Resolver                                                      // nil: the host's
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error) // nil: the host's
+}
+
+// modes in the order of how far they reach.
+var modes = []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}
+
+// Networks lists the modes that sandboxes of this server may have, the narrowest first.
+func (e *Engine) Networks() []sandbox.NetworkMode {
+	for i, m := range modes {
+		if m == e.network.Most {
+			return slices.Clone(modes[:i+1])
+		}
+	}
+	return slices.Clone(modes)
+}
+
+// networkOf checks a policy that a caller asks for, and fills it in; nil is off.
+func (e *Engine) networkOf(asked *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) {
+	if asked == nil {
+		return sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, nil
+	}
+	p, err := asked.Normal()
+	if err != nil {
+		return p, err
+	}
+	if most := e.network.Most; most != "" && slices.Index(modes, p.Mode) > slices.Index(modes, most) {
+		return p, fault.New(fault.Denied, "network: the mode %s is not allowed on this server; the most is %s", p.Mode, most).
+			WithRemedy("ask for mode %s, or ask the server's operator", most)
+	}
+	if p.Mode == sandbox.NetworkRestricted && len(p.AllowDomains) == 0 && len(p.AllowCIDRs) == 0 {
+		p.AllowDomains = slices.Clone(e.network.Curated)
+	}
+	return p, nil
+}
+
+// outlet is the network of one time of being up. Its zero value is none.
+type outlet struct {
+	mu      sync.Mutex
+	gate    *egress.Gate // nil: nothing leaves
+	journal *egress.Journal
+	since   time.Time
+	end     context.CancelFunc
+	done    chan struct{} // closed when the gate is
+}
+
+// waitingNews is how many refusals wait to be recorded as events; the journal
+// has those that find no room, too.
+const waitingNews = 64
+
+// plug makes the instance's network what p says, at once. After an error it has none.
+// The caller has the turn.
+func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPolicy) error {
+	o := &l.outlet
+	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
+		o.pull()
+		return nil
+	}
+	rules := policy.New(p, e.network.Operator)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gate != nil {
+		o.gate.SetPolicy(rules)
+		return nil
+	}
+	n, ok := l.inst.(runtime.Networker)
+	if !ok {
+		return e.cannot(ctx, b.record.Load().Runtime, runtime.Network, "give a sandbox a network")
+	}
+	traffic, err := n.Steer(ctx)
+	if err != nil {
+		return err
+	}
+	news := make(chan egress.Entry, waitingNews)
+	if o.journal == nil {
+		o.since = e.now()
+	}
+	o.journal = egress.NewJournal(func(x egress.Entry) {
+		if x.Reason == policy.Allowed || x.Learned {
+			return
+		}
+		select {
+		case news <- x:
+		default:
+		}
+	})
+	gate := egress.NewGate(egress.Options{Policy: rules, Journal: o.journal, Resolver: e.network.Resolver, Dial: e.network.Dial})
+	gctx, end := context.WithCancel(e.group.ctx)
+	done := make(chan struct{})
+	o.gate, o.end, o.done = gate, end, done
+	e.group.spawn(func(context.Context) {
+		defer close(done)
+		defer end()
+		var recorder sync.WaitGroup
+		recorder.Go(func() { e.recordRefusals(gctx, b, news) })
+		gate.Serve(gctx, traffic)
+		end()
+		recorder.Wait()
+	})
+	return nil
+}
+
+// pull ends the network, and waits until nothing of it is left.
+func (o *outlet) pull() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gate == nil {
+		return
+	}
+	o.end()
+	<-o.done
+	o.gate = nil
+}
+
+// lacks tells whether p asks for a network and there is none.
+func (o *outlet) lacks(p sandbox.NetworkPolicy) bool {
+	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gate == nil
+}
+
+// replug is plug for a sandbox that runs already: what fails leaves it without a
+// network, says so, and is tried again.
+func (e *Engine) replug(ctx context.Context, b *box, l *live) {
+	if err := e.plug(ctx, b, l, b.record.Load().Network); err != nil {
+		e.log.Error("a running sandbox has no network now; it is tried again", "sandbox", b.id, "error", err)
+		e.later(b)
+	}
+}
+
+// recordRefusals appends an event for each thing that was refused for the first time,
+// until ctx is done.
+func (e *Engine) recordRefusals(ctx context.Context, b *box, news <-chan egress.Entry) {
+	for {
+		var batch []egress.Entry
+		select {
+		case x := <-news:
+			batch = append(batch, x)
+		case <-ctx.Done():
+			return
+		}
+		for more := true; more && len(batch) < waitingNews; {
+			select {
+			case x := <-news:
+				batch = append(batch, x)
+			default:
+				more = false
+			}
+		}
+		s := b.record.Load()
+		if s == nil {
+			return
+		}
+		events := make([]*sandbox.Event, len(batch))
+		for i, x := range batch {
+			ev := system.event(sandbox.EventNetworkRefused, s, x.First)
+			ev.OK, ev.Detail = false, sandbox.Clip(x.Protocol+": "+x.Explain(), maxDetail)
+			events[i] = ev
+		}
+		cctx, cancel := aside(ctx)
+		err := e.store.Update(cctx, func(tx store.Tx) error { return appendAll(tx, events) })
+		cancel()
+		if err != nil {
+			e.log.Warn("refusals of a sandbox's network cannot be recorded", "sandbox", b.id, "error", err)
+			continue
+		}
+		e.metrics.happened(events)
+	}
+}
+
+// NetworkLog is what a sandbox tried to reach since it was started, or since the
+// server was.
+type NetworkLog struct {
+	Policy   sandbox.NetworkPolicy
+	Since    time.Time      // zero: it has had no network since
+	Entries  []egress.Entry // the latest first
+	Dropped  int64          // how many more there were
+	Proposal sandbox.NetworkPolicy
+}
+
+// NetworkLog tells what a sandbox tried to reach, what was refused, and which policy
+// would allow all of it that one can. Looking is no use of the sandbox.
+func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (NetworkLog, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return NetworkLog{}, err
+	}
+	defer e.group.leave()
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		return NetworkLog{}, err
+	}
+	defer e.release(b)
+	s := b.record.Load()
+	if s == nil {
+		return NetworkLog{}, noSandbox(ref)
+	}
+	out := NetworkLog{Policy: s.Network, Proposal: s.Network}
+	l := b.standing()
+	if l == nil {
+		return out, nil
+	}
+	o := &l.outlet
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.journal == nil {
+		return out, nil
+	}
+	out.Since = o.since
+	out.Entries, out.Dropped = o.journal.Entries()
+	out.Proposal = egress.Proposal(out.Entries, s.Network)
+	return out, nil
+}
