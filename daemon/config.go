@@ -43,6 +43,8 @@ type Config struct {
 	Preview PreviewConfig `yaml:"preview"`
 	MCP     MCPConfig     `yaml:"mcp"`
 
+	Network NetworkConfig `yaml:"network"`
+
 	Defaults Defaults     `yaml:"defaults"`
 	Native   NativeConfig `yaml:"native"`
 	Pools    []PoolConfig `yaml:"pools"`
@@ -62,6 +64,21 @@ type LogConfig struct {
 type MCPConfig struct {
 	// Groups of tools that are listed beside those that always are: state.
 	Groups []string `yaml:"groups"`
+}
+
+// NetworkConfig says what sandboxes may reach at most.
+type NetworkConfig struct {
+	// MaxMode is the widest mode that a sandbox may ask for: off, restricted, open.
+	MaxMode string `yaml:"max_mode"`
+	// Curated are the names that a sandbox reaches which asks for mode restricted
+	// without a list.
+	Curated []string `yaml:"curated"`
+	// AllowPrivate are ranges beyond the public internet that sandboxes may reach, as
+	// far as their own policy allows. The host's own addresses are not among them
+	// unless each is named.
+	AllowPrivate []string `yaml:"allow_private"`
+	// Block are ranges that no sandbox reaches.
+	Block []string `yaml:"block"`
 }
 
 // PreviewConfig says where previews of ports are.
@@ -117,6 +134,7 @@ func DefaultConfig() Config {
 		// It leads to the machine that asks, which is the one that the server is on.
 		Preview: PreviewConfig{Domain: "localhost"},
 		Native:  NativeConfig{Blanks: 2},
+		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
 		Defaults: Defaults{
 			CPU: l.CPU, MemoryMB: l.MemoryMB, DiskMB: l.DiskMB, Pids: l.Pids,
 			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention, CommandTimeout: 5 * time.Minute,

@@ -89,6 +89,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	down.Add(func() { report(log, "close the native runtime", driver.Close()) })
 
 	registry := newRegistry()
+	network, err := cfg.Network.options()
+	if err != nil {
+		return err
+	}
 	eng, err := engine.New(engine.Options{
 		Store:    db,
 		Runtimes: map[string]runtime.Driver{nativeName: driver},
@@ -98,6 +102,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 			Limits: cfg.Limits(), IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
 			CommandTimeout: cfg.Defaults.CommandTimeout, ForbidRoot: !cfg.AllowRoot,
 		},
+		Network: network,
 		Pools:   cfg.pools(),
 		Version: opts.Version,
 		Logger:  log,

@@ -6,6 +6,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"sandpit.dev/engine"
@@ -27,7 +28,8 @@ func createSandbox() tool {
 			{name: "memory_mb", kind: integer, min: sandbox.MinMemoryMB, max: sandbox.MaxMemoryMB, about: "Memory in MiB, default 512.", aliases: []string{"memory"}},
 			{name: "cpus", kind: number, min: sandbox.MinCPU, max: sandbox.MaxCPU, field: "cpu_cores", about: "CPU cores, default 1.", aliases: []string{"cpu", "cpu_cores"}},
 			{name: "disk_mb", kind: integer, min: sandbox.MinDiskMB, max: sandbox.MaxDiskMB, about: "Disk in MiB, default 1024.", aliases: []string{"disk"}},
-			{name: "network", kind: text, about: "off (default): loopback only, no Internet.", aliases: []string{"network_enabled"}},
+			{name: "network", kind: text, about: "off (default), restricted (only allow_domains) or open.", aliases: []string{"network_enabled"}},
+			{name: "allow_domains", kind: text, about: "Names that it may reach (network restricted), separated by commas; *.example.org is all below it.", aliases: []string{"domains"}},
 			{name: "env", kind: texts, about: "Environment variables of every command in it.", aliases: []string{"env_vars", "environment"}},
 			{name: "ttl_minutes", kind: number, min: 1, max: maxMinutes, field: "timeout_seconds", about: "Delete it after this, files included. Default: never.", aliases: []string{"ttl"}},
 			{name: "idle_minutes", kind: number, min: 0, max: maxMinutes, field: "idle_timeout_seconds", about: "Stop it when unused for so long, files kept. Default 30; 0: never."},
@@ -46,13 +48,7 @@ func create(ctx context.Context, c *call) (*answer, error) {
 		},
 		TTL: minutes(a.number("ttl_minutes", 0)),
 	}
-	switch network := a.text("network"); network {
-	case "false":
-	case "true":
-		r.Network = "open"
-	default:
-		r.Network = network
-	}
+	r.Network = network(a)
 	if a.has("idle_minutes") {
 		r.IdleTimeout = new(minutes(a.number("idle_minutes", 0)))
 	}
@@ -109,7 +105,7 @@ type shape struct {
 func shapeOf(s *sandbox.Sandbox) shape {
 	out := shape{
 		ID: string(s.ID), Name: s.Key, State: string(s.State), StopCause: string(s.StopCause), Image: s.Image,
-		Workdir: sandbox.Workspace, Network: string(sandbox.NetworkOff),
+		Workdir: sandbox.Workspace, Network: string(s.Network.Mode),
 		CPUs: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, IdleMinutes: s.IdleTimeout.Minutes(),
 		ExpiresAt: timeText(s.ExpiresAt), CreatedAt: timeText(s.CreatedAt), LastUsedAt: timeText(s.LastActivity),
 	}
@@ -117,6 +113,30 @@ func shapeOf(s *sandbox.Sandbox) shape {
 		out.IdleAction = string(s.OnIdle)
 	}
 	return out
+}
+
+// network reads what the sandbox may reach; nil: nothing was said.
+func network(a *args) *sandbox.NetworkPolicy {
+	p := &sandbox.NetworkPolicy{}
+	for _, name := range strings.Split(a.text("allow_domains"), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			p.AllowDomains = append(p.AllowDomains, name)
+		}
+	}
+	switch mode := a.text("network"); mode {
+	case "":
+		if len(p.AllowDomains) == 0 {
+			return nil
+		}
+		p.Mode = sandbox.NetworkRestricted
+	case "false":
+		p.Mode = sandbox.NetworkOff
+	case "true":
+		p.Mode = sandbox.NetworkOpen
+	default:
+		p.Mode = sandbox.NetworkMode(mode)
+	}
+	return p
 }
 
 func timeText(t time.Time) string {

@@ -33,6 +33,7 @@ type Engine interface {
 	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
 	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (runtime.Changes, error)
 	Info(context.Context, access.Caller) (engine.Info, error)
+	Networks() []sandbox.NetworkMode
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error

@@ -55,7 +55,7 @@ func TestFailures(t *testing.T) {
 		"BrokenBase64":         {"write_file", arguments{"sandbox": "box", "path": "x", "content": "%%", "encoding": "base64"}, []string{"argument content is not base64"}},
 		"AModeThatIsNone":      {"write_file", arguments{"sandbox": "box", "path": "x", "content": "", "mode": "rwx"}, []string{`argument mode "rwx" is no permission in octal`}},
 		"TooMuchContent":       {"write_file", arguments{"sandbox": "box", "path": "x", "content": strings.Repeat("x", 8<<20+1)}, []string{"argument content has 8388609 bytes, more than 8388608", "REST"}},
-		"ANetwork":             {"create_sandbox", arguments{"name": "net", "network": "open"}, []string{"error (unsupported)", "open"}},
+		"ANetwork":             {"create_sandbox", arguments{"name": "net", "network": "open"}, []string{"error (unsupported)", "no network"}},
 		"NetworkEnabled":       {"create_sandbox", arguments{"name": "net", "network_enabled": true}, []string{"error (unsupported)"}},
 		"AnUnknownImage":       {"create_sandbox", arguments{"name": "img", "image": "windows"}, []string{"error (not_found)", `"windows"`, "python and node"}},
 		"AnotherImage":         {"create_sandbox", arguments{"name": "box", "image": "node"}, []string{"error (exists)", "node", "another name"}},

@@ -53,7 +53,7 @@ func limits(ctx context.Context, c *call) (*answer, error) {
 		Default:        amounts{d.Limits.CPU, d.Limits.MemoryMB, d.Limits.DiskMB, d.Limits.Pids},
 		Least:          amounts{sandbox.MinCPU, sandbox.MinMemoryMB, sandbox.MinDiskMB, sandbox.MinPids},
 		Most:           amounts{sandbox.MaxCPU, sandbox.MaxMemoryMB, sandbox.MaxDiskMB, sandbox.MaxPids},
-		Networks:       []string{string(sandbox.NetworkOff)},
+		Networks:       networks(c.engine),
 		CommandSeconds: d.CommandTimeout.Seconds(), MaxSeconds: d.MaxCommandTimeout.Seconds(), Root: !d.ForbidRoot,
 		Sandboxes: make(map[string]int),
 	}
@@ -73,4 +73,12 @@ func limits(ctx context.Context, c *call) (*answer, error) {
 		},
 		structured: out,
 	}, nil
+}
+
+func networks(e Engine) []string {
+	var out []string
+	for _, m := range e.Networks() {
+		out = append(out, string(m))
+	}
+	return out
 }

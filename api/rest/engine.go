@@ -77,6 +77,8 @@ type Engine interface {
 	InterruptContext(ctx context.Context, c access.Caller, ref, id string) error
 	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
 
+	Networks() []sandbox.NetworkMode
+	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
 	Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error)
 	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*engine.PortConn, error)
 	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)

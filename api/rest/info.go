@@ -61,7 +61,7 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *noInput) (v1.SandboxLim
 		return v1.SandboxLimits{}, err
 	}
 	return v1.SandboxLimits{
-		Sizes: v1.Sizes(), Bounds: requestBounds(), Networks: []string{string(sandbox.NetworkOff)}, Regions: []string{},
+		Sizes: v1.Sizes(), Bounds: requestBounds(), Networks: a.networks(), Regions: []string{},
 	}, nil
 }
 

@@ -28,8 +28,6 @@ func patch(sp *spellings, b *v1.UpdateSandbox) (engine.Patch, error) {
 	if b.Volumes != nil {
 		p.Mounts = new(mounts(sp, b.Volumes))
 	}
-	if mode := network(sp, b.Network, b.NetworkEnabled); mode != "" && mode != "off" {
-		return p, noNetwork(sp.name("network"))
-	}
+	p.Network = networkWords{b.Network, b.NetworkEnabled, b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList}.read(sp)
 	return p, sp.err()
 }

@@ -52,7 +52,7 @@ func createRequest(sp *spellings, b *v1.CreateSandbox) (engine.CreateRequest, er
 		Metadata: b.Metadata,
 		Image:    text0(either(sp, "image", b.Image, "template", b.Template)),
 		Runtime:  text0(b.Runtime),
-		Network:  network(sp, b.Network, b.NetworkEnabled),
+		Network:  networkWords{b.Network, b.NetworkEnabled, b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList}.read(sp),
 	}
 	if key := either(sp, "key", b.Key, "session_key", b.SessionKey); key != nil {
 		r.Key = *key
@@ -124,30 +124,6 @@ func limits(sp *spellings, cpu *float64, memory, disk, pids *int) (given sandbox
 	}
 	sp.take(check.Check())
 	return given
-}
-
-// network reads both spellings of what a sandbox may reach. What cannot be had
-// is the engine's to refuse.
-func network(sp *spellings, mode *string, enabled *bool) string {
-	switch {
-	case mode == nil && enabled == nil:
-		return ""
-	case mode == nil && *enabled:
-		sp.wrote("network", "network_enabled")
-		return "open"
-	case mode == nil:
-		return string(sandbox.NetworkOff)
-	}
-	switch *mode {
-	case "off", "restricted", "open":
-	default:
-		sp.add("network", "%q is none; there are off, restricted and open", sandbox.Clip(*mode, 80))
-		return ""
-	}
-	if enabled != nil && *enabled != (*mode != "off") {
-		sp.disagree("network", *mode, "network_enabled", *enabled)
-	}
-	return *mode
 }
 
 func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {

@@ -12,7 +12,6 @@ import (
 
 	"sandpit.dev/access"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -24,7 +23,7 @@ func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
 		Status: string(s.State), StopCause: string(s.StopCause), StopDetail: s.StopDetail,
 		Image: s.Image, AskedImage: s.AskedImage, Digest: s.ImageDigest, Runtime: s.Runtime, Workspace: sandbox.Workspace,
 		CPUCores: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, Pids: s.Limits.Pids,
-		Network: string(sandbox.NetworkOff), NetworkEnabled: false,
+		Network: string(s.Network.Mode), NetworkEnabled: s.Network.Mode != sandbox.NetworkOff,
 		EnvNames: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Metadata: mapOrEmpty(s.Metadata),
 		Volumes: mountsOf(s.Mounts), ParentSnapshot: textOrNull(string(s.Parent)), ForkedFrom: textOrNull(string(s.ForkedFrom)),
 		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), IdleAction: string(s.OnIdle),
@@ -34,6 +33,9 @@ func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
 		LastActivityAt: timeOrNull(s.LastActivity), StoppedAt: timeOrNull(s.StoppedAt), RunSeconds: runSeconds(s, time.Now()),
 		ExecCount: s.ExecCount, ExecTotalMS: s.ExecTime.Milliseconds(),
 		BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
+	}
+	if out.NetworkEnabled {
+		out.NetworkPolicy = new(policyOf(s.Network))
 	}
 	switch {
 	case s.TTL > 0:
@@ -125,12 +127,6 @@ func mapOrEmpty(m map[string]string) map[string]string {
 		return map[string]string{}
 	}
 	return m
-}
-
-// noNetwork refuses what the network issue will bring.
-func noNetwork(field string) error {
-	return fault.New(fault.Unsupported, "%s: sandboxes on this server have no network but loopback", field).
-		WithRemedy("leave network out, or send off")
 }
 
 func changesOf(changes []sandbox.FileChange) []v1.FileChange {

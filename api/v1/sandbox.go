@@ -26,8 +26,9 @@ type Sandbox struct {
 	DiskMB   int     `json:"disk_mb" jsonschema:"disk in MiB, root changes and workspace together"`
 	Pids     int     `json:"pids" jsonschema:"processes and threads"`
 
-	Network        string            `json:"network" jsonschema:"off: loopback and nothing else"`
+	Network        string            `json:"network" jsonschema:"off: loopback and nothing else; restricted: what network_policy allows; open: the public internet"`
 	NetworkEnabled bool              `json:"network_enabled" jsonschema:"whether network is anything but off"`
+	NetworkPolicy  *NetworkPolicy    `json:"network_policy,omitempty" jsonschema:"what it may reach, where network is not off"`
 	EnvNames       []string          `json:"env_names" jsonschema:"names of the variables that its commands get; values are never shown"`
 	Metadata       map[string]string `json:"metadata" jsonschema:"the caller's own labels"`
 
@@ -85,12 +86,15 @@ type CreateSandbox struct {
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
 	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
 
-	Env            map[string]string `json:"env,omitzero" jsonschema:"environment variables of every command"`
-	EnvVars        map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`
-	Metadata       map[string]string `json:"metadata,omitzero" jsonschema:"labels to find it by"`
-	Network        *string           `json:"network,omitempty" jsonschema:"off; restricted and open are refused as unsupported"`
-	NetworkEnabled *bool             `json:"network_enabled,omitempty" jsonschema:"false; true is refused as unsupported"`
-	Region         *string           `json:"region,omitempty" jsonschema:"null: this server is one machine"`
+	Env              map[string]string `json:"env,omitzero" jsonschema:"environment variables of every command"`
+	EnvVars          map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`
+	Metadata         map[string]string `json:"metadata,omitzero" jsonschema:"labels to find it by"`
+	Network          any               `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports and learn"`
+	NetworkEnabled   *bool             `json:"network_enabled,omitempty" jsonschema:"true is network open, false is off"`
+	NetworkBlockAll  *bool             `json:"network_block_all,omitempty" jsonschema:"true is network off"`
+	NetworkAllowList *string           `json:"network_allow_list,omitempty" jsonschema:"ranges of addresses, separated by commas: network restricted to them"`
+	DomainAllowList  *string           `json:"domain_allow_list,omitempty" jsonschema:"domain names, separated by commas: network restricted to them"`
+	Region           *string           `json:"region,omitempty" jsonschema:"null: this server is one machine"`
 
 	IdleTimeoutSeconds *int64  `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and idle_action is done; 0: never; at most 31622400"`
 	IdleAction         *string `json:"idle_action,omitempty" jsonschema:"stop (the default) or pause"`
@@ -117,8 +121,11 @@ type UpdateSandbox struct {
 	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
 
-	Network        *string `json:"network,omitempty" jsonschema:"off; restricted and open are refused as unsupported"`
-	NetworkEnabled *bool   `json:"network_enabled,omitempty" jsonschema:"false; true is refused as unsupported"`
+	Network          any     `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports and learn"`
+	NetworkEnabled   *bool   `json:"network_enabled,omitempty" jsonschema:"true is network open, false is off"`
+	NetworkBlockAll  *bool   `json:"network_block_all,omitempty" jsonschema:"true is network off"`
+	NetworkAllowList *string `json:"network_allow_list,omitempty" jsonschema:"ranges of addresses, separated by commas: network restricted to them"`
+	DomainAllowList  *string `json:"domain_allow_list,omitempty" jsonschema:"domain names, separated by commas: network restricted to them"`
 
 	Volumes []MountVolume `json:"volumes,omitzero" jsonschema:"replaces all that it mounts, at most 16; the sandbox must be stopped"`
 

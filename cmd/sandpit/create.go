@@ -23,6 +23,8 @@ type making struct {
 	pids         int
 	env, labels  pairs
 	volumes      mounts
+	network      string
+	reach        *reach
 	clocks       *clocks
 }
 
@@ -39,6 +41,8 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.Var(m.labels, "label", "label to find it by; may be given again")
 	f.StringVar(&m.from, "from-snapshot", "", "begin with the disk of this snapshot: its id, or SANDBOX/NAME")
 	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
+	f.StringVar(&m.network, "network", "", "what it may reach: off, restricted or open")
+	m.reach = reachFlags(c)
 	m.clocks = clockFlags(c)
 	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
@@ -52,6 +56,7 @@ func (m *making) request() v1.CreateSandbox {
 		Key: given(f, "name", m.key), Image: given(f, "image", m.image), CPUCores: given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.value(), DiskMB: m.disk.value(), Pids: given(f, "pids", m.pids),
 		Env: m.env.value(), Metadata: m.labels.value(), FromSnapshot: given(f, "from-snapshot", m.from), Volumes: m.volumes,
+		Network:            m.reach.policy(m.network),
 		IdleTimeoutSeconds: k.idle.seconds(), IdleAction: k.idleAction.value(), RetentionSeconds: k.retention.seconds(),
 		AutoDelete: k.bool("auto-delete", k.autoDelete), TTLSeconds: k.ttl.seconds(), TTLMode: k.ttlMode.value(),
 		AutoStart: k.bool("auto-start", k.autoStart), AutoResume: k.bool("auto-resume", k.autoResume), Checkpoints: k.checkpoints.value(),

@@ -1,0 +1,215 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/network/policy"
+	"sandpit.dev/sandbox"
+)
+
+// networkWords are the fields of a create or an update that say what a sandbox may reach.
+type networkWords struct {
+	network any // a mode, or an object
+	enabled *bool
+	block   *bool
+	cidrs   *string
+	domains *string
+}
+
+// network reads all spellings of a policy; nil: there is none of them.
+func (w networkWords) read(sp *spellings) *sandbox.NetworkPolicy {
+	p := networkPolicy(sp, w.network)
+	mode := func(field string, said any, means sandbox.NetworkMode) {
+		if p == nil {
+			sp.wrote("network", field)
+			p = &sandbox.NetworkPolicy{Mode: means}
+		} else if (p.Mode == sandbox.NetworkOff) != (means == sandbox.NetworkOff) {
+			sp.disagree("network", p.Mode, field, said)
+		}
+	}
+	if w.enabled != nil {
+		mode("network_enabled", *w.enabled, map[bool]sandbox.NetworkMode{true: sandbox.NetworkOpen, false: sandbox.NetworkOff}[*w.enabled])
+	}
+	if w.block != nil && *w.block {
+		mode("network_block_all", true, sandbox.NetworkOff)
+	}
+	for _, l := range []struct {
+		field string
+		text  *string
+		add   func(string)
+	}{
+		{"network_allow_list", w.cidrs, func(s string) { p.AllowCIDRs = append(p.AllowCIDRs, cidr(sp, "network_allow_list", s)) }},
+		{"domain_allow_list", w.domains, func(s string) { p.AllowDomains = append(p.AllowDomains, s) }},
+	} {
+		if l.text == nil || *l.text == "" {
+			continue
+		}
+		if p == nil || p.Mode == sandbox.NetworkOpen && w.network == nil {
+			p = &sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted}
+		}
+		if p.Mode != sandbox.NetworkRestricted {
+			sp.add(l.field, "goes with network restricted, and the mode is %s", p.Mode)
+		}
+		for item := range strings.SplitSeq(*l.text, ",") {
+			l.add(strings.TrimSpace(item))
+		}
+	}
+	return p
+}
+
+// networkPolicy reads a mode, or an object.
+func networkPolicy(sp *spellings, v any) *sandbox.NetworkPolicy {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case string:
+		if !slices.Contains([]string{"off", "restricted", "open"}, v) {
+			sp.add("network", "%q is none; there are off, restricted and open", sandbox.Clip(v, 80))
+			return nil
+		}
+		return &sandbox.NetworkPolicy{Mode: sandbox.NetworkMode(v)}
+	case map[string]any:
+		return networkObject(sp, v)
+	}
+	sp.add("network", "is neither a mode (off, restricted, open) nor an object with one")
+	return nil
+}
+
+func networkObject(sp *spellings, v map[string]any) *sandbox.NetworkPolicy {
+	p := &sandbox.NetworkPolicy{}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		field := "network." + name
+		switch name {
+		case "mode":
+			mode, ok := v[name].(string)
+			if !ok {
+				sp.add(field, "is no text")
+			}
+			p.Mode = sandbox.NetworkMode(mode)
+		case "learn":
+			learn, ok := v[name].(bool)
+			if !ok {
+				sp.add(field, "is neither true nor false")
+			}
+			p.Learn = learn
+		case "allow_domains":
+			p.AllowDomains = texts(sp, field, v[name])
+		case "allow_cidrs":
+			for _, text := range texts(sp, field, v[name]) {
+				p.AllowCIDRs = append(p.AllowCIDRs, cidr(sp, field, text))
+			}
+		case "allow_ports":
+			for _, text := range texts(sp, field, v[name]) {
+				r, err := sandbox.ParsePorts(field, text)
+				if err != nil {
+					sp.take(err)
+				}
+				p.AllowPorts = append(p.AllowPorts, r)
+			}
+		default:
+			sp.add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports and learn")
+		}
+	}
+	if p.Mode == "" {
+		// Lists without a mode can mean one thing only.
+		if p.Mode = sandbox.NetworkRestricted; len(p.AllowDomains) == 0 && len(p.AllowCIDRs) == 0 {
+			sp.add("network.mode", "is missing; there are off, restricted and open")
+		}
+	}
+	return p
+}
+
+// texts reads a list of texts; a port may be a number.
+func texts(sp *spellings, field string, v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		sp.add(field, "is no list")
+		return nil
+	}
+	var out []string
+	for i, item := range list {
+		switch item := item.(type) {
+		case string:
+			out = append(out, item)
+		case float64:
+			out = append(out, fmt.Sprint(item))
+		default:
+			sp.add(field, "entry %d is no text", i+1)
+		}
+	}
+	return out
+}
+
+func cidr(sp *spellings, field, text string) netip.Prefix {
+	p, err := sandbox.ParseCIDR(field, text)
+	if err != nil {
+		sp.take(err)
+	}
+	return p
+}
+
+// policyOf is a policy on the wire.
+func policyOf(p sandbox.NetworkPolicy) v1.NetworkPolicy {
+	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, Learn: p.Learn}
+	if out.Mode == "" {
+		out.Mode = string(sandbox.NetworkOff)
+	}
+	for _, c := range p.AllowCIDRs {
+		out.AllowCIDRs = append(out.AllowCIDRs, c.String())
+	}
+	for _, r := range p.AllowPorts {
+		text := fmt.Sprint(r.First)
+		if r.Last != r.First {
+			text += fmt.Sprint("-", r.Last)
+		}
+		out.AllowPorts = append(out.AllowPorts, text)
+	}
+	return out
+}
+
+func (a *API) networkLog(ctx context.Context, c *call, in *byRef) (v1.NetworkLog, error) {
+	log, err := a.engine.NetworkLog(ctx, c.caller, in.Ref)
+	if err != nil {
+		return v1.NetworkLog{}, err
+	}
+	return networkLogOf(log), nil
+}
+
+func networkLogOf(log engine.NetworkLog) v1.NetworkLog {
+	out := v1.NetworkLog{
+		Policy: policyOf(log.Policy), Since: timeOrNull(log.Since), Items: []v1.NetworkEntry{},
+		Dropped: log.Dropped, Proposal: policyOf(log.Proposal),
+	}
+	for _, e := range log.Entries {
+		x := v1.NetworkEntry{
+			Protocol: e.Protocol, Name: e.Name, Port: int(e.Port), Count: e.Count, FirstAt: e.First.UTC(), LastAt: e.Last.UTC(),
+			Allowed: e.Reason == policy.Allowed || e.Learned, Learned: e.Learned, Reason: string(e.Reason),
+		}
+		if e.Address.IsValid() {
+			x.Address = e.Address.String()
+		}
+		if e.Reason != policy.Allowed {
+			x.Detail = e.Explain()
+		}
+		out.Items = append(out.Items, x)
+	}
+	return out
+}
+
+func (a *API) networks() []string {
+	var out []string
+	for _, m := range a.engine.Networks() {
+		out = append(out, string(m))
+	}
+	return out
+}

@@ -1,0 +1,42 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// NetworkPolicy is what a sandbox may reach. Where it is asked for, a mode alone may
+// stand for it. In no mode are private, link-local and metadata addresses, the host or
+// other sandboxes reached, unless the server's operator named them.
+type NetworkPolicy struct {
+	Mode         string   `json:"mode" jsonschema:"off, restricted or open"`
+	AllowDomains []string `json:"allow_domains,omitzero" jsonschema:"names that may be reached; *.example.org is all names below example.org; at most 256"`
+	AllowCIDRs   []string `json:"allow_cidrs,omitzero" jsonschema:"addresses and ranges that may be reached without a name; at most 64"`
+	AllowPorts   []string `json:"allow_ports,omitzero" jsonschema:"ports and ranges such as 8000-8100 that both are bound to; none: all ports; at most 32"`
+	Learn        bool     `json:"learn,omitempty" jsonschema:"let through what the lists would refuse, and note it; the log then proposes a policy"`
+}
+
+// NetworkLog is what a sandbox tried to reach since it was started, or since the
+// server was.
+type NetworkLog struct {
+	Policy   NetworkPolicy  `json:"policy"`
+	Since    *time.Time     `json:"since" jsonschema:"null: it has had no network since"`
+	Items    []NetworkEntry `json:"items" jsonschema:"the latest first"`
+	Dropped  int64          `json:"dropped" jsonschema:"how many more there were than are kept"`
+	Proposal NetworkPolicy  `json:"proposal" jsonschema:"a policy under which all of it that a policy can allow would have been allowed"`
+}
+
+// NetworkEntry is one thing that a sandbox tried to reach.
+type NetworkEntry struct {
+	Protocol string    `json:"protocol" jsonschema:"dns, tcp or udp"`
+	Name     string    `json:"name,omitempty" jsonschema:"the name that was asked for, or that the connection named"`
+	Address  string    `json:"address,omitempty" jsonschema:"the last address"`
+	Port     int       `json:"port,omitempty"`
+	Allowed  bool      `json:"allowed"`
+	Learned  bool      `json:"learned,omitempty" jsonschema:"allowed only since the policy learns"`
+	Reason   string    `json:"reason,omitempty" jsonschema:"why it was refused: domain, address, port, private, blocked, name, protocol or limit"`
+	Detail   string    `json:"detail,omitempty" jsonschema:"the same for people, with what to do about it"`
+	Count    int64     `json:"count"`
+	FirstAt  time.Time `json:"first_at"`
+	LastAt   time.Time `json:"last_at"`
+}

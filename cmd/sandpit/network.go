@@ -1,0 +1,168 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+func newNetwork(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "network",
+		Short: "Say what sandboxes may reach, and see what they tried to",
+		Long: `Say what sandboxes may reach, and see what they tried to. A sandbox reaches nothing but itself until it is
+told what it may: names (restricted), or the public internet (open). Private addresses, the host and other
+sandboxes are reached in no mode, unless the server's operator named them.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(newNetworkSet(a), newNetworkLog(a))
+	return c
+}
+
+// reach holds the flags that say what a sandbox may reach.
+type reach struct {
+	f              *pflag.FlagSet
+	domains, cidrs []string
+	ports          []string
+	learn          bool
+}
+
+func reachFlags(c *cobra.Command) *reach {
+	r := &reach{f: c.Flags()}
+	r.f.StringSliceVar(&r.domains, "allow-domain", nil, "name that may be reached, or *.NAME for all below it; may be given again")
+	r.f.StringSliceVar(&r.cidrs, "allow-cidr", nil, "address, or range of addresses, that may be reached without a name; may be given again")
+	r.f.StringSliceVar(&r.ports, "allow-port", nil, "port, or range such as 8000-8100, that both are bound to; may be given again")
+	r.f.BoolVar(&r.learn, "learn", false, "let through what the lists would refuse, and note it")
+	return r
+}
+
+// policy is what the flags say beside a mode, which may be empty; nil: nothing.
+func (r *reach) policy(mode string) any {
+	lists := false
+	for _, name := range []string{"allow-domain", "allow-cidr", "allow-port", "learn"} {
+		lists = lists || r.f.Changed(name)
+	}
+	switch {
+	case mode == "" && !lists:
+		return nil
+	case mode == "":
+		mode = "restricted"
+	}
+	return v1.NetworkPolicy{Mode: mode, AllowDomains: r.domains, AllowCIDRs: r.cidrs, AllowPorts: r.ports, Learn: r.learn}
+}
+
+func newNetworkSet(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "set [flags] SANDBOX off|restricted|open",
+		Short: "Say what a sandbox may reach; it holds at once, for open connections too",
+		Example: `  sandpit network set web restricted --allow-domain example.org,*.example.net
+  sandpit network set web restricted --learn
+  sandpit network set web off`,
+		Args: takes(2, 2),
+	}
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 1 {
+			return []string{"off", "restricted", "open"}, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.completeAll(c, args, prefix)
+	}
+	r := reachFlags(c)
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		change := v1.UpdateSandbox{Network: r.policy(args[1])}
+		return a.each(c.Context(), args[:1], *out, func(ctx context.Context, ref string) (*v1.Sandbox, error) {
+			return cl.Update(ctx, ref, change)
+		})
+	}
+	return c
+}
+
+func newNetworkLog(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "log [flags] SANDBOX",
+		Short: "Show what a sandbox tried to reach, and what was refused",
+		Long: `Show what a sandbox tried to reach since it was started, or since the server was, the latest first. With
+--propose the command is printed that would allow all of it that can be allowed.`,
+		Example: `  sandpit network log web --refused
+  sandpit network log web --propose`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeAll,
+	}
+	refused := c.Flags().Bool("refused", false, "only what was refused")
+	propose := c.Flags().Bool("propose", false, "print the command that allows what was tried")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		log, err := cl.NetworkLog(c.Context(), args[0])
+		switch {
+		case err != nil:
+			return err
+		case *propose:
+			_, err := fmt.Fprintln(a.stdout, printable(proposal(args[0], log.Proposal)))
+			return err
+		}
+		if *refused {
+			kept := log.Items[:0]
+			for _, e := range log.Items {
+				if !e.Allowed {
+					kept = append(kept, e)
+				}
+			}
+			log.Items = kept
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, log)
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(log.Items))
+		for i := range log.Items {
+			e := &log.Items[i]
+			what := "allowed"
+			switch {
+			case e.Learned:
+				what = "learnt"
+			case !e.Allowed:
+				what = "refused"
+			}
+			at := e.Address
+			if e.Port > 0 {
+				at = net.JoinHostPort(e.Address, strconv.Itoa(e.Port))
+			}
+			rows = append(rows, []string{what, e.Protocol, e.Name, at, strconv.FormatInt(e.Count, 10), ago(now, &e.LastAt), e.Reason})
+		}
+		return table(a.stdout, []string{"WHAT", "BY", "NAME", "ADDRESS", "TIMES", "LAST", "REASON"}, rows)
+	}
+	return c
+}
+
+// proposal is the command that sets a policy.
+func proposal(sandbox string, p v1.NetworkPolicy) string {
+	text := "sandpit network set " + sandbox + " " + p.Mode
+	for _, l := range []struct {
+		flag  string
+		items []string
+	}{{"--allow-domain", p.AllowDomains}, {"--allow-cidr", p.AllowCIDRs}, {"--allow-port", p.AllowPorts}} {
+		for _, item := range l.items {
+			text += " " + l.flag + " '" + item + "'"
+		}
+	}
+	return text
+}
