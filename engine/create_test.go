@@ -31,6 +31,7 @@ func TestCreate(t *testing.T) {
 		want := sandbox.Sandbox{
 			Project: "default", Image: "python", ImageDigest: "sha256:python", Runtime: "memory",
 			Limits: sandbox.DefaultLimits(), Env: map[string]string{"A": "1"}, Metadata: map[string]string{"team": "x"},
+			Network: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff},
 			Clocks: sandbox.Clocks{
 				IdleTimeout: sandbox.DefaultIdleTimeout, OnIdle: sandbox.IdleStop, Retention: sandbox.DefaultRetention,
 				AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
