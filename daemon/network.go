@@ -4,9 +4,11 @@
 package daemon
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -34,7 +36,7 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	if o.Operator.Block, err = ranges("network.block", c.Block); err != nil {
 		return o, err
 	}
-	o.Operator.Block = append(o.Operator.Block, hostAddresses(o.Operator)...)
+	o.Dial = outside(o.Operator)
 	return o, nil
 }
 
@@ -49,27 +51,35 @@ func ranges(field string, texts []string) (out []netip.Prefix, err error) {
 	return out, nil
 }
 
-// hostAddresses are the host's own, some of which may be of the public internet. One that
-// the operator allows by itself, and not as one of many, is meant.
-func hostAddresses(o policy.Operator) (out []netip.Prefix) {
-	all, err := net.InterfaceAddrs()
+// outside connects to the world, and never to the host itself, whose addresses come and
+// go, and some of which may be of the public internet. One that the operator allows by
+// itself, and not as one of many, is meant.
+func outside(o policy.Operator) func(ctx context.Context, network, address string) (net.Conn, error) {
+	d := &net.Dialer{KeepAlive: 30 * time.Second}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return nil, err
+		}
+		a := to.Addr().Unmap()
+		if !slices.Contains(o.Allow, netip.PrefixFrom(a, a.BitLen())) && ours(to) {
+			return nil, fault.New(fault.Denied, "%s is an address of this host", a)
+		}
+		return d.DialContext(ctx, network, address)
+	}
+}
+
+// ours tells whether an address is this host's now: the kernel then chooses it as the
+// source, too. Nothing is sent for that.
+func ours(to netip.AddrPort) bool {
+	if to.Addr().Unmap().IsLoopback() {
+		return true
+	}
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
-		return nil // private ones are refused all the same
+		return false // nor can it be connected to
 	}
-	for _, a := range all {
-		n, ok := a.(*net.IPNet)
-		if !ok {
-			continue
-		}
-		addr, ok := netip.AddrFromSlice(n.IP)
-		if !ok {
-			continue
-		}
-		addr = addr.Unmap()
-		p := netip.PrefixFrom(addr, addr.BitLen())
-		if !slices.Contains(o.Allow, p) {
-			out = append(out, p)
-		}
-	}
-	return out
+	defer c.Close()
+	from, ok := c.LocalAddr().(*net.UDPAddr)
+	return ok && from.AddrPort().Addr().Unmap().WithZone("") == to.Addr().Unmap().WithZone("")
 }

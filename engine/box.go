@@ -276,6 +276,13 @@ func (b *box) put(l *live) {
 }
 
 // up gives what new uses get; nil where the sandbox is down or paused.
+// uncertain tells whether what the store has of the sandbox is not known.
+func (b *box) uncertain() bool {
+	b.commitMu.Lock()
+	defer b.commitMu.Unlock()
+	return b.stale
+}
+
 func (b *box) up() *live {
 	b.mu.Lock()
 	defer b.mu.Unlock()

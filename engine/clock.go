@@ -252,6 +252,12 @@ func (e *Engine) sweep(ctx context.Context) error {
 	}
 }
 
+// How long a clock waits for a sandbox that a verb is at, and when it comes back.
+const (
+	turnPatience = 100 * time.Millisecond
+	turnRetry    = 2 * time.Second
+)
+
 // strike does what is due with a sandbox, and plans its next alarm.
 func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 	b, err := e.acquire(ctx, id)
@@ -267,13 +273,20 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 	if ctx.Err() != nil {
 		return
 	}
-	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.defaults.StopGrace)
-	defer cancel()
-	// A verb may have the turn for a while; the clock must not stand still for it.
-	if err := b.turn.take(ctx); err != nil {
+	// A verb may have the turn for a while, and few sandboxes are looked at at a time: the
+	// clocks of all others must not stand still for it.
+	tctx, cancel := context.WithTimeout(ctx, turnPatience)
+	err = b.turn.take(tctx)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil {
+			e.clock.set(id, e.now().Add(turnRetry))
+		}
 		return
 	}
 	defer b.turn.give()
+	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.defaults.StopGrace)
+	defer cancel()
 	if err = e.outcomes.wait(wctx, b); err == nil {
 		err = e.settle(wctx, b, "finished after an earlier failure")
 	}
@@ -305,7 +318,7 @@ func (e *Engine) strikeLocked(ctx context.Context, b *box) error {
 			s.ExpiresAt.UTC().Format(time.RFC3339), e.lastWords(s, last)))
 	case due(s.TTL, used) && still(b.uses(), last):
 		return e.reapIf(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", seconds(s.TTL), e.lastWords(s, last)), still)
-	case s.State == sandbox.Stopped && s.AutoDelete:
+	case deletesItself(s):
 		return e.autoDelete(ctx, b)
 	case (s.State == sandbox.Stopped || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
 		return e.reap(ctx, b, sandbox.CauseRetain, fmt.Sprintf("it was %s for %s s (retention), since %s (%s); %s",
@@ -389,7 +402,7 @@ func (e *Engine) plan(b *box) {
 			at = time.Time{} // a sweep finds it in time
 		}
 	default:
-		if l := b.standing(); l != nil && l.unfit {
+		if l := b.standing(); l != nil && (l.unfit || l.outlet.differs(e.bounded(s.Network))) {
 			at = earlier(at, e.now().Add(retryAfter))
 		}
 	}
@@ -419,7 +432,7 @@ func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
 		if s.Retention > 0 {
 			at = earlier(at, s.StoppedAt.Add(s.Retention))
 		}
-		if s.AutoDelete && s.State == sandbox.Stopped {
+		if deletesItself(s) {
 			at = e.now()
 		}
 	}

@@ -140,6 +140,7 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 		return err
 	}
 	e.forget(b)
+	e.holds.unpin(b.id)
 	e.metrics.happened([]*sandbox.Event{ev})
 	if len(left) > 0 {
 		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, asker{ev.Actor, ev.Via}) })

@@ -37,7 +37,7 @@ func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbo
 // Delete ends a sandbox's processes at once and deletes its disk and its
 // record; what stays is its events. One that is gone is fault.NotFound.
 func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error {
-	_, err := e.verb(ctx, c, ref, deleteBound, func(ctx context.Context, b *box) error {
+	_, err := e.verbBy(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b *box) error {
 		return e.remove(ctx, b, askerOf(c), sandbox.CauseUser, "")
 	})
 	return err
@@ -203,13 +203,19 @@ func (e *Engine) ended(ctx context.Context, b *box) {
 	}
 	e.plan(b)
 	s := b.record.Load()
-	if s == nil || s.State != sandbox.Stopped || !s.AutoDelete {
+	if s == nil || !deletesItself(s) {
 		return
 	}
 	if err := e.autoDelete(ctx, b); err != nil {
 		e.log.Error("a sandbox that is deleted when it stops cannot be deleted now; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b)
 	}
+}
+
+// deletesItself tells whether a sandbox is deleted for being stopped. One whose disk was
+// exchanged and that did not start is not: its owner wanted it to go on.
+func deletesItself(s *sandbox.Sandbox) bool {
+	return s.State == sandbox.Stopped && s.AutoDelete && s.StopCause != sandbox.CauseRestore
 }
 
 // autoDelete deletes a sandbox because it stopped.
@@ -322,7 +328,7 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 // raise makes an instance that is up available, frozen or not, and begins to watch it.
 func (e *Engine) raise(b *box, l *live) {
 	e.retain(b)
-	if l.outlet.lacks(b.record.Load().Network) {
+	if l.outlet.differs(e.bounded(b.record.Load().Network)) {
 		ctx, cancel := aside(e.group.ctx)
 		defer cancel()
 		e.replug(ctx, b, l)

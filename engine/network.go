@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -53,9 +54,9 @@ func (e *Engine) networkOf(asked *sandbox.NetworkPolicy) (sandbox.NetworkPolicy,
 	if err != nil {
 		return p, err
 	}
-	if most := e.network.Most; most != "" && slices.Index(modes, p.Mode) > slices.Index(modes, most) {
-		return p, fault.New(fault.Denied, "network: the mode %s is not allowed on this server; the most is %s", p.Mode, most).
-			WithRemedy("ask for mode %s, or ask the server's operator", most)
+	if most := e.network.Most; most != "" && slices.Index(modes, reach(p)) > slices.Index(modes, most) {
+		return p, fault.New(fault.Denied, "network: the mode %s is not allowed on this server; the most is %s (learn, and lists of all addresses, are as wide as open)", reach(p), most).
+			WithRemedy("ask for mode %s with lists, or ask the server's operator", most)
 	}
 	if p.Mode == sandbox.NetworkRestricted && len(p.AllowDomains) == 0 && len(p.AllowCIDRs) == 0 {
 		p.AllowDomains = slices.Clone(e.network.Curated)
@@ -63,14 +64,42 @@ func (e *Engine) networkOf(asked *sandbox.NetworkPolicy) (sandbox.NetworkPolicy,
 	return p, nil
 }
 
+// reach is the mode that a policy comes to: one that learns, or lists all addresses, is open.
+func reach(p sandbox.NetworkPolicy) sandbox.NetworkMode {
+	if p.Learn || slices.ContainsFunc(p.AllowCIDRs, func(c netip.Prefix) bool { return c.Bits() == 0 }) {
+		return sandbox.NetworkOpen
+	}
+	return p.Mode
+}
+
+// bounded is as much of a policy as this server allows: it may allow less than the one
+// that the sandbox was made by.
+func (e *Engine) bounded(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
+	most := e.network.Most
+	if p.Mode == "" {
+		p.Mode = sandbox.NetworkOff
+	}
+	if most == "" || slices.Index(modes, reach(p)) <= slices.Index(modes, most) {
+		return p
+	}
+	if most == sandbox.NetworkOff || p.Mode == sandbox.NetworkOpen {
+		return sandbox.NetworkPolicy{Mode: most}
+	}
+	p.Learn = false
+	p.AllowCIDRs = slices.DeleteFunc(slices.Clone(p.AllowCIDRs), func(c netip.Prefix) bool { return c.Bits() == 0 })
+	return p
+}
+
 // outlet is the network of one time of being up. Its zero value is none.
 type outlet struct {
-	mu      sync.Mutex
-	gate    *egress.Gate // nil: nothing leaves
+	mu   sync.Mutex
+	gate *egress.Gate // nil: nothing leaves
+	end  context.CancelFunc
+	done chan struct{} // closed when the gate is
+
+	logMu   sync.Mutex
 	journal *egress.Journal
 	since   time.Time
-	end     context.CancelFunc
-	done    chan struct{} // closed when the gate is
 }
 
 // waitingNews is how many refusals wait to be recorded as events; the journal
@@ -81,6 +110,7 @@ const waitingNews = 64
 // The caller has the turn.
 func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPolicy) error {
 	o := &l.outlet
+	p = e.bounded(p)
 	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
 		o.pull()
 		return nil
@@ -89,8 +119,12 @@ func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPol
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.gate != nil {
-		o.gate.SetPolicy(rules)
-		return nil
+		select {
+		case <-o.done: // its traffic ended by itself
+		default:
+			o.gate.SetPolicy(rules)
+			return nil
+		}
 	}
 	n, ok := l.inst.(runtime.Networker)
 	if !ok {
@@ -101,10 +135,7 @@ func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPol
 		return err
 	}
 	news := make(chan egress.Entry, waitingNews)
-	if o.journal == nil {
-		o.since = e.now()
-	}
-	o.journal = egress.NewJournal(func(x egress.Entry) {
+	journal := egress.NewJournal(func(x egress.Entry) {
 		if x.Reason == policy.Allowed || x.Learned {
 			return
 		}
@@ -113,7 +144,10 @@ func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPol
 		default:
 		}
 	})
-	gate := egress.NewGate(egress.Options{Policy: rules, Journal: o.journal, Resolver: e.network.Resolver, Dial: e.network.Dial})
+	o.logMu.Lock()
+	o.journal, o.since = journal, e.now()
+	o.logMu.Unlock()
+	gate := egress.NewGate(egress.Options{Policy: rules, Journal: journal, Resolver: e.network.Resolver, Dial: e.network.Dial})
 	gctx, end := context.WithCancel(e.group.ctx)
 	done := make(chan struct{})
 	o.gate, o.end, o.done = gate, end, done
@@ -141,14 +175,20 @@ func (o *outlet) pull() {
 	o.gate = nil
 }
 
-// lacks tells whether p asks for a network and there is none.
-func (o *outlet) lacks(p sandbox.NetworkPolicy) bool {
-	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
-		return false
-	}
+// differs tells whether what is in force is not what p asks for.
+func (o *outlet) differs(p sandbox.NetworkPolicy) bool {
+	wants := p.Mode == sandbox.NetworkRestricted || p.Mode == sandbox.NetworkOpen
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.gate == nil
+	if o.gate == nil {
+		return wants
+	}
+	select {
+	case <-o.done:
+		return wants
+	default:
+		return !wants || !o.gate.Policy().Of().Equal(p)
+	}
 }
 
 // replug is plug for a sandbox that runs already: what fails leaves it without a
@@ -232,8 +272,8 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 		return out, nil
 	}
 	o := &l.outlet
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.logMu.Lock()
+	defer o.logMu.Unlock()
 	if o.journal == nil {
 		return out, nil
 	}

@@ -357,3 +357,119 @@ func TestNetworkThatCannotBeHad(t *testing.T) {
 		}
 	})
 }
+
+func TestNetworkAndTheRecordAgree(t *testing.T) {
+	t.Run("AfterAnUpdateThatFails", func(t *testing.T) {
+		h, w := wire(t)
+		h.create(engine.CreateRequest{Key: "net"})
+		// The wrapper's instances are no runtime.Resizer: their limits cannot change while they are up.
+		_, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: restricted("127.0.0.0/8"), MemoryMB: new(300)})
+		wantCode(t, err, fault.State)
+		if len(w.open()) != 0 {
+			t.Error("the record says off, and it is steered")
+		}
+	})
+	t.Run("AServerThatAllowsLess", func(t *testing.T) {
+		h, w := wire(t)
+		h.create(engine.CreateRequest{Key: "net", Network: &sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}})
+		h.end()
+		h.serve(func(o *engine.Options) {
+			w.Driver = o.Runtimes["memory"]
+			o.Runtimes = map[string]runtime.Driver{"memory": w}
+			o.Network.Most = sandbox.NetworkRestricted
+		})
+		if open := w.open(); len(open) != 1 {
+			t.Errorf("%d are steered", len(open))
+		} else if status, _, err := open[0].get(); status != 403 || err != nil {
+			t.Errorf("what was open is as it was: %d %v", status, err)
+		}
+		for _, p := range []sandbox.NetworkPolicy{
+			{Mode: sandbox.NetworkRestricted, Learn: true}, *restricted("0.0.0.0/0"), *restricted("::/0"),
+		} {
+			_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Network: &p})
+			wantCode(t, err, fault.Denied)
+		}
+	})
+	t.Run("AForksIsItsParents", func(t *testing.T) {
+		h := open(t, t.TempDir()) // whose driver keeps snapshots, and gives no network
+		h.create(engine.CreateRequest{Key: "plain"})
+		fork, err := h.engine.Fork(t.Context(), alice, "plain", engine.ForkRequest{Count: 1})
+		if err != nil || fork[0].Network.Mode != sandbox.NetworkOff {
+			t.Errorf("%+v, %v", fork, err)
+		}
+	})
+	t.Run("AHostThatRefusesOnce", func(t *testing.T) {
+		h, w := wire(t)
+		h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8")})
+		h.end()
+		w.mu.Lock()
+		w.refuses = fault.New(fault.Unavailable, "not now")
+		w.mu.Unlock()
+		h.serve(func(o *engine.Options) {
+			w.Driver = o.Runtimes["memory"]
+			o.Runtimes = map[string]runtime.Driver{"memory": w}
+		})
+		if len(w.open()) != 0 {
+			t.Fatal("it is steered")
+		}
+		w.mu.Lock()
+		w.refuses = nil
+		w.mu.Unlock()
+		// Any verb settles it; so does the clock, in a while.
+		if _, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Metadata: &map[string]string{"a": "b"}}); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.open()) != 1 {
+			t.Error("it has no network still")
+		}
+	})
+}
+
+func TestARollbackThatFailsDeletesNothing(t *testing.T) {
+	h := open(t, t.TempDir())
+	s := h.create(engine.CreateRequest{Key: "box", AutoDelete: new(true)})
+	h.exec("box", "echo one > file")
+	h.snapshot("box", "one")
+	h.faulty.set(func(_ context.Context, call string) error {
+		if call == "start" {
+			return fault.New(fault.Unavailable, "start does not work now")
+		}
+		return nil
+	}, nil)
+	if _, err := h.engine.Rollback(t.Context(), alice, "box", "one"); err == nil {
+		t.Fatal("the rollback worked")
+	}
+	h.faulty.set(nil, nil)
+	got, err := h.engine.Get(t.Context(), alice, "box")
+	if err != nil || got.ID != s.ID || got.State != sandbox.Stopped {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got := h.reads("box", "file"); got != "one\n" {
+		t.Errorf("the file: %q", got)
+	}
+}
+
+func TestWhatCannotBeFinishedCanBeDeleted(t *testing.T) {
+	h := open(t, t.TempDir())
+	s := h.create(engine.CreateRequest{Key: "box"})
+	h.exec("box", "echo one > file")
+	h.snapshot("box", "one")
+	h.faulty.set(func(_ context.Context, call string) error {
+		if call == "rollback" || call == "stop" {
+			return fault.New(fault.Exhausted, "the disk is full")
+		}
+		return nil
+	}, nil)
+	if _, err := h.engine.Rollback(t.Context(), alice, "box", "one"); err == nil {
+		t.Fatal("the rollback worked")
+	}
+	if got := h.get(s.ID); got.State != sandbox.Restoring {
+		t.Fatalf("it is %s", got.State)
+	}
+	if err := h.engine.Delete(t.Context(), alice, "box"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.engine.DeleteSnapshot(t.Context(), alice, string(s.ID), "one"); err != nil {
+		t.Error("what it was to become is held still:", err)
+	}
+}

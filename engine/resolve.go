@@ -88,10 +88,35 @@ func (e *Engine) take(ctx context.Context, b *box) error {
 	return nil
 }
 
+// takeToDelete is take for a verb that needs no settled sandbox: what cannot be
+// finished, for want of room perhaps, can be deleted all the same.
+func (e *Engine) takeToDelete(ctx context.Context, b *box) error {
+	if err := b.turn.take(ctx); err != nil {
+		return err
+	}
+	err := e.outcomes.wait(ctx, b)
+	if err == nil {
+		err = e.settle(ctx, b, "finished after an earlier failure")
+	}
+	if s := b.record.Load(); err != nil && ctx.Err() == nil && s != nil && !b.uncertain() && s.State.CanBecome(sandbox.Deleting) {
+		e.log.Warn("a sandbox is deleted that could not be settled", "sandbox", b.id, "state", s.State, "error", err)
+		return nil
+	}
+	if err != nil {
+		b.turn.give()
+	}
+	return err
+}
+
 // verb runs a lifecycle verb to its end, in the sandbox's turn, and gives the
 // record after it. do finds the record settled: Running and up, Paused,
 // Stopped or Failed.
 func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
+	return e.verbBy(ctx, c, ref, bound, e.take, do)
+}
+
+// verbBy is verb with another way to take the turn.
+func (e *Engine) verbBy(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *box) error, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return nil, err
 	}
@@ -103,7 +128,7 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 	defer e.release(b)
 	b.touch(e.now(), actCall)
 	var after *sandbox.Sandbox
-	err = e.turnWork(ctx, b, bound, func(ctx context.Context) error {
+	err = e.turnWorkBy(ctx, b, bound, take, func(ctx context.Context) error {
 		before := b.record.Load()
 		if before == nil {
 			return noSandbox(ref)
@@ -126,10 +151,14 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 
 // turnWork is work in the box's turn. It keeps the box for as long as it goes on.
 func (e *Engine) turnWork(ctx context.Context, b *box, bound time.Duration, do func(context.Context) error) error {
+	return e.turnWorkBy(ctx, b, bound, e.take, do)
+}
+
+func (e *Engine) turnWorkBy(ctx context.Context, b *box, bound time.Duration, take func(context.Context, *box) error, do func(context.Context) error) error {
 	e.retain(b)
 	return e.work(ctx, bound, func(ctx context.Context) error {
 		defer e.release(b)
-		if err := e.take(ctx, b); err != nil {
+		if err := take(ctx, b); err != nil {
 			return err
 		}
 		defer b.turn.give()

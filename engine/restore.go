@@ -62,6 +62,7 @@ type exchange struct {
 	to     sandbox.ID       // zero: an empty disk
 	img    image.Image
 	what   string // "rolled back to … by …"
+	begun  bool   // the disk may have been exchanged already
 }
 
 // rollback is the four steps. The caller has the turn, and the box is settled.
@@ -159,6 +160,7 @@ func (x *exchange) atOnce(ctx context.Context, l *live) bool {
 		return false
 	}
 	if err := r.Restore(ctx, spec(x.b.record.Load(), x.img), x.to); err != nil {
+		x.begun = true
 		x.e.log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)
 		return false
 	}
@@ -257,7 +259,11 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 		to = sandbox.Failed
 	}
 	ev := x.who.event(sandbox.EventFailed, x.before, x.e.now())
-	ev.OK, ev.Detail = false, sandbox.Clip("rollback: "+reason(err)+"; its disk is as it was", maxDetail)
+	disk := "its disk is as it was"
+	if x.begun {
+		disk = "its disk is what it was or what it was to become, whole"
+	}
+	ev.OK, ev.Detail = false, sandbox.Clip("rollback: "+reason(err)+"; "+disk, maxDetail)
 	dbErr := x.e.commit(ctx, x.b, func(s *sandbox.Sandbox) {
 		s.State, s.Restore, s.UpdatedAt = to, "", ev.At
 		switch {
@@ -317,7 +323,7 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 // it was, and it is down. A snapshot that is gone leaves the disk as it is.
 func (e *Engine) finishRestore(ctx context.Context, b *box, why string) error {
 	s := b.record.Load()
-	x := &exchange{e: e, b: b, who: system, before: s, to: s.Restore}
+	x := &exchange{e: e, b: b, who: system, before: s, to: s.Restore, begun: true}
 	x.what = "made fresh; " + why
 	if x.to != "" {
 		x.what = fmt.Sprintf("rolled back to %s; %s", x.to, why)

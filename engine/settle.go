@@ -24,8 +24,13 @@ func (e *Engine) settle(ctx context.Context, b *box, why string) error {
 	if err := e.settleState(ctx, b, why); err != nil {
 		return err
 	}
-	if l := b.standing(); l != nil && l.unfit {
-		e.fit(ctx, b, l)
+	if l, s := b.standing(), b.record.Load(); l != nil && s != nil {
+		if l.unfit {
+			e.fit(ctx, b, l)
+		}
+		if l.outlet.differs(e.bounded(s.Network)) {
+			e.replug(ctx, b, l)
+		}
 	}
 	return e.adoptOrphans(ctx, b)
 }
@@ -55,12 +60,8 @@ func (e *Engine) settleState(ctx context.Context, b *box, why string) error {
 	case sandbox.Deleting:
 		return e.finishDelete(ctx, b, why)
 	case sandbox.Running:
-		l := b.standing()
-		if l == nil {
+		if b.standing() == nil {
 			return e.recover(ctx, b)
-		}
-		if l.outlet.lacks(s.Network) {
-			e.replug(ctx, b, l)
 		}
 	case sandbox.Paused:
 		if b.standing() == nil {

@@ -159,17 +159,30 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 		return err
 	}
 	l, limits := b.standing(), p.limits(s.Limits)
-	if p.Network != nil && l != nil {
-		if err := e.plug(ctx, b, l, *p.Network); err != nil {
-			e.replug(ctx, b, l) // what it had
-			return err
-		}
-	}
 	if l != nil && limits != s.Limits {
 		if err := e.resize(ctx, b, l, limits); err != nil {
 			return err
 		}
 		e.checkpoint("update.done")
+	}
+	// What cannot be kept of it is taken back: the record says what is in force.
+	undo := func() {
+		actx, cancel := aside(ctx)
+		defer cancel()
+		if p.Network != nil && l != nil {
+			e.replug(actx, b, l)
+		}
+		if l != nil && limits != s.Limits {
+			e.fit(actx, b, l)
+			l.unfit = true // which of the two the store has is seen later
+			e.later(b)
+		}
+	}
+	if p.Network != nil && l != nil {
+		if err := e.plug(ctx, b, l, *p.Network); err != nil {
+			undo()
+			return err
+		}
 	}
 	at := e.now()
 	ev := who.event(sandbox.EventUpdated, s, at)
@@ -183,16 +196,7 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 		return tx.Events().Append(ev)
 	}, ev)
 	if err != nil {
-		if p.Network != nil && l != nil {
-			e.replug(ctx, b, l)
-		}
-		if l != nil && limits != s.Limits {
-			actx, cancel := aside(ctx)
-			defer cancel()
-			e.fit(actx, b, l)
-			l.unfit = true // which of the two the store has is seen later
-			e.later(b)
-		}
+		undo()
 		return err
 	}
 	e.checkpoint("update.outcome")

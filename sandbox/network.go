@@ -115,10 +115,13 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 
 // ParseCIDR reads a range of addresses, or a single one.
 func ParseCIDR(field, text string) (netip.Prefix, error) {
-	if p, err := netip.ParsePrefix(text); err == nil {
+	if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4In6() && p.Bits() >= 96 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked(), nil
+	} else if err == nil && !p.Addr().Is4In6() {
 		return p.Masked(), nil
 	}
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		a = a.Unmap()
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	return netip.Prefix{}, fault.InvalidField(field, "%q is neither an address nor a range of addresses such as 192.0.2.0/24", Clip(text, 60))

@@ -98,10 +98,18 @@ func (p *Policy) Outside(a netip.Addr) Reason {
 	switch {
 	case within(a, p.operator.Block):
 		return Blocked
+	case blocksCarried(a, p.operator.Block):
+		return Blocked
 	case within(a, p.operator.Allow), public(a):
 		return Allowed
 	}
 	return Private
+}
+
+// blocksCarried tells whether a carries an address that is blocked.
+func blocksCarried(a netip.Addr, blocked []netip.Prefix) bool {
+	inner, ok := carried(a)
+	return ok && within(inner, blocked)
 }
 
 // Connection tells whether an address may be connected to. named says that a name

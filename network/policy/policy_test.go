@@ -89,6 +89,8 @@ func TestConnection(t *testing.T) {
 			restricted(t, Operator{Allow: prefixes("10.0.0.0/8")}, nil, []string{"10.1.0.0/16"}), "10.2.1.1:53", false, Address},
 		"one that the operator blocks": {
 			restricted(t, Operator{Allow: prefixes("10.0.0.0/8"), Block: prefixes("10.1.1.0/24")}, nil, []string{"10.1.0.0/16"}), "10.1.1.1:53", false, Blocked},
+		"one that carries what is blocked": {
+			New(sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, Operator{Block: prefixes("8.8.8.8/32")}), "[64:ff9b::808:808]:53", false, Blocked},
 		"off": {New(sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, Operator{}), "8.8.8.8:53", true, Off},
 	} {
 		if got := c.p.Connection(netip.MustParseAddrPort(c.to), c.named); got != c.want {

@@ -78,8 +78,16 @@ func public(a netip.Addr) bool {
 	if within(a, reserved) || within(a, local) {
 		return false
 	}
+	if inner, ok := carried(a); ok {
+		return public(inner)
+	}
+	return a.IsValid()
+}
+
+// carried gives the address of IPv4 that one of IPv6 carries, if it does.
+func carried(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
-		return a.Is4()
+		return a, false
 	}
 	bytes := a.As16()
 	for _, c := range carriers {
@@ -92,7 +100,7 @@ func public(a netip.Addr) bool {
 				inner[i] = ^inner[i]
 			}
 		}
-		return public(netip.AddrFrom4(inner))
+		return netip.AddrFrom4(inner), true
 	}
-	return true
+	return a, false
 }

@@ -1,0 +1,47 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/network/policy"
+)
+
+func TestSandboxesDoNotReachTheHost(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.9:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	range8 := netip.MustParsePrefix("127.0.0.0/8")
+	_, err = outside(policy.Operator{Allow: []netip.Prefix{range8}})(t.Context(), "tcp", l.Addr().String())
+	if !fault.Is(err, fault.Denied) {
+		t.Errorf("an address of the host within a range that is allowed: %v", err)
+	}
+	alone := netip.MustParsePrefix("127.0.0.9/32")
+	c, err := outside(policy.Operator{Allow: []netip.Prefix{alone}})(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Errorf("one that is named: %v", err)
+	} else {
+		_ = c.Close()
+	}
+}
+
+func TestNetworkConfig(t *testing.T) {
+	for _, c := range []NetworkConfig{
+		{MaxMode: "wide"}, {MaxMode: "open", Curated: []string{"a b"}}, {MaxMode: "open", AllowPrivate: []string{"x"}}, {MaxMode: "open", Block: []string{"10.0.0.0/33"}},
+	} {
+		if _, err := c.options(); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	o, err := NetworkConfig{MaxMode: "restricted", Curated: []string{"Example.org."}, AllowPrivate: []string{"10.0.0.1"}}.options()
+	if err != nil || o.Curated[0] != "example.org" || o.Operator.Allow[0] != netip.MustParsePrefix("10.0.0.1/32") {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
