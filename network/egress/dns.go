@@ -24,7 +24,10 @@ const (
 	resolveBound  = 5 * time.Second
 	answerTTL     = 30 // seconds; what the answer says of itself is not told us
 	maxAnswers    = 32
+	minUDPAnswer  = 512  // bytes; what every program takes
 	maxUDPAnswer  = 1232 // bytes; what fits in a packet everywhere
+	maxQuestion   = 4096 // bytes
+	maxStreams    = 32   // TCP connections with questions
 	tcpPatience   = 30 * time.Second
 	minTCPMessage = 12
 )
@@ -37,9 +40,42 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// answer gives the answer to a question, nil to what is none. Answers longer than
-// room bytes say that they are cut.
-func (g *Gate) answer(ctx context.Context, question []byte, room int) []byte {
+// form is what an answer may look like.
+type form struct {
+	room int  // in bytes
+	opt  bool // the question had EDNS, so the answer may
+}
+
+// formOf reads the form from the rest of a question. Datagrams are no longer than it says
+// and than passes everywhere.
+func formOf(p *dnsmessage.Parser, datagram bool) form {
+	out := form{room: 1<<16 - 1}
+	if datagram {
+		out.room = minUDPAnswer
+	}
+	if p.SkipAllQuestions() != nil || p.SkipAllAnswers() != nil || p.SkipAllAuthorities() != nil {
+		return out
+	}
+	for {
+		h, err := p.AdditionalHeader()
+		if err != nil {
+			return out
+		}
+		if h.Type == dnsmessage.TypeOPT {
+			out.opt = true
+			if datagram {
+				out.room = min(max(int(h.Class), minUDPAnswer), maxUDPAnswer)
+			}
+			return out
+		}
+		if p.SkipAdditional() != nil {
+			return out
+		}
+	}
+}
+
+// answer gives the answer to a question, nil to what is none.
+func (g *Gate) answer(ctx context.Context, question []byte, datagram bool) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(question)
 	if err != nil || h.Response {
@@ -49,13 +85,15 @@ func (g *Gate) answer(ctx context.Context, question []byte, room int) []byte {
 	q, err := p.Question()
 	if err != nil {
 		reply.RCode = dnsmessage.RCodeFormatError
-		return pack(reply, nil, nil, "", room)
+		return pack(reply, nil, nil, "", form{room: minUDPAnswer})
 	}
+	_, more := p.Question()
+	room := formOf(&p, datagram)
 	if h.OpCode != 0 || q.Class != dnsmessage.ClassINET {
 		reply.RCode = dnsmessage.RCodeNotImplemented
 		return pack(reply, &q, nil, "", room)
 	}
-	if _, err := p.Question(); !errors.Is(err, dnsmessage.ErrSectionDone) {
+	if !errors.Is(more, dnsmessage.ErrSectionDone) {
 		reply.RCode = dnsmessage.RCodeFormatError
 		return pack(reply, &q, nil, "", room)
 	}
@@ -154,7 +192,8 @@ func (g *Gate) lookup(ctx context.Context, p *policy.Policy, name string, six bo
 	for _, a := range found {
 		a = a.Unmap().WithZone("")
 		if reason := p.Outside(a); reason != policy.Allowed {
-			g.journal.note(Entry{Protocol: "dns", Name: name, Address: a, Reason: reason})
+			// Without the address: the host's neighbourhood is no business of the sandbox.
+			g.journal.note(Entry{Protocol: "dns", Name: name, Reason: reason})
 			continue
 		}
 		out = append(out, a)
@@ -181,31 +220,40 @@ const (
 	extendedBlocked     = 15
 )
 
-// pack writes an answer. why, if there is one, is why nothing is answered.
-func pack(h dnsmessage.Header, q *dnsmessage.Question, records []dnsmessage.Resource, why string, room int) []byte {
+// pack writes an answer with as many records as there is room for. why, if there is
+// one, is why nothing is answered.
+func pack(h dnsmessage.Header, q *dnsmessage.Question, records []dnsmessage.Resource, why string, f form) []byte {
 	m := dnsmessage.Message{Header: h, Answers: records}
 	if q != nil {
 		m.Questions = []dnsmessage.Question{*q}
 	}
-	if why != "" {
-		text := binary.BigEndian.AppendUint16(nil, extendedBlocked)
-		text = append(text, sandbox.Clip(why, 400)...)
-		var opt dnsmessage.ResourceHeader
-		if opt.SetEDNS0(maxUDPAnswer, dnsmessage.RCodeSuccess, false) == nil {
-			m.Additionals = []dnsmessage.Resource{{Header: opt, Body: &dnsmessage.OPTResource{Options: []dnsmessage.Option{{Code: optionExtendedError, Data: text}}}}}
+	var opt dnsmessage.OPTResource
+	if f.opt {
+		var head dnsmessage.ResourceHeader
+		if head.SetEDNS0(maxUDPAnswer, dnsmessage.RCodeSuccess, false) == nil {
+			m.Additionals = []dnsmessage.Resource{{Header: head, Body: &opt}}
+		}
+		if why != "" {
+			text := binary.BigEndian.AppendUint16(nil, extendedBlocked)
+			text = append(text, sandbox.Clip(why, 400)...)
+			opt.Options = []dnsmessage.Option{{Code: optionExtendedError, Data: text}}
 		}
 	}
-	b, err := m.Pack()
-	if err != nil {
-		return nil
-	}
-	if len(b) > room {
-		m.Truncated, m.Answers, m.Additionals = true, nil, nil
-		if b, err = m.Pack(); err != nil {
+	for {
+		b, err := m.Pack()
+		switch {
+		case err != nil:
+			return nil
+		case len(b) <= f.room:
+			return b
+		case len(m.Answers) > 0:
+			m.Truncated, m.Answers = true, m.Answers[:len(m.Answers)-1]
+		case opt.Options != nil:
+			opt.Options = nil
+		default:
 			return nil
 		}
 	}
-	return b
 }
 
 // answerStream answers the questions on a TCP connection, each with its length before it.
@@ -217,14 +265,18 @@ func (g *Gate) answerStream(ctx context.Context, c *net.TCPConn) {
 			return
 		}
 		n := binary.BigEndian.Uint16(size[:])
-		if n < minTCPMessage {
+		if n < minTCPMessage || n > maxQuestion {
 			return
 		}
 		b := make([]byte, n)
 		if _, err := io.ReadFull(c, b); err != nil {
 			return
 		}
-		a := g.answer(ctx, b, 1<<16-1)
+		if !take(ctx, g.questions) {
+			return
+		}
+		a := g.answer(ctx, b, false)
+		<-g.questions
 		if a == nil {
 			return
 		}

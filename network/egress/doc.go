@@ -18,7 +18,9 @@
 // the server name of TLS and the Host of HTTP must be allowed as well. Where the
 // address was not pinned (by another server's run, say), that name is asked for by the
 // gate, and counts if the address is among the answers. A protocol without names in it
-// goes through to pinned addresses.
+// goes through to pinned addresses; TLS without a server name does not, nor what a
+// lenient server could take for TLS or HTTP in another way than the gate does. A first
+// line that could yet be a request's is kept back until it ends.
 //
 // What is refused is told in the program's own protocol where that has words: a
 // name that does not exist with the reason beside it, an HTTP 403 with a text, a TLS alert,

@@ -5,8 +5,10 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,9 +34,12 @@ type Gate struct {
 	pins      *pins
 	state     atomic.Pointer[state]
 	questions chan struct{} // one for each that is being answered
+	streams   chan struct{} // one for each connection with questions
+	pending   chan struct{} // one for each connection that is not let through yet
 
 	mu    sync.Mutex
 	flows map[*flow]struct{}
+	open  [2]int            // flows, by their kind
 	paths map[path]net.Conn // of datagrams, to the outside
 }
 
@@ -43,10 +48,12 @@ type state struct{ policy *policy.Policy }
 
 // Bounds of one sandbox's connections.
 const (
-	maxFlows     = 1024 // TCP connections and paths of datagrams
+	maxPending   = 256 // connections that are not let through yet; more wait in the kernel
+	maxFlows     = 512 // TCP connections
+	maxPaths     = 128 // of datagrams
 	dialBound    = 10 * time.Second
 	firstBound   = 10 * time.Second // how long a program may take to say its first bytes, where they are needed
-	maxDatagram  = 64 << 10
+	maxDatagram  = 16 << 10         // bytes; longer ones are cut
 	quietPath    = 60 * time.Second // a path of datagrams ends after this without any
 	keepAliveFor = 30 * time.Second
 )
@@ -59,7 +66,10 @@ func NewGate(o Options) *Gate {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{KeepAlive: keepAliveFor}).DialContext
 	}
-	g := &Gate{o: o, journal: o.Journal, pins: newPins(), questions: make(chan struct{}, maxQuestions), flows: make(map[*flow]struct{}), paths: make(map[path]net.Conn)}
+	g := &Gate{
+		o: o, journal: o.Journal, pins: newPins(), flows: make(map[*flow]struct{}), paths: make(map[path]net.Conn),
+		questions: make(chan struct{}, maxQuestions), streams: make(chan struct{}, maxStreams), pending: make(chan struct{}, maxPending),
+	}
 	g.state.Store(&state{o.Policy})
 	return g
 }
@@ -92,14 +102,23 @@ func (g *Gate) Serve(ctx context.Context, t runtime.Traffic) {
 	work.Go(func() {
 		defer cancel()
 		for {
+			// Before Accept, so that what is too much waits in the kernel.
+			if !take(ctx, g.pending) {
+				return
+			}
 			c, err := t.Accept()
 			if err != nil {
-				if ctx.Err() == nil && pause(ctx, err) {
+				<-g.pending
+				if pause(ctx, err) {
 					continue
 				}
 				return
 			}
-			work.Go(func() { g.connection(ctx, c) })
+			work.Go(func() {
+				decided := sync.OnceFunc(func() { <-g.pending })
+				defer decided()
+				g.connection(ctx, c, decided)
+			})
 		}
 	})
 	work.Go(func() {
@@ -108,13 +127,15 @@ func (g *Gate) Serve(ctx context.Context, t runtime.Traffic) {
 		for {
 			n, from, to, err := t.Read(b)
 			if err != nil {
-				if ctx.Err() == nil && pause(ctx, err) {
+				if pause(ctx, err) {
 					continue
 				}
 				return
 			}
 			if to.Port() == dnsPort {
-				g.question(ctx, &work, t, append([]byte(nil), b[:n]...), from, to)
+				if n <= maxQuestion {
+					g.question(ctx, &work, t, append([]byte(nil), b[:n]...), from, to)
+				}
 				continue
 			}
 			g.datagram(ctx, &work, t, b[:n], from, to)
@@ -133,10 +154,20 @@ func (g *Gate) cutAll() {
 
 const dnsPort = 53
 
-// pause waits a moment after an error that may pass, such as a lack of descriptors;
-// false: it will not.
+// take takes a slot; false: ctx ended first.
+func take(ctx context.Context, slots chan struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pause waits a moment after an error of the traffic, such as a lack of descriptors.
+// All may pass but that it is closed, and then it is false.
 func pause(ctx context.Context, err error) bool {
-	if !temporary(err) {
+	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return false
 	}
 	select {
@@ -156,7 +187,7 @@ func (g *Gate) question(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 	}
 	work.Go(func() {
 		defer func() { <-g.questions }()
-		if a := g.answer(ctx, b, maxUDPAnswer); a != nil {
+		if a := g.answer(ctx, b, true); a != nil {
 			_ = t.Answer(a, to.Addr(), from)
 		}
 	})
@@ -165,29 +196,62 @@ func (g *Gate) question(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 // flow is a connection, or a path of datagrams, that was let through.
 type flow struct {
 	to    netip.AddrPort
+	kind  kind
 	name  atomic.Pointer[string] // that it was let through for; nil: for its address
+	said  atomic.Pointer[string] // the host that the program named, "" for none, or unheard; nil: it said nothing yet
+	told  atomic.Bool            // the program is being told why it is refused
+	ended atomic.Bool            // it was cut; close may have known only one side then
 	close func()
 	once  sync.Once
 }
 
-func (f *flow) cut() { f.once.Do(f.close) }
+type kind int
+
+const (
+	connections kind = iota
+	datagrams
+)
+
+// most is how many there may be of a kind.
+var most = [...]int{connections: maxFlows, datagrams: maxPaths}
+
+// unheard is what was said on a flow whose bytes were passed on without a look.
+var unheard = new(string)
+
+func (f *flow) cut() {
+	f.ended.Store(true)
+	f.once.Do(f.close)
+}
 
 // allowed tells whether p lets the flow through.
 func (f *flow) allowed(p *policy.Policy) bool {
 	name := f.name.Load()
 	named := name != nil && p.Name(*name) == policy.Allowed
-	reason := p.Connection(f.to, named)
-	return reason == policy.Allowed || p.Learning() && reason.Learnable()
+	if reason := p.Connection(f.to, named); reason != policy.Allowed {
+		return p.Learning() && reason.Learnable()
+	}
+	if p.Learning() || p.Listed(f.to.Addr()) {
+		return true
+	}
+	switch said := f.said.Load(); said {
+	case nil:
+		return true
+	case unheard:
+		return false
+	default:
+		return *said == "" || p.Name(*said) == policy.Allowed
+	}
 }
 
 // enter notes a flow; false: there are too many, or it is no longer allowed.
 func (g *Gate) enter(f *flow) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.flows) >= maxFlows || !f.allowed(g.state.Load().policy) {
+	if g.open[f.kind] >= most[f.kind] || !f.allowed(g.state.Load().policy) {
 		return false
 	}
 	g.flows[f] = struct{}{}
+	g.open[f.kind]++
 	return true
 }
 
@@ -195,6 +259,7 @@ func (g *Gate) leave(f *flow) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.flows, f)
+	g.open[f.kind]--
 }
 
 // refuse notes that something was not let through.
@@ -206,24 +271,27 @@ func (g *Gate) refuse(e Entry, why policy.Reason) {
 // Proposal is a policy under which all that was noted would have been allowed, as far
 // as a sandbox's own policy can allow it.
 func Proposal(entries []Entry, was sandbox.NetworkPolicy) sandbox.NetworkPolicy {
-	p := sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: append([]string(nil), was.AllowDomains...), AllowCIDRs: append([]netip.Prefix(nil), was.AllowCIDRs...)}
-	names, addrs := make(map[string]bool), make(map[netip.Prefix]bool)
-	for _, n := range p.AllowDomains {
-		names[n] = true
-	}
-	for _, a := range p.AllowCIDRs {
-		addrs[a] = true
+	p := sandbox.NetworkPolicy{
+		Mode: sandbox.NetworkRestricted, AllowDomains: slices.Clone(was.AllowDomains),
+		AllowCIDRs: slices.Clone(was.AllowCIDRs), AllowPorts: slices.Clone(was.AllowPorts),
 	}
 	for _, e := range entries {
+		if !e.Learned && e.Reason != policy.Allowed && !e.Reason.Learnable() {
+			continue
+		}
+		port := sandbox.PortRange{First: e.Port, Last: e.Port}
+		if e.Reason == policy.Port && len(p.AllowPorts) > 0 && len(p.AllowPorts) < sandbox.MaxAllowPorts && !slices.Contains(p.AllowPorts, port) {
+			p.AllowPorts = append(p.AllowPorts, port)
+		}
+		rules := policy.New(p, policy.Operator{})
 		switch {
-		case !e.Learned && e.Reason != policy.Allowed && !e.Reason.Learnable():
-		case e.Name != "" && !names[e.Name] && len(p.AllowDomains) < sandbox.MaxAllowDomains:
-			names[e.Name] = true
-			p.AllowDomains = append(p.AllowDomains, e.Name)
-		case e.Name == "" && e.Address.IsValid() && len(p.AllowCIDRs) < sandbox.MaxAllowCIDRs:
-			if a := netip.PrefixFrom(e.Address, e.Address.BitLen()); !addrs[a] {
-				addrs[a] = true
-				p.AllowCIDRs = append(p.AllowCIDRs, a)
+		case e.Name != "" && e.Protocol != "udp": // a name lets no datagram through
+			if rules.Name(e.Name) != policy.Allowed && len(p.AllowDomains) < sandbox.MaxAllowDomains {
+				p.AllowDomains = append(p.AllowDomains, e.Name)
+			}
+		case e.Address.IsValid():
+			if !rules.Listed(e.Address) && len(p.AllowCIDRs) < sandbox.MaxAllowCIDRs {
+				p.AllowCIDRs = append(p.AllowCIDRs, netip.PrefixFrom(e.Address, e.Address.BitLen()))
 			}
 		}
 	}

@@ -41,6 +41,7 @@ type world struct {
 	names   map[string][]string
 	servers map[string]string // address:port → where it is
 	dialled []string
+	held    chan struct{} // nil, or dialling waits until it is closed
 }
 
 func (w *world) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
@@ -75,7 +76,12 @@ func (w *world) dial(ctx context.Context, network, address string) (net.Conn, er
 	w.mu.Lock()
 	w.dialled = append(w.dialled, network+" "+address)
 	to, ok := w.servers[network+" "+address]
+	held := w.held
 	w.mu.Unlock()
+	if held != nil {
+		<-held
+		ctx = context.Background() // as a dial that was through just before
+	}
 	if !ok {
 		return nil, syscall.ECONNREFUSED
 	}
@@ -252,6 +258,11 @@ func (p *place) ask(server, name string, kind dnsmessage.Type) dnsmessage.Messag
 		Header:    dnsmessage.Header{ID: 7, RecursionDesired: true},
 		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name + "."), Type: kind, Class: dnsmessage.ClassINET}},
 	}
+	var opt dnsmessage.ResourceHeader
+	if err := opt.SetEDNS0(4096, dnsmessage.RCodeSuccess, false); err != nil {
+		p.Fatal(err)
+	}
+	q.Additionals = []dnsmessage.Resource{{Header: opt, Body: &dnsmessage.OPTResource{}}}
 	b, err := q.Pack()
 	if err != nil {
 		p.Fatal(err)
@@ -481,6 +492,20 @@ func TestTricks(t *testing.T) {
 		"no version":                    "GET /\r\nHost: allowed.example\r\n\r\n",
 		"a host with a user":            "GET / HTTP/1.1\r\nHost: allowed.example@evil.example\r\n\r\n",
 		"a host with a NUL":             "GET / HTTP/1.1\r\nHost: allowed.example\x00.evil.example\r\n\r\n",
+		"an empty record":               "\x16\x03\x01\x00\x00" + helloFor("evil.example"),
+		"a record of another version":   "\x16\x02" + helloFor("evil.example")[2:],
+		"an alert before the hello":     "\x15\x03\x01\x00\x02\x01\x00" + helloFor("evil.example"),
+		"a hello without a name":        helloFor(""),
+		"a hello of SSL 2":              "\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10" + strings.Repeat("x", 37),
+		"a request line that ends half": "GET / HTTP/1.1\nHost: evil.example\r\n\r\n",
+		"a line in the middle":          "GET / HTTP/1.1\r\nX: a\nHost: evil.example\r\n\r\n",
+		"empty lines first":             "\r\n\n\r\nGET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"a space first":                 " GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"a tab between":                 "QUERY\t/\tHTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"a method of its own":           "PURGE / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"HTTP/2 without a hello":        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"a method without an end":       strings.Repeat("X", maxLine+1),
+		"two hosts that differ":         "GET http://allowed.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
 		"a head without an end":         "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", maxFirst) + "\r\n",
 		"a hello that is cut":           "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\x16\x09",
 		"a hello that is none":          "\x16\x03\x01\x00\x04\x02\x00\x00\x00",
@@ -607,7 +632,7 @@ func TestAPolicyThatChangesCutsWhatItForbids(t *testing.T) {
 		t.Fatal(err)
 	}
 	echo := func() error {
-		if _, err := c.Write([]byte("x")); err != nil {
+		if _, err := c.Write([]byte("\x01")); err != nil {
 			return err
 		}
 		_, err := c.Read(make([]byte, 1))

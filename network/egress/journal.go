@@ -34,6 +34,7 @@ type what struct {
 	address  netip.Addr
 	port     uint16
 	reason   policy.Reason
+	learned  bool // or a refusal would hide behind what was let through before
 }
 
 // maxEntries bounds a journal: a program that tries every address costs no more.
@@ -54,7 +55,7 @@ func NewJournal(news func(Entry)) *Journal {
 }
 
 func (j *Journal) note(e Entry) {
-	key := what{e.Protocol, e.Name, e.Address, e.Port, e.Reason}
+	key := what{e.Protocol, e.Name, e.Address, e.Port, e.Reason, e.Learned}
 	if e.Name != "" {
 		key.address = netip.Addr{}
 	}
@@ -66,10 +67,11 @@ func (j *Journal) note(e Entry) {
 	case !fresh:
 		was.Count++
 		was.Last, was.Address = at, e.Address
-	case len(j.entries) >= maxEntries && !j.forget():
-		j.dropped++
-		fresh = false
 	default:
+		if len(j.entries) >= maxEntries && !j.forget() {
+			j.dropped++
+			fresh = false // else a program that tries every name makes news without end
+		}
 		e.Count, e.First, e.Last = 1, at, at
 		j.entries[key] = &e
 	}
@@ -79,20 +81,20 @@ func (j *Journal) note(e Entry) {
 	}
 }
 
-// forget makes room: what was let through goes first, the oldest of it. Refusals stay.
+// forget makes room: what was let through goes first, the oldest of it. False: there
+// was none, and the oldest of the rest went, for what is tried now is of more use.
 func (j *Journal) forget() bool {
 	var oldest what
 	var at time.Time
+	allowed := false
 	for key, e := range j.entries {
-		if e.Reason == policy.Allowed && !e.Learned && (at.IsZero() || e.Last.Before(at)) {
-			oldest, at = key, e.Last
+		passed := e.Reason == policy.Allowed && !e.Learned
+		if at.IsZero() || passed && !allowed || passed == allowed && e.Last.Before(at) {
+			oldest, at, allowed = key, e.Last, passed
 		}
 	}
-	if at.IsZero() {
-		return false
-	}
 	delete(j.entries, oldest)
-	return true
+	return allowed
 }
 
 // Entries gives what was noted, the latest first, and how many had no room.

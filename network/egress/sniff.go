@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"sandpit.dev/sandbox"
@@ -33,35 +34,43 @@ func sniff(b []byte) (speech, string) {
 	if len(b) == 0 {
 		return unclear, ""
 	}
-	if b[0] == recordHandshake {
+	switch {
+	case recordFirst <= b[0] && b[0] <= recordLast && (len(b) == 1 || b[1] <= 0x0f):
 		return sniffTLS(b)
+	case b[0]&0x80 != 0 && len(b) < 3:
+		return unclear, ""
+	case b[0]&0x80 != 0 && b[2] == clientHello: // of SSL 2, whose form servers took for long
+		return malformed, ""
 	}
 	return sniffHTTP(b)
 }
 
 // Of TLS, RFC 8446.
 const (
+	recordFirst     = 20
 	recordHandshake = 22
+	recordLast      = 24
 	clientHello     = 1
 	serverName      = 0
 	hostName        = 0
 )
 
 // sniffTLS reads the server name of a ClientHello, which may be spread over records.
+// Servers skip other records before it, and empty ones; no client sends them.
 func sniffTLS(b []byte) (speech, string) {
 	var hello []byte
 	for rest := b; ; {
-		if len(rest) < 5 {
-			if len(rest) > 1 && rest[1] != 3 {
-				return other, ""
+		if len(rest) > 0 && rest[0] != recordHandshake || len(rest) > 1 && rest[1] != 3 {
+			if len(b) == 1 {
+				return unclear, ""
 			}
+			return malformed, ""
+		}
+		if len(rest) < 5 {
 			return short(b)
 		}
 		n := int(binary.BigEndian.Uint16(rest[3:]))
-		if rest[0] != recordHandshake || rest[1] != 3 || n == 0 || n > 1<<14 {
-			if len(hello) == 0 {
-				return other, ""
-			}
+		if n == 0 || n > 1<<14 {
 			return malformed, ""
 		}
 		got := rest[5:min(5+n, len(rest))]
@@ -167,38 +176,74 @@ func (r *reader) uint16() uint16 {
 	return 0
 }
 
-// methods are those of HTTP that a request may begin with; what begins
-// otherwise is not taken for HTTP.
-var methods = []string{"GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "TRACE ", "CONNECT ", "PROPFIND ", "PRI ", "REPORT ", "MKCOL ", "COPY ", "MOVE ", "LOCK ", "UNLOCK "}
+// methods are those of HTTP that make a line a request even where its end is not that
+// of one: servers are lenient there.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PROPFIND", "PRI", "REPORT", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK"}
+
+const (
+	// maxLine is how long a first line may be while it may yet be a request's.
+	maxLine = 8 << 10
+	space   = " \t\v\f\r"
+)
+
+// isRequest tells by the first line whether b is HTTP, however badly written: a token, and the
+// version at the line's end.
+func isRequest(b []byte) speech {
+	method := b
+	if i := bytes.IndexFunc(b, func(r rune) bool { return !tokenChar(r) }); i >= 0 {
+		if method = b[:i]; i == 0 || !strings.ContainsRune(space+"\n", rune(b[i])) {
+			return other
+		}
+	}
+	line, _, whole := bytes.Cut(b, []byte("\n"))
+	if !whole {
+		if len(b) > maxLine {
+			return malformed
+		}
+		return unclear
+	}
+	words := bytes.Fields(line)
+	last := words[len(words)-1]
+	if len(words) > 1 && len(last) >= 5 && bytes.EqualFold(last[:5], []byte("HTTP/")) || slices.Contains(methods, string(method)) {
+		return speaksHTTP
+	}
+	return other
+}
+
+func tokenChar(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
 
 // sniffHTTP reads the host of a request's head.
 func sniffHTTP(b []byte) (speech, string) {
-	is, maybe := false, false
-	for _, m := range methods {
-		if bytes.HasPrefix(b, []byte(m)) {
-			is = true
-		}
-		if len(b) < len(m) && strings.HasPrefix(m, string(b)) {
-			maybe = true
-		}
+	// Servers skip empty lines before a request, and some skip spaces.
+	start := bytes.TrimLeft(b, space+"\n")
+	if len(start) == 0 {
+		return short(b)
 	}
-	if !is {
-		if maybe {
-			return unclear, ""
-		}
-		return other, ""
+	if what := isRequest(start); what != speaksHTTP {
+		return what, ""
 	}
+	if len(bytes.Trim(b[:len(b)-len(start)], "\r\n")) > 0 {
+		return malformed, ""
+	}
+	b = start
 	end := bytes.Index(b, []byte("\r\n\r\n"))
-	if lone := bytes.Index(b, []byte("\n\n")); lone >= 0 && (end < 0 || lone < end) {
+	head := b
+	if end >= 0 {
+		head = b[:end]
+	}
+	// Some servers end a line there, others do not.
+	if bytes.Count(head, []byte("\n")) != bytes.Count(head, []byte("\r\n")) {
 		return malformed, ""
 	}
 	if end < 0 {
 		return short(b)
 	}
-	lines := strings.Split(string(b[:end]), "\r\n")
+	lines := strings.Split(string(head), "\r\n")
 	method, rest, _ := strings.Cut(lines[0], " ")
-	target, version, ok := strings.Cut(rest, " ")
-	if !ok || !strings.HasPrefix(version, "HTTP/") {
+	target, version, _ := strings.Cut(rest, " ")
+	if version != "HTTP/1.1" && version != "HTTP/1.0" || target == "" || strings.ContainsAny(target, space+"\x00") {
 		return malformed, ""
 	}
 	var host string
@@ -217,16 +262,26 @@ func sniffHTTP(b []byte) (speech, string) {
 		}
 		host, named = strings.Trim(value, " \t"), true
 	}
-	if method == "CONNECT" {
-		host, named = target, true
-	} else if strings.Contains(target, "://") { // goes over the header
-		u, err := url.Parse(target)
-		if err != nil || u.Host == "" {
+	if method == "CONNECT" || target[0] != '/' && target != "*" { // it names a host itself
+		whole := target
+		if method != "CONNECT" {
+			u, err := url.Parse(target)
+			if err != nil || u.Host == "" || u.User != nil {
+				return malformed, ""
+			}
+			whole = u.Host
+		}
+		if host == "" {
+			host = whole
+		}
+		// Servers differ in which of the two they believe.
+		one, ok := hostOf(host)
+		other, fine := hostOf(whole)
+		if !ok || !fine || one != other {
 			return malformed, ""
 		}
-		host, named = u.Host, true
 	}
-	if !named || host == "" {
+	if host == "" {
 		return speaksHTTP, ""
 	}
 	name, ok := hostOf(host)

@@ -11,25 +11,36 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
 	"sandpit.dev/network/policy"
 )
 
-// connection is the life of one connection from the sandbox, which it closes.
-func (g *Gate) connection(ctx context.Context, c *net.TCPConn) {
+// connection is the life of one connection from the sandbox, which it closes. It calls
+// decided when the connection counts as one that was let through, or as a stream of
+// questions.
+func (g *Gate) connection(ctx context.Context, c *net.TCPConn, decided func()) {
 	defer c.Close()
 	to := destination(c)
 	if to.Port() == dnsPort {
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 		defer stop()
+		select {
+		case g.streams <- struct{}{}:
+			defer func() { <-g.streams }()
+		default:
+			reset(c)
+			return
+		}
+		decided()
 		g.answerStream(ctx, c)
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { reset(c) })
 	defer stop()
-	f := &flow{to: to, close: func() { reset(c) }}
+	dctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &flow{to: to, close: func() { reset(c); cancel() }}
 	first, why := g.admit(ctx, c, f)
 	if why != policy.Allowed {
 		g.explain(c, first, f, why)
@@ -41,9 +52,10 @@ func (g *Gate) connection(ctx context.Context, c *net.TCPConn) {
 		return
 	}
 	defer g.leave(f)
-	dctx, cancel := context.WithTimeout(ctx, dialBound)
+	decided()
+	late := time.AfterFunc(dialBound, cancel)
 	up, err := g.o.Dial(dctx, "tcp", to.String())
-	cancel()
+	late.Stop()
 	if err != nil {
 		reset(c) // as near to "refused" as an accepted connection comes
 		return
@@ -53,9 +65,12 @@ func (g *Gate) connection(ctx context.Context, c *net.TCPConn) {
 	if !ok {
 		return
 	}
+	defer context.AfterFunc(ctx, func() { reset(remote) })()
 	g.mu.Lock()
 	f.close = func() { reset(c); reset(remote) }
-	gone := ctx.Err() != nil || !f.allowed(g.state.Load().policy)
+	// A cut while it was dialling closed one side only, and a policy that came later may
+	// allow it again.
+	gone := f.ended.Load() || ctx.Err() != nil || !f.allowed(g.state.Load().policy)
 	g.mu.Unlock()
 	if gone {
 		reset(c)
@@ -77,14 +92,10 @@ func (f *flow) entry(protocol string) Entry {
 // had to read for that.
 func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, policy.Reason) {
 	p := g.state.Load().policy
-	if why := p.Connection(f.to, false); why != policy.Address {
-		if why == policy.Allowed {
-			g.remember(p, f)
-		}
+	named := g.remember(p, f)
+	why := p.Connection(f.to, named)
+	if why != policy.Address || p.Learning() { // who learns keeps no program waiting
 		return nil, g.learn(p, f, why)
-	}
-	if g.remember(p, f) {
-		return nil, p.Connection(f.to, true)
 	}
 	// Nobody asked here for a name with this address. The program may have asked
 	// an earlier server; then what it says names the host.
@@ -93,13 +104,10 @@ func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, poli
 		if name != "" {
 			f.name.Store(&name)
 		}
-		if why := g.learn(p, f, policy.Address); why != policy.Allowed {
-			if name != "" {
-				return first, policy.Domain
-			}
-			return first, why
+		if name != "" {
+			return first, policy.Domain
 		}
-		return first, policy.Allowed
+		return first, policy.Address
 	}
 	lctx, cancel := context.WithTimeout(ctx, resolveBound)
 	defer cancel()
@@ -112,14 +120,18 @@ func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, poli
 			}
 		}
 	}
-	return first, g.learn(p, f, policy.Disagreement)
+	return first, policy.Disagreement
 }
 
-// remember finds an allowed name that the flow's address was answered for.
+// remember finds an allowed name that the flow's address was answered for. Where the
+// policy learns, any name is better than none.
 func (g *Gate) remember(p *policy.Policy, f *flow) bool {
 	for _, name := range g.pins.names(f.to.Addr()) {
-		if p.Name(name) == policy.Allowed {
+		allowed := p.Name(name) == policy.Allowed
+		if allowed || p.Learning() {
 			f.name.Store(&name)
+		}
+		if allowed {
 			return true
 		}
 	}
@@ -128,7 +140,7 @@ func (g *Gate) remember(p *policy.Policy, f *flow) bool {
 
 // learn lets a refusal pass where the policy learns.
 func (g *Gate) learn(p *policy.Policy, f *flow, why policy.Reason) policy.Reason {
-	if !p.Learning() || !why.Learnable() {
+	if why == policy.Allowed || !p.Learning() || !why.Learnable() {
 		return why
 	}
 	e := f.entry("tcp")
@@ -152,16 +164,21 @@ func (g *Gate) listen(ctx context.Context, c *net.TCPConn) (first []byte, what s
 	return first, what, name
 }
 
-// join carries the bytes of both sides until both have ended. first was read already.
+// join carries the bytes of both sides until both have ended, or one failed. first was
+// read already.
 func (g *Gate) join(c, remote *net.TCPConn, first []byte, f *flow) {
+	pass := func(to, from *net.TCPConn) {
+		if _, err := io.Copy(to, from); err == nil {
+			_ = to.CloseWrite()
+		} else if !f.told.Load() { // a reset would take the words away
+			reset(c)
+			reset(remote)
+		}
+	}
 	var both sync.WaitGroup
-	both.Go(func() {
-		_, _ = io.Copy(c, remote)
-		_ = c.CloseWrite()
-	})
+	both.Go(func() { pass(c, remote) })
 	if g.overhear(c, remote, first, f) {
-		_, _ = io.Copy(remote, c)
-		_ = remote.CloseWrite()
+		pass(remote, c)
 	}
 	both.Wait()
 }
@@ -171,38 +188,67 @@ func (g *Gate) join(c, remote *net.TCPConn, first []byte, f *flow) {
 // False: the connection was cut.
 func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) bool {
 	buf := make([]byte, 4096)
-	for p := g.state.Load().policy; !p.Listed(f.to.Addr()) && !p.Learning(); {
+	for {
 		what, name := sniff(first)
-		if what == malformed || name != "" && p.Name(name) != policy.Allowed {
-			why := policy.Disagreement
-			if what == malformed {
-				why = policy.Protocol
-			}
+		why, pass := g.judge(f, what, name)
+		if why != policy.Allowed {
 			e := f.entry("tcp")
 			if name != "" {
 				e.Name = name
 			}
 			g.refuse(e, why)
-			tell(c, what, why.Explain(e.what()))
+			f.told.Store(true)
 			reset(remote)
+			tell(c, what, why.Explain(e.what()))
 			return false
 		}
-		if what != unclear {
+		if pass {
 			break
 		}
 		n, err := c.Read(buf)
 		first = append(first, buf[:n]...)
-		if err != nil {
-			break
+		if err == nil || n > 0 {
+			continue
 		}
+		if errors.Is(err, io.EOF) && len(first) == 0 {
+			return true // it only listens
+		}
+		// What is cut short may still mean something to the server.
+		reset(c)
+		reset(remote)
+		return false
 	}
 	if len(first) > 0 {
 		if _, err := remote.Write(first); err != nil {
 			reset(c)
+			reset(remote)
 			return false
 		}
 	}
 	return true
+}
+
+// judge decides by the policy of this moment what becomes of the first bytes: they are
+// refused, passed on, or more are needed. What was said is noted under the lock, so that a
+// policy that comes later cuts the flow, and one that came before was asked.
+func (g *Gate) judge(f *flow, what speech, name string) (why policy.Reason, pass bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.state.Load().policy
+	switch {
+	case p.Learning() || p.Listed(f.to.Addr()):
+		f.said.Store(unheard)
+		return policy.Allowed, true
+	case what == malformed, what == speaksTLS && name == "":
+		// The server chooses whom a hello without a name means.
+		return policy.Protocol, false
+	case what == unclear:
+		return policy.Allowed, false
+	case name != "" && p.Name(name) != policy.Allowed:
+		return policy.Disagreement, false
+	}
+	f.said.Store(&name)
+	return policy.Allowed, true
 }
 
 // explain refuses a connection in words, where the program's protocol has any.
@@ -275,10 +321,4 @@ func destination(c *net.TCPConn) netip.AddrPort {
 	a, _ := c.LocalAddr().(*net.TCPAddr)
 	to := a.AddrPort()
 	return netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())
-}
-
-// temporary tells whether an error of a listener may pass.
-func temporary(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) ||
-		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ECONNREFUSED)
 }

@@ -24,14 +24,14 @@ type path struct{ from, to netip.AddrPort }
 func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic, b []byte, from, to netip.AddrPort) {
 	way := path{from, to}
 	g.mu.Lock()
-	known := g.paths[way]
+	known, full := g.paths[way], g.open[datagrams] >= maxPaths
 	g.mu.Unlock()
 	if known != nil { // it was on its way before the path was
 		_, _ = known.Write(b)
 		return
 	}
 	p := g.state.Load().policy
-	f := &flow{to: to}
+	f := &flow{to: to, kind: datagrams}
 	why := p.Connection(to, false)
 	if why == policy.Address && g.remember(p, f) {
 		why = policy.Protocol
@@ -45,6 +45,10 @@ func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 		}
 		e.Learned = true
 		g.journal.note(e)
+	}
+	if full { // before sockets are made for it
+		g.refuse(f.entry("udp"), policy.Limit)
+		return
 	}
 	inside, err := t.Answering(to, from)
 	if err != nil {

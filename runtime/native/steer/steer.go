@@ -43,7 +43,11 @@ type Steering struct {
 // descriptor stays the caller's. The codes are Unsupported where the kernel has no
 // such programs, Conflict where something in the namespace serves on port 53 already.
 func Open(netns *os.File) (_ *Steering, err error) {
-	fd, err := unix.FcntlInt(netns.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	var fd int
+	err = held(netns, func(ns int) error {
+		fd, err = unix.FcntlInt(uintptr(ns), unix.F_DUPFD_CLOEXEC, 3)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("keep the network namespace: %w", err)
 	}
@@ -77,8 +81,10 @@ func Open(netns *os.File) (_ *Steering, err error) {
 		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's network cannot be made (%s)", err)
 	}
 	err = descriptors(s.tcp, s.udp, func(tcp, udp int) error {
-		s.link, err = attach(int(s.netns.Fd()), tcp, udp)
-		return err
+		return held(s.netns, func(ns int) error {
+			s.link, err = attach(ns, tcp, udp)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -92,16 +98,26 @@ func Open(netns *os.File) (_ *Steering, err error) {
 func (s *Steering) Accept() (*net.TCPConn, error) { return s.tcp.AcceptTCP() }
 
 // Read reads a datagram: who sent it, and where it was meant to go. What is longer than
-// b is cut.
+// b is cut, and a datagram whose goal is not told is dropped.
 func (s *Steering) Read(b []byte) (n int, from, to netip.AddrPort, err error) {
-	var oob [128]byte
-	n, o, _, from, err := s.udp.ReadMsgUDPAddrPort(b, oob[:])
-	if err != nil {
-		return 0, from, to, err
+	for {
+		var oob [128]byte
+		n, o, _, from, err := s.udp.ReadMsgUDPAddrPort(b, oob[:])
+		if err != nil {
+			return 0, from, to, err
+		}
+		if to := meant(oob[:o]); to.IsValid() {
+			return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), to, nil
+		}
 	}
-	messages, err := unix.ParseSocketControlMessage(oob[:o])
+}
+
+// meant is where a datagram was meant to go, by the messages beside it; not valid
+// where they do not say it.
+func meant(oob []byte) (to netip.AddrPort) {
+	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return 0, from, to, err
+		return to
 	}
 	for _, m := range messages {
 		switch a, _ := unix.ParseOrigDstAddr(&m); a := a.(type) {
@@ -111,7 +127,7 @@ func (s *Steering) Read(b []byte) (n int, from, to netip.AddrPort, err error) {
 			to = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
 		}
 	}
-	return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), to, nil
+	return to
 }
 
 // Answer sends a datagram from port 53 of an address that the sandbox sent one to.
@@ -138,7 +154,8 @@ func control(level, kind int32, size int) []byte {
 }
 
 // Answering gives a socket of the namespace whose datagrams come from the address
-// from and go to the sandbox's socket at to, and which gets what that sends on.
+// from and go to the sandbox's socket at to, and which gets what that sends on. After
+// Close it is an error.
 func (s *Steering) Answering(from, to netip.AddrPort) (conn *net.UDPConn, err error) {
 	err = within(s.netns, func() error {
 		d := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(from), Control: anyAddress}
@@ -176,7 +193,8 @@ func within(netns *os.File, f func() error) error {
 			return
 		}
 		defer home.Close()
-		if err := unix.Setns(int(netns.Fd()), unix.CLONE_NEWNET); err != nil {
+		err = held(netns, func(ns int) error { return unix.Setns(ns, unix.CLONE_NEWNET) })
+		if err != nil {
 			runtime.UnlockOSThread()
 			done <- fmt.Errorf("enter the network namespace: %w", err)
 			return
@@ -188,6 +206,18 @@ func within(netns *os.File, f func() error) error {
 		done <- err
 	}()
 	return <-done
+}
+
+// held calls f with a file's descriptor, which is not closed meanwhile: its number could
+// be another file's by then, and that another sandbox's namespace.
+func held(file *os.File, f func(fd int) error) error {
+	c, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	outer := c.Control(func(fd uintptr) { inner = f(int(fd)) })
+	return cmp.Or(inner, outer)
 }
 
 // anyAddress lets a socket have an address that others have too, or, of IPv6, one

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -249,6 +250,45 @@ func TestPort53Taken(t *testing.T) {
 	defer l.Close()
 	if _, err := Open(ns); err == nil || !strings.Contains(err.Error(), "port 53") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestNothingIsMadeAfterClose(t *testing.T) {
+	s, _ := steered(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Answering(netip.MustParseAddrPort("192.0.2.1:123"), netip.MustParseAddrPort("127.0.0.1:9"))
+	if err == nil {
+		t.Errorf("a socket after Close: %v, %v", c, err)
+	}
+}
+
+func TestADescriptorInUseIsNotClosed(t *testing.T) {
+	f, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = held(f, func(fd int) error {
+		if err := f.Close(); err != nil { // from elsewhere, meanwhile
+			return err
+		}
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		return err
+	})
+	if err != nil {
+		t.Error("the descriptor in use:", err)
+	}
+	if err := held(f, func(int) error { return nil }); err == nil {
+		t.Error("a closed file is still used")
+	}
+}
+
+func TestADatagramWithoutAGoal(t *testing.T) {
+	for _, oob := range [][]byte{nil, {1}, make([]byte, 16), []byte(strings.Repeat("\xff", 64))} {
+		if to := meant(oob); to.IsValid() {
+			t.Errorf("%x is for %s", oob, to)
+		}
 	}
 }
 
