@@ -32,6 +32,10 @@ const (
 	reclaimAfter = time.Second
 	// reclaimPatience bounds the taking.
 	reclaimPatience = 5 * time.Second
+	// thawAgain is the first pause before a thaw that failed is tried again, and thawAgainMost
+	// the longest: until then a sandbox stands still that nobody paused.
+	thawAgain     = 100 * time.Millisecond
+	thawAgainMost = 5 * time.Second
 )
 
 // Pause freezes every process. See [runtime.Pauser].
@@ -60,7 +64,9 @@ func (i *Instance) Pause(ctx context.Context) error {
 	if err == nil {
 		i.d.checkpoint("pause.frozen")
 		if err = i.markPaused(l); err != nil {
-			_ = i.thaw(l) // the error before says more
+			if i.thaw(l) != nil { // the error before says more
+				i.thawLater(l)
+			}
 		}
 	}
 	if err != nil {
@@ -84,9 +90,13 @@ func (i *Instance) Resume(ctx context.Context) error {
 }
 
 // resume is Resume, with verb held. On an instance that is not paused it still has the
-// agent go on, which a Pause that was killed on its way may have suspended.
+// agent go on, which a Pause that was killed on its way may have suspended, and thaws what
+// an earlier thaw that failed left standing.
 func (i *Instance) resume(ctx context.Context, l *live) error {
 	if !i.Paused() {
+		if err := i.thawLeft(l); err != nil {
+			return err
+		}
 		i.continueAgent(ctx, l)
 		return nil
 	}
@@ -128,7 +138,7 @@ func (i *Instance) running() (*live, error) {
 	return i.live, nil
 }
 
-// freeze stops every process, the agent too. After an error none is frozen.
+// freeze stops every process, the agent too. After an error none is frozen, or not for long.
 func (i *Instance) freeze(ctx context.Context, l *live) error {
 	limit, cancel := context.WithTimeout(ctx, freezePatience)
 	defer cancel()
@@ -136,10 +146,13 @@ func (i *Instance) freeze(ctx context.Context, l *live) error {
 	switch {
 	case err == nil:
 		return nil
+	case fault.Is(err, fault.NotFound) && ctx.Err() == nil:
+		return fault.Wrap(fault.State, err, "sandbox %s is not running", i.id)
+	}
+	i.thawLater(l) // the group's own taking back may have failed: it looks
+	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case fault.Is(err, fault.NotFound):
-		return fault.Wrap(fault.State, err, "sandbox %s is not running", i.id)
 	case fault.Is(err, fault.Timeout):
 		return fault.Wrap(fault.Unavailable, err, "the processes of sandbox %s did not stand still within %v", i.id, freezePatience).
 			WithRemedy("one of them waits for the disk; try again, or stop the sandbox")
@@ -154,6 +167,61 @@ func (i *Instance) thaw(l *live) error {
 		return fault.Wrap(fault.State, err, "sandbox %s is not running", i.id)
 	}
 	return err
+}
+
+// thawLeft thaws, with verb held, an instance that is not paused and stands all the same: a
+// thaw failed. That nobody can see whether it stands is an error: "no" might be for good.
+func (i *Instance) thawLeft(l *live) error {
+	if i.d.cgroups.Info().Err(cgroup.Freeze) != nil {
+		return nil // nobody froze it
+	}
+	frozen, err := l.group.Frozen()
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return fault.Wrap(fault.State, err, "sandbox %s is not running", i.id)
+	case err != nil:
+		return fault.Wrap(fault.Unavailable, err, "whether sandbox %s stands still cannot be seen now", i.id)
+	case !frozen:
+		return nil
+	}
+	return i.thaw(l)
+}
+
+// thawLater thaws the life l behind the caller's back, where what was called was not a
+// Resume: nobody would call it again.
+func (i *Instance) thawLater(l *live) {
+	i.d.watchers.Go(func() {
+		for pause := thawAgain; ; pause = min(2*pause, thawAgainMost) {
+			select {
+			case <-i.d.running.Done():
+				return // the next server thaws what it finds without a mark
+			case <-l.down:
+				return
+			case <-time.After(pause):
+			}
+			if i.tryThaw(l) {
+				return
+			}
+		}
+	})
+}
+
+// tryThaw tells whether there is nothing more to do. It does not wait for a verb, which
+// may take long: the driver's end waits for it.
+func (i *Instance) tryThaw(l *live) bool {
+	if !i.verb.TryLock() {
+		return false
+	}
+	defer i.verb.Unlock()
+	if now, err := i.running(); err != nil || now != l || i.Paused() {
+		return true
+	}
+	err := i.thawLeft(l)
+	if err == nil || fault.Is(err, fault.State) {
+		return true
+	}
+	i.d.log.Warn("a sandbox that is not paused stands still; it is tried again", "sandbox", i.id, "error", err)
+	return false
 }
 
 // markPaused puts down that Pause froze the life l, unless it is over.

@@ -91,6 +91,9 @@ func (i *Instance) still(ctx context.Context) (thaw func() error, err error) {
 		if fault.Is(err, fault.State) { // it ended meanwhile
 			return nil
 		}
+		if err != nil {
+			i.thawLater(l)
+		}
 		return err
 	}, nil
 }

@@ -17,6 +17,11 @@ import (
 	"sandpit.dev/fault"
 )
 
+// maxImports is how many archives are unpacked at once. They come as slowly as a client
+// sends them, and so wait for each other alone and not for the slots of the staging area,
+// which every copy needs.
+const maxImports = 4
+
 // Import makes the snapshot id from an archive as Export writes it. The archive is
 // hostile: every path stays in the snapshot, no link is followed, nothing becomes a
 // device or gives rights outside, and names, attributes and contents (holes counted as
@@ -38,7 +43,7 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 		return 0, fault.New(fault.Exists, "the snapshot %s exists", id)
 	}
 	size := int64(-1)
-	err = s.stage(ctx, id, func(slot *slot) error {
+	err = s.stageImport(ctx, id, func(slot *slot) error {
 		fd, err := s.emptyLayer(ctx, slot.dir, id, -1, 0)
 		if err != nil {
 			return err
@@ -63,6 +68,34 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 		return 0, failed(err, "the snapshot %s cannot be imported", id)
 	}
 	return size, nil
+}
+
+// stageImport is stage for an import: with a directory of its own inside the slot in which
+// nobody else waits for it, and where Open finds it when the server is killed. No id has a
+// dot in it.
+func (s *Store) stageImport(ctx context.Context, id string, f func(*slot) error) error {
+	select {
+	case s.importing <- struct{}{}:
+		defer func() { <-s.importing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	shared, name := s.staging.at(id).dir, fmt.Sprintf("import.%x", s.trash.next())
+	dir, err := ensureDir(shared, name)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	err = f(&slot{dir: dir})
+	left := ignore(s.trash.put(dir, id), unix.ENOENT)
+	if left == nil {
+		s.trash.kick()
+		left = unix.Unlinkat(shared, name, unix.AT_REMOVEDIR)
+	}
+	if left != nil {
+		s.log.Error("what is left of an import stays until the next start", "id", id, "error", left)
+	}
+	return err
 }
 
 // importTree fills the layer at fd.

@@ -62,6 +62,7 @@ type Store struct {
 	snapshots                  *slots
 	staging                    *slots // where copies are made, each under its final name
 	trash                      *trash
+	importing                  chan struct{} // one for each archive that is being unpacked
 
 	mu      sync.RWMutex // held for reading by every call, for writing by Close
 	closed  bool
@@ -104,7 +105,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := lock(ctx, fd); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: opts.Dir, log: opts.Logger, top: -1, layers: -1, logs: -1, volumes: -1}
+	s := &Store{dir: opts.Dir, log: opts.Logger, importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1}
 	if err := s.choose(ctx, dir, opts); err != nil {
 		return nil, err
 	}
