@@ -54,7 +54,7 @@ func (t *carrier) Next(ctx context.Context) (kernel.Chunk, error) {
 			f.seen = fr.Seq
 			return kernel.Chunk{Seq: fr.Seq, Stderr: fr.Stream == agent.Stderr, Data: fr.Data}, nil
 		case err == io.EOF: // itself: a connection that broke may wrap it
-			t.end(f.process.Result())
+			t.end(f.u.l.told(f.process.Result()))
 		case ctx.Err() != nil:
 			return kernel.Chunk{}, ctx.Err()
 		default:

@@ -189,7 +189,7 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 				return agent.Result{}, ctx.Err()
 			}
 		case err == io.EOF: // itself: a connection that broke may wrap it
-			return f.process.Result(), nil
+			return f.u.l.told(f.process.Result()), nil
 		case ctx.Err() != nil:
 			return agent.Result{}, ctx.Err()
 		default:

@@ -117,7 +117,7 @@ func (f *follower) await(ctx context.Context) (agent.Result, error) {
 		res, err := f.u.l.client.Wait(limited, f.event.ProcessID)
 		switch {
 		case err == nil:
-			return res, nil
+			return f.u.l.told(res), nil
 		case fault.Is(err, fault.Unsupported): // an agent of an earlier build
 			return f.follow(ctx)
 		}

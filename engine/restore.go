@@ -159,6 +159,7 @@ func (x *exchange) atOnce(ctx context.Context, l *live) bool {
 	if !ok {
 		return false
 	}
+	l.passed.Store(true)
 	if err := r.Restore(ctx, spec(x.b.record.Load(), x.img), x.to); err != nil {
 		x.begun = true
 		x.e.log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)

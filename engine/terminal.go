@@ -171,7 +171,7 @@ func afterCut(data []byte) []byte {
 func (t *Terminal) Next(ctx context.Context) (agent.Frame, error) {
 	fr, err := t.Process.Next(ctx)
 	if err == io.EOF { // itself: a connection that broke may wrap it
-		t.over(func(context.Context) agent.Result { return t.Process.Result() })
+		t.over(func(context.Context) agent.Result { return t.u.l.told(t.Process.Result()) })
 	}
 	return fr, err
 }
@@ -218,7 +218,7 @@ func (t *Terminal) hungUp(ctx context.Context) agent.Result {
 	for range hangUpTries {
 		rec, err := t.u.l.client.Process(ctx, t.ev.ProcessID)
 		if err == nil && rec.Result != nil {
-			return *rec.Result
+			return t.u.l.told(*rec.Result)
 		}
 		if fault.Is(err, fault.NotFound) {
 			break
@@ -233,7 +233,7 @@ func (t *Terminal) hungUp(ctx context.Context) agent.Result {
 	}
 	if err := t.u.l.client.Kill(ctx, t.ev.ProcessID, sandbox.CauseKilled); err == nil {
 		if rec, err := t.u.l.client.Process(ctx, t.ev.ProcessID); err == nil && rec.Result != nil {
-			return *rec.Result
+			return t.u.l.told(*rec.Result)
 		}
 	}
 	return f.killed(sandbox.CauseKilled, "its terminal was closed")

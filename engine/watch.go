@@ -6,19 +6,46 @@ package engine
 import (
 	"context"
 	"maps"
+	"net"
 	"strings"
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
 func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
-	l := &live{inst: inst, client: agent.NewClient(inst.Dial), image: img.Env, down: make(chan struct{})}
+	l := &live{inst: inst, image: img.Env, down: make(chan struct{})}
+	l.client = agent.NewClient(l.dial)
 	l.setEnv(b.record.Load().Env)
 	return l
+}
+
+// dial connects to the agent of this life. An instance whose disk is exchanged at once
+// answers under the same name in its next one, and that agent knows no better of what
+// ran before than that it was stopped.
+func (l *live) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := l.inst.Dial(ctx)
+	if l.passed.Load() { // asked afterwards: whoever reached the next life finds it set
+		if err == nil {
+			_ = conn.Close()
+		}
+		return nil, fault.New(fault.State, "the sandbox is being rolled back, and what was asked is of the time before").
+			WithRemedy("ask again")
+	}
+	return conn, err
+}
+
+// told is what an agent tells of a command's end, with what its sandbox was taken down
+// for: the agent knows only that it was.
+func (l *live) told(res agent.Result) agent.Result {
+	if x := l.ending.Load(); x != nil && res.Cause == sandbox.CauseStopped {
+		res.Cause, res.CauseDetail = x.Cause, x.Detail
+	}
+	return res
 }
 
 // setEnv makes own, over the image's, the variables of commands begun from now on.
