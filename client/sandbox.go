@@ -120,25 +120,15 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (*v1.SandboxPage, er
 // List gives all sandboxes that match, page by page as they are asked for. After
 // an error there is nothing more.
 func (c *Client) List(ctx context.Context, q ListQuery) iter.Seq2[*v1.Sandbox, error] {
-	return func(yield func(*v1.Sandbox, error) bool) {
-		q := q // each iteration begins where the caller said
-		for {
-			p, err := c.ListPage(ctx, q)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := range p.Items {
-				if !yield(&p.Items[i], nil) {
-					return
-				}
-			}
-			if p.NextCursor == nil {
-				return
-			}
-			q.Cursor = *p.NextCursor
+	return all(q.Cursor, func(cursor string) ([]v1.Sandbox, *string, error) {
+		q := q
+		q.Cursor = cursor
+		p, err := c.ListPage(ctx, q)
+		if err != nil {
+			return nil, nil, err
 		}
-	}
+		return p.Items, p.NextCursor, nil
+	})
 }
 
 // ActivityQuery selects events. Zero fields select all.

@@ -54,25 +54,15 @@ func (c *Client) SnapshotsPage(ctx context.Context, q SnapshotQuery) (*v1.Snapsh
 // Snapshots gives all snapshots that match, page by page as they are asked for.
 // After an error there is nothing more.
 func (c *Client) Snapshots(ctx context.Context, q SnapshotQuery) iter.Seq2[*v1.Snapshot, error] {
-	return func(yield func(*v1.Snapshot, error) bool) {
-		q := q // each iteration begins where the caller said
-		for {
-			p, err := c.SnapshotsPage(ctx, q)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := range p.Items {
-				if !yield(&p.Items[i], nil) {
-					return
-				}
-			}
-			if p.NextCursor == nil {
-				return
-			}
-			q.Cursor = *p.NextCursor
+	return all(q.Cursor, func(cursor string) ([]v1.Snapshot, *string, error) {
+		q := q
+		q.Cursor = cursor
+		p, err := c.SnapshotsPage(ctx, q)
+		if err != nil {
+			return nil, nil, err
 		}
-	}
+		return p.Items, p.NextCursor, nil
+	})
 }
 
 // GetSnapshot gives a snapshot.

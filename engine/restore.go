@@ -270,6 +270,7 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 		switch {
 		case to == sandbox.Failed:
 			s.StopCause, s.StopDetail = x.before.StopCause, x.before.StopDetail
+		case x.before.State == sandbox.Restoring && s.StopCause != sandbox.CauseRestore: // it was stopped before, for what still holds
 		case x.before.State != sandbox.Stopped:
 			s.StopDetail = "stopped for a rollback that failed: " + reason(err)
 		}

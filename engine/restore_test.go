@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 func TestRollback(t *testing.T) {
@@ -321,6 +322,34 @@ func TestARollbackThatIsCutOffTellsWhatRan(t *testing.T) {
 	}
 	if got, err := h.engine.Process(t.Context(), alice, "box", rec.ID); err != nil || got.Result == nil || got.Result.Cause != sandbox.CauseRestore {
 		t.Errorf("the process: %+v, %v", got, err)
+	}
+}
+
+// A rollback that a crash cut off and that cannot be finished leaves a sandbox as it was
+// found: stopped by its caller, for the reason that the caller had.
+func TestARollbackThatIsCutOffForGoodTellsWhoStoppedIt(t *testing.T) {
+	h := open(t, t.TempDir())
+	s := h.create(engine.CreateRequest{Key: "box"})
+	if _, err := h.engine.Stop(t.Context(), alice, "box"); err != nil {
+		t.Fatal(err)
+	}
+	before := h.get(s.ID)
+	h.end()
+	err := h.store.Update(t.Context(), func(tx store.Tx) error {
+		s, err := tx.Sandboxes().Get(s.ID)
+		if err != nil {
+			return err
+		}
+		s.State, s.Restore = sandbox.Restoring, sandbox.NewID() // a snapshot that is gone
+		return tx.Sandboxes().Update(s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.serve()
+	got := h.get(s.ID)
+	if got.State != sandbox.Stopped || got.Restore != "" || got.StopCause != before.StopCause || got.StopDetail != before.StopDetail {
+		t.Errorf("got %+v, want it stopped for %s: %s", got, before.StopCause, before.StopDetail)
 	}
 }
 

@@ -83,26 +83,33 @@ func (e *Engine) eraseSnapshot(ctx context.Context, snap *sandbox.Snapshot, ev *
 		return err
 	}
 	e.checkpoint("unsnapshot.done")
-	err = e.store.Update(ctx, func(tx store.Tx) error {
-		if err := tx.Snapshots().Delete(snap.ID); err != nil {
-			return err
-		}
-		if ev == nil {
-			return nil
-		}
-		return tx.Events().Append(ev)
-	})
-	if fault.Is(err, fault.NotFound) {
-		return nil // another has done it
-	}
-	if err != nil {
+	if err := e.unlist(ctx, func(tx store.Tx) error { return tx.Snapshots().Delete(snap.ID) }, ev); err != nil {
 		return err
-	}
-	if ev != nil {
-		e.metrics.happened([]*sandbox.Event{ev})
 	}
 	e.checkpoint("unsnapshot.outcome")
 	return nil
+}
+
+// unlist commits that a record is gone, with an event (nil: none). One that another has
+// deleted is no error.
+func (e *Engine) unlist(ctx context.Context, remove func(store.Tx) error, ev *sandbox.Event) error {
+	var events []*sandbox.Event
+	if ev != nil {
+		events = append(events, ev)
+	}
+	err := e.store.Update(ctx, func(tx store.Tx) error {
+		if err := remove(tx); err != nil {
+			return err
+		}
+		return appendAll(tx, events)
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err == nil {
+		e.metrics.happened(events)
+	}
+	return err
 }
 
 // discardAll finishes deletions that nobody waits for, one after the other. What

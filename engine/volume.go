@@ -270,23 +270,8 @@ func (e *Engine) eraseVolume(ctx context.Context, v *sandbox.Volume, ev *sandbox
 		return err
 	}
 	e.checkpoint("unvolume.done")
-	err = e.store.Update(ctx, func(tx store.Tx) error {
-		if err := tx.Volumes().Delete(v.ID); err != nil {
-			return err
-		}
-		if ev == nil {
-			return nil
-		}
-		return tx.Events().Append(ev)
-	})
-	if fault.Is(err, fault.NotFound) {
-		return nil // another has done it
-	}
-	if err != nil {
+	if err := e.unlist(ctx, func(tx store.Tx) error { return tx.Volumes().Delete(v.ID) }, ev); err != nil {
 		return err
-	}
-	if ev != nil {
-		e.metrics.happened([]*sandbox.Event{ev})
 	}
 	e.checkpoint("unvolume.outcome")
 	return nil

@@ -96,22 +96,8 @@ func (q events) List(query store.EventQuery) ([]*sandbox.Event, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	var page []*sandbox.Event
-	more := false
 	var row eventRow
-	dest := row.dest()
-	err = q.tx.each(text, args, func(scan func(...any) error) error {
-		if len(page) == limit {
-			more = true
-			return nil
-		}
-		if err := scan(dest...); err != nil {
-			return err
-		}
-		e, err := row.event()
-		page = append(page, e)
-		return err
-	})
+	page, more, err := readPage(q.tx, text, args, limit, row.dest(), row.event)
 	if err != nil || !more {
 		return page, "", err
 	}

@@ -66,3 +66,22 @@ func pageSize(limit, offset int, cursor string) (int, error) {
 	}
 	return limit, nil
 }
+
+// readPage reads the rows of a page's statement, which asks for one more than limit to
+// tell whether there is a next page. Each row is scanned into dest, and read gives
+// what it is.
+func readPage[T any](t *tx, text string, args []any, limit int, dest []any, read func() (T, error)) (page []T, more bool, err error) {
+	err = t.each(text, args, func(scan func(...any) error) error {
+		if len(page) == limit {
+			more = true
+			return nil
+		}
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		x, err := read()
+		page = append(page, x)
+		return err
+	})
+	return page, more, err
+}

@@ -292,22 +292,8 @@ func (q sandboxes) List(query store.SandboxQuery) ([]*sandbox.Sandbox, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	var page []*sandbox.Sandbox
-	more := false
 	var row sandboxRow
-	dest := row.dest()
-	err = q.tx.each(text, args, func(scan func(...any) error) error {
-		if len(page) == limit {
-			more = true
-			return nil
-		}
-		if err := scan(dest...); err != nil {
-			return err
-		}
-		s, err := row.sandbox()
-		page = append(page, s)
-		return err
-	})
+	page, more, err := readPage(q.tx, text, args, limit, row.dest(), row.sandbox)
 	if err != nil || !more {
 		return page, "", err
 	}

@@ -145,22 +145,8 @@ func (q snapshots) List(query store.SnapshotQuery) ([]*sandbox.Snapshot, string,
 	if err != nil {
 		return nil, "", err
 	}
-	var page []*sandbox.Snapshot
-	more := false
 	var row snapshotRow
-	dest := row.dest()
-	err = q.tx.each(text, args, func(scan func(...any) error) error {
-		if len(page) == limit {
-			more = true
-			return nil
-		}
-		if err := scan(dest...); err != nil {
-			return err
-		}
-		s, err := row.snapshot()
-		page = append(page, s)
-		return err
-	})
+	page, more, err := readPage(q.tx, text, args, limit, row.dest(), row.snapshot)
 	if err != nil || !more {
 		return page, "", err
 	}

@@ -1,0 +1,30 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import "iter"
+
+// all gives the items of all pages from the one that first begins, page by page as
+// they are asked for. After an error there is nothing more. Each iteration begins
+// anew.
+func all[T any](first string, page func(cursor string) (items []T, next *string, err error)) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for cursor := first; ; {
+			items, next, err := page(cursor)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range items {
+				if !yield(&items[i], nil) {
+					return
+				}
+			}
+			if next == nil {
+				return
+			}
+			cursor = *next
+		}
+	}
+}
