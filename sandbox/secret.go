@@ -1,0 +1,177 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sandpit.dev/fault"
+)
+
+// Secret is a value that programs need and nobody reads back: it is on record sealed,
+// and no listing, event or log has it. Without hosts it is a variable of every
+// command. With hosts it never enters the sandbox: the egress gate puts it into
+// requests to those hosts, and programs see a stand-in under its name.
+type Secret struct {
+	Project string
+	Sandbox ID     // zero: of all sandboxes of the project; their own of the same name go before it
+	Name    string // of a variable: a letter or _, then letters, digits and _
+	// Hosts are names, or "*.name" for all names below one; see CheckDomain.
+	Hosts []string
+	// Header is the request header that takes it; empty where Hosts is.
+	Header string
+	// Format is what the header says, with SecretSlot where the value goes; empty
+	// where Hosts is.
+	Format    string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// SecretSlot is where the value of a secret goes in its Format.
+const SecretSlot = "{value}"
+
+// Bounds of a secret.
+const (
+	MaxSecretName   = 64
+	MaxSecretValue  = 32 << 10 // bytes of one that is a variable
+	MaxBoundValue   = 8 << 10  // bytes of one that goes into a header
+	MinSecretValue  = 4        // bytes: what is shorter cannot be kept out of output
+	MaxSecretHosts  = 32
+	MaxSecretFormat = 256
+	MaxSecrets      = 64 // of a project itself, and of each sandbox
+)
+
+// Bound tells whether it goes into requests, and not into the sandbox.
+func (s *Secret) Bound() bool { return len(s.Hosts) > 0 }
+
+// StandIn is what programs inside see under the name of a bound secret, so that those
+// go on that insist on a key. It is no secret.
+func (s *Secret) StandIn() string { return "sandpit-secret-" + s.Name }
+
+// HeaderValue is what the header says when the value is put in.
+func (s *Secret) HeaderValue(value string) string {
+	return strings.ReplaceAll(s.Format, SecretSlot, value)
+}
+
+// Normal gives the secret with its hosts and header in the form that they are compared
+// in and what was left out filled in, or fault.Invalid with every field that is wrong.
+func (s Secret) Normal() (Secret, error) {
+	var bad []fault.Field
+	add := func(err error) {
+		if err != nil {
+			bad = append(bad, fault.As(err).Fields...)
+		}
+	}
+	if !validSecretName(s.Name) {
+		add(fault.InvalidField("name", "%q is no name of a secret: a letter or _, then letters, digits and _, at most %d", Clip(s.Name, 80), MaxSecretName))
+	}
+	if !s.Bound() {
+		if s.Header != "" || s.Format != "" {
+			add(fault.InvalidField("hosts", "is empty, and header and format mean nothing without hosts; name the hosts whose requests take the secret"))
+		}
+		return s, invalidFields(bad)
+	}
+	if len(s.Hosts) > MaxSecretHosts {
+		add(fault.InvalidField("hosts", "has %d names, more than %d", len(s.Hosts), MaxSecretHosts))
+		return s, invalidFields(bad)
+	}
+	hosts := make([]string, 0, len(s.Hosts))
+	for _, h := range s.Hosts {
+		n, err := CheckDomain("hosts", h)
+		add(err)
+		if err == nil && !slices.Contains(hosts, n) {
+			hosts = append(hosts, n)
+		}
+	}
+	s.Hosts = hosts
+	if s.Header == "" {
+		s.Header = "authorization"
+		if s.Format == "" {
+			s.Format = "Bearer " + SecretSlot
+		}
+	}
+	if s.Format == "" {
+		s.Format = SecretSlot
+	}
+	s.Header = strings.ToLower(s.Header)
+	add(checkSecretHeader(s.Header))
+	switch {
+	case len(s.Format) > MaxSecretFormat:
+		add(fault.InvalidField("format", "has %d bytes, more than %d", len(s.Format), MaxSecretFormat))
+	case strings.Count(s.Format, SecretSlot) != 1:
+		add(fault.InvalidField("format", "%q must have %s once, where the value goes", Clip(s.Format, 80), SecretSlot))
+	case !headerText(s.Format):
+		add(fault.InvalidField("format", "%q has characters that a header cannot", Clip(s.Format, 80)))
+	}
+	return s, invalidFields(bad)
+}
+
+// CheckSecretValue refuses a value that cannot be kept or put where the secret says.
+func (s *Secret) CheckSecretValue(value string) error {
+	most := MaxSecretValue
+	if s.Bound() {
+		most = MaxBoundValue
+	}
+	switch {
+	case len(value) < MinSecretValue:
+		return fault.InvalidField("value", "has %d bytes; a secret needs %d or more", len(value), MinSecretValue)
+	case len(value) > most:
+		return fault.InvalidField("value", "has %d bytes, more than %d", len(value), most)
+	case strings.ContainsRune(value, 0):
+		return fault.InvalidField("value", "has a zero byte, which no variable can hold")
+	case s.Bound() && !headerText(value):
+		return fault.InvalidField("value", "has characters that a header cannot (line ends, control characters)").
+			WithRemedy("was a newline read with it?")
+	}
+	return nil
+}
+
+func validSecretName(name string) bool {
+	if name == "" || len(name) > MaxSecretName {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '_', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case '0' <= c && c <= '9' && i > 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// checkSecretHeader refuses what is no header (RFC 9110, 5.1), and those that say how
+// the request itself is to be read.
+func checkSecretHeader(name string) error {
+	const tokens = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+	if name == "" || len(name) > 128 || strings.Trim(name, tokens) != "" {
+		return fault.InvalidField("header", "%q is no name of a header", Clip(name, 80))
+	}
+	switch name {
+	case "host", "content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade", "keep-alive",
+		"proxy-connection", "proxy-authorization", "expect", "content-encoding", "accept-encoding", "range":
+		return fault.InvalidField("header", "%q says how a request is carried; it takes no secret", name)
+	}
+	return nil
+}
+
+// headerText tells whether s can stand in a header (RFC 9110, 5.5).
+func headerText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return s == strings.TrimSpace(s)
+}
+
+func invalidFields(bad []fault.Field) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	return &fault.Error{Code: fault.Invalid, Message: bad[0].Name + ": " + bad[0].Message, Fields: bad}
+}
