@@ -16,14 +16,17 @@ import (
 
 // Bounds of a command. Beyond them Start is fault.Invalid.
 const (
-	MaxArgs       = wire.MaxArgs     // arguments
-	MaxArgBytes   = wire.MaxArgBytes // of all arguments together
-	MaxEnv        = wire.MaxEnv      // variables
-	MaxEnvBytes   = wire.MaxEnvBytes // of their names and values together
-	MaxShell      = wire.MaxShell    // bytes of Command.Shell
-	MaxStdin      = wire.MaxStdin    // bytes of Command.Stdin
-	MaxOutput     = wire.MaxOutput   // the highest cap of a stream, in bytes
-	DefaultOutput = wire.DefaultOutput
+	MaxArgs        = wire.MaxArgs        // arguments
+	MaxArgBytes    = wire.MaxArgBytes    // of all arguments together
+	MaxEnv         = wire.MaxEnv         // variables
+	MaxEnvBytes    = wire.MaxEnvBytes    // of their names and values together
+	MaxShell       = wire.MaxShell       // bytes of Command.Shell
+	MaxStdin       = wire.MaxStdin       // bytes of Command.Stdin
+	MaxRedact      = wire.MaxRedact      // values of Command.Redact
+	MaxRedactValue = wire.MaxRedactValue // bytes of each of them
+	MaxRedactBytes = wire.MaxRedactBytes // and of all together: no more than variables can hold
+	MaxOutput      = wire.MaxOutput      // the highest cap of a stream, in bytes
+	DefaultOutput  = wire.DefaultOutput
 )
 
 // Command is what to run.
@@ -45,6 +48,13 @@ type Command struct {
 	Rolling   bool          // of both streams together the last bytes are kept instead of the first; some more may be
 
 	Terminal *Terminal // a pseudo terminal for all three streams; its output is Stdout
+
+	// Redact are values that no output, log or record of the command is to have: each
+	// byte of an occurrence becomes a '*', as package mask finds them. What may be the beginning
+	// of one is held back, for 50 ms at most, and 10 ms at a terminal, whose user sees what
+	// is typed; what was let go of stays as it is. An agent that cannot do it is
+	// fault.Unsupported, and the command does not run.
+	Redact [][]byte
 }
 
 // Terminal is a pseudo terminal. Closing the Process that started it hangs it
@@ -102,7 +112,7 @@ func (c *Command) check() error {
 	if bytes > MaxEnvBytes || len(c.Env) > MaxEnv {
 		return fault.InvalidField("env", "has %d variables of %d bytes, over the bounds of %d and %d", len(c.Env), bytes, MaxEnv, MaxEnvBytes)
 	}
-	return nil
+	return wire.CheckRedact(c.Redact)
 }
 
 // output gives, by Stream, the bytes that the agent may send of a command.
@@ -131,7 +141,7 @@ func (c *Command) wire() *wire.Start {
 	st := &wire.Start{
 		Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, Env: c.Env, User: c.User,
 		StdinSize: int64(len(c.Stdin)), StreamStdin: c.StreamStdin,
-		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling,
+		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling, Redact: c.Redact,
 	}
 	if c.Timeout > 0 { // never rounded down to none
 		st.TimeoutMS = int64((c.Timeout + time.Millisecond - 1) / time.Millisecond)

@@ -65,7 +65,11 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
 
 // send sends all that the agent needs to start a command.
 func (c *Client) send(ctx context.Context, cmd *Command, st *wire.Start) (*stream, error) {
-	s, err := c.open(ctx, &wire.Request{Op: wire.OpStart, ID: cmd.ID, Start: st})
+	op := wire.OpStart
+	if len(st.Redact) > 0 {
+		op = wire.OpStartMasked
+	}
+	s, err := c.open(ctx, &wire.Request{Op: op, ID: cmd.ID, Start: st})
 	if err != nil {
 		return nil, err
 	}

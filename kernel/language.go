@@ -98,6 +98,11 @@ func Command(l Language) []string {
 	return nil
 }
 
+// IsCommand tells whether argv is the command of a kernel.
+func IsCommand(argv []string) bool {
+	return slices.ContainsFunc(Languages(), func(l Language) bool { return slices.Equal(Command(l), argv) })
+}
+
 // missing is the error for a kernel that ended before it was ready.
 func (l Language) missing(exit Exit, said string) error {
 	program, remedy := "python3", "use an image with Python 3.9 or later"

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/mask"
 )
 
 // Status says what a session can do.
@@ -48,6 +49,8 @@ type Session struct {
 	said      []byte // the last of stderr before the handshake
 	lastID    int64
 	uncertain bool // a signal may not have arrived yet
+	set       *mask.Set
+	veils     [2]veil // of stdout and stderr
 
 	signal  sync.Mutex // held while an interrupt is sent
 	writing sync.Mutex // held while a request is
@@ -59,6 +62,8 @@ type Session struct {
 	death   error
 	exit    *Exit
 	version string
+	secret  [][]byte  // to be masked
+	newest  *mask.Set // of them
 }
 
 // Options is what a session need not be told.
@@ -67,6 +72,8 @@ type Options struct {
 	// carries in the kernel's whole life; 0: any number. A session that comes to the
 	// bound is dead.
 	MaxStdout, MaxStderr int64
+	// Redact is given to [Session.Redact] before anything is read.
+	Redact [][]byte
 }
 
 // State is what it takes to go on with a session by another transport to the same kernel, or in
@@ -97,6 +104,7 @@ func Start(ctx context.Context, l Language, t Transport, o Options) (*Session, e
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	s := newSession(State{Language: l, Token: hex.EncodeToString(b[:]), MaxStdout: o.MaxStdout, MaxStderr: o.MaxStderr}, t)
+	s.Redact(o.Redact)
 	writeErr := t.Write(ctx, l.hello(s.token))
 	for s.heard == nil {
 		err := s.pump(ctx, &Handler{})
@@ -231,10 +239,12 @@ func (s *Session) pump(ctx context.Context, h *Handler) error {
 	if err := s.alive(); err != nil {
 		return err
 	}
-	c, err := s.carrier.Next(ctx)
+	c, err := s.next(ctx, h)
 	if errors.Is(err, io.EOF) {
 		s.out.rest(func(b []byte) { s.text(0, b, h) })
 		s.err.rest(func(b []byte) { s.text(1, b, h) })
+		s.letGo(0, h)
+		s.letGo(1, h)
 		exit := s.carrier.Exit()
 		return s.die(fault.New(fault.State, "the context has ended (%s), and its variables with it", exit).
 			WithRemedy("start the context anew"), &exit)
@@ -273,8 +283,8 @@ func (s *Session) settle() {
 // maxStray is how much output is kept for the next cell, of each stream.
 const maxStray = 64 << 10
 
-// text passes output on, or keeps the last of it when no cell runs.
-func (s *Session) text(stream int, b []byte, h *Handler) {
+// pass passes output on, or keeps the last of it when no cell runs.
+func (s *Session) pass(stream int, b []byte, h *Handler) {
 	if split := [2]*splitter{&s.out, &s.err}[stream]; !split.begun {
 		if stream == 1 {
 			s.said = last(append(s.said, b...), 2048)
@@ -302,10 +312,12 @@ func tail(b []byte) string {
 
 // message acts on what the kernel says on a stream.
 func (s *Session) message(stream int, b []byte, h *Handler) error {
+	s.letGo(stream, h) // it came before
 	m, err := parseMessage(b)
 	if err != nil {
 		return err
 	}
+	m.redact(s.current(h))
 	switch {
 	case stream == 1 && m.T != "sync":
 		return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"sandpit.dev/fault"
 )
@@ -122,6 +123,9 @@ func (s *Secret) CheckSecretValue(value string) error {
 		return fault.InvalidField("value", "has %d bytes, more than %d", len(value), most)
 	case strings.ContainsRune(value, 0):
 		return fault.InvalidField("value", "has a zero byte, which no variable can hold")
+	case !utf8.ValidString(value):
+		return fault.InvalidField("value", "is not valid UTF-8").
+			WithRemedy("encode it (base64), and have the program decode it")
 	case s.Bound() && !headerText(value):
 		return fault.InvalidField("value", "has characters that a header cannot (line ends, control characters)").
 			WithRemedy("was a newline read with it?")

@@ -47,17 +47,23 @@ func BenchmarkExec(b *testing.B) {
 	if s := os.Getenv("SANDPIT_BENCH_PROGRAM"); s != "" {
 		program = s
 	}
-	b.Run("Program", func(b *testing.B) {
-		for b.Loop() {
-			p, err := c.Start(ctx, agent.Command{ID: sandbox.NewProcessID(), Argv: []string{program}})
-			if err != nil {
-				b.Fatal(err)
+	var secrets [][]byte
+	for i := range 8 {
+		secrets = append(secrets, fmt.Appendf(nil, "%08d-%032x", i*7919, uint64(i+1)*0x9e3779b97f4a7c15))
+	}
+	for name, redact := range map[string][][]byte{"": nil, "Masked": secrets} {
+		b.Run("Program"+name, func(b *testing.B) {
+			for b.Loop() {
+				p, err := c.Start(ctx, agent.Command{ID: sandbox.NewProcessID(), Argv: []string{program}, Redact: redact})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if o := follow(p); o.err != nil || o.res.ExitCode != 0 {
+					b.Fatal(o)
+				}
 			}
-			if o := follow(p); o.err != nil || o.res.ExitCode != 0 {
-				b.Fatal(o)
-			}
-		}
-	})
+		})
+	}
 	b.Run("Ping", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := c.Ping(ctx); err != nil {
@@ -65,26 +71,30 @@ func BenchmarkExec(b *testing.B) {
 			}
 		}
 	})
-	b.Run("Output", func(b *testing.B) {
-		const size = 32 << 20
-		b.SetBytes(size)
-		for b.Loop() {
-			p, err := c.Start(ctx, agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"head", "-c", fmt.Sprint(size), "/dev/zero"}, MaxStdout: size})
-			if err != nil {
-				b.Fatal(err)
-			}
-			n := 0
-			for {
-				f, err := p.Next(ctx)
+	for name, redact := range map[string][][]byte{"": nil, "Masked": secrets} {
+		b.Run("Output"+name, func(b *testing.B) {
+			const size = 32 << 20
+			b.SetBytes(size)
+			for b.Loop() {
+				p, err := c.Start(ctx, agent.Command{
+					ID: sandbox.NewProcessID(), Argv: []string{"head", "-c", fmt.Sprint(size), "/dev/zero"}, MaxStdout: size, Redact: redact,
+				})
 				if err != nil {
-					break
+					b.Fatal(err)
 				}
-				n += len(f.Data)
+				n := 0
+				for {
+					f, err := p.Next(ctx)
+					if err != nil {
+						break
+					}
+					n += len(f.Data)
+				}
+				_ = p.Close()
+				if n != size {
+					b.Fatal(n, p.Result())
+				}
 			}
-			_ = p.Close()
-			if n != size {
-				b.Fatal(n, p.Result())
-			}
-		}
-	})
+		})
+	}
 }

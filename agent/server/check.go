@@ -35,6 +35,9 @@ func (s *Server) checkStart(id string, st *wire.Start) error {
 	if err := checkEnv(st.Env); err != nil {
 		return err
 	}
+	if err := wire.CheckRedact(st.Redact); err != nil {
+		return err
+	}
 	if st.Cwd = wire.UnescapeName(st.Cwd); st.Cwd == "" {
 		st.Cwd = s.o.Workspace
 	}

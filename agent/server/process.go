@@ -64,9 +64,10 @@ type stream struct {
 
 	over atomic.Bool // all that wrote for the process is dead: the pump ends
 
-	readMu sync.Mutex // orders its two readers, and guards what follows
+	readMu sync.Mutex // orders its readers, and guards what follows
 	eof    bool
-	full   int // reads that found the pipe full
+	full   int   // reads that found the pipe full
+	veil   *veil // nil: nothing is masked
 
 	// Under the process's mu.
 	total, kept, limit int64
@@ -125,6 +126,7 @@ func (p *process) pump(st *stream) {
 	}
 	st.readMu.Lock()
 	st.eof = true // also where the file was closed under us
+	p.unveil(st)
 	st.readMu.Unlock()
 	if st.f != p.terminal {
 		_ = st.f.Close()
@@ -146,7 +148,11 @@ func (p *process) drain(st *stream, fd, budget int) (end, dry bool) {
 	buf := p.srv.memory.get()
 	defer p.srv.memory.put(buf)
 	for budget > 0 {
-		n, err := unix.Read(fd, buf[wire.LogHeaderLen:])
+		from := wire.LogHeaderLen
+		if st.veil != nil {
+			from += copy(buf[from:], st.veil.held)
+		}
+		n, err := unix.Read(fd, buf[from:])
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -154,11 +160,16 @@ func (p *process) drain(st *stream, fd, budget int) (end, dry bool) {
 			return false, true
 		case err != nil || n <= 0: // a terminal ends with EIO
 			st.eof = true
+			p.unveil(st)
 			return true, false
 		}
-		p.output(st, buf[:wire.LogHeaderLen+n])
+		if st.veil != nil {
+			p.veiled(st, buf[:from+n])
+		} else {
+			p.output(st, buf[:from+n])
+		}
 		budget -= n
-		if n == wire.MaxData {
+		if from+n == len(buf) {
 			st.widen(fd)
 		}
 	}
@@ -221,6 +232,7 @@ func (p *process) wait() {
 	p.settling.Stop()
 	p.awaitTree()
 	p.drainRest()
+	p.unveilAll()
 	p.conclude(status)
 	runtime.Gosched() // who waits for the result goes first
 	p.closeStdin()

@@ -59,9 +59,11 @@ type Server struct {
 	conns   atomic.Int64
 	dials   atomic.Int64   // connections to ports
 	looking chan struct{}  // held by the one call that reads the lists of sockets
+	seeking chan struct{}  // held by the one call that searches a tree
 	work    sync.WaitGroup // every goroutine that is not a connection's
 	isInit  atomic.Bool    // RunInit runs
 	memory  memory
+	masks   masks
 	history history
 	pause   suspension
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
@@ -97,6 +99,7 @@ func New(o Options) *Server {
 	s := &Server{
 		o: o, logDir: int(o.Log.Fd()),
 		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
+		seeking: make(chan struct{}, 1),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
@@ -184,7 +187,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		n := len(s.procs) - len(s.unsealed)
 		s.mu.Unlock()
 		return c.answer(wire.Info{Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n})
-	case wire.OpStart:
+	case wire.OpStart, wire.OpStartMasked:
 		return s.serveStart(ctx, c, req)
 	case wire.OpAttach:
 		return s.serveAttach(c, req)
@@ -230,6 +233,10 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		return s.serveStat(c, req)
 	case wire.OpList:
 		return s.serveList(c, req)
+	case wire.OpSearch:
+		ctx, done := c.until(ctx)
+		defer done()
+		return s.serveSearch(ctx, c, req)
 	case wire.OpMkdir:
 		return c.outcome(s.mkdir(req))
 	case wire.OpMove:

@@ -150,12 +150,14 @@ func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *proces
 		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: view.Identity().Name,
 		Terminal: st.Terminal != nil, Rolling: st.Rolling, Started: p.began, PID: p.pid,
 	}
-	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(st)
+	set := s.masks.of(st.Redact)
+	p.veils(set)
+	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(redacted(st, set))
 	if err := p.beginLog(); err != nil {
 		return nil, err
 	}
 	if failed != nil {
-		p.neverRan(failed)
+		p.neverRan(failed, set.String(failed.text))
 	}
 	return p, nil
 }
@@ -188,12 +190,12 @@ func (p *process) beginLog() error {
 
 // neverRan makes the process one that a shell would have made of a program
 // that cannot be run: a line on stderr, and 127 or 126.
-func (p *process) neverRan(failed *spawnError) {
+func (p *process) neverRan(failed *spawnError, text string) {
 	if p.group != nil {
 		_ = p.tryRemoveGroup()
 	}
 	b := make([]byte, wire.LogHeaderLen, 256)
-	b = append(b, failed.text...)
+	b = append(b, text...)
 	b = append(b, '\n')
 	stream := &stream{t: wire.LogStderr, limit: wire.DefaultOutput}
 	p.streams[1] = stream

@@ -19,6 +19,9 @@ const (
 	// started either; if Start.StreamStdin, Data as long as the caller likes and
 	// End. Reply is a Record, then log frames, Done is an Ending.
 	OpStart = "start"
+	// OpStartMasked: OpStart with a Start.Redact that is not empty. It is an op of its own so
+	// that an agent that knows no Redact refuses it before anything runs.
+	OpStartMasked = "start_masked"
 	// OpAttach: ID, After; Data and End reach a streamed stdin. Back as with
 	// OpStart, but only output with a number above After, and of what there is
 	// already no more than the last Recent bytes, if that is not 0.
@@ -64,6 +67,9 @@ const (
 	OpStat = "stat"
 	// OpList: Path, User, Limit. Reply is the directory's FileInfo, Items (arrays of FileInfo), Done is a Listing.
 	OpList = "list"
+	// OpSearch: Path, User, Search. Reply is the directory's FileInfo, Items (arrays of
+	// Found), Done is a Searched.
+	OpSearch = "search"
 	// OpMkdir: Path, User, Parents, Mode. Reply, Done.
 	OpMkdir = "mkdir"
 	// OpMove: Path, To, User, Overwrite. Reply, Done.
@@ -102,6 +108,8 @@ type Request struct {
 	Parents   bool   `json:"parents,omitempty"`
 	Recursive bool   `json:"recursive,omitempty"`
 	Overwrite bool   `json:"overwrite,omitempty"`
+
+	Search *Search `json:"search,omitempty"`
 }
 
 // Start is what to run.
@@ -119,6 +127,7 @@ type Start struct {
 	MaxStderr   int64             `json:"max_stderr,omitempty"`
 	Rolling     bool              `json:"rolling,omitempty"` // of both streams the last bytes are kept, not the first
 	Terminal    *Terminal         `json:"terminal,omitempty"`
+	Redact      [][]byte          `json:"redact,omitempty"` // with OpStartMasked: values to keep out of output and record
 }
 
 // Input is a piece of a streamed standard input.
@@ -155,7 +164,11 @@ const (
 	MaxShell        = 128 << 10
 	MaxStdin        = 8 << 20
 	MaxPath         = 4095
-	MaxOutput       = 64 << 20 // the highest cap of a stream
+	MaxRedact       = 128 // values of Start.Redact,
+	MinRedactValue  = 4   // bytes of each: what is shorter is in any text
+	MaxRedactValue  = 32 << 10
+	MaxRedactBytes  = MaxEnvBytes // of all together: they are variables
+	MaxOutput       = 64 << 20    // the highest cap of a stream
 	DefaultOutput   = 1 << 20
 	MaxProcessID    = 64
 	MaxRecordText   = 16 << 10 // bytes of a command that its record keeps

@@ -1,0 +1,123 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"sandpit.dev/agent/wire"
+)
+
+// SearchOptions is what to look for below a directory.
+type SearchOptions struct {
+	User       string
+	Pattern    string // a regular expression (RE2) for lines; empty: files are listed
+	Glob       string // of names, or with a slash of paths, where ** stands for any directories; empty: all
+	IgnoreCase bool
+	Depth      int    // 1: only what is in the directory itself; 0: all
+	Limit      int    // 0: 100, at most 10,000
+	After      string // without a Pattern: Rel of the last that is known already
+}
+
+// Match is a line that was found, or without a Pattern a file.
+type Match struct {
+	Rel  string // below the directory
+	Line int64  // the first is 1; 0 of a file
+	Text string // of the line, or what is around the match
+	Cut  bool   // the line is longer
+	File FileInfo
+}
+
+// SearchEnd says how much a search has seen.
+type SearchEnd struct {
+	Files  int64  // that were read, or listed
+	Binary int64  // passed over
+	Closed int64  // files and directories that may not be read
+	Large  int64  // files of which only the first 64 MiB were read
+	Passed int64  // directories that are passed over by their name, as .git and node_modules
+	Ended  string // why not all was seen: "" if all was, else limit, time, bytes or entries
+}
+
+// Search looks for lines, or files, below a directory, in the order of their paths.
+// No link is followed, no directory of other programs' (.git, node_modules) is
+// entered. It takes some seconds at most: End tells what it has not seen.
+func (c *Client) Search(ctx context.Context, path string, o SearchOptions) (dir FileInfo, found []Match, end SearchEnd, err error) {
+	limit := o.Limit
+	if limit == 0 {
+		limit = wire.DefaultSearchSize
+	}
+	var w wire.FileInfo
+	s, err := c.call(ctx, &wire.Request{Op: wire.OpSearch, Path: path, User: o.User, Search: &wire.Search{
+		Pattern: o.Pattern, Glob: o.Glob, Fold: o.IgnoreCase, Depth: o.Depth, Limit: o.Limit, After: o.After,
+	}}, &w)
+	if err != nil {
+		return dir, nil, end, err
+	}
+	defer s.close()
+	if dir, err = fileInfo(w, ""); err != nil {
+		return dir, nil, end, err
+	}
+	for {
+		t, p, err := s.next()
+		switch {
+		case err != nil:
+			return dir, nil, end, err
+		case t == wire.Done:
+			var sum wire.Searched
+			if err := wire.Decode(p, &sum); err != nil {
+				return dir, nil, end, s.broken(err.Error())
+			}
+			switch sum.Ended {
+			case "", wire.EndedByLimit, wire.EndedByTime, wire.EndedByBytes, wire.EndedByEntries:
+			default:
+				return dir, nil, end, s.broken("it ended a search for no reason")
+			}
+			return dir, found, SearchEnd{max(0, sum.Files), max(0, sum.Binary), max(0, sum.Closed), max(0, sum.Large), max(0, sum.Passed), sum.Ended}, nil
+		case t != wire.Item:
+			return dir, nil, end, s.broken("a frame stands among what was found that is none")
+		}
+		var batch []wire.Found
+		if err := wire.Decode(p, &batch); err != nil {
+			return dir, nil, end, s.broken(err.Error())
+		}
+		if len(found)+len(batch) > limit {
+			return dir, nil, end, s.broken("it finds more than was asked for")
+		}
+		for _, f := range batch {
+			m, err := match(f, dir.Path, o.Pattern != "")
+			if err != nil {
+				return dir, nil, end, err
+			}
+			found = append(found, m)
+		}
+	}
+}
+
+// match checks one finding below dir.
+func match(f wire.Found, dir string, line bool) (Match, error) {
+	m := Match{Rel: f.Path, Line: f.Line, Text: f.Text, Cut: f.Cut}
+	if len(f.Path) > 3*wire.MaxPath || strings.IndexByte(f.Path, 0) >= 0 {
+		return m, badFile()
+	}
+	for name := range strings.SplitSeq(f.Path, "/") {
+		if name == "" || name == "." || name == ".." {
+			return m, badFile()
+		}
+	}
+	if line {
+		if f.Line < 1 || f.File != nil || len(f.Text) > wire.MaxSearchText || !utf8.ValidString(f.Text) || strings.Contains(f.Text, "\n") {
+			return m, badFile()
+		}
+		return m, nil
+	}
+	if f.File == nil || f.Line != 0 || f.Text != "" || f.File.Name != path.Base(f.Path) {
+		return m, badFile()
+	}
+	var err error
+	m.File, err = fileInfo(*f.File, path.Join(dir, path.Dir(f.Path)))
+	return m, err
+}

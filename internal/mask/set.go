@@ -1,0 +1,175 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mask
+
+import "slices"
+
+// Set is values to be masked. It does not change, and any number of goroutines may use it.
+type Set struct {
+	// An automaton of Aho and Corasick: each state is a prefix of a pattern, the longest
+	// one that the text read so far ends with.
+	root   [256]int32 // the states of one byte
+	states []state    // the first is that of nothing
+	min    int        // length of the shortest pattern
+
+	// The table of Wu and Manber, for text in which nothing begins: by a hash of three bytes,
+	// how far the window of min bytes that ends with them can be moved on.
+	shift []uint8 // nil: min is below blockLen
+}
+
+// state is a prefix of a pattern.
+type state struct {
+	child, next int32 // the first that is one byte longer; the next such of the same parent; 0: none
+	fail        int32 // the longest other state that this one ends with
+	depth       int32 // its length
+	match       int32 // length of the longest pattern that it ends with; 0: none
+	last        byte
+}
+
+const (
+	blockLen  = 3
+	shiftBits = 14
+)
+
+// New makes a set of values; nil, which masks nothing, where none has a byte. It keeps none
+// of the slices.
+func New(values [][]byte) *Set {
+	var all [][]byte
+	for _, v := range values {
+		all = appendForms(all, v)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return compile(all)
+}
+
+// compile makes a set of patterns, each of a byte or more.
+func compile(all [][]byte) *Set {
+	s := &Set{states: make([]state, 1, 256), min: len(all[0])}
+	for _, p := range all {
+		s.min = min(s.min, len(p))
+		s.add(p)
+	}
+	s.link()
+	s.index(all)
+	return s
+}
+
+// add enters a pattern into the tree.
+func (s *Set) add(p []byte) {
+	at := int32(0)
+	for _, c := range p {
+		to := s.child(at, c)
+		if to == 0 {
+			to = int32(len(s.states))
+			st := state{depth: s.states[at].depth + 1, last: c}
+			if at == 0 {
+				s.root[c] = to
+			} else {
+				st.next = s.states[at].child
+				s.states[at].child = to
+			}
+			s.states = append(s.states, st)
+		}
+		at = to
+	}
+	s.states[at].match = int32(len(p))
+}
+
+func (s *Set) child(at int32, c byte) int32 {
+	if at == 0 {
+		return s.root[c]
+	}
+	for k := s.states[at].child; k != 0; k = s.states[k].next {
+		if s.states[k].last == c {
+			return k
+		}
+	}
+	return 0
+}
+
+// link finds, breadth first, what each state falls back to.
+func (s *Set) link() {
+	queue := make([]int32, 0, len(s.states))
+	for _, k := range s.root {
+		if k != 0 {
+			queue = append(queue, k)
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		at := queue[i]
+		for k := s.states[at].child; k != 0; k = s.states[k].next {
+			f := s.step(s.states[at].fail, s.states[k].last)
+			s.states[k].fail = f
+			s.states[k].match = max(s.states[k].match, s.states[f].match)
+			queue = append(queue, k)
+		}
+	}
+}
+
+// step is the state after one byte more.
+func (s *Set) step(at int32, c byte) int32 {
+	for at != 0 {
+		if k := s.child(at, c); k != 0 {
+			return k
+		}
+		at = s.states[at].fail
+	}
+	return s.root[c]
+}
+
+// index fills the table of shifts.
+func (s *Set) index(all [][]byte) {
+	if s.min < blockLen {
+		return
+	}
+	s.shift = slices.Repeat([]uint8{uint8(min(s.min-blockLen+1, 255))}, 1<<shiftBits)
+	for _, p := range all {
+		for i := range s.min - blockLen + 1 {
+			h := hash(p[i:])
+			s.shift[h] = min(s.shift[h], uint8(min(s.min-blockLen-i, 255)))
+		}
+	}
+}
+
+func hash(b []byte) uint32 {
+	_ = b[2]
+	return (uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16) * 0x9e3779b1 >> (32 - shiftBits)
+}
+
+// skip gives the first place from i on where a pattern may begin, or where too little is
+// left of b to tell.
+func (s *Set) skip(b []byte, i int) int {
+	if s.shift == nil {
+		return i
+	}
+	for i+s.min <= len(b) {
+		d := s.shift[hash(b[i+s.min-blockLen:])&(1<<shiftBits-1)]
+		if d == 0 {
+			return i
+		}
+		i += int(d)
+	}
+	return i
+}
+
+// Bytes masks b in place, and tells whether anything was found.
+func (s *Set) Bytes(b []byte) bool {
+	st := Stream{set: s}
+	st.Mask(b, 0)
+	return st.found
+}
+
+// String is text with the values masked.
+func (s *Set) String(text string) string {
+	if s == nil || len(text) < s.min {
+		return text
+	}
+	b := []byte(text)
+	if !s.Bytes(b) {
+		return text
+	}
+	return string(b)
+}
