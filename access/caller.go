@@ -17,6 +17,7 @@ type Caller struct {
 	TokenID string  // which token; empty for the server's own admin token
 	Via     string  // through what it came: "rest", "mcp", "system"; set by the coat
 	Scopes  []Scope // what it may do
+	Profile string  // of MCP, that its token is for; empty: the server's own
 }
 
 // May tells whether c holds s. Admin implies every other scope.

@@ -20,8 +20,44 @@ const (
 	Admin          Scope = "admin"           // all of the above, tokens and images
 )
 
+// Scopes that name groups of MCP's tools. A token that has any of them is shown
+// those groups and no other; they give no right that it has not by others.
+const (
+	ToolsCore    Scope = toolsPrefix + "core"
+	ToolsCode    Scope = toolsPrefix + "code"
+	ToolsProcess Scope = toolsPrefix + "process"
+	ToolsFiles   Scope = toolsPrefix + "files"
+	ToolsPorts   Scope = toolsPrefix + "ports"
+	ToolsRuns    Scope = toolsPrefix + "runs"
+	ToolsState   Scope = toolsPrefix + "state"
+
+	toolsPrefix = "tools:"
+)
+
 // Scopes lists every scope, the weakest first.
-func Scopes() []Scope { return []Scope{SandboxesRead, SandboxesWrite, Admin} }
+func Scopes() []Scope {
+	return append(toolScopes(), SandboxesRead, SandboxesWrite, Admin)
+}
+
+func toolScopes() []Scope {
+	return []Scope{ToolsCore, ToolsCode, ToolsProcess, ToolsFiles, ToolsPorts, ToolsRuns, ToolsState}
+}
+
+// ToolScope is the scope of a group of tools.
+func ToolScope(group string) Scope { return Scope(toolsPrefix + group) }
+
+// SeesTools tells whether c is shown a group of tools: a token without a scope of
+// them is shown all.
+func (c Caller) SeesTools(group string) bool {
+	narrowed := false
+	for _, s := range c.Scopes {
+		if s == ToolScope(group) {
+			return true
+		}
+		narrowed = narrowed || strings.HasPrefix(string(s), toolsPrefix)
+	}
+	return !narrowed
+}
 
 // DefaultScopes are those of a token that was made without naming any.
 func DefaultScopes() []Scope { return []Scope{SandboxesRead, SandboxesWrite} }

@@ -30,6 +30,7 @@ type Token struct {
 	Name       string // unique in the project
 	Hash       []byte // SHA-256 of the secret, 32 bytes
 	Scopes     []Scope
+	Profile    string // of MCP, which its holder gets; empty: the server's own
 	CreatedAt  time.Time
 	LastUsedAt time.Time // exact to about a minute; zero: never
 	ExpiresAt  time.Time // zero: never

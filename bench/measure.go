@@ -42,7 +42,11 @@ func measure(ctx context.Context, o options) (_ *Report, err error) {
 			return nil, err
 		}
 	}
-	s, err := startServer(ctx, program, dir, o.images, o.blanks)
+	at, alone := hostAddress()
+	if alone != nil {
+		r.Missing["network"] = alone.Error()
+	}
+	s, err := startServer(ctx, program, dir, o.images, o.blanks, at)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +71,14 @@ func measure(ctx context.Context, o options) (_ *Report, err error) {
 		return nil, err
 	}
 	if err := us.operations(ctx, o.pairs, r); err != nil {
+		return nil, err
+	}
+	if at.IsValid() {
+		if r.Network, err = us.network(ctx, o.pairs, at); err != nil {
+			return nil, err
+		}
+	}
+	if r.MCP, err = us.mcp(ctx, s, o.pairs); err != nil {
 		return nil, err
 	}
 	if err := us.changes(ctx, o.pairs, r); err != nil {

@@ -55,8 +55,10 @@ type Report struct {
 		Stop      *Figures `json:"stop"`
 		Start     *Figures `json:"start"`
 	} `json:"sandpit"`
+	MCP *MCP `json:"mcp"`
 	// FilesChanged is commands in workspaces of several sizes.
 	FilesChanged []Tree      `json:"files_changed"`
+	Network      *Network    `json:"network"`
 	Travel       *Travel     `json:"travel"`
 	Processes    *Processes  `json:"processes"`
 	Idle         *Idle       `json:"idle"`
@@ -109,6 +111,18 @@ func (r *Report) writeText(w io.Writer) error {
 	row("read a file of 1 MiB", r.Operations.Read1MiB)
 	row("stop", r.Operations.Stop)
 	row("start", r.Operations.Start)
+	if x := r.MCP; x != nil {
+		row("sh -c true by REST, in turn with", x.REST)
+		row("the same by MCP, stateless", x.Stateless)
+		row("the same by MCP, in a session", x.Session)
+	}
+	if x := r.Network; x != nil {
+		row("create, network off, in pairs with", x.Off)
+		row("create, network restricted", x.Restricted)
+		row("its first request through the gate", x.First)
+		row("request on a new connection, gate", x.Gate)
+		row("the same to a server inside, no gate", x.Direct)
+	}
 	if v := r.Travel; v != nil {
 		row("pause", v.Pause)
 		row("resume", v.Resume)
@@ -157,6 +171,12 @@ func (r *Report) writeText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%d processes one after the other: the agent has %.2f MB after a tenth of them and %.2f MB after all (PSS); a follower costs it %.0f kB\n",
 			x.InARow, x.AgentAfter, x.AgentEnd, x.PerFollow)
+	}
+	if x := r.MCP; x != nil && x.AddedStateless != nil && x.AddedSession != nil {
+		fmt.Fprintf(&b, "MCP adds %+.2f ms to the same command by REST, and %+.2f ms in a session (medians over pairs)\n", *x.AddedStateless, *x.AddedSession)
+	}
+	if x := r.Network; x != nil && x.More != nil && x.Added != nil {
+		fmt.Fprintf(&b, "network: a create with a policy takes %+.2f ms more than one with none, the gate adds %+.2f ms to a request on a new connection (medians over pairs)\n", *x.More, *x.Added)
 	}
 	if v := r.Travel; v != nil && v.Forks.Seconds != nil {
 		fmt.Fprintf(&b, "%d forks of a sandbox with a workspace of %d MiB: %.2f s until all run (median over runs)\n",

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,11 +39,13 @@ type server struct {
 	run     string // its run directory
 	token   string
 	blanks  int
+	config  string // path; "": none
 
 	cmd    *exec.Cmd
 	ended  chan error // of the process
 	log    string     // path
 	data   string
+	url    string
 	client *client.Client
 }
 
@@ -80,10 +83,17 @@ func tool(ctx context.Context, out io.Writer, args ...string) error {
 }
 
 // startServer starts a server and waits until it answers.
-func startServer(ctx context.Context, program, dir, images string, blanks int) (*server, error) {
+// Sandboxes may be allowed to reach the address, if it is valid.
+func startServer(ctx context.Context, program, dir, images string, blanks int, allow netip.Addr) (*server, error) {
 	s := &server{
 		program: program, images: images, run: filepath.Join(dir, "run"), token: "bench-" + rand.Text(), blanks: blanks,
 		data: filepath.Join(dir, "data"), log: filepath.Join(dir, "server.log"),
+	}
+	if allow.IsValid() {
+		s.config = filepath.Join(dir, "config.yaml")
+		if err := os.WriteFile(s.config, fmt.Appendf(nil, "network:\n  allow_private: [%q]\n", allow), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, err
@@ -108,7 +118,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	s.ended = make(chan error, 1)
 	s.cmd = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--data", s.data, "--images", s.images)
 	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
-		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_BLANKS="+strconv.Itoa(s.blanks))
+		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_BLANKS="+strconv.Itoa(s.blanks), "SANDPIT_CONFIG="+s.config)
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us: we end it in order
 	if err := s.cmd.Start(); err != nil {
@@ -124,6 +134,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	defer cancel()
 	for {
 		if told, err := running.Read(s.run); err == nil && told.PID == s.cmd.Process.Pid {
+			s.url = told.URL
 			s.client = client.New(told.URL, s.token, client.Options{})
 			return nil
 		}

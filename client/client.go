@@ -79,6 +79,7 @@ func newHTTP() *http.Client {
 // request is one call. The zero value of a field leaves it out.
 type request struct {
 	method, path string // the path is escaped, without the base
+	root         bool   // the path is no operation's: it begins where the server does
 	query        url.Values
 	body         any       // as JSON
 	raw          io.Reader // or as it is
@@ -96,6 +97,9 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		return nil, c.err
 	}
 	target := c.base + r.path
+	if r.root {
+		target = strings.TrimSuffix(strings.TrimSuffix(c.base, "/v1"), "/api") + r.path
+	}
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}

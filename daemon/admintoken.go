@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/mcp"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/store"
@@ -48,5 +49,5 @@ func openTokens(cfg Config, db store.Store, log *slog.Logger) (*bearer.Authority
 		}
 		admin = append(admin, bearer.NewSecret(token))
 	}
-	return bearer.New(db, bearer.Options{Admins: admin, Logger: log})
+	return bearer.New(db, bearer.Options{Admins: admin, Profiles: mcp.Profiles(), Logger: log})
 }

@@ -42,8 +42,10 @@ type Config struct {
 	Log     LogConfig     `yaml:"log"`
 	Preview PreviewConfig `yaml:"preview"`
 	MCP     MCPConfig     `yaml:"mcp"`
+	Runs    RunsConfig    `yaml:"runs"`
 
 	Network NetworkConfig `yaml:"network"`
+	Secrets SecretsConfig `yaml:"secrets"`
 
 	Defaults Defaults     `yaml:"defaults"`
 	Native   NativeConfig `yaml:"native"`
@@ -62,8 +64,12 @@ type LogConfig struct {
 
 // MCPConfig says what agents see.
 type MCPConfig struct {
-	// Groups of tools that are listed beside those that always are: state.
+	// Groups of tools that are switched on, or with a - before the name off; all but
+	// state are on. See docs/mcp.md.
 	Groups []string `yaml:"groups"`
+	// Profile is the set of tools at /mcp, where the token has none of its own; "":
+	// sandpit.
+	Profile string `yaml:"profile"`
 }
 
 // NetworkConfig says what sandboxes may reach at most.
@@ -79,6 +85,17 @@ type NetworkConfig struct {
 	AllowPrivate []string `yaml:"allow_private"`
 	// Block are ranges that no sandbox reaches.
 	Block []string `yaml:"block"`
+	// Names bounds the names that each sandbox may make up below one entry of its list, and
+	// so what questions can carry out.
+	Names NamesConfig `yaml:"names"`
+}
+
+// NamesConfig is an [egress.Quota]; zero fields are those of the default.
+type NamesConfig struct {
+	Different          int `yaml:"different"` // names at once
+	DifferentPerMinute int `yaml:"different_per_minute"`
+	Questions          int `yaml:"questions"` // at once, for whichever name
+	QuestionsPerMinute int `yaml:"questions_per_minute"`
 }
 
 // PreviewConfig says where previews of ports are.
@@ -163,7 +180,8 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 	for name, p := range map[string]*string{
 		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images,
 		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir, "SANDPIT_LAYERS": &c.Native.Layers,
-		"SANDPIT_LOG_FORMAT": &c.Log.Format,
+		"SANDPIT_SECRETS_KEY": &c.Secrets.Keys, "SANDPIT_SECRETS_KEY_FILE": &c.Secrets.KeyFile,
+		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
 	} {
 		if v := getenv(name); v != "" {
 			*p = v
@@ -214,6 +232,12 @@ func (c *Config) Check() error {
 	if err := mcp.CheckGroups("mcp.groups", c.MCP.Groups); err != nil {
 		return err
 	}
+	if err := mcp.CheckProfile("mcp.profile", c.MCP.Profile); err != nil {
+		return err
+	}
+	if err := c.Runs.check(); err != nil {
+		return err
+	}
 	switch c.Log.Format {
 	case "text", "json":
 	default:
@@ -238,7 +262,7 @@ func (c *Config) Check() error {
 			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
 		}
 	}
-	for _, p := range []*string{&c.Data, &c.Images} {
+	for _, p := range []*string{&c.Data, &c.Images, &c.Secrets.KeyFile} {
 		if *p == "" {
 			continue
 		}

@@ -109,6 +109,8 @@ func TestConfig(t *testing.T) {
 		"AnUnknownKindOfLayers": {set: func(c *Config) { c.Native.Layers = "zfs" }, want: "zfs"},
 		"ANegativeClock":        {set: func(c *Config) { c.Defaults.Retention = -1 }, want: "retention"},
 		"AnUnknownLogFormat":    {set: func(c *Config) { c.Log.Format = "xml" }, want: "xml"},
+		"AnUnknownProfile":      {set: func(c *Config) { c.MCP.Profile = "nonsense" }, want: "nonsense"},
+		"ANegativeBoundOfRuns":  {set: func(c *Config) { c.Runs.Artifacts.MaxFiles = -1 }, want: "runs.artifacts.max_files"},
 		"AnUnknownGroupOfTools": {set: func(c *Config) { c.MCP.Groups = []string{"stat"} }, want: "stat"},
 	} {
 		t.Run(name+"IsRefused", func(t *testing.T) {

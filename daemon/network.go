@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/network/egress"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/sandbox"
 )
@@ -36,8 +37,32 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	if o.Operator.Block, err = ranges("network.block", c.Block); err != nil {
 		return o, err
 	}
+	if o.Quota, err = c.Names.quota(); err != nil {
+		return o, err
+	}
 	o.Dial = outside(o.Operator)
 	return o, nil
+}
+
+// quota fills in the default, and checks the bounds.
+func (c NamesConfig) quota() (egress.Quota, error) {
+	q := egress.DefaultQuota()
+	for _, f := range []struct {
+		name string
+		says int
+		into *int
+	}{
+		{"different", c.Different, &q.Names}, {"different_per_minute", c.DifferentPerMinute, &q.NamesPerMinute},
+		{"questions", c.Questions, &q.Questions}, {"questions_per_minute", c.QuestionsPerMinute, &q.QuestionsPerMinute},
+	} {
+		if f.says < 0 || f.says > egress.MaxQuota {
+			return q, fault.InvalidField("network.names."+f.name, "%d is outside 1 to %d; 0 is the default", f.says, egress.MaxQuota)
+		}
+		if f.says > 0 {
+			*f.into = f.says
+		}
+	}
+	return q, nil
 }
 
 func ranges(field string, texts []string) (out []netip.Prefix, err error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/network/egress"
 	"sandpit.dev/network/policy"
 )
 
@@ -35,6 +36,7 @@ func TestSandboxesDoNotReachTheHost(t *testing.T) {
 func TestNetworkConfig(t *testing.T) {
 	for _, c := range []NetworkConfig{
 		{MaxMode: "wide"}, {MaxMode: "open", Curated: []string{"a b"}}, {MaxMode: "open", AllowPrivate: []string{"x"}}, {MaxMode: "open", Block: []string{"10.0.0.0/33"}},
+		{MaxMode: "open", Names: NamesConfig{Different: -1}}, {MaxMode: "open", Names: NamesConfig{QuestionsPerMinute: egress.MaxQuota + 1}},
 	} {
 		if _, err := c.options(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", c, err)
@@ -43,5 +45,14 @@ func TestNetworkConfig(t *testing.T) {
 	o, err := NetworkConfig{MaxMode: "restricted", Curated: []string{"Example.org."}, AllowPrivate: []string{"10.0.0.1"}}.options()
 	if err != nil || o.Curated[0] != "example.org" || o.Operator.Allow[0] != netip.MustParsePrefix("10.0.0.1/32") {
 		t.Errorf("%+v, %v", o, err)
+	}
+	if o.Quota != egress.DefaultQuota() {
+		t.Errorf("a quota that nobody asked for: %+v", o.Quota)
+	}
+	o, err = NetworkConfig{MaxMode: "open", Names: NamesConfig{Different: 7, QuestionsPerMinute: 9}}.options()
+	want := egress.DefaultQuota()
+	want.Names, want.QuestionsPerMinute = 7, 9
+	if err != nil || o.Quota != want {
+		t.Errorf("%+v, %v", o.Quota, err)
 	}
 }

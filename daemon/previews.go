@@ -17,6 +17,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -25,11 +26,31 @@ import (
 )
 
 // PreviewKeyFile is the file in the data directory that holds the key by which
-// links to previews are signed. Without it all links that were made are invalid.
+// links to previews and files are signed. Without it all links that were made are
+// invalid.
 const PreviewKeyFile = "preview-key"
 
+// links makes and reads those to ports and those to files.
+type links struct {
+	ports *preview.Links
+	files *filelink.Links
+}
+
 // openLinks reads the key of links; where there is none, one is made.
-func openLinks(cfg Config) (*preview.Links, error) {
+func openLinks(cfg Config) (links, error) {
+	key, err := linkKey(cfg)
+	if err != nil {
+		return links{}, err
+	}
+	ports, err := preview.NewLinks(key, cfg.Preview.Domain)
+	if err != nil {
+		return links{}, err
+	}
+	files, err := filelink.New(key)
+	return links{ports, files}, err
+}
+
+func linkKey(cfg Config) ([]byte, error) {
 	path := filepath.Join(cfg.Data, PreviewKeyFile)
 	key, err := os.ReadFile(path)
 	switch {
@@ -45,7 +66,7 @@ func openLinks(cfg Config) (*preview.Links, error) {
 		return nil, fault.New(fault.Invalid, "the file %s has %d bytes and is no key", path, len(key)).
 			WithRemedy("remove the file: a new key is made at the next start, and links that were made end")
 	}
-	return preview.NewLinks(key, cfg.Preview.Domain)
+	return key, nil
 }
 
 // newPreviews makes the proxy over the engine.

@@ -24,7 +24,7 @@ func TestTheKeyOfLinksIsMadeOnceAndKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return linkMaker{l}.Token(engine.Preview{Link: "l", Sandbox: "s", Project: "p", Port: 1, ExpiresAt: time.Unix(1, 0)})
+		return linkMaker{l.ports}.Token(engine.Preview{Link: "l", Sandbox: "s", Project: "p", Port: 1, ExpiresAt: time.Unix(1, 0)})
 	}
 	first := token()
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 || st.Size() != 32 {
@@ -62,7 +62,7 @@ func TestTheDomainOfPreviews(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := httptest.NewRequest("GET", "http://127.0.0.1/", nil)
-		if address, path := l.Addresses(r, "s", 80); (address == path) != (want == "") {
+		if address, path := l.ports.Addresses(r, "s", 80); (address == path) != (want == "") {
 			t.Errorf("%q: got %s and %s", given, address, path)
 		}
 	}

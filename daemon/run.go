@@ -54,7 +54,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	calmSysmon()
-	log := logger(opts.Log, cfg.Log)
+	hush := &engine.LogRedactor{}
+	log := slog.New(hush.Handler(logger(opts.Log, cfg.Log).Handler()))
 	var down cleanup.Stack
 	defer down.Run()
 
@@ -93,6 +94,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	keys, err := openKeys(cfg)
+	if err != nil {
+		return err
+	}
 	eng, err := engine.New(engine.Options{
 		Store:    db,
 		Runtimes: map[string]runtime.Driver{nativeName: driver},
@@ -104,8 +109,11 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		},
 		Network: network,
 		Pools:   cfg.pools(),
+		Runs:    cfg.runs(),
 		Version: opts.Version,
 		Logger:  log,
+		Keys:    keys,
+		Redact:  hush,
 		Metrics: engine.NewMetrics(registry),
 	})
 	if err != nil {
@@ -121,7 +129,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	s, err := newSurfaces(surfaceParts{
 		engine: eng, tokens: tokens, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
-		toolGroups: cfg.MCP.Groups, version: opts.Version, log: log,
+		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log,
 	})
 	if err != nil {
 		return err

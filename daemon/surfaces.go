@@ -15,21 +15,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/rest"
+	"sandpit.dev/api/runs"
 	"sandpit.dev/engine"
-	"sandpit.dev/network/preview"
 )
 
 // surfaceParts is what the surfaces are made of.
 type surfaceParts struct {
 	engine         *engine.Engine
 	tokens         *bearer.Authority
-	links          *preview.Links
+	links          links
 	registry       *prometheus.Registry
 	hosts, origins []string
 	toolGroups     []string // of MCP
+	toolProfile    string   // likewise
 	version        string
 	log            *slog.Logger
 }
@@ -48,29 +50,38 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	previews, err := newPreviews(p.links, p.engine, p.tokens, p.log)
+	previews, err := newPreviews(p.links.ports, p.engine, p.tokens, p.log)
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Previews: linkMaker{p.links}, Guard: g, Version: p.version})
+	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version})
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Groups: p.toolGroups, Logger: p.log, Version: p.version})
+	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version})
 	if err != nil {
 		return surfaces{}, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.Wrap("mcp", tools))
+	mux.Handle("/mcp/", g.Wrap("mcp", tools))
+	mux.Handle(mcp.AliasOrkestr, g.Wrap("mcp", tools))
+	mux.Handle(filelink.Root, g.WrapOpen(api.LinkedFiles(p.links.files)))
+	mux.Handle("GET "+connectPath, g.WrapOpen(newConnect()))
 	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
 	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Ready)))
 	mux.Handle("GET /metrics", g.WrapOpen(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
 	mux.Handle("/", api) // which says in its own words that there is no such path
+	artifacts := newArtifacts(g, p.engine, p.links.files)
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not through the mux, which answers odd paths with redirects: a file's
 		// name may be odd, and the coat says what is wrong with one.
 		if strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/api/v1/") {
 			api.ServeHTTP(w, r)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, runs.Root) {
+			artifacts.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)

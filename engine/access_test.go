@@ -40,6 +40,21 @@ func verbs() map[string]struct {
 			_, err := e.Update(ctx, c, ref, engine.Patch{Metadata: &map[string]string{"a": "b"}})
 			return err
 		}},
+		"SetSecret": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.SetSecret(ctx, c, ref, engine.SecretRequest{Name: "A", Value: "a value"})
+			return err
+		}},
+		"Secrets": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Secrets(ctx, c, ref)
+			return err
+		}},
+		"Secret": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Secret(ctx, c, ref, "A")
+			return err
+		}},
+		"DeleteSecret": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.DeleteSecret(ctx, c, ref, "A")
+		}},
 		"Start": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, err := e.Start(ctx, c, ref)
 			return err
@@ -112,6 +127,14 @@ func verbs() map[string]struct {
 		}},
 		"ListFiles": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, _, err := e.ListFiles(ctx, c, ref, ".", agent.ListOptions{})
+			return err
+		}},
+		"Departed": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Departed(ctx, c, ref)
+			return err
+		}},
+		"SearchFiles": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, _, _, err := e.SearchFiles(ctx, c, ref, ".", agent.SearchOptions{Pattern: "x"})
 			return err
 		}},
 		"MakeDir": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {

@@ -123,6 +123,9 @@ func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reade
 		return nil, err
 	}
 	defer e.group.leave()
+	if err := e.quiet(ctx, c.Project, "", onRecord{"name": {q.Name}}); err != nil {
+		return nil, err
+	}
 	bound, cancel := e.group.bind(ctx)
 	defer cancel()
 	snap, err := e.importSnapshot(bound, askerOf(c), c.Project, r, q)

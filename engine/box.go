@@ -37,6 +37,9 @@ type box struct {
 
 	contexts contexts // of code
 
+	secrets   shelf // its own
+	secretSet atomic.Pointer[secretSet]
+
 	commitMu sync.Mutex // one commit of this sandbox at a time
 	read     bool       // the store was asked
 	stale    bool       // a commit failed: what the store has is not known
@@ -66,6 +69,7 @@ type live struct {
 	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
 	nap    nap
 	outlet outlet
+	armour armour
 	unfit  bool // whether it has the limits of the record is not known; guarded by the turn
 }
 

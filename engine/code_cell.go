@@ -257,6 +257,11 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 		}
 		return s.Started(x.out.CodeStart)
 	})
+	// What was set since the kernel began. If that cannot be opened now, the kernel has
+	// nothing of it either.
+	if set, err := x.u.e.secretSet(ctx, x.u.b.project, x.u.b.id); err == nil {
+		k.session.Redact(set.values)
+	}
 	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.l.nap.total}
 	gaps := k.carrier.gaps
 	res, err := k.session.Execute(ctx, c, x.handler(k))
@@ -382,7 +387,7 @@ func (x *cell) closeWindow(ctx context.Context) {
 		x.u.e.log.Warn("which files a cell changed cannot be told", "sandbox", x.u.b.id, "error", err)
 		return
 	}
-	x.out.Changes, x.out.ChangesTotal, x.out.ChangesComplete = changes.Files, changes.Total, changes.Complete
+	x.out.Changes, x.out.ChangesTotal, x.out.ChangesComplete = x.u.redactor().changes(changes.Files), changes.Total, changes.Complete
 }
 
 // conclude gives the context on, and has the result committed behind the caller's back, as a

@@ -96,22 +96,24 @@ func (e *Engine) endOrphan(b *box, cc *codeContext) {
 // waits for cells. Its event is completed when it ends, by this server or the next.
 func (e *Engine) startKernel(ctx context.Context, u *use, cc *codeContext, rec sandbox.Context) (*codeKernel, error) {
 	language := kernel.Language(rec.Language)
-	env, err := u.env(rec.Env)
-	if err != nil {
+	cmd := agent.Command{
+		ID: sandbox.NewProcessID(), Argv: kernel.Command(language), Cwd: rec.Cwd, User: rec.User, Env: rec.Env, StreamStdin: true,
+		MaxStdout: maxKernelStdout, MaxStderr: maxKernelStderr,
+	}
+	if err := u.dress(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	own, err := e.adoptUse(u.b, u.l, &sandbox.Event{Actor: u.who.actor, Via: u.who.via})
 	if err != nil {
 		return nil, err
 	}
-	cmd := agent.Command{
-		ID: sandbox.NewProcessID(), Argv: kernel.Command(language), Cwd: rec.Cwd, User: rec.User, Env: env, StreamStdin: true,
-		MaxStdout: maxKernelStdout, MaxStderr: maxKernelStderr,
-	}
 	bounds := kernel.Options{MaxStdout: maxKernelStdout, MaxStderr: maxKernelStderr}
 	if rec.Name != "" { // of a shell, which may live for ever
 		cmd.Rolling, cmd.MaxStdout, cmd.MaxStderr, bounds = true, shellLog, shellLog, kernel.Options{}
 	}
+	// The session masks what cells say, and not the agent: a short value would stand in
+	// the messages that are between it, too. Nobody else reads a kernel's log; see Follow.
+	bounds.Redact, cmd.Redact = cmd.Redact, nil
 	ev, err := own.intendKernel(ctx, cmd, cc.eventID(), language)
 	if err != nil {
 		own.end()

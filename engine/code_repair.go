@@ -83,7 +83,12 @@ func (e *Engine) adoptKernel(ctx context.Context, b *box, l *live, ev *sandbox.E
 		if own, err = e.adoptUse(b, l, ev); err != nil {
 			return false, err
 		}
-		k, why = resume(own, ev, cc.record())
+		secrets, err := e.secretSet(ctx, b.project, b.id)
+		if err != nil { // what its cells say could not be kept clean of them
+			why = reason(err)
+		} else if k, why = resume(own, ev, cc.record()); k != nil {
+			k.session.Redact(secrets.values)
+		}
 	}
 	if k == nil {
 		if own != nil {

@@ -84,6 +84,9 @@ func (e *Engine) CreateContext(ctx context.Context, c access.Caller, ref string,
 	if err := e.loadContexts(ctx, u.b); err != nil {
 		return Context{}, err
 	}
+	if err := e.quietContext(ctx, u.b, &want); err != nil {
+		return Context{}, err
+	}
 	u.b.contexts.mu.Lock()
 	cc, err := u.b.addContext(want, false)
 	u.b.contexts.mu.Unlock()

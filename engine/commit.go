@@ -91,25 +91,32 @@ func metered(from, to *sandbox.Sandbox) {
 	}
 }
 
-// insert adds a new record with its first event.
-func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, ev *sandbox.Event) error {
+// insert adds a new record and its secrets, with their first events.
+func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, secrets []openSecret, who asker, ev *sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
-	err := e.store.Update(ctx, func(tx store.Tx) error {
+	e.logHush.hide(secrets)
+	b.secrets.fill(secrets)
+	var events []*sandbox.Event
+	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
 		if err := mountable(tx, s.Project, s.Mounts); err != nil {
 			return err
 		}
 		if err := tx.Sandboxes().Insert(s); err != nil {
 			return err
 		}
-		return tx.Events().Append(ev)
+		if err := tx.Events().Append(ev); err != nil {
+			return err
+		}
+		events, err = e.putSecrets(tx, secrets, who)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	e.settleRecord(b, s)
 	e.metrics.moved("", s.State)
-	e.metrics.happened([]*sandbox.Event{ev})
+	e.metrics.happened(append(events, ev))
 	return nil
 }
 
@@ -133,6 +140,11 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 		if err := tx.Sandboxes().Delete(b.id); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
+		if ev.Cause == sandbox.CauseUser { // a clock's delete leaves what runs made
+			if err := tx.Runs().Drop(b.id, ev.At); err != nil {
+				return err
+			}
+		}
 		return tx.Events().Append(ev)
 	})
 	if err != nil {
@@ -141,6 +153,7 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 	}
 	e.forget(b)
 	e.holds.unpin(b.id)
+	e.runs.collect()
 	e.metrics.happened([]*sandbox.Event{ev})
 	if len(left) > 0 {
 		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, asker{ev.Actor, ev.Via}) })

@@ -37,6 +37,9 @@ type CreateRequest struct {
 	Runtime     string
 	From        string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
 	Mounts      []MountRequest
+	Secrets     map[string]SecretRequest // of the sandbox itself, by their names
+
+	secrets []openSecret // what Secrets comes to
 }
 
 // Create makes a sandbox and starts it; when it returns, commands can run. It
@@ -90,6 +93,13 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		disks.mounts, err = e.mounts(ctx, c.Project, r.Runtime, r.Mounts)
 	}
 	if err != nil {
+		give()
+		return nil, false, err
+	}
+	o := onRecord{"key": {r.Key}, "network": r.Network.AllowDomains}
+	o.labels("metadata", r.Metadata)
+	o.labels("env", r.Env)
+	if err := e.quiet(ctx, c.Project, "", o, r.secrets...); err != nil {
 		give()
 		return nil, false, err
 	}
@@ -148,6 +158,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 	if e.runtimes[r.Runtime] == nil {
 		k.bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
 	}
+	r.secrets = k.secrets(r.Secrets)
 	if err := k.err(); err != nil {
 		return err
 	}
@@ -229,7 +240,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 			return err
 		}
 		defer b.turn.give()
-		if err := e.build(ctx, b, s, img, askerOf(c)); err != nil {
+		if err := e.build(ctx, b, s, img, ownSecrets(r.secrets, s), askerOf(c)); err != nil {
 			return err
 		}
 		var err error
@@ -247,14 +258,15 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 }
 
 // build is the four steps of a create.
-func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, who asker) error {
+func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, secrets []openSecret, who asker) error {
 	ev := who.event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
 	whole := spec(s, img)
 	if whole.From = s.Parent; s.Parent != "" {
 		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
 	}
-	if err := e.insert(ctx, b, s, ev); err != nil {
+	ev.Detail += withSecrets(secrets)
+	if err := e.insert(ctx, b, s, secrets, who, ev); err != nil {
 		return err
 	}
 	e.checkpoint("create.intent")

@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/seal"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -25,10 +26,13 @@ type Options struct {
 	Images   Images                    // required
 	Defaults Defaults
 	Network  NetworkOptions
+	Keys     *seal.Ring   // of secrets; nil: a key of its own, so that none outlives the engine
 	Version  string       // for Info
 	Logger   *slog.Logger // nil: discard
+	Redact   *LogRedactor // of Logger's handler; nil: one that nobody asks
 	Metrics  *Metrics     // nil: none
 	Pools    []Pool       // sandboxes that are made ahead
+	Runs     RunOptions
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
 	JanitorRound time.Duration
@@ -94,6 +98,9 @@ type Engine struct {
 	images     Images
 	defaults   Defaults
 	network    NetworkOptions
+	ring       *seal.Ring
+	shelves    secretShelves
+	logHush    *LogRedactor
 	version    string
 	log        *slog.Logger
 	metrics    *Metrics
@@ -110,6 +117,8 @@ type Engine struct {
 	outcomes outcomes
 	holds    *holds // on snapshots
 	pools    *pools
+	runs     *runs
+	runKeep  RunOptions
 	round    time.Duration // of the janitor
 
 	mu    sync.Mutex
@@ -154,11 +163,21 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		store: o.Store, runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network,
+		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys, logHush: o.Redact,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), round: o.JanitorRound, ready: make(chan struct{}),
+		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), runKeep: o.Runs.filled(), round: o.JanitorRound, ready: make(chan struct{}),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
+	}
+	e.store = hushStore{o.Store, e}
+	if e.logHush == nil {
+		e.logHush = &LogRedactor{}
+	}
+	if e.ring == nil {
+		var err error
+		if e.ring, err = seal.Parse(seal.Generate()); err != nil {
+			return nil, err
+		}
 	}
 	if e.wall = o.Now; e.wall == nil {
 		e.wall = time.Now
@@ -197,9 +216,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.fair.Store(&e.since)
 	err := e.repair(ctx)
 	if err == nil {
+		err = e.resumeRuns(ctx)
+	}
+	if err == nil {
 		e.phase.Store(phaseReady)
 		close(e.ready)
 		e.group.spawn(e.runJanitor)
+		e.group.spawn(e.runCollector)
 		e.runClock(ctx)
 	} else if ctx.Err() != nil {
 		err = nil

@@ -5,7 +5,6 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"strings"
 	"time"
 
@@ -131,13 +130,13 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	// Only a pause in the middle holds it up, until the sandbox is resumed.
 	ctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
-	cmd.ID = sandbox.NewProcessID()
-	env, err := u.env(cmd.Env)
-	if err != nil {
+	if cmd.ID == "" { // else it was promised already
+		cmd.ID = sandbox.NewProcessID()
+	}
+	if err := u.dress(ctx, &cmd); err != nil {
 		u.end()
 		return nil, err
 	}
-	cmd.Env = env
 	// The agent makes itself ready while the intent is committed, and begins the
 	// command at a word that comes after that.
 	held, heldErr := u.l.client.Hold(ctx, cmd)
@@ -176,22 +175,6 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	}
 	e.checkpoint("exec.started")
 	return f, nil
-}
-
-// env gives all variables of a command: the image's, under the sandbox's, under
-// its own.
-func (u *use) env(own map[string]string) (map[string]string, error) {
-	env := maps.Clone(*u.l.env.Load())
-	maps.Copy(env, own)
-	total := 0
-	for n, v := range env {
-		total += len(n) + len(v) + len("=\x00")
-	}
-	if total > agent.MaxEnvBytes || len(env) > agent.MaxEnv {
-		return nil, fault.InvalidField("env", "has, with what the sandbox and its image set, %d variables of %d bytes, more than %d of %d",
-			len(env), total, agent.MaxEnv, agent.MaxEnvBytes)
-	}
-	return env, nil
 }
 
 // intend writes the row of a command that is about to begin. Its variables are

@@ -21,3 +21,6 @@ func (e *Engine) Held() (boxes, names, keys, alarms int) {
 
 // AfterCut is a part with rules of its own.
 var AfterCut = afterCut
+
+// Spellings are the ways in which a value is looked for.
+var Spellings = spellings

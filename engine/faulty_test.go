@@ -19,11 +19,12 @@ import (
 type faulty struct {
 	runtime.Driver
 
-	mu     sync.Mutex
-	before func(ctx context.Context, call string) error // an error stands for the call, which is not made
-	after  func(ctx context.Context, call string) error // an error replaces success
-	track  bool                                         // instances tell which files change
-	bare   bool                                         // instances can do what each can, and no more
+	mu      sync.Mutex
+	before  func(ctx context.Context, call string) error // an error stands for the call, which is not made
+	after   func(ctx context.Context, call string) error // an error replaces success
+	track   bool                                         // instances tell which files change
+	changed string                                       // the path of it; empty: that of changes
+	bare    bool                                         // instances can do what each can, and no more
 }
 
 func (f *faulty) set(before, after func(context.Context, string) error) {
@@ -135,8 +136,16 @@ func (i *faultyInstance) Resize(ctx context.Context, l sandbox.Limits) error {
 // trackedInstance tells of one change in every window.
 type trackedInstance struct{ *faultyInstance }
 
-func (*trackedInstance) Track(context.Context, string) (runtime.Window, error) { return window{}, nil }
+func (i *trackedInstance) Track(context.Context, string) (runtime.Window, error) {
+	return window{i.f.changed}, nil
+}
 
-type window struct{}
+type window struct{ path string }
 
-func (window) Close(context.Context) (runtime.Changes, error) { return changes(), nil }
+func (w window) Close(context.Context) (runtime.Changes, error) {
+	c := changes()
+	if w.path != "" {
+		c.Files[0].Path = w.path
+	}
+	return c, nil
+}

@@ -302,7 +302,7 @@ func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
 		if err != nil {
 			f.u.e.log.Warn("which files a command changed cannot be told", "sandbox", f.u.b.id, "error", err)
 		} else {
-			r.Changes, r.ChangesTotal, r.ChangesComplete = changes.Files, changes.Total, changes.Complete
+			r.Changes, r.ChangesTotal, r.ChangesComplete = f.u.redactor().changes(changes.Files), changes.Total, changes.Complete
 		}
 	}
 	return r

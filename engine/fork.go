@@ -129,8 +129,9 @@ func (e *Engine) fork(ctx context.Context, b *box, who asker, r ForkRequest) ([]
 type origin struct {
 	parent  *sandbox.Sandbox
 	img     image.Image
-	disk    sandbox.ID // the snapshot that their disks are copies of
-	descend sandbox.ID // what their records call their disk's parent
+	secrets []openSecret // its own; forks have them too
+	disk    sandbox.ID   // the snapshot that their disks are copies of
+	descend sandbox.ID   // what their records call their disk's parent
 	what    string
 	release func()
 }
@@ -139,6 +140,11 @@ func (e *Engine) origin(ctx context.Context, b *box, who asker, r ForkRequest) (
 	s := b.record.Load()
 	if s == nil {
 		return nil, noSandbox(string(b.id))
+	}
+	kept := onRecord{"key": {r.Key}}
+	kept.labels("metadata", r.Metadata)
+	if err := e.quiet(ctx, s.Project, s.ID, kept); err != nil {
+		return nil, err
 	}
 	d, err := e.snapshotter(s.Runtime)
 	if err != nil {
@@ -149,6 +155,9 @@ func (e *Engine) origin(ctx context.Context, b *box, who asker, r ForkRequest) (
 		return nil, err
 	}
 	o := &origin{parent: s, img: img}
+	if o.secrets, err = e.readSecrets(ctx, s.Project, s.ID); err != nil {
+		return nil, err
+	}
 	if r.From != "" {
 		snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), r.From)
 		if err != nil {
@@ -269,8 +278,10 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 	for i, b := range f.boxes {
 		records[i] = f.record(b.id, r, at)
 		events[i] = f.who.event(sandbox.EventCreated, records[i], at)
-		events[i].Detail = fmt.Sprintf("image %s, %s", f.o.img.Name, f.o.what)
+		events[i].Detail = fmt.Sprintf("image %s, %s", f.o.img.Name, f.o.what) + withSecrets(f.o.secrets)
+		b.secrets.fill(ownSecrets(f.o.secrets, records[i]))
 	}
+	var secretEvents []*sandbox.Event
 	err := f.commit(ctx, func(tx store.Tx) error {
 		for _, s := range records {
 			if err := mountable(tx, s.Project, s.Mounts); err != nil {
@@ -280,7 +291,17 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 				return err
 			}
 		}
-		return appendAll(tx, events)
+		if err := appendAll(tx, events); err != nil {
+			return err
+		}
+		for _, s := range records {
+			evs, err := f.e.putSecrets(tx, ownSecrets(f.o.secrets, s), f.who)
+			if err != nil {
+				return err
+			}
+			secretEvents = append(secretEvents, evs...)
+		}
+		return nil
 	})
 	if fault.Is(err, fault.Exists) {
 		return fault.Wrap(fault.Exists, err, "the key %q belongs to a sandbox already", r.Key).
@@ -293,7 +314,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 		f.e.settleRecord(b, records[i])
 		f.e.metrics.moved("", records[i].State)
 	}
-	f.e.metrics.happened(events)
+	f.e.metrics.happened(append(secretEvents, events...))
 	return nil
 }
 

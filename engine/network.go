@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"net/netip"
 	"slices"
@@ -28,8 +29,10 @@ type NetworkOptions struct {
 	// and gives no list.
 	Curated  []string
 	Operator policy.Operator
+	Quota    egress.Quota                                                         // of names that sandboxes make up; its zero value is the default
 	Resolver egress.Resolver                                                      // nil: the host's
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error) // nil: the host's
+	Roots    *x509.CertPool                                                       // that hosts of bound secrets are verified by; nil: the host's
 }
 
 // modes in the order of how far they reach.
@@ -109,11 +112,20 @@ const waitingNews = 64
 // plug makes the instance's network what p says, at once. After an error it has none.
 // The caller has the turn.
 func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPolicy) error {
+	made, err := e.plugGate(ctx, b, l, p)
+	if made {
+		e.rearm(ctx, b, l)
+	}
+	return err
+}
+
+// plugGate is plug without what bound secrets need, and tells whether a gate was made.
+func (e *Engine) plugGate(ctx context.Context, b *box, l *live, p sandbox.NetworkPolicy) (made bool, err error) {
 	o := &l.outlet
 	p = e.bounded(p)
 	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
 		o.pull()
-		return nil
+		return false, nil
 	}
 	rules := policy.New(p, e.network.Operator)
 	o.mu.Lock()
@@ -123,31 +135,31 @@ func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPol
 		case <-o.done: // its traffic ended by itself
 		default:
 			o.gate.SetPolicy(rules)
-			return nil
+			return false, nil
 		}
 	}
 	n, ok := l.inst.(runtime.Networker)
 	if !ok {
-		return e.cannot(ctx, b.record.Load().Runtime, runtime.Network, "give a sandbox a network")
+		return false, e.cannot(ctx, b.record.Load().Runtime, runtime.Network, "give a sandbox a network")
 	}
 	traffic, err := n.Steer(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	news := make(chan egress.Entry, waitingNews)
+	news := make(chan *egress.Entry, waitingNews)
 	journal := egress.NewJournal(func(x egress.Entry) {
 		if x.Reason == policy.Allowed || x.Learned {
 			return
 		}
 		select {
-		case news <- x:
+		case news <- &x:
 		default:
 		}
 	})
 	o.logMu.Lock()
 	o.journal, o.since = journal, e.now()
 	o.logMu.Unlock()
-	gate := egress.NewGate(egress.Options{Policy: rules, Journal: journal, Resolver: e.network.Resolver, Dial: e.network.Dial})
+	gate := egress.NewGate(egress.Options{Policy: rules, Journal: journal, Resolver: e.network.Resolver, Dial: e.network.Dial, Quota: e.network.Quota, Roots: e.network.Roots})
 	gctx, end := context.WithCancel(e.group.ctx)
 	done := make(chan struct{})
 	o.gate, o.end, o.done = gate, end, done
@@ -160,7 +172,7 @@ func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPol
 		end()
 		recorder.Wait()
 	})
-	return nil
+	return true, nil
 }
 
 // pull ends the network, and waits until nothing of it is left.
@@ -202,9 +214,9 @@ func (e *Engine) replug(ctx context.Context, b *box, l *live) {
 
 // recordRefusals appends an event for each thing that was refused for the first time,
 // until ctx is done.
-func (e *Engine) recordRefusals(ctx context.Context, b *box, news <-chan egress.Entry) {
+func (e *Engine) recordRefusals(ctx context.Context, b *box, news <-chan *egress.Entry) {
 	for {
-		var batch []egress.Entry
+		var batch []*egress.Entry
 		select {
 		case x := <-news:
 			batch = append(batch, x)
@@ -280,5 +292,10 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 	out.Since = o.since
 	out.Entries, out.Dropped = o.journal.Entries()
 	out.Proposal = egress.Proposal(out.Entries, s.Network)
+	r := e.redactorOf(ctx, s.Project, s.ID)
+	for i := range out.Entries {
+		out.Entries[i].Name = r.redact(out.Entries[i].Name)
+	}
+	out.Proposal.AllowDomains = slices.DeleteFunc(out.Proposal.AllowDomains, func(d string) bool { return r.in(minQuiet, d) != "" })
 	return out, nil
 }

@@ -95,6 +95,11 @@ type traffic struct {
 
 func (t *traffic) Accept() (*net.TCPConn, error) { return t.l.AcceptTCP() }
 
+func (t *traffic) Wait() error {
+	<-t.closed
+	return net.ErrClosed
+}
+
 func (t *traffic) Read([]byte) (int, netip.AddrPort, netip.AddrPort, error) {
 	<-t.closed
 	return 0, netip.AddrPort{}, netip.AddrPort{}, net.ErrClosed

@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
 )
 
@@ -53,7 +54,8 @@ type Following struct {
 }
 
 // Follow begins to follow a process of a sandbox that is up, from any frame on. A
-// cursor that no frame had yet is fault.Invalid. Close the Following.
+// cursor that no frame had yet is fault.Invalid; the kernel of a context is
+// fault.State: what it writes is masked only on its way through the context. Close the Following.
 func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID string, r FollowRequest) (*Following, error) {
 	if err := checkProcessID(processID); err != nil {
 		return nil, err
@@ -80,6 +82,12 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 		return nil, err
 	}
 	rec := p.Record()
+	if kernel.IsCommand(rec.Argv) && !rec.Terminal {
+		_ = p.Close()
+		u.end()
+		return nil, fault.New(fault.State, "process %s is the kernel of a context or a shell, and speaks to the server alone", processID).
+			WithRemedy("what its cells and commands wrote came with their results")
+	}
 	if r.Cursor > rec.LastSeq {
 		_ = p.Close()
 		u.end()

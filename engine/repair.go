@@ -30,6 +30,9 @@ func (e *Engine) repair(ctx context.Context) error {
 	if err := e.count(ctx); err != nil {
 		return err
 	}
+	if err := e.reseal(ctx); err != nil {
+		return err
+	}
 	ids, err := e.unsettledIDs(ctx)
 	if err != nil {
 		return err

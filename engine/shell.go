@@ -82,6 +82,9 @@ func (e *Engine) CreateShell(ctx context.Context, c access.Caller, ref string, r
 	if err := e.loadContexts(ctx, u.b); err != nil {
 		return Context{}, err
 	}
+	if err := e.quietContext(ctx, u.b, &want); err != nil {
+		return Context{}, err
+	}
 	u.b.contexts.mu.Lock()
 	cc := u.b.shellLocked(r.Name)
 	if cc != nil {
@@ -337,6 +340,9 @@ func (e *Engine) shellCommand(name string, r *ExecRequest, streamed bool) (sandb
 // queueShell finds the shell of a command, or makes it, and takes its turn.
 func (e *Engine) queueShell(ctx context.Context, u *use, want sandbox.Context, r ExecRequest) (*codeContext, error) {
 	if err := e.loadContexts(ctx, u.b); err != nil {
+		return nil, err
+	}
+	if err := e.quietContext(ctx, u.b, &want); err != nil {
 		return nil, err
 	}
 	here := ctx

@@ -74,8 +74,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	sctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
 	cmd.ID = sandbox.NewProcessID()
-	env, err := u.env(cmd.Env)
-	if err != nil {
+	if err := u.dress(sctx, &cmd); err != nil {
 		u.end()
 		return nil, err
 	}
@@ -84,7 +83,6 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 		u.end()
 		return nil, err
 	}
-	cmd.Env = env
 	p, err := u.l.client.Start(sctx, cmd)
 	if err != nil && left(sctx) {
 		u.end()

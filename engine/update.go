@@ -155,6 +155,9 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 	if len(names) == 0 {
 		return nil
 	}
+	if err := e.quiet(ctx, s.Project, s.ID, p.onRecord()); err != nil {
+		return err
+	}
 	if err := e.mayChange(ctx, s, p); err != nil {
 		return err
 	}
@@ -205,6 +208,21 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 	}
 	e.plan(b)
 	return nil
+}
+
+// onRecord is what p would keep in plain text.
+func (p Patch) onRecord() onRecord {
+	o := onRecord{}
+	if p.Env != nil {
+		o.labels("env", *p.Env)
+	}
+	if p.Metadata != nil {
+		o.labels("metadata", *p.Metadata)
+	}
+	if p.Network != nil {
+		o["network"] = p.Network.AllowDomains
+	}
+	return o
 }
 
 // mayChange refuses what would have no effect, or one that nobody expects.

@@ -52,6 +52,9 @@ func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r VolumeRequ
 	if err := k.err(); err != nil {
 		return VolumeInfo{}, err
 	}
+	if err := e.quiet(ctx, c.Project, "", onRecord{"name": {r.Name}}); err != nil {
+		return VolumeInfo{}, err
+	}
 	who := askerOf(c)
 	v := &sandbox.Volume{
 		ID: sandbox.NewID(), Project: c.Project, Name: r.Name, Runtime: r.Runtime, SizeMB: r.SizeMB,

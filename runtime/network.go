@@ -23,6 +23,9 @@ type Traffic interface {
 	// Accept gives the next TCP connection. Its LocalAddr is where the sandbox
 	// meant to go.
 	Accept() (*net.TCPConn, error)
+	// Wait waits until there is a datagram to Read, or nothing more to wait for. It may
+	// be wrong, and Read then waits.
+	Wait() error
 	// Read gives the next datagram: who inside sent it, and where it was meant to
 	// go. What is longer than b is cut.
 	Read(b []byte) (n int, from, to netip.AddrPort, err error)

@@ -36,6 +36,9 @@ const (
 
 	EventNetworkRefused EventType = "network.refused" // the first time that one thing was; Detail says what and why
 
+	EventSecret        EventType = "secret.set"     // Detail has its name and hosts; Sandbox is empty for a project's
+	EventSecretDeleted EventType = "secret.deleted" // likewise
+
 	EventPreview       EventType = "preview.created" // a link to a port was made; ProcessID is the link's id
 	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time
 )

@@ -28,6 +28,8 @@ type Tx interface {
 	Contexts() Contexts
 	Snapshots() Snapshots
 	Volumes() Volumes
+	Runs() Runs
+	Secrets() Secrets
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.
@@ -48,7 +50,8 @@ type Sandboxes interface {
 	// Project and CreatedAt never change. When the transaction fails after it,
 	// s counts one too many: read it again. A taken key is fault.Exists.
 	Update(s *sandbox.Sandbox) error
-	// Delete removes the record and its contexts. The records of its snapshots stay.
+	// Delete removes the record, its contexts and its own secrets. The records of
+	// its snapshots stay.
 	Delete(id sandbox.ID) error
 }
 
@@ -138,6 +141,29 @@ type Volumes interface {
 	// Users gives the sandboxes that mount it by their records, stopped ones too,
 	// each once, in the order of their ids.
 	Users(id sandbox.ID) ([]sandbox.ID, error)
+}
+
+// Secrets are the records of secrets with their values, which are sealed before they
+// come here. They belong to a project, or to one sandbox of it.
+type Secrets interface {
+	// Put adds a record, or replaces the one with its Project, Sandbox and Name;
+	// the CreatedAt of that stays.
+	Put(s *SealedSecret) error
+	// Get finds one of a project itself (of is empty), or of one of its sandboxes.
+	Get(project string, of sandbox.ID, name string) (*SealedSecret, error)
+	// List gives those of a project itself (of is empty), or of one of its
+	// sandboxes, by name.
+	List(project string, of sandbox.ID) ([]*SealedSecret, error)
+	// All gives every one there is, those of projects themselves first.
+	All() ([]*SealedSecret, error)
+	// Delete removes one; fault.NotFound where there is none.
+	Delete(project string, of sandbox.ID, name string) error
+}
+
+// SealedSecret is a secret with its value, which only the engine can open.
+type SealedSecret struct {
+	sandbox.Secret
+	Sealed []byte
 }
 
 // Events are what happened, in the order of Seq.

@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"sandpit.dev/access"
@@ -28,25 +29,27 @@ type Options struct {
 	// directory. Each is valid beside the others, belongs to the project
 	// [access.DefaultProject] and may manage the tokens of every project. Each
 	// must pass [CheckAdminToken].
-	Admins []Secret
-	Logger *slog.Logger     // nil: silent
-	Now    func() time.Time // nil: time.Now
+	Admins   []Secret
+	Profiles []string         // of MCP, that tokens may be for
+	Logger   *slog.Logger     // nil: silent
+	Now      func() time.Time // nil: time.Now
 }
 
 // Authority checks and manages bearer tokens. It is safe for concurrent use.
 type Authority struct {
-	store  store.Store
-	admins []digest
-	logger *slog.Logger
-	now    func() time.Time
-	cache  cache
-	uses   uses
+	store    store.Store
+	profiles []string
+	admins   []digest
+	logger   *slog.Logger
+	now      func() time.Time
+	cache    cache
+	uses     uses
 }
 
 // New makes an Authority over the tokens of a store. It starts nothing: run
 // [Authority.Run], or last uses are not written.
 func New(s store.Store, o Options) (*Authority, error) {
-	a := &Authority{store: s, logger: o.Logger, now: o.Now}
+	a := &Authority{store: s, profiles: o.Profiles, logger: o.Logger, now: o.Now}
 	for _, secret := range o.Admins {
 		if err := CheckAdminToken(secret.text); err != nil {
 			return nil, err
@@ -95,7 +98,7 @@ func (a *Authority) Check(ctx context.Context, token string) (access.Caller, err
 		return access.Caller{}, refuse("the bearer token %q expired at %s", t.Name, t.ExpiresAt.Format(time.RFC3339))
 	}
 	a.uses.note(t.ID, now)
-	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes)}, nil
+	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile}, nil
 }
 
 // token finds the record of a hash. To look a hash up in an index or a map is
@@ -130,6 +133,7 @@ type NewToken struct {
 	Name      string         // 1 to 64 printable characters, unique in the project
 	Project   string         // empty: the caller's
 	Scopes    []access.Scope // none: access.DefaultScopes
+	Profile   string         // of MCP; empty: the server's own
 	ExpiresAt time.Time      // zero: never; else in the future
 }
 
@@ -160,6 +164,10 @@ func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (ac
 	if err != nil {
 		return none(err)
 	}
+	if n.Profile != "" && !slices.Contains(a.profiles, n.Profile) {
+		return none(fault.InvalidField("profile", "%q is no profile of tools", sandbox.Clip(n.Profile, 40)).
+			WithRemedy("there are %s", strings.Join(a.profiles, ", ")))
+	}
 	// As the store keeps it, so that this answer and later ones agree.
 	now := a.now().UTC().Truncate(time.Microsecond)
 	expires := n.ExpiresAt
@@ -173,7 +181,7 @@ func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (ac
 	sum := digestOf(secret.text)
 	t := access.Token{
 		ID: string(sandbox.NewID()), Project: n.Project, Name: n.Name, Hash: sum[:],
-		Scopes: scopes, CreatedAt: now, ExpiresAt: expires,
+		Scopes: scopes, Profile: n.Profile, CreatedAt: now, ExpiresAt: expires,
 	}
 	if err := a.store.Update(ctx, func(tx store.Tx) error { return tx.Tokens().Insert(&t) }); err != nil {
 		return none(err)

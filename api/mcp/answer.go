@@ -22,7 +22,9 @@ type answer struct {
 	sections   []section
 	image      *mcp.ImageContent
 	images     []*mcp.ImageContent // more of them
+	links      []*mcp.ResourceLink // to files that it speaks of
 	structured any                 // complete by itself, or nil
+	exact      bool                // the verdict is the whole text, which programs read: notes stand apart
 }
 
 // section is a part whose content is not the server's.
@@ -30,10 +32,16 @@ type section struct{ title, body string }
 
 func (a *answer) result() *mcp.CallToolResult {
 	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text()}}}
+	if a.exact && len(a.notes) > 0 {
+		r.Content = append(r.Content, &mcp.TextContent{Text: "note: " + strings.Join(a.notes, "\nnote: ")})
+	}
 	if a.image != nil {
 		r.Content = append(r.Content, a.image)
 	}
 	for _, one := range a.images {
+		r.Content = append(r.Content, one)
+	}
+	for _, one := range a.links {
 		r.Content = append(r.Content, one)
 	}
 	if a.structured != nil {
@@ -43,6 +51,9 @@ func (a *answer) result() *mcp.CallToolResult {
 }
 
 func (a *answer) text() string {
+	if a.exact {
+		return a.verdict
+	}
 	var b strings.Builder
 	b.WriteString(a.verdict + "\n")
 	for _, l := range a.lines {

@@ -16,6 +16,7 @@ import (
 var (
 	errStopping     = error(fault.New(fault.Unavailable, "the server is stopping"))
 	errSessionEnded = errors.New("the session was ended")
+	errClientGone   = errors.New("the client went away and did not come back for the answer")
 )
 
 // calls are those in progress. The SDK waits for them when a session ends, and
@@ -27,6 +28,10 @@ type calls struct {
 	posts   int           // requests that wait for answers
 	idle    chan struct{} // closed when there are none; nil: nobody waits for that
 }
+
+// of tells whether a call belongs to a session. One that became a task belongs to
+// none.
+func (c *call) of(session string) bool { return c.session == session && !c.task.begun() }
 
 func newCalls() *calls { return &calls{cancel: make(map[*call]context.CancelCauseFunc)} }
 
@@ -49,13 +54,54 @@ func (cs *calls) begin(ctx context.Context, c *call) (_ context.Context, done fu
 
 // end cancels the calls of a session, if it is the caller's.
 func (cs *calls) end(session string, caller access.Caller) {
+	who := identity(caller)
+	cs.cancelAll(errSessionEnded, func(c *call) bool {
+		return session != "" && c.of(session) && identity(c.caller) == who
+	})
+}
+
+// abandon cancels the calls whose answers were to be delivered by d.
+func (cs *calls) abandon(d *delivery) {
+	cs.cancelAll(errClientGone, func(c *call) bool { return c.delivery == d && !c.task.begun() })
+}
+
+func (cs *calls) cancelAll(why error, of func(*call) bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c, cancel := range cs.cancel {
-		if session != "" && c.session == session && identity(c.caller) == identity(caller) {
-			cancel(errSessionEnded)
+		if of(c) {
+			cancel(why)
 		}
 	}
+}
+
+// busy tells whether a session has calls in progress.
+func (cs *calls) busy(session string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c := range cs.cancel {
+		if c.of(session) {
+			return true
+		}
+	}
+	return false
+}
+
+// delivered finds who delivers on a stream of a session of the caller's; nil: no
+// call in progress does.
+func (cs *calls) delivered(session, stream string, caller access.Caller) *delivery {
+	if stream == "" {
+		return nil
+	}
+	who := identity(caller)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c := range cs.cancel {
+		if d := c.delivery; d != nil && c.of(session) && identity(c.caller) == who && d.streamID() == stream {
+			return d
+		}
+	}
+	return nil
 }
 
 // post notes a request that waits for answers, until done.

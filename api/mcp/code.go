@@ -5,6 +5,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,17 +25,18 @@ const (
 
 func runCode() tool {
 	return tool{
-		name: "run_code", title: "Run code", destructive: true,
+		name: "run_code", title: "Run code", destructive: true, openWorld: true,
 		about: "Run Python (or javascript, typescript, bash) in a sandbox as in a notebook: variables and imports stay for the next call. " +
 			"Returns the last expression's value, what was printed, errors with traceback, and figures and images as images. " +
-			"In Python !command and %magic lines and await work. After a timeout or an error variables stay; if the kernel ended, the answer says so.",
+			"In Python !command and %magic lines and await work. Code that takes longer than wait_seconds goes on, and read_process reads it.",
 		params: []param{
 			{name: "code", kind: text, required: true, about: "The code.", aliases: []string{"source", "script", "cell", "python"}},
 			paramSandbox(),
 			{name: "language", kind: text, enum: []string{"python", "javascript", "typescript", "bash"}, about: "Default python.", aliases: []string{"lang", "kernel"}},
 			{name: "context", kind: text, about: "Id of a context; left out: the language's own.", aliases: []string{"context_id"}},
-			{name: "timeout_seconds", kind: number, min: 0.1, max: engine.MaxCommandTimeout.Seconds(), about: "Interrupt it after this, default 300.", aliases: []string{"timeout"}},
-			{name: "max_output_chars", kind: integer, min: leastOutput, max: mostOutput, about: "Most characters of output to return, default 16000.", aliases: []string{"max_output"}},
+			paramWait(mostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+			{name: "timeout_seconds", kind: number, min: 0.1, max: engine.MaxCommandTimeout.Seconds(), about: "Interrupt it after this, default 600.", aliases: []string{"timeout"}},
+			paramOutput(),
 		},
 		example: `{"code": "import math\nmath.pi"}`,
 		run:     code,
@@ -60,21 +62,56 @@ func code(ctx context.Context, c *call) (*answer, error) {
 	if err := a.err(); err != nil {
 		return nil, err
 	}
+	wait := seconds(a.number("wait_seconds", defaultWait.Seconds()))
+	if err := a.err(); err != nil {
+		return nil, err
+	}
 	ref, err := c.place(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	r.InterruptOnDisconnect = true
-	var s cellShown
-	res, err := c.engine.RunCode(ctx, c.caller, ref, r, &engine.CodeSink{
-		Stdout: func(b []byte) error { s.stdout.add(b); c.progress.wrote(b); return nil },
-		Stderr: func(b []byte) error { s.stderr.add(b); c.progress.wrote(b); return nil },
-		Result: func(v kernel.Result) error { s.result(v); return nil },
-	})
-	if err != nil {
-		return nil, err
+	if r.Timeout == 0 {
+		r.Timeout = min(defaultTimeout, c.engine.MostCommandTime())
 	}
-	return s.answer(&res, ref, limit), nil
+	x := c.startCell(ctx, ref, r)
+	if c.has(GroupProcess) {
+		if !x.wait(ctx, wait) && ctx.Err() == nil && x.id() != "" && c.cells.keep(x) {
+			return x.answer(ctx, c, limit)
+		}
+	}
+	select {
+	case <-x.done:
+		return x.answer(ctx, c, limit)
+	case <-ctx.Done():
+	}
+	x.cancel(context.Cause(ctx))
+	<-x.done
+	if errors.Is(context.Cause(ctx), errStopping) {
+		return nil, errStopping
+	}
+	return nil, ctx.Err()
+}
+
+// answer shows a cell as it is by now.
+func (x *cell) answer(ctx context.Context, c *call, limit int) (*answer, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended() {
+		c.cells.drop(x)
+		if x.err != nil {
+			return nil, x.err
+		}
+		out := x.shown.answer(&x.res, x.ref, limit)
+		c.addMade(ctx, out, x.ref, x.began)
+		return out, nil
+	}
+	out := &answer{verdict: "still running after " + took(time.Since(x.began)) + ": process " + x.start.CellID + " · sandbox " + x.ref, images: x.shown.images}
+	if x.start.ContextID != "" {
+		out.verdict += " · context " + x.start.ContextID
+	}
+	out.lines = append(out.lines, "next: "+nextRead(x.ref, x.start.CellID, 0)+", or stop_process, which interrupts it; the answers hold all output so far")
+	x.shown.add(out, nil, limit)
+	return out, nil
 }
 
 // result takes one value: its image if it has one that models can see, and its text.
@@ -123,8 +160,14 @@ func (s *cellShown) answer(res *engine.CodeResult, ref string, limit int) *answe
 	if res.Dropped > 0 {
 		out.notes = append(out.notes, fmt.Sprintf("%d results beyond the first %d are left out", res.Dropped, kernel.MaxResults))
 	}
+	s.add(out, res.Error, limit)
+	return out
+}
+
+// add adds what was shown to an answer, within a bound.
+func (s *cellShown) add(out *answer, e *kernel.Error, limit int) {
 	trace := new(capture)
-	if e := res.Error; e != nil {
+	if e != nil {
 		lines := e.Traceback
 		if len(lines) == 0 {
 			lines = []string{e.Name + ": " + e.Value}
@@ -152,7 +195,6 @@ func (s *cellShown) answer(res *engine.CodeResult, ref string, limit int) *answe
 	if out.sections == nil && len(s.images) == 0 {
 		out.sections = []section{{"no value and no output", ""}}
 	}
-	return out
 }
 
 // codeVerdict says in a few words how it ended.

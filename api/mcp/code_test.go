@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/agent"
 )
 
 func TestRunCode(t *testing.T) {
@@ -80,6 +82,71 @@ for _ in range(10): display(Shown())`})
 		got := run(t, arguments{"code": "import time; time.sleep(600)", "timeout_seconds": 0.2})
 		if !strings.HasPrefix(got, "interrupted: its timeout passed after ") {
 			t.Errorf("verdict: got %q", verdict(got))
+		}
+	})
+}
+
+func TestCodeThatTakesLongGoesOn(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("this host has no python3, which the memory runtime would run")
+	}
+	h := open(t)
+	s := h.alice()
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	begin := func(code string) (string, arguments) {
+		t.Helper()
+		got := ok(t, s, "run_code", arguments{"sandbox": "box", "wait_seconds": 0.5, "code": code})
+		if !strings.HasPrefix(got, "still running after ") || !strings.Contains(verdict(got), " · context ") {
+			t.Fatalf("verdict: got %q", verdict(got))
+		}
+		wantParts(t, got, "one", "stop_process")
+		tool, args := nextCall(t, got)
+		if tool != "read_process" {
+			t.Errorf("the next call is %s", tool)
+		}
+		return args["process"].(string), args
+	}
+	const wait = "import os, time\nprint('one', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
+
+	t.Run("AndIsRead", func(t *testing.T) {
+		_, next := begin(wait + "print('two')\n6 * 7")
+		wantParts(t, ok(t, s, "read_process", arguments{"sandbox": "box", "process": next["process"]}), "still running after ", "one")
+		res := call(t, h.session("t-bob", handshake, nil), "read_process", arguments{"sandbox": "box", "process": next["process"]})
+		if !res.IsError {
+			t.Errorf("another caller reads it: %s", text(t, res))
+		}
+		ok(t, s, "write_file", arguments{"sandbox": "box", "path": "go", "content": ""})
+		got := ok(t, s, "read_process", next)
+		if !strings.HasPrefix(got, "ok after ") {
+			t.Errorf("verdict: got %q", verdict(got))
+		}
+		wantParts(t, got, "--- value ---\n42", "one\ntwo")
+	})
+
+	t.Run("AndIsInterrupted", func(t *testing.T) {
+		ok(t, s, "run_command", arguments{"sandbox": "box", "command": "rm go"})
+		p, _ := begin("kept = 5\n" + wait)
+		got := ok(t, s, "stop_process", arguments{"sandbox": "box", "process": p})
+		if !strings.HasPrefix(got, "interrupted after ") {
+			t.Errorf("verdict: got %q", verdict(got))
+		}
+		wantParts(t, got, "one")
+		wantParts(t, ok(t, s, "run_code", arguments{"sandbox": "box", "code": "kept"}), "--- value ---\n5")
+	})
+
+	t.Run("AndOutlivesTheHandler", func(t *testing.T) {
+		begin(wait + "open('mark', 'w').close()")
+		h.handler.Close()
+		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), agent.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := h.engine.StatFile(t.Context(), callers["t-alice"], "box", "mark", ""); err == nil {
+				break
+			}
+			if t.Context().Err() != nil {
+				t.Fatal("the code did not go on")
+			}
 		}
 	})
 }

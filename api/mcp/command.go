@@ -28,22 +28,33 @@ const (
 	followed      = 64 << 20
 )
 
+// How long a call waits, which is less than any client does, and how long a
+// command may take that says nothing of it.
+const (
+	defaultWait    = 45 * time.Second
+	mostWait       = 55 * time.Second
+	defaultTimeout = 10 * time.Minute
+)
+
 func runCommand() tool {
 	return tool{
 		name: "run_command", title: "Run a command", destructive: true,
-		about: "Run a shell command (bash) in a sandbox and wait until it ends. Returns exit code, duration, changed files, stdout and stderr. " +
+		openWorld: true,
+		about: "Run a shell command (bash) in a sandbox. Returns exit code, duration, changed files, stdout and stderr. " +
 			"Files stay between calls; the working directory and shell variables do not: pass cwd and env, or use cd x && y. " +
-			"Long output is cut in the middle. For servers and work of more than a minute, start it in the background with its output in a file " +
-			"(cmd > out.log 2>&1 &) and read that file later. A command that fails is a normal result.",
+			"A command that takes longer than wait_seconds goes on as a process, and the answer says how to read on. " +
+			"Start servers with background. A command that fails is a normal result.",
 		params: []param{
-			{name: "command", kind: text, required: true, about: "Shell text to run.", aliases: []string{"cmd", "script", "shell", "code"}},
+			{name: "command", kind: text, required: true, about: "Shell text.", aliases: []string{"cmd", "script", "shell", "code"}},
 			paramSandbox(),
-			{name: "cwd", kind: text, about: "Working directory, default /workspace.", aliases: []string{"workdir", "working_directory", "working_dir", "dir"}},
-			{name: "env", kind: texts, about: "Environment variables of this command.", aliases: []string{"env_vars", "environment"}},
-			{name: "stdin", kind: text, about: "Text given to the command's standard input.", aliases: []string{"input"}},
-			{name: "timeout_seconds", kind: number, min: 0.1, max: engine.MaxCommandTimeout.Seconds(), about: "Kill the command and all it started after this, default 300.", aliases: []string{"timeout"}},
-			{name: "as_user", kind: text, enum: []string{"sandbox", "root"}, about: "root may install packages; default sandbox.", aliases: []string{"user"}},
-			{name: "max_output_chars", kind: integer, min: leastOutput, max: mostOutput, about: "Most characters of output to return, default 16000.", aliases: []string{"max_output"}},
+			{name: "cwd", kind: text, about: "Default /workspace.", aliases: []string{"workdir", "working_directory", "working_dir", "dir"}},
+			{name: "env", kind: texts, about: "Variables of this command.", aliases: []string{"env_vars", "environment"}},
+			{name: "stdin", kind: text, about: "Its standard input.", aliases: []string{"input"}},
+			paramWait(mostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45; with background 1."),
+			{name: "timeout_seconds", kind: number, min: 0.1, max: engine.MaxCommandTimeout.Seconds(), about: "Kill it and all it started after this. Default 600; with background none.", aliases: []string{"timeout"}},
+			{name: "background", kind: boolean, about: "Start it and do not wait; it outlives the call, and write_process reaches its input.", aliases: []string{"detach", "run_in_background"}},
+			{name: "as_user", kind: text, enum: []string{"sandbox", "root"}, about: "root may install packages.", aliases: []string{"user"}},
+			paramOutput(),
 		},
 		example: `{"command": "python3 -c 'print(6*7)'"}`,
 		run:     runOne,
@@ -54,12 +65,20 @@ func runOne(ctx context.Context, c *call) (*answer, error) {
 	a := c.args
 	r := engine.ExecRequest{
 		Cwd: a.text("cwd"), Env: a.env("env"), Stdin: []byte(a.text("stdin")), User: a.text("as_user"),
-		Timeout: time.Duration(a.number("timeout_seconds", 0) * float64(time.Second)),
+		Timeout: seconds(a.number("timeout_seconds", 0)),
 	}
+	background := a.bool("background", false)
+	r.Wait = seconds(a.number("wait_seconds", map[bool]float64{false: defaultWait.Seconds(), true: 1}[background]))
 	if json.Unmarshal(a.values["command"], &r.Argv) != nil { // a list is a program with its arguments
 		r.Shell = a.text("command")
 	}
 	limit := int(a.number("max_output_chars", defaultOutput))
+	if !c.has(GroupProcess) { // nobody could read on
+		if background {
+			a.add("background", "is not possible here: the tools for processes are switched off")
+		}
+		r.Wait = 0
+	}
 	if err := a.err(); err != nil {
 		return nil, err
 	}
@@ -67,23 +86,71 @@ func runOne(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if background {
+		return c.inBackground(ctx, ref, r, limit)
+	}
+	if r.Timeout == 0 {
+		r.Timeout = min(defaultTimeout, c.engine.MostCommandTime())
+	}
+	if r.Wait == 0 && c.has(GroupProcess) {
+		r.Wait = time.Millisecond // zero is for ever
+	}
+	if c.task != nil && !a.has("wait_seconds") {
+		r.Wait = 0 // whoever asked gets a task meanwhile
+	}
+	began := time.Now()
 	done, err := c.exec(ctx, ref, r, limit)
 	if err != nil {
 		return nil, err
 	}
-	out := &answer{verdict: done.verdict() + " · sandbox " + ref}
-	out.lines = append(done.reasons(ctx, c), changed(done.Changes, done.ChangesTotal, done.ChangesComplete)...)
-	if !done.whole() {
-		out.notes = append(out.notes, fmt.Sprintf("the output was shortened to %d characters; to see all of it, run the command again with > out.log 2>&1 and use read_file, or raise max_output_chars (at most %d)", limit, mostOutput))
+	out := &answer{verdict: done.verdict()}
+	if done.Running {
+		out.verdict = "still running after " + took(time.Since(began)) + ": process " + done.ProcessID
+		out.lines = append(out.lines, "next: "+nextRead(ref, done.ProcessID, done.cursor)+", or stop_process")
 	}
+	out.verdict += " · in " + printablePath(absolute(r.Cwd)) + " · sandbox " + ref
+	if !done.whole() {
+		out.verdict += " · output shortened"
+	}
+	out.lines = append(out.lines, done.reasons(ctx, c)...)
+	out.lines = append(out.lines, c.blocked(ctx, ref, done, began)...)
+	if !done.Running {
+		out.lines = append(out.lines, changed(done.Changes, done.ChangesTotal, done.ChangesComplete)...)
+		c.addMade(ctx, out, ref, began)
+	}
+	out.notes = append(out.notes, c.shortened(ctx, ref, done)...)
 	out.sections = done.sections("")
+	return out, nil
+}
+
+// inBackground starts a command that nobody waits for, and looks at how it begins.
+func (c *call) inBackground(ctx context.Context, ref string, r engine.ExecRequest, limit int) (*answer, error) {
+	rec, err := c.engine.StartProcess(ctx, c.caller, ref, engine.StartRequest{
+		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Timeout: r.Timeout,
+		Stdin: r.Stdin, StreamStdin: len(r.Stdin) == 0,
+	})
+	if err != nil {
+		return nil, err
+	}
+	seen, err := c.watch(ctx, ref, rec.ID, watch{wait: r.Wait})
+	if err != nil {
+		return nil, fault.Wrap(fault.Of(err), err, "process %s was started and goes on, but its output cannot be read: %s", rec.ID, fault.As(err).Message).
+			WithRemedy("call %s", nextRead(ref, rec.ID, 0))
+	}
+	out := seen.answer(ctx, c, ref, limit)
+	if seen.Result == nil {
+		out.verdict = "started in the background: " + out.verdict
+		out.lines = append(out.lines, "stop_process ends it; expose_port gives a link to what it serves")
+	}
 	return out, nil
 }
 
 // ended is a command with its output, shortened.
 type ended struct {
 	engine.ExecResult
-	stdout, stderr excerpt
+	stdout, stderr   excerpt
+	seenOut, seenErr int64 // bytes
+	cursor           int64 // of the last output that was seen
 }
 
 // exec runs a command to its end, and shows its output as progress. Whoever
@@ -91,7 +158,9 @@ type ended struct {
 func (c *call) exec(ctx context.Context, ref string, r engine.ExecRequest, limit int) (*ended, error) {
 	r.MaxStdout, r.MaxStderr = followed, followed
 	var stdout, stderr capture
+	e := &ended{}
 	res, err := c.engine.Exec(ctx, c.caller, ref, r, func(f agent.Frame) error {
+		e.cursor = f.Seq
 		if f.Stream == agent.Stderr {
 			stderr.add(f.Data)
 		} else {
@@ -103,15 +172,8 @@ func (c *call) exec(ctx context.Context, ref string, r engine.ExecRequest, limit
 	if err != nil {
 		return nil, c.abandon(ctx, ref, res.ProcessID, err)
 	}
-	e := &ended{ExecResult: res}
-	oh, ot := stdout.texts()
-	eh, et := stderr.texts()
-	forOut, forErr := share(limit, runes(oh)+runes(ot), runes(eh)+runes(et))
-	if stdout.bytes > 0 || stderr.bytes > 0 { // a stream with a gap takes what it gets
-		forOut, forErr = share(limit, gapped(&stdout, oh, ot), gapped(&stderr, eh, et))
-	}
-	e.stdout = cut(oh, ot, stdout.bytes, stdout.lines, forOut)
-	e.stderr = cut(eh, et, stderr.bytes, stderr.lines, forErr)
+	e.ExecResult = res
+	e.show(&stdout, &stderr, limit)
 	return e, nil
 }
 
@@ -197,9 +259,9 @@ func (e *ended) reasons(ctx context.Context, c *call) []string {
 	}
 	switch e.Cause {
 	case sandbox.CauseTimeout:
-		out = append(out, "next: raise timeout_seconds, or start it in the background with its output in a file")
+		out = append(out, "next: raise timeout_seconds, or start it with {\"background\": true} and follow it with read_process")
 	case sandbox.CauseOOM:
-		out = append(out, fmt.Sprintf("next: the sandbox has %d MiB; use less, or create another one with a larger memory_mb", l.MemoryMB))
+		out = append(out, fmt.Sprintf("next: its memory peaked at the limit of %d MiB; use less, or create another one with a larger memory_mb", l.MemoryMB))
 	case sandbox.CausePids:
 		out = append(out, fmt.Sprintf("next: the sandbox may have %d processes and threads; start fewer, or end some that run", l.Pids))
 	case sandbox.CauseDisk:
@@ -216,7 +278,7 @@ func (e *ended) sections(prefix string) []section {
 		x    *excerpt
 		n    int64
 		cut  bool
-	}{{"stdout", &e.stdout, e.StdoutBytes, e.StdoutTruncated}, {"stderr", &e.stderr, e.StderrBytes, e.StderrTruncated}} {
+	}{{"stdout", &e.stdout, e.seenOut, e.StdoutTruncated}, {"stderr", &e.stderr, e.seenErr, e.StderrTruncated}} {
 		if strings.TrimSpace(s.x.text) == "" && s.n == 0 {
 			continue
 		}

@@ -28,7 +28,7 @@ func TestRunCommand(t *testing.T) {
 
 	t.Run("BeginsWithTheVerdict", func(t *testing.T) {
 		got := ok(t, s, "run_command", in(arguments{"command": "echo out; echo err >&2"}))
-		if !strings.HasPrefix(got, "exit 0 after ") || !strings.HasSuffix(verdict(got), "· sandbox box") {
+		if !strings.HasPrefix(got, "exit 0 after ") || !strings.HasSuffix(verdict(got), "· in /workspace · sandbox box") {
 			t.Errorf("verdict: got %q", verdict(got))
 		}
 		wantParts(t, got, "--- stdout (4 bytes) ---\nout\n", "--- stderr (4 bytes) ---\nerr")
@@ -72,7 +72,11 @@ func TestRunCommand(t *testing.T) {
 		if n := utf8.RuneCountInString(got); n > 16_600 {
 			t.Errorf("the answer has %d characters", n)
 		}
-		wantParts(t, got, "note: the output was shortened to 16000 characters", "> out.log 2>&1", "\n1\n2\n3\n", "lines left out …]\n", "\n99999\n100000")
+		wantParts(t, got, " · output shortened\n", "note: the output was shortened; all of it is in the file /tmp/sandpit/", "\n1\n2\n3\n", "lines left out …]\n", "\n99999\n100000")
+		_, path, _ := strings.Cut(got, "in the file ")
+		path, _, _ = strings.Cut(path, " of the sandbox")
+		wantParts(t, ok(t, s, "read_file", in(arguments{"path": path, "start_line": 50000, "line_count": 1})), "50000\t50000")
+		wantParts(t, ok(t, s, "search_files", in(arguments{"path": path, "pattern": "^77777$"})), path+":77777: 77777")
 		before, _, _ := strings.Cut(got, "--- stdout")
 		if !strings.Contains(before, "note: ") {
 			t.Error("the note stands in or after the output")
@@ -199,4 +203,17 @@ func TestProgressIsToldWhereItIsAskedFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lastEvent is the newest of a kind; nil: there is none.
+func (h *house) lastEvent(ref string, kind sandbox.EventType) *sandbox.Event {
+	h.t.Helper()
+	evs, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, store.EventQuery{Types: []sandbox.EventType{kind}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if len(evs) == 0 {
+		return nil
+	}
+	return evs[0]
 }

@@ -6,6 +6,8 @@ package mcp
 import (
 	"context"
 	"io"
+	"syscall"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
@@ -32,12 +34,34 @@ type Engine interface {
 	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
 	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
 	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (runtime.Changes, error)
+	Departed(ctx context.Context, c access.Caller, id string) (*sandbox.Event, error)
+	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
 	Info(context.Context, access.Caller) (engine.Info, error)
 	Networks() []sandbox.NetworkMode
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
+	StartRun(context.Context, access.Caller, engine.RunRequest) (*sandbox.Run, error)
+	RunOf(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	RunEvents(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
+	RunStreams(ctx context.Context, c access.Caller, id string) ([]engine.RunStreams, error)
+	CancelRun(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
 	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
+	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)
+	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
+	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
+	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error)
+	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)
+	WriteInput(ctx context.Context, c access.Caller, ref, processID string, r engine.InputRequest) (agent.Taken, error)
+	SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
 	ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
 	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (info agent.FileInfo, created bool, err error)
+	SearchFiles(ctx context.Context, c access.Caller, ref, path string, o agent.SearchOptions) (dir agent.FileInfo, found []agent.Match, end agent.SearchEnd, err error)
+	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (agent.FileInfo, error)
+	MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error
+	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error
+	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error
+	Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error)
+	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)
+	MostCommandTime() time.Duration
 	ListFiles(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions) (files []agent.FileInfo, truncated bool, err error)
 }

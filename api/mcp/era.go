@@ -5,37 +5,77 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The protocol's first version without sessions, and where it is named.
+// The protocol's first version without sessions, and where it and other things
+// of a request are named.
 const (
 	firstModern     = "2026-07-28"
 	versionHeader   = "Mcp-Protocol-Version"
 	sessionHeader   = "Mcp-Session-Id"
+	methodHeader    = "Mcp-Method"
+	nameHeader      = "Mcp-Name"
+	lastEventHeader = "Last-Event-Id"
 	versionMeta     = "io.modelcontextprotocol/protocolVersion"
 	methodDiscovery = "server/discover"
+	methodInit      = "initialize"
+	methodsOfTasks  = "tasks/"
 )
 
-// isModern tells the era of a request. Whoever names a session is of the old
-// one. Else the version decides, by header or in the message; and asking what
-// there is, is only done in the new one. The body is read and put back; the
-// error is that it has more than most bytes.
-func isModern(w http.ResponseWriter, r *http.Request, most int64) (bool, error) {
-	if r.Method != http.MethodPost || r.Header.Get(sessionHeader) != "" {
-		return false, nil
+// envelope is what is read of a message before the SDK reads it.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Meta   map[string]json.RawMessage `json:"_meta"`
+		TaskID string                     `json:"taskId"`
+	} `json:"params"`
+}
+
+// saysModern tells whether a request's header names the era without sessions.
+func saysModern(r *http.Request) bool {
+	return r.Header.Get(versionHeader) >= firstModern // versions are dates, and sort as text
+}
+
+// open tells the era of a POST, and what its message is where that is needed
+// to know it. Whoever names a session is of the old one. Else the version
+// decides, by header or in the message; and asking what there is, is only done in
+// the new one. A body that is read is put back; the error is that it has more than
+// most bytes.
+func open(w http.ResponseWriter, r *http.Request, most int64) (modern bool, m envelope, err error) {
+	if r.Header.Get(sessionHeader) != "" {
+		return false, m, nil
 	}
-	// Versions are dates, and sort as text.
-	if r.Header.Get(versionHeader) >= firstModern {
-		return true, nil
+	modern = saysModern(r)
+	if modern && !strings.HasPrefix(r.Header.Get(methodHeader), methodsOfTasks) {
+		return true, m, nil
 	}
+	body, err := readBody(w, r, most)
+	if err != nil {
+		return false, m, err
+	}
+	if json.Unmarshal(body, &m) != nil {
+		// A batch, or no message at all: the SDK's to judge.
+		return modern, envelope{ID: m.ID, Method: m.Method}, nil
+	}
+	_, named := m.Params.Meta[versionMeta]
+	return modern || named || m.Method == methodDiscovery, m, nil
+}
+
+// readBody reads a body and puts it back.
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return false, fmt.Errorf("the message has more than %d bytes; send large files by REST: PUT /v1/sandboxes/{id}/files/{path}", tooBig.Limit)
+		return nil, fmt.Errorf("the message has more than %d bytes; send large files by REST: PUT /v1/sandboxes/{id}/files/{path}", tooBig.Limit)
 	}
 	// What was read is passed on: whoever reads a body that broke off sees that.
 	rest := io.Reader(bytes.NewReader(body))
@@ -43,19 +83,62 @@ func isModern(w http.ResponseWriter, r *http.Request, most int64) (bool, error) 
 		rest = io.MultiReader(rest, failed{err})
 	}
 	r.Body = io.NopCloser(rest)
-	var m struct {
-		Method string `json:"method"`
-		Params struct {
-			Meta map[string]json.RawMessage `json:"_meta"`
-		} `json:"params"`
-	}
-	if json.Unmarshal(body, &m) != nil {
-		return false, nil // a batch, or no message at all: the old era's to judge
-	}
-	_, named := m.Params.Meta[versionMeta]
-	return named || m.Method == methodDiscovery, nil
+	return body, nil
 }
 
 type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
+
+// whole calls then once when a body has been read to its end.
+type whole struct {
+	io.ReadCloser
+	then func()
+}
+
+func (b *whole) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) && b.then != nil {
+		b.then()
+		b.then = nil
+	}
+	return n, err
+}
+
+// Values that headers cannot carry as they are come in this form.
+const (
+	base64Begin = "=?base64?"
+	base64End   = "?="
+)
+
+// checkName does of the header that names what a request is about what the SDK does
+// not: it takes it out of base64, and compares it for tasks. The header is a
+// clone's. It tells whether the request may go on; else it was answered.
+func checkName(w *response, r *http.Request, m *envelope) bool {
+	name := r.Header.Get(nameHeader)
+	if inner, ok := strings.CutPrefix(name, base64Begin); ok {
+		if inner, ok = strings.CutSuffix(inner, base64End); ok {
+			plain, err := base64.StdEncoding.DecodeString(inner)
+			if err != nil {
+				w.reject(http.StatusBadRequest, m.ID, mcp.CodeHeaderMismatch, "header mismatch: the base64 of the header Mcp-Name is broken")
+				return false
+			}
+			name = string(plain)
+			r.Header.Set(nameHeader, name)
+		}
+	}
+	switch m.Method {
+	case methodTaskGet, methodTaskUpdate, methodTaskCancel:
+	default:
+		return true
+	}
+	switch {
+	case name == "":
+		w.reject(http.StatusBadRequest, m.ID, mcp.CodeHeaderMismatch, fmt.Sprintf("missing required Mcp-Name header for method %q: it names the task", m.Method))
+	case name != m.Params.TaskID:
+		w.reject(http.StatusBadRequest, m.ID, mcp.CodeHeaderMismatch, fmt.Sprintf("header mismatch: Mcp-Name header value %q does not match params.taskId %q", clip(name), clip(m.Params.TaskID)))
+	default:
+		return true
+	}
+	return false
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -64,6 +63,9 @@ func (c *call) field(f fault.Field) string {
 // next is the next step in terms of tools. The engine's own remedies speak of
 // verbs that may have no tool.
 func (c *call) next(ctx context.Context, e *fault.Error) string {
+	if c.tool.words != nil {
+		return c.tool.words.next(ctx, c, e)
+	}
 	switch e.Code {
 	case fault.Invalid:
 		if e.Remedy != "" {
@@ -72,14 +74,14 @@ func (c *call) next(ctx context.Context, e *fault.Error) string {
 		return "call " + c.tool.name + " again, for example with " + c.tool.example
 	case fault.NotFound:
 		if c.ref != "" && c.gone(ctx) {
-			return "create it with create_sandbox, or use one that there is: " + c.living(ctx)
+			return c.went(ctx) + "create it with create_sandbox, or use one that there is: " + c.living(ctx)
 		}
 	case fault.State:
 		if c.ref != "" {
 			s, err := c.engine.Get(ctx, c.caller, c.ref)
 			switch {
 			case err != nil:
-			case s.State == sandbox.Paused && slices.Contains(c.groups, GroupState):
+			case s.State == sandbox.Paused && c.has(GroupState):
 				return fmt.Sprintf("call resume_sandbox with {\"sandbox\": %s}: its processes go on where they were", quote(c.ref))
 			case s.Key != "" && s.State == sandbox.Stopped:
 				return fmt.Sprintf("call create_sandbox with {\"name\": %s}: it starts the sandbox again, with its files", quote(s.Key))
@@ -108,9 +110,20 @@ func (c *call) gone(ctx context.Context) bool {
 	return fault.Is(err, fault.NotFound)
 }
 
+// went says when the sandbox was deleted, where that is known.
+func (c *call) went(ctx context.Context) string {
+	ev, err := c.engine.Departed(ctx, c.caller, c.ref)
+	if err != nil {
+		return "" // it never was, or was asked for by a name
+	}
+	return fmt.Sprintf("it was deleted at %s by %s; ", timeText(ev.At), quote(clip(ev.Actor)))
+}
+
+// few is how many names an error lists.
+const few = 5
+
 // living names a few sandboxes of the caller's, the newest first.
 func (c *call) living(ctx context.Context) string {
-	const few = 5
 	page, err := c.engine.List(ctx, c.caller, store.SandboxQuery{Limit: few})
 	if err != nil || len(page.Items) == 0 {
 		return "none"

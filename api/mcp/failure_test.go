@@ -18,9 +18,8 @@ func TestFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	ok(t, s, "write_file", arguments{"sandbox": "box", "path": "src/main.py", "content": "x"})
-	ok(t, s, "write_file", arguments{"sandbox": "box", "path": "blob.bin", "content": "AAECAw==", "encoding": "base64"})
 	ok(t, s, "write_file", arguments{"sandbox": "box", "path": "empty/x", "content": ""})
-	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "rm empty/x; { printf '\\211PNG\\r\\n\\032\\n'; head -c 1100000 /dev/zero; } > huge.png"})
+	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "rm empty/x"})
 	long := strings.Repeat("x", 5000)
 
 	for name, c := range map[string]struct {
@@ -48,8 +47,6 @@ func TestFailures(t *testing.T) {
 		"NothingInTheFolder":   {"read_file", arguments{"sandbox": "box", "path": "empty/x"}, []string{"/workspace/empty/ is empty"}},
 		"ADirectoryRead":       {"read_file", arguments{"sandbox": "box", "path": "src"}, []string{"error (", "src", "list_files"}},
 		"AFileListed":          {"list_files", arguments{"sandbox": "box", "path": "src/main.py"}, []string{"error (", "main.py", "read_file"}},
-		"ABinaryFile":          {"read_file", arguments{"sandbox": "box", "path": "blob.bin"}, []string{"error (unsupported): /workspace/blob.bin is a binary file", "4 bytes", "GET /v1/sandboxes/box/files/blob.bin", "run_command"}},
-		"AnImageThatIsTooBig":  {"read_file", arguments{"sandbox": "box", "path": "huge.png"}, []string{"error (too_large)", "1100008 bytes", "1048576", "GET /v1/sandboxes/box/files/huge.png"}},
 		"ALineBeyondTheEnd":    {"read_file", arguments{"sandbox": "box", "path": "src/main.py", "start_line": 7}, []string{"argument start_line 7 is beyond the end", "has 1 lines", "from 1 to 1"}},
 		"APathThatIsTooLong":   {"write_file", arguments{"sandbox": "box", "path": long, "content": ""}, []string{"error (invalid): argument path has 5000 bytes, more than"}},
 		"BrokenBase64":         {"write_file", arguments{"sandbox": "box", "path": "x", "content": "%%", "encoding": "base64"}, []string{"argument content is not base64"}},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/spelling"
@@ -19,11 +20,14 @@ import (
 func listFiles() tool {
 	return tool{
 		name: "list_files", title: "List a directory", readOnly: true, idempotent: true,
-		about: "List one directory of a sandbox: names, types, sizes. For whole trees or patterns use run_command with find or rg --files.",
+		about: "List a directory of a sandbox, or with depth the tree below it: names, types, sizes.",
 		params: []param{
-			{name: "path", kind: text, about: "Directory, absolute or relative to /workspace. Default /workspace.", aliases: []string{"dir", "directory", "file_path"}},
+			{name: "path", kind: text, about: "Directory, default /workspace.", aliases: []string{"dir", "directory", "file_path"}},
 			paramSandbox(),
-			{name: "limit", kind: integer, min: 1, max: 2000, about: "Most entries, default 200."},
+			{name: "depth", kind: integer, min: 1, max: mostDepth, about: "Levels, default 1. Below, .git and node_modules are passed over.", aliases: []string{"max_depth"}},
+			{name: "glob", kind: text, about: "Only such names, like *.py or src/**/*.ts.", aliases: []string{"pattern", "include"}},
+			{name: "limit", kind: integer, min: 1, max: 2000, about: "Most entries, default 200.", aliases: []string{"max_results"}},
+			paramCursor(),
 		},
 		example: `{"path": "src"}`,
 		run:     listDir,
@@ -35,6 +39,7 @@ type folder struct {
 	Path    string  `json:"path"`
 	Entries []entry `json:"entries"`
 	More    bool    `json:"more"` // there are entries beyond the limit
+	Next    string  `json:"next_cursor,omitempty"`
 }
 
 type entry struct {
@@ -51,7 +56,9 @@ func listDir(ctx context.Context, c *call) (*answer, error) {
 	if dir == "" {
 		dir = sandbox.Workspace
 	}
-	limit := int(a.number("limit", 200))
+	o := agent.SearchOptions{
+		Depth: int(a.number("depth", 1)), Glob: a.text("glob"), Limit: int(a.number("limit", 200)), After: a.text("cursor"),
+	}
 	if err := a.err(); err != nil {
 		return nil, err
 	}
@@ -59,20 +66,22 @@ func listDir(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, more, err := c.engine.ListFiles(ctx, c.caller, ref, dir, agent.ListOptions{Limit: limit})
+	at, found, end, err := c.listing(ctx, ref, dir, o)
 	if err != nil {
-		return nil, c.pathError(ctx, ref, dir, err)
+		return nil, c.searchError(ctx, ref, dir, err)
 	}
-	out := folder{Path: absolute(dir), Entries: make([]entry, 0, len(files)), More: more}
-	ans := &answer{verdict: fmt.Sprintf("%d entries in %s · sandbox %s", len(files), printablePath(out.Path), ref)}
-	if more {
-		ans.verdict = "the first " + ans.verdict
-		ans.notes = append(ans.notes, "there are more; raise limit, or use run_command with ls or find")
+	out := folder{Path: at, Entries: make([]entry, 0, len(found)), More: end.Ended != ""}
+	ans := &answer{verdict: fmt.Sprintf("%s in %s · sandbox %s", counted(len(found), "entry", "entries"), printablePath(out.Path), ref)}
+	if end.Ended == "limit" && len(found) > 0 {
+		out.Next = found[len(found)-1].Rel
+		ans.notes = append(ans.notes, "there are more; call again with cursor "+quote(out.Next))
+		end.Ended = ""
 	}
-	for i := range files {
-		f := &files[i]
-		out.Entries = append(out.Entries, entry{Name: f.Name, Type: string(f.Type), Size: f.Size, Modified: timeText(f.ModTime), Target: f.Target})
-		line := printablePath(f.Name)
+	ans.notes = append(ans.notes, partly(&end)...)
+	for i := range found {
+		f := &found[i].File
+		out.Entries = append(out.Entries, entry{Name: found[i].Rel, Type: string(f.Type), Size: f.Size, Modified: timeText(f.ModTime), Target: f.Target})
+		line := printablePath(found[i].Rel)
 		switch f.Type {
 		case agent.Dir:
 			line += "/"
@@ -89,6 +98,26 @@ func listDir(ctx context.Context, c *call) (*answer, error) {
 	return ans, nil
 }
 
+// mostDepth is how deep a tree is listed.
+const mostDepth = 20
+
+// listing lists what is below a directory. An agent of an earlier build knows one
+// level, and no patterns.
+func (c *call) listing(ctx context.Context, ref, dir string, o agent.SearchOptions) (string, []agent.Match, agent.SearchEnd, error) {
+	at, found, end, err := c.engine.SearchFiles(ctx, c.caller, ref, dir, o)
+	if !fault.Is(err, fault.Unsupported) || o.Depth > 1 || o.Glob != "" || o.After != "" {
+		return at.Path, found, end, err
+	}
+	files, more, err := c.engine.ListFiles(ctx, c.caller, ref, dir, agent.ListOptions{Limit: o.Limit})
+	for _, f := range files {
+		found = append(found, agent.Match{Rel: f.Name, File: f})
+	}
+	if more {
+		end.Ended = "entries"
+	}
+	return absolute(dir), found, end, err
+}
+
 // absolute is a path as the sandbox sees it.
 func absolute(p string) string {
 	if !path.IsAbs(p) {
@@ -96,6 +125,9 @@ func absolute(p string) string {
 	}
 	return path.Clean(p)
 }
+
+// writable are the directories that the user of a sandbox may write to.
+var writable = []string{sandbox.Workspace, sandbox.Artifacts, "/home/sandbox", "/tmp", "/var/tmp"}
 
 func clip(s string) string { return sandbox.Clip(s, maxShown) }
 
@@ -111,6 +143,10 @@ func (c *call) pathError(ctx context.Context, ref, p string, err error) error {
 			return told.WithRemedy("if it is a file, use read_file with {\"path\": %s}", quote(clip(p)))
 		}
 		return err
+	}
+	if e.Code == fault.Denied && c.caller.May(access.SandboxesWrite) {
+		return fault.Wrap(fault.Denied, err, "%s (path %s)", e.Message, quote(clip(p))).
+			WithRemedy("the user sandbox writes below %s; run_command with {\"as_user\": \"root\"} may reach the rest of the system", strings.Join(writable, ", "))
 	}
 	if e.Code != fault.NotFound || c.gone(ctx) {
 		return err
@@ -131,7 +167,6 @@ func (c *call) pathError(ctx context.Context, ref, p string, err error) error {
 
 // nearest gives up to five names, those most like name first.
 func nearest(name string, files []agent.FileInfo) []string {
-	const few = 5
 	lower := strings.ToLower(name)
 	score := func(f agent.FileInfo) int {
 		n := strings.ToLower(f.Name)

@@ -4,40 +4,126 @@
 package mcp
 
 import (
+	"context"
 	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/access"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-// Groups of tools that a server shows only where it is told to: every tool that
-// is listed costs a model attention.
+// Groups of tools, which a server switches on and off, and a token's scopes narrow:
+// every tool that is listed costs a model attention. All but GroupState are on
+// unless they are switched off.
 const (
+	GroupCore    = "core"    // sandboxes, commands, reading, writing and editing files
+	GroupCode    = "code"    // run_code
+	GroupProcess = "process" // commands that go on
+	GroupFiles   = "files"   // listing, searching, links
+	GroupPorts   = "ports"   // links to what is served
+	GroupRuns    = "runs"    // run_sandbox
 	// GroupState is what changes a sandbox as a whole: pause, restart, snapshots,
 	// forks, and what its limits are.
 	GroupState = "state"
 )
 
 // Groups lists every group.
-func Groups() []string { return []string{GroupState} }
+func Groups() []string {
+	return []string{GroupCore, GroupCode, GroupProcess, GroupFiles, GroupPorts, GroupRuns, GroupState}
+}
 
-// CheckGroups refuses what is no group. The error is about field.
+// off begins a word that switches a group off.
+const off = "-"
+
+// CheckGroups refuses what is no group; one with a - before it is switched off. The
+// error is about field.
 func CheckGroups(field string, groups []string) error {
 	for _, g := range groups {
-		if !slices.Contains(Groups(), g) {
+		if !slices.Contains(Groups(), strings.TrimPrefix(g, off)) {
 			return fault.InvalidField(field, "%q is no group of tools", sandbox.Clip(g, 40)).
-				WithRemedy("there is %s", strings.Join(Groups(), ", "))
+				WithRemedy("there is %s; with a - before it a group is switched off", strings.Join(Groups(), ", "))
 		}
 	}
 	return nil
 }
 
-// stateTools are those of GroupState.
-func stateTools() []tool {
-	return []tool{
-		pauseSandbox(), resumeSandbox(), restartSandbox(),
-		snapshotSandbox(), listSnapshots(), deleteSnapshot(),
-		rollbackSandbox(), forkSandbox(), diffSandbox(), getSandboxLimits(),
+// switchedOn gives the groups that are on, where these words change what is by
+// default. The last word about a group holds.
+func switchedOn(words []string) []string {
+	on := make(map[string]bool)
+	for _, g := range Groups() {
+		on[g] = g != GroupState
 	}
+	for _, w := range words {
+		on[strings.TrimPrefix(w, off)] = !strings.HasPrefix(w, off)
+	}
+	return slices.DeleteFunc(Groups(), func(g string) bool { return !on[g] })
+}
+
+// toolsOf are those of a group.
+func toolsOf(group string) []tool {
+	switch group {
+	case GroupCore:
+		return []tool{createSandbox(), listSandboxes(), deleteSandbox(), runCommand(), readFile(), writeFile(), editFile()}
+	case GroupCode:
+		return []tool{runCode()}
+	case GroupProcess:
+		return []tool{readProcess(), writeProcess(), stopProcess()}
+	case GroupFiles:
+		return []tool{listFiles(), searchFiles(), getFileURL()}
+	case GroupPorts:
+		return []tool{exposePort()}
+	case GroupRuns:
+		return []tool{runSandbox()}
+	case GroupState:
+		return []tool{
+			pauseSandbox(), resumeSandbox(), restartSandbox(),
+			snapshotSandbox(), listSnapshots(), deleteSnapshot(),
+			rollbackSandbox(), forkSandbox(), diffSandbox(), getSandboxLimits(),
+		}
+	}
+	return nil
+}
+
+// has tells whether the caller has the tools of a group.
+func (c *call) has(group string) bool {
+	return slices.Contains(c.groups, group) && c.caller.SeesTools(group)
+}
+
+// narrowTools hides from a caller the groups that its token's scopes leave out.
+// The list depends on the token alone, so that it is the same each time.
+func narrowTools(h *Handler, groups map[string]*tool) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			caller := callerOf(req)
+			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
+				if t := groups[r.Params.Name]; t != nil && !caller.SeesTools(t.group) {
+					c := h.call(r, t)
+					return c.failure(ctx, fault.New(fault.Denied, "the tool %s needs the scope %s, and the scopes of the token %q narrow it to other tools", t.name, access.ToolScope(t.group), caller.Actor).
+						WithRemedy("work with the tools that are listed, or use a token that has the scope")), nil
+				}
+			}
+			res, err := next(ctx, method, req)
+			if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
+				list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool {
+					g := groups[t.Name]
+					return g != nil && !caller.SeesTools(g.group)
+				})
+			}
+			return res, err
+		}
+	}
+}
+
+// callerOf is who sent a request; nobody, where it cannot be told.
+func callerOf(req mcp.Request) access.Caller {
+	if x := req.GetExtra(); x != nil && x.TokenInfo != nil {
+		if c, ok := x.TokenInfo.Extra[extraCaller].(access.Caller); ok {
+			return c
+		}
+	}
+	return access.Caller{}
 }

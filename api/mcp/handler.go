@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/fault"
 )
 
@@ -25,16 +26,40 @@ type Options struct {
 	Caller  func(context.Context) (access.Caller, error)
 	Version string       // for clients to show
 	Groups  []string     // of tools, beside those that are always there; see Groups
+	Profile string       // of requests for which neither path nor token names one; "": ProfileSandpit
 	Logger  *slog.Logger // nil: discard
+	// Files makes links to files, Previews to ports; nil: there are none.
+	Files     *filelink.Links
+	Previews  Previews
+	Artifacts Artifacts // nil: what is under /artifacts of sandboxes that run
 	// MaxBody is the most bytes of one message; zero: 16 MiB.
 	MaxBody int64
 	// SessionTimeout ends a session that makes no call for so long; zero: 24 h.
 	SessionTimeout time.Duration
+	// KeepAlive is how long a stream may stand still before a comment shows that it
+	// lives; zero: 15 s.
+	KeepAlive time.Duration
+	// ReturnGrace is how long the calls of a client whose connection broke go on, so
+	// that it may come back for the answers where its transport can; zero: 30 s.
+	ReturnGrace time.Duration
+	// TaskAfter is how long a call takes before a client that knows of tasks gets one;
+	// zero: 10 s.
+	TaskAfter time.Duration
+	Extend    Extension
+}
+
+// Extension adds to what a handler offers. It is called for every server of the SDK's
+// that a handler makes, one for each profile and each kind of token.
+type Extension struct {
+	Options func(*mcp.ServerOptions) // changes them; nil: nothing
+	Server  func(*mcp.Server)        // adds to it; nil: nothing
 }
 
 const (
 	defaultMaxBody        = 16 << 20
 	defaultSessionTimeout = 24 * time.Hour
+	defaultKeepAlive      = 15 * time.Second
+	defaultReturnGrace    = 30 * time.Second
 )
 
 // Handler serves MCP. It is safe for concurrent use.
@@ -44,14 +69,26 @@ type Handler struct {
 	log     *slog.Logger
 	groups  []string
 	maxBody int64
-	queues  *queues
-	leases  *leases
 	calls   *calls
 
-	all      *mcp.Server // for callers that may write
-	readOnly *mcp.Server // for all others
-	modern   http.Handler
-	legacy   http.Handler
+	files     *filelink.Links
+	previews  Previews
+	artifacts Artifacts
+	skill     *skill
+	cells     *cells
+
+	sessions    *sessions
+	streams     *streams
+	sse         *sse
+	keepAlive   time.Duration
+	returnGrace time.Duration
+	tasks       *tasks
+	extend      Extension
+
+	profile string           // where a request names none
+	faces   map[string]faces // by profile
+	modern  http.Handler
+	legacy  http.Handler
 }
 
 // New makes a handler. It starts nothing; sessions begin with requests. An
@@ -66,7 +103,10 @@ func New(o Options) (*Handler, error) {
 	if err := CheckGroups("groups", o.Groups); err != nil {
 		return nil, err
 	}
-	h := &Handler{groups: o.Groups, engine: o.Engine, caller: o.Caller, log: o.Logger, maxBody: o.MaxBody, queues: newQueues(), leases: newLeases(), calls: newCalls()}
+	if err := CheckProfile("profile", o.Profile); err != nil {
+		return nil, err
+	}
+	h := &Handler{groups: switchedOn(o.Groups), engine: o.Engine, caller: o.Caller, log: o.Logger, maxBody: o.MaxBody, calls: newCalls()}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -76,17 +116,41 @@ func New(o Options) (*Handler, error) {
 	if o.SessionTimeout <= 0 {
 		o.SessionTimeout = defaultSessionTimeout
 	}
+	if h.profile = o.Profile; h.profile == "" {
+		h.profile = ProfileSandpit
+	}
 	if o.Version == "" {
 		o.Version = "unknown"
 	}
-	h.all, h.readOnly = h.server(o.Version, true), h.server(o.Version, false)
+	if h.keepAlive = o.KeepAlive; h.keepAlive <= 0 {
+		h.keepAlive = defaultKeepAlive
+	}
+	if h.returnGrace = o.ReturnGrace; h.returnGrace <= 0 {
+		h.returnGrace = defaultReturnGrace
+	}
+	h.files, h.previews, h.artifacts, h.cells = o.Files, o.Previews, o.Artifacts, new(cells)
+	if h.artifacts == nil {
+		h.artifacts = running{h.engine}
+	}
+	var err error
+	if h.skill, err = readSkill(); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "the skill that is built in cannot be read")
+	}
+	if o.TaskAfter <= 0 {
+		o.TaskAfter = taskAfter
+	}
+	h.extend = o.Extend
+	h.sse, h.tasks = newSSE(), newTasks(o.TaskAfter, h.log)
+	h.sessions = newSessions(h.calls.busy, h.endSession)
+	h.streams = newStreams(h.sessions)
+	h.openProfiles(o.Version)
 	// The guard has checked Host and Origin, for names that the SDK cannot know.
 	h.modern = h.bound(mcp.NewStreamableHTTPHandler(h.serverOf, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: h.maxBody,
 		DisableLocalhostProtection: true, Logger: h.log,
 	}))
 	h.legacy = h.bound(mcp.NewStreamableHTTPHandler(h.serverOf, &mcp.StreamableHTTPOptions{
-		SessionTimeout: o.SessionTimeout, MaxRequestBodyBytes: h.maxBody,
+		SessionTimeout: o.SessionTimeout, EventStore: h.streams, MaxRequestBodyBytes: h.maxBody,
 		DisableLocalhostProtection: true, Logger: h.log,
 	}))
 	return h, nil
@@ -104,7 +168,9 @@ func (h *Handler) Close() {
 	case <-h.calls.stop():
 	case <-grace.C: // a client that does not read, or a subscription
 	}
-	for _, s := range []*mcp.Server{h.all, h.readOnly} {
+	h.cells.stop()
+	h.tasks.close()
+	for _, s := range h.servers() {
 		for session := range s.Sessions() {
 			_ = session.Close() // it is gone either way
 		}
@@ -114,46 +180,163 @@ func (h *Handler) Close() {
 // answerGrace is how long Close waits for its answers to be written.
 const answerGrace = 2 * time.Second
 
-type callerKey struct{}
+type (
+	callerKey  struct{}
+	profileKey struct{}
+)
+
+// endSession ends a session that is open.
+func (h *Handler) endSession(id string) {
+	for _, s := range h.servers() {
+		for session := range s.Sessions() {
+			if session.ID() == id {
+				_ = session.Close() // it is gone either way
+			}
+		}
+	}
+}
 
 // ServeHTTP serves one request of either era.
 func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := &response{ResponseWriter: rw}
-	caller, err := h.caller(r.Context())
+	if c, err := h.caller(r.Context()); err == nil && h.serveRun(rw, r, c) {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	w := newResponse(rw, cancel)
+	defer w.end()
+	caller, err := h.caller(ctx)
 	if err != nil {
 		e := fault.As(err)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="sandpit"`)
 		w.refuse(http.StatusUnauthorized, strings.TrimSuffix(e.Message+"; "+e.Remedy, "; "))
 		return
 	}
-	r = r.Clone(context.WithValue(r.Context(), callerKey{}, caller))
+	name, err := h.profileOf(r, caller)
+	if err != nil {
+		e := fault.As(err)
+		w.refuse(http.StatusNotFound, e.Message+"; "+e.Remedy)
+		return
+	}
+	ctx = context.WithValue(ctx, callerKey{}, caller)
+	r = r.Clone(context.WithValue(ctx, profileKey{}, name))
+	session := r.Header.Get(sessionHeader)
+	h.sessions.use(session, caller)
 	switch r.Method {
 	case http.MethodPost:
 		defer h.calls.post()()
+		h.post(w, r, caller)
+	case http.MethodGet:
+		h.get(w, r, caller, session)
 	case http.MethodDelete:
-		h.calls.end(r.Header.Get(sessionHeader), caller)
-	}
-	modern, err := isModern(w, r, h.maxBody)
-	switch {
-	case err != nil:
-		w.refuse(http.StatusRequestEntityTooLarge, err.Error())
-	case modern:
-		h.modern.ServeHTTP(w, r)
-	default:
+		if session == "" && saysModern(r) {
+			w.notAllowed(http.MethodPost)
+			return
+		}
+		h.calls.end(session, caller)
 		h.legacy.ServeHTTP(w, r)
+	default:
+		w.notAllowed("GET, POST, DELETE")
 	}
+}
+
+// notAllowed refuses a request's method.
+func (w *response) notAllowed(allow string) {
+	w.Header().Set("Allow", allow)
+	w.refuse(http.StatusMethodNotAllowed, "MCP has no such request at this address; it takes "+allow)
+}
+
+// post takes a message.
+func (h *Handler) post(w *response, r *http.Request, caller access.Caller) {
+	if r.URL.RawQuery != "" && r.Header.Get(sessionHeader) == "" {
+		if id := r.URL.Query().Get(sseParam); id != "" {
+			h.takeSSE(w, r, caller, id)
+			return
+		}
+	}
+	modern, m, err := open(w, r, h.maxBody)
+	if err != nil {
+		w.refuse(http.StatusRequestEntityTooLarge, err.Error())
+		return
+	}
+	if modern || r.Header.Get(sessionHeader) != "" {
+		// Not where a session is opened: its id goes out with the headers.
+		r.Body = &whole{r.Body, func() { w.stayAlive(h.keepAlive, h.keepAlive) }}
+	}
+	if modern {
+		if checkName(w, r, &m) {
+			h.modern.ServeHTTP(w, r)
+		}
+		return
+	}
+	if m.Method == methodInit {
+		admitted, err := h.sessions.admit(caller)
+		if err != nil {
+			w.refuse(http.StatusTooManyRequests, err.Error())
+			return
+		}
+		defer admitted()
+	}
+	d := &delivery{grace: h.returnGrace, abandon: h.calls.abandon}
+	d.attach()
+	r = r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d))
+	h.legacy.ServeHTTP(w, r)
+	d.detach(r.Context().Err() != nil)
+}
+
+// firstSign is when a stream that was opened for its own sake begins, at the
+// latest: its client waits for the headers, and the SDK for an event.
+const firstSign = time.Second / 2
+
+// get opens a stream: one of a session, or again one that broke, or a session of
+// HTTP+SSE.
+func (h *Handler) get(w *response, r *http.Request, caller access.Caller, session string) {
+	switch {
+	case session != "":
+		if d := h.calls.delivered(session, streamOf(r.Header.Get(lastEventHeader)), caller); d != nil {
+			d.attach()
+			defer func() { d.detach(r.Context().Err() != nil) }()
+		}
+		w.stayAlive(firstSign, h.keepAlive)
+		h.legacy.ServeHTTP(w, r)
+	case saysModern(r):
+		w.notAllowed(http.MethodPost)
+	case !acceptsEvents(r.Header.Values("Accept")):
+		w.refuse(http.StatusNotAcceptable, "this is the address of an MCP server, for programs: a GET opens a stream of events, and has to accept text/event-stream")
+	default:
+		h.openSSE(w, r, caller)
+	}
+}
+
+// acceptsEvents tells whether a request takes a stream of events for an answer.
+func acceptsEvents(accept []string) bool {
+	for _, v := range accept {
+		for one := range strings.SplitSeq(v, ",") {
+			media, _, _ := strings.Cut(one, ";")
+			switch strings.ToLower(strings.TrimSpace(media)) {
+			case "*/*", "text/*", "text/event-stream":
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // serverOf chooses the tools that a caller sees.
 func (h *Handler) serverOf(r *http.Request) *mcp.Server {
+	name, _ := r.Context().Value(profileKey{}).(string)
+	f := h.faces[name]
 	if c, ok := r.Context().Value(callerKey{}).(access.Caller); ok && c.May(access.SandboxesWrite) {
-		return h.all
+		return f.all
 	}
-	return h.readOnly
+	return f.readOnly
 }
 
-// extraCaller is where a call's token info holds the caller.
-const extraCaller = "caller"
+// Where a call's token info holds the caller, and the way back of its answer.
+const (
+	extraCaller   = "caller"
+	extraDelivery = "delivery"
+)
 
 // identity is what makes two callers the same for a session.
 func identity(c access.Caller) string {
@@ -164,18 +347,26 @@ func identity(c access.Caller) string {
 // session's id that comes with another token. The token itself goes no further
 // than here.
 func (h *Handler) bound(next http.Handler) http.Handler {
-	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-		c, ok := ctx.Value(callerKey{}).(access.Caller)
-		if !ok {
-			return nil, auth.ErrInvalidToken
+	verify := func(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, error) {
+		if info := infoOf(r); info != nil {
+			return info, nil
 		}
-		return &auth.TokenInfo{
-			UserID: identity(c), Extra: map[string]any{extraCaller: c},
-		}, nil
+		return nil, auth.ErrInvalidToken
 	}
 	checked := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer checked") // r is a clone, see ServeHTTP
 		checked.ServeHTTP(w, r)
 	})
+}
+
+// infoOf is what calls learn of the request that they came with.
+func infoOf(r *http.Request) *auth.TokenInfo {
+	c, ok := r.Context().Value(callerKey{}).(access.Caller)
+	if !ok {
+		return nil
+	}
+	return &auth.TokenInfo{UserID: identity(c), Extra: map[string]any{
+		extraCaller: c, extraDelivery: deliveryOf(r.Context()), extraRequest: addressOf(r),
+	}}
 }

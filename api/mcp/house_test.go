@@ -4,7 +4,9 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/engine"
@@ -62,6 +65,7 @@ var callers = tokens{
 	"t-alice":    {Project: "default", Actor: "alice", TokenID: "alice", Scopes: write},
 	"t-bob":      {Project: "default", Actor: "bob/2", TokenID: "bob", Scopes: write},
 	"t-reader":   {Project: "default", Actor: "reader", TokenID: "reader", Scopes: []access.Scope{access.SandboxesRead}},
+	"t-narrow":   {Project: "default", Actor: "narrow", TokenID: "narrow", Scopes: append([]access.Scope{access.ToolsCode, access.ToolsFiles}, write...)},
 	"t-stranger": {Project: "other", Actor: "stranger", TokenID: "stranger", Scopes: write},
 }
 
@@ -118,7 +122,18 @@ func openWith(t testing.TB, groups ...string) *house {
 
 func serve(t testing.TB, e mcp.Engine, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
-	h, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test", Groups: groups})
+	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveWith(t, mcp.Options{Engine: e, Version: "test", Groups: groups, Files: files, Previews: previews{}})
+}
+
+// serveWith serves a handler with these options, and the guard's callers.
+func serveWith(t testing.TB, o mcp.Options) (_ *mcp.Handler, url string) {
+	t.Helper()
+	o.Caller = guard.Caller
+	h, err := mcp.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +153,17 @@ func client(t testing.TB) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
+}
+
+// previews makes links that show what they are of.
+type previews struct{}
+
+func (previews) Token(p engine.Preview) string {
+	return fmt.Sprintf("token-%s-%d", p.Sandbox, p.Port)
+}
+
+func (previews) Addresses(r *http.Request, id string, port int) (address, path string) {
+	return fmt.Sprintf("http://%d-%s.example/", port, id), fmt.Sprintf("http://%s/preview/%s/%d/", r.Host, id, port)
 }
 
 // bearer puts a token on every request.

@@ -25,7 +25,7 @@ func listSandboxes() tool {
 			{name: "state", kind: text, enum: states, about: "Only those in this state.", aliases: []string{"status"}},
 			{name: "search", kind: text, about: "Only those with this in name, id or image.", aliases: []string{"query", "name"}},
 			{name: "limit", kind: integer, min: 1, max: 100, about: "How many, default 20.", aliases: []string{"max_results"}},
-			{name: "cursor", kind: text, about: "next_cursor of the answer before, for the next page."},
+			paramCursor(),
 		},
 		example: `{"state": "running"}`,
 		run:     list,
@@ -75,4 +75,9 @@ func list(ctx context.Context, c *call) (*answer, error) {
 	}
 	ans.structured = out
 	return ans, nil
+}
+
+// paramCursor is the argument that asks for the next page.
+func paramCursor() param {
+	return param{name: "cursor", kind: text, about: "next_cursor of the answer before."}
 }

@@ -42,7 +42,19 @@ func toolNames(res *sdk.ListToolsResult) []string {
 func TestToolsList(t *testing.T) {
 	h := open(t)
 	res := listed(t, h.alice())
-	checkTools(t, res.Tools, "testdata/tools.json", 4000)
+	var fifteen, runs []*sdk.Tool
+	for _, tool := range res.Tools {
+		if tool.Name == "run_sandbox" {
+			runs = append(runs, tool)
+		} else {
+			fifteen = append(fifteen, tool)
+		}
+	}
+	if len(fifteen) != 15 {
+		t.Errorf("got %v beside run_sandbox, want fifteen", toolNames(&sdk.ListToolsResult{Tools: fifteen}))
+	}
+	checkTools(t, fifteen, "testdata/tools.json", 4000)
+	checkTools(t, runs, "testdata/tools-runs.json", 800)
 
 	t.Run("IsTheSameInBothErasAndEachTime", func(t *testing.T) {
 		modern := listed(t, h.session("t-alice", stateless, nil))
@@ -56,7 +68,7 @@ func TestToolsList(t *testing.T) {
 
 	t.Run("OfAReadersTokenHasOnlyWhatReads", func(t *testing.T) {
 		got := toolNames(listed(t, h.session("t-reader", handshake, nil)))
-		if want := []string{"list_files", "list_sandboxes", "read_file"}; !slices.Equal(got, want) {
+		if want := []string{"get_file_url", "list_files", "list_sandboxes", "read_file", "read_process", "search_files"}; !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	})
@@ -160,8 +172,50 @@ func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
 		}
 	}
 	got := toolNames(listed(t, h.session("t-reader", handshake, nil)))
-	if want := []string{"diff_sandbox", "get_sandbox_limits", "list_files", "list_sandboxes", "list_snapshots", "read_file"}; !slices.Equal(got, want) {
+	if want := []string{
+		"diff_sandbox", "get_file_url", "get_sandbox_limits", "list_files", "list_sandboxes", "list_snapshots",
+		"read_file", "read_process", "search_files",
+	}; !slices.Equal(got, want) {
 		t.Errorf("of a reader's token: got %v, want %v", got, want)
+	}
+}
+
+func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
+	h := openWith(t, "-"+mcp.GroupProcess, "-"+mcp.GroupRuns, "-"+mcp.GroupPorts, "-"+mcp.GroupCode, mcp.GroupState, "-"+mcp.GroupState)
+	got := toolNames(listed(t, h.alice()))
+	want := []string{
+		"create_sandbox", "delete_sandbox", "edit_file", "get_file_url", "list_files", "list_sandboxes",
+		"read_file", "run_command", "search_files", "write_file",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("(-want +got):\n" + diff)
+	}
+	// Without the tools for processes a command is waited for, however long it takes.
+	s := h.alice()
+	if got := ok(t, s, "run_command", arguments{"command": "sleep 0.3; echo end", "wait_seconds": 0.1}); !strings.HasPrefix(got, "exit 0 after ") {
+		t.Errorf("got %q", got)
+	}
+	h.wrong(t, "run_command", arguments{"command": "true", "background": true}, "argument background is not possible here")
+}
+
+func TestATokensScopesNarrowTheTools(t *testing.T) {
+	for _, version := range []string{handshake, stateless} {
+		t.Run(version, func(t *testing.T) {
+			h := open(t)
+			s := h.session("t-narrow", version, nil)
+			want := []string{"get_file_url", "list_files", "run_code", "search_files"}
+			if got := toolNames(listed(t, s)); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			res := call(t, s, "run_command", arguments{"command": "ls"})
+			wantParts(t, text(t, res), "error (denied)", "run_command needs the scope tools:core", `"narrow"`, "next: ")
+			if !res.IsError {
+				t.Error("it was done")
+			}
+			if got := len(toolNames(listed(t, h.session("t-alice", version, nil)))); got != 16 {
+				t.Errorf("another token sees %d tools, want 16", got)
+			}
+		})
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/fault"
-	"sandpit.dev/sandbox"
 )
 
 // Bounds of a read.
@@ -37,7 +37,7 @@ func readFile() tool {
 		name: "read_file", title: "Read a file", readOnly: true, idempotent: true,
 		about: "Read a text file of a sandbox with line numbers, or see an image (PNG, JPEG, GIF, WebP up to 1 MiB). At most 40,000 characters at once: page with start_line and line_count.",
 		params: []param{
-			{name: "path", kind: text, required: true, about: "Absolute, or relative to /workspace.", aliases: []string{"file_path", "file", "filename"}},
+			paramPath("The file."),
 			paramSandbox(),
 			{name: "start_line", kind: integer, min: 1, max: 1e9, about: "First line, default 1.", aliases: []string{"offset", "start"}},
 			{name: "line_count", kind: integer, min: 1, max: mostLines, about: "Most lines, default 2000.", aliases: []string{"limit", "lines", "max_lines"}},
@@ -70,7 +70,7 @@ func read(ctx context.Context, c *call) (*answer, error) {
 	}
 	name := printablePath(info.Path)
 	if isBinary(begin, err == nil) {
-		return readBinary(ref, name, info, in, http.DetectContentType(begin))
+		return c.readBinary(ctx, ref, &info, in, http.DetectContentType(begin))
 	}
 	p, err := readPage(in, first, count)
 	if err != nil {
@@ -204,28 +204,39 @@ func isBinary(begin []byte, more bool) bool {
 	return false
 }
 
-// readBinary gives an image as one, and says of all else how to get it.
-func readBinary(ref, name string, info agent.FileInfo, in io.Reader, media string) (*answer, error) {
-	address := "files?path=" + info.Path
-	if rel, ok := strings.CutPrefix(info.Path, sandbox.Workspace+"/"); ok {
-		address = "files/" + rel
-	}
-	fetch := fmt.Sprintf("download it by REST (GET /v1/sandboxes/%s/%s) or by sandpit cp, or look into it with run_command (file, xxd, python3)", ref, printablePath(address))
+// readBinary gives an image as one, and of all else a link.
+func (c *call) readBinary(ctx context.Context, ref string, info *agent.FileInfo, in io.Reader, media string) (*answer, error) {
+	name := printablePath(info.Path)
+	out := &answer{verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, info.Size)}
+	image := false
 	switch media {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
-	default:
-		return nil, fault.New(fault.Unsupported, "%s is a binary file (%s, %d bytes), and read_file shows text and images only", name, media, info.Size).WithRemedy("%s", fetch)
+		image = true
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxImage+1))
+	if image {
+		data, err := io.ReadAll(io.LimitReader(in, maxImage+1))
+		if err != nil {
+			return nil, err
+		}
+		if len(data) <= maxImage {
+			out.image = &mcp.ImageContent{Data: data, MIMEType: media}
+			return out, nil
+		}
+	}
+	s, err := c.engine.Get(ctx, c.caller, ref)
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxImage {
-		return nil, fault.New(fault.TooLarge, "%s is an image of %d bytes, and at most %d are shown", name, max(info.Size, int64(len(data))), maxImage).
-			WithRemedy("make it smaller with run_command, or: %s", fetch)
+	if image {
+		out.verdict += fmt.Sprintf(" · not shown: an image of more than %d bytes", maxImage)
+		out.lines = append(out.lines, "next: make it smaller with run_code or run_command, and read that file")
+	} else {
+		out.verdict += " · not shown: a binary file"
+		out.lines = append(out.lines, "next: look into it with run_command (file, xxd, python3)")
 	}
-	return &answer{
-		verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, len(data)),
-		image:   &mcp.ImageContent{Data: data, MIMEType: media},
-	}, nil
+	if address, until := c.fileURL(s, info.Path, filelink.DefaultLife); address != "" {
+		out.lines = append(out.lines, "or download it until "+timeText(until)+": "+address, "get_file_url makes a link that is good for longer")
+	}
+	out.links = append(out.links, resourceLink(s.ID, info))
+	return out, nil
 }

@@ -5,6 +5,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,19 +16,24 @@ import (
 
 func runSandbox() tool {
 	return tool{
-		name: "run_sandbox", title: "Run commands in order", destructive: true,
-		about: "Run a batch of commands, one after the other, in the sandbox of an identifier, which the first run creates, and wait for all. " +
+		name: "run_sandbox", title: "Run commands in order", destructive: true, openWorld: true,
+		about: "Run a batch of commands, one after the other, in the sandbox of an identifier, which the first run creates. " +
 			"The batch ends at the first failure unless options.continue_on_error or the command's allow_failure says otherwise. " +
-			"Returns each command's status, exit code and output. For single commands run_command is simpler.",
+			"It waits for the end, at most options.await_timeout_ms; the run goes on after that, and run_id waits again. " +
+			"Files under /artifacts are kept for download after each run. For single commands run_command is simpler.",
 		params: []param{
-			{name: "identifier", kind: text, required: true, field: "key", about: "1 to 36 letters, digits, - and _. The same identifier gives the same sandbox.", aliases: []string{"sandbox", "session_key"}},
-			{name: "commands", kind: nested, required: true, schema: commandsSchema, about: "a list like [{\"shell\": \"ls\"}]"},
-			{name: "options", kind: nested, schema: optionsSchema},
+			{name: "identifier", kind: text, required: true, field: "sandbox", about: "1 to 36 letters, digits, - and _. The same identifier gives the same sandbox.", aliases: []string{"sandbox", "session_key"}},
+			{name: "commands", kind: nested, schema: commandsSchema, about: "a list like [{\"shell\": \"ls\"}]"},
+			{name: "options", kind: nested, schema: optionsSchema(true)},
+			{name: "run_id", kind: text, about: "Instead of commands: a run that goes on, to wait for."},
 		},
 		example: `{"identifier": "chat-1", "commands": [{"shell": "python3 --version"}]}`,
-		run:     runBatch,
+		run:     func(ctx context.Context, c *call) (*answer, error) { return runBatch(ctx, c, true) },
 	}
 }
+
+// defaultAwait is how long a call waits for its run that says nothing of it.
+const defaultAwait = 30 * time.Second
 
 // runOutput bounds the output in the answer of a run, in characters; every
 // command gets an equal share, and leastShare at least.
@@ -36,105 +42,83 @@ const (
 	leastShare = 600
 )
 
-func runBatch(ctx context.Context, c *call) (*answer, error) {
-	r := readRun(c.args)
+// runBatch starts a run, and waits for it if it is to: by default, if await is set.
+func runBatch(ctx context.Context, c *call, await bool) (*answer, error) {
+	r := readRun(c.args, await)
 	if err := c.args.err(); err != nil {
 		return nil, err
 	}
-	c.ref = r.identifier
-	if r.lock {
-		c.progress.say("waiting for earlier runs of " + r.identifier)
-		give, err := c.queues.take(ctx, queueKey{c.caller.Project, r.identifier})
-		if err != nil {
-			return nil, err
+	c.ref = r.Sandbox
+	var started *sandbox.Run
+	var err error
+	if r.id != "" {
+		if started, err = c.engine.RunOf(ctx, c.caller, r.id); err == nil && started.Identifier != r.Sandbox && string(started.Sandbox) != r.Sandbox {
+			err = fault.New(fault.NotFound, "the run %s is of another sandbox than %q", r.id, clip(r.Sandbox))
 		}
-		defer give()
+	} else {
+		started, err = c.engine.StartRun(ctx, c.caller, r.RunRequest)
 	}
-	created := time.Now()
-	s, err := c.home(ctx, &r)
 	if err != nil {
 		return nil, err
 	}
-	defer c.leases.drop(s.ID, &r)
-	run := newRun(&r, s, created, time.Now())
-	share := max(leastShare, runOutput/len(r.commands))
-	failed := false
-	for i := range r.commands {
-		began := time.Now()
-		c.progress.say(fmt.Sprintf("command %d of %d", i+1, len(r.commands)))
-		e, err := c.step(ctx, s, &r, i, share)
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				err = ctx.Err()
-			}
-			return nil, err
-		case err != nil && i == 0 && !ofCommand(err):
-			return nil, err // nothing has run
-		}
-		run.ended(i, e, err, began)
-		if err != nil && !ofCommand(err) || (err != nil || e.ExitCode != 0) && !r.commands[i].allowFailure {
-			if !failed {
-				run.fail(i)
-			}
-			if failed = true; !r.goOn || err != nil && !ofCommand(err) {
-				break
-			}
-		}
+	if !r.await {
+		return c.runStarted(started), nil
 	}
-	if err := c.keep(ctx, s, &r, 0); err != nil {
-		c.args.notes = append(c.args.notes, "when the sandbox will be deleted could not be set anew: "+fault.As(err).Message)
+	if c.task != nil && !r.timed {
+		r.wait = engine.MaxCommandTimeout // whoever asked gets a task meanwhile
 	}
-	run.finish(failed)
-	return run.answer(), nil
-}
-
-// step runs one command of a run.
-func (c *call) step(ctx context.Context, s *sandbox.Sandbox, r *runArgs, i, share int) (*ended, error) {
-	cmd := &r.commands[i]
-	if err := c.keep(ctx, s, r, cmd.timeout); err != nil {
+	run, err := c.awaitRun(ctx, started, r.wait)
+	if err != nil {
+		return nil, c.leaveRun(ctx, started, r.id != "", err)
+	}
+	streams, err := c.engine.RunStreams(ctx, c.caller, run.ID)
+	if err != nil {
 		return nil, err
 	}
-	return c.exec(ctx, string(s.ID), engine.ExecRequest{
-		Shell: cmd.shell, Argv: cmd.argv, Cwd: cmd.cwd, Env: cmd.env, User: r.user, Timeout: cmd.timeout,
-	}, share)
+	return c.runAnswer(run, streams), nil
 }
 
-// ofCommand tells whether an error is a command's own (a directory that is
-// missing, a bad variable), so that the others may still run.
-func ofCommand(err error) bool {
-	code := fault.Of(err)
-	return code == fault.Invalid || code == fault.Denied || code == fault.TooLarge
+// awaitRun waits until a run has ended, or wait has passed, and shows what it gives
+// out as progress.
+func (c *call) awaitRun(ctx context.Context, started *sandbox.Run, wait time.Duration) (*sandbox.Run, error) {
+	c.progress.say("the run " + started.ID + " is " + string(started.State))
+	until := time.Now().Add(wait)
+	for after := int64(0); ; {
+		left := time.Until(until)
+		run, events, err := c.engine.RunEvents(ctx, c.caller, started.ID, after, max(left, 0))
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range events {
+			after = ev.Seq
+			switch ev.Type {
+			case sandbox.RunCommandStarted:
+				c.progress.say(fmt.Sprintf("command %d of %d", ev.Command+1, len(run.Commands)))
+			case sandbox.RunCommandStdout, sandbox.RunCommandStderr:
+				c.progress.wrote(ev.Data)
+			}
+		}
+		if run.State.Ended() || left <= 0 {
+			return run, nil
+		}
+	}
 }
 
-// home gives the sandbox of a run's identifier, and makes it for the first one.
-func (c *call) home(ctx context.Context, r *runArgs) (*sandbox.Sandbox, error) {
-	if sandbox.ValidID(r.identifier) { // an id is no key; it may be that of a sandbox
-		return c.engine.Get(ctx, c.caller, r.identifier)
+// leaveRun decides what becomes of a run that nobody waits for any more: who cancels
+// the call cancels the run; a server that stops does not, and neither does who only
+// looked on.
+func (c *call) leaveRun(ctx context.Context, run *sandbox.Run, guest bool, err error) error {
+	switch {
+	case errors.Is(context.Cause(ctx), errStopping) || ctx.Err() == nil && fault.Is(err, fault.Unavailable):
+		return fault.Wrap(fault.Unavailable, err, "the server is stopping; the run %s goes on when it is back", run.ID).
+			WithRemedy("wait for it then by %s with run_id", c.tool.name)
+	case ctx.Err() == nil || guest:
+		return err
 	}
-	ttl := r.ttl
-	if ttl == 0 {
-		ttl = defaultRunTTL
+	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
+	defer cancel()
+	if _, kerr := c.engine.CancelRun(kill, c.caller, run.ID); kerr != nil && !fault.Is(kerr, fault.NotFound) {
+		c.log.WarnContext(ctx, "the run of a cancelled call was not cancelled", "run", run.ID, "error", kerr)
 	}
-	s, _, err := c.engine.Create(ctx, c.caller, engine.CreateRequest{Key: r.identifier, TTL: ttl})
-	return s, err
-}
-
-// keep sets when the sandbox will be deleted: its ttl from the end of what may
-// still run, so that the clock never strikes under a command. One that was made
-// without an end keeps none unless the run asks for it, and an end that is
-// later stays unless the run does.
-func (c *call) keep(ctx context.Context, s *sandbox.Sandbox, r *runArgs, busy time.Duration) error {
-	ttl := r.ttl
-	if ttl == 0 {
-		ttl = defaultRunTTL
-	}
-	now := time.Now()
-	until := c.leases.set(s.ID, r, now.Add(busy)).Add(ttl)
-	if r.ttl == 0 && (s.ExpiresAt.IsZero() || s.ExpiresAt.After(until) && !r.slid) {
-		return nil
-	}
-	r.slid = true
-	_, err := c.engine.Update(ctx, c.caller, string(s.ID), engine.Patch{ExpiresAt: &until})
 	return err
 }

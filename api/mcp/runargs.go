@@ -12,94 +12,89 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
 
-// Bounds and defaults of runs.
+// Bounds of runs; the engine has the others.
 const (
-	maxIdentifier     = 36
-	maxCommands       = 100
-	defaultRunTimeout = 120 * time.Second
-	maxRunTimeout     = 24 * time.Hour
-	defaultRunTTL     = time.Hour
-	maxRunTTL         = 7 * 24 * time.Hour
+	maxIdentifier = 36
+	maxRunTimeout = engine.MaxCommandTimeout
 )
 
-const commandsSchema = `{"type":"array","description":"Commands to run in order. Each has exactly one of shell and argv.","items":{"type":"object","properties":{` +
+const commandsSchema = `{"type":"array","minItems":1,"description":"Commands to run in order. Each has exactly one of shell and argv.","items":{"type":"object","properties":{` +
 	`"shell":{"type":"string","description":"Shell text (bash)."},` +
 	`"argv":{"type":"array","items":{"type":"string"},"description":"Program and arguments, without a shell."},` +
 	`"cwd":{"type":"string","description":"Absolute working directory, default options.default_cwd."},` +
 	`"env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables, over options.default_env."},` +
-	`"timeout_ms":{"type":"integer","description":"Kill it after this, default 120000, at most 86400000."},` +
+	`"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000,"description":"Kill it after this, default 120000."},` +
 	`"allow_failure":{"type":"boolean","description":"Its failure does not fail the run."}}}}`
 
-const optionsSchema = `{"type":"object","description":"Options of the run.","properties":{` +
-	`"ttl_seconds":{"type":"integer","description":"Delete the sandbox when unused for so long, default 3600, at most 604800; each run starts it anew."},` +
-	`"default_cwd":{"type":"string","description":"Default /workspace."},` +
-	`"default_env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables of all commands."},` +
-	`"as_user":{"type":"string","enum":["sandbox","root"],"description":"Default sandbox."},` +
-	`"continue_on_error":{"type":"boolean","description":"Run the rest after a failure; the run fails all the same."},` +
-	`"lock_sandbox":{"type":"boolean","description":"Wait until earlier locked runs of this identifier have ended."},` +
-	`"await_completion":{"type":"boolean","description":"Runs are always awaited."},` +
-	`"await_timeout_ms":{"type":"integer","description":"Has no effect: the answer comes when the run has ended."}}}`
+// optionsSchema says what holds where await_completion is left out.
+func optionsSchema(await bool) string {
+	return `{"type":"object","description":"Options of the run.","properties":{` +
+		`"ttl_seconds":{"type":"integer","minimum":1,"description":"Delete the sandbox when unused for so long, default 3600, at most 604800; each run starts it anew."},` +
+		`"default_cwd":{"type":"string","description":"Default /workspace."},` +
+		`"default_env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables of all commands."},` +
+		`"as_user":{"type":"string","enum":["sandbox","root"],"description":"Default sandbox."},` +
+		`"continue_on_error":{"type":"boolean","description":"Run the rest after a failure; the run fails all the same."},` +
+		`"lock_sandbox":{"type":"boolean","description":"Wait until earlier locked runs of this identifier have ended."},` +
+		`"await_completion":{"type":"boolean","description":"Wait for the end and return it as final, default ` + strconv.FormatBool(await) + `; else answer at once."},` +
+		`"await_timeout_ms":{"type":"integer","minimum":1,"description":"Wait so long at most, default 30000; the run goes on."}}}`
+}
 
 // runArgs is what a run was asked for.
 type runArgs struct {
-	identifier string
-	commands   []runCommandArgs
-	ttl        time.Duration // zero: none was given
-	user       string
-	goOn       bool // after a failure
-	lock       bool
-	slid       bool // the run has set the sandbox's end
+	engine.RunRequest
+	id    string // a run that is there already
+	await bool
+	wait  time.Duration
+	timed bool // the wait was given
 }
 
-type runCommandArgs struct {
-	shell        string
-	argv         []string
-	cwd          string
-	env          map[string]string
-	timeout      time.Duration
-	allowFailure bool
-}
-
-// readRun reads the arguments; problems are kept in a.
-func readRun(a *args) runArgs {
-	r := runArgs{identifier: a.text("identifier")}
-	if !validIdentifier(r.identifier) {
-		a.add("identifier", "%q is not of 1 to %d letters, digits, dashes and underscores", clip(r.identifier), maxIdentifier)
-	}
+// readRun reads the arguments; problems are kept in a. await is what holds where
+// nothing is said of it.
+func readRun(a *args, await bool) runArgs {
+	r := runArgs{await: await, wait: defaultAwait}
+	r.Sandbox = identifier(a)
+	r.id = a.text("run_id")
 	o := object{a: a, at: "options", values: a.values["options"]}.fields()
 	if ttl, ok := o.integer("ttl_seconds", 1, 0); ok {
-		r.ttl = min(time.Duration(ttl)*time.Second, maxRunTTL)
+		r.TTL = min(time.Duration(ttl)*time.Second, engine.MaxRunTTL)
 	}
 	cwd := o.cwd("default_cwd", sandbox.Workspace)
 	env := o.env("default_env")
-	r.user = o.text("as_user")
-	if r.user != "" && r.user != "sandbox" && r.user != "root" {
-		a.add("options.as_user", "%q is neither sandbox nor root", clip(r.user))
+	r.User = o.text("as_user")
+	if r.User != "" && r.User != "sandbox" && r.User != "root" {
+		a.add("options.as_user", "%q is neither sandbox nor root", clip(r.User))
 	}
-	r.goOn, _ = o.boolean("continue_on_error")
-	r.lock, _ = o.boolean("lock_sandbox")
-	if await, ok := o.boolean("await_completion"); ok && !await {
-		a.notes = append(a.notes, "await_completion false has no effect: runs are always awaited, and the answer holds the result")
+	r.GoOn, _ = o.boolean("continue_on_error")
+	r.Lock, _ = o.boolean("lock_sandbox")
+	if yes, ok := o.boolean("await_completion"); ok {
+		r.await = yes
 	}
-	if _, ok := o.integer("await_timeout_ms", 1, 0); ok {
-		a.notes = append(a.notes, "await_timeout_ms has no effect: the answer comes when the run has ended; bound it by timeout_ms of the commands")
+	if ms, ok := o.integer("await_timeout_ms", 1, 0); ok {
+		r.wait, r.timed = min(time.Duration(ms)*time.Millisecond, maxRunTimeout), true
 	}
 	o.rest()
-
+	if r.id != "" && !a.has("commands") {
+		r.await = true
+		return r
+	}
 	var list []json.RawMessage
-	if json.Unmarshal(a.values["commands"], &list) != nil {
+	switch {
+	case r.id != "":
+		a.add("run_id", "is given beside commands; it is of a run that has its own")
+	case !a.has("commands"):
+		a.add("commands", "is missing: a list like [{\"shell\": \"ls\"}]")
+	case json.Unmarshal(a.values["commands"], &list) != nil:
 		a.add("commands", "is %s and not a list", shown(a.values["commands"]))
-		return r
-	}
-	if len(list) == 0 || len(list) > maxCommands {
-		a.add("commands", "has %d entries; there are 1 to %d in a run", len(list), maxCommands)
-		return r
-	}
-	for i, raw := range list {
-		r.commands = append(r.commands, readRunCommand(a, fmt.Sprintf("commands[%d]", i), raw, cwd, env))
+	case len(list) == 0 || len(list) > engine.MaxRunCommands:
+		a.add("commands", "has %d entries; there are 1 to %d in a run", len(list), engine.MaxRunCommands)
+	default:
+		for i, raw := range list {
+			r.Commands = append(r.Commands, readRunCommand(a, fmt.Sprintf("commands[%d]", i), raw, cwd, env))
+		}
 	}
 	return r
 }
@@ -113,34 +108,34 @@ func validIdentifier(s string) bool {
 	})
 }
 
-func readRunCommand(a *args, at string, raw json.RawMessage, cwd string, env map[string]string) runCommandArgs {
+func readRunCommand(a *args, at string, raw json.RawMessage, cwd string, env map[string]string) engine.RunCommandRequest {
 	var line string
 	if json.Unmarshal(raw, &line) == nil { // a bare string is shell text
 		raw = json.RawMessage(`{"shell":` + quote(line) + "}")
 	}
 	o := object{a: a, at: at, values: raw}.fields()
-	c := runCommandArgs{timeout: defaultRunTimeout, cwd: o.cwd("cwd", cwd), env: make(map[string]string)}
+	c := engine.RunCommandRequest{Timeout: engine.DefaultRunTimeout, Cwd: o.cwd("cwd", cwd), Env: make(map[string]string)}
 	for n, v := range env {
-		c.env[n] = v
+		c.Env[n] = v
 	}
 	for n, v := range o.env("env") {
-		c.env[n] = v
+		c.Env[n] = v
 	}
 	if ms, ok := o.integer("timeout_ms", 1, maxRunTimeout.Milliseconds()); ok {
-		c.timeout = time.Duration(ms) * time.Millisecond
+		c.Timeout = time.Duration(ms) * time.Millisecond
 	}
-	c.allowFailure, _ = o.boolean("allow_failure")
-	c.argv = o.texts("argv")
+	c.AllowFailure, _ = o.boolean("allow_failure")
+	c.Argv = o.texts("argv")
 	// Clients send shell as a truth value beside argv, too.
 	shell, isText := o.shell()
 	switch {
-	case isText && len(c.argv) > 0 && !isShell(shell):
+	case isText && len(c.Argv) > 0 && !isShell(shell):
 		a.add(at, "has both shell and argv; give one of them")
-	case len(c.argv) > 0 && shell != "":
-		c.shell, c.argv = strings.Join(c.argv, " "), nil
+	case len(c.Argv) > 0 && shell != "":
+		c.Shell, c.Argv = strings.Join(c.Argv, " "), nil
 	case isText:
-		c.shell = shell
-	case len(c.argv) == 0:
+		c.Shell = shell
+	case len(c.Argv) == 0:
 		a.add(at, "has neither shell nor argv; give one of them")
 	}
 	o.rest()

@@ -4,154 +4,225 @@
 package mcp
 
 import (
-	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"path"
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/runs"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-// runAnswer is the structured answer of run_sandbox.
-type runAnswer struct {
-	Tool        string `json:"tool"`
-	RunID       string `json:"run_id"`
-	Identifier  string `json:"identifier"`
-	SandboxName string `json:"sandbox_name"`
-	Final       *run   `json:"final"`
+// runAddresses are where runs are, for who knows of one by this coat.
+var runAddresses = runs.Addresses{Status: "/mcp/" + wordRuns + "/{id}", Events: "/mcp/" + wordEvents + "?run_id={id}"}
+
+// runHandle is the structured answer of run_sandbox.
+type runHandle struct {
+	Tool        string          `json:"tool"`
+	RunID       string          `json:"run_id"`
+	Identifier  string          `json:"identifier"`
+	SandboxName string          `json:"sandbox_name"`
+	EventsURL   string          `json:"events_url"`
+	StatusURL   string          `json:"status_url"`
+	Final       json.RawMessage `json:"final,omitempty"` // null: it was waited for, and goes on
 }
 
-// run is a finished run. Variables are not in it: they may be secrets.
-type run struct {
-	RunID       string        `json:"run_id"`
-	Identifier  string        `json:"identifier"`
-	State       string        `json:"state"` // completed, failed
-	CreatedAt   time.Time     `json:"created_at"`
-	StartedAt   time.Time     `json:"started_at"`
-	EndedAt     time.Time     `json:"ended_at"`
-	SandboxID   string        `json:"sandbox_container_id"`
-	SandboxName string        `json:"sandbox_name"`
-	Commands    []*runElement `json:"commands"`
-	Error       string        `json:"error,omitempty"`
-
-	shown []*ended // by command, nil where it did not run
+func (c *call) runHandle(r *sandbox.Run, final json.RawMessage) runHandle {
+	at := runs.Shape(r, nil, runAddresses)
+	return runHandle{c.tool.name, r.ID, r.Identifier, r.Identifier, at.EventsURL, at.StatusURL, final}
 }
 
-// runElement is one command of a run.
-type runElement struct {
-	Index           int        `json:"index"`
-	Shell           string     `json:"shell,omitempty"`
-	Argv            []string   `json:"argv,omitempty"`
-	Cwd             string     `json:"cwd"`
-	Status          string     `json:"status"` // queued (it was not reached), completed, failed, timed_out
-	ExitCode        *int       `json:"exit_code,omitempty"`
-	Cause           string     `json:"cause,omitempty"`
-	Error           string     `json:"error,omitempty"`
-	StartedAt       *time.Time `json:"started_at,omitempty"`
-	EndedAt         *time.Time `json:"ended_at,omitempty"`
-	StdoutBytes     int64      `json:"stdout_bytes"`
-	StderrBytes     int64      `json:"stderr_bytes"`
-	StdoutTruncated bool       `json:"stdout_truncated"`
-	StderrTruncated bool       `json:"stderr_truncated"`
-	Stdout          string     `json:"stdout"`
-	Stderr          string     `json:"stderr"`
-}
-
-func newRun(r *runArgs, s *sandbox.Sandbox, created, started time.Time) *run {
-	out := &run{
-		RunID: newRunID(), Identifier: r.identifier, CreatedAt: created.UTC(), StartedAt: started.UTC(),
-		SandboxID: string(s.ID), SandboxName: s.Ref(), shown: make([]*ended, len(r.commands)),
-	}
-	for i, c := range r.commands {
-		out.Commands = append(out.Commands, &runElement{Index: i, Shell: c.shell, Argv: c.argv, Cwd: c.cwd, Status: "queued"})
-	}
-	return out
-}
-
-// newRunID makes a random UUID (version 4), which is what clients of this tool expect.
-func newRunID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// ended takes what became of a command, or why it could not begin.
-func (r *run) ended(i int, e *ended, err error, began time.Time) {
-	el := r.Commands[i]
-	el.StartedAt, el.EndedAt = new(began.UTC()), new(time.Now().UTC())
-	if err != nil {
-		el.Status, el.Error = "failed", fault.As(err).Message
-		return
-	}
-	r.shown[i] = e
-	el.ExitCode, el.Cause = new(e.ExitCode), string(e.Cause)
-	el.Stdout, el.Stderr = e.stdout.text, e.stderr.text
-	el.StdoutBytes, el.StderrBytes = e.StdoutBytes, e.StderrBytes
-	el.StdoutTruncated, el.StderrTruncated = !e.stdout.whole() || e.StdoutTruncated, !e.stderr.whole() || e.StderrTruncated
-	switch {
-	case e.Cause == sandbox.CauseTimeout:
-		el.Status = "timed_out"
-	case e.ExitCode != 0:
-		el.Status = "failed"
-	default:
-		el.Status = "completed"
+// runStarted is the answer of a call that does not wait.
+func (c *call) runStarted(r *sandbox.Run) *answer {
+	h := c.runHandle(r, nil)
+	return &answer{
+		verdict:    fmt.Sprintf("run %s: %d commands · sandbox %s · run %s", r.State, len(r.Commands), r.Identifier, r.ID),
+		lines:      []string{"status: GET " + h.StatusURL, "events: GET " + h.EventsURL},
+		structured: h,
 	}
 }
 
-func (r *run) fail(i int) {
-	el := r.Commands[i]
-	what := el.Error
-	if what == "" {
-		what = r.shown[i].verdict()
-	}
-	r.Error = fmt.Sprintf("command %d: %s", i, what)
-}
-
-func (r *run) finish(failed bool) {
-	r.State = "completed"
-	if failed {
-		r.State = "failed"
-	}
-	r.EndedAt = time.Now().UTC()
-}
-
-func (r *run) answer() *answer {
-	done, short := 0, false
-	a := &answer{structured: runAnswer{"run_sandbox", r.RunID, r.Identifier, r.SandboxName, r}}
-	for i, el := range r.Commands {
-		line := fmt.Sprintf("[%d] %s", i, el.Status)
-		if e := r.shown[i]; e != nil {
-			line += ": " + e.verdict()
-			short = short || !e.whole()
-			done++
+// runAnswer is the answer of a call that has waited.
+func (c *call) runAnswer(r *sandbox.Run, streams []engine.RunStreams) *answer {
+	a := new(answer)
+	done, short, limit := 0, false, max(leastShare, runOutput/len(r.Commands))
+	shape := runs.Shape(r, streams, runAddresses)
+	for i := range r.Commands {
+		cmd, el := &r.Commands[i], &shape.Commands[i]
+		line := fmt.Sprintf("[%d] %s", i, cmd.Status)
+		if cmd.Status != sandbox.CommandQueued {
+			e := endedOf(cmd, &streams[i], limit)
+			el.Stdout, el.Stderr = e.stdout.text, e.stderr.text
+			el.StdoutTruncated, el.StderrTruncated = cmd.StdoutTruncated || !e.stdout.whole(), cmd.StderrTruncated || !e.stderr.whole()
+			short = short || el.StdoutTruncated || el.StderrTruncated
+			switch {
+			case cmd.Error != "":
+				line += ": " + cmd.Error
+			case cmd.Status != sandbox.CommandRunning:
+				line += ": " + e.verdict()
+				done++
+			}
 			for _, s := range e.sections(fmt.Sprintf("[%d] ", i)) {
 				if s.body != "" {
 					a.sections = append(a.sections, s)
 				}
 			}
-		} else if el.Error != "" {
-			line += ": " + el.Error
 		}
-		a.lines = append(a.lines, line+" · "+oneLine(el))
+		a.lines = append(a.lines, line+" · "+oneLine(cmd))
 	}
-	a.verdict = fmt.Sprintf("run %s: %d of %d commands ran in %s · sandbox %s · run %s",
-		r.State, done, len(r.Commands), took(r.EndedAt.Sub(r.StartedAt)), r.SandboxName, r.RunID)
+	final := json.RawMessage("null")
+	if r.State.Ended() {
+		var err error
+		if final, err = json.Marshal(shape); err != nil {
+			final = json.RawMessage("null") // cannot be: all of it is text and numbers
+		}
+		a.verdict = fmt.Sprintf("run %s: %d of %d commands ran in %s · sandbox %s · run %s",
+			r.State, done, len(r.Commands), took(r.EndedAt.Sub(started(r))), r.Identifier, r.ID)
+	} else {
+		a.verdict = fmt.Sprintf("run %s: it goes on; %d of %d commands have ended · sandbox %s · run %s", r.State, done, len(r.Commands), r.Identifier, r.ID)
+		a.lines = append(a.lines, "next: "+c.nextRun(r))
+	}
+	a.structured = c.runHandle(r, final)
 	if r.Error != "" {
 		a.lines = append(a.lines, "cause: "+r.Error)
 	}
+	c.addArtifacts(a, r)
 	if short {
-		a.notes = append(a.notes, "output was shortened; write it to a file with > out.log 2>&1 and use read_file to see all of it")
+		a.notes = append(a.notes, "output was shortened; GET "+shape.StatusURL+" has up to 1 MiB of each stream, or write it to a file with > out.log 2>&1")
 	}
 	return a
 }
 
+// nextRun says how to wait again.
+func (c *call) nextRun(r *sandbox.Run) string {
+	for _, p := range c.tool.params {
+		if p.name == "run_id" {
+			return fmt.Sprintf("call %s with {\"identifier\": %s, \"run_id\": %s}", c.tool.name, quote(r.Identifier), quote(r.ID))
+		}
+	}
+	return "GET " + c.runHandle(r, nil).StatusURL
+}
+
+func started(r *sandbox.Run) time.Time {
+	if r.StartedAt.IsZero() {
+		return r.CreatedAt
+	}
+	return r.StartedAt
+}
+
+// endedOf shows a command of a run as any other.
+func endedOf(c *sandbox.RunCommand, s *engine.RunStreams, limit int) *ended {
+	e := &ended{ExecResult: engine.ExecResult{ProcessID: c.ProcessID, Running: c.EndedAt.IsZero(), Result: agent.Result{
+		ExitCode: c.ExitCode, Signal: c.Signal, Cause: c.Cause, Duration: c.EndedAt.Sub(c.StartedAt),
+		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes,
+	}}}
+	var out, errs capture
+	out.add(s.Stdout)
+	errs.add(s.Stderr)
+	e.show(&out, &errs, limit)
+	return e
+}
+
+// addArtifacts adds links to the files that were copied out after a run.
+func (c *call) addArtifacts(a *answer, r *sandbox.Run) {
+	if r.ArtifactsError != "" {
+		a.lines = append(a.lines, "artifacts: none were copied out: "+r.ArtifactsError)
+	}
+	if len(r.Artifacts) == 0 {
+		return
+	}
+	a.lines = append(a.lines, fmt.Sprintf("artifacts (%d, %s):", len(r.Artifacts), bytesText(r.ArtifactBytes)))
+	until := time.Now().Add(artifactLife).Truncate(time.Second)
+	for i := range r.Artifacts {
+		if i == mostMade {
+			a.lines = append(a.lines, fmt.Sprintf("  … and %d more; GET %s lists them", len(r.Artifacts)-i, runs.Address(r, "")))
+			break
+		}
+		f := &r.Artifacts[i]
+		address := runs.Address(r, f.Path)
+		if c.files != nil && c.address != nil {
+			address = runs.Link(c.files, c.address, r, f.Path, until)
+		}
+		a.lines = append(a.lines, "  "+printablePath(f.Path)+" ("+bytesText(f.Size)+") "+address)
+		a.links = append(a.links, &mcp.ResourceLink{
+			URI: address, Name: printablePath(clip(path.Base(f.Path))), MIMEType: mediaOf(f.Path), Size: &f.Size,
+		})
+	}
+}
+
+// artifactLife is how long the links of an answer are good.
+const artifactLife = time.Hour
+
 // oneLine shows a command's beginning.
-func oneLine(el *runElement) string {
-	s := el.Shell
+func oneLine(c *sandbox.RunCommand) string {
+	s := c.Shell
 	if s == "" {
-		s = strings.Join(el.Argv, " ")
+		s = strings.Join(c.Argv, " ")
 	}
 	return sandbox.Clip(strings.Join(strings.Fields(s), " "), maxShown)
+}
+
+// serveRun answers what is below the reserved words of the path: a run's status, and
+// its events. It tells whether the request was one.
+func (h *Handler) serveRun(w http.ResponseWriter, r *http.Request, caller access.Caller) bool {
+	_, rest, _ := strings.Cut(r.URL.Path, "/mcp/")
+	word, id, _ := strings.Cut(rest, "/")
+	var answer func() error
+	switch {
+	case word == wordRuns:
+		answer = func() error { return h.runStatus(w, r, caller, id) }
+	case word == wordEvents && id == "":
+		answer = func() error { return h.runEvents(w, r, caller) }
+	default:
+		return false
+	}
+	var err error
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		err = guard.WithStatus(http.StatusMethodNotAllowed, fault.New(fault.Invalid, "a run can only be read here").
+			WithRemedy("cancel one by POST /v1/runs/{id}/cancel"))
+	} else {
+		err = answer()
+	}
+	if err != nil {
+		guard.Error(w, r, err)
+	}
+	return true
+}
+
+func (h *Handler) runStatus(w http.ResponseWriter, r *http.Request, caller access.Caller, id string) error {
+	run, err := h.engine.RunOf(r.Context(), caller, id)
+	if err != nil {
+		return err
+	}
+	streams, err := h.engine.RunStreams(r.Context(), caller, id)
+	if err != nil {
+		return err
+	}
+	return writeRun(w, runs.Shape(run, streams, runAddresses))
+}
+
+func writeRun(w http.ResponseWriter, run v1.Run) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(run) // the client went away: nothing to tell
+	return nil
+}
+
+func (h *Handler) runEvents(w http.ResponseWriter, r *http.Request, caller access.Caller) error {
+	id := r.URL.Query().Get("run_id")
+	if id == "" {
+		return fault.InvalidField("run_id", "is missing; a stream of events is one run's").WithRemedy("GET /mcp/events?run_id=RUN")
+	}
+	return runs.Stream(w, r, h.engine, caller, id, runs.Timing{Heartbeat: h.keepAlive})
 }

@@ -181,7 +181,7 @@ func TestRunSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return time.Until(box.ExpiresAt).Round(time.Minute)
+			return box.TTL
 		}
 		if got := end(nil); got != time.Hour {
 			t.Errorf("by default: ends in %v, want an hour", got)
@@ -200,8 +200,8 @@ func TestRunSandbox(t *testing.T) {
 	t.Run("GivesNoEndToASandboxThatHasNone", func(t *testing.T) {
 		ok(t, s, "create_sandbox", arguments{"name": "kept"})
 		ok(t, s, "run_sandbox", arguments{"identifier": "kept", "commands": commands("true")})
-		if box, err := h.engine.Get(t.Context(), callers["t-alice"], "kept"); err != nil || !box.ExpiresAt.IsZero() {
-			t.Errorf("it ends at %v (%v), want never", box.ExpiresAt, err)
+		if box, err := h.engine.Get(t.Context(), callers["t-alice"], "kept"); err != nil || box.TTL != 0 {
+			t.Errorf("it ends after %v (%v), want never", box.TTL, err)
 		}
 	})
 
@@ -225,8 +225,22 @@ func TestRunSandbox(t *testing.T) {
 		}
 	})
 
-	t.Run("SaysThatItAlwaysWaits", func(t *testing.T) {
-		got := ok(t, s, "run_sandbox", arguments{"identifier": "chat-3", "commands": commands("true"), "options": arguments{"await_completion": false, "await_timeout_ms": 5}})
-		wantParts(t, got, "note: await_completion false has no effect", "note: await_timeout_ms has no effect")
+	t.Run("AnswersAtOnceWhereItIsTold", func(t *testing.T) {
+		res := call(t, s, "run_sandbox", arguments{"identifier": "chat-4", "commands": commands("sleep 1", "echo end"), "options": arguments{"await_completion": false}})
+		wantParts(t, text(t, res), "run queued: 2 commands")
+		first := structured[map[string]any](t, res)
+		if _, there := first["final"]; there {
+			t.Errorf("it did not wait, and has a final: %v", first)
+		}
+		id := first["run_id"].(string)
+		res = call(t, s, "run_sandbox", arguments{"identifier": "chat-4", "run_id": id, "options": arguments{"await_timeout_ms": 5}})
+		wantParts(t, text(t, res), "it goes on; 0 of 2 commands have ended", `next: call run_sandbox with {"identifier": "chat-4", "run_id": "`+id+`"}`)
+		if final, there := structured[map[string]any](t, res)["final"]; !there || final != nil {
+			t.Errorf("it waited in vain, and has the final %v", final)
+		}
+		got := structured[run](t, call(t, s, "run_sandbox", arguments{"identifier": "chat-4", "run_id": id}))
+		if got.RunID != id || got.Final.State != "completed" || got.Final.Commands[1].Stdout != "end\n" {
+			t.Errorf("at the end: %+v", got)
+		}
 	})
 }

@@ -108,7 +108,7 @@ func listSnapshots() tool {
 		params: []param{
 			paramSandbox(),
 			{name: "limit", kind: integer, min: 1, max: 100, about: "How many, default 20.", aliases: []string{"max_results"}},
-			{name: "cursor", kind: text, about: "next_cursor of the answer before, for the next page."},
+			paramCursor(),
 		},
 		example: `{"sandbox": "my-project"}`,
 		run: func(ctx context.Context, c *call) (*answer, error) {

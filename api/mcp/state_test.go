@@ -4,6 +4,7 @@
 package mcp_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,16 +156,28 @@ func TestGetSandboxLimits(t *testing.T) {
 	h := openWith(t, mcp.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", nil)
+	ok(t, s, "create_sandbox", arguments{"memory_mb": 1000, "name": "down"})
+	ok(t, s, "create_sandbox", arguments{"memory_mb": 100, "cpus": 0.5})
+	if _, err := h.engine.Stop(t.Context(), callers["t-alice"], "down"); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, h.session("t-stranger", handshake, nil), "create_sandbox", nil)
 	res := call(t, s, "get_sandbox_limits", nil)
 	got := structured[struct {
 		Default, Most struct {
 			MemoryMB int `json:"memory_mb"`
 		}
+		InUse struct {
+			CPUs     float64
+			MemoryMB int `json:"memory_mb"`
+		} `json:"in_use"`
 		Sandboxes map[string]int
+		Networks  []string
 		Budget    *float64
 	}](t, res)
-	if got.Default.MemoryMB != sandbox.DefaultLimits().MemoryMB || got.Most.MemoryMB != sandbox.MaxMemoryMB || got.Sandboxes["running"] != 1 || got.Budget != nil {
+	if got.Default.MemoryMB != sandbox.DefaultLimits().MemoryMB || got.Most.MemoryMB != sandbox.MaxMemoryMB || got.Sandboxes["running"] != 2 || got.Sandboxes["stopped"] != 1 ||
+		got.InUse.MemoryMB != 612 || got.InUse.CPUs != 1.5 || !slices.Equal(got.Networks, []string{"off", "restricted", "open"}) || got.Budget != nil {
 		t.Errorf("got %+v", got)
 	}
-	wantParts(t, text(t, res), "a sandbox gets 1 CPU, 512 MiB memory", "your sandboxes: 1, of which 1 run")
+	wantParts(t, text(t, res), "a sandbox gets 1 CPU, 512 MiB memory", "your sandboxes: 3, of which 2 run, with 1.5 CPU, 612 MiB memory", "network: off, restricted, open", "no budget")
 }

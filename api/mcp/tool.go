@@ -6,12 +6,13 @@ package mcp
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/fault"
 )
 
@@ -23,19 +24,21 @@ type tool struct {
 	readOnly           bool   // else it needs a token that may write
 	destructive        bool
 	idempotent         bool
+	openWorld          bool   // it may reach beyond the sandbox
+	group              string // empty: of a profile that has none
+	words              *words // of its profile, for errors; nil: those of the default one
 	run                func(context.Context, *call) (*answer, error)
 }
 
-// tools lists them, with those of the groups that are switched on; a client gets
-// them sorted by name.
+// tools lists those of the groups that are switched on; a client gets them sorted
+// by name.
 func tools(groups []string) []tool {
-	all := []tool{
-		createSandbox(), listSandboxes(), deleteSandbox(),
-		runCommand(), runCode(), readFile(), writeFile(), listFiles(),
-		runSandbox(),
-	}
-	if slices.Contains(groups, GroupState) {
-		all = append(all, stateTools()...)
+	var all []tool
+	for _, g := range groups {
+		for _, t := range toolsOf(g) {
+			t.group = g
+			all = append(all, t)
+		}
 	}
 	return all
 }
@@ -45,36 +48,52 @@ type call struct {
 	tool     *tool
 	engine   Engine
 	caller   access.Caller
-	session  string // of the handshake era
-	queues   *queues
-	leases   *leases
+	session  string    // of the handshake era
+	delivery *delivery // nil: the answer's way back is not the handshake era's
+	task     *task     // nil: the client knows of none
 	log      *slog.Logger
 	groups   []string // of tools, that are switched on
 	args     *args
 	progress *progress
 	ref      string // the sandbox that it works in, once known
+
+	cells    *cells          // that go on
+	files    *filelink.Links // nil: there are no links to files
+	previews Previews        // nil: there are none to ports
+	address  *http.Request   // of the server, as the caller reaches it; nil: not known
 }
 
-// server makes the SDK's server with the tools that a caller may use.
-func (h *Handler) server(version string, write bool) *mcp.Server {
-	s := mcp.NewServer(
-		&mcp.Implementation{Name: "sandpit", Title: "sandpit sandboxes", Version: version},
-		&mcp.ServerOptions{
-			Instructions: instructions(h.groups),
-			Logger:       h.log,
-			// Not nil, so that logging is not claimed; the lists never change.
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-			// Which tools there are depends on the token.
-			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
-		})
-	hidden := make(map[string]*tool)
-	for _, t := range tools(h.groups) {
+// server makes the SDK's server with the tools of a profile that a caller may use.
+func (h *Handler) server(p profile, version string, write bool) *mcp.Server {
+	o := &mcp.ServerOptions{
+		Instructions: p.instructions(h.groups),
+		Logger:       h.log,
+		// Not nil, so that logging is not claimed; the lists never change.
+		Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{}, Extensions: map[string]any{extensionTasks: map[string]any{}},
+		},
+		// Which tools there are depends on the token.
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+	}
+	if p.name == ProfileSandpit {
+		o.Capabilities.Resources, o.Capabilities.Prompts = &mcp.ResourceCapabilities{}, &mcp.PromptCapabilities{}
+		o.Capabilities.Extensions[extensionSkills] = map[string]any{}
+		o.CompletionHandler = h.complete
+	}
+	if h.extend.Options != nil {
+		h.extend.Options(o)
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "sandpit", Title: "sandpit sandboxes", Version: version}, o)
+	hidden, grouped := make(map[string]*tool), make(map[string]*tool)
+	for _, t := range p.tools(h.groups) {
+		if t.group != "" {
+			grouped[t.name] = &t
+		}
 		if !write && !t.readOnly {
 			hidden[t.name] = &t
 			continue
 		}
-		no := false
-		hints := &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: t.readOnly, IdempotentHint: t.idempotent, OpenWorldHint: &no}
+		hints := &mcp.ToolAnnotations{ReadOnlyHint: t.readOnly, IdempotentHint: t.idempotent, OpenWorldHint: &t.openWorld}
 		if !t.readOnly {
 			hints.DestructiveHint = &t.destructive
 		}
@@ -87,6 +106,19 @@ func (h *Handler) server(version string, write bool) *mcp.Server {
 	if len(hidden) > 0 {
 		s.AddReceivingMiddleware(refuseHidden(h, hidden))
 	}
+	if len(grouped) > 0 {
+		s.AddReceivingMiddleware(narrowTools(h, grouped))
+	}
+	if p.name == ProfileSandpit {
+		h.serveResources(s)
+		servePrompts(s)
+		serveSkill(s, h.skill)
+	}
+	h.tasks.serve(s)
+	if h.extend.Server != nil {
+		h.extend.Server(s)
+	}
+	s.AddReceivingMiddleware(h.catchPanics) // around all others
 	return s
 }
 
@@ -107,10 +139,12 @@ func refuseHidden(h *Handler, hidden map[string]*tool) mcp.Middleware {
 }
 
 func (h *Handler) call(req *mcp.CallToolRequest, t *tool) *call {
-	c := &call{tool: t, session: req.Session.ID(), engine: h.engine, queues: h.queues, leases: h.leases, log: h.log, groups: h.groups}
+	c := &call{tool: t, session: req.Session.ID(), engine: h.engine, log: h.log, groups: h.groups, files: h.files, previews: h.previews, cells: h.cells}
 	// Of the request, not of the context: that is the one that opened the session.
 	if req.Extra != nil && req.Extra.TokenInfo != nil {
 		c.caller, _ = req.Extra.TokenInfo.Extra[extraCaller].(access.Caller)
+		c.address, _ = req.Extra.TokenInfo.Extra[extraRequest].(*http.Request)
+		c.delivery, _ = req.Extra.TokenInfo.Extra[extraDelivery].(*delivery)
 	}
 	return c
 }
@@ -119,6 +153,7 @@ func (h *Handler) call(req *mcp.CallToolRequest, t *tool) *call {
 // would stop a panic from taking the server with it.
 func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *tool) (res *mcp.CallToolResult) {
 	c := h.call(req, t)
+	c.task = taskOf(ctx)
 	ctx, done := h.calls.begin(ctx, c)
 	defer done()
 	defer func() {
@@ -131,10 +166,15 @@ func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *tool) 
 	if err := c.args.err(); err != nil {
 		return c.failure(ctx, err)
 	}
-	if token := req.Params.GetProgressToken(); token != nil {
+	if token := req.Params.GetProgressToken(); token != nil || c.task != nil {
 		c.progress = startProgress(ctx, func(ctx context.Context, count float64, message string) {
-			// A client that does not hear of it loses nothing.
-			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: message})
+			if c.task != nil {
+				c.task.say(message)
+			}
+			if token != nil && !c.task.begun() {
+				// A client that does not hear of it loses nothing.
+				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: message})
+			}
 		})
 	}
 	defer c.progress.stop()

@@ -22,7 +22,7 @@ func writeFile() tool {
 		name: "write_file", title: "Write a file", destructive: true, idempotent: true,
 		about: "Write a whole file in a sandbox, at most 8 MiB, replacing what was there. Missing directories are made. Reads see the old file or the new one, never half.",
 		params: []param{
-			{name: "path", kind: text, required: true, about: "Absolute, or relative to /workspace.", aliases: []string{"file_path", "file", "filename"}},
+			paramPath("The file."),
 			{name: "content", kind: text, required: true, about: "The whole content.", aliases: []string{"contents", "text", "file_text", "data"}},
 			paramSandbox(),
 			{name: "encoding", kind: text, enum: []string{"utf-8", "base64"}, about: "Of content, default utf-8; base64 for binary files."},
@@ -70,5 +70,9 @@ func write(ctx context.Context, c *call) (*answer, error) {
 	if created {
 		what = "created"
 	}
-	return &answer{verdict: fmt.Sprintf("%s %s (%d bytes, mode %o) · sandbox %s", what, printablePath(info.Path), info.Size, info.Mode.Perm(), ref)}, nil
+	out := &answer{verdict: fmt.Sprintf("%s %s (%d bytes, mode %o) · sandbox %s", what, printablePath(info.Path), info.Size, info.Mode.Perm(), ref)}
+	if s, err := c.engine.Get(ctx, c.caller, ref); err == nil { // else it has been deleted since
+		out.links = append(out.links, resourceLink(s.ID, &info))
+	}
+	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/fault"
 )
@@ -19,6 +20,8 @@ type Options struct {
 	Guard  *guard.Guard // required
 	// Previews makes links to ports; nil: there are none.
 	Previews Previews
+	// Files makes links to artifacts; nil: there are none.
+	Files *filelink.Links
 	// MaxFile is the most bytes of one raw upload; zero: 5 GiB.
 	MaxFile int64
 	// Heartbeat is how often a quiet event stream, or a WebSocket, says that it is
@@ -42,6 +45,7 @@ type API struct {
 	engine    Engine
 	tokens    Tokens
 	previews  Previews
+	files     *filelink.Links
 	maxFile   int64
 	heartbeat time.Duration
 	stall     time.Duration
@@ -59,7 +63,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs an engine, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, tokens: o.Tokens, previews: o.Previews, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
+		engine: o.Engine, tokens: o.Tokens, previews: o.Previews, files: o.Files, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
 	}
 	a.life, a.close = context.WithCancelCause(context.Background())
 	if a.maxFile <= 0 {

@@ -164,6 +164,8 @@ func (o *object) check(data []byte) (bad []fault.Field) {
 		switch {
 		case typ.Kind() == reflect.Map && value[0] == '{':
 			bad = append(bad, checkMap(name, value)...)
+		case typ.Kind() == reflect.Interface && value[0] == '{':
+			bad = append(bad, checkOnce(name, value)...)
 		case o.lists[name] != nil && value[0] == '[':
 			bad = append(bad, o.lists[name].checkList(name, value)...)
 		}
@@ -195,6 +197,25 @@ func (o *object) checkList(field string, data []byte) (bad []fault.Field) {
 	return bad
 }
 
+// maxMembers is how many members an object may have whose type nothing here knows.
+const maxMembers = 40
+
+// checkOnce looks for members that are given twice, of which the decoder would keep
+// the last.
+func checkOnce(field string, value []byte) (bad []fault.Field) {
+	seen := make([]string, 0, maxMembers)
+	for name := range members(value) {
+		switch {
+		case len(seen) == maxMembers:
+			return []fault.Field{{Name: field, Message: "has many more members than there are"}}
+		case slices.Contains(seen, name):
+			bad = append(bad, fault.Field{Name: field + "." + sandbox.Clip(name, 80), Message: "is given twice"})
+		}
+		seen = append(seen, name)
+	}
+	return bad
+}
+
 func checkMap(field string, value []byte) (bad []fault.Field) {
 	seen := make(map[string]bool)
 	for name, v := range members(value) {
@@ -203,6 +224,8 @@ func checkMap(field string, value []byte) (bad []fault.Field) {
 			bad = append(bad, fault.Field{Name: field + "." + sandbox.Clip(name, 80), Message: "is given twice"})
 		case v[0] == 'n':
 			bad = append(bad, fault.Field{Name: field + "." + sandbox.Clip(name, 80), Message: "is null; its values are texts"})
+		case v[0] == '{':
+			bad = append(bad, checkOnce(field+"."+sandbox.Clip(name, 80), v)...)
 		}
 		seen[name] = true
 	}

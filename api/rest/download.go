@@ -29,16 +29,22 @@ func (a *API) readFile(ctx context.Context, c *call, in *target) error {
 	if c.r.Method == http.MethodHead {
 		return a.headFile(ctx, c, in.Ref, p, user)
 	}
-	part, err := a.wanted(ctx, c, in.Ref, p, user)
-	if err != nil {
-		return err
-	}
-	info, body, err := a.engine.ReadFile(ctx, c.caller, in.Ref, p, agent.ReadOptions{User: user, Offset: part.offset, Length: part.length})
+	err = a.sendFile(ctx, c, in.Ref, p, user)
 	if maybeOther(err) {
 		if lerr := a.list(ctx, c, in.Ref, p, agent.ListOptions{User: user, Limit: defaultEntries}, false); !maybeOther(lerr) {
 			return lerr
 		}
 	}
+	return err
+}
+
+// sendFile answers with a file, or the part of it that is wanted.
+func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error {
+	part, err := a.wanted(ctx, c, ref, p, user)
+	if err != nil {
+		return err
+	}
+	info, body, err := a.engine.ReadFile(ctx, c.caller, ref, p, agent.ReadOptions{User: user, Offset: part.offset, Length: part.length})
 	if err != nil {
 		return byUser(err)
 	}

@@ -48,6 +48,19 @@ type Engine interface {
 	Volumes(context.Context, access.Caller) ([]engine.VolumeInfo, error)
 	Volume(ctx context.Context, c access.Caller, ref string) (engine.VolumeInfo, error)
 	DeleteVolume(ctx context.Context, c access.Caller, ref string) error
+	SetSecret(ctx context.Context, c access.Caller, ref string, r engine.SecretRequest) (sandbox.Secret, error)
+	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
+	Secret(ctx context.Context, c access.Caller, ref, name string) (sandbox.Secret, error)
+	DeleteSecret(ctx context.Context, c access.Caller, ref, name string) error
+
+	// A run is named by its id.
+	StartRun(context.Context, access.Caller, engine.RunRequest) (*sandbox.Run, error)
+	RunOf(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	Runs(context.Context, access.Caller, engine.RunsRequest) (engine.RunPage, error)
+	AwaitRun(ctx context.Context, c access.Caller, id string, wait time.Duration) (*sandbox.Run, error)
+	CancelRun(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	RunEvents(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
+	RunStreams(ctx context.Context, c access.Caller, id string) ([]engine.RunStreams, error)
 
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)

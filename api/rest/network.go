@@ -60,7 +60,11 @@ func (w networkWords) read(sp *spellings) *sandbox.NetworkPolicy {
 		if p.Mode != sandbox.NetworkRestricted {
 			sp.add(l.field, "goes with network restricted, and the mode is %s", p.Mode)
 		}
-		for item := range strings.SplitSeq(*l.text, ",") {
+		items := strings.Split(*l.text, ",")
+		if tooMany(sp, l.field, len(items)) {
+			continue
+		}
+		for _, item := range items {
 			l.add(strings.TrimSpace(item))
 		}
 	}
@@ -88,7 +92,7 @@ func networkPolicy(sp *spellings, v any) *sandbox.NetworkPolicy {
 func networkObject(sp *spellings, v map[string]any) *sandbox.NetworkPolicy {
 	p := &sandbox.NetworkPolicy{}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		field := "network." + name
+		field := "network." + sandbox.Clip(name, 80)
 		switch name {
 		case "mode":
 			mode, ok := v[name].(string)
@@ -136,6 +140,9 @@ func texts(sp *spellings, field string, v any) []string {
 		sp.add(field, "is no list")
 		return nil
 	}
+	if tooMany(sp, field, len(list)) {
+		return nil
+	}
 	var out []string
 	for i, item := range list {
 		switch item := item.(type) {
@@ -148,6 +155,16 @@ func texts(sp *spellings, field string, v any) []string {
 		}
 	}
 	return out
+}
+
+// tooMany refuses lists longer than any may be, before each entry is told what is
+// wrong with it.
+func tooMany(sp *spellings, field string, n int) bool {
+	if n <= sandbox.MaxAllowDomains {
+		return false
+	}
+	sp.add(field, "has %d entries; %d are the most", n, sandbox.MaxAllowDomains)
+	return true
 }
 
 func cidr(sp *spellings, field, text string) netip.Prefix {

@@ -84,7 +84,7 @@ func TestDocument(t *testing.T) {
 		for path, calls := range doc.Paths {
 			for method := range calls {
 				for _, s := range doc.Servers {
-					target := s.URL + strings.NewReplacer("{id}", "nosuch", "{pid}", "nosuch", "{name}", "nosuch", "{path}", "nosuch", "{snapshot}", "nosuch", "{volume}", "nosuch").Replace(path)
+					target := s.URL + strings.NewReplacer("{id}", "nosuch", "{pid}", "nosuch", "{name}", "nosuch", "{path}", "nosuch", "{snapshot}", "nosuch", "{volume}", "nosuch", "{secret}", "nosuch").Replace(path)
 					a := h.do(strings.ToUpper(method), target, nil)
 					if a.StatusCode == 405 || strings.Contains(string(a.body), "nothing is served") {
 						t.Errorf("%s %s: got %d %s", method, target, a.StatusCode, a.body)
@@ -124,7 +124,7 @@ func TestDocument(t *testing.T) {
 		s := h.create()
 		want[any](h, 204, "PUT", "/v1/sandboxes/"+s.ID+"/files/draft.csv", []byte("x"))
 		deaf := want[v1.Process](h, 201, "POST", "/v1/sandboxes/"+s.ID+"/processes", object{"command": "trap '' INT; sleep 600", "tty": true})
-		named := strings.NewReplacer("{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example")
+		named := strings.NewReplacer("{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE")
 		other := strings.NewReplacer("{id}", h.create().ID)
 		n := 0
 		for path, calls := range doc.Paths {
@@ -177,6 +177,11 @@ func TestDocument(t *testing.T) {
 			{"POST", "/volumes", "/volumes", object{"name": "fits"}},
 			{"GET", "/volumes", "/volumes", nil},
 			{"GET", "/volumes/fits", "/volumes/{volume}", nil},
+			{"PUT", "/secrets/FITS", "/secrets/{secret}", object{"value": "a value", "hosts": []string{"example.org"}}},
+			{"GET", "/secrets", "/secrets", nil},
+			{"PUT", "/sandboxes/" + s.ID + "/secrets/MINE", "/sandboxes/{id}/secrets/{secret}", object{"value": "a value"}},
+			{"GET", "/sandboxes/" + s.ID + "/secrets", "/sandboxes/{id}/secrets", nil},
+			{"GET", "/sandboxes/" + s.ID + "/secrets/FITS", "/sandboxes/{id}/secrets/{secret}", nil},
 			{"POST", "/sandboxes", "/sandboxes", object{"from_snapshot": s.ID + "/fits", "volumes": []object{{"volume": "fits", "path": "/mnt"}}}},
 			{"POST", "/sandboxes/" + s.ID + "/rollback", "/sandboxes/{id}/rollback", object{"to": "fits"}},
 			{"POST", "/sandboxes/" + s.ID + "/restart", "/sandboxes/{id}/restart", nil},

@@ -82,6 +82,7 @@ func createRequest(sp *spellings, b *v1.CreateSandbox) (engine.CreateRequest, er
 		}
 	}
 	r.Mounts = mounts(sp, b.Volumes)
+	r.Secrets = createSecrets(sp, b.Secrets)
 	if b.Region != nil {
 		sp.add("region", "is %q; this server is one machine and has none", sandbox.Clip(*b.Region, 80))
 	}

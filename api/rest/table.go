@@ -53,6 +53,17 @@ func (a *API) operations() []operation {
 		op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
 		op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
 
+		op("setSecret", "PUT /secrets/{secret}", "Set a secret of the project, for all its sandboxes. Commands and connections that begin from then on have it. Needs the scope admin.", http.StatusOK, a.setSecret).
+			withExample(v1.SetSecret{Value: "a-key", Hosts: []string{"api.example.org"}}),
+		op("listSecrets", "GET /secrets", "List the project's secrets, without their values.", http.StatusOK, a.listSecrets),
+		op("getSecret", "GET /secrets/{secret}", "Get a secret of the project, without its value.", http.StatusOK, a.getSecret),
+		op("deleteSecret", "DELETE /secrets/{secret}", "Delete a secret of the project. What runs keeps what it was given. Needs the scope admin.", http.StatusNoContent, a.deleteSecret),
+		op("setSecretOf", "PUT /sandboxes/{id}/secrets/{secret}", "Set a secret of a sandbox's own, which goes before the project's of the same name.", http.StatusOK, a.setSecretOf).
+			withExample(v1.SetSecret{Value: "a-password"}),
+		op("listSecretsOf", "GET /sandboxes/{id}/secrets", "List the secrets that hold for a sandbox, its own and its project's, without their values.", http.StatusOK, a.listSecretsOf),
+		op("getSecretOf", "GET /sandboxes/{id}/secrets/{secret}", "Get the secret of a name that holds for a sandbox, without its value.", http.StatusOK, a.getSecretOf),
+		op("deleteSecretOf", "DELETE /sandboxes/{id}/secrets/{secret}", "Delete a secret of a sandbox's own.", http.StatusNoContent, a.deleteSecretOf),
+
 		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem).", http.StatusOK, a.exec).
 			withOut(reflect.TypeFor[v1.ExecResult]()).withBig().
 			withAlso(http.StatusOK, "text/event-stream", nil, "").
@@ -81,6 +92,17 @@ func (a *API) operations() []operation {
 
 		op("listTerminals", "GET /sandboxes/{id}/terminals", "List the terminals of a sandbox whose command runs. They are processes, and among those when it has ended.", http.StatusOK, a.listTerminals),
 		raw("attachTerminal", "GET /sandboxes/{id}/terminals/{pid}", "Join a terminal that was opened with stays, or started as a process with tty: a WebSocket as that of openTerminal, which first gets what the terminal has shown last. Many clients may join; each of them types and resizes. Whoever goes leaves the terminal as it is.", http.StatusSwitchingProtocols, a.attachTerminal),
+
+		op("startRun", "POST /sandboxes/{id}/runs", "Run commands one after the other, whoever goes away. With a key the sandbox is made if it is missing.", http.StatusAccepted, a.startRun).withBig().
+			withExample(v1.StartRun{Commands: []v1.RunCommandSpec{{Shell: new("make test")}}, ContinueOnError: true}),
+		op("listRunsOf", "GET /sandboxes/{id}/runs", "List a sandbox's runs, newest first.", http.StatusOK, a.listRunsOf),
+		op("listRuns", "GET /runs", "List the project's runs, newest first.", http.StatusOK, a.listRuns),
+		op("getRun", "GET /runs/{run}", "Get a run with the output of its commands.", http.StatusOK, a.getRun),
+		op("cancelRun", "POST /runs/{run}/cancel", "End a run: the command that it is at is killed, and no other begun.", http.StatusOK, a.cancelRun),
+		raw("runEvents", "GET /runs/{run}/events", "Follow a run: server-sent events run_started, command_started, command_stdout, command_stderr, command_finished, artifacts_extracted, and at last run_finished or run_failed, each with an id; error, where the stream breaks off.", http.StatusOK, a.runEvents).
+			withRaw("", "text/event-stream").
+			withAlso(http.StatusNoContent, "", nil, "The run has ended, and Last-Event-ID is its last event's."),
+		op("createArtifactLink", "POST /runs/{run}/links", "Make a link to an artifact of a run that is good for whoever has it.", http.StatusCreated, a.createArtifactLink),
 
 		op("createShell", "POST /sandboxes/{id}/shells", "Make a shell: a bash whose directory, variables, functions and background jobs one command leaves to the next.", http.StatusCreated, a.createShell).
 			withExample(v1.CreateShell{Name: new("main"), Env: map[string]string{"DEBUG": "1"}}),

@@ -37,7 +37,7 @@ type createToken struct {
 func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.CreatedToken, error) {
 	var sp spellings
 	b := &in.Body
-	n := bearer.NewToken{Name: b.Name, Project: text0(b.Project)}
+	n := bearer.NewToken{Name: b.Name, Project: text0(b.Project), Profile: b.Profile}
 	for _, s := range b.Scopes {
 		n.Scopes = append(n.Scopes, access.Scope(s))
 	}
@@ -75,7 +75,7 @@ func (a *API) deleteToken(ctx context.Context, c *call, in *byToken) (none, erro
 
 func tokenOf(t access.Token) v1.Token {
 	out := v1.Token{
-		ID: t.ID, Name: t.Name, Project: t.Project, Scopes: []string{},
+		ID: t.ID, Name: t.Name, Project: t.Project, Scopes: []string{}, Profile: t.Profile,
 		CreatedAt: t.CreatedAt.UTC(), LastUsedAt: timeOrNull(t.LastUsedAt), ExpiresAt: timeOrNull(t.ExpiresAt),
 	}
 	for _, s := range t.Scopes {

@@ -34,7 +34,7 @@ type NetworkEntry struct {
 	Port     int       `json:"port,omitempty"`
 	Allowed  bool      `json:"allowed"`
 	Learned  bool      `json:"learned,omitempty" jsonschema:"allowed only since the policy learns"`
-	Reason   string    `json:"reason,omitempty" jsonschema:"why it was refused: domain, address, port, private, blocked, name, protocol or limit"`
+	Reason   string    `json:"reason,omitempty" jsonschema:"why it was refused: domain, address, port, private, blocked, host, name, names, protocol or limit"`
 	Detail   string    `json:"detail,omitempty" jsonschema:"the same for people, with what to do about it"`
 	Count    int64     `json:"count"`
 	FirstAt  time.Time `json:"first_at"`

@@ -76,8 +76,9 @@ type CreateSandbox struct {
 	Template   *string `json:"template,omitempty" jsonschema:"the same as image"`
 	Runtime    *string `json:"runtime,omitempty" jsonschema:"what isolates it; see GET /info"`
 
-	FromSnapshot *string       `json:"from_snapshot,omitempty" jsonschema:"begin with the disk of a snapshot: its id, or SANDBOX/NAME; image, limits and variables are those of the snapshot where nothing else is asked for"`
-	Volumes      []MountVolume `json:"volumes,omitzero" jsonschema:"volumes to mount, at most 16"`
+	FromSnapshot *string        `json:"from_snapshot,omitempty" jsonschema:"begin with the disk of a snapshot: its id, or SANDBOX/NAME; image, limits and variables are those of the snapshot where nothing else is asked for"`
+	Volumes      []MountVolume  `json:"volumes,omitzero" jsonschema:"volumes to mount, at most 16"`
+	Secrets      map[string]any `json:"secrets,omitzero" jsonschema:"secrets of its own by name, at most 64: each a value, which becomes a variable of commands, or an object with value, hosts, header and format; see setSecretOf"`
 
 	Size     *string  `json:"size,omitempty" jsonschema:"small (1 core, 512 MiB), medium (2 cores, 2048 MiB) or large (4 cores, 8192 MiB)"`
 	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`

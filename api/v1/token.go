@@ -11,6 +11,7 @@ type Token struct {
 	Name       string     `json:"name"`
 	Project    string     `json:"project"`
 	Scopes     []string   `json:"scopes"`
+	Profile    string     `json:"mcp_profile,omitempty" jsonschema:"the set of MCP tools that its holder gets; absent: the server's own"`
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at" jsonschema:"exact to about a minute; null: never"`
 	ExpiresAt  *time.Time `json:"expires_at" jsonschema:"null: never"`
@@ -21,6 +22,7 @@ type CreateToken struct {
 	Name             string     `json:"name" jsonschema:"1 to 64 printable characters, unique in the project"`
 	Project          *string    `json:"project,omitempty" jsonschema:"1 to 63 lower-case letters, digits and dashes; the default is the caller's"`
 	Scopes           []string   `json:"scopes,omitempty" jsonschema:"sandboxes:read, sandboxes:write, admin; the default is the first two"`
+	Profile          string     `json:"mcp_profile,omitempty" jsonschema:"the set of MCP tools that its holder gets at /mcp; the default is the server's own"`
 	ExpiresAt        *time.Time `json:"expires_at,omitempty" jsonschema:"when it stops working; the default is never"`
 	ExpiresInSeconds *int64     `json:"expires_in_seconds,omitempty" jsonschema:"the same from now, 1 to 3153600000"`
 }

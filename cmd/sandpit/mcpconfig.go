@@ -4,145 +4,169 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/mcpsetup"
 )
 
-// mcpClient is a program that speaks MCP, and how it is told of a server.
-type mcpClient struct {
-	name, title, where string
-	snippet            func(mcpEntry) string
-}
-
-// mcpEntry is what a snippet is made of.
-type mcpEntry struct {
-	url, token string
-	program    string // this one
-	api        string // the server's base URL
-}
-
-func (e mcpEntry) header() map[string]any {
-	return map[string]any{"Authorization": "Bearer " + e.token}
-}
-
-// mcpClients are the clients that are known: a new one is a line here.
-func mcpClients() []mcpClient {
-	named := func(key string, entry func(mcpEntry) map[string]any) func(mcpEntry) string {
-		return func(e mcpEntry) string {
-			return pretty(map[string]any{key: map[string]any{"sandpit": entry(e)}})
-		}
-	}
-	return []mcpClient{
-		{"claude", "Claude Code", "run this in a shell", func(e mcpEntry) string {
-			return claudeLine(place{url: e.api, token: e.token})
-		}},
-		{"claude-desktop", "Claude Desktop", "claude_desktop_config.json", named("mcpServers", func(e mcpEntry) map[string]any {
-			return map[string]any{
-				"command": e.program, "args": []string{"mcp"},
-				"env": map[string]any{"SANDPIT_URL": e.api, "SANDPIT_TOKEN": e.token},
-			}
-		})},
-		{"cursor", "Cursor", "~/.cursor/mcp.json, or .cursor/mcp.json of a project", named("mcpServers", func(e mcpEntry) map[string]any {
-			return map[string]any{"url": e.url, "headers": e.header()}
-		})},
-		{"vscode", "VS Code", ".vscode/mcp.json", named("servers", func(e mcpEntry) map[string]any {
-			return map[string]any{"type": "http", "url": e.url, "headers": e.header()}
-		})},
-		{"opencode", "OpenCode", "opencode.json", named("mcp", func(e mcpEntry) map[string]any {
-			return map[string]any{"type": "remote", "url": e.url, "headers": e.header(), "enabled": true}
-		})},
-		{"codex", "Codex", "~/.codex/config.toml", func(e mcpEntry) string {
-			return fmt.Sprintf("[mcp_servers.sandpit]\nurl = %s\nhttp_headers = { \"Authorization\" = %s }\n", tomlText(e.url), tomlText("Bearer "+e.token))
-		}},
-		{"gemini", "Gemini CLI", "~/.gemini/settings.json", named("mcpServers", func(e mcpEntry) map[string]any {
-			return map[string]any{"httpUrl": e.url, "headers": e.header()}
-		})},
-		{"windsurf", "Windsurf", "~/.codeium/windsurf/mcp_config.json", named("mcpServers", func(e mcpEntry) map[string]any {
-			return map[string]any{"serverUrl": e.url, "headers": e.header()}
-		})},
-		{"json", "any other client", "a file with the key mcpServers (.mcp.json)", named("mcpServers", func(e mcpEntry) map[string]any {
-			return map[string]any{"type": "http", "url": e.url, "headers": e.header()}
-		})},
-		{"stdio", "any client that starts a program", "a file with the key mcpServers", named("mcpServers", func(e mcpEntry) map[string]any {
-			return map[string]any{
-				"command": e.program, "args": []string{"mcp"},
-				"env": map[string]any{"SANDPIT_URL": e.api, "SANDPIT_TOKEN": e.token},
-			}
-		})},
-	}
+// mcpChoice is what a client is to be told.
+type mcpChoice struct {
+	client, name, profile, file string
+	stdio, write, withToken     bool
 }
 
 func newMCPConfig(a *app) *cobra.Command {
 	var names []string
-	for _, m := range mcpClients() {
-		names = append(names, m.name)
+	for _, m := range mcpsetup.Clients() {
+		names = append(names, m.ID)
 	}
 	c := &cobra.Command{
-		Use:   "config [CLIENT]",
-		Short: "Print how to add this server to an MCP client",
-		Long: "Print how to add this server to an MCP client, ready to be pasted; without CLIENT for each one. It holds the\n" +
-			"token that this command speaks to the server with; SANDPIT_TOKEN sets another.\n\nClients: " + strings.Join(names, ", ") + ".",
+		Use:   "config [CLIENT] [flags]",
+		Short: "Print how to add this server to an MCP client, or add it",
+		Long: `Print what an MCP client reads to find this server, ready to be pasted; without CLIENT for each one. With
+--write it is merged into the client's own file: other entries and comments stay as they are, a copy of the file as
+it was is kept beside it, and a file that cannot be understood is left alone.
+
+Where the client can read a variable, or ask its user, the token is not in the file: have it in SANDPIT_TOKEN
+where the client runs. Else, and with --with-token, it is the one that this command speaks to the server with.
+
+Clients: ` + strings.Join(names, ", ") + ".",
 		Example: `  sandpit mcp config cursor
-  SANDPIT_TOKEN=$(sandpit token create --name claude) sandpit mcp config claude`,
+  sandpit mcp config --client claude-code --write
+  SANDPIT_TOKEN=$(sandpit token create --name desk) sandpit mcp config claude-desktop --with-token --write`,
 		Args:      takes(0, 1),
 		ValidArgs: names,
 	}
+	var o mcpChoice
+	f := c.Flags()
+	f.StringVar(&o.client, "client", "", "the client, as CLIENT")
+	f.StringVar(&o.name, "name", mcpsetup.DefaultName, "what the client is to call the server")
+	f.StringVar(&o.profile, "profile", "", "the set of tools (default: the server's, or the token's)")
+	f.BoolVar(&o.stdio, "stdio", false, "have the client start sandpit mcp instead of opening a URL")
+	f.BoolVar(&o.write, "write", false, "merge it into the client's file")
+	f.BoolVar(&o.withToken, "with-token", false, "write the token itself, and not where the client finds it")
+	f.StringVar(&o.file, "file", "", "with --write: the file (default: the client's own, for this user)")
+	_ = c.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 1 && !slices.Contains(names, args[0]) {
-			return misuse(c, "no client %q is known; there are %s", args[0], strings.Join(names, ", "))
-		}
-		p, err := a.locate()
-		if err != nil {
-			return err
-		}
-		program, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		e := mcpEntry{url: mcpURL(p), api: p.url, token: p.token, program: program}
-		if p.tokenFile != "" {
-			a.warn("this is the administrator's token; make one for each client with: sandpit token create --name NAME")
-		}
-		for i, m := range mcpClients() {
-			if len(args) == 1 {
-				if m.name != args[0] {
-					continue
-				}
-				a.warn("%s: %s", m.title, m.where)
-				_, err := fmt.Fprintln(a.stdout, strings.TrimRight(m.snippet(e), "\n"))
-				return err
+		if len(args) == 1 {
+			if o.client != "" && o.client != args[0] {
+				return misuse(c, "two clients are named: %s and %s", args[0], o.client)
 			}
-			if i > 0 {
-				fmt.Fprintln(a.stdout)
-			}
-			if _, err := fmt.Fprintf(a.stdout, "# %s (%s): %s\n%s\n", m.title, m.name, m.where, strings.TrimRight(m.snippet(e), "\n")); err != nil {
-				return err
-			}
+			o.client = args[0]
 		}
-		return nil
+		if o.client == "claude" {
+			o.client = "claude-code"
+		}
+		if o.client != "" && !slices.Contains(names, o.client) {
+			return misuse(c, "no client %q is known; there are %s", o.client, strings.Join(names, ", "))
+		}
+		if err := mcpsetup.CheckName(o.name); err != nil {
+			return misuse(c, "--name: %v", err)
+		}
+		if o.profile != "" && mcpsetup.CheckName(o.profile) != nil {
+			return misuse(c, "--profile: %q is no name of one", o.profile)
+		}
+		switch {
+		case o.write && o.client == "":
+			return misuse(c, "--write needs a client: one of %s", strings.Join(names, ", "))
+		case o.file != "" && !o.write:
+			return misuse(c, "--file says where --write writes")
+		}
+		return a.mcpConfig(o)
 	}
 	return c
+}
+
+func (a *app) mcpConfig(o mcpChoice) error {
+	p, err := a.locate()
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	s := mcpsetup.Server{Name: o.name, URL: mcpURL(p, o.profile), Profile: o.profile, Program: program, Stdio: o.stdio}
+	s.Remote = p.data == "" // the bridge would not find it
+	if o.client != "" {
+		m, _ := mcpsetup.Find(o.client)
+		return a.mcpClient(m, a.withToken(m, s, p, o.withToken), p, o)
+	}
+	for i, m := range mcpsetup.Clients() {
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		where := m.Note
+		if files := m.Files(a.mcpEnv()); len(files) > 0 {
+			where = files[0]
+		}
+		if _, err := fmt.Fprintf(a.stdout, "# %s (%s): %s\n%s\n", m.Title, m.ID, where, m.Snippet(a.withToken(m, s, p, o.withToken))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) mcpEnv() mcpsetup.Env {
+	return mcpsetup.Env{Home: a.getenv("HOME"), Getenv: a.getenv}
+}
+
+// withToken gives the server its token, where that has to be written or is to be.
+func (a *app) withToken(m mcpsetup.Client, s mcpsetup.Server, p place, asked bool) mcpsetup.Server {
+	if asked || !m.Refers(s) {
+		s.Token = p.token
+	}
+	return s
+}
+
+// mcpClient prints what one client reads, or writes it, and tells what else there is to do.
+func (a *app) mcpClient(m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoice) error {
+	if s.Token != "" && p.tokenFile != "" {
+		a.warn("this is the administrator's token; make one for each client with: sandpit token create --name NAME")
+	}
+	files := m.Files(a.mcpEnv())
+	if o.write {
+		if o.file == "" && (len(files) == 0 || a.getenv("HOME") == "") {
+			return fault.New(fault.Invalid, "it is not known where the file of %s is", m.Title).
+				WithRemedy("name it with --file")
+		}
+		if o.file != "" {
+			files = []string{o.file}
+		}
+		if err := a.writeMCP(m, s, files); err != nil {
+			return err
+		}
+	} else {
+		if _, err := fmt.Fprintln(a.stdout, m.Snippet(s)); err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			a.warn("%s reads it in %s", m.Title, files[0])
+		}
+		if line := m.Command(s); line != "" {
+			a.warn("or run: %s", line)
+		}
+		if link := m.Link(s); link != "" && !s.Stdio {
+			a.warn("or open: %s", link)
+		}
+	}
+	if m.Note != "" {
+		a.warn("%s", m.Note)
+	}
+	if s.Token == "" && m.Names(s) {
+		a.warn("%s has to have %s in its environment: sandpit token create --name %s makes one", m.Title, mcpsetup.TokenVar, m.ID)
+	}
+	return nil
 }
 
 // claudeLine adds a server to Claude Code.
 func claudeLine(p place) string {
 	inQuotes := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`")
-	return fmt.Sprintf(`claude mcp add --transport http sandpit %s --header "Authorization: Bearer %s"`, mcpURL(p), inQuotes.Replace(p.token))
-}
-
-func pretty(v any) string {
-	var b strings.Builder
-	_ = writeJSON(&b, v) // maps of text can always be encoded
-	return b.String()
-}
-
-// tomlText is a basic string of TOML, whose escapes JSON's are among.
-func tomlText(s string) string {
-	b, _ := json.Marshal(s) // text can always be encoded
-	return string(b)
+	return fmt.Sprintf(`claude mcp add --transport http sandpit %s --header "Authorization: Bearer %s"`, mcpURL(p, ""), inQuotes.Replace(p.token))
 }

@@ -54,11 +54,11 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newCreate(a), newLs(a), newExec(a), newCode(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
+		newRun(a), newRuns(a), newCreate(a), newLs(a), newExec(a), newCode(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
 		newPorts(a), newPreview(a), newForward(a),
-		newStop(a), newStart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newRm(a), newActivity(a), newWatch(a))
+		newStop(a), newStart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newRestart(a), newVolume(a))
-	add(groupAgents, newMCP(a), newToken(a))
+	add(groupAgents, newMCP(a), newConnect(a), newToken(a))
 	add(groupServer, newUp(a), newDown(a), newServe(a), newImage(a), newDoctor(a), newVersion(a))
 	return root
 }

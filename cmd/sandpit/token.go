@@ -39,6 +39,7 @@ func newTokenCreate(a *app) *cobra.Command {
 	f.StringVar(&r.Name, "name", "", "what it is called in events; unique in its project")
 	f.StringVar(&project, "project", "", "whose sandboxes it reaches (default: those of your own project)")
 	f.StringSliceVar(&r.Scopes, "scope", nil, "sandboxes:read, sandboxes:write or admin (default: the first two); may be given again")
+	f.StringVar(&r.Profile, "mcp-profile", "", "the set of MCP tools that its holder gets (default: the server's)")
 	f.Var(&ttl, "ttl", "how long it is valid (default: for ever)")
 	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"sandboxes:read", "sandboxes:write", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	out := formatFlag(c)

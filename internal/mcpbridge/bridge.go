@@ -20,6 +20,9 @@ import (
 type Options struct {
 	URL   string // of the server's MCP address; required
 	Token string // sent as a bearer token; empty: none
+	// Find tells where the server is now, when it cannot be reached; ok false: nowhere.
+	// It is called concurrently. Nil: it stays where it is.
+	Find func() (url, token string, ok bool)
 	// HTTP makes the requests; it must have no timeout of its own. Nil: one
 	// of the bridge's own.
 	HTTP   *http.Client
@@ -46,8 +49,7 @@ const (
 
 // bridge is one run.
 type bridge struct {
-	url      string
-	token    string
+	find     func() (url, token string, ok bool)
 	http     *http.Client
 	log      *slog.Logger
 	most     int
@@ -57,6 +59,8 @@ type bridge struct {
 	heard    chan session // the newest, for the listening
 
 	mu      sync.Mutex
+	url     string
+	token   string
 	flights map[string]*flight // by id, as the client wrote it
 	session session
 	renewal chan struct{} // closed when the renewal that is under way ends; nil: none is
@@ -71,13 +75,13 @@ type bridge struct {
 // When ctx ends while stdin is being read, the goroutine that reads it ends with
 // the next line, or when stdin does.
 func Run(ctx context.Context, stdin io.Reader, stdout io.Writer, o Options) error {
-	if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if !isURL(o.URL) {
 		return fmt.Errorf("the server's address %q is no http or https URL", o.URL)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	b := &bridge{
-		url: o.URL, token: o.Token, http: o.HTTP, log: o.Logger, most: o.MaxMessage, patience: o.Patience,
+		url: o.URL, token: o.Token, find: o.Find, http: o.HTTP, log: o.Logger, most: o.MaxMessage, patience: o.Patience,
 		out: &writer{w: stdout, broken: cancel}, flights: make(map[string]*flight), heard: make(chan session, 1),
 	}
 	if b.http == nil {
@@ -113,6 +117,35 @@ func Run(ctx context.Context, stdin io.Reader, stdout io.Writer, o Options) erro
 	listening.Wait()
 	b.part(b.left())
 	return err
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// place is where the server is, as far as is known.
+func (b *bridge) place() (url, token string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.url, b.token
+}
+
+// look asks where the server is now.
+func (b *bridge) look() {
+	if b.find == nil {
+		return
+	}
+	url, token, ok := b.find()
+	if !ok || !isURL(url) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if url != b.url {
+		b.log.Info("the server is elsewhere now", "url", url)
+	}
+	b.url, b.token = url, token
 }
 
 // pump reads stdin to its end. Each message is dealt with in order as far as

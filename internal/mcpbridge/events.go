@@ -9,12 +9,16 @@ import (
 	"io"
 )
 
-// events reads server-sent events and gives each one's data to take, until the
-// stream ends, which is nil. An event of more than most bytes is errLong.
-func events(r io.Reader, most int, take func(data []byte)) error {
+// maxEventID bounds an id, which goes back in a header.
+const maxEventID = 512
+
+// events reads server-sent events and gives each one's data to take, with the id by
+// which the stream can be asked for again ("": none), until it ends, which is nil. An
+// event of more than most bytes is errLong.
+func events(r io.Reader, most int, take func(id string, data []byte)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var data []byte
-	any := false
+	any, id := false, ""
 	for {
 		// The field's name stands before the data.
 		l, err := readLine(in, most+len("data: "))
@@ -26,14 +30,17 @@ func events(r io.Reader, most int, take func(data []byte)) error {
 		}
 		if len(l) == 0 {
 			if any {
-				take(data)
+				take(id, data)
 			}
-			data, any = nil, false
+			data, any, id = nil, false, ""
 			continue
+		}
+		if of, ok := bytes.CutPrefix(l, []byte("id:")); ok && len(of) <= maxEventID {
+			id = string(bytes.TrimPrefix(of, []byte(" ")))
 		}
 		rest, ok := bytes.CutPrefix(l, []byte("data:"))
 		if !ok {
-			continue // a comment, a name, an id
+			continue // a comment, a name, an id that was read
 		}
 		rest = bytes.TrimPrefix(rest, []byte(" "))
 		if len(data)+len(rest) > most {

@@ -61,10 +61,16 @@ func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byt
 			continue
 		case errors.Is(err, errUnsent), errors.Is(err, errLost) && m.repeatable() && !x.passed:
 			if time.Since(began) > b.patience {
-				return fmt.Errorf("the server at %s cannot be reached: %w", b.url, err)
+				url, _ := b.place()
+				return fmt.Errorf("the server at %s cannot be reached: %w", url, err)
 			}
+		case errors.Is(err, errLost) && x.event != "" && !x.answered:
+			if rerr := b.resume(ctx, x); rerr == nil {
+				return nil
+			}
+			return lostText(err)
 		case errors.Is(err, errLost):
-			return fmt.Errorf("the connection to the server was lost while the call was in progress; it may have been carried out, so look before you repeat it: %w", err)
+			return lostText(err)
 		default:
 			return err
 		}
@@ -75,6 +81,7 @@ func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byt
 		}
 		t.Stop()
 		pause = min(2*pause, longPause)
+		b.look()
 	}
 }
 
@@ -87,6 +94,7 @@ type attempt struct {
 
 	passed   bool // something of the answer went to the client
 	answered bool
+	event    string // the last one that came, where the stream can be asked for again
 	reply    []byte // to initialize
 	newID    string // of the session that it opened
 	private  bool   // the answer is the bridge's, and not the client's
@@ -94,13 +102,14 @@ type attempt struct {
 
 // request makes a request with what every one has.
 func (b *bridge) request(ctx context.Context, method string, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, b.url, body)
+	url, token := b.place()
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "sandpit-mcp")
-	if b.token != "" {
-		req.Header.Set("Authorization", "Bearer "+b.token)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	return req, nil
 }
@@ -185,7 +194,7 @@ func (x *attempt) read(resp *http.Response) error {
 	case x.f == nil && !x.private:
 		return nil // it gets no answer
 	case media == "text/event-stream":
-		err := events(resp.Body, x.b.most, x.pass)
+		err := events(resp.Body, x.b.most, x.take)
 		if x.answered {
 			return nil
 		}
@@ -207,6 +216,16 @@ func (x *attempt) read(resp *http.Response) error {
 		return fmt.Errorf("the server answered %s without an answer to the call", resp.Status)
 	}
 	return nil
+}
+
+// take takes an event of the answer's stream.
+func (x *attempt) take(id string, data []byte) {
+	if id != "" && x.m.version() == "" {
+		x.event = id
+	}
+	if len(data) > 0 { // else it only names the place
+		x.pass(data)
+	}
 }
 
 // pass gives a message of the server to the client.
@@ -260,7 +279,8 @@ func (x *attempt) refused(resp *http.Response) error {
 	if text == "" {
 		text = "no reason was given"
 	}
-	return fmt.Errorf("the server at %s refused it (%s): %s", x.b.url, resp.Status, text)
+	url, _ := x.b.place()
+	return fmt.Errorf("the server at %s refused it (%s): %s", url, resp.Status, text)
 }
 
 // headerValue is a value as headers carry it: as it is, or marked as base64

@@ -189,7 +189,7 @@ func (b *bridge) hear(ctx context.Context, s session) bool {
 		// It offers none, or the session is gone: then the next call opens one anew.
 		return resp.StatusCode == http.StatusServiceUnavailable
 	}
-	err = events(resp.Body, b.most, func(data []byte) {
+	err = events(resp.Body, b.most, func(_ string, data []byte) {
 		if _, err := parse(data); err == nil {
 			b.out.write(data)
 		}

@@ -84,22 +84,23 @@ func (g *Gate) answer(ctx context.Context, question []byte, datagram bool) []byt
 	reply := dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true}
 	q, err := p.Question()
 	if err != nil {
+		g.refuse(Entry{Protocol: "dns"}, policy.Protocol)
 		reply.RCode = dnsmessage.RCodeFormatError
 		return pack(reply, nil, nil, "", form{room: minUDPAnswer})
 	}
 	_, more := p.Question()
 	room := formOf(&p, datagram)
-	if h.OpCode != 0 || q.Class != dnsmessage.ClassINET {
-		reply.RCode = dnsmessage.RCodeNotImplemented
-		return pack(reply, &q, nil, "", room)
-	}
-	if !errors.Is(more, dnsmessage.ErrSectionDone) {
-		reply.RCode = dnsmessage.RCodeFormatError
-		return pack(reply, &q, nil, "", room)
-	}
 	name, ok := sandbox.NormalName(q.Name.String())
-	if !ok {
+	switch {
+	case h.OpCode != 0 || q.Class != dnsmessage.ClassINET:
+		reply.RCode = dnsmessage.RCodeNotImplemented
+	case !errors.Is(more, dnsmessage.ErrSectionDone):
+		reply.RCode = dnsmessage.RCodeFormatError
+	case !ok:
 		reply.RCode = dnsmessage.RCodeNameError
+	}
+	if reply.RCode != dnsmessage.RCodeSuccess {
+		g.refuse(Entry{Protocol: "dns", Name: name}, policy.Protocol)
 		return pack(reply, &q, nil, "", room)
 	}
 	now := g.state.Load()
@@ -111,6 +112,11 @@ func (g *Gate) answer(ctx context.Context, question []byte, datagram bool) []byt
 			reply.RCode = dnsmessage.RCodeNameError
 			return pack(reply, &q, nil, reason.Explain(name), room)
 		}
+	}
+	if rule := g.quotas.take(now.policy, name, time.Now()); rule != "" {
+		g.refuse(Entry{Protocol: "dns", Name: rule}, policy.Names)
+		reply.RCode = dnsmessage.RCodeRefused
+		return pack(reply, &q, nil, policy.Names.Explain(rule), room)
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveBound)
 	defer cancel()
@@ -258,6 +264,10 @@ func pack(h dnsmessage.Header, q *dnsmessage.Question, records []dnsmessage.Reso
 
 // answerStream answers the questions on a TCP connection, each with its length before it.
 func (g *Gate) answerStream(ctx context.Context, c *net.TCPConn) {
+	noQuestion := func() {
+		to := destination(c)
+		g.refuse(Entry{Protocol: "tcp", Address: to.Addr(), Port: to.Port()}, policy.Protocol)
+	}
 	for {
 		_ = c.SetDeadline(time.Now().Add(tcpPatience))
 		var size [2]byte
@@ -266,6 +276,7 @@ func (g *Gate) answerStream(ctx context.Context, c *net.TCPConn) {
 		}
 		n := binary.BigEndian.Uint16(size[:])
 		if n < minTCPMessage || n > maxQuestion {
+			noQuestion()
 			return
 		}
 		b := make([]byte, n)
@@ -278,6 +289,7 @@ func (g *Gate) answerStream(ctx context.Context, c *net.TCPConn) {
 		a := g.answer(ctx, b, false)
 		<-g.questions
 		if a == nil {
+			noQuestion()
 			return
 		}
 		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(a))), a...)); err != nil {

@@ -26,9 +26,17 @@
 // name that does not exist with the reason beside it, an HTTP 403 with a text, a TLS alert,
 // else a reset. It is in the [Journal].
 //
+// # Bound secrets
+//
+// The TLS of a connection to a host that a secret is bound to ([Keys]) ends here, under
+// a certificate of an [Authority] that the sandbox trusts. Each request must name that host; it
+// is written anew, with the header that takes the secret set, and goes to the address that the
+// program connected to, over TLS that is verified as the host's own. What comes back
+// has the values hidden. Connections whose keys change are cut.
+//
 // # What it cannot see
 //
-// Inside TLS, and in requests after the first of an HTTP connection, a program may
+// Inside other TLS, and in requests after the first of an HTTP connection, a program may
 // name another host of the same server. What is carried in the names of allowed
 // domains reaches their servers.
 package egress

@@ -4,7 +4,10 @@
 package egress
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/netip"
@@ -24,7 +27,11 @@ type Options struct {
 	Journal  *Journal
 	Resolver Resolver // nil: the host's
 	// Dial connects to an address of the world; nil: from the host.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// An error with the code Denied says that the address is the host's own.
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	Quota Quota
+	Keys  *Keys          // the sandbox's bound secrets; nil: none
+	Roots *x509.CertPool // that the hosts of bound secrets are verified by; nil: the host's
 }
 
 // Gate is the way out of one sandbox.
@@ -32,10 +39,13 @@ type Gate struct {
 	o         Options
 	journal   *Journal
 	pins      *pins
+	quotas    *quotas
 	state     atomic.Pointer[state]
-	questions chan struct{} // one for each that is being answered
-	streams   chan struct{} // one for each connection with questions
-	pending   chan struct{} // one for each connection that is not let through yet
+	questions chan struct{}          // one for each that is being answered
+	streams   chan struct{}          // one for each connection with questions
+	pending   chan struct{}          // one for each connection that is not let through yet
+	requests  chan struct{}          // one for each that takes secrets
+	sessions  tls.ClientSessionCache // with hosts of bound secrets
 
 	mu    sync.Mutex
 	flows map[*flow]struct{}
@@ -44,7 +54,10 @@ type Gate struct {
 }
 
 // state is what changes at once.
-type state struct{ policy *policy.Policy }
+type state struct {
+	policy *policy.Policy
+	keys   *Keys
+}
 
 // Bounds of one sandbox's connections.
 const (
@@ -56,6 +69,7 @@ const (
 	maxDatagram  = 16 << 10         // bytes; longer ones are cut
 	quietPath    = 60 * time.Second // a path of datagrams ends after this without any
 	keepAliveFor = 30 * time.Second
+	maxSessions  = 64 // of TLS that are kept to be resumed
 )
 
 // NewGate makes a gate that is closed until it serves.
@@ -67,10 +81,11 @@ func NewGate(o Options) *Gate {
 		o.Dial = (&net.Dialer{KeepAlive: keepAliveFor}).DialContext
 	}
 	g := &Gate{
-		o: o, journal: o.Journal, pins: newPins(), flows: make(map[*flow]struct{}), paths: make(map[path]net.Conn),
+		o: o, journal: o.Journal, pins: newPins(), quotas: newQuotas(o.Quota), flows: make(map[*flow]struct{}), paths: make(map[path]net.Conn),
 		questions: make(chan struct{}, maxQuestions), streams: make(chan struct{}, maxStreams), pending: make(chan struct{}, maxPending),
+		requests: make(chan struct{}, maxRequests), sessions: tls.NewLRUClientSessionCache(maxSessions),
 	}
-	g.state.Store(&state{o.Policy})
+	g.state.Store(&state{o.Policy, o.Keys})
 	return g
 }
 
@@ -79,9 +94,9 @@ func (g *Gate) Policy() *policy.Policy { return g.state.Load().policy }
 
 // SetPolicy puts another policy in force, and cuts what it does not allow.
 func (g *Gate) SetPolicy(p *policy.Policy) {
-	g.state.Store(&state{p})
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.state.Store(&state{p, g.state.Load().keys})
 	for f := range g.flows {
 		if !f.allowed(p) {
 			f.cut()
@@ -89,59 +104,108 @@ func (g *Gate) SetPolicy(p *policy.Policy) {
 	}
 }
 
+// SetKeys puts other bound secrets in force, and cuts connections whose requests would carry
+// something else now.
+func (g *Gate) SetKeys(k *Keys) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.state.Load()
+	g.state.Store(&state{was.policy, k})
+	for f := range g.flows {
+		if f.kind == connections && g.rebound(f, was.keys, k) {
+			f.cut()
+		}
+	}
+}
+
+// rebound tells whether what a connection carries is other by new keys than by the old.
+func (g *Gate) rebound(f *flow, was, now *Keys) bool {
+	switch said := f.said.Load(); said {
+	case nil: // it is looked at when it says something
+		return false
+	case unheard:
+		// It may be TLS with any name of its address.
+		return slices.ContainsFunc(g.pins.names(f.to.Addr()), func(name string) bool {
+			return !was.binding(name).same(now.binding(name))
+		})
+	default:
+		return f.secure.Load() && !f.carries.Load().same(now.binding(*said))
+	}
+}
+
 // Serve lets a sandbox's traffic through until ctx is done or the traffic ends, which
 // it closes. It waits for all that it began.
 func (g *Gate) Serve(ctx context.Context, t runtime.Traffic) {
 	ctx, cancel := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	work.Go(func() {
-		<-ctx.Done()
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
 		g.cutAll() // while its programs can still be told
 		_ = t.Close()
 	})
+	var work sync.WaitGroup
 	work.Go(func() {
 		defer cancel()
-		for {
-			// Before Accept, so that what is too much waits in the kernel.
-			if !take(ctx, g.pending) {
-				return
-			}
-			c, err := t.Accept()
-			if err != nil {
-				<-g.pending
-				if pause(ctx, err) {
-					continue
-				}
-				return
-			}
-			work.Go(func() {
-				decided := sync.OnceFunc(func() { <-g.pending })
-				defer decided()
-				g.connection(ctx, c, decided)
-			})
-		}
+		g.readAll(ctx, &work, t)
 	})
-	work.Go(func() {
-		defer cancel()
-		b := make([]byte, maxDatagram)
-		for {
-			n, from, to, err := t.Read(b)
-			if err != nil {
-				if pause(ctx, err) {
-					continue
-				}
-				return
-			}
-			if to.Port() == dnsPort {
-				if n <= maxQuestion {
-					g.question(ctx, &work, t, append([]byte(nil), b[:n]...), from, to)
-				}
+	g.acceptAll(ctx, &work, t)
+	cancel()
+	work.Wait()
+	<-ended
+}
+
+// acceptAll takes connections until the traffic ends.
+func (g *Gate) acceptAll(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic) {
+	for {
+		// Before Accept, so that what is too much waits in the kernel.
+		if !take(ctx, g.pending) {
+			return
+		}
+		c, err := t.Accept()
+		if err != nil {
+			<-g.pending
+			if pause(ctx, err) {
 				continue
 			}
-			g.datagram(ctx, &work, t, b[:n], from, to)
+			return
 		}
-	})
-	work.Wait()
+		work.Go(func() {
+			decided := sync.OnceFunc(func() { <-g.pending })
+			defer decided()
+			g.connection(ctx, c, decided)
+		})
+	}
+}
+
+// readAll takes datagrams until the traffic ends. While there is none, it holds no room for
+// one: most sandboxes send few.
+func (g *Gate) readAll(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic) {
+	room := sync.Pool{New: func() any { return new([maxDatagram]byte) }}
+	for {
+		err := t.Wait()
+		if err == nil {
+			b := room.Get().(*[maxDatagram]byte)
+			err = g.read(ctx, work, t, b[:])
+			room.Put(b)
+		}
+		if err != nil && !pause(ctx, err) {
+			return
+		}
+	}
+}
+
+// read takes one datagram.
+func (g *Gate) read(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic, b []byte) error {
+	n, from, to, err := t.Read(b)
+	switch {
+	case err != nil:
+		return err
+	case to.Port() == dnsPort:
+		g.question(ctx, work, t, bytes.Clone(b[:min(n, maxQuestion+1)]), from, to)
+	default:
+		g.datagram(ctx, work, t, b[:n], from, to)
+	}
+	return nil
 }
 
 func (g *Gate) cutAll() {
@@ -178,17 +242,26 @@ func pause(ctx context.Context, err error) bool {
 	}
 }
 
-// question answers a datagram to port 53, unless too many are being answered.
+// question answers a datagram to port 53, unless too many are being answered. Whichever
+// server it is meant for, it goes no further.
 func (g *Gate) question(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic, b []byte, from, to netip.AddrPort) {
+	e := Entry{Protocol: "udp", Address: to.Addr(), Port: to.Port()}
+	if len(b) > maxQuestion {
+		g.refuse(e, policy.Protocol)
+		return
+	}
 	select {
 	case g.questions <- struct{}{}:
 	default:
+		g.refuse(e, policy.Limit)
 		return
 	}
 	work.Go(func() {
 		defer func() { <-g.questions }()
 		if a := g.answer(ctx, b, true); a != nil {
 			_ = t.Answer(a, to.Addr(), from)
+		} else {
+			g.refuse(e, policy.Protocol)
 		}
 	})
 }
@@ -200,9 +273,14 @@ type flow struct {
 	name  atomic.Pointer[string] // that it was let through for; nil: for its address
 	said  atomic.Pointer[string] // the host that the program named, "" for none, or unheard; nil: it said nothing yet
 	told  atomic.Bool            // the program is being told why it is refused
-	ended atomic.Bool            // it was cut; close may have known only one side then
-	close func()
-	once  sync.Once
+	noted atomic.Bool            // it is in the journal
+	taken atomic.Bool            // its bytes are not passed on any more as they are
+
+	secure  atomic.Bool             // it is TLS, for the host that was said
+	carries atomic.Pointer[binding] // what its requests carry; nil: nothing
+	ended   atomic.Bool             // it was cut; close may have known only one side then
+	close   func()
+	once    sync.Once
 }
 
 type kind int

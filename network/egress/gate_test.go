@@ -129,7 +129,7 @@ type place struct {
 	journal *Journal
 }
 
-func network(t testing.TB, p sandbox.NetworkPolicy) *place {
+func network(t testing.TB, p sandbox.NetworkPolicy, change ...func(*Options)) *place {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces are made by root")
@@ -151,7 +151,11 @@ func network(t testing.TB, p sandbox.NetworkPolicy) *place {
 		t.Fatal(err)
 	}
 	j := NewJournal(nil)
-	g := NewGate(Options{Policy: policy.New(p, policy.Operator{}), Journal: j, Resolver: w, Dial: w.dial})
+	o := Options{Policy: policy.New(p, policy.Operator{}), Journal: j, Resolver: w, Dial: w.dial}
+	for _, f := range change {
+		f(&o)
+	}
+	g := NewGate(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); g.Serve(ctx, s) }()

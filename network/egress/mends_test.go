@@ -242,6 +242,11 @@ func (c *crowd) Accept() (*net.TCPConn, error) {
 	return s.(*net.TCPConn), nil
 }
 
+func (c *crowd) Wait() error {
+	<-c.closed
+	return net.ErrClosed
+}
+
 func (c *crowd) Read([]byte) (n int, from, to netip.AddrPort, err error) {
 	<-c.closed
 	return 0, from, to, net.ErrClosed

@@ -83,3 +83,11 @@ func (p *pins) names(a netip.Addr) []string {
 	}
 	return out
 }
+
+// has tells whether an address was answered for a name.
+func (p *pins) has(name string, a netip.Addr) bool {
+	at := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.byIP[a], func(x pin) bool { return x.name == name && x.until.After(at) })
+}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"sandpit.dev/fault"
 	"sandpit.dev/network/policy"
 )
 
@@ -29,6 +30,7 @@ func (g *Gate) connection(ctx context.Context, c *net.TCPConn, decided func()) {
 		case g.streams <- struct{}{}:
 			defer func() { <-g.streams }()
 		default:
+			g.refuse(Entry{Protocol: "tcp", Address: to.Addr(), Port: to.Port()}, policy.Limit)
 			reset(c)
 			return
 		}
@@ -56,6 +58,10 @@ func (g *Gate) connection(ctx context.Context, c *net.TCPConn, decided func()) {
 	late := time.AfterFunc(dialBound, cancel)
 	up, err := g.o.Dial(dctx, "tcp", to.String())
 	late.Stop()
+	if fault.Is(err, fault.Denied) {
+		g.explain(c, first, f, policy.Host)
+		return
+	}
 	if err != nil {
 		reset(c) // as near to "refused" as an accepted connection comes
 		return
@@ -76,8 +82,16 @@ func (g *Gate) connection(ctx context.Context, c *net.TCPConn, decided func()) {
 		reset(c)
 		return
 	}
-	g.journal.note(f.entry("tcp"))
-	g.join(c, remote, first, f)
+	g.join(ctx, c, remote, first, f)
+	g.met(f) // it never spoke
+}
+
+// met notes, once, that a connection was let through: as late as it takes to hear whom it
+// is for, since names share addresses.
+func (g *Gate) met(f *flow) {
+	if f.noted.CompareAndSwap(false, true) {
+		g.journal.note(f.entry("tcp"))
+	}
 }
 
 func (f *flow) entry(protocol string) Entry {
@@ -108,6 +122,10 @@ func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, poli
 			return first, policy.Domain
 		}
 		return first, policy.Address
+	}
+	if rule := g.quotas.take(p, name, time.Now()); rule != "" {
+		f.name.Store(&rule)
+		return first, policy.Names
 	}
 	lctx, cancel := context.WithTimeout(ctx, resolveBound)
 	defer cancel()
@@ -166,31 +184,50 @@ func (g *Gate) listen(ctx context.Context, c *net.TCPConn) (first []byte, what s
 
 // join carries the bytes of both sides until both have ended, or one failed. first was
 // read already.
-func (g *Gate) join(c, remote *net.TCPConn, first []byte, f *flow) {
-	pass := func(to, from *net.TCPConn) {
-		if _, err := io.Copy(to, from); err == nil {
+func (g *Gate) join(ctx context.Context, c, remote *net.TCPConn, first []byte, f *flow) {
+	pass := func(to, from *net.TCPConn) (n int64) {
+		n, err := io.Copy(to, from)
+		if err == nil {
 			_ = to.CloseWrite()
-		} else if !f.told.Load() { // a reset would take the words away
+		} else if !f.told.Load() && !f.taken.Load() { // a reset would take the words away
 			reset(c)
 			reset(remote)
 		}
+		return n
 	}
 	var both sync.WaitGroup
-	both.Go(func() { pass(c, remote) })
-	if g.overhear(c, remote, first, f) {
+	said := make(chan int64, 1) // how much by the server
+	both.Go(func() { said <- pass(c, remote) })
+	first, ok := g.overhear(c, remote, first, f)
+	b := f.carries.Load()
+	switch {
+	case !ok:
+	case b == nil:
 		pass(remote, c)
+	default:
+		f.taken.Store(true)
+		_ = remote.SetReadDeadline(time.Unix(1, 0))
+		n := <-said
+		_ = remote.SetReadDeadline(time.Time{})
+		if n > 0 { // no server of TLS speaks first
+			reset(c)
+			reset(remote)
+			break
+		}
+		g.inject(ctx, c, remote, first, f, b)
 	}
 	both.Wait()
 }
 
 // overhear passes on what the program says first, once the host that it names there
 // is seen to be allowed. A protocol whose server speaks first is not kept waiting.
+// What a host is told that a secret is bound to is not passed on, but given.
 // False: the connection was cut.
-func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) bool {
+func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) ([]byte, bool) {
 	buf := make([]byte, 4096)
 	for {
 		what, name := sniff(first)
-		why, pass := g.judge(f, what, name)
+		why, pass := g.judge(f, first, what, name)
 		if why != policy.Allowed {
 			e := f.entry("tcp")
 			if name != "" {
@@ -198,11 +235,14 @@ func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) bool {
 			}
 			g.refuse(e, why)
 			f.told.Store(true)
+			f.noted.Store(true)
 			reset(remote)
 			tell(c, what, why.Explain(e.what()))
-			return false
+			return nil, false
 		}
 		if pass {
+			g.mention(f, what, name)
+			g.met(f)
 			break
 		}
 		n, err := c.Read(buf)
@@ -211,34 +251,48 @@ func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) bool {
 			continue
 		}
 		if errors.Is(err, io.EOF) && len(first) == 0 {
-			return true // it only listens
+			return nil, true // it only listens
 		}
 		// What is cut short may still mean something to the server.
 		reset(c)
 		reset(remote)
-		return false
+		return nil, false
+	}
+	if f.carries.Load() != nil {
+		return first, true
 	}
 	if len(first) > 0 {
 		if _, err := remote.Write(first); err != nil {
 			reset(c)
 			reset(remote)
-			return false
+			return nil, false
 		}
 	}
-	return true
+	return nil, true
 }
 
-// judge decides by the policy of this moment what becomes of the first bytes: they are
-// refused, passed on, or more are needed. What was said is noted under the lock, so that a
-// policy that comes later cuts the flow, and one that came before was asked.
-func (g *Gate) judge(f *flow, what speech, name string) (why policy.Reason, pass bool) {
+// judge decides by the policy and the keys of this moment what becomes of the first bytes:
+// they are refused, passed on, or more are needed. What was said is noted under the lock, so that
+// a policy that comes later cuts the flow, and one that came before was asked.
+func (g *Gate) judge(f *flow, first []byte, what speech, name string) (why policy.Reason, pass bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := g.state.Load().policy
+	now := g.state.Load()
+	p := now.policy
+	bound := now.keys.binding(name)
+	if what != speaksTLS {
+		bound = nil
+	}
 	switch {
+	case bound != nil && (p.Learning() || p.Listed(f.to.Addr())):
 	case p.Learning() || p.Listed(f.to.Addr()):
-		f.said.Store(unheard)
-		return policy.Allowed, true
+		if now.keys != nil && what == unclear && (len(first) == 0 || first[0] == recordHandshake) {
+			return policy.Allowed, false // it may yet name a host that takes a secret
+		}
+		if now.keys == nil || what != speaksTLS {
+			f.said.Store(unheard)
+			return policy.Allowed, true
+		}
 	case what == malformed, what == speaksTLS && name == "":
 		// The server chooses whom a hello without a name means.
 		return policy.Protocol, false
@@ -247,8 +301,32 @@ func (g *Gate) judge(f *flow, what speech, name string) (why policy.Reason, pass
 	case name != "" && p.Name(name) != policy.Allowed:
 		return policy.Disagreement, false
 	}
+	f.carries.Store(bound)
+	f.secure.Store(what == speaksTLS)
 	f.said.Store(&name)
+	if name != "" && g.pins.has(name, f.to.Addr()) {
+		f.name.Store(&name) // of the names that share the address this is the one
+	}
 	return policy.Allowed, true
+}
+
+// mention notes what a connection to a host is that a secret is bound to.
+func (g *Gate) mention(f *flow, what speech, name string) {
+	now := g.state.Load()
+	if now.keys.binding(name) == nil {
+		return
+	}
+	e := f.entry("tcp")
+	e.Name = name
+	if what == speaksHTTP {
+		g.refuse(e, policy.Plaintext)
+		return
+	}
+	if why := now.policy.Name(name); why != policy.Allowed && now.policy.Learning() {
+		e.Reason, e.Learned = why, true
+	}
+	f.noted.Store(true)
+	g.journal.note(e)
 }
 
 // explain refuses a connection in words, where the program's protocol has any.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandpit.dev/fault"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/runtime"
 )
@@ -59,6 +60,9 @@ func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 	cancel()
 	if err != nil {
 		_ = inside.Close()
+		if fault.Is(err, fault.Denied) {
+			g.refuse(f.entry("udp"), policy.Host)
+		}
 		return
 	}
 	f.close = func() { _ = inside.Close(); _ = outside.Close() }

@@ -42,6 +42,14 @@ const (
 	Disagreement Reason = "name"     // the program named another host than the one that it asked for
 	Protocol     Reason = "protocol" // no way to see who is meant
 	Limit        Reason = "limit"    // the sandbox has too many connections
+
+	// Of connections to hosts that a secret is bound to.
+	Plaintext   Reason = "plaintext"   // it went on without the secret, which is never sent in the clear
+	Untrusted   Reason = "trust"       // the program does not take the certificate that it is shown
+	Certificate Reason = "certificate" // the host's certificate does not verify
+	Encoding    Reason = "encoding"    // the answer could not be looked through
+	Names       Reason = "names"       // it asked for too many names of one domain, or too often
+	Host        Reason = "host"        // the address is the server's own host's
 )
 
 // New makes the policy; p is normal, see [sandbox.NetworkPolicy.Normal].
@@ -63,13 +71,7 @@ func (p *Policy) Of() sandbox.NetworkPolicy { return p.p }
 // Name tells whether a name, in its normal form, may be asked for and connected to.
 // The name of a service, such as _http._tcp.example.org, is as that of its host.
 func (p *Policy) Name(name string) Reason {
-	for strings.HasPrefix(name, "_") {
-		_, rest, more := strings.Cut(name, ".")
-		if !more {
-			break
-		}
-		name = rest
-	}
+	name = host(name)
 	switch {
 	case p.p.Mode == sandbox.NetworkOpen:
 		return Allowed
@@ -78,16 +80,50 @@ func (p *Policy) Name(name string) Reason {
 	case p.names[name]:
 		return Allowed
 	}
-	for rest := name; ; {
-		_, up, more := strings.Cut(rest, ".")
-		if !more {
-			return Domain
-		}
-		if p.below[up] {
-			return Allowed
-		}
-		rest = up
+	if p.wildcard(name) == "" {
+		return Domain
 	}
+	return Allowed
+}
+
+// host takes the labels of a service off a name.
+func host(name string) string {
+	for strings.HasPrefix(name, "_") {
+		_, rest, more := strings.Cut(name, ".")
+		if !more {
+			break
+		}
+		name = rest
+	}
+	return name
+}
+
+// wildcard is the name whose wildcard is the nearest to allow another name; "" where none does.
+func (p *Policy) wildcard(name string) string {
+	for {
+		_, up, more := strings.Cut(name, ".")
+		if !more || p.below[up] {
+			return up
+		}
+		name = up
+	}
+}
+
+// Below gives the entry of the list below which an allowed name is made up by whoever asks
+// for it: a wildcard, or a name that has the labels of a service before it here. It is ""
+// for names that the list has themselves, and where there is no list.
+func (p *Policy) Below(name string) string {
+	if p.p.Mode != sandbox.NetworkRestricted || p.names[name] {
+		return ""
+	}
+	at := host(name)
+	if p.names[at] {
+		return at
+	}
+	if up := p.wildcard(at); up != "" {
+		return "*." + up
+	}
+	return ""
 }
 
 // Outside tells whether an address may be connected to by anybody at all: it is of
@@ -178,6 +214,19 @@ func (r Reason) Explain(what string) string {
 		return fmt.Sprintf("%s was asked for by a protocol that the network does not pass on", what)
 	case Limit:
 		return fmt.Sprintf("%s was refused: this sandbox has too many connections open", what)
+	case Names:
+		return fmt.Sprintf("%s: this sandbox asks for too many different names there, or too often; wait some minutes, or have the server's operator raise network.names", what)
+	case Host:
+		return fmt.Sprintf("%s is an address of the server's own host; only the server's operator can allow it, by itself", what)
+	case Plaintext:
+		return fmt.Sprintf("a secret is bound to %s, and was not sent, since the connection is not TLS; use https", what)
+	case Untrusted:
+		return fmt.Sprintf("a program ended its TLS with %s, to which a secret is bound: it does not take the certificate of the sandbox's own authority; "+
+			"let it use the system's certificates (SSL_CERT_FILE, or a setting of its own), and start it again if it ran before the secret was bound", what)
+	case Certificate:
+		return fmt.Sprintf("the certificate of %s does not verify, so no secret and no request was sent there", what)
+	case Encoding:
+		return fmt.Sprintf("%s answered in an encoding in which secrets cannot be looked for, so the answer was withheld", what)
 	}
 	return fmt.Sprintf("%s was refused (%s)", what, string(r))
 }

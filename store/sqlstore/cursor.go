@@ -30,6 +30,7 @@ const (
 	cursorSandboxes byte = 's'
 	cursorEvents    byte = 'e'
 	cursorSnapshots byte = 'd' // of a disk
+	cursorRuns      byte = 'r'
 	maxCursor            = 128 // characters; ours are shorter
 )
 

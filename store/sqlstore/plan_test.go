@@ -191,6 +191,10 @@ func TestPlans(t *testing.T) {
 			"Snapshot":      {getSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
 			"SnapshotName":  {snapshotByName, "SEARCH snapshots USING INDEX snapshots_name (sandbox=? AND name=?)"},
 			"SetSnapshot":   {updateSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
+			"Secret":        {getSecret, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=? AND name=?)"},
+			"Secrets":       {listSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=?)"},
+			"AllSecrets":    {allSecrets, "SCAN secrets USING INDEX sqlite_autoindex_secrets_1"},
+			"DropSecrets":   {deleteSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=?)"},
 			"ByHash":        {tokenByHash, "SEARCH tokens USING INDEX tokens_hash (hash=?)"},
 		} {
 			args := make([]any, 60) // more than the longest has

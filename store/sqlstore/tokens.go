@@ -16,10 +16,10 @@ import (
 // tokens is store.Tokens within one transaction.
 type tokens struct{ tx *tx }
 
-const tokenColumns = "id, project, name, hash, scopes, created_at, last_used_at, expires_at"
+const tokenColumns = "id, project, name, hash, scopes, created_at, last_used_at, expires_at, profile"
 
 const (
-	insertToken   = "INSERT INTO tokens (" + tokenColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING"
+	insertToken   = "INSERT INTO tokens (" + tokenColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"
 	tokenByHash   = "SELECT " + tokenColumns + " FROM tokens WHERE hash = $1"
 	allTokens     = "SELECT " + tokenColumns + " FROM tokens ORDER BY project, name"
 	projectTokens = "SELECT " + tokenColumns + " FROM tokens WHERE project = $1 ORDER BY name"
@@ -38,7 +38,7 @@ func (q tokens) Insert(t *access.Token) error {
 		scopes[i] = string(s)
 	}
 	n, err := q.tx.exec(insertToken, t.ID, t.Project, t.Name, t.Hash, strings.Join(scopes, " "),
-		micros(t.CreatedAt), micros(t.LastUsedAt), micros(t.ExpiresAt))
+		micros(t.CreatedAt), micros(t.LastUsedAt), micros(t.ExpiresAt), t.Profile)
 	if err == nil && n == 0 {
 		err = fault.New(fault.Exists, "the project %s has a token named %q", t.Project, sandbox.Clip(t.Name, 80)).
 			WithRemedy("choose another name, or delete that token first")
@@ -121,7 +121,7 @@ type tokenRow struct {
 }
 
 func (r *tokenRow) dest() []any {
-	return []any{&r.t.ID, &r.t.Project, &r.t.Name, &r.t.Hash, &r.scopes, &r.created, &r.used, &r.expires}
+	return []any{&r.t.ID, &r.t.Project, &r.t.Name, &r.t.Hash, &r.scopes, &r.created, &r.used, &r.expires, &r.t.Profile}
 }
 
 func (r *tokenRow) token() *access.Token {

@@ -34,6 +34,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Snapshots", snapshotRecords},
 		{"SnapshotLists", snapshotLists},
 		{"Volumes", volumeRecords},
+		{"Secrets", secretRecords},
+		{"Runs", runRecords},
 		{"Values", values},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, open) })

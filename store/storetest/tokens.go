@@ -18,7 +18,7 @@ func token(n int) *access.Token {
 	hash := sha256.Sum256([]byte{byte(n)})
 	return &access.Token{
 		ID: fmt.Sprintf("token%011d", n), Project: "default", Name: fmt.Sprintf("name %d", n), Hash: hash[:],
-		Scopes: access.DefaultScopes(), CreatedAt: epoch, LastUsedAt: epoch.Add(time.Hour), ExpiresAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+		Scopes: access.DefaultScopes(), Profile: "orkestr", CreatedAt: epoch, LastUsedAt: epoch.Add(time.Hour), ExpiresAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 	}
 }
 

@@ -45,6 +45,7 @@ func length(short, full int) int {
 var caches = []leaktest.Cache{
 	{Kind: leaktest.Descriptors, Part: "user:[]", Most: 64},     // namespaces of free uid ranges
 	{Kind: leaktest.Descriptors, Part: "/sandpit.db", Most: 16}, // connections of the database's pool
+	{Kind: leaktest.Descriptors, Part: "pipe:[]", Most: 64},     // of connections through gates; the next ones take them
 	{Kind: leaktest.Directories, Part: "/spare/", Most: 256},    // emptied layers, each seen by two ways
 }
 
@@ -117,6 +118,7 @@ type host struct {
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when cmd has ended
 	client *client.Client
+	url    string // of the server
 	http   *http.Client
 	marks  []string
 	empty  leaktest.Snapshot // of the time before the server
@@ -184,6 +186,7 @@ func (h *host) start() {
 	for {
 		if told, err := running.Read(run); err == nil && told.PID == cmd.Process.Pid {
 			h.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+			h.url = told.URL
 			h.client = client.New(told.URL, h.token, client.Options{HTTP: h.http})
 			return
 		}

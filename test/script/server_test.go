@@ -50,7 +50,7 @@ func (s *server) start() error {
 	ready := make(chan error, 1)
 	go func() {
 		line, err := bufio.NewReader(out).ReadString('\n')
-		if err == nil && !strings.HasPrefix(line, "sandpit is ready at http://127.0.0.1:") {
+		if err == nil && !strings.HasPrefix(line, "sandpit is ready at http://") {
 			err = fmt.Errorf("it said %q", line)
 		}
 		ready <- err

@@ -97,6 +97,19 @@ func Open(netns *os.File) (_ *Steering, err error) {
 // port 53 of that. Its LocalAddr is where it was meant to go.
 func (s *Steering) Accept() (*net.TCPConn, error) { return s.tcp.AcceptTCP() }
 
+// Wait waits until there is a datagram, without room for it.
+func (s *Steering) Wait() error {
+	c, err := s.udp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return c.Read(func(fd uintptr) bool {
+		var none [1]byte
+		_, _, err := unix.Recvfrom(int(fd), none[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+}
+
 // Read reads a datagram: who sent it, and where it was meant to go. What is longer than
 // b is cut, and a datagram whose goal is not told is dropped.
 func (s *Steering) Read(b []byte) (n int, from, to netip.AddrPort, err error) {

@@ -1,0 +1,126 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package filelink makes and reads links to single files of sandboxes: for people
+// and programs that have no token, and that a token must not be given to. A link
+// names one file by sandbox and path, is good until a time, and is signed, not
+// stored: it ends with its time, with its sandbox, or with the key.
+package filelink
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Root is where linked files are: Root, the token, "/", the file's name.
+const Root = "/files/"
+
+// Grant is the right to read one file until a time, as a token proves it.
+type Grant struct {
+	Project string // of the sandbox
+	Sandbox string // its id: a key may be another sandbox's tomorrow
+	Path    string // absolute, inside
+	Expires time.Time
+}
+
+// Bounds of how long a link is good.
+const (
+	DefaultLife = time.Hour
+	MinLife     = time.Minute
+	MaxLife     = 7 * 24 * time.Hour
+)
+
+// minKey is how many random bytes a key has at least.
+const minKey = 32
+
+// Links makes and reads tokens. It is safe for concurrent use.
+type Links struct{ key []byte }
+
+// New makes Links of a key of random bytes. The key may be another use's, too:
+// what is signed here is good for nothing else.
+func New(key []byte) (*Links, error) {
+	if len(key) < minKey {
+		return nil, fault.New(fault.Invalid, "the key of links to files has %d bytes, fewer than %d", len(key), minKey)
+	}
+	h := hmac.New(sha256.New, key)
+	_, _ = h.Write([]byte("sandpit file links 1")) // a hash takes everything
+	return &Links{h.Sum(nil)}, nil
+}
+
+// tokenPrefix begins every token, so that one is known where it is seen.
+const tokenPrefix = "spf_"
+
+// maxToken is longer than the token of the longest path.
+const maxToken = 24 << 10
+
+// Token makes the token of a grant.
+func (l *Links) Token(g Grant) string {
+	// No part but the last holds a NUL, so that no two grants read the same.
+	text := strings.Join([]string{strconv.FormatInt(g.Expires.Unix(), 10), g.Project, g.Sandbox, g.Path}, "\x00")
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + base64.RawURLEncoding.EncodeToString(l.mac(text))
+}
+
+func (l *Links) mac(text string) []byte {
+	h := hmac.New(sha256.New, l.key)
+	_, _ = h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+// Read checks a token and gives what it grants.
+func (l *Links) Read(token string, now time.Time) (Grant, error) {
+	invalid := fault.New(fault.Unauthenticated, "the link is not valid").WithRemedy("ask whoever gave it to you for a new one")
+	body, sum, ok := strings.Cut(strings.TrimPrefix(token, tokenPrefix), ".")
+	if !ok || len(token) > maxToken || !strings.HasPrefix(token, tokenPrefix) {
+		return Grant{}, invalid
+	}
+	text, err := base64.RawURLEncoding.Strict().DecodeString(body)
+	mac, err2 := base64.RawURLEncoding.Strict().DecodeString(sum)
+	if err != nil || err2 != nil || !hmac.Equal(mac, l.mac(string(text))) {
+		return Grant{}, invalid
+	}
+	// From here on it is what we wrote ourselves.
+	part := strings.SplitN(string(text), "\x00", 4)
+	if len(part) != 4 {
+		return Grant{}, invalid
+	}
+	at, err := strconv.ParseInt(part[0], 10, 64)
+	if err != nil {
+		return Grant{}, invalid
+	}
+	g := Grant{Expires: time.Unix(at, 0).UTC(), Project: part[1], Sandbox: part[2], Path: part[3]}
+	if !now.Before(g.Expires) {
+		return Grant{}, fault.New(fault.Unauthenticated, "the link expired at %s", g.Expires.Format(time.RFC3339)).
+			WithRemedy("ask whoever gave it to you for a new one")
+	}
+	return g, nil
+}
+
+// Address is the link, as whoever sent r reaches the server.
+func (l *Links) Address(r *http.Request, g Grant) string {
+	scheme := "http"
+	// Whoever lies about it spoils only its own answer.
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host + Root + l.Token(g) + "/" + url.PathEscape(path.Base(g.Path))
+}
+
+// Parse takes an escaped path below Root apart.
+func Parse(escaped string) (token, name string, err error) {
+	rest, ok := strings.CutPrefix(escaped, Root)
+	token, name, slash := strings.Cut(rest, "/")
+	if name, err = url.PathUnescape(name); !ok || !slash || err != nil || name == "" || strings.Contains(name, "/") {
+		return "", "", fault.New(fault.NotFound, "there is no linked file at %q", sandbox.Clip(escaped, 80))
+	}
+	return token, name, nil
+}

@@ -1,0 +1,141 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/network/egress"
+	"sandpit.dev/network/policy"
+	"sandpit.dev/sandbox"
+)
+
+// strict is an engine with what the memory runtime has not: a network with a
+// policy, limits that end commands, files that are denied.
+type strict struct {
+	mcp.Engine
+	network  engine.NetworkLog
+	networks []sandbox.NetworkMode
+	cause    sandbox.Cause
+	detail   string
+}
+
+func (e *strict) NetworkLog(context.Context, access.Caller, string) (engine.NetworkLog, error) {
+	for i := range e.network.Entries {
+		e.network.Entries[i].Last = time.Now()
+	}
+	return e.network, nil
+}
+
+func (e *strict) Networks() []sandbox.NetworkMode { return e.networks }
+
+func (e *strict) Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error) {
+	res, err := e.Engine.Exec(ctx, c, ref, r, sink)
+	if e.cause != "" {
+		res.Cause, res.CauseDetail, res.ExitCode = e.cause, e.detail, 137
+	}
+	return res, err
+}
+
+func (e *strict) WriteFile(_ context.Context, _ access.Caller, _, path string, _ io.Reader, _ agent.WriteOptions) (agent.FileInfo, bool, error) {
+	return agent.FileInfo{}, false, fault.New(fault.Denied, `the user "sandbox" sees the system's files read-only, and so is not allowed to write %q`, path)
+}
+
+func (e *strict) Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (*sandbox.Sandbox, bool, error) {
+	if r.Key == "one-too-many" {
+		return nil, false, fault.New(fault.Exhausted, "your project has 2 sandboxes, and may have 2").WithRemedy("delete one")
+	}
+	return e.Engine.Create(ctx, c, r)
+}
+
+// TestCauses shows for what a real host does that the answer names the cause, the
+// value and the next call.
+func TestCauses(t *testing.T) {
+	h := open(t)
+	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
+	_, h.url = serve(t, e)
+	s := h.alice()
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	run := func(command string, want ...string) string {
+		t.Helper()
+		got := ok(t, s, "run_command", arguments{"sandbox": "box", "command": command})
+		before, _, _ := strings.Cut(got, "\n--- ")
+		wantParts(t, before, want...)
+		return got
+	}
+
+	t.Run("TheNetworkIsOff", func(t *testing.T) {
+		run("echo 'curl: (6) Could not resolve host: pypi.example' >&2; exit 6", "exit 6",
+			`network blocked: "pypi.example" is not reached, since the sandbox's network is off`, "next: create_sandbox", "allow_domains", "ask the user")
+		e.networks = e.networks[:1]
+		run("echo 'Temporary failure in name resolution'; exit 1", "network blocked: what it asked for", "this server gives no sandbox a network")
+		if got := run("echo 'no such host, they say'"); strings.Contains(got, "network blocked") {
+			t.Errorf("of a command that worked:\n%s", got)
+		}
+		if got := run("echo other; exit 1"); strings.Contains(got, "network blocked") {
+			t.Errorf("of a command that failed for another reason:\n%s", got)
+		}
+	})
+
+	t.Run("ThePolicyRefused", func(t *testing.T) {
+		e.network = engine.NetworkLog{
+			Policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"pypi.example"}},
+			Entries: []egress.Entry{
+				{Protocol: "tcp", Name: "evil.example", Port: 443, Reason: policy.Domain, Count: 2},
+				{Protocol: "tcp", Name: "pypi.example", Port: 443, Count: 1},
+			},
+		}
+		got := run("exit 1", "network blocked: ", "evil.example", "policy restricted, which allows pypi.example", "next: ask the user, or whoever runs this server")
+		if strings.Contains(got, "blocked: pypi") {
+			t.Errorf("what was let through is told as blocked:\n%s", got)
+		}
+		e.network = engine.NetworkLog{}
+	})
+
+	t.Run("LimitsEndedIt", func(t *testing.T) {
+		for cause, want := range map[sandbox.Cause][]string{
+			sandbox.CauseOOM:     {"exit 137 (killed: out of memory)", "cause: why", "peaked at the limit of 512 MiB", "memory_mb"},
+			sandbox.CausePids:    {"(failed: too many processes)", "cause: why", "processes and threads"},
+			sandbox.CauseDisk:    {"(failed: the disk is full)", "1024 MiB of disk", "disk_mb"},
+			sandbox.CauseTimeout: {"(killed: its timeout passed)", "timeout_seconds", `{"background": true}`},
+		} {
+			e.cause, e.detail = cause, "why"
+			run("true", want...)
+		}
+		e.cause = ""
+	})
+
+	t.Run("ThePathIsNotForIt", func(t *testing.T) {
+		h.wrong(t, "write_file", arguments{"sandbox": "box", "path": "/etc/passwd", "content": "x"},
+			"error (denied)", `"/etc/passwd"`, "next: the user sandbox writes below /workspace, /artifacts, /home/sandbox, /tmp, /var/tmp", "as_user")
+	})
+
+	t.Run("TheQuotaIsUsedUp", func(t *testing.T) {
+		h.wrong(t, "create_sandbox", arguments{"name": "one-too-many"}, "error (exhausted): your project has 2 sandboxes, and may have 2", "delete_sandbox", "there are: box")
+	})
+
+	t.Run("TheSandboxWasDeleted", func(t *testing.T) {
+		made := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "brief"}))
+		ok(t, s, "delete_sandbox", arguments{"identifier": "brief"})
+		h.wrong(t, "run_command", arguments{"sandbox": made.ID, "command": "ls"}, "error (not_found)", made.ID, "it was deleted at 20", `by "alice"`, "create_sandbox", "box")
+	})
+
+	t.Run("TheScopeIsMissing", func(t *testing.T) {
+		for _, tool := range []string{"run_command", "run_code", "write_file", "edit_file", "write_process", "stop_process", "create_sandbox", "delete_sandbox", "run_sandbox", "expose_port"} {
+			res := call(t, h.session("t-reader", handshake, nil), tool, arguments{"sandbox": "box"})
+			if wantParts(t, text(t, res), "error (denied)", "scope sandboxes:write", `"reader"`); !res.IsError {
+				t.Errorf("%s: a reader may", tool)
+			}
+		}
+	})
+}

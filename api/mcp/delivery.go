@@ -1,0 +1,94 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+)
+
+// delivery is the way back of the answers to one POST of the handshake era. A
+// client that lost its connection may come for them with another request, if it
+// has heard of the stream; so the calls go on for a while, and end when nobody
+// came. In the stateless era the SDK ends them with the request.
+type delivery struct {
+	grace   time.Duration
+	abandon func(*delivery) // ends the calls
+
+	mu      sync.Mutex
+	stream  string // "": no call was read yet
+	heard   bool   // the client can name the stream
+	readers int    // requests that deliver
+	timer   *time.Timer
+}
+
+type deliveryKey struct{}
+
+func deliveryOf(ctx context.Context) *delivery {
+	d, _ := ctx.Value(deliveryKey{}).(*delivery)
+	return d
+}
+
+// open learns the stream's name.
+func (d *delivery) open(stream string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stream = stream
+}
+
+func (d *delivery) streamID() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stream
+}
+
+// sent learns that the stream's name may have gone out with an event.
+func (d *delivery) sent() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heard = true
+}
+
+// attach notes a request that delivers.
+func (d *delivery) attach() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readers++
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+// detach notes the end of such a request. Broken: the client went away.
+func (d *delivery) detach(broken bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readers--
+	if !broken || d.readers > 0 || d.stream == "" {
+		return
+	}
+	grace := d.grace
+	if !d.heard {
+		grace = 0
+	}
+	d.timer = time.AfterFunc(grace, func() { d.giveUp() })
+}
+
+func (d *delivery) giveUp() {
+	d.mu.Lock()
+	back := d.readers > 0
+	d.mu.Unlock()
+	if !back {
+		d.abandon(d)
+	}
+}
+
+// streamOf gives the stream of an event's id, as the SDK writes it.
+func streamOf(event string) string {
+	stream, _, _ := strings.Cut(event, "_")
+	return stream
+}

@@ -1,0 +1,138 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/api/filelink"
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+)
+
+// Previews makes the addresses of ports; nil in [Options]: the server has none.
+type Previews interface {
+	// Token proves the right that a preview is.
+	Token(p engine.Preview) string
+	// Addresses gives those of a preview as whoever sent r reaches them: the one to
+	// show, and the one by path.
+	Addresses(r *http.Request, id string, port int) (address, path string)
+}
+
+// extraRequest is where a call's token info holds what its request tells of the
+// server's address.
+const extraRequest = "request"
+
+// addressOf keeps of a request what addresses are made of.
+func addressOf(r *http.Request) *http.Request {
+	h := make(http.Header)
+	for _, n := range []string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
+		if v := r.Header.Get(n); v != "" {
+			h.Set(n, v)
+		}
+	}
+	return &http.Request{Host: r.Host, TLS: r.TLS, Header: h}
+}
+
+// fileURI is the resource that a file is.
+func fileURI(id sandbox.ID, p string) string {
+	return "sandbox://" + string(id) + (&url.URL{Path: p}).EscapedPath()
+}
+
+// mediaOf is a file's type by its name.
+func mediaOf(p string) string {
+	ext := strings.ToLower(path.Ext(p))
+	switch ext { // what the system's own table may not have, or has otherwise
+	case ".md":
+		return "text/markdown"
+	case ".csv":
+		return "text/csv"
+	case ".txt", ".log", ".py", ".sh", ".go", ".rs", ".c", ".toml", ".yaml", ".yml":
+		return "text/plain"
+	case ".ipynb":
+		return "application/json"
+	}
+	media, _, _ := mime.ParseMediaType(mime.TypeByExtension(ext))
+	if media == "" {
+		return "application/octet-stream"
+	}
+	return media
+}
+
+// resourceLink is a link that clients read as a resource.
+func resourceLink(id sandbox.ID, f *agent.FileInfo) *mcp.ResourceLink {
+	return &mcp.ResourceLink{URI: fileURI(id, f.Path), Name: printablePath(clip(f.Name)), MIMEType: mediaOf(f.Path), Size: &f.Size}
+}
+
+// fileURL is a link to a file for browsers and programs without a token; "" where the
+// server makes none.
+func (c *call) fileURL(s *sandbox.Sandbox, p string, life time.Duration) (address string, until time.Time) {
+	if c.files == nil || c.address == nil {
+		return "", until
+	}
+	until = time.Now().Add(life).Truncate(time.Second)
+	return c.files.Address(c.address, filelink.Grant{
+		Project: s.Project, Sandbox: string(s.ID), Path: p, Expires: until,
+	}), until
+}
+
+// Bounds of the links to what a command has made.
+const (
+	mostMade   = 20
+	mostURLs   = 5
+	madeDepth  = 4
+	madeLooked = 500
+)
+
+// coarse is how much older a file's time may be than that of its making: it is that
+// of the kernel's last tick.
+const coarse = 4 * time.Millisecond
+
+// addMade adds links to the files under /artifacts that are new since a time. That
+// there are none, or that it cannot be told, is no news.
+func (c *call) addMade(ctx context.Context, a *answer, ref string, since time.Time) {
+	_, found, _, err := c.engine.SearchFiles(ctx, c.caller, ref, sandbox.Artifacts, agent.SearchOptions{Depth: madeDepth, Limit: madeLooked})
+	if err != nil {
+		return
+	}
+	var made []agent.FileInfo
+	for _, m := range found {
+		if m.File.Type == agent.File && !m.File.ModTime.Before(since.Add(-coarse)) {
+			made = append(made, m.File)
+		}
+	}
+	if len(made) == 0 {
+		return
+	}
+	s, err := c.engine.Get(ctx, c.caller, ref)
+	if err != nil {
+		return
+	}
+	a.lines = append(a.lines, fmt.Sprintf("artifacts (%d):", len(made)))
+	for i := range made {
+		if i == mostMade {
+			a.lines = append(a.lines, fmt.Sprintf("  … and %d more", len(made)-i))
+			break
+		}
+		f := &made[i]
+		line := "  " + printablePath(f.Path) + " (" + bytesText(f.Size) + ")"
+		if i < mostURLs {
+			if address, _ := c.fileURL(s, f.Path, filelink.DefaultLife); address != "" {
+				line += " " + address
+			}
+		}
+		a.lines = append(a.lines, line)
+		a.links = append(a.links, resourceLink(s.ID, f))
+	}
+}

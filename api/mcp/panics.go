@@ -1,0 +1,26 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// catchPanics makes an error of a panic in whatever answers a method. It runs in
+// a goroutine of the SDK's, where no guard would stop a panic from taking the server
+// with it. What it says to the client tells nothing of the server's inside.
+func (h *Handler) catchPanics(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				h.log.ErrorContext(ctx, "a method panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+				res, err = nil, protocolError(nil)
+			}
+		}()
+		return next(ctx, method, req)
+	}
+}

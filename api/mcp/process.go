@@ -1,0 +1,180 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+)
+
+// paramProcess is the argument that says which process.
+func paramProcess() param {
+	return param{name: "process", kind: text, required: true, about: "Its id, from run_command.", aliases: []string{"process_id", "pid", "handle"}}
+}
+
+// paramWait is how long a call waits; about says for what.
+func paramWait(most float64, about string) param {
+	return param{name: "wait_seconds", kind: number, min: 0, max: most, about: about, aliases: []string{"wait", "yield_seconds"}}
+}
+
+// paramOutput is the bound of the output in an answer.
+func paramOutput() param {
+	return param{name: "max_output_chars", kind: integer, min: leastOutput, max: mostOutput, about: "Most characters of output, default 16000.", aliases: []string{"max_output"}}
+}
+
+// longestWait is the most that a tool for processes waits.
+const longestWait = 30 * time.Second
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// watch says what of a process is wanted.
+type watch struct {
+	cursor int64
+	recent int64         // with cursor 0: about the last so many bytes
+	wait   time.Duration // for its end; zero: only what there is
+	quiet  time.Duration // not zero: until it was quiet for so long after it wrote something
+}
+
+// watched is what was seen of a process.
+type watched struct {
+	agent.Record
+	stdout, stderr capture
+	cursor         int64  // of the last frame
+	lost           string // why some of its output is not here
+}
+
+// watch follows a process for a while. One whose sandbox is down, or that the agent has
+// let go of, has a record and no output.
+func (c *call) watch(ctx context.Context, ref, process string, w watch) (*watched, error) {
+	g, err := c.engine.Follow(ctx, c.caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
+	switch fault.Of(err) {
+	case "":
+	case fault.State, fault.NotFound:
+		rec, perr := c.engine.Process(ctx, c.caller, ref, process)
+		if perr != nil {
+			return nil, c.noProcess(ctx, ref, process, perr)
+		}
+		return &watched{Record: rec, cursor: w.cursor, lost: "its output is not kept any more; what it wrote to files is there"}, nil
+	default:
+		return nil, err
+	}
+	defer g.Close()
+	out := &watched{Record: g.Record(), cursor: w.cursor}
+	here, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if w.wait > 0 {
+		over := time.AfterFunc(w.wait, cancel)
+		defer over.Stop()
+	}
+	still := time.AfterFunc(time.Hour, cancel)
+	still.Stop()
+	defer still.Stop()
+	end, err := g.Run(here, engine.FollowSink{
+		Frame: func(f agent.Frame) error {
+			if f.Stream == agent.Stderr {
+				out.stderr.add(f.Data)
+			} else {
+				out.stdout.add(f.Data)
+			}
+			c.progress.wrote(f.Data)
+			if w.quiet > 0 {
+				still.Reset(w.quiet)
+			}
+			return nil
+		},
+		Gap: func(gap engine.Gap) error { out.lost = gap.Why; return nil },
+	})
+	out.cursor = max(out.cursor, end.LastSeq)
+	switch {
+	case err == nil:
+		if end.Ended {
+			out.Result, out.State = &end.Result, agent.Exited
+		}
+		return out, nil
+	case errors.Is(context.Cause(ctx), errStopping):
+		return nil, errStopping
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case here.Err() != nil:
+		return out, nil
+	}
+	return nil, err
+}
+
+// noProcess says which processes there are, where the one that is asked for is not.
+func (c *call) noProcess(ctx context.Context, ref, process string, err error) error {
+	if !fault.Is(err, fault.NotFound) || c.gone(ctx) {
+		return err
+	}
+	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", clip(process), ref)
+	page, lerr := c.engine.ListProcesses(ctx, c.caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: few})
+	if lerr != nil || len(page.Items) == 0 {
+		return out.WithRemedy("no process runs there; start one with run_command and {\"background\": true}")
+	}
+	list := ""
+	for i, r := range page.Items {
+		if i > 0 {
+			list += "; "
+		}
+		list += r.ID + " (" + clip(printablePath(commandText(r))) + ")"
+	}
+	return out.WithRemedy("use one that runs: %s", list)
+}
+
+// commandText is a process's command as one text.
+func commandText(r agent.Record) string {
+	if r.Shell != "" {
+		return r.Shell
+	}
+	out := ""
+	for i, a := range r.Argv {
+		if i > 0 {
+			out += " "
+		}
+		out += a
+	}
+	return out
+}
+
+// state says in a few words how a process is.
+func (w *watched) state() string {
+	if w.Result == nil {
+		return "process " + w.ID + " runs for " + took(time.Since(w.StartedAt))
+	}
+	e := ended{ExecResult: engine.ExecResult{Result: *w.Result}}
+	return "process " + w.ID + " ended: " + e.verdict()
+}
+
+// answer shows a process as it was seen.
+func (w *watched) answer(ctx context.Context, c *call, ref string, limit int) *answer {
+	e := ended{ExecResult: engine.ExecResult{ProcessID: w.ID, Running: w.Result == nil}}
+	if w.Result != nil {
+		e.Result = *w.Result
+	}
+	e.show(&w.stdout, &w.stderr, limit)
+	out := &answer{verdict: w.state() + " · sandbox " + ref}
+	out.lines = append(out.lines, e.reasons(ctx, c)...)
+	if w.Result == nil {
+		out.lines = append(out.lines, "next: "+nextRead(ref, w.ID, w.cursor))
+	}
+	if w.lost != "" {
+		out.notes = append(out.notes, "some output is missing: "+w.lost)
+	}
+	out.notes = append(out.notes, c.shortened(ctx, ref, &e)...)
+	out.sections = e.sections("")
+	return out
+}
+
+// nextRead is the call that reads on.
+func nextRead(ref, process string, cursor int64) string {
+	return fmt.Sprintf(`read_process with {"sandbox": %s, "process": %s, "since": %s, "wait_seconds": 30}`,
+		quote(ref), quote(process), strconv.FormatInt(cursor, 10))
+}

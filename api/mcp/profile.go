@@ -1,0 +1,108 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// profile is one face of the server: a name, what a model reads first, and the
+// tools. All have the same engine below, so that a sandbox made through one can be
+// used through any other.
+type profile struct {
+	name         string
+	instructions func(groups []string) string
+	tools        func(groups []string) []tool // groups are those that are switched on
+}
+
+// ProfileSandpit is the profile of whoever asks for none.
+const ProfileSandpit = "sandpit"
+
+// profiles is the list: a new one is a line here.
+func profiles() []profile {
+	return []profile{
+		{ProfileSandpit, instructions, tools},
+		sandboxdProfile(),
+		orkestrProfile(),
+		daytonaProfile(),
+	}
+}
+
+// Profiles lists their names.
+func Profiles() []string {
+	var names []string
+	for _, p := range profiles() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// CheckProfile refuses what is no profile; "" is the default one. The error is
+// about field.
+func CheckProfile(field, name string) error {
+	if name == "" || slices.Contains(Profiles(), name) {
+		return nil
+	}
+	return fault.InvalidField(field, "%q is no profile of tools", sandbox.Clip(name, 40)).
+		WithRemedy("there are %s", strings.Join(Profiles(), ", "))
+}
+
+// Words of the path after /mcp that are no profiles: see [Runs].
+const (
+	wordRuns   = "runs"
+	wordEvents = "events"
+)
+
+// faces are the SDK's servers of one profile.
+type faces struct {
+	all      *mcp.Server // for callers that may write
+	readOnly *mcp.Server // for all others
+}
+
+// openProfiles makes the servers of all profiles.
+func (h *Handler) openProfiles(version string) {
+	h.faces = make(map[string]faces)
+	for _, p := range profiles() {
+		h.faces[p.name] = faces{h.server(p, version, true), h.server(p, version, false)}
+	}
+}
+
+// servers lists those of all profiles.
+func (h *Handler) servers() []*mcp.Server {
+	var all []*mcp.Server
+	for _, f := range h.faces {
+		all = append(all, f.all, f.readOnly)
+	}
+	return all
+}
+
+// profileOf is the profile that a request is for: the path's, else the token's, else
+// the server's. One that the path names and that is not there is fault.NotFound.
+func (h *Handler) profileOf(r *http.Request, c access.Caller) (string, error) {
+	_, name, ok := strings.Cut(r.URL.Path, "/mcp/")
+	if r.URL.Path == AliasOrkestr {
+		return ProfileOrkestr, nil
+	}
+	if !ok || name == "" {
+		if _, there := h.faces[c.Profile]; there {
+			return c.Profile, nil
+		}
+		// The token's profile may have gone with an older server; its holder is told
+		// by the list of tools, and not locked out.
+		return h.profile, nil
+	}
+	if _, there := h.faces[name]; !there {
+		return "", fault.New(fault.NotFound, "there is no profile of tools %q", sandbox.Clip(name, 40)).
+			WithRemedy("there are %s: connect to /mcp/NAME, or to /mcp for the default", strings.Join(Profiles(), ", "))
+	}
+	return name, nil
+}

@@ -1,0 +1,212 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The states of a task, in the protocol's words.
+const (
+	taskWorking   = "working"
+	taskInput     = "input_required"
+	taskCompleted = "completed"
+	taskFailed    = "failed"
+	taskCancelled = "cancelled"
+)
+
+// errTaskCancelled is why the call of a task was ended.
+var errTaskCancelled = errors.New("the task was cancelled")
+
+// task is a call of a tool that goes on after its request was answered. Before
+// that it is a call like any other.
+type task struct {
+	id, owner string
+	created   time.Time
+	stop      context.CancelCauseFunc // of the call
+
+	mu      sync.Mutex
+	updated time.Time
+	status  string // "": it is no task yet
+	message string // the last line of output
+	inputs  mcp.InputRequestMap
+	given   mcp.InputResponseMap
+	resume  chan struct{} // closed when all inputs are given
+	result  *mcp.CallToolResult
+	err     *jsonrpc.Error
+	ended   time.Time
+}
+
+type taskKey struct{}
+
+func taskOf(ctx context.Context) *task {
+	t, _ := ctx.Value(taskKey{}).(*task)
+	return t
+}
+
+// begun tells whether the call has outlived its request: then it belongs to no
+// session and no connection any more. A nil task has not.
+func (t *task) begun() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status != ""
+}
+
+// begin makes a task of the call.
+func (t *task) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.created = time.Now()
+	t.updated, t.status = t.created, taskWorking
+}
+
+// say takes the last line of output.
+func (t *task) say(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.message != line {
+		t.message, t.updated = line, time.Now()
+	}
+}
+
+// ask waits until the client has given what a call needs. It is false when the call
+// was ended meanwhile.
+func (t *task) ask(ctx context.Context, inputs mcp.InputRequestMap) (mcp.InputResponseMap, bool) {
+	t.mu.Lock()
+	t.status, t.updated = taskInput, time.Now()
+	t.inputs, t.given, t.resume = maps.Clone(inputs), make(mcp.InputResponseMap), make(chan struct{})
+	resume := t.resume
+	t.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case <-resume:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.given, true
+}
+
+// give takes what a client gives. What nobody asked for is passed over. The error is
+// that a response is none.
+func (t *task) give(responses map[string]json.RawMessage) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.status != taskInput {
+		return nil
+	}
+	given := make(mcp.InputResponseMap)
+	for name, raw := range responses {
+		if _, asked := t.inputs[name]; !asked {
+			continue
+		}
+		// The SDK reads a map only.
+		one, err := json.Marshal(map[string]json.RawMessage{name: raw})
+		if err == nil {
+			var m mcp.InputResponseMap
+			if err = json.Unmarshal(one, &m); err == nil {
+				maps.Copy(given, m)
+			}
+		}
+		if err != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: clip(err.Error())}
+		}
+	}
+	for name, r := range given {
+		delete(t.inputs, name)
+		t.given[name] = r
+		t.updated = time.Now()
+	}
+	if len(t.inputs) == 0 {
+		t.status = taskWorking
+		close(t.resume)
+	}
+	return nil
+}
+
+// cancel ends the call. One that has ended stays as it is.
+func (t *task) cancel(why error) { t.stop(why) }
+
+// end takes how the call ended; why is what cancelled it, or nil.
+func (t *task) end(o outcome, why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = time.Now()
+	t.updated, t.inputs = t.ended, nil
+	result, ok := o.result.(*mcp.CallToolResult)
+	switch {
+	case errors.Is(why, errTaskCancelled):
+		t.status, t.message = taskCancelled, ""
+	case o.err != nil || !ok:
+		t.status, t.err = taskFailed, protocolError(o.err)
+	default:
+		t.status, t.result = taskCompleted, result
+	}
+}
+
+func protocolError(err error) *jsonrpc.Error {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return e
+	}
+	// What it says may be of the server's inside.
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server has a fault; nothing is wrong with the call"}
+}
+
+// taskShown is a task on the wire.
+type taskShown struct {
+	mcp.ResultBase
+	ResultType    string              `json:"resultType"`
+	TaskID        string              `json:"taskId"`
+	Status        string              `json:"status"`
+	StatusMessage string              `json:"statusMessage,omitempty"`
+	CreatedAt     string              `json:"createdAt"`
+	LastUpdatedAt string              `json:"lastUpdatedAt"`
+	TTLMs         int64               `json:"ttlMs"`
+	PollMs        int64               `json:"pollIntervalMs"`
+	InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"`
+	Result        *mcp.CallToolResult `json:"result,omitempty"`
+	Error         *taskError          `json:"error,omitempty"`
+}
+
+type taskError struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// show gives the task as it is; whole: with what it ended with, or waits for.
+func (t *task) show(whole bool) *taskShown {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// It is kept for so long after its end, which nobody knows before.
+	until := t.ended
+	if until.IsZero() {
+		until = time.Now()
+	}
+	out := &taskShown{
+		ResultType: "task", TaskID: t.id, Status: t.status, StatusMessage: t.message,
+		CreatedAt: t.created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: t.updated.UTC().Format(time.RFC3339Nano),
+		TTLMs: until.Add(taskKept).Sub(t.created).Milliseconds(), PollMs: taskPoll.Milliseconds(),
+	}
+	if !whole {
+		return out
+	}
+	out.ResultType = "complete"
+	out.InputRequests, out.Result = maps.Clone(t.inputs), t.result
+	if e := t.err; e != nil {
+		out.Error = &taskError{e.Code, e.Message, e.Data}
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"net/http"
+	"path"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Who reads by a link, in the events of the sandbox.
+const (
+	linkActor = "link"
+	linkVia   = "file-link"
+)
+
+// LinkedFiles serves files to whoever holds a link to them. It needs no token of
+// the API; the link is one. What is served is read with the rights of a caller
+// that may read the link's project, and as the user sandbox.
+func (a *API) LinkedFiles(links *filelink.Links) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Referrer-Policy", "no-referrer") // the address is a secret
+		c := &call{w: w, r: r, status: http.StatusOK}
+		if err := a.linked(c, links); err != nil {
+			guard.Error(w, r, err)
+		}
+	})
+}
+
+func (a *API) linked(c *call, links *filelink.Links) error {
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
+		c.w.Header().Set("Allow", "GET, HEAD")
+		return guard.WithStatus(http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "linked files can be read and nothing else"))
+	}
+	token, name, err := filelink.Parse(c.r.URL.EscapedPath())
+	if err != nil {
+		return err
+	}
+	g, err := links.Read(token, time.Now())
+	if err != nil {
+		return err
+	}
+	if name != path.Base(g.Path) { // else a link could be given a name that its file has not
+		return fault.New(fault.NotFound, "there is no linked file %q", sandbox.Clip(name, 80))
+	}
+	c.caller = access.Caller{Project: g.Project, Actor: linkActor, Via: linkVia, Scopes: []access.Scope{access.SandboxesRead}}
+	ctx := c.r.Context()
+	if c.r.Method == http.MethodHead {
+		return a.headFile(ctx, c, g.Sandbox, g.Path, "")
+	}
+	return a.sendFile(ctx, c, g.Sandbox, g.Path, "")
+}

@@ -1,0 +1,206 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// StartRun begins a run in a sandbox, by its id, or by a key: then it is made if it is
+// missing. The run goes on whoever goes away.
+func (c *Client) StartRun(ctx context.Context, sandbox string, r v1.StartRun) (*v1.Run, error) {
+	return c.run(ctx, request{method: "POST", path: "/sandboxes/" + seg(sandbox) + "/runs", body: r})
+}
+
+// Run gives a run with the output of its commands.
+func (c *Client) Run(ctx context.Context, run string) (*v1.Run, error) {
+	return c.run(ctx, request{method: "GET", path: "/runs/" + seg(run)})
+}
+
+// CancelRun ends a run. One that has ended is no error.
+func (c *Client) CancelRun(ctx context.Context, run string) (*v1.Run, error) {
+	return c.run(ctx, request{method: "POST", path: "/runs/" + seg(run) + "/cancel"})
+}
+
+func (c *Client) run(ctx context.Context, r request) (*v1.Run, error) {
+	out := new(v1.Run)
+	if _, err := c.call(ctx, r, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// RunQuery selects runs. The zero value is all of the project.
+type RunQuery struct {
+	Sandbox string // id or key, also of one that is gone
+	Limit   int    // rows of a page; 0: the server's default
+	Cursor  string
+}
+
+// RunsPage gives a page of runs, newest first, without their commands.
+func (c *Client) RunsPage(ctx context.Context, q RunQuery) (*v1.RunList, error) {
+	v := make(url.Values)
+	set(v, "cursor", q.Cursor)
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	path := "/runs"
+	if q.Sandbox != "" {
+		path = "/sandboxes/" + seg(q.Sandbox) + "/runs"
+	}
+	p := new(v1.RunList)
+	if _, err := c.call(ctx, request{method: "GET", path: path, query: v}, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Runs gives all runs that match, page by page as they are asked for. After an error
+// there is nothing more.
+func (c *Client) Runs(ctx context.Context, q RunQuery) iter.Seq2[*v1.Run, error] {
+	return all(q.Cursor, func(cursor string) ([]v1.Run, *string, error) {
+		q := q
+		q.Cursor = cursor
+		p, err := c.RunsPage(ctx, q)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p.Items, p.NextCursor, nil
+	})
+}
+
+// RunEvent is one thing that happened in a run.
+type RunEvent struct {
+	ID   int64           // from 1 on in each run
+	Name string          // see v1.RunEventStarted and the others
+	Data json.RawMessage // of the type that is named there
+}
+
+// FollowRun gives the events of a run that come after one (0: all), to its last. A
+// connection that breaks and a server that is restarted are got over: it goes on
+// behind the last event, and gives up after a minute without an answer. After an
+// error it ends. A slow loop misses nothing.
+func (c *Client) FollowRun(ctx context.Context, run string, after int64) iter.Seq2[RunEvent, error] {
+	return func(yield func(RunEvent, error) bool) {
+		r := retry{patience: Patience}
+		for over := false; !over; {
+			err := c.followRun(ctx, run, &after, &r, func(ev RunEvent) bool {
+				over = ev.Name == v1.RunEventFinished || ev.Name == v1.RunEventFailed
+				if !yield(ev, nil) {
+					over = true
+				}
+				return !over
+			})
+			switch {
+			case over || err == io.EOF:
+				return
+			case err == nil:
+				continue
+			}
+			if err := r.again(ctx, err); err != nil {
+				yield(RunEvent{}, err)
+				return
+			}
+		}
+	}
+}
+
+// followRun follows over one connection. Its error is why that ended; io.EOF: there
+// are no more.
+func (c *Client) followRun(ctx context.Context, run string, after *int64, r *retry, take func(RunEvent) bool) error {
+	q := make(url.Values)
+	if *after > 0 {
+		q.Set("after", strconv.FormatInt(*after, 10))
+	}
+	resp, err := c.do(ctx, request{method: "GET", path: "/runs/" + seg(run) + "/events", query: q})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return io.EOF
+	}
+	r.worked()
+	events := newEventReader(resp.Body)
+	for {
+		ev, err := events.next()
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fault.Wrap(fault.Unavailable, err, "the stream of events broke off")
+		}
+		if ev.name == v1.RunEventError {
+			var e v1.RunStreamError
+			_ = json.Unmarshal(ev.data, &e) // then it says nothing
+			return fault.New(fault.Unavailable, "the stream of events broke off: %s", e.Error)
+		}
+		if ev.id <= *after {
+			continue
+		}
+		*after = ev.id
+		if !take(RunEvent{ev.id, ev.name, ev.data}) {
+			return nil
+		}
+	}
+}
+
+// Artifacts lists the artifacts of a run of a sandbox; "latest" is the latest one that
+// has any.
+func (c *Client) Artifacts(ctx context.Context, sandbox, run string) (*v1.ArtifactList, error) {
+	out := new(v1.ArtifactList)
+	resp, err := c.do(ctx, request{method: "GET", path: artifactPath(sandbox, run, ""), root: true})
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(out); err != nil {
+		return nil, fmt.Errorf("the list of artifacts cannot be read: %w", err)
+	}
+	return out, nil
+}
+
+// Artifact opens an artifact of a run. Close it.
+func (c *Client) Artifact(ctx context.Context, sandbox, run, path string) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, request{method: "GET", path: artifactPath(sandbox, run, path), root: true})
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+func artifactPath(sandbox, run, path string) string {
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		parts[i] = seg(parts[i])
+	}
+	return "/artifacts/" + seg(sandbox) + "/" + seg(run) + "/" + strings.Join(parts, "/")
+}
+
+// ArtifactLink makes a link to an artifact of a run that is good for whoever has it,
+// for so long; zero: the server's default.
+func (c *Client) ArtifactLink(ctx context.Context, run, path string, life time.Duration) (*v1.ArtifactLink, error) {
+	body := v1.CreateArtifactLink{Path: path}
+	if life != 0 {
+		seconds := int64(life / time.Second)
+		body.ExpiresSeconds = &seconds
+	}
+	out := new(v1.ArtifactLink)
+	if _, err := c.call(ctx, request{method: "POST", path: "/runs/" + seg(run) + "/links", body: body}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,263 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+)
+
+func newRuns(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "Start, follow and cancel batches of commands, and get their artifacts",
+		Long: `Start, follow and cancel runs: batches of commands that go on whoever goes away, also after a restart of the
+server. Files under /artifacts are copied out after each run and kept for some days.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(newRunsStart(a), newRunsLs(a), newRunsShow(a), newRunsFollow(a), newRunsCancel(a), newRunsArtifacts(a))
+	return c
+}
+
+func newRunsStart(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "start [flags] SANDBOX COMMAND...",
+		Short: "Start a run of shell commands and print its id; a sandbox by a new key is made",
+		Example: `  sandpit runs start box 'pip install -r requirements.txt' 'pytest > /artifacts/report.txt'
+  sandpit runs start --follow box 'make test'`,
+		Args:              takes(2, -1),
+		ValidArgsFunction: a.completeAll,
+	}
+	var r v1.StartRun
+	var root bool
+	var ttl period
+	f := c.Flags()
+	f.BoolVarP(&r.ContinueOnError, "continue-on-error", "k", false, "run the rest after a failure; the run fails all the same")
+	f.BoolVar(&r.LockSandbox, "lock", false, "wait until earlier runs with --lock of the same sandbox have ended")
+	f.BoolVar(&root, "root", false, "as the sandbox's root")
+	f.Var(&ttl, "ttl", "delete the sandbox when unused for so long")
+	follow := f.BoolP("follow", "f", false, "show the output until the run ends, and exit as it did")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		for i := range args[1:] {
+			r.Commands = append(r.Commands, v1.RunCommandSpec{Shell: &args[i+1]})
+		}
+		if root {
+			user := "root"
+			r.AsUser = &user
+		}
+		r.TTLSeconds = ttl.seconds()
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		run, err := cl.StartRun(c.Context(), args[0], r)
+		if err != nil {
+			return err
+		}
+		if *follow {
+			return a.followRun(c.Context(), cl, run.RunID)
+		}
+		_, err = fmt.Fprintln(a.stdout, run.RunID)
+		return err
+	}
+	return c
+}
+
+func newRunsLs(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls [flags] [SANDBOX]", Aliases: []string{"list"}, Short: "List runs, newest first", Args: takes(0, 1), ValidArgsFunction: a.completeAll,
+	}
+	most := c.Flags().IntP("limit", "n", 50, "at most so many")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		var q client.RunQuery
+		if len(args) == 1 {
+			q.Sandbox = args[0]
+		}
+		found := []v1.Run{}
+		for r, err := range cl.Runs(c.Context(), q) {
+			if err != nil {
+				return err
+			}
+			if len(found) == *most {
+				break
+			}
+			found = append(found, *r)
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, found)
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(found))
+		for i := range found {
+			r := &found[i]
+			rows = append(rows, []string{r.RunID, r.Identifier, r.State, strconv.Itoa(len(r.Artifacts)), ago(now, &r.CreatedAt)})
+		}
+		return table(a.stdout, []string{"ID", "SANDBOX", "STATE", "ARTIFACTS", "CREATED"}, rows)
+	}
+	return c
+}
+
+func newRunsShow(a *app) *cobra.Command {
+	c := &cobra.Command{Use: "show RUN", Short: "Show a run with the output of its commands, as JSON", Args: takes(1, 1), ValidArgsFunction: cobra.NoFileCompletions}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		r, err := cl.Run(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return writeJSON(a.stdout, r)
+	}
+	return c
+}
+
+func newRunsFollow(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "follow RUN", Short: "Show the output of a run until it ends, and exit as it did", Args: takes(1, 1), ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		return a.followRun(c.Context(), cl, args[0])
+	}
+	return c
+}
+
+func newRunsCancel(a *app) *cobra.Command {
+	c := &cobra.Command{Use: "cancel RUN...", Short: "End runs: what runs is killed, and nothing more begun", Args: takes(1, -1), ValidArgsFunction: cobra.NoFileCompletions}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		for _, id := range args {
+			r, err := cl.CancelRun(c.Context(), id)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, r.RunID, r.State)
+		}
+		return nil
+	}
+	return c
+}
+
+func newRunsArtifacts(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "artifacts [flags] SANDBOX [RUN [PATH]]",
+		Short: "List the artifacts of a run, by default the latest that has any, or write one to standard output",
+		Example: `  sandpit runs artifacts box
+  sandpit runs artifacts box latest report.pdf > report.pdf
+  sandpit runs artifacts --link box latest report.pdf`,
+		Args: takes(1, 3), ValidArgsFunction: a.completeAll,
+	}
+	link := c.Flags().Bool("link", false, "print a link that is good for whoever has it, for an hour")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		run := "latest"
+		if len(args) > 1 {
+			run = args[1]
+		}
+		if len(args) == 3 && !*link {
+			body, err := cl.Artifact(c.Context(), args[0], run, args[2])
+			if err != nil {
+				return err
+			}
+			defer body.Close()
+			_, err = io.Copy(a.stdout, body)
+			return err
+		}
+		list, err := cl.Artifacts(c.Context(), args[0], run)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(args) == 3:
+			l, err := cl.ArtifactLink(c.Context(), list.RunID, args[2], 0)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.stdout, l.URL)
+			return err
+		case *link:
+			return misuse(c, "a link is to one artifact: give RUN and PATH")
+		case *out == asJSON:
+			return writeJSON(a.stdout, list)
+		}
+		rows := make([][]string, 0, len(list.Artifacts))
+		for i := range list.Artifacts {
+			f := &list.Artifacts[i]
+			rows = append(rows, []string{f.Path, bytesOf(f.Size)})
+		}
+		return table(a.stdout, []string{"PATH", "SIZE"}, rows)
+	}
+	return c
+}
+
+// followRun shows a run's output until it ends.
+func (a *app) followRun(ctx context.Context, cl *client.Client, id string) error {
+	for ev, err := range cl.FollowRun(ctx, id, 0) {
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+		switch ev.Name {
+		case v1.RunEventCommandStarted:
+			var d v1.CommandStarted
+			if err := json.Unmarshal(ev.Data, &d); err != nil {
+				return err
+			}
+			line := d.Shell
+			if line == "" {
+				line = fmt.Sprint(d.Argv)
+			}
+			a.warn("[%d] %s", d.Index, printable(line))
+		case v1.RunEventCommandStdout, v1.RunEventCommandStderr:
+			var d v1.CommandOutput
+			if err := json.Unmarshal(ev.Data, &d); err != nil {
+				return err
+			}
+			to, text := a.stdout, []byte(d.Chunk)
+			if ev.Name == v1.RunEventCommandStderr {
+				to = a.stderr
+			}
+			if d.Base64 != nil {
+				text = d.Base64
+			}
+			if _, err := to.Write(text); err != nil {
+				return err
+			}
+		case v1.RunEventFailed:
+			var d v1.RunEnded
+			if err := json.Unmarshal(ev.Data, &d); err != nil {
+				return err
+			}
+			a.warn("the run %s: %s", d.State, printable(d.Error))
+			return &exit{status: 1}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+func newSecret(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "secret",
+		Aliases: []string{"secrets"},
+		Short:   "Set, list and delete secrets of the project, or of a sandbox",
+		Long: `Set, list and delete secrets of the project, or of one sandbox.
+
+A secret is a variable of commands, and is masked in what they print. With --host it never enters a sandbox:
+it is put into requests to that host on their way, where the sandbox's network allows them.
+Nothing gives a value back.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(newSecretSet(a), newSecretLs(a), newSecretRm(a))
+	return c
+}
+
+// sandboxFlag is whose secrets are meant; "": the project's.
+func (a *app) sandboxFlag(c *cobra.Command) *string {
+	ref := c.Flags().String("sandbox", "", "a sandbox's own (default: the project's, which all its sandboxes have)")
+	_ = c.RegisterFlagCompletionFunc("sandbox", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return a.refs(c.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
+	return ref
+}
+
+func newSecretSet(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "set NAME [flags]",
+		Short: "Set a secret; its value comes from standard input, a variable or a file",
+		Long: `Set a secret, whether or not it is there. Its value is never an argument, which others on this machine could read:
+it is asked for, or comes from standard input, from a variable (--from-env) or from a file (--from-file).
+One newline at its end is no part of it.`,
+		Example: `  sandpit secret set DATABASE_URL --sandbox web
+  sandpit secret set API_KEY --from-env API_KEY --host api.example.org
+  pass show key | sandpit secret set KEY --host '*.example.org' --header x-api-key
+  sandpit secret set GIT_TOKEN --from-file token --host example.org --format 'token {value}'`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var r v1.SetSecret
+	var header, format, variable, file string
+	f := c.Flags()
+	ref := a.sandboxFlag(c)
+	f.StringArrayVar(&r.Hosts, "host", nil, "put it into requests to this host, or to all below *.NAME, and into no sandbox; may be given again")
+	f.StringVar(&header, "header", "", "the header of requests that takes it (default: authorization)")
+	f.StringVar(&format, "format", "", "what the header says, with {value} in it (default: 'Bearer {value}' in authorization, else {value})")
+	f.StringVar(&variable, "from-env", "", "take the value from this variable of your own environment")
+	f.StringVar(&file, "from-file", "", "take the value from this file")
+	_ = c.RegisterFlagCompletionFunc("from-env", cobra.NoFileCompletions)
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if variable != "" && file != "" {
+			return misuse(c, "--from-env and --from-file contradict each other")
+		}
+		if strings.Contains(args[0], "=") {
+			return misuse(c, "the value is no argument: others on this machine could read it; give it on standard input")
+		}
+		r.Header, r.Format = given(f, "header", header), given(f, "format", format)
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		if r.Value, err = a.secretValue(c.Context(), args[0], variable, file); err != nil {
+			return err
+		}
+		s, err := cl.SetSecret(c.Context(), *ref, args[0], r)
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, s)
+		}
+		return nil
+	}
+	return c
+}
+
+// maxSecretInput is more than any secret has, so that what is too long is told and not cut.
+const maxSecretInput = 64 << 10
+
+// secretValue reads a value from where it is said to be: a variable, a file, or standard
+// input, which is asked for it without an echo if it is a terminal.
+func (a *app) secretValue(ctx context.Context, name, variable, file string) (string, error) {
+	var b []byte
+	var err error
+	switch {
+	case variable != "":
+		v := a.getenv(variable)
+		if v == "" {
+			return "", fault.InvalidField("--from-env", "the variable %s is not set, or empty", variable)
+		}
+		return v, nil
+	case file != "":
+		b, err = readUpTo(func() (io.ReadCloser, error) { return os.Open(file) })
+	case a.stdin != nil && term.IsTerminal(int(a.stdin.Fd())):
+		b, err = a.askSecret(ctx, name)
+	default:
+		b, err = readUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
+	}
+	if err != nil {
+		return "", fault.Wrap(fault.Invalid, err, "the value of %s cannot be read: %v", name, err)
+	}
+	b = bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))
+	switch {
+	case len(b) == 0:
+		return "", fault.New(fault.Invalid, "the value of %s is empty", name).WithRemedy("give it on standard input, or by --from-env or --from-file")
+	case !utf8.Valid(b):
+		return "", fault.New(fault.Invalid, "the value of %s is not valid UTF-8", name).WithRemedy("encode it (base64), and have the program decode it")
+	}
+	return string(b), nil
+}
+
+func readUpTo(open func() (io.ReadCloser, error)) ([]byte, error) {
+	f, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, maxSecretInput+1))
+	if err == nil && len(b) > maxSecretInput {
+		err = fmt.Errorf("it has more than %d bytes", maxSecretInput)
+	}
+	return b, err
+}
+
+// askSecret asks a person. An interrupt ends it, with the echo back on.
+func (a *app) askSecret(ctx context.Context, name string) ([]byte, error) {
+	fd := int(a.stdin.Fd())
+	was, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	type answer struct {
+		text []byte
+		err  error
+	}
+	got := make(chan answer, 1)
+	_, _ = fmt.Fprintf(a.stderr, "value of %s: ", name)
+	defer func() { _, _ = fmt.Fprintln(a.stderr) }()
+	go func() { // a read of a terminal cannot be ended; the process ends instead
+		text, err := term.ReadPassword(fd)
+		got <- answer{text, err}
+	}()
+	select {
+	case x := <-got:
+		return x.text, x.err
+	case <-ctx.Done():
+		_ = term.Restore(fd, was)
+		return nil, ctx.Err()
+	}
+}
+
+func newSecretLs(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls [flags]", Aliases: []string{"list"}, Args: takes(0, 0),
+		Short: "List secrets, without their values",
+		Long:  "List the project's secrets, or with --sandbox those that hold for it: its own, and its project's where it has none of the name.",
+	}
+	ref := a.sandboxFlag(c)
+	quiet := c.Flags().BoolP("quiet", "q", false, "names only")
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		found, err := cl.Secrets(c.Context(), *ref)
+		if err != nil {
+			return err
+		}
+		switch {
+		case *quiet:
+			for i := range found {
+				if _, err := fmt.Fprintln(a.stdout, printable(found[i].Name)); err != nil {
+					return err
+				}
+			}
+			return nil
+		case *out == asJSON:
+			return writeJSON(a.stdout, found)
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(found))
+		for i := range found {
+			s := &found[i]
+			where, of := "variable", "project"
+			if len(s.Hosts) > 0 {
+				where = strings.Join(s.Hosts, ",")
+			}
+			if s.SandboxID != nil {
+				of = *s.SandboxID
+			}
+			rows = append(rows, []string{s.Name, of, where, s.Header, ago(now, &s.UpdatedAt)})
+		}
+		return table(a.stdout, []string{"NAME", "OF", "WHERE", "HEADER", "SET"}, rows)
+	}
+	return c
+}
+
+func newSecretRm(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "rm NAME... [flags]",
+		Short:             "Delete secrets; what runs keeps what it was given",
+		Args:              takes(1, -1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	ref := a.sandboxFlag(c)
+	c.RunE = func(c *cobra.Command, names []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		return a.eachName(names, func(name string) error { return cl.DeleteSecret(c.Context(), *ref, name) })
+	}
+	return c
+}

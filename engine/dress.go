@@ -1,0 +1,66 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"maps"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+)
+
+// dress gives a command, which has its own variables, all that it begins with: those of
+// the image, over them the sandbox's, over them its secrets, over them its own; and the
+// values that its output is not to tell. Of a secret that is bound to hosts it gets the
+// stand-in, unless the name is taken.
+func (u *use) dress(ctx context.Context, cmd *agent.Command) error {
+	set, err := u.e.secretSet(ctx, u.b.project, u.b.id)
+	if err != nil {
+		return err
+	}
+	env := maps.Clone(*u.l.env.Load())
+	for _, s := range set.all {
+		if !s.Bound() {
+			env[s.Name] = s.Value
+		}
+	}
+	maps.Copy(env, cmd.Env)
+	for _, s := range set.all {
+		if _, taken := env[s.Name]; s.Bound() && !taken {
+			env[s.Name] = s.StandIn()
+		}
+	}
+	for name, v := range u.l.armour.variables() {
+		if _, taken := env[name]; !taken {
+			env[name] = v
+		}
+	}
+	masked, total := 0, 0
+	for _, v := range set.values {
+		masked += len(v)
+	}
+	if masked > agent.MaxRedactBytes || len(set.values) > agent.MaxRedact {
+		return fault.New(fault.Exhausted, "the sandbox has %d secrets of %d bytes, more than a command can have (%d of %d bytes)",
+			len(set.values), masked, agent.MaxRedact, agent.MaxRedactBytes).
+			WithRemedy("delete secrets that it does not need, or give commands large ones as files")
+	}
+	for n, v := range env {
+		total += len(n) + len(v) + len("=\x00")
+	}
+	if total > agent.MaxEnvBytes || len(env) > agent.MaxEnv {
+		return fault.InvalidField("env", "has, with what the sandbox, its secrets and its image set, %d variables of %d bytes, more than %d of %d",
+			len(env), total, agent.MaxEnv, agent.MaxEnvBytes)
+	}
+	cmd.Env, cmd.Redact = env, set.values
+	return nil
+}
+
+// redactor is that of the secrets which commands of the sandbox were given last.
+func (u *use) redactor() *redactor {
+	if set := u.b.secretSet.Load(); set != nil {
+		return set.redact
+	}
+	return &redactor{}
+}

@@ -1,0 +1,178 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"sandpit.dev/network/egress"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// armour is what one time of being up has of bound secrets. Its zero value is none.
+type armour struct {
+	env atomic.Pointer[map[string]string] // by which programs find what to trust; nil: none
+	// owed tells that what is inside could not be changed, since it was frozen.
+	owed atomic.Bool
+
+	mu        sync.Mutex // of one rearm at a time
+	bound     []egress.Bound
+	keys      *egress.Keys
+	authority *egress.Authority
+	known     bool // whether the sandbox trusts an authority
+	complaint string
+}
+
+// variables are those that each command begins with, unless it has them.
+func (a *armour) variables() map[string]string {
+	if env := a.env.Load(); env != nil {
+		return *env
+	}
+	return nil
+}
+
+// rearm brings the gate of a running sandbox, and what is trusted inside, in line with the
+// bound secrets that hold for it. What cannot be done is on the sandbox's record and keeps
+// nothing else from going on: then its programs do without those secrets.
+func (e *Engine) rearm(ctx context.Context, b *box, l *live) {
+	l.outlet.mu.Lock()
+	gate := l.outlet.gate
+	l.outlet.mu.Unlock()
+	s := b.record.Load()
+	if gate == nil || s == nil { // nothing leaves; what is trusted inside does not matter
+		return
+	}
+	a := &l.armour
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all, err := e.secretsOf(ctx, s)
+	if err == nil {
+		err = e.forge(a, s.Project, all)
+	}
+	if err != nil {
+		e.complain(ctx, b, a, "bound secrets cannot be used: "+reason(err))
+		return
+	}
+	gate.SetKeys(a.keys)
+	if l.nap.asleep() {
+		a.owed.Store(true)
+		return
+	}
+	a.owed.Store(false)
+	switch {
+	case a.keys != nil:
+		env, complaint := entrust(ctx, l.client, a.authority.PEM())
+		a.env.Store(&env)
+		a.known = false
+		if complaint != "" {
+			complaint = "programs may not trust the authority that bound secrets need: " + complaint
+		}
+		e.complain(ctx, b, a, complaint)
+	case !a.known:
+		a.known = true
+		a.env.Store(nil)
+		// No program needs it to be gone, so none waits for it.
+		e.group.spawn(func(ctx context.Context) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if a.keys != nil {
+				return
+			}
+			if complaint := distrust(ctx, l.client); complaint != "" && ctx.Err() == nil {
+				e.log.Info("a sandbox still trusts the authority of bound secrets that it no longer has", "sandbox", b.id, "why", complaint)
+			}
+		})
+	}
+}
+
+// forge makes the keys of the secrets that are bound.
+func (e *Engine) forge(a *armour, project string, all []openSecret) error {
+	var bound []egress.Bound
+	var hosts []string
+	for _, s := range all {
+		if s.Bound() {
+			bound = append(bound, egress.Bound{Secret: s.Secret, Value: s.Value})
+			hosts = append(hosts, s.Hosts...)
+		}
+	}
+	same := func(x, y egress.Bound) bool {
+		return x.Value == y.Value && x.Name == y.Name && x.Sandbox == y.Sandbox && x.Header == y.Header && x.Format == y.Format && slices.Equal(x.Hosts, y.Hosts)
+	}
+	switch {
+	case len(bound) == 0:
+		a.bound, a.keys, a.authority = nil, nil, nil
+		return nil
+	case slices.EqualFunc(a.bound, bound, same):
+		return nil
+	}
+	// One for each project: what a program of a sandbox trusts, it trusts in a fork as well.
+	key, err := egress.AuthorityKey(e.ring.Derive("egress authority "+project, egress.AuthoritySeed))
+	if err != nil {
+		return err
+	}
+	authority, err := egress.NewAuthority(key, hosts, e.wall)
+	if err != nil {
+		return err
+	}
+	a.bound, a.keys, a.authority = bound, egress.NewKeys(authority, bound), authority
+	return nil
+}
+
+// rearmOwed is rearm for a sandbox whose processes go on again.
+func (e *Engine) rearmOwed(ctx context.Context, b *box, l *live) {
+	if l.armour.owed.Load() {
+		e.rearm(ctx, b, l)
+	}
+}
+
+// rearmAll is rearm for each running sandbox that a change of secrets concerns: one, or "" for
+// all of the project.
+func (e *Engine) rearmAll(ctx context.Context, project string, of sandbox.ID) {
+	var all []*box
+	e.mu.Lock()
+	for id, b := range e.boxes {
+		if s := b.record.Load(); s != nil && s.Project == project && (of == "" || id == of) {
+			b.refs++
+			all = append(all, b)
+		}
+	}
+	e.mu.Unlock()
+	var work sync.WaitGroup
+	slots := make(chan struct{}, rearmAtOnce)
+	for _, b := range all {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			defer e.release(b)
+			if l := b.standing(); l != nil {
+				e.rearm(ctx, b, l)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// rearmAtOnce is how many sandboxes are rearmed at a time.
+const rearmAtOnce = 16
+
+// complain puts on a sandbox's record why its bound secrets may not work, once.
+func (e *Engine) complain(ctx context.Context, b *box, a *armour, complaint string) {
+	was := a.complaint
+	a.complaint = complaint
+	s := b.record.Load()
+	if complaint == "" || complaint == was || s == nil {
+		return
+	}
+	ev := system.event(sandbox.EventNetworkRefused, s, e.now())
+	ev.OK, ev.Detail = false, sandbox.Clip("secrets: "+complaint, maxDetail)
+	if err := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); err != nil {
+		e.log.Warn("why a sandbox's bound secrets may not work cannot be recorded", "sandbox", b.id, "error", err, "why", complaint)
+		return
+	}
+	e.metrics.happened([]*sandbox.Event{ev})
+}

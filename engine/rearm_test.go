@@ -1,0 +1,185 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/engine"
+	"sandpit.dev/internal/seal"
+	"sandpit.dev/sandbox"
+)
+
+// webOf makes a house whose sandboxes reach one web server, which says what authorization it got.
+// Its certificate is for example.com.
+func webOf(t *testing.T) (*house, *wired, func(*engine.Options)) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		auth := []byte(r.Header.Get("Authorization"))
+		slices.Reverse(auth) // an echo that no veil knows
+		_, _ = w.Write(auth)
+	}))
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	w := &wired{}
+	keys := withKeys(keyRing(t, seal.Generate()))
+	change := func(o *engine.Options) {
+		keys(o)
+		w.Driver = o.Runtimes["memory"]
+		o.Runtimes["memory"] = w
+		o.Network.Operator.Allow = restricted("127.0.0.0/8").AllowCIDRs
+		o.Network.Roots = roots
+		o.Network.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+		}
+	}
+	return open(t, t.TempDir(), change), w, change
+}
+
+// program is one inside that keeps a connection to the web server.
+type program struct {
+	*testing.T
+	c  *tls.Conn
+	in *bufio.Reader
+}
+
+func (t *traffic) program(test *testing.T) *program {
+	test.Helper()
+	raw, err := net.Dial("tcp", t.l.Addr().String())
+	if err != nil {
+		test.Fatal(err)
+	}
+	test.Cleanup(func() { _ = raw.Close() })
+	_ = raw.SetDeadline(time.Now().Add(20 * time.Second))
+	// What it is shown it takes: the files inside are another test's.
+	c := tls.Client(raw, &tls.Config{ServerName: "example.com", InsecureSkipVerify: true})
+	return &program{test, c, bufio.NewReader(c)}
+}
+
+// asks makes a request, and gives what authorization the server got.
+func (p *program) asks() (string, error) {
+	if _, err := io.WriteString(p.c, "GET / HTTP/1.1\r\nHost: example.com\r\nAuthorization: the stand-in\r\n\r\n"); err != nil {
+		return "", err
+	}
+	resp, err := http.ReadResponse(p.in, nil)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(resp.Body)
+	slices.Reverse(b)
+	return string(b), err
+}
+
+// got checks what a new program's request brings to the server.
+func (w *wired) got(t *testing.T, want string) *program {
+	t.Helper()
+	all := w.open()
+	if len(all) == 0 {
+		t.Fatal("nothing is steered")
+	}
+	p := all[len(all)-1].program(t)
+	if got, err := p.asks(); got != want || err != nil {
+		t.Errorf("the server got %q, want %q (%v)", got, want, err)
+	}
+	return p
+}
+
+func isCut(p *program) bool {
+	_, err := p.asks()
+	var timeout net.Error
+	return err != nil && (!errors.As(err, &timeout) || !timeout.Timeout())
+}
+
+func bind(name, value string) engine.SecretRequest {
+	return engine.SecretRequest{Name: name, Value: value, Hosts: []string{"example.com"}}
+}
+
+func TestBoundSecretsFollowTheSandbox(t *testing.T) {
+	h, w, change := webOf(t)
+	h.secret("", bind("KEY", "of the project"))
+	s := h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8")})
+	first := w.got(t, "Bearer of the project")
+	if got := h.variable("net", "KEY"); got != "sandpit-secret-KEY" {
+		t.Errorf("inside it is %q", got)
+	}
+
+	h.secret("net", bind("KEY", "its own"))
+	if !isCut(first) {
+		t.Error("a connection outlives what it carries")
+	}
+	own := w.got(t, "Bearer its own")
+	h.secret("", bind("KEY", "of the project, changed"))
+	if got, err := own.asks(); got != "Bearer its own" || err != nil {
+		t.Errorf("a change that does not concern it: %q, %v", got, err)
+	}
+
+	h.restart(change)
+	w.got(t, "Bearer its own")
+	if _, err := h.engine.Stop(t.Context(), alice, "net"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.engine.Start(t.Context(), alice, "net"); err != nil {
+		t.Fatal(err)
+	}
+	w.got(t, "Bearer its own")
+
+	if err := h.engine.DeleteSecret(t.Context(), chief, "net", "KEY"); err != nil {
+		t.Fatal(err)
+	}
+	last := w.got(t, "Bearer of the project, changed")
+	if err := h.engine.DeleteSecret(t.Context(), chief, "", "KEY"); err != nil {
+		t.Fatal(err)
+	}
+	if !isCut(last) {
+		t.Error("a connection outlives its secret")
+	}
+	w.got(t, "the stand-in")
+
+	// This runtime has no root that could change what is trusted: that is told, and each time once.
+	n := 0
+	for _, ev := range h.events(s.ID) {
+		if ev.Type == sandbox.EventNetworkRefused && strings.Contains(ev.Detail, "trust") {
+			n++
+		}
+	}
+	if n == 0 || n > 6 {
+		t.Errorf("%d events tell of trust", n)
+	}
+	for _, ev := range h.events(s.ID) {
+		if strings.Contains(fmt.Sprintf("%+v", ev), "of the project") {
+			t.Errorf("an event has a value: %+v", ev)
+		}
+	}
+}
+
+func TestACreateHasItsBoundSecretsFromTheStart(t *testing.T) {
+	h, w, _ := webOf(t)
+	r := bind("KEY", "of the creator")
+	h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8"), Secrets: map[string]engine.SecretRequest{"KEY": {Value: r.Value, Hosts: r.Hosts}}})
+	w.got(t, "Bearer of the creator")
+}
+
+func TestANetworkThatIsTurnedOnTakesBoundSecrets(t *testing.T) {
+	h, w, _ := webOf(t)
+	h.secret("", bind("KEY", "of the project"))
+	h.create(engine.CreateRequest{Key: "net"})
+	if _, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: restricted("127.0.0.0/8")}); err != nil {
+		t.Fatal(err)
+	}
+	w.got(t, "Bearer of the project")
+}

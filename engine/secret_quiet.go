@@ -1,0 +1,82 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// minQuiet is how many bytes a value has at least that no name on record may have in it:
+// what is shorter may be any word.
+const minQuiet = 8
+
+// onRecord is what a caller wants to have on record in plain text, by the fields that it
+// came in.
+type onRecord map[string][]string
+
+func (o onRecord) labels(field string, m map[string]string) {
+	for _, n := range slices.Sorted(maps.Keys(m)) {
+		o[field] = append(o[field], n, m[n])
+	}
+}
+
+// quiet is fault.Invalid where the value of a secret of the project, of the sandbox (may
+// be empty), or of more is in what a record would keep as it is: unlike an event, which
+// can do without, a name must stay what it is.
+func (e *Engine) quiet(ctx context.Context, project string, id sandbox.ID, o onRecord, more ...openSecret) error {
+	var known []*redactor
+	if id != "" {
+		set, err := e.secretSet(ctx, project, id)
+		if err != nil {
+			return err
+		}
+		known = append(known, set.redact)
+	} else {
+		p, err := e.projectSecrets(ctx, project)
+		if err != nil {
+			return err
+		}
+		known = append(known, p.redact)
+	}
+	if len(more) > 0 {
+		known = append(known, newRedactor(more))
+	}
+	var k check
+	for _, field := range slices.Sorted(maps.Keys(o)) {
+		for _, r := range known {
+			if name := r.in(minQuiet, o[field]...); name != "" {
+				k.bad(field, "has the value of the secret %s in it, and is kept in plain text", name)
+				break
+			}
+		}
+	}
+	if err := k.err(); err != nil {
+		return fault.As(err).WithRemedy("leave it out: commands have the secret as a variable of its name")
+	}
+	return nil
+}
+
+// quietContext is quiet for what a context or a shell keeps on record.
+func (e *Engine) quietContext(ctx context.Context, b *box, c *sandbox.Context) error {
+	o := onRecord{"name": {c.Name}, "cwd": {c.Cwd}}
+	o.labels("env", c.Env)
+	return e.quiet(ctx, b.project, b.id, o)
+}
+
+// onRecord is what a run keeps until its commands were begun, and longer.
+func (r *RunRequest) onRecord() onRecord {
+	o := onRecord{"sandbox": {r.Sandbox}}
+	for i, c := range r.Commands {
+		field := fmt.Sprintf("commands[%d]", i)
+		o[field] = append([]string{c.Shell, c.Cwd}, c.Argv...)
+		o.labels(field, c.Env)
+	}
+	return o
+}

@@ -1,0 +1,197 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// What a sandbox trusts: the files of certificates that systems have, by the place where
+// each looks. Links among them lead to others of them.
+var bundles = []string{
+	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Alpine, Arch
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // Fedora
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/ssl/ca-bundle.pem", // openSUSE
+	"/etc/ssl/cert.pem",      // Alpine, the BSDs' libraries
+}
+
+const (
+	// ownCertificate is the authority's alone, where systems look for what is to be added.
+	ownCertificate = "/usr/local/share/ca-certificates/sandpit.crt"
+	blockBegin     = "# sandpit: bound secrets, begin\n"
+	blockEnd       = "# sandpit: bound secrets, end\n"
+	maxBundle      = 4 << 20         // bytes
+	trustBound     = 5 * time.Second // for all of it: what is inside may be anything
+)
+
+// bundleVariables name a bundle to programs that bring one of their own.
+var bundleVariables = []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"}
+
+// moreVariable names a file of certificates to add to a program's own.
+const moreVariable = "NODE_EXTRA_CA_CERTS"
+
+// files are those of a sandbox; *agent.Client has them.
+type files interface {
+	Stat(ctx context.Context, path, user string) (agent.FileInfo, error)
+	ReadFile(ctx context.Context, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
+	WriteFile(ctx context.Context, path string, r io.Reader, o agent.WriteOptions) (agent.FileInfo, bool, error)
+	Remove(ctx context.Context, path string, o agent.RemoveOptions) error
+}
+
+// entrust makes the sandbox trust the authority whose certificate is given, beside what it
+// trusts already, and gives the variables by which programs find it. It may be called
+// again, with another certificate too. What cannot be changed is told in words, "" if all
+// was, and the rest is changed nonetheless.
+//
+// All of it is the sandbox's own: where a root inside has put a link or worse, at most that
+// sandbox does without its secrets.
+func entrust(ctx context.Context, in files, certificate []byte) (env map[string]string, complaint string) {
+	ctx, cancel := context.WithTimeout(ctx, trustBound)
+	defer cancel()
+	if _, err := in.Stat(ctx, ownCertificate, userRoot); err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, reason(err)
+	}
+	var wrong []string
+	env = make(map[string]string)
+	block := blockBegin + string(certificate) + blockEnd
+	for _, name := range bundles {
+		switch there, err := rewrite(ctx, in, name, block); {
+		case err != nil:
+			wrong = append(wrong, name+": "+reason(err))
+		case there && env[bundleVariables[0]] == "":
+			for _, v := range bundleVariables {
+				env[v] = name
+			}
+		}
+	}
+	if err := keepOwn(ctx, in, certificate); err != nil {
+		wrong = append(wrong, ownCertificate+": "+reason(err))
+	} else {
+		env[moreVariable] = ownCertificate
+	}
+	if env[bundleVariables[0]] == "" && len(wrong) == 0 {
+		wrong = append(wrong, "the image has no file of certificates that is known here ("+strings.Join(bundles, ", ")+"); let programs use "+ownCertificate)
+	}
+	return env, strings.Join(wrong, "; ")
+}
+
+// distrust takes back what entrust did, if it was done.
+func distrust(ctx context.Context, in files) (complaint string) {
+	ctx, cancel := context.WithTimeout(ctx, trustBound)
+	defer cancel()
+	if _, err := in.Stat(ctx, ownCertificate, userSandbox); fault.Is(err, fault.NotFound) {
+		return ""
+	}
+	var wrong []string
+	for _, name := range bundles {
+		if _, err := rewrite(ctx, in, name, ""); err != nil {
+			wrong = append(wrong, name+": "+reason(err))
+		}
+	}
+	if len(wrong) > 0 { // what tells of it stays, to be tried again
+		return strings.Join(wrong, "; ")
+	}
+	if err := in.Remove(ctx, ownCertificate, agent.RemoveOptions{User: userRoot}); err != nil && !fault.Is(err, fault.NotFound) {
+		return ownCertificate + ": " + reason(err)
+	}
+	return ""
+}
+
+// rewrite puts block at the end of a file in place of the one that it has, and tells
+// whether there is a file.
+func rewrite(ctx context.Context, in files, name, block string) (there bool, err error) {
+	was, err := readPlain(ctx, in, name)
+	if was == nil || err != nil {
+		return false, err
+	}
+	now := append(withoutBlock(was), block...)
+	if bytes.Equal(was, now) {
+		return true, nil
+	}
+	_, _, err = in.WriteFile(ctx, name, bytes.NewReader(now), agent.WriteOptions{User: userRoot, Size: int64(len(now))})
+	return err == nil, err
+}
+
+// withoutBlock gives a bundle without our blocks, its last line ended.
+func withoutBlock(b []byte) []byte {
+	out := make([]byte, 0, len(b)+4096)
+	for {
+		before, rest, found := bytes.Cut(b, []byte(blockBegin))
+		out = append(out, before...)
+		if !found {
+			break
+		}
+		if _, after, ended := bytes.Cut(rest, []byte(blockEnd)); ended {
+			rest = after
+		}
+		b = rest
+	}
+	if n := len(out); n > 0 && out[n-1] != '\n' {
+		out = append(out, '\n')
+	}
+	return out
+}
+
+// keepOwn writes the certificate into a file of its own.
+func keepOwn(ctx context.Context, in files, certificate []byte) error {
+	was, err := readPlain(ctx, in, ownCertificate)
+	if err != nil || bytes.Equal(was, certificate) {
+		return err
+	}
+	_, _, err = in.WriteFile(ctx, ownCertificate, bytes.NewReader(certificate), agent.WriteOptions{
+		User: userRoot, Mode: 0o644, Size: int64(len(certificate)), MakeParents: true,
+	})
+	return err
+}
+
+// readPlain reads a regular file; nil: there is none, or a link to one that is looked at
+// by itself.
+func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
+	info, err := in.Stat(ctx, name, userRoot)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case info.Type == agent.Symlink:
+		to := path.Clean(info.Target)
+		if !path.IsAbs(to) {
+			to = path.Join(path.Dir(name), to)
+		}
+		if to != name && slices.Contains(bundles, to) {
+			return nil, nil
+		}
+		return nil, fault.New(fault.Denied, "it is a link to %q, which is not followed", sandbox.Clip(to, 200))
+	case info.Type != agent.File:
+		return nil, fault.New(fault.Denied, "it is no file")
+	case info.Size > maxBundle:
+		return nil, fault.New(fault.Denied, "it has %d bytes, more than %d", info.Size, maxBundle)
+	}
+	_, r, err := in.ReadFile(ctx, name, agent.ReadOptions{User: userRoot, Length: maxBundle + 1})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, maxBundle+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) > maxBundle:
+		return nil, fault.New(fault.Denied, "it has more than %d bytes", maxBundle)
+	case b == nil:
+		b = []byte{}
+	}
+	return b, nil
+}
