@@ -45,6 +45,7 @@ type CodeRequest struct {
 	// RunCode has returned. Else it goes on, as it does when the cause of ctx's end is
 	// fault.Unavailable: then it is the server that goes.
 	InterruptOnDisconnect bool
+	TellArtifacts         bool // as in ExecRequest
 }
 
 // CodeStart is what is known when a cell begins.
@@ -105,6 +106,7 @@ type CodeResult struct {
 	ChangesTotal    int
 	ChangesComplete bool
 	SnapshotID      sandbox.ID // the checkpoint that was taken after it, if one was
+	NoArtifacts     bool       // as in ExecResult
 }
 
 // RunCode runs a cell, after those that came to its context before, and waits until it ends. A

@@ -22,18 +22,19 @@ import (
 // cell is one run of code. A goroutine of the engine sees it to its end, whoever
 // else goes away. It has its context's turn, and is a use of the sandbox.
 type cell struct {
-	u      *use
-	cc     *codeContext
-	r      CodeRequest
-	stdin  []byte    // of a shell's command
-	ids    CodeStart // without Restarted
-	event  *sandbox.Event
-	window runtime.Window // nil: nobody tells which files change
-	begun  bool           // the kernel has read the code
-	out    CodeResult
-	done   chan struct{} // closed when out and err hold
-	err    error
-	gap    bool // some of its output was lost, since nobody took it in time
+	u         *use
+	cc        *codeContext
+	r         CodeRequest
+	stdin     []byte    // of a shell's command
+	ids       CodeStart // without Restarted
+	event     *sandbox.Event
+	window    runtime.Window // nil: nobody tells which files change
+	artifacts runtime.Window // the same of the artifacts; nil as well: nobody asked
+	begun     bool           // the kernel has read the code
+	out       CodeResult
+	done      chan struct{} // closed when out and err hold
+	err       error
+	gap       bool // some of its output was lost, since nobody took it in time
 
 	mu      sync.Mutex
 	sink    *CodeSink // nil: nobody
@@ -236,6 +237,9 @@ func (x *cell) track(ctx context.Context) {
 	if !ok {
 		return
 	}
+	if x.r.TellArtifacts {
+		x.artifacts = x.u.trackArtifacts(ctx)
+	}
 	var err error
 	if x.window, err = t.Track(ctx, sandbox.Workspace); err != nil {
 		x.u.e.log.Warn("which files a cell changes cannot be told", "sandbox", x.u.b.id, "error", err)
@@ -377,11 +381,12 @@ func (x *cell) settle(ctx context.Context, k *codeKernel, res kernel.Outcome, er
 const exitInterrupted = 128 + 2
 
 func (x *cell) closeWindow(ctx context.Context) {
+	ctx, cancel := aside(ctx)
+	defer cancel()
+	x.out.NoArtifacts = leftAlone(ctx, x.artifacts)
 	if x.window == nil {
 		return
 	}
-	ctx, cancel := aside(ctx)
-	defer cancel()
 	changes, err := x.window.Close(ctx)
 	if err != nil {
 		x.u.e.log.Warn("which files a cell changed cannot be told", "sandbox", x.u.b.id, "error", err)

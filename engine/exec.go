@@ -34,6 +34,8 @@ type ExecRequest struct {
 	// KillOnDisconnect kills the command when ctx ends, or the sink fails, before
 	// Exec has returned. Else it goes on.
 	KillOnDisconnect bool
+	// TellArtifacts has the result say whether the artifacts were left alone.
+	TellArtifacts bool
 }
 
 // ExecResult is what became of a command.
@@ -46,6 +48,9 @@ type ExecResult struct {
 	ChangesTotal    int                  // how many there were; Changes may hold fewer
 	ChangesComplete bool                 // false: the host had to drop some, or cannot tell
 	SnapshotID      sandbox.ID           // the checkpoint that was taken after it, if one was
+	// NoArtifacts: it was asked for, and nothing changed below sandbox.Artifacts while it
+	// ran. False: something did, or it cannot be told.
+	NoArtifacts bool
 }
 
 // Exec runs a command and waits until it ends, or Wait passes. sink gets its
@@ -71,10 +76,16 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 		return ExecResult{}, err
 	}
 	began := time.Now()
+	var artifacts runtime.Window
+	if r.TellArtifacts {
+		artifacts = u.trackArtifacts(ctx)
+	}
 	f, err := u.launch(ctx, cmd, sandbox.EventExec, sink)
 	if err != nil {
+		leftAlone(ctx, artifacts)
 		return ExecResult{}, err // launch has ended the use
 	}
+	f.artifacts = artifacts
 	if r.Started != nil {
 		r.Started(f.event.ProcessID)
 	}

@@ -153,6 +153,32 @@ func TestExecTellsWhichFilesChanged(t *testing.T) {
 	}
 }
 
+func TestExecTellsWhetherTheArtifactsWereLeftAlone(t *testing.T) {
+	needs(t, "python3")
+	for _, c := range []struct {
+		track, ask bool
+		made       int
+		want       bool
+	}{
+		{true, true, 0, true},
+		{true, true, 1, false},
+		{true, false, 0, false},
+		{false, true, 0, false}, // nobody can tell
+	} {
+		h := open(t, t.TempDir())
+		h.faulty.track, h.faulty.made = c.track, c.made
+		h.create(engine.CreateRequest{Key: "box"})
+		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "true", TellArtifacts: c.ask}, nil)
+		if err != nil || res.NoArtifacts != c.want {
+			t.Errorf("%+v: a command's: %v, %v", c, res.NoArtifacts, err)
+		}
+		cell := h.cell("box", engine.CodeRequest{Code: "1", TellArtifacts: c.ask})
+		if cell.NoArtifacts != c.want {
+			t.Errorf("%+v: a cell's: %v", c, cell.NoArtifacts)
+		}
+	}
+}
+
 func TestExecThatNobodyWaitsFor(t *testing.T) {
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})

@@ -24,6 +24,7 @@ type faulty struct {
 	after   func(ctx context.Context, call string) error // an error replaces success
 	track   bool                                         // instances tell which files change
 	changed string                                       // the path of it; empty: that of changes
+	made    int                                          // how many changes they tell of below the artifacts
 	bare    bool                                         // instances can do what each can, and no more
 }
 
@@ -133,11 +134,21 @@ func (i *faultyInstance) Resize(ctx context.Context, l sandbox.Limits) error {
 	return i.f.call(ctx, "resize", func() error { return i.Instance.(runtime.Resizer).Resize(ctx, l) })
 }
 
-// trackedInstance tells of one change in every window.
+// trackedInstance tells of one change in every window but those on the artifacts.
 type trackedInstance struct{ *faultyInstance }
 
-func (i *trackedInstance) Track(context.Context, string) (runtime.Window, error) {
+func (i *trackedInstance) Track(_ context.Context, dir string) (runtime.Window, error) {
+	if dir == sandbox.Artifacts {
+		return madeWindow(i.f.made), nil
+	}
 	return window{i.f.changed}, nil
+}
+
+// madeWindow tells of as many changes.
+type madeWindow int
+
+func (w madeWindow) Close(context.Context) (runtime.Changes, error) {
+	return runtime.Changes{Total: int(w), Complete: true}, nil
 }
 
 type window struct{ path string }

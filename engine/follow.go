@@ -25,10 +25,12 @@ type follower struct {
 	event   *sandbox.Event // the unfinished row
 	process *agent.Process // nil: attach first
 	window  runtime.Window // nil: nobody tells which files change
-	limit   time.Time      // when to give up on an agent that does not end it; zero: never
-	slept   time.Duration  // that the sandbox was paused before limit was set; what comes on top puts it off
-	seen    int64          // of the last frame
-	guest   bool           // the row is another follower's, who alone tells what a lost command means
+	// artifacts is the window on them; nil: nobody asked, or nobody tells.
+	artifacts runtime.Window
+	limit     time.Time     // when to give up on an agent that does not end it; zero: never
+	slept     time.Duration // that the sandbox was paused before limit was set; what comes on top puts it off
+	seen      int64         // of the last frame
+	guest     bool          // the row is another follower's, who alone tells what a lost command means
 
 	mu        sync.Mutex
 	take      func(agent.Frame) error // who gets the frames; nil: nobody
@@ -297,6 +299,7 @@ func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
 	r.StdoutTruncated = r.StdoutTruncated || f.out.cut
 	r.StderrTruncated = r.StderrTruncated || f.errs.cut
 	f.mu.Unlock()
+	r.NoArtifacts = leftAlone(ctx, f.artifacts)
 	if f.window != nil {
 		changes, err := f.window.Close(ctx)
 		if err != nil {

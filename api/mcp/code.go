@@ -55,7 +55,8 @@ type cellShown struct {
 func code(ctx context.Context, c *call) (*answer, error) {
 	a := c.args
 	r := engine.CodeRequest{
-		Code: a.text("code"), Language: a.text("language"), ContextID: a.text("context"),
+		TellArtifacts: true,
+		Code:          a.text("code"), Language: a.text("language"), ContextID: a.text("context"),
 		Timeout: time.Duration(a.number("timeout_seconds", 0) * float64(time.Second)),
 	}
 	limit := int(a.number("max_output_chars", defaultOutput))
@@ -102,7 +103,9 @@ func (x *cell) answer(ctx context.Context, c *call, limit int) (*answer, error) 
 			return nil, x.err
 		}
 		out := x.shown.answer(&x.res, x.ref, limit)
-		c.addMade(ctx, out, x.ref, x.began)
+		if !x.res.NoArtifacts {
+			c.addMade(ctx, out, x.ref, x.began)
+		}
 		return out, nil
 	}
 	out := &answer{verdict: "still running after " + took(time.Since(x.began)) + ": process " + x.start.CellID + " · sandbox " + x.ref, images: x.shown.images}

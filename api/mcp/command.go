@@ -98,6 +98,7 @@ func runOne(ctx context.Context, c *call) (*answer, error) {
 	if c.task != nil && !a.has("wait_seconds") {
 		r.Wait = 0 // whoever asked gets a task meanwhile
 	}
+	r.TellArtifacts = true
 	began := time.Now()
 	done, err := c.exec(ctx, ref, r, limit)
 	if err != nil {
@@ -116,7 +117,9 @@ func runOne(ctx context.Context, c *call) (*answer, error) {
 	out.lines = append(out.lines, c.blocked(ctx, ref, done, began)...)
 	if !done.Running {
 		out.lines = append(out.lines, changed(done.Changes, done.ChangesTotal, done.ChangesComplete)...)
-		c.addMade(ctx, out, ref, began)
+		if !done.NoArtifacts {
+			c.addMade(ctx, out, ref, began)
+		}
 	}
 	out.notes = append(out.notes, c.shortened(ctx, ref, done)...)
 	out.sections = done.sections("")
