@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
@@ -60,9 +61,11 @@ func (cs *calls) end(session string, caller access.Caller) {
 	})
 }
 
-// abandon cancels the calls whose answers were to be delivered by d.
-func (cs *calls) abandon(d *delivery) {
-	cs.cancelAll(errClientGone, func(c *call) bool { return c.delivery == d && !c.task.begun() })
+// abandon cancels the calls whose answers were to be delivered by d, which nobody reads
+// since then. A task that the client was told of before goes on; of one that began later
+// nobody knows.
+func (cs *calls) abandon(d *delivery, since time.Time) {
+	cs.cancelAll(errClientGone, func(c *call) bool { return c.delivery == d && !c.task.begunBefore(since) })
 }
 
 func (cs *calls) cancelAll(why error, of func(*call) bool) {

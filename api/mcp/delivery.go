@@ -16,13 +16,14 @@ import (
 // came. In the stateless era the SDK ends them with the request.
 type delivery struct {
 	grace   time.Duration
-	abandon func(*delivery) // ends the calls
+	abandon func(_ *delivery, since time.Time) // ends the calls that nobody reads of since then
 
 	mu      sync.Mutex
 	stream  string // "": no call was read yet
 	heard   bool   // the client can name the stream
 	readers int    // requests that deliver
 	timer   *time.Timer
+	left    time.Time // when the last of them ended
 }
 
 type deliveryKey struct{}
@@ -68,6 +69,7 @@ func (d *delivery) detach(broken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.readers--
+	d.left = time.Now()
 	if !broken || d.readers > 0 || d.stream == "" {
 		return
 	}
@@ -80,10 +82,10 @@ func (d *delivery) detach(broken bool) {
 
 func (d *delivery) giveUp() {
 	d.mu.Lock()
-	back := d.readers > 0
+	back, left := d.readers > 0, d.left
 	d.mu.Unlock()
 	if !back {
-		d.abandon(d)
+		d.abandon(d, left)
 	}
 }
 

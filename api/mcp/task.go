@@ -64,6 +64,16 @@ func (t *task) begun() bool {
 	return t.status != ""
 }
 
+// begunBefore is begun by then. A nil task was not.
+func (t *task) begunBefore(then time.Time) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status != "" && t.created.Before(then)
+}
+
 // begin makes a task of the call.
 func (t *task) begin() {
 	t.mu.Lock()

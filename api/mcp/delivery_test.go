@@ -1,0 +1,45 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// A client that went away ends its calls, and those that became tasks when it could not
+// hear of it any more. A task that it was told of goes on.
+func TestATaskThatNobodyWasToldOfEndsWithItsConnection(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*delivery, *task)
+		ends bool
+	}{
+		{"NoTask", func(d *delivery, _ *task) { d.detach(true) }, true},
+		{"TaskBeforeItLeft", func(d *delivery, tk *task) { tk.begin(); time.Sleep(time.Millisecond); d.detach(true) }, false},
+		{"TaskAfterItLeft", func(d *delivery, tk *task) { d.detach(true); time.Sleep(time.Millisecond); tk.begin() }, true},
+		{"TaskAfterItLeftAndCameBack", func(d *delivery, tk *task) { d.detach(true); tk.begin(); d.attach() }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cs := newCalls()
+			gone := make(chan struct{})
+			d := &delivery{grace: 50 * time.Millisecond, abandon: func(d *delivery, since time.Time) { cs.abandon(d, since); close(gone) }}
+			d.open("1")
+			d.sent()
+			d.attach()
+			tk := &task{}
+			ctx, done := cs.begin(context.Background(), &call{delivery: d, task: tk})
+			defer done()
+			c.do(d, tk)
+			select {
+			case <-gone:
+			case <-time.After(200 * time.Millisecond): // it came back
+			}
+			if ended := ctx.Err() != nil; ended != c.ends {
+				t.Errorf("the call has ended: %v, want %v", ended, c.ends)
+			}
+		})
+	}
+}
