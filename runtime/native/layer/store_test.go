@@ -188,7 +188,8 @@ func testStore(t *testing.T, opts Options) {
 			}
 		}
 		for _, path := range []string{at(s.logs, "orphanedlogs"), at(s.trash.dir, "thrown.1"), at(s.trash.grave, "thrown.2")} {
-			if err := os.MkdirAll(path+"/deep/deeper", 0o700); err != nil {
+			// The trash may be taken out from under it: then there is less to clear later.
+			if err := os.MkdirAll(path+"/deep/deeper", 0o700); err != nil && !(strings.Contains(path, "/thrown.") && errors.Is(err, os.ErrNotExist)) {
 				t.Fatal(err)
 			}
 		}
