@@ -26,7 +26,7 @@ down: ## End the server that `make up` started; all data stays
 	bin/sandpit down
 
 test: setup agent ## Run all tests, under the race detector
-	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -timeout 40m ./...
 
 lint: ## Format, vet and staticcheck
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi
