@@ -55,7 +55,7 @@ func openVault(t *testing.T, w *world) (*vault, []byte) {
 		}
 	})
 	for port, tls := range map[uint16]bool{80: false, 443: true} {
-		server := &http.Server{Handler: site, ErrorLog: log.New(quiet{}, "", 0), TLSConfig: config}
+		server := &http.Server{Handler: site, ErrorLog: log.New(quiet{}, "", 0), TLSConfig: config.Clone()} // each changes its own
 		l := w.listen(t, shelf, port)
 		var done sync.WaitGroup
 		done.Go(func() {
