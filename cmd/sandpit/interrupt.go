@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 )
@@ -41,9 +43,9 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// interruptible gives a context that the first SIGINT, SIGTERM, SIGHUP or
-// SIGPIPE ends, with an interruption as its cause; the second does what it does
-// to any program. stop gives signals back.
+// interruptible gives a context that the first SIGINT, SIGTERM or SIGHUP ends, or a
+// SIGPIPE for what is read of this program, with an interruption as its cause; the
+// second does what it does to any program. stop gives signals back.
 func interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got, broken := make(chan os.Signal, 1), make(chan os.Signal, 1)
@@ -54,20 +56,37 @@ func interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		select {
-		case s := <-got:
-			cancel(interruption{s})
-		case s := <-broken:
-			cancel(interruption{s})
-		case <-ctx.Done():
+		defer signal.Stop(got)
+		for {
+			select {
+			case s := <-got:
+				cancel(interruption{s})
+			case s := <-broken:
+				// It comes for connections as well, whose writes tell of it themselves: a
+				// server that is restarted is no reason to end.
+				if !outputBroken() {
+					continue
+				}
+				cancel(interruption{s})
+			case <-ctx.Done():
+			}
+			return
 		}
-		signal.Stop(got)
 	}()
 	return ctx, func() {
 		cancel(nil)
 		<-done
 		signal.Stop(broken)
 	}
+}
+
+// outputBroken tells whether nobody reads this program's output or errors any more.
+func outputBroken() bool {
+	fds := []unix.PollFd{{Fd: 1, Events: unix.POLLOUT}, {Fd: 2, Events: unix.POLLOUT}}
+	if _, err := unix.Poll(fds, 0); err != nil {
+		return false
+	}
+	return (fds[0].Revents|fds[1].Revents)&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 // attended runs a command, which an interrupt kills: its error is that of the
