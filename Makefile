@@ -25,7 +25,8 @@ up: setup build ## Set up, start the server, run a first program, say how to con
 down: ## End the server that `make up` started; all data stays
 	bin/sandpit down
 
-test: setup agent ## Run all tests, under the race detector
+test: agent ## Run all tests, under the race detector
+	@deploy/setup.sh tests
 	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -timeout 40m ./...
 
 lint: ## Format, vet and staticcheck

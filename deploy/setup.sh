@@ -4,6 +4,9 @@
 #   btrfs-progs  makes the store of the writable layers (disk limits, snapshots)
 #   gpg, debian-archive-keyring  to check what an image is built from
 #   gcc          for Go's race detector, which only the tests use
+# and with "tests" as its argument, what nothing else needs:
+#   npm          fetches the MCP conformance suite and clients
+#   git          serves what sandboxes clone
 # Without root, or without apt-get, it says what is missing and goes on.
 set -eu
 
@@ -13,6 +16,10 @@ need mmdebstrap mmdebstrap
 need mkfs.btrfs btrfs-progs
 need gpg gpg
 need gcc gcc
+if [ "${1:-}" = tests ]; then
+	need npm npm
+	need git git
+fi
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing="$missing debian-archive-keyring"
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"

@@ -323,6 +323,21 @@ for port in (8000, 8001):
 			t.Errorf("it said %q", told.String())
 		}
 	})
+	t.Run("AreReachedInEveryMode", func(t *testing.T) {
+		for _, mode := range [][]string{{"restricted", "--allow-domain", "example.org"}, {"open"}, {"off"}} {
+			do(t, append([]string{"network", "set", "box"}, mode...)...)
+			if status, body := b.get(link.BaseURL+"app.js", "Sec-Fetch-Site", "same-origin"); status != 200 || body != "js" {
+				t.Errorf("%s, by host: got %d %s", mode[0], status, body)
+			}
+			path, query, _ := strings.Cut(link.PathURL, "?")
+			if status, body := browser(t, addr).get(path + "app.js?" + query); status != 200 || body != "js" {
+				t.Errorf("%s, by path: got %d %s", mode[0], status, body)
+			}
+			if status, body := b.get(link.BaseURL + "events"); status != 200 || !strings.HasSuffix(body, "data: 2\n\n") {
+				t.Errorf("%s, a stream: got %d %q", mode[0], status, body)
+			}
+		}
+	})
 	t.Run("StayPreviewedOverARestart", func(t *testing.T) {
 		if err := s.end(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
