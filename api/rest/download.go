@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/mediatype"
 	"sandpit.dev/sandbox"
 )
 
@@ -192,8 +192,8 @@ func matches(header, tag string) bool {
 // script in it as ours: so nothing is shown but kinds that cannot have scripts,
 // and even those without any rights.
 func describe(h http.Header, p string, f agent.FileInfo) (tag string) {
-	media, show := mediaType(p)
-	h.Set("Content-Type", media)
+	kind, show := mediatype.Of(p)
+	h.Set("Content-Type", kind)
 	if !show {
 		h.Set("Content-Disposition", "attachment")
 	}
@@ -205,50 +205,4 @@ func describe(h http.Header, p string, f agent.FileInfo) (tag string) {
 	tag = tagOf(f)
 	h.Set("Etag", tag)
 	return tag
-}
-
-// mediaType goes by the name's ending alone. Show tells whether a browser may
-// show it in place.
-func mediaType(p string) (media string, show bool) {
-	switch strings.ToLower(path.Ext(p)) {
-	case ".txt", ".log", ".md", ".py", ".sh", ".go", ".rs", ".c", ".h", ".yaml", ".yml", ".toml", ".ini", ".cfg":
-		return "text/plain; charset=utf-8", true
-	case ".csv":
-		return "text/csv; charset=utf-8", true
-	case ".json", ".ipynb":
-		return "application/json", true
-	case ".png":
-		return "image/png", true
-	case ".jpg", ".jpeg":
-		return "image/jpeg", true
-	case ".gif":
-		return "image/gif", true
-	case ".webp":
-		return "image/webp", true
-	case ".mp4":
-		return "video/mp4", true
-	case ".webm":
-		return "video/webm", true
-	case ".mp3":
-		return "audio/mpeg", true
-	case ".wav":
-		return "audio/wav", true
-	case ".html", ".htm":
-		return "text/html; charset=utf-8", false
-	case ".svg":
-		return "image/svg+xml", false
-	case ".xml":
-		return "application/xml", false
-	case ".js", ".mjs":
-		return "text/javascript; charset=utf-8", false
-	case ".css":
-		return "text/css; charset=utf-8", false
-	case ".pdf":
-		return "application/pdf", false
-	case ".zip":
-		return "application/zip", false
-	case ".gz", ".tgz":
-		return "application/gzip", false
-	}
-	return "application/octet-stream", false
 }

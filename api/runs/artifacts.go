@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/api/filelink"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/mediatype"
 	"sandpit.dev/sandbox"
 )
 
@@ -97,8 +98,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer f.Close()
 	head := w.Header()
-	media, inline := mediaOf(file)
-	head.Set("Content-Type", media)
+	kind, inline := mediatype.Of(file)
+	head.Set("Content-Type", kind)
 	disposition := "attachment"
 	if inline && r.URL.Query().Get("download") == "" {
 		disposition = "inline"
@@ -182,38 +183,4 @@ func why(r *sandbox.Run) string {
 		return "it has not ended"
 	}
 	return "none were copied out"
-}
-
-// mediaOf is the type by a file's name, and whether a browser may show it. What may
-// hold scripts it is not to show.
-func mediaOf(name string) (media string, inline bool) {
-	switch ext := strings.ToLower(path.Ext(name)); ext {
-	case ".txt", ".log", ".md", ".csv", ".py", ".go", ".sh", ".yaml", ".yml", ".toml", ".patch", ".diff":
-		return "text/plain; charset=utf-8", true
-	case ".json":
-		return "application/json", true
-	case ".png":
-		return "image/png", true
-	case ".jpg", ".jpeg":
-		return "image/jpeg", true
-	case ".gif":
-		return "image/gif", true
-	case ".webp":
-		return "image/webp", true
-	case ".mp4":
-		return "video/mp4", true
-	case ".webm":
-		return "video/webm", true
-	case ".mp3":
-		return "audio/mpeg", true
-	case ".wav":
-		return "audio/wav", true
-	case ".pdf":
-		return "application/pdf", false
-	case ".html", ".htm":
-		return "text/html; charset=utf-8", false
-	case ".svg":
-		return "image/svg+xml", false
-	}
-	return "application/octet-stream", false
 }

@@ -40,19 +40,6 @@ func TestWhatIsNoAddressIsNotFound(t *testing.T) {
 	}
 }
 
-func TestWhatMayHoldScriptsIsNotShown(t *testing.T) {
-	for _, name := range []string{"x.html", "x.HTM", "x.svg", "x.xhtml", "x.xml", "x.js", "x.pdf", "x", "x.unknown", ".html", "png"} {
-		if media, inline := mediaOf(name); inline {
-			t.Errorf("%s is shown, as %s", name, media)
-		}
-	}
-	for _, name := range []string{"x.txt", "x.PNG", "x.json", "a/b.log"} {
-		if _, inline := mediaOf(name); !inline {
-			t.Errorf("%s is not shown", name)
-		}
-	}
-}
-
 func TestOutputOfAnyBytesIsTold(t *testing.T) {
 	r := &sandbox.Run{ID: "r", Commands: []sandbox.RunCommand{{Env: map[string]string{"K": "secret"}}}}
 	for text, exact := range map[string]bool{"plain ü": false, "a\xffb": true, "\xc3": true, "": false} {
