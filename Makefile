@@ -33,8 +33,8 @@ lint: ## Format, vet and staticcheck
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./... && $(GO) tool -modfile=tools/go.mod staticcheck ./...
 
-bench: setup build ## Measure, beside what else is on this machine
-	$(GO) run ./bench
+bench: setup build ## Measure, beside what a user would pick instead
+	bin/sandpit bench --fetch
 
 soak: setup build ## The long form of the tests' campaigns
 	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many' ./...

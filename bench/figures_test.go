@@ -1,10 +1,11 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package bench
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,17 +56,23 @@ func TestMachineSince(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
-	for _, args := range [][]string{{"-n", "0"}, {"-o", "xml"}, {"-peers", "nobody"}, {"-idle", "-1"}, {"-processes", "5"}, {"more"}} {
-		if _, err := parse(args); err == nil {
-			t.Errorf("%q: got no error", args)
+func TestOptionsCheck(t *testing.T) {
+	for name, spoil := range map[string]func(*Options){
+		"--pairs 0":            func(o *Options) { o.Pairs = 0 },
+		"--idle -1":            func(o *Options) { o.Idle = -1 },
+		"--processes 5":        func(o *Options) { o.Processes = 5 },
+		"--blanks 257":         func(o *Options) { o.Blanks = 257 },
+		"--registered 1000001": func(o *Options) { o.Registered = 1_000_001 },
+		`--peers: "nobody"`:    func(o *Options) { o.Peers = []string{"runc", "nobody"} },
+		`--parts: "nothing"`:   func(o *Options) { o.Parts = []string{"nothing"} },
+	} {
+		o := Defaults()
+		if spoil(&o); o.Check() == nil || !strings.Contains(o.Check().Error(), name) {
+			t.Errorf("%s: got %v, want an error that names it", name, o.Check())
 		}
 	}
-	o, err := parse([]string{"-peers", "runc, runc,"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"runc"}, o.peers); diff != "" {
-		t.Error(diff)
+	o := Defaults()
+	if o.Peers, o.Parts = []string{"runc"}, []string{"exec"}; o.Check() != nil {
+		t.Error(o.Check())
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package bench
 
 import (
 	"bytes"
@@ -113,7 +113,7 @@ func (o *ours) operations(ctx context.Context, pairs int, out *Report) (err erro
 		into **Figures
 		run  func() error
 	}{
-		{pairs * 5, &out.Exec.Sandpit, func() error { return o.exec(ctx, box.ID, byArgv) }},
+		{pairs * 5, &out.Operations.Exec, func() error { return o.exec(ctx, box.ID, byArgv) }},
 		{pairs * 2, &out.Operations.ExecShell, func() error { return o.exec(ctx, box.ID, byShell) }},
 		{pairs * 2, &out.Operations.RunCode, func() error { return o.runCode(ctx, box.ID) }},
 		{pairs, &out.Operations.Write1MiB, func() error {

@@ -1,11 +1,16 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package bench
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
+	"slices"
 	"time"
+
+	"sandpit.dev/image"
 )
 
 // Peer is what a user would pick instead of sandpit.
@@ -14,21 +19,78 @@ type Peer interface {
 	Version() string
 	// FirstCommand runs one command, which does nothing, in a fresh sandbox, and
 	// gives how long it took from the request to the result, and the processor
-	// time that it cost. What has to be there before, and what has to be cleaned
-	// up afterwards, is not in the former.
+	// time that it cost, 0 where that is not known. What has to be there before, and
+	// what has to be cleaned up afterwards, is not in the former.
 	FirstCommand(ctx context.Context) (took, cpu time.Duration, err error)
 	// Close ends all that the peer started.
 	Close() error
 }
 
-// openPeer makes a peer ready. Its error says why it is not there.
-type openPeer func(ctx context.Context, p peerParts) (Peer, error)
+// Keeper is a peer with sandboxes that stay for further commands.
+type Keeper interface {
+	Peer
+	// Exec times the same command in a sandbox that runs already; the first call
+	// starts it, untimed.
+	Exec(ctx context.Context) (time.Duration, error)
+}
+
+// opener makes a peer ready. Its error says why it is not there.
+type opener func(ctx context.Context, p peerParts) (Peer, error)
 
 // peerParts is what peers are made of.
 type peerParts struct {
-	dir  string // theirs
-	root string // the image's unpacked root, never written to
+	dir   string // theirs
+	root  string // the image's unpacked root, never written to
+	fetch bool   // what is not installed may be fetched into dir
 }
 
-// peerNames is the list of peers: a new one is a line here.
-var peerNames = map[string]openPeer{"runc": openRunc}
+// openers is the list of peers: a new one is a line here.
+var openers = map[string]opener{"runc": openRunc}
+
+// peer is one that is there.
+type peer struct {
+	name string
+	Peer
+}
+
+// openPeers makes those ready that were asked for; the report tells why others are not
+// there.
+func (s *session) openPeers(ctx context.Context) {
+	root, err := imageRoot(ctx, s.o.Images)
+	for _, name := range Peers() {
+		if s.o.Peers != nil && !slices.Contains(s.o.Peers, name) {
+			s.out.Missing[name] = "not asked for: see --peers"
+			continue
+		}
+		if err != nil {
+			s.out.Missing[name] = err.Error()
+			continue
+		}
+		s.tell("make " + name + " ready")
+		p, err := openers[name](ctx, peerParts{dir: filepath.Join(s.dir, name), root: root, fetch: s.o.Fetch})
+		if err != nil {
+			s.out.Missing[name] = err.Error()
+			continue
+		}
+		s.peers = append(s.peers, peer{name, p})
+		s.out.Versions[name] = p.Version()
+	}
+}
+
+func (s *session) closePeers() error {
+	var errs []error
+	for _, p := range s.peers {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// imageRoot finds the root that sandboxes which ask for no image run on.
+func imageRoot(ctx context.Context, dir string) (string, error) {
+	images, err := image.Open(image.Options{Dir: dir})
+	if err != nil {
+		return "", err
+	}
+	img, err := images.Find(ctx, "")
+	return img.Root, errors.Join(err, images.Close())
+}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package bench
 
 import (
 	"encoding/json"
@@ -21,40 +21,32 @@ type Report struct {
 	Versions map[string]string `json:"versions"`
 	Pairs    int               `json:"pairs"`
 
-	// FirstCommand is create → the first command's result: cold, one after the
-	// other, no pool.
-	FirstCommand struct {
-		Sandpit *Figures `json:"sandpit"`       // argv ["/bin/true"]
-		Shell   *Figures `json:"sandpit_shell"` // sh -c true
-		Runc    *Figures `json:"runc"`          // runc run of /bin/true, its overlay mounted before
-	} `json:"create_first_command"`
-	// Ratios say how many times longer a peer takes to the first command: the
-	// median over pairs.
-	Ratios struct {
-		Runc *float64 `json:"runc"`
-	} `json:"create_first_command_ratio"`
+	// FirstCommand is create → the first command's result, by who did it: cold, one after the
+	// other, no pool. The command is argv ["/bin/true"]; that of "sandpit_shell" is sh -c true.
+	// A peer that is not there is null.
+	FirstCommand map[string]*Figures `json:"create_first_command"`
+	// FirstCommandRatio says how many times longer a peer takes: the median over pairs.
+	FirstCommandRatio map[string]*float64 `json:"create_first_command_ratio"`
+	Create            *Figures            `json:"create"`
+	Delete            *Figures            `json:"delete"`
 	// CPU is the processor time of one whole life, in milliseconds, the mean:
 	// create, command and delete, of the server and all that ran inside, without
-	// the client; and of runc with all that it started. It depends less than
-	// times do on what else the machine does.
-	CPU struct {
-		Sandpit float64  `json:"sandpit"`
-		Runc    *float64 `json:"runc"`
-	} `json:"cpu_ms_each"`
+	// the client; and of a peer with all that it started, where that is known. It
+	// depends less than times do on what else the machine does.
+	CPU map[string]*float64 `json:"cpu_ms_each"`
 	// Exec is a command in a sandbox that runs.
-	Exec struct {
-		Sandpit *Figures `json:"sandpit"`
-	} `json:"exec"`
+	Exec      map[string]*Figures `json:"exec"`
+	ExecRatio map[string]*float64 `json:"exec_ratio"`
+	// Operations are done in one sandbox, one after the other.
 	Operations struct {
-		Create    *Figures `json:"create"`
-		Delete    *Figures `json:"delete"`
+		Exec      *Figures `json:"exec"`
 		ExecShell *Figures `json:"exec_shell"`
 		RunCode   *Figures `json:"run_code"` // a trivial cell in a live context
 		Write1MiB *Figures `json:"write_1mib"`
 		Read1MiB  *Figures `json:"read_1mib"`
 		Stop      *Figures `json:"stop"`
 		Start     *Figures `json:"start"`
-	} `json:"sandpit"`
+	} `json:"operations"`
 	MCP *MCP `json:"mcp"`
 	// FilesChanged is commands in workspaces of several sizes.
 	FilesChanged []Tree      `json:"files_changed"`
@@ -68,13 +60,15 @@ type Report struct {
 	Failures []string          `json:"failures"` // the first of each side
 }
 
-func (r *Report) writeJSON(w io.Writer) error {
+// WriteJSON writes the whole report as one object.
+func (r *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
 }
 
-func (r *Report) writeText(w io.Writer) error {
+// WriteText writes it as tables for people.
+func (r *Report) WriteText(w io.Writer) error {
 	m := r.Machine
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d cores (%s), %d MB, Linux %s, data on %s\n", r.At.Format(time.DateTime), m.Cores, m.CPU, m.MemoryMB, m.Kernel, m.DataFS)
@@ -99,14 +93,20 @@ func (r *Report) writeText(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t%d of %d\t%.2f\t%.2f\t%.2f\t%.2f\t\n", name, f.OK, f.N, f.Min, f.P50, f.P95, f.P99)
 		}
 	}
-	row("create → first command, sandpit", r.FirstCommand.Sandpit)
-	row("the same by sh -c", r.FirstCommand.Shell)
-	row("create → first command, runc run", r.FirstCommand.Runc)
-	row("command in a running sandbox", r.Exec.Sandpit)
+	row("create → first command, sandpit", r.FirstCommand["sandpit"])
+	row("the same by sh -c", r.FirstCommand["sandpit_shell"])
+	for _, name := range others(r.FirstCommand) {
+		row("create → first command, "+name, r.FirstCommand[name])
+	}
+	row("command in a running sandbox, sandpit", r.Exec["sandpit"])
+	for _, name := range others(r.Exec) {
+		row("command in a running sandbox, "+name, r.Exec[name])
+	}
+	row("command after command, sandpit alone", r.Operations.Exec)
 	row("the same by sh -c", r.Operations.ExecShell)
 	row("run_code, 1 + 1 in a live context", r.Operations.RunCode)
-	row("create", r.Operations.Create)
-	row("delete", r.Operations.Delete)
+	row("create", r.Create)
+	row("delete", r.Delete)
 	row("write a file of 1 MiB", r.Operations.Write1MiB)
 	row("read a file of 1 MiB", r.Operations.Read1MiB)
 	row("stop", r.Operations.Stop)
@@ -151,14 +151,20 @@ func (r *Report) writeText(w io.Writer) error {
 	}
 	b.Reset()
 	b.WriteString("\n")
-	if r.Ratios.Runc != nil {
-		fmt.Fprintf(&b, "runc run takes %.1f times as long (median over the pairs)\n", *r.Ratios.Runc)
+	for _, name := range others(r.FirstCommand) {
+		if x := r.FirstCommandRatio[name]; x != nil {
+			fmt.Fprintf(&b, "%s takes %.1f times as long as sandpit to the first command", name, *x)
+			if e := r.ExecRatio[name]; e != nil {
+				fmt.Fprintf(&b, ", and %.1f times for a further one", *e)
+			}
+			b.WriteString(" (medians over the pairs)\n")
+		}
 	}
-	fmt.Fprintf(&b, "processor time of one life: sandpit %.2f ms (create, command, delete, all that is recorded)", r.CPU.Sandpit)
-	if r.CPU.Runc != nil {
-		fmt.Fprintf(&b, ", runc run %.2f ms", *r.CPU.Runc)
+	for _, name := range slices.Sorted(maps.Keys(r.CPU)) {
+		if x := r.CPU[name]; x != nil {
+			fmt.Fprintf(&b, "processor time of one life, %s: %.2f ms\n", name, *x)
+		}
 	}
-	b.WriteString("\n")
 	for _, tree := range r.FilesChanged {
 		if tree.Growth != nil && tree.Files != r.FilesChanged[0].Files {
 			fmt.Fprintf(&b, "files_changed: with %d files in the workspace a command that changes one takes %+.2f ms more than with %d (median over rounds)\n",

@@ -1,16 +1,13 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package bench
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -47,39 +44,6 @@ type server struct {
 	data   string
 	url    string
 	client *client.Client
-}
-
-// buildServer builds the server's program, with the agent in it, into dir. It
-// changes nothing in the source tree.
-func buildServer(ctx context.Context, dir string) (string, error) {
-	agent, program, overlay := filepath.Join(dir, "agent"), filepath.Join(dir, "sandpit"), filepath.Join(dir, "overlay.json")
-	if err := tool(ctx, io.Discard, "build", "-trimpath", "-ldflags=-s -w", "-o", agent, "sandpit.dev/cmd/sandpit-agent"); err != nil {
-		return "", err
-	}
-	var place bytes.Buffer
-	if err := tool(ctx, &place, "list", "-f", "{{.Dir}}", "sandpit.dev/agent/embedded"); err != nil {
-		return "", err
-	}
-	b, err := json.Marshal(map[string]map[string]string{"Replace": {
-		filepath.Join(strings.TrimSpace(place.String()), "bin", "sandpit-agent"): agent,
-	}})
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(overlay, b, 0o600); err != nil {
-		return "", err
-	}
-	return program, tool(ctx, io.Discard, "build", "-overlay", overlay, "-trimpath", "-ldflags=-s -w", "-o", program, "sandpit.dev/cmd/sandpit")
-}
-
-func tool(ctx context.Context, out io.Writer, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
-	}
-	return nil
 }
 
 // startServer starts a server and waits until it answers.

@@ -94,7 +94,7 @@ var rules = []rule{
 	{"internal", []string{"internal"}, "helpers know nothing of sandboxes"},
 	{"internal/archtest", nil, "it looks at the tree, not at code"},
 	{"cmd/sandpit-agent", []string{"agent/server", "runtime/native/boot", "runtime/native/inside"}, "the agent is small and knows nothing of the server"},
-	{"cmd/sandpit", []string{"client", "api/v1", "fault", "daemon", "internal", "sandbox"}, "the CLI is a client; only serve and doctor reach the daemon"},
+	{"cmd/sandpit", []string{"client", "api/v1", "fault", "daemon", "bench", "internal", "sandbox"}, "the CLI is a client; only serve, doctor and bench reach the daemon, for its configuration"},
 	{"bench", []string{"client", "api/v1", "fault", "internal", "image"}, "the benchmark measures through the public API"},
 	{"test/mcp/fixture", []string{"fault", "access", "store", "engine", "api/guard", "api/mcp"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
 	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},

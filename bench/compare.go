@@ -1,0 +1,163 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/leaktest"
+)
+
+// Comparison is one thing as sandpit and each peer do it, by their names; nil is a
+// peer that is not there, or that has nothing of the kind.
+type Comparison struct {
+	Figures map[string]*Figures
+	// Ratios say how many times longer a peer takes than sandpit did in the same pair:
+	// the median over the pairs.
+	Ratios map[string]*float64
+}
+
+// side is one of those that are compared; its name is "sandpit" or a peer's.
+type side struct {
+	name string
+	run  func(ctx context.Context) (took, cpu time.Duration, err error)
+}
+
+// compare runs the sides in turn, n times each. The order changes from round to round,
+// so that nobody always runs in another's wake.
+func (s *session) compare(ctx context.Context, n int, sides []side, counts func() error) (Comparison, map[string]time.Duration, error) {
+	times := make([]series, len(sides))
+	ratios := make([][]float64, len(sides))
+	failures := make([]error, len(sides))
+	cpu := map[string]time.Duration{}
+	for i := range n + warmUp {
+		if i == warmUp { // now it counts
+			clear(times)
+			clear(ratios)
+			clear(failures)
+			clear(cpu)
+			if err := counts(); err != nil {
+				return Comparison{}, nil, err
+			}
+		}
+		took := make([]time.Duration, len(sides))
+		failed := make([]error, len(sides))
+		for k := range sides {
+			if ctx.Err() != nil {
+				return Comparison{}, nil, ctx.Err()
+			}
+			at := (i + k) % len(sides)
+			var used time.Duration
+			took[at], used, failed[at] = sides[at].run(ctx)
+			times[at].add(took[at], failed[at])
+			failures[at] = firstOf(failures[at], failed[at])
+			cpu[sides[at].name] += used
+		}
+		for at := range sides {
+			if failed[0] == nil && failed[at] == nil {
+				ratios[at] = append(ratios[at], float64(took[at])/float64(took[0]))
+			}
+		}
+	}
+	c := Comparison{Figures: map[string]*Figures{}, Ratios: map[string]*float64{}}
+	for _, name := range Peers() {
+		c.Figures[name], c.Ratios[name] = nil, nil // each is named, there or not
+	}
+	for at, who := range sides {
+		c.Figures[who.name] = times[at].figures()
+		if at > 0 {
+			c.Ratios[who.name] = median(ratios[at])
+		}
+		if failures[at] != nil {
+			s.out.Failures = append(s.out.Failures, fmt.Sprintf("%s: %v", who.name, failures[at]))
+		}
+	}
+	return c, cpu, nil
+}
+
+// firstCommands compares create → the first command's result: cold, one after the
+// other, no pool unless blanks are asked for.
+func (s *session) firstCommands(ctx context.Context) error {
+	sides := []side{{"sandpit", func(ctx context.Context) (time.Duration, time.Duration, error) {
+		took, err := s.us.firstCommand(ctx, byArgv)
+		return took, 0, err
+	}}}
+	for _, p := range s.peers {
+		sides = append(sides, side{p.name, p.FirstCommand})
+	}
+	// The same with a shell is a further side of ours: what it costs is the shell.
+	sides = append(sides, side{"sandpit_shell", func(ctx context.Context) (time.Duration, time.Duration, error) {
+		took, err := s.us.firstCommand(ctx, byShell)
+		return took, 0, err
+	}})
+	n := s.o.pairs()
+	var before time.Duration
+	c, cpu, err := s.compare(ctx, n, sides, func() (err error) {
+		s.us.create, s.us.remove = series{}, series{}
+		before, err = leaktest.CPU(s.us.pid)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	after, err := leaktest.CPU(s.us.pid)
+	if err != nil {
+		return err
+	}
+	delete(c.Ratios, "sandpit_shell")
+	s.out.FirstCommand, s.out.FirstCommandRatio = c.Figures, c.Ratios
+	s.out.Create, s.out.Delete = s.us.create.figures(), s.us.remove.figures()
+	s.out.CPU = map[string]*float64{"sandpit": new(ms((after - before) / time.Duration(2*n)))} // by argv and by shell
+	for _, p := range s.peers {
+		if f := c.Figures[p.name]; f.OK > 0 && cpu[p.name] > 0 {
+			s.out.CPU[p.name] = new(ms(cpu[p.name] / time.Duration(f.OK)))
+		}
+	}
+	return nil
+}
+
+// execs compares a command in a sandbox that runs already, with those peers that have such.
+func (s *session) execs(ctx context.Context) (err error) {
+	box, _, err := s.us.client.Create(ctx, v1.CreateSandbox{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.us.client.Delete(context.WithoutCancel(ctx), box.ID)) }()
+	sides := []side{{"sandpit", func(ctx context.Context) (time.Duration, time.Duration, error) {
+		began := time.Now()
+		err := s.us.exec(ctx, box.ID, byArgv)
+		return time.Since(began), 0, err
+	}}}
+	for _, p := range s.peers {
+		if k, ok := p.Peer.(Keeper); ok {
+			sides = append(sides, side{p.name, func(ctx context.Context) (time.Duration, time.Duration, error) {
+				took, err := k.Exec(ctx)
+				return took, 0, err
+			}})
+		}
+	}
+	c, _, err := s.compare(ctx, s.o.pairs(), sides, func() error { return nil })
+	if err != nil {
+		return err
+	}
+	s.out.Exec, s.out.ExecRatio = c.Figures, c.Ratios
+	return nil
+}
+
+// others names the peers of a comparison that were measured, sorted.
+func others(figures map[string]*Figures) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		if figures[name] != nil && name != "sandpit" && name != "sandpit_shell" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

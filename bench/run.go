@@ -1,0 +1,140 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// warmUp is how often each side runs before it counts: page cache, connections
+// and the like are there on any machine that is in use.
+const warmUp = 5
+
+// session is one run: the server, the peers beside it, and the report so far.
+type session struct {
+	o      Options
+	dir    string // private
+	allow  netip.Addr
+	server *server
+	us     *ours
+	peers  []peer // that are there
+	out    *Report
+}
+
+// part is one thing that is measured; it fills its field of the report.
+type part struct {
+	name  string
+	quick bool // also in a quick run
+	run   func(ctx context.Context, s *session) error
+}
+
+// parts is all that is measured, in its order: a new one is a line here.
+var parts = []part{
+	{"first-command", true, func(ctx context.Context, s *session) error { return s.firstCommands(ctx) }},
+	{"exec", true, func(ctx context.Context, s *session) error { return s.execs(ctx) }},
+	{"operations", false, func(ctx context.Context, s *session) error { return s.us.operations(ctx, s.o.pairs(), s.out) }},
+	{"network", false, func(ctx context.Context, s *session) (err error) {
+		if s.allow.IsValid() {
+			s.out.Network, err = s.us.network(ctx, s.o.pairs(), s.allow)
+		}
+		return err
+	}},
+	{"mcp", false, func(ctx context.Context, s *session) (err error) {
+		s.out.MCP, err = s.us.mcp(ctx, s.server, s.o.pairs())
+		return err
+	}},
+	{"changes", false, func(ctx context.Context, s *session) error { return s.us.changes(ctx, s.o.pairs(), s.out) }},
+	{"travel", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Travel, err = s.us.travel(ctx, s.o.pairs(), s.o.Million)
+		return err
+	}},
+	{"processes", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Processes, err = s.us.processes(ctx, s.server, s.o.Processes)
+		return err
+	}},
+	{"idle", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Idle, err = s.us.idle(ctx, s.server, s.o.Idle)
+		return err
+	}},
+	// It starts the server again: it comes last.
+	{"registered", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Registered, err = s.us.registered(ctx, s.server, s.o.Registered, s.o.pairs()*5)
+		return err
+	}},
+}
+
+// Run measures, and ends all that it started, also when ctx ends it early.
+func Run(ctx context.Context, o Options) (_ *Report, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, errors.New("the native runtime needs root: run it with sudo")
+	}
+	before := readUsage()
+	dir, err := os.MkdirTemp(o.Data, "sandpit-bench-")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	s := &session{o: o, dir: dir, out: &Report{
+		At: time.Now().UTC().Truncate(time.Second), Pairs: o.pairs(), Machine: describe(dir),
+		Versions: map[string]string{}, Missing: map[string]string{},
+	}}
+	if err := errors.Join(s.measure(ctx), os.RemoveAll(dir)); err != nil {
+		return nil, err
+	}
+	s.out.Machine.since(before, readUsage())
+	return s.out, nil
+}
+
+func (s *session) measure(ctx context.Context) (err error) {
+	var alone error
+	if s.allow, alone = hostAddress(); alone != nil {
+		s.out.Missing["network"] = alone.Error()
+	}
+	s.tell("start a server")
+	if s.server, err = startServer(ctx, s.o.Program, s.dir, s.o.Images, s.o.Blanks, s.allow); err != nil {
+		return err
+	}
+	// An interrupt must not keep us from deleting what we made.
+	defer func() { err = errors.Join(err, s.server.close(context.WithoutCancel(ctx))) }()
+	info, err := s.server.client.Info(ctx)
+	if err != nil {
+		return err
+	}
+	s.out.Versions["sandpit"] = info.Version
+	s.us = &ours{client: s.server.client, pid: s.server.cmd.Process.Pid}
+	if _, err := s.us.firstCommand(ctx, byArgv); err != nil { // waits for the image
+		return err
+	}
+	defer func() { err = errors.Join(err, s.closePeers()) }()
+	s.openPeers(ctx)
+	for _, p := range parts {
+		if !s.o.has(p) {
+			continue
+		}
+		s.tell(p.name)
+		if err := p.run(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	s.out.Machine.LoadAfter = load()
+	return nil
+}
+
+// tell says where the run is.
+func (s *session) tell(what string) {
+	if s.o.Progress != nil {
+		fmt.Fprintf(s.o.Progress, "%s  %s\n", time.Now().Format(time.TimeOnly), what)
+	}
+}
