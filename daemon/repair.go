@@ -46,9 +46,10 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 	}
 	defer func() { _ = lock.Close() }()
 
-	for _, name := range []string{nativeName, nativeName + "/instances", nativeName + "/layers", nativeName + "/agent"} {
+	for _, name := range []string{nativeName, nativeName + "/layers", nativeName + "/agent"} {
 		r.directory("data/"+name, filepath.Join(cfg.Data, name))
 	}
+	r.directory("data/"+nativeName+"/instances", native.InstancesDir(filepath.Join(cfg.Data, nativeName)))
 	for _, name := range []string{AdminTokenFile, PreviewKeyFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // RunInit does the duties of process 1 as long as the process lives: it reaps
-// orphans, and outlives the signals that the sandbox's root can send it. It is for
+// orphans. To outlive the signals that the sandbox's root can send, the caller has called
+// [DropSignals], before anything of the sandbox's ran. It is for
 // a process that is 1 in its pid namespace, once, beside Serve, on the process's
 // first thread, which it keeps: the caller's goroutine has been locked to that
 // since it began. It returns at once, with an error, for any other. In a process
@@ -30,7 +31,6 @@ func (s *Server) RunInit() error {
 	if os.Getpid() != 1 || unix.Gettid() != 1 {
 		return errors.New("RunInit: this is thread " + strconv.Itoa(unix.Gettid()) + " of process " + strconv.Itoa(os.Getpid()) + ", not the first of process 1")
 	}
-	DropSignals()
 	children := uint64(1) << (unix.SIGCHLD - 1)
 	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, uintptr(unsafe.Pointer(&children)), 0, 8, 0, 0); errno != 0 {
 		return os.NewSyscallError("rt_sigprocmask", errno)

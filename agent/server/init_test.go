@@ -173,7 +173,7 @@ func serveInit(root string) error {
 		o.Groups = server.Cgroups(os.NewFile(5, "groups"))
 	}
 	srv := server.New(o)
-	server.DropSignals() // RunInit does it too, in its own time
+	server.DropSignals()
 	go func() {
 		fmt.Fprintln(os.Stderr, "Serve:", srv.Serve(context.Background(), l))
 		os.Exit(1)

@@ -4,6 +4,7 @@
 package native
 
 import (
+	"context"
 	"io"
 	"os"
 	"time"
@@ -39,16 +40,25 @@ func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
 		return nil, err
 	}
 	undo.Add(func() { d.uids.give(b.uids) })
-	born := i.launch(cgroup.Limits{}, b.uids)
+	group, err := d.cgroups.Create(string(id), cgroup.Limits{}, int(b.uids.base))
+	if err != nil {
+		return nil, err
+	}
+	d.checkpoint("create.group")
+	b.first, err = i.start(group, b.uids)
 	b.uids.net = nil
-	if b.first, err = born(); err != nil {
+	if err != nil {
+		_ = group.Remove(context.Background())
 		return nil, err
 	}
 	undo.Add(func() { b.first.end(i) })
-	if err := d.limit(b.first); err != nil {
+	if err = group.Prepare(); err == nil && d.unified() {
+		err = d.setApart(b.first)
+	}
+	if err != nil {
 		return nil, err
 	}
-	b.files, err = i.bootFiles(b.first.group, func(f *os.File, err error) (*os.File, error) {
+	b.files, err = i.bootFiles(group, func(f *os.File, err error) (*os.File, error) {
 		if err == nil {
 			b.held = append(b.held, f)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -169,6 +170,44 @@ func TestACreateNeedsNoBlank(t *testing.T) {
 	}
 	if !groupsOf(t, dir)[string(unused)] {
 		t.Error("a blank that was not asked for is gone")
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+}
+
+// Whoever comes with the id of a blank late, while that is being taken back, gets a sandbox
+// all the same, and what is taken back is not its.
+func TestAnIDThatIsBeingForgottenIsGood(t *testing.T) {
+	needRoot(t)
+	root := imagetest.Python(t).Root
+	dir := trueDir(t)
+	d := prepared(t, dir, 5)
+	for range 5 { // each is another blank: no claim asks for more
+		id := blankID(t, d)
+		forgotten := make(chan struct{})
+		go func() {
+			defer close(forgotten)
+			d.Forget()
+		}()
+		for d.Lent(id) { // it is being taken back then, or was
+			goruntime.Gosched()
+		}
+		if handles, err := d.List(t.Context()); err != nil || len(handles) != 0 {
+			t.Errorf("what is being taken back is listed: %v, %v", handles, err)
+		}
+		i, err := d.Create(t.Context(), specOf(id, root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-forgotten
+		if got := output(t, i, "echo", "hello"); got != "hello" {
+			t.Errorf("inside: %q", got)
+		}
+		if err := i.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)

@@ -36,13 +36,12 @@ type blanks struct {
 	making sandbox.ID // the one that is being made
 	ready  []*blank
 	lent   map[sandbox.ID]*blank
-	busy   int       // sandboxes that are beginning
-	last   time.Time // when one last began or went
+	going  map[sandbox.ID]chan struct{} // forgotten, and closed once nothing is left of it
 	wake   chan struct{}
 }
 
 func newBlanks(d *Driver, size int) *blanks {
-	return &blanks{d: d, size: min(max(size, 0), MaxBlanks), lent: make(map[sandbox.ID]*blank), wake: make(chan struct{}, 1)}
+	return &blanks{d: d, size: min(max(size, 0), MaxBlanks), lent: make(map[sandbox.ID]*blank), going: make(map[sandbox.ID]chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 var _ runtime.Preparer = (*Driver)(nil)
@@ -65,12 +64,17 @@ func (s *blanks) lend() (sandbox.ID, bool) {
 }
 
 // claim gives the blank of that id to a create; nil if there is none, or none that
-// is alive. A create without one is slower, and nothing else.
+// is alive. A create without one is slower, and nothing else: where the id was forgotten,
+// nothing is left of the blank when claim returns.
 func (s *blanks) claim(id sandbox.ID) *blank {
 	s.mu.Lock()
 	b := s.lent[id]
 	delete(s.lent, id)
+	gone := s.going[id]
 	s.mu.Unlock()
+	if gone != nil {
+		<-gone
+	}
 	if b == nil {
 		return nil
 	}
@@ -87,23 +91,7 @@ func (s *blanks) claim(id sandbox.ID) *blank {
 func (s *blanks) has(id sandbox.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.making == id || s.lent[id] != nil || slices.ContainsFunc(s.ready, func(b *blank) bool { return b.id == id })
-}
-
-// begin notes that a sandbox begins, and gives what notes that it has.
-func (s *blanks) begin() (done func()) {
-	if s.size == 0 {
-		return func() {}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.busy++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.busy--
-		s.last = time.Now()
-	}
+	return s.making == id || s.lent[id] != nil || s.going[id] != nil || slices.ContainsFunc(s.ready, func(b *blank) bool { return b.id == id })
 }
 
 // run makes blanks until ctx is done, and then ends those that are left.
@@ -128,14 +116,8 @@ func (s *blanks) turn() time.Duration {
 	s.forgotten()
 	s.mu.Lock()
 	missing := len(s.ready) < s.size
-	quiet := time.Duration(0)
-	switch {
-	case s.busy > 0:
-		quiet = blankQuiet
-	case !s.last.IsZero():
-		quiet = blankQuiet - time.Since(s.last)
-	}
 	s.mu.Unlock()
+	quiet := s.d.calm.until(blankQuiet)
 	switch {
 	case !missing:
 		return blankLoan
@@ -158,7 +140,7 @@ func (s *blanks) turn() time.Duration {
 }
 
 // forgotten ends blanks whose ids were given out and never used. An id that comes back
-// after that is as good as any new one.
+// later is as good as any new one, once nothing of the blank has it any more.
 func (s *blanks) forgotten() {
 	s.mu.Lock()
 	var old []*blank
@@ -166,11 +148,16 @@ func (s *blanks) forgotten() {
 		if time.Since(b.lent) > blankLoan {
 			old = append(old, b)
 			delete(s.lent, id)
+			s.going[id] = make(chan struct{})
 		}
 	}
 	s.mu.Unlock()
 	for _, b := range old {
 		b.end(s.d)
+		s.mu.Lock()
+		close(s.going[b.id])
+		delete(s.going, b.id)
+		s.mu.Unlock()
 	}
 }
 

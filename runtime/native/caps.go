@@ -25,4 +25,4 @@ const (
 
 // agentEnv keeps the agent small: one thread of Go code, and a heap that is
 // collected early.
-var agentEnv = []string{"GOMAXPROCS=1", "GOGC=25", "GOMEMLIMIT=12MiB", "GODEBUG=madvdontneed=1,containermaxprocs=0,updatemaxprocs=0", "PATH=/usr/bin:/bin"}
+var agentEnv = []string{"GOMAXPROCS=1", "GOGC=25", "GOMEMLIMIT=12MiB", "GODEBUG=madvdontneed=1,containermaxprocs=0,updatemaxprocs=0", "PATH=/usr/bin:/bin", "TZ=UTC"}

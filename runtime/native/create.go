@@ -20,7 +20,6 @@ import (
 	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/runtime/native/furnish"
 	"sandpit.dev/runtime/native/layer"
-	"sandpit.dev/runtime/native/mount"
 	"sandpit.dev/sandbox"
 )
 
@@ -85,132 +84,118 @@ func (d *Driver) newLayer(ctx context.Context, spec runtime.Spec) (*layer.Layer,
 }
 
 // up begins a life on the layer that open gives, all or nothing, of the process 1 of b
-// or of a new one. That starts while its disk and groups are made, and its inside is
-// made while its runtime starts: each takes as long as the other.
+// or of a new one. That starts here, and its inside is made, while another goroutine makes
+// its ground: each takes as long as the other.
 func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) (err error) {
 	d := i.d
-	defer d.blanks.begin()()
+	defer d.calm.begin()()
 	var undo cleanup.Stack
 	defer undo.Run()
 	var held []io.Closer // needed only until the agent has them
 	defer func() { d.closer.drop(held) }()
-	hold := func(f *os.File, err error) (*os.File, error) {
-		if err == nil {
-			held = append(held, f)
-		}
-		return f, err
-	}
 
 	limits := d.enforceable(spec.Limits)
 	var uids uidRange
-	var born func() (*firstProcess, error)
+	var group *cgroup.Group
 	if b != nil {
 		held = b.held
-		uids, born = b.uids, func() (*firstProcess, error) { return b.first, nil }
+		uids, group = b.uids, b.first.group
 	} else if uids, err = d.uids.take(); err != nil {
 		return err
-	} else {
-		born = i.launch(limits, uids)
 	}
 	undo.Add(func() { d.uids.give(uids) })
-	uids.net = nil // process 1 has it
-	mine, err := i.mountDisk(ctx, spec, open, uids)
-	if err == nil {
-		undo.Add(func() { _ = mine.root.Close() })
-		held = append(held, mine.log)
-		d.checkpoint("create.disk")
+	if b == nil {
+		if group, err = d.cgroups.Create(string(i.id), limits, int(uids.base)); err != nil {
+			return err
+		}
+		d.checkpoint("create.group")
 	}
-	var mounts volumes
-	if err == nil && len(spec.Mounts) > 0 {
-		mounts, err = i.openVolumes(spec.Mounts, mine.root, uids.ns)
-		defer mounts.close(d.closer)
-		undo.Add(func() { _ = i.remove(volumesFile) })
-		d.checkpoint("create.volumes")
+	g := i.lay(ctx, spec, open, uids, group, b)
+	defer func() { // on every way out, and before what is undone
+		<-g.done
+		held = append(held, g.held...)
+		g.volumes.close(d.closer)
+	}()
+	undo.Add(func() { g.undo(i) })
+
+	var first *firstProcess
+	if b != nil {
+		first = b.first
+	} else {
+		first, err = i.start(group, uids)
+		uids.net = nil // process 1 has it
+		if err != nil {
+			<-g.done
+			_ = group.Remove(context.Background())
+			return err
+		}
 	}
-	first, unborn := born()
-	if unborn == nil {
-		undo.Add(func() { first.end(i) })
-		defer func() { _ = first.conn.Close() }()
-	}
-	switch {
-	case err != nil:
-		return err
-	case unborn != nil:
-		return unborn
-	}
-	dev := uids.dev
-	uids.dev = nil
-	held = append(held, dev)
-	inside := i.furnish(first.pidfd, mine.root, dev, spec.Hostname, mounts.ready)
+	undo.Add(func() { first.end(i) })
+	defer func() { _ = first.conn.Close() }()
 	undo.Add(func() { _ = i.remove(stateFile) })
-	files, err := i.settle(first, uids, limits, b, hold) // meanwhile
-	in, unfurnished := inside()                          // after an error too: it works on what is undone then
-	if unfurnished == nil {
-		held = append(held, in)
-		defer func() { _ = in.View.Close() }() // not as late as the rest: it holds the overlay
-	}
-	switch {
-	case err != nil:
+	if err := i.settle(first, uids); err != nil {
 		return err
-	case unfurnished != nil:
-		return unfurnished
 	}
+	if b != nil {
+		err = group.Limit(limits)
+	}
+	<-g.laid
+	if err == nil {
+		err = g.err
+	}
+	if err != nil {
+		return err
+	}
+	inside, err := i.furnish(first, g, uids.dev, spec.Hostname)
+	if err != nil {
+		return err
+	}
+	held = append(held, inside)
+	defer func() { _ = inside.View.Close() }() // not as late as the rest: it holds the overlay
 	d.checkpoint("create.inside")
-	files.Log, files.View = mine.log, in.View
+	files, err := g.bootFiles(i, first, b)
+	if err != nil {
+		return err
+	}
+	files.View = inside.View
 	if err := i.boot(ctx, first.conn, files); err != nil {
 		return err
 	}
 	d.checkpoint("create.served")
 	undo.Release()
-	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: mine.root, uids: uids, group: first.group, image: spec.Root, state: first.state})
+	held = append(held, uids.dev)
+	uids.dev = nil
+	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: g.disk.root, uids: uids, group: first.group, image: spec.Root, state: first.state})
 	return nil
 }
 
-// furnish has the inside made, and gives what waits for it.
-func (i *Instance) furnish(pidfd, root, dev *os.File, hostname string, volumes []furnish.Volume) func() (*furnish.Inside, error) {
-	var in *furnish.Inside
-	var err error
-	done := make(chan struct{})
-	i.d.workers.start(func() {
-		defer close(done)
-		in, err = i.d.tape.Inside(pidfd, root, dev, hostname)
-		if err == nil && len(volumes) > 0 {
-			if err = furnish.Attach(pidfd, volumes); err != nil {
-				_ = in.Close()
-			}
+// furnish makes the inside of first on its ground.
+func (i *Instance) furnish(first *firstProcess, g *ground, dev *os.File, hostname string) (*furnish.Inside, error) {
+	in, err := i.d.tape.Inside(first.pidfd, g.disk.root, dev, hostname)
+	if err == nil && len(g.volumes.ready) > 0 {
+		if err = furnish.Attach(first.pidfd, g.volumes.ready); err != nil {
+			_ = in.Close()
 		}
-		if err != nil {
-			err = fault.Wrap(fault.Unavailable, err, "the inside of sandbox %s cannot be made", i.id).
-				WithRemedy("run `sandpit doctor` on the host")
-		}
-	})
-	return func() (*furnish.Inside, error) {
-		<-done
-		return in, err
 	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the inside of sandbox %s cannot be made", i.id).
+			WithRemedy("run `sandpit doctor` on the host")
+	}
+	return in, nil
 }
 
-// settle puts down what the next server needs to find this life again, makes the
-// groups of the commands, and opens what the agent gets of them. A blank has all of
-// that but its limits.
-func (i *Instance) settle(first *firstProcess, uids uidRange, limits cgroup.Limits, b *blank, hold func(*os.File, error) (*os.File, error)) (boot.Files, error) {
+// settle puts down what the next server needs to find this life again.
+func (i *Instance) settle(first *firstProcess, uids uidRange) error {
 	start, err := startTime(first.pid)
 	if err == nil {
 		first.state = state{PID: first.pid, Start: start, Boot: i.d.boot, UID: uids.base}
-		err = first.state.write(i.d.instances, i.id)
+		err = first.state.write(i.d.instances.Root, i.id)
 	}
 	if err != nil {
-		return boot.Files{}, fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)
+		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)
 	}
 	i.d.checkpoint("create.state")
-	if b != nil {
-		return b.files, first.group.Limit(limits)
-	}
-	if err := i.d.limit(first); err != nil {
-		return boot.Files{}, err
-	}
-	i.d.checkpoint("create.groups")
-	return i.bootFiles(first.group, hold)
+	return nil
 }
 
 // enforceable leaves out the limits that this host has no controller for.
@@ -230,22 +215,21 @@ func (d *Driver) enforceable(l sandbox.Limits) cgroup.Limits {
 	return out
 }
 
-// limit makes the groups of the commands. Where cgroup2 holds the limits, process 1
-// is put beside them, out of their limits; with v1 it is born there.
-func (d *Driver) limit(first *firstProcess) error {
-	g := first.group
-	if err := g.Prepare(); err != nil {
-		return err
-	}
+// unified tells whether cgroup2 holds any of the limits.
+func (d *Driver) unified() bool {
 	info := d.cgroups.Info()
-	v2 := false
 	for _, f := range []cgroup.Feature{cgroup.CPU, cgroup.Memory, cgroup.PIDs} {
-		v2 = v2 || info.Version[f] == 2
+		if info.Version[f] == 2 {
+			return true
+		}
 	}
-	if !v2 {
-		return nil
-	}
-	procs, err := g.MakeAgent()
+	return false
+}
+
+// setApart puts process 1 beside the groups of the commands, out of their limits, which
+// cgroup2 needs before it has any; with v1 it is born there.
+func (d *Driver) setApart(first *firstProcess) error {
+	procs, err := first.group.MakeAgent()
 	if err != nil {
 		return err
 	}
@@ -253,118 +237,7 @@ func (d *Driver) limit(first *firstProcess) error {
 	if _, err := procs.WriteString(strconv.Itoa(first.pid)); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the agent cannot be moved to its cgroup")
 	}
-	return g.Activate()
-}
-
-// disk is a sandbox's root and the directory of its logs, both as the agent's
-// user namespace sees them.
-type disk struct {
-	root *os.File // detached overlay
-	log  *os.File
-}
-
-// mountDisk mounts the layer over the image. What the overlay needs, it holds.
-func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error), uids uidRange) (disk, error) {
-	var held []io.Closer // the overlay has its own by the time it is mounted
-	defer func() { i.d.closer.drop(held) }()
-	hold := func(f *os.File, err error) (*os.File, error) {
-		if err == nil {
-			held = append(held, f)
-		}
-		return f, err
-	}
-	l, err := open()
-	if err != nil {
-		return disk{}, err
-	}
-	defer func() { _ = l.Close() }()
-	failed := func(err error) (disk, error) {
-		return disk{}, fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
-			WithRemedy("run `sandpit doctor` on the host")
-	}
-	if err := l.FreshWork(); err != nil {
-		return disk{}, err
-	}
-	image, err := hold(mount.CloneAt(unix.AT_FDCWD, spec.Root))
-	if err != nil {
-		return failed(err)
-	}
-	if err := mount.IDMap(image, uids.ns); err != nil {
-		return failed(err)
-	}
-	writable, err := hold(mount.CloneAt(l.Fd(), ""))
-	if err != nil {
-		return failed(err)
-	}
-	if err := mount.IDMap(writable, uids.ns); err != nil {
-		return failed(err)
-	}
-	upper, err := hold(openDir(int(writable.Fd()), "upper"))
-	if err != nil {
-		return failed(err)
-	}
-	work, err := hold(openDir(int(writable.Fd()), "work"))
-	if err != nil {
-		return failed(err)
-	}
-	logs, err := hold(i.d.layers.Logs(string(i.id)))
-	if err != nil {
-		return disk{}, err
-	}
-	mapped, err := hold(mount.Clone(logs, ""))
-	if err != nil {
-		return failed(err)
-	}
-	if err := mount.IDMap(mapped, uids.ns); err != nil {
-		return failed(err)
-	}
-	log, err := openDir(int(mapped.Fd()), ".")
-	if err != nil {
-		return failed(err)
-	}
-	// A layer that stays busy is another server's, or a bug.
-	limit, cancel := context.WithTimeout(ctx, busyTimeout)
-	defer cancel()
-	root, err := overlay(limit, image, upper, work, uids.base)
-	if err != nil {
-		_ = log.Close()
-		return failed(err)
-	}
-	return disk{root: root, log: log}, nil
-}
-
-// bootFiles opens what the agent gets beside its disk.
-func (i *Instance) bootFiles(group *cgroup.Group, hold func(*os.File, error) (*os.File, error)) (f boot.Files, err error) {
-	failed := func(err error) (boot.Files, error) {
-		return boot.Files{}, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s cannot be given its files", i.id)
-	}
-	commands, mount, err := group.CommandsDir()
-	if err != nil {
-		return failed(err)
-	}
-	f.Cgroup, _ = hold(commands, nil)
-	i.d.closer.drop([]io.Closer{mount})
-	// What this host does not count is told by no file; nothing is said to have
-	// ended by it then.
-	f.OOM, f.Pids = i.d.null, i.d.null
-	info := i.d.cgroups.Info()
-	if info.Err(cgroup.Memory) == nil {
-		if f.OOM, err = hold(group.OOMFile()); err != nil {
-			return failed(err)
-		}
-	}
-	if info.Err(cgroup.PIDs) == nil {
-		if f.Pids, err = hold(group.PIDsFile()); err != nil {
-			return failed(err)
-		}
-	}
-	if f.Joins, err = group.JoinFiles(); err != nil {
-		return failed(err)
-	}
-	for _, join := range f.Joins {
-		_, _ = hold(join, nil)
-	}
-	return f, nil
+	return first.group.Activate()
 }
 
 // boot hands the agent what it needs and waits until it serves.
@@ -386,14 +259,6 @@ func (i *Instance) boot(ctx context.Context, conn *net.UnixConn, f boot.Files) e
 		return ctx.Err()
 	}
 	return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
-}
-
-func openDir(at int, name string) (*os.File, error) {
-	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
-	}
-	return os.NewFile(uintptr(fd), name), nil
 }
 
 func openProcess(pid int) (*os.File, error) {

@@ -29,9 +29,10 @@
 // was killed, and is thawed. A snapshot of what is up freezes for as long as the store
 // takes to commit. Nothing inside can freeze, thaw, or hold up either for ever.
 //
-// # Threads
+// # A start
 //
-// A start needs a thread in the agents' v1 cgroups, with a mount namespace that has
-// nothing of the host's. A few locked threads, the workers, start sandboxes and do
-// nothing else.
+// Process 1 is started, and its inside made, by whoever asks for the sandbox, while another
+// goroutine makes its disk and the groups of its commands. What is of a thread in Linux, v1
+// cgroups and the mount namespace, process 1 joins by itself on its way: a thread of Go's
+// kept for that would have to be woken, and whoever waits for it after that.
 package native

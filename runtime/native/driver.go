@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	stdruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,17 +51,18 @@ type Driver struct {
 	boot       string // the host's boot id
 	checkpoint func(string)
 
-	instances    *os.Root // two files for each instance that is up
-	instancesDir *os.File // the same, for paths of sockets
-	layers       *layer.Store
-	cgroups      *cgroup.Driver
-	changes      *changes.Group // nil where the host cannot
-	changesErr   error          // why not
-	uids         *ranges
-	blanks       *blanks
-	closer       *closer
-	workers      *workers
-	tape         *furnish.Tape
+	instances  *instances // two files for each instance that is up
+	layers     *layer.Store
+	cgroups    *cgroup.Driver
+	changes    *changes.Group // nil where the host cannot
+	changesErr error          // why not
+	uids       *ranges
+	blanks     *blanks
+	calm       calm
+	closer     *closer
+	agents     []*os.File // tasks files of the v1 cgroups that agents are in
+	mounts     *os.File   // mount namespace that sandboxes begin with a copy of
+	tape       *furnish.Tape
 
 	agent *os.File // the program, on a read-only mount of its own
 	null  *os.File
@@ -103,17 +103,10 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if d.boot, err = bootID(); err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "instances"), 0o700); err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "the data directory %s cannot be used", dir)
-	}
-	if d.instances, err = os.OpenRoot(filepath.Join(dir, "instances")); err != nil {
+	if d.instances, err = openInstances(dir, d.boot); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.instances.Close() })
-	if d.instancesDir, err = os.Open(filepath.Join(dir, "instances")); err != nil {
-		return nil, err
-	}
-	undo.Add(func() { _ = d.instancesDir.Close() })
 	if d.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
@@ -139,15 +132,19 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := d.cgroups.Info().Err(cgroup.Kill); err != nil {
 		return nil, err // without it no command could be ended for sure
 	}
-	if d.workers, err = startWorkers(max(2, stdruntime.NumCPU()), d.cgroups.JoinAgents); err != nil {
+	if d.agents, err = d.cgroups.AgentFiles(); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the host's cgroups cannot be used")
 	}
-	undo.Add(d.workers.close)
+	undo.Add(func() { _ = closeAll(d.agents) })
+	if d.mounts, err = bareMounts(); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.mounts.Close() })
 	if d.changes, d.changesErr = changes.Open(changes.Options{Logger: d.log}); d.changesErr != nil {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	d.uids, d.closer, d.tape = newRanges(dir), newCloser(), furnish.New()
+	d.uids, d.closer, d.tape = newRanges(dir, &d.calm), newCloser(), furnish.New()
 	d.blanks = newBlanks(d, opts.Blanks)
 	if err := d.sweepUnborn(); err != nil {
 		return nil, err
@@ -182,7 +179,7 @@ func (d *Driver) reserve() error {
 		return err
 	}
 	for _, id := range ids {
-		if s, err := readState(d.instances, id); err == nil {
+		if s, err := readState(d.instances.Root, id); err == nil {
 			d.uids.reserve(s.UID)
 		}
 	}
@@ -229,14 +226,22 @@ func (d *Driver) Close() error {
 	d.end()
 	d.watchers.Wait()
 	d.closer.flush() // what others dropped at their own end
-	d.workers.close()
 	var errs []error
 	if d.changes != nil {
 		errs = append(errs, d.changes.Close())
 	}
 	d.uids.close()
-	for _, c := range []interface{ Close() error }{d.cgroups, d.layers, d.agent, d.null, d.instancesDir, d.instances} {
+	errs = append(errs, closeAll(d.agents))
+	for _, c := range []interface{ Close() error }{d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
 		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func closeAll(files []*os.File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -372,5 +377,5 @@ func (d *Driver) found() ([]sandbox.ID, error) {
 // socketPath names the agent's socket in few bytes, wherever the data
 // directory is.
 func (d *Driver) socketPath(id sandbox.ID) string {
-	return "/proc/self/fd/" + strconv.Itoa(int(d.instancesDir.Fd())) + "/" + string(id) + socketFile
+	return "/proc/self/fd/" + strconv.Itoa(int(d.instances.dir.Fd())) + "/" + string(id) + socketFile
 }

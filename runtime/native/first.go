@@ -29,36 +29,15 @@ type firstProcess struct {
 	conn *net.UnixConn
 }
 
-// launch starts process 1 on a worker's thread, with its group and its socket, and
-// does not wait until it has; born does. It takes the network namespace over.
-func (i *Instance) launch(limits cgroup.Limits, uids uidRange) (born func() (*firstProcess, error)) {
-	var first *firstProcess
-	var err error
-	done := make(chan struct{})
-	i.d.workers.start(func() {
-		defer close(done)
-		first, err = i.start(limits, uids)
-	})
-	return func() (*firstProcess, error) {
-		<-done
-		return first, err
-	}
-}
-
-// start is launch, on the worker's thread. All or nothing.
-func (i *Instance) start(limits cgroup.Limits, uids uidRange) (*firstProcess, error) {
+// start starts process 1 in its group, with its socket, all or nothing, and blocks its
+// thread meanwhile. It takes the network namespace over, and the group if it succeeds.
+func (i *Instance) start(group *cgroup.Group, uids uidRange) (*firstProcess, error) {
 	d := i.d
 	var undo, release cleanup.Stack // release: process 1 has its own by the time it is born
 	defer undo.Run()
 	defer release.Run()
 	release.Add(func() { _ = uids.net.Close() })
 
-	group, err := d.cgroups.Create(string(i.id), limits, int(uids.base))
-	if err != nil {
-		return nil, err
-	}
-	undo.Add(func() { _ = group.Remove(context.Background()) })
-	d.checkpoint("create.group")
 	dir, err := group.Dir()
 	if err != nil {
 		return nil, err
@@ -85,6 +64,8 @@ func (i *Instance) start(limits cgroup.Limits, uids uidRange) (*firstProcess, er
 		UserNS:   uids.ns,
 		NetNS:    uids.net,
 		Cgroup:   dir,
+		Groups:   d.agents,
+		Mounts:   d.mounts,
 		KeepCaps: agentCaps,
 	})
 	if err != nil {

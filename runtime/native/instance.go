@@ -205,7 +205,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 func (i *Instance) Remove(ctx context.Context) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
-	defer i.d.blanks.begin()()
+	defer i.d.calm.begin()()
 	if err := i.stop(ctx, 0); err != nil {
 		return err
 	}
@@ -281,11 +281,16 @@ func (i *Instance) remove(name string) error {
 // endPatience is how long a process that cannot be looked into is given to end.
 const endPatience = 2 * time.Second
 
+const hostRestarted = "the host was restarted"
+
 // adopt finds a life that an earlier server began.
 func (i *Instance) adopt() error {
-	s, err := readState(i.d.instances, i.id)
+	s, err := readState(i.d.instances.Root, i.id)
 	if errors.Is(err, fs.ErrNotExist) {
 		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "it was not running when the server started"}
+		if i.d.instances.rebooted {
+			i.last.Detail = hostRestarted
+		}
 		return i.d.sweepDown(i)
 	}
 	if err != nil {
@@ -298,7 +303,7 @@ func (i *Instance) adopt() error {
 	if pidfd == nil {
 		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "its process 1 ended while no server ran"}
 		if s.Boot != i.d.boot {
-			i.last.Detail = "the host was restarted"
+			i.last.Detail = hostRestarted
 		}
 		if err := i.d.sweepDown(i); err != nil {
 			return err

@@ -226,7 +226,7 @@ func (i *Instance) tryThaw(l *live) bool {
 
 // markPaused puts down that Pause froze the life l, unless it is over.
 func (i *Instance) markPaused(l *live) error {
-	err := l.state.mark(i.d.instances, i.id)
+	err := l.state.mark(i.d.instances.Root, i.id)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "that sandbox %s is paused cannot be written", i.id)
 	}
@@ -329,7 +329,7 @@ func (i *Instance) findPaused(l *live) (paused, thawed bool, err error) {
 	if err != nil {
 		return false, false, fault.Wrap(fault.Unavailable, err, "whether sandbox %s is paused cannot be seen now", i.id)
 	}
-	marked, err := l.state.marked(i.d.instances, i.id)
+	marked, err := l.state.marked(i.d.instances.Root, i.id)
 	switch {
 	case err != nil:
 		return false, false, fault.Wrap(fault.Unavailable, err, "whether sandbox %s is paused cannot be read", i.id)

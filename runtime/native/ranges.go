@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"os"
 	"sync"
+	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/native/furnish"
@@ -22,6 +23,10 @@ const (
 	rangeCount = (1<<32 - 1<<16 - firstUID) / spawn.RangeSize
 	keepSpare  = 64 // most user namespaces of free ranges that are kept, ready ones included
 	haveReady  = 8  // so many are ready ahead; one takes 1.3 ms
+	fewReady   = 2  // with fewer the next is made whatever goes on
+	// rangesQuiet is how long no sandbox may have begun or gone before one is made for which
+	// none was given back.
+	rangesQuiet = 20 * time.Millisecond
 )
 
 // ranges hands out uid ranges, each with a user namespace that maps it, a fresh
@@ -35,7 +40,9 @@ type ranges struct {
 	taken map[uint32]bool
 	spare []uidRange // given back: without a network namespace
 	ready []uidRange
-	low   chan struct{} // wakes refill; each take does
+	given int           // since one was last made: whoever ends a sandbox does not wait for the next
+	low   chan struct{} // wakes refill; each take and give does
+	calm  *calm
 }
 
 // uidRange is a range, the user namespace that maps it, and a network namespace of
@@ -59,32 +66,58 @@ func (u *uidRange) close() {
 
 // newRanges starts at a place that depends on the data directory, so that two
 // servers on one host are unlikely to use the same ranges.
-func newRanges(dir string) *ranges {
+func newRanges(dir string, c *calm) *ranges {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dir))
-	return &ranges{network: furnish.NewNetwork(), next: h.Sum32() % rangeCount, taken: map[uint32]bool{}, low: make(chan struct{}, 1)}
+	return &ranges{network: furnish.NewNetwork(), next: h.Sum32() % rangeCount, taken: map[uint32]bool{}, low: make(chan struct{}, 1), calm: c}
 }
 
-// refill makes namespaces ahead until ctx is done.
+// refill makes namespaces ahead until ctx is done: as many as are given back, and the rest
+// when nothing goes on, so that nobody's create has to share the processor with it.
 func (r *ranges) refill(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		r.mu.Lock()
-		want := len(r.ready) < haveReady
-		r.mu.Unlock()
-		if want && ctx.Err() == nil {
-			if u, err := r.make(); err == nil {
-				r.mu.Lock()
-				r.ready = append(r.ready, u)
-				r.mu.Unlock()
-				continue
-			}
+		wait := r.fill(ctx)
+		timer.Stop()
+		if wait > 0 {
+			timer.Reset(wait)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.low:
+		case <-timer.C:
 		}
 	}
+}
+
+// fill makes what can be made now, and says when to go on; 0: when one is taken.
+func (r *ranges) fill(ctx context.Context) time.Duration {
+	for ctx.Err() == nil {
+		wait := r.calm.until(rangesQuiet)
+		r.mu.Lock()
+		missing := len(r.ready) < haveReady
+		now := r.given > 0 || len(r.ready) < fewReady || wait == 0
+		if missing && now {
+			r.given = max(0, r.given-1)
+		}
+		r.mu.Unlock()
+		switch {
+		case !missing:
+			return 0
+		case !now:
+			return wait
+		}
+		u, err := r.make()
+		if err != nil {
+			return 0 // whoever takes the next one hears why
+		}
+		r.mu.Lock()
+		r.ready = append(r.ready, u)
+		r.mu.Unlock()
+	}
+	return 0
 }
 
 // take gives a free range, complete.
@@ -98,10 +131,7 @@ func (r *ranges) take() (uidRange, error) {
 	u := r.ready[n-1]
 	r.ready = r.ready[:n-1]
 	r.mu.Unlock()
-	select { // there is room for one more
-	case r.low <- struct{}{}:
-	default:
-	}
+	poke(r.low)
 	return u, nil
 }
 
@@ -112,12 +142,12 @@ func (r *ranges) make() (uidRange, error) {
 		return u, err
 	}
 	if u.net, err = r.network.Make(u.ns); err != nil {
-		r.give(u)
+		r.putBack(u)
 		return uidRange{}, fault.Wrap(fault.Unavailable, err, "the host gives no network namespace").
 			WithRemedy("run `sandpit doctor`; user.max_net_namespaces may be too low")
 	}
 	if u.dev, err = makeDev(); err != nil {
-		r.give(u)
+		r.putBack(u)
 		return uidRange{}, err
 	}
 	return u, nil
@@ -170,6 +200,14 @@ func (r *ranges) reserve(base uint32) uidRange {
 // give returns a range; none of its processes is left. What it still has of its own
 // may have been used: it is let go.
 func (r *ranges) give(u uidRange) {
+	r.putBack(u)
+	r.mu.Lock()
+	r.given = min(r.given+1, haveReady)
+	r.mu.Unlock()
+	poke(r.low)
+}
+
+func (r *ranges) putBack(u uidRange) {
 	u.close()
 	r.mu.Lock()
 	defer r.mu.Unlock()

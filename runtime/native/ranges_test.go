@@ -6,6 +6,7 @@ package native
 import (
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +17,7 @@ func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes user namespaces with mapped ranges")
 	}
-	r := newRanges(t.TempDir())
+	r := newRanges(t.TempDir(), new(calm))
 	defer r.close()
 	first, err := r.take()
 	if err != nil {
@@ -51,7 +52,7 @@ func TestNoTwoSandboxesShareARange(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes user namespaces with mapped ranges")
 	}
-	r := newRanges(t.TempDir())
+	r := newRanges(t.TempDir(), new(calm))
 	defer r.close()
 	seen := map[uint32]bool{}
 	for range 20 {
@@ -64,6 +65,36 @@ func TestNoTwoSandboxesShareARange(t *testing.T) {
 			t.Errorf("range %d was given twice", u.base)
 		}
 		seen[u.base] = true
+	}
+}
+
+// What is made ahead takes the processor from whoever begins a sandbox just then.
+func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes user namespaces with mapped ranges")
+	}
+	c := new(calm)
+	r := newRanges(t.TempDir(), c)
+	defer r.close()
+	ends := c.begin()
+	if wait := r.fill(t.Context()); wait == 0 || len(r.ready) != fewReady {
+		t.Fatalf("%d are ready while a sandbox begins, and the next look is in %v; want %d, and one later", len(r.ready), wait, fewReady)
+	}
+	u, err := r.mapped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.give(u)
+	if r.fill(t.Context()); len(r.ready) != fewReady+1 {
+		t.Errorf("%d are ready after one was given back, want %d", len(r.ready), fewReady+1)
+	}
+	ends()
+	for len(r.ready) < haveReady {
+		wait := r.fill(t.Context())
+		if wait > rangesQuiet {
+			t.Fatalf("the next look is in %v, want %v at most", wait, rangesQuiet)
+		}
+		<-time.After(wait)
 	}
 }
 

@@ -124,7 +124,7 @@ func (d *Driver) perhapsUp(id sandbox.ID) (bool, error) {
 	if known {
 		return true, nil // its files go before it is down
 	}
-	s, err := readState(d.instances, id)
+	s, err := readState(d.instances.Root, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -224,17 +224,26 @@ func exists(dir int, path string) bool {
 // Info says what works here.
 func (d *Driver) Info() Info { return d.info }
 
-// JoinAgents moves the calling OS thread into the shared groups of agents;
-// what it forks is born there. The caller has it locked to its goroutine. The
-// groups have no limits: this takes agents out of whatever limits the server
-// itself has. Does nothing where v1 limits nothing.
-func (d *Driver) JoinAgents() error {
+// AgentFiles opens, for writing, the tasks files of the shared v1 groups of agents; none
+// where v1 limits nothing. A thread that writes "0" to all of them is in the groups, and
+// so is what it forks. The groups have no limits: this takes agents out of whatever limits
+// the server itself has. The caller closes them.
+func (d *Driver) AgentFiles() ([]*os.File, error) { return d.taskFiles(agents) }
+
+// taskFiles opens the tasks files of a group, one for each v1 hierarchy.
+func (d *Driver) taskFiles(group string) ([]*os.File, error) {
+	var files []*os.File
 	for _, h := range d.v1 {
-		if err := d.kernel.write(h.dir, agents+"/tasks", []byte("0")); err != nil {
-			return fmt.Errorf("cgroup: join %s at %s: %w", agents, h.path, err)
+		f, err := openFile(h.dir, group+"/tasks", unix.O_WRONLY)
+		if err != nil {
+			for _, f := range files {
+				_ = f.Close()
+			}
+			return nil, fmt.Errorf("cgroup: %w", err)
 		}
+		files = append(files, f)
 	}
-	return nil
+	return files, nil
 }
 
 // List gives the ids of all groups of the namespace, sorted: also of those
@@ -268,8 +277,7 @@ func (d *Driver) hierarchies(yield func(*hierarchy) bool) {
 }
 
 // Close removes the parent directories that are empty and closes the rest.
-// Groups stay. A thread that is still in JoinAgents keeps its directory alive,
-// so the caller ends it first. The driver and its groups are unusable after it;
+// Groups stay. The driver and its groups are unusable after it;
 // twice is fine.
 func (d *Driver) Close() error {
 	var errs []error

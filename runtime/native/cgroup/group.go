@@ -249,20 +249,7 @@ func (g *Group) CommandsDir() (dir, mount *os.File, err error) {
 // that writes "0" to all of them, and what it forks from then on, is limited;
 // its process is not. The right to write goes by who opened the file, so the
 // agent can, and its commands must not get them. The caller closes them.
-func (g *Group) JoinFiles() ([]*os.File, error) {
-	var files []*os.File
-	for _, h := range g.driver.v1 {
-		f, err := openFile(h.dir, g.id+"/tasks", unix.O_WRONLY)
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-			return nil, fmt.Errorf("cgroup: %w", err)
-		}
-		files = append(files, f)
-	}
-	return files, nil
-}
+func (g *Group) JoinFiles() ([]*os.File, error) { return g.driver.taskFiles(g.id) }
 
 // OOMFile opens the counter for counter.OOMKills, read-only; after Activate.
 // The caller closes it.

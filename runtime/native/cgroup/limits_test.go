@@ -155,13 +155,20 @@ func TestAThreadJoinsAndItsProcessDoesNot(t *testing.T) {
 		}
 	})
 	onThread(func() {
-		if err := d.JoinAgents(); err != nil {
+		files, err := d.AgentFiles()
+		if err != nil {
 			t.Error(err)
+		}
+		for _, f := range files {
+			if _, err := f.WriteString("0"); err != nil {
+				t.Error(err)
+			}
+			_ = f.Close()
 		}
 		group := "/" + top + "/" + d.namespace + "/" + agents
 		want := map[string]string{"cpu": group, "memory": group, "pids": group}
 		if diff := cmp.Diff(v1Paths(t, fmt.Sprintf("/proc/self/task/%d/cgroup", unix.Gettid())), want); diff != "" {
-			t.Errorf("JoinAgents (-got +want):\n%s", diff)
+			t.Errorf("AgentFiles (-got +want):\n%s", diff)
 		}
 	})
 	waitGone(t, d)

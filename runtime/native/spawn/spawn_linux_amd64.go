@@ -26,6 +26,8 @@ type Process struct {
 	UserNS  *os.File   // joined; process 1 is its root
 	NetNS   *os.File   // joined; it belongs to UserNS
 	Cgroup  *os.File   // cgroup2 directory to start in; nil: the caller's
+	Groups  []*os.File // tasks files of v1 cgroups to start in, open for writing
+	Mounts  *os.File   // mount namespace to begin with a copy of; nil: the caller's
 	// KeepCaps is the capability bounding set that process 1 keeps, a bit for
 	// each capability.
 	KeepCaps uint64
@@ -43,12 +45,9 @@ const firstFree = 32
 // Start starts process 1 and returns its pid, as the caller's own namespace
 // counts, once execve succeeded. The caller is its parent and must reap it. It
 // blocks its thread for about 0.5 ms. The child inherits what belongs to the
-// calling thread: v1 cgroups, and nothing else that it does not reset.
+// calling thread: v1 cgroups that none of Groups is of, and nothing else that it does not reset.
 func Start(p Process) (pid int, err error) {
-	runtime.LockOSThread() // v1 cgroups are per thread: the caller's choice of one must hold
-	defer runtime.UnlockOSThread()
-
-	pl := plan{keepCaps: p.KeepCaps, cgroup: -1, userns: p.UserNS.Fd(), netns: p.NetNS.Fd(), empty: &[]byte{0}[0]}
+	pl := plan{keepCaps: p.KeepCaps, cgroup: -1, mounts: noFile, userns: p.UserNS.Fd(), netns: p.NetNS.Fd(), empty: &[]byte{0}[0], zero: '0'}
 	var dups []int
 	defer func() {
 		for _, fd := range dups {
@@ -79,6 +78,16 @@ func Start(p Process) (pid int, err error) {
 		}
 	}
 	pl.nfiles = len(p.Files)
+	if p.Mounts != nil {
+		pl.mounts = p.Mounts.Fd()
+	}
+	if len(p.Groups) > len(pl.groups) {
+		return 0, fmt.Errorf("start process 1: %d v1 cgroups are more than %d", len(p.Groups), len(pl.groups))
+	}
+	for i, f := range p.Groups {
+		pl.groups[i] = f.Fd()
+	}
+	pl.ngroups = len(p.Groups)
 	if p.Cgroup != nil {
 		pl.cgroup = int(p.Cgroup.Fd())
 	}
@@ -107,6 +116,9 @@ func Start(p Process) (pid int, err error) {
 	return pl.pid, nil
 }
 
+// noFile is no descriptor.
+const noFile = ^uintptr(0)
+
 const sigSetmask = 2 // SIG_SETMASK
 
 // plan is what the children work from; they write their results to it.
@@ -118,9 +130,13 @@ type plan struct {
 	nfiles   int
 	userns   uintptr
 	netns    uintptr
+	mounts   uintptr // or noFile
+	groups   [8]uintptr
+	ngroups  int
 	cgroup   int
 	keepCaps uint64
 	empty    *byte
+	zero     byte // '0'
 
 	unblocked uint64 // the signals that process 1 starts with blocked: none
 
@@ -134,6 +150,8 @@ type stage int
 
 const (
 	stageNone stage = iota
+	stageCgroups
+	stageMounts
 	stageUserNS
 	stageJoin
 	stageIDs
@@ -149,7 +167,7 @@ const (
 
 func (s stage) String() string {
 	return [...]string{
-		"", "join the user namespace", "join its namespaces", "become its root", "drop groups", "join the network namespace", "unshare namespaces",
+		"", "join its v1 cgroups", "join the mounts to begin with", "join the user namespace", "join its namespaces", "become its root", "drop groups", "join the network namespace", "unshare namespaces",
 		"clone process 1", "place descriptors", "drop capabilities", "unblock signals", "execute the agent",
 	}[s]
 }
@@ -218,6 +236,16 @@ func becomeRoot() (failed stage, errno uintptr) {
 //go:nosplit
 //go:nocheckptr
 func (p *plan) enter() bool {
+	for i := 0; i < p.ngroups; i++ {
+		if _, _, e := unix.RawSyscall(unix.SYS_WRITE, p.groups[i], uintptr(unsafe.Pointer(&p.zero)), 1); e != 0 {
+			return p.fail(stageCgroups, uintptr(e))
+		}
+	}
+	if p.mounts != noFile {
+		if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.mounts, unix.CLONE_NEWNS, 0); e != 0 {
+			return p.fail(stageMounts, uintptr(e))
+		}
+	}
 	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.userns, unix.CLONE_NEWUSER, 0); e != 0 {
 		return p.fail(stageUserNS, uintptr(e))
 	}

@@ -1,0 +1,210 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native/boot"
+	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/runtime/native/mount"
+)
+
+// ground is what a life stands on, and what is made while its process 1 is started: its
+// disk, its volumes, and the groups of its commands.
+type ground struct {
+	laid    chan struct{} // closed once disk and volumes are there, or err
+	disk    disk
+	volumes volumes
+	err     error
+
+	done     chan struct{} // closed once nothing is done any more
+	files    boot.Files
+	filesErr error
+	held     []io.Closer // what files and disk were made of
+}
+
+// lay makes a ground on a goroutine of its own, which ends with it. A blank has its groups
+// already. With cgroup2's limits only half of them can be made before process 1 is there.
+func (i *Instance) lay(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error), uids uidRange, group *cgroup.Group, b *blank) *ground {
+	g := &ground{laid: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(g.done)
+		g.disk, g.err = i.mountDisk(ctx, spec, open, uids)
+		if g.err == nil {
+			g.held = append(g.held, g.disk.log)
+			i.d.checkpoint("create.disk")
+			if len(spec.Mounts) > 0 {
+				g.volumes, g.err = i.openVolumes(spec.Mounts, g.disk.root, uids.ns)
+				i.d.checkpoint("create.volumes")
+			}
+		}
+		close(g.laid)
+		if g.err != nil || b != nil {
+			return
+		}
+		if g.filesErr = group.Prepare(); g.filesErr == nil && !i.d.unified() {
+			g.files, g.filesErr = i.bootFiles(group, g.hold)
+		}
+		i.d.checkpoint("create.groups")
+	}()
+	return g
+}
+
+func (g *ground) hold(f *os.File, err error) (*os.File, error) {
+	if err == nil {
+		g.held = append(g.held, f)
+	}
+	return f, err
+}
+
+// bootFiles gives what the agent gets, but for its view of the disk.
+func (g *ground) bootFiles(i *Instance, first *firstProcess, b *blank) (boot.Files, error) {
+	<-g.done
+	switch {
+	case b != nil:
+		g.files = b.files
+	case g.filesErr == nil && i.d.unified():
+		if g.filesErr = i.d.setApart(first); g.filesErr == nil {
+			g.files, g.filesErr = i.bootFiles(first.group, g.hold)
+		}
+	}
+	g.files.Log = g.disk.log
+	return g.files, g.filesErr
+}
+
+// undo takes it back, once it is done.
+func (g *ground) undo(i *Instance) {
+	<-g.done
+	if g.disk.root != nil {
+		_ = g.disk.root.Close()
+	}
+	_ = i.remove(volumesFile) // there is none without volumes
+}
+
+// disk is a sandbox's root and the directory of its logs, both as the agent's
+// user namespace sees them.
+type disk struct {
+	root *os.File // detached overlay
+	log  *os.File
+}
+
+// mountDisk mounts the layer over the image. What the overlay needs, it holds.
+func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error), uids uidRange) (disk, error) {
+	var held []io.Closer // the overlay has its own by the time it is mounted
+	defer func() { i.d.closer.drop(held) }()
+	hold := func(f *os.File, err error) (*os.File, error) {
+		if err == nil {
+			held = append(held, f)
+		}
+		return f, err
+	}
+	l, err := open()
+	if err != nil {
+		return disk{}, err
+	}
+	defer func() { _ = l.Close() }()
+	failed := func(err error) (disk, error) {
+		return disk{}, fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
+			WithRemedy("run `sandpit doctor` on the host")
+	}
+	if err := l.FreshWork(); err != nil {
+		return disk{}, err
+	}
+	image, err := hold(mount.CloneAt(unix.AT_FDCWD, spec.Root))
+	if err != nil {
+		return failed(err)
+	}
+	if err := mount.IDMap(image, uids.ns); err != nil {
+		return failed(err)
+	}
+	writable, err := hold(mount.CloneAt(l.Fd(), ""))
+	if err != nil {
+		return failed(err)
+	}
+	if err := mount.IDMap(writable, uids.ns); err != nil {
+		return failed(err)
+	}
+	upper, err := hold(openDir(int(writable.Fd()), "upper"))
+	if err != nil {
+		return failed(err)
+	}
+	work, err := hold(openDir(int(writable.Fd()), "work"))
+	if err != nil {
+		return failed(err)
+	}
+	logs, err := hold(i.d.layers.Logs(string(i.id)))
+	if err != nil {
+		return disk{}, err
+	}
+	mapped, err := hold(mount.Clone(logs, ""))
+	if err != nil {
+		return failed(err)
+	}
+	if err := mount.IDMap(mapped, uids.ns); err != nil {
+		return failed(err)
+	}
+	log, err := openDir(int(mapped.Fd()), ".")
+	if err != nil {
+		return failed(err)
+	}
+	// A layer that stays busy is another server's, or a bug.
+	limit, cancel := context.WithTimeout(ctx, busyTimeout)
+	defer cancel()
+	root, err := overlay(limit, image, upper, work, uids.base)
+	if err != nil {
+		_ = log.Close()
+		return failed(err)
+	}
+	return disk{root: root, log: log}, nil
+}
+
+// bootFiles opens what the agent gets beside its disk.
+func (i *Instance) bootFiles(group *cgroup.Group, hold func(*os.File, error) (*os.File, error)) (f boot.Files, err error) {
+	failed := func(err error) (boot.Files, error) {
+		return boot.Files{}, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s cannot be given its files", i.id)
+	}
+	commands, mount, err := group.CommandsDir()
+	if err != nil {
+		return failed(err)
+	}
+	f.Cgroup, _ = hold(commands, nil)
+	i.d.closer.drop([]io.Closer{mount})
+	// What this host does not count is told by no file; nothing is said to have
+	// ended by it then.
+	f.OOM, f.Pids = i.d.null, i.d.null
+	info := i.d.cgroups.Info()
+	if info.Err(cgroup.Memory) == nil {
+		if f.OOM, err = hold(group.OOMFile()); err != nil {
+			return failed(err)
+		}
+	}
+	if info.Err(cgroup.PIDs) == nil {
+		if f.Pids, err = hold(group.PIDsFile()); err != nil {
+			return failed(err)
+		}
+	}
+	if f.Joins, err = group.JoinFiles(); err != nil {
+		return failed(err)
+	}
+	for _, join := range f.Joins {
+		_, _ = hold(join, nil)
+	}
+	return f, nil
+}
+
+func openDir(at int, name string) (*os.File, error) {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}

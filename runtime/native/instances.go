@@ -1,0 +1,162 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// instances is the directory of the files of those instances that are up: each has a
+// socket and a state there. A create waits for both, and nothing of them outlives the
+// host's boot, so they are kept in memory: a file system with a journal takes 0.1 ms for
+// such a file while nothing else writes, and many times that while something does.
+//
+// The data directory has a link to it, which says where it is to whoever comes next. Where
+// the host has no file system in memory, or where instances of an earlier version are up,
+// it is a plain directory there.
+type instances struct {
+	*os.Root
+	dir    *os.File // the same, for paths of sockets
+	link   string   // path of the link; "": it is a plain directory
+	memory string   // what it leads to
+	// rebooted: there was one, of another boot of the host.
+	rebooted bool
+}
+
+// memoryDirs are where file systems in memory are, the better one first.
+var memoryDirs = [...]string{"/run", "/dev/shm"}
+
+// memoryName begins the name of a directory of instances in memory; the boot and a random
+// part follow, so that nobody can have it before us.
+func memoryName(dir string) string { return "sandpit-" + namespaceOf(dir) + "-" }
+
+// InstancesDir is where the files of the instances of a driver's directory are, or would
+// be: the link followed that the driver made.
+func InstancesDir(dir string) string {
+	path := filepath.Join(dir, "instances")
+	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(filepath.Base(target), memoryName(dir)) {
+		return target
+	}
+	return path
+}
+
+// openInstances finds or makes the directory of a driver's directory, which is absolute.
+func openInstances(dir, boot string) (_ *instances, err error) {
+	path := filepath.Join(dir, "instances")
+	i := &instances{}
+	st, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.MkdirAll(dir, 0o700)
+	case err != nil:
+	case st.IsDir():
+		// Of an earlier version, or of a host that has nothing in memory. It goes if it is empty.
+		if err = os.Remove(path); errors.Is(err, unix.ENOTEMPTY) {
+			return i.open(path)
+		}
+	case st.Mode()&fs.ModeSymlink == 0:
+		err = fault.New(fault.State, "%s is no directory", path).WithRemedy("move it away")
+	default:
+		var there bool
+		if there, err = i.follow(dir, path, boot); there {
+			return i.open(i.memory)
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+	}
+	if err == nil {
+		err = i.make(dir, path, boot)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the directory %s cannot be used", path)
+	}
+	if i.memory == "" {
+		return i.open(path)
+	}
+	return i.open(i.memory)
+}
+
+// follow looks where the link leads. It is there only if it is ours, of this data directory
+// and of this boot: one that was copied with the data directory leads to another server's.
+func (i *instances) follow(dir, path, boot string) (there bool, err error) {
+	target, err := os.Readlink(path)
+	if err != nil {
+		return false, err
+	}
+	rest, ours := strings.CutPrefix(filepath.Base(target), memoryName(dir))
+	if !ours {
+		return false, nil
+	}
+	if !strings.HasPrefix(rest, boot+"-") {
+		i.rebooted = true
+		return false, nil
+	}
+	var st unix.Stat_t
+	switch err := unix.Lstat(target, &st); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0:
+		return false, fault.New(fault.Denied, "%s is not a directory that only this server's user can write", target).
+			WithRemedy("see whose it is and what is in it; without it, the sandboxes that run are not found again")
+	}
+	i.link, i.memory = path, target
+	return true, nil
+}
+
+// make makes it, in memory if the host has a place there.
+func (i *instances) make(dir, path, boot string) error {
+	for _, base := range memoryDirs {
+		var st unix.Statfs_t
+		if unix.Statfs(base, &st) != nil || st.Type != unix.TMPFS_MAGIC {
+			continue
+		}
+		// What a server left that ended between the two steps below; only empty ones go.
+		left, _ := filepath.Glob(filepath.Join(base, memoryName(dir)+"*")) // the pattern is a good one
+		for _, old := range left {
+			_ = os.Remove(old)
+		}
+		target := filepath.Join(base, memoryName(dir)+boot+"-"+strings.ToLower(rand.Text()[:8]))
+		if os.Mkdir(target, 0o700) != nil {
+			continue // the next place, or the plain one
+		}
+		if err := os.Symlink(target, path); err != nil {
+			_ = os.Remove(target)
+			return err
+		}
+		i.link, i.memory = path, target
+		return nil
+	}
+	return os.Mkdir(path, 0o700)
+}
+
+func (i *instances) open(path string) (_ *instances, err error) {
+	if i.Root, err = os.OpenRoot(path); err != nil {
+		return nil, err
+	}
+	if i.dir, err = i.Root.Open("."); err != nil {
+		_ = i.Root.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// Close lets go of it. One in memory is removed if nothing is in it.
+func (i *instances) Close() error {
+	if i.link != "" && os.Remove(i.memory) == nil {
+		_ = os.Remove(i.link)
+	}
+	return errors.Join(i.dir.Close(), i.Root.Close())
+}

@@ -1,0 +1,142 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// inMemory skips a test where the host has no file system in memory.
+func inMemory(t *testing.T) {
+	t.Helper()
+	for _, base := range memoryDirs {
+		var st unix.Statfs_t
+		if unix.Statfs(base, &st) == nil && st.Type == unix.TMPFS_MAGIC && unix.Access(base, unix.W_OK) == nil {
+			return
+		}
+	}
+	t.Skipf("none of %v is a file system in memory that can be written", memoryDirs)
+}
+
+func TestInstances(t *testing.T) {
+	inMemory(t)
+	open := func(t *testing.T, dir, boot string) *instances {
+		t.Helper()
+		i, err := openInstances(dir, boot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = i.Close() })
+		return i
+	}
+	leave := func(t *testing.T, i *instances) {
+		t.Helper()
+		if err := i.Symlink("told", "a.state"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(i.memory) })
+	}
+	t.Run("AreInMemoryAndFoundAgain", func(t *testing.T) {
+		dir := t.TempDir()
+		first := open(t, dir, "boot1")
+		leave(t, first)
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := open(t, dir, "boot1")
+		if again.memory != first.memory || again.rebooted {
+			t.Errorf("%q, then %q, rebooted %v", first.memory, again.memory, again.rebooted)
+		}
+		if got, err := os.Readlink(filepath.Join(dir, "instances", "a.state")); got != "told" {
+			t.Errorf("by way of the data directory: %q, %v", got, err)
+		}
+	})
+	t.Run("NothingIsLeftOfEmptyOnes", func(t *testing.T) {
+		dir := t.TempDir()
+		i := open(t, dir, "boot1")
+		if err := i.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{i.memory, filepath.Join(dir, "instances")} {
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("%s: %v, want that it does not exist", path, err)
+			}
+		}
+	})
+	t.Run("OfAnotherBootAreNewAndSayWhy", func(t *testing.T) {
+		dir := t.TempDir()
+		first := open(t, dir, "boot1")
+		leave(t, first)
+		again := open(t, dir, "boot2")
+		if again.memory == first.memory || !again.rebooted {
+			t.Errorf("%q again, rebooted %v", again.memory, again.rebooted)
+		}
+	})
+	t.Run("OfACopyOfTheDirectoryAreNotTheOriginals", func(t *testing.T) {
+		dir, other := t.TempDir(), t.TempDir()
+		first := open(t, dir, "boot1")
+		leave(t, first)
+		if err := os.Symlink(first.memory, filepath.Join(other, "instances")); err != nil {
+			t.Fatal(err)
+		}
+		if copied := open(t, other, "boot1"); copied.memory == first.memory {
+			t.Error("two data directories share the sandboxes of one")
+		}
+	})
+	t.Run("ThatOthersCanWriteAreRefused", func(t *testing.T) {
+		dir := t.TempDir()
+		first := open(t, dir, "boot1")
+		leave(t, first)
+		if err := os.Chmod(first.memory, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := openInstances(dir, "boot1"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "only this server's user") {
+			t.Errorf("got %v, %v", i, err)
+		}
+	})
+	t.Run("OfAnEarlierVersionStayWhereTheyAre", func(t *testing.T) {
+		dir := t.TempDir()
+		old := filepath.Join(dir, "instances")
+		if err := os.Mkdir(old, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		state := filepath.Join(old, "a.state")
+		if err := os.Symlink("told", state); err != nil {
+			t.Fatal(err)
+		}
+		if i := open(t, dir, "boot1"); i.memory != "" {
+			t.Errorf("those that are up are left for %q", i.memory)
+		}
+		if err := os.Remove(state); err != nil {
+			t.Fatal(err)
+		}
+		if i := open(t, dir, "boot1"); i.memory == "" {
+			t.Error("an empty directory of an earlier version stays in use")
+		}
+	})
+	t.Run("MadeByAServerThatEndedInBetweenAreTakenAway", func(t *testing.T) {
+		dir := t.TempDir()
+		first := open(t, dir, "boot1")
+		base := filepath.Dir(first.memory)
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		half := filepath.Join(base, memoryName(dir)+"boot1-half")
+		if err := os.Mkdir(half, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		open(t, dir, "boot1")
+		if _, err := os.Lstat(half); !os.IsNotExist(err) {
+			_ = os.Remove(half)
+			t.Errorf("%s: %v, want that it does not exist", half, err)
+		}
+	})
+}
