@@ -89,7 +89,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	if r.Started != nil {
 		r.Started(f.event.ProcessID)
 	}
-	res, err := f.attend(ctx, r)
+	res, err := f.attend(ctx, r, began)
 	e.metrics.execSeconds.Observe(time.Since(began).Seconds())
 	return res, err
 }

@@ -97,14 +97,15 @@ func (f *follower) detach() ExecResult {
 	return ExecResult{ProcessID: f.event.ProcessID, Running: true, Stdout: f.out.data, Stderr: f.errs.data}
 }
 
-// attend follows the command on behalf of the caller.
-func (f *follower) attend(ctx context.Context, r ExecRequest) (ExecResult, error) {
+// attend follows the command on behalf of the caller, whose Wait runs since began: on a
+// busy host the start alone can take seconds.
+func (f *follower) attend(ctx context.Context, r ExecRequest, began time.Time) (ExecResult, error) {
 	e := f.u.e
 	here, leave := e.group.bind(ctx)
 	defer leave()
 	if r.Wait > 0 {
 		var cancel context.CancelFunc
-		here, cancel = context.WithTimeout(here, r.Wait)
+		here, cancel = context.WithDeadline(here, began.Add(r.Wait))
 		defer cancel()
 	}
 	f.deaf = leave
