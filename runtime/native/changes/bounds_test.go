@@ -6,8 +6,10 @@
 package changes_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +47,22 @@ func TestBounds(t *testing.T) {
 		write(t, quiet.ws+"/f", "x")
 		if diff := cmp.Diff(stop(t, tr), []string{"created f"}); diff != "" {
 			t.Errorf("got - want +\n%s", diff)
+		}
+	})
+	t.Run("WhyAnAnswerIsNotCompleteIsLogged", func(t *testing.T) {
+		var log bytes.Buffer
+		o := newOverlay(t, t.TempDir(), nil)
+		tr := track(t, add(t, newGroup(t, changes.Options{
+			Memory: 16 << 10,
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		}), o))
+		for i := range 100 {
+			write(t, fmt.Sprintf("%s/f%d", o.ws, i), "")
+		}
+		c, err := tr.Stop(t.Context())
+		must(t, err)
+		if said := log.String(); c.Complete || !strings.Contains(said, `dir=/workspace reason="the window is full"`) {
+			t.Errorf("got Complete=%v and the log %q, want false and the reason", c.Complete, said)
 		}
 	})
 	t.Run("AtMostMaxFilesAreListed", func(t *testing.T) {

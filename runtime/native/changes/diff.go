@@ -6,10 +6,12 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,14 +46,17 @@ type diff struct {
 	walked int
 	bytes  int // of the paths in items
 	handle handle
+	// patience is how long it may still wait for the kernel; none where others wait meanwhile.
+	patience time.Duration
 
-	incomplete, truncated bool
+	lost      loss
+	truncated bool
 }
 
 func (d *diff) run(ctx context.Context) (Changes, error) {
 	d.w.finish()
 	if len(d.w.entries) == 0 && len(d.w.touched) == 0 {
-		return Changes{Complete: !d.w.lost, Truncated: d.w.full}, nil
+		return Changes{Complete: d.whyIncomplete() == nil, Truncated: d.w.full}, nil
 	}
 	if err := d.start(); err != nil {
 		return Changes{}, err
@@ -193,8 +198,11 @@ func (d *diff) look(dirfd int, name string, is *item) bool {
 		}
 	}
 	// Gone is an answer. Anything else hides one: a mount on the name above all.
-	if err == nil || !errors.Is(err, unix.ENOENT) {
-		d.incomplete = true
+	switch {
+	case err == nil:
+		d.lost.because(errors.New("a mount lies on a name"))
+	case !errors.Is(err, unix.ENOENT):
+		d.lost.becausef(err, "cannot look at the name %.80q", name)
 	}
 	return false
 }
@@ -225,7 +233,8 @@ func (d *diff) item(path string) *item {
 	it = &item{}
 	// Long paths of many files would be a multiple of the window.
 	if d.bytes += len(path); d.bytes > d.w.limit {
-		d.truncated, d.incomplete = true, true
+		d.truncated = true
+		d.lost.because(errors.New("the paths outgrow the window's memory"))
 		return it
 	}
 	d.items[path] = it
@@ -237,9 +246,14 @@ func (it *item) set(is *item) {
 	it.touched = it.touched || is.touched
 }
 
+// whyIncomplete gives the first reason why the answer may not be whole, nil where it is.
+func (d *diff) whyIncomplete() error {
+	return cmp.Or(d.w.lost.reason, d.lost.reason)
+}
+
 // answer lists the paths that differ.
 func (d *diff) answer() Changes {
-	c := Changes{Complete: !d.w.lost && !d.incomplete, Truncated: d.w.full || d.truncated}
+	c := Changes{Complete: d.whyIncomplete() == nil, Truncated: d.w.full || d.truncated}
 	paths := make([]string, 0, len(d.items))
 	for path, it := range d.items {
 		same := it.before && it.now && it.was == it.is && !it.touched && !it.unclear

@@ -8,6 +8,7 @@ package changes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -247,7 +248,7 @@ func (g *Group) drainLocked(turns int) (events int, empty bool) {
 			return events, true
 		case err != nil:
 			g.log.Error("cannot read file events; open windows are incomplete", "error", err)
-			g.loseLocked()
+			g.loseLocked(fmt.Errorf("cannot read file events: %w", err))
 			return events, true
 		}
 		at := time.Now()
@@ -255,7 +256,7 @@ func (g *Group) drainLocked(turns int) (events int, empty bool) {
 			r, rest, ok := parse(b)
 			if !ok {
 				g.log.Error("the kernel sent a file event that cannot be read; open windows are incomplete")
-				g.loseLocked()
+				g.loseLocked(errors.New("the kernel sent a file event that cannot be read"))
 				break
 			}
 			b = rest
@@ -292,7 +293,7 @@ func (g *Group) drainAllLocked() {
 func (g *Group) bookLocked(r *record, at time.Time) {
 	if r.has(unix.FAN_Q_OVERFLOW) {
 		g.log.Warn("the kernel dropped file events; open windows are incomplete")
-		g.loseLocked()
+		g.loseLocked(errors.New("the kernel dropped file events"))
 		return
 	}
 	s := g.sources[r.fsid]
@@ -307,10 +308,10 @@ func (g *Group) bookLocked(r *record, at time.Time) {
 	}
 }
 
-func (g *Group) loseLocked() {
+func (g *Group) loseLocked(reason error) {
 	for _, s := range g.sources {
 		for _, t := range s.trackers {
-			t.window.lost = true
+			t.window.lost.because(reason)
 		}
 		for _, w := range s.watches {
 			w.dropped++ // how many is not known

@@ -7,6 +7,7 @@ package changes_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,6 +80,10 @@ func newGroup(t testing.TB, o changes.Options) *changes.Group {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root, for fanotify on a file system")
+	}
+	if o.Logger == nil {
+		// A test that fails prints why an answer was not complete.
+		o.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	g, err := changes.Open(o)
 	must(t, err)

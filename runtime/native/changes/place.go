@@ -9,6 +9,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,10 +31,10 @@ func (d *diff) locateOpen(n *node) int {
 		return -1
 	}
 	n.place.looked = true
-	fd, err := d.handle.open(d.root, n.key, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, err := d.openAgain(n.key)
 	if err != nil {
 		if !errors.Is(err, unix.ESTALE) && !errors.Is(err, unix.ENOENT) {
-			d.incomplete = true
+			d.lost.becausef(err, "cannot open a directory by its handle")
 		}
 		n.place.alive = false
 		return -1
@@ -44,6 +45,21 @@ func (d *diff) locateOpen(n *node) int {
 		return -1
 	}
 	return fd
+}
+
+// openAgain opens a directory by its handle. Of one that is gone the kernel says
+// ENOMEM, and not ESTALE, while its inode number is being given to a new file, by
+// whatever process of the host: it is asked again until it has done so. That takes
+// microseconds, or on a busy host as long as its creator waits for a processor.
+func (d *diff) openAgain(key string) (fd int, err error) {
+	for pause := 50 * time.Microsecond; ; pause *= 2 {
+		fd, err = d.handle.open(d.root, key, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+		if pause = min(pause, d.patience); !errors.Is(err, unix.ENOMEM) || pause == 0 {
+			return fd, err
+		}
+		d.patience -= pause
+		time.Sleep(pause)
+	}
 }
 
 func (d *diff) locate(n *node) {
@@ -59,7 +75,7 @@ func (d *diff) locate(n *node) {
 func (d *diff) pathNow(fd int) (string, bool) {
 	path, err := pathOf(fd)
 	if err != nil {
-		d.incomplete = true // too deep to have a path
+		d.lost.becausef(err, "cannot tell the path of a directory") // above all: too deep to have one
 		return "", false
 	}
 	rel, ok := strings.CutPrefix(path, d.base)
@@ -119,7 +135,9 @@ func (d *diff) before(n *node) (string, bool) {
 	if d.locate(n); !p.alive {
 		p.before, p.had = d.lowerPath(n.key)
 		// What was in it cannot be named: unless all of it was new, that is a loss.
-		d.incomplete = d.incomplete || !p.had && n.hadNames()
+		if !p.had && n.hadNames() {
+			d.lost.because(errors.New("the place of a directory that is gone was not told"))
+		}
 		return p.before, p.had
 	}
 	p.before, p.had = p.now, true

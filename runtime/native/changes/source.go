@@ -152,7 +152,7 @@ func (s *Source) dropLocked() {
 	}
 	s.closed = true
 	for _, t := range s.trackers {
-		t.window.lost = true
+		t.window.lost.because(errors.New("the overlay is no longer tracked"))
 	}
 	for _, w := range s.watches {
 		w.endLocked(errDown())

@@ -8,9 +8,14 @@ package changes
 import (
 	"context"
 	"slices"
+	"time"
 
 	"sandpit.dev/fault"
 )
+
+// patience bounds how long an answer waits, all in all, for directories whose inode
+// numbers are being given anew.
+const patience = time.Second
 
 // Tracker is one open window. End it with one [Tracker.Stop] or [Tracker.Cancel].
 type Tracker struct {
@@ -37,12 +42,22 @@ func (t *Tracker) Stop(ctx context.Context) (Changes, error) {
 	if err := ctx.Err(); err != nil {
 		return Changes{}, err
 	}
-	d := diff{w: &t.window, dir: t.dir, lower: t.s.lower, max: t.s.g.maxFiles}
+	d := diff{w: &t.window, dir: t.dir, lower: t.s.lower, max: t.s.g.maxFiles, patience: patience}
+	c, err := t.answer(ctx, &d)
+	if err == nil && !c.Complete {
+		t.s.g.log.DebugContext(ctx, "an answer about changed files is not complete",
+			"dir", "/"+t.dir, "reason", d.whyIncomplete())
+	}
+	return c, err
+}
+
+func (t *Tracker) answer(ctx context.Context, d *diff) (Changes, error) {
 	if len(t.window.entries) == 0 && len(t.window.touched) == 0 {
 		return d.run(ctx)
 	}
 	conn, err := t.s.root.SyscallConn()
 	if err != nil {
+		d.lost.because(err)
 		return Changes{}, nil // closed meanwhile: nothing is known, and Complete is false
 	}
 	var c Changes
@@ -50,6 +65,7 @@ func (t *Tracker) Stop(ctx context.Context) (Changes, error) {
 		d.root = int(root)
 		c, err = d.run(ctx)
 	}); cerr != nil {
+		d.lost.because(cerr)
 		return Changes{}, nil
 	}
 	if err != nil && ctx.Err() == nil {

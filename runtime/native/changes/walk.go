@@ -5,7 +5,11 @@
 
 package changes
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // maxDepth bounds the walk of a moved directory, whose open files it holds.
 const maxDepth = 64
@@ -22,7 +26,7 @@ func (d *diff) walkMoved(n *node) {
 	}
 	fd, err := d.handle.open(d.root, n.key, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
-		d.incomplete = true
+		d.lost.becausef(err, "cannot open a directory that moved")
 		return
 	}
 	defer unix.Close(fd)
@@ -32,13 +36,14 @@ func (d *diff) walkMoved(n *node) {
 // walk lists one directory; n may be nil, where no event was about it.
 func (d *diff) walk(fd int, n *node, now, before string, had bool, depth int) {
 	if n != nil && n.dropped {
-		d.incomplete, had = true, false
+		d.lost.because(errors.New("a directory moved in whose events were thrown away"))
+		had = false
 	}
 	buf := make([]byte, 16<<10)
 	for {
 		got, err := unix.ReadDirent(fd, buf)
 		if err != nil {
-			d.incomplete = true
+			d.lost.becausef(err, "cannot list a directory that moved")
 		}
 		if got <= 0 {
 			return
@@ -53,7 +58,8 @@ func (d *diff) walk(fd int, n *node, now, before string, had bool, depth int) {
 			// A bound of its own: the listing is cut at max anyhow, and the walk
 			// may see names that turn out to be no change.
 			if d.walked++; d.walked > 4*d.max {
-				d.truncated, d.incomplete = true, true
+				d.truncated = true
+				d.lost.because(errors.New("the directories that moved hold too many names"))
 				return
 			}
 			is := item{}
@@ -78,7 +84,8 @@ func (d *diff) walk(fd int, n *node, now, before string, had bool, depth int) {
 
 func (d *diff) descend(fd int, name string, n *node, now, before string, had bool, depth int) {
 	if depth > maxDepth {
-		d.truncated, d.incomplete = true, true
+		d.truncated = true
+		d.lost.because(errors.New("a directory that moved is too deep"))
 		return
 	}
 	how := unix.OpenHow{
@@ -87,7 +94,7 @@ func (d *diff) descend(fd int, name string, n *node, now, before string, had boo
 	}
 	sub, err := unix.Openat2(fd, name, &how)
 	if err != nil {
-		d.incomplete = true
+		d.lost.becausef(err, "cannot enter the directory %.80q", name)
 		return
 	}
 	defer unix.Close(sub)

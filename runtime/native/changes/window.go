@@ -5,7 +5,11 @@
 
 package changes
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // Rough sizes of what a window keeps, with their share of the maps.
 const (
@@ -80,7 +84,7 @@ type window struct {
 	cost, limit int
 	epoch       int  // counts the renames of directories, from 1
 	full        bool // over the limit: new names are not taken
-	lost        bool // something happened that is not in here
+	lost        loss // something happened that is not in here
 
 	// relieve, called when the limit is near, throws away what is not needed; nil
 	// where there is nothing of the kind.
@@ -129,7 +133,8 @@ func (w *window) entry(dir *node, name []byte) *entry {
 // room takes cost from the budget. What does not fit is lost, and said so.
 func (w *window) room(cost int) bool {
 	if w.cost+cost > w.limit {
-		w.full, w.lost = true, true
+		w.full = true
+		w.lost.because(errors.New("the window is full"))
 		return false
 	}
 	w.cost += cost
@@ -239,7 +244,7 @@ func (w *window) applyRename(r *record) {
 	if to.before == unsaid {
 		to.before = absent
 		if len(w.pending) >= maxPending {
-			w.lost = true
+			w.lost.because(errors.New("too many threads rename at once"))
 		} else {
 			if w.pending == nil {
 				w.pending = make(map[int32]rename)
