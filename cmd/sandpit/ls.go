@@ -4,7 +4,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -26,10 +25,9 @@ func newLs(a *app) *cobra.Command {
 		Args:    takes(0, 0),
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that are stopped or failed")
-	quiet := c.Flags().BoolP("quiet", "q", false, "ids only")
 	labels := pairs{}
 	c.Flags().Var(labels, "label", "only those with this label; may be given again")
-	out := formatFlag(c)
+	how := listFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -39,37 +37,23 @@ func newLs(a *app) *cobra.Command {
 		if !*all {
 			q.Status = []string{"creating", "starting", "running", "pausing", "paused", "resuming", "restoring", "stopping"}
 		}
-		found := []*v1.Sandbox{}
-		for s, err := range cl.List(c.Context(), q) {
-			if err != nil {
-				return err
-			}
-			found = append(found, s)
+		found, err := collect(cl.List(c.Context(), q))
+		if err != nil {
+			return err
 		}
-		switch {
-		case *quiet:
-			for _, s := range found {
-				if _, err := fmt.Fprintln(a.stdout, s.ID); err != nil {
-					return err
+		return list(a.stdout, how, found, func(s *v1.Sandbox) string { return s.ID }, columns[*v1.Sandbox]{
+			head: []string{"NAME", "ID", "STATUS", "IMAGE", "CPU", "MEMORY", "CREATED", "ACTIVE"},
+			row: func(s *v1.Sandbox, now time.Time) []string {
+				status := s.Status
+				if s.StopCause != "" && s.Status != "running" {
+					status += " (" + s.StopCause + ")"
 				}
-			}
-			return nil
-		case *out == asJSON:
-			return writeJSON(a.stdout, found)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(found))
-		for _, s := range found {
-			status := s.Status
-			if s.StopCause != "" && s.Status != "running" {
-				status += " (" + s.StopCause + ")"
-			}
-			rows = append(rows, []string{
-				text(s.Key), s.ID, status, s.Image, strconv.FormatFloat(s.CPUCores, 'g', 4, 64), strconv.Itoa(s.MemoryMB) + "M",
-				ago(now, &s.CreatedAt), ago(now, s.LastActivityAt),
-			})
-		}
-		return table(a.stdout, []string{"NAME", "ID", "STATUS", "IMAGE", "CPU", "MEMORY", "CREATED", "ACTIVE"}, rows)
+				return []string{
+					text(s.Key), s.ID, status, s.Image, strconv.FormatFloat(s.CPUCores, 'g', 4, 64), strconv.Itoa(s.MemoryMB) + "M",
+					ago(now, &s.CreatedAt), ago(now, s.LastActivityAt),
+				}
+			},
+		})
 	}
 	return c
 }

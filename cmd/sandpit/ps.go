@@ -28,37 +28,22 @@ remembered. A process here is a command that was started from outside, with all 
 		ValidArgsFunction: a.completeFirst,
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
-	quiet := c.Flags().BoolP("quiet", "q", false, "ids only")
-	out := formatFlag(c)
+	how := listFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		found := []*v1.Process{}
-		for p, err := range cl.ListProcesses(c.Context(), args[0], client.ProcessQuery{Running: !*all, Newest: true}) {
-			if err != nil {
-				return err
-			}
-			found = append(found, p)
+		found, err := collect(cl.ListProcesses(c.Context(), args[0], client.ProcessQuery{Running: !*all, Newest: true}))
+		if err != nil {
+			return err
 		}
-		switch {
-		case *quiet:
-			for _, p := range found {
-				if _, err := fmt.Fprintln(a.stdout, printable(p.ProcessID)); err != nil {
-					return err
-				}
-			}
-			return nil
-		case *out == asJSON:
-			return writeJSON(a.stdout, found)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(found))
-		for _, p := range found {
-			rows = append(rows, []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, ago(now, &p.StartedAt), shortCommand(p)})
-		}
-		return table(a.stdout, []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "COMMAND"}, rows)
+		return list(a.stdout, how, found, func(p *v1.Process) string { return p.ProcessID }, columns[*v1.Process]{
+			head: []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "COMMAND"},
+			row: func(p *v1.Process, now time.Time) []string {
+				return []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, ago(now, &p.StartedAt), shortCommand(p)}
+			},
+		})
 	}
 	return c
 }

@@ -180,8 +180,7 @@ func newSecretLs(a *app) *cobra.Command {
 		Long:  "List the project's secrets, or with --sandbox those that hold for it: its own, and its project's where it has none of the name.",
 	}
 	ref := a.sandboxFlag(c)
-	quiet := c.Flags().BoolP("quiet", "q", false, "names only")
-	out := formatFlag(c)
+	how := listFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -191,31 +190,19 @@ func newSecretLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		switch {
-		case *quiet:
-			for i := range found {
-				if _, err := fmt.Fprintln(a.stdout, printable(found[i].Name)); err != nil {
-					return err
+		return list(a.stdout, how, found, func(s v1.Secret) string { return s.Name }, columns[v1.Secret]{
+			head: []string{"NAME", "OF", "WHERE", "HEADER", "SET"},
+			row: func(s v1.Secret, now time.Time) []string {
+				where, of := "variable", "project"
+				if len(s.Hosts) > 0 {
+					where = strings.Join(s.Hosts, ",")
 				}
-			}
-			return nil
-		case *out == asJSON:
-			return writeJSON(a.stdout, found)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(found))
-		for i := range found {
-			s := &found[i]
-			where, of := "variable", "project"
-			if len(s.Hosts) > 0 {
-				where = strings.Join(s.Hosts, ",")
-			}
-			if s.SandboxID != nil {
-				of = *s.SandboxID
-			}
-			rows = append(rows, []string{s.Name, of, where, s.Header, ago(now, &s.UpdatedAt)})
-		}
-		return table(a.stdout, []string{"NAME", "OF", "WHERE", "HEADER", "SET"}, rows)
+				if s.SandboxID != nil {
+					of = *s.SandboxID
+				}
+				return []string{s.Name, of, where, s.Header, ago(now, &s.UpdatedAt)}
+			},
+		})
 	}
 	return c
 }

@@ -74,46 +74,31 @@ func newSnapshotLs(a *app) *cobra.Command {
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	quiet := c.Flags().BoolP("quiet", "q", false, "ids only")
-	out := formatFlag(c)
+	how := listFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		q := client.SnapshotQuery{Limit: listPage, Sandbox: strings.Join(args, "")}
-		found := []*v1.Snapshot{}
-		for s, err := range cl.Snapshots(c.Context(), q) {
-			if err != nil {
-				return err
-			}
-			found = append(found, s)
+		found, err := collect(cl.Snapshots(c.Context(), q))
+		if err != nil {
+			return err
 		}
-		switch {
-		case *quiet:
-			for _, s := range found {
-				if _, err := fmt.Fprintln(a.stdout, s.ID); err != nil {
-					return err
+		return list(a.stdout, how, found, func(s *v1.Snapshot) string { return s.ID }, columns[*v1.Snapshot]{
+			head: []string{"NAME", "ID", "SANDBOX", "SIZE", "CREATED", "PARENT", "ABOUT"},
+			row: func(s *v1.Snapshot, now time.Time) []string {
+				size := ""
+				if s.SizeBytes != nil {
+					size = bytesOf(*s.SizeBytes)
 				}
-			}
-			return nil
-		case *out == asJSON:
-			return writeJSON(a.stdout, found)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(found))
-		for _, s := range found {
-			size := ""
-			if s.SizeBytes != nil {
-				size = bytesOf(*s.SizeBytes)
-			}
-			about := s.Detail
-			if s.Auto {
-				about = strings.TrimSpace("checkpoint " + about)
-			}
-			rows = append(rows, []string{text(s.Name), s.ID, text(s.Sandbox), size, ago(now, &s.CreatedAt), text(s.Parent), about})
-		}
-		return table(a.stdout, []string{"NAME", "ID", "SANDBOX", "SIZE", "CREATED", "PARENT", "ABOUT"}, rows)
+				about := s.Detail
+				if s.Auto {
+					about = strings.TrimSpace("checkpoint " + about)
+				}
+				return []string{text(s.Name), s.ID, text(s.Sandbox), size, ago(now, &s.CreatedAt), text(s.Parent), about}
+			},
+		})
 	}
 	return c
 }

@@ -59,8 +59,7 @@ func newVolumeCreate(a *app) *cobra.Command {
 
 func newVolumeLs(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List volumes, what they hold and who mounts them", Args: takes(0, 0)}
-	quiet := c.Flags().BoolP("quiet", "q", false, "names only")
-	out := formatFlag(c)
+	how := listFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -70,31 +69,19 @@ func newVolumeLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		switch {
-		case *quiet:
-			for i := range found {
-				if _, err := fmt.Fprintln(a.stdout, printable(found[i].Name)); err != nil {
-					return err
+		return list(a.stdout, how, found, func(v v1.Volume) string { return v.Name }, columns[v1.Volume]{
+			head: []string{"NAME", "ID", "USED", "SIZE", "SANDBOXES", "CREATED"},
+			row: func(v v1.Volume, now time.Time) []string {
+				used, most := "", ""
+				if v.UsedBytes != nil {
+					used = bytesOf(*v.UsedBytes)
 				}
-			}
-			return nil
-		case *out == asJSON:
-			return writeJSON(a.stdout, found)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(found))
-		for i := range found {
-			v := &found[i]
-			used, most := "", ""
-			if v.UsedBytes != nil {
-				used = bytesOf(*v.UsedBytes)
-			}
-			if v.SizeMB > 0 {
-				most = strconv.Itoa(v.SizeMB) + "M"
-			}
-			rows = append(rows, []string{v.Name, v.ID, used, most, strconv.Itoa(len(v.Users)), ago(now, &v.CreatedAt)})
-		}
-		return table(a.stdout, []string{"NAME", "ID", "USED", "SIZE", "SANDBOXES", "CREATED"}, rows)
+				if v.SizeMB > 0 {
+					most = strconv.Itoa(v.SizeMB) + "M"
+				}
+				return []string{v.Name, v.ID, used, most, strconv.Itoa(len(v.Users)), ago(now, &v.CreatedAt)}
+			},
+		})
 	}
 	return c
 }
