@@ -30,6 +30,9 @@ const (
 	ToolsPorts   Scope = toolsPrefix + "ports"
 	ToolsRuns    Scope = toolsPrefix + "runs"
 	ToolsState   Scope = toolsPrefix + "state"
+	ToolsManage  Scope = toolsPrefix + "manage"
+	ToolsInspect Scope = toolsPrefix + "inspect"
+	ToolsVolumes Scope = toolsPrefix + "volumes"
 
 	toolsPrefix = "tools:"
 )
@@ -40,7 +43,7 @@ func Scopes() []Scope {
 }
 
 func toolScopes() []Scope {
-	return []Scope{ToolsCore, ToolsCode, ToolsProcess, ToolsFiles, ToolsPorts, ToolsRuns, ToolsState}
+	return []Scope{ToolsCore, ToolsCode, ToolsProcess, ToolsFiles, ToolsPorts, ToolsRuns, ToolsState, ToolsManage, ToolsInspect, ToolsVolumes}
 }
 
 // ToolScope is the scope of a group of tools.

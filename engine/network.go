@@ -75,6 +75,10 @@ func reach(p sandbox.NetworkPolicy) sandbox.NetworkMode {
 	return p.Mode
 }
 
+// InForce is what holds of a sandbox's policy: the server may allow less by now than
+// when the sandbox was made.
+func (e *Engine) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy { return e.bounded(p) }
+
 // bounded is as much of a policy as this server allows: it may allow less than the one
 // that the sandbox was made by.
 func (e *Engine) bounded(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {

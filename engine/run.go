@@ -243,6 +243,7 @@ type RunPage struct {
 // RunsRequest says which runs are wanted, newest first.
 type RunsRequest struct {
 	Sandbox string // an id or a key, also of one that is gone; empty: the project's
+	Kept    bool   // only those whose artifacts are kept
 	Limit   int    // as of a page of sandboxes
 	Cursor  string
 }
@@ -256,7 +257,7 @@ func (e *Engine) Runs(ctx context.Context, c access.Caller, r RunsRequest) (RunP
 	if err := checkPage(r.Limit, 0); err != nil {
 		return RunPage{}, err
 	}
-	q := store.RunQuery{Project: c.Project, Limit: r.Limit, Cursor: r.Cursor}
+	q := store.RunQuery{Project: c.Project, Kept: r.Kept, Limit: r.Limit, Cursor: r.Cursor}
 	if sandbox.ValidID(r.Sandbox) {
 		q.Sandbox = sandbox.ID(r.Sandbox)
 	} else {

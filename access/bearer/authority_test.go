@@ -64,7 +64,7 @@ type fixture struct {
 	admin access.Caller
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	s, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "sandpit.db")})
 	if err != nil {
@@ -89,7 +89,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) create(t *testing.T, n bearer.NewToken) (access.Token, string) {
+func (f *fixture) create(t testing.TB, n bearer.NewToken) (access.Token, string) {
 	t.Helper()
 	made, secret, err := f.Create(t.Context(), f.admin, n)
 	if err != nil {

@@ -84,23 +84,53 @@ func changed(changes []sandbox.FileChange, total int, complete bool) []string {
 		return []string{"changed files: unknown; this host cannot tell"}
 	}
 	out := []string{fmt.Sprintf("changed files (%d):", total)}
-	for i, c := range changes {
-		if i == maxChanges {
+	inside := make(map[string]int)
+	for _, c := range changes {
+		inside[within(c.Path)]++
+	}
+	told := 0
+	for _, c := range changes {
+		if len(out) > maxChanges {
 			break
 		}
-		line := "  " + c.Action + " " + printablePath(c.Path)
-		if c.Action != "deleted" {
-			line += " (" + bytesText(c.Size) + ")"
+		dir := within(c.Path)
+		n, first := inside[dir]
+		switch {
+		case dir != "" && first:
+			delete(inside, dir)
+			out = append(out, "  "+counted(n, "change", "changes")+" in "+printablePath(dir))
+			told += n
+		case dir == "":
+			line := "  " + c.Action + " " + printablePath(c.Path)
+			if c.Action != "deleted" {
+				line += " (" + bytesText(c.Size) + ")"
+			}
+			out = append(out, line)
+			told++
 		}
-		out = append(out, line)
 	}
-	if n := total - min(len(changes), maxChanges); n > 0 {
+	if n := total - told; n > 0 {
 		out = append(out, fmt.Sprintf("  … and %d more; list_files shows them", n))
 	}
 	if !complete {
 		out = append(out, "  (there may be others: some changes were missed)")
 	}
 	return out
+}
+
+// within is the directory that a path is in, or is, whose files are the business of the
+// programs that made them, and come in hundreds; "": it is in none.
+func within(p string) string {
+	end := 0
+	for part := range strings.SplitSeq(p, "/") {
+		end += len(part)
+		switch part {
+		case ".git", ".venv", "__pycache__", "node_modules":
+			return p[:end]
+		}
+		end++
+	}
+	return ""
 }
 
 // printablePath keeps a file's name, which a program chose, to one line.

@@ -13,8 +13,12 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// mostBlocked bounds how many refusals an answer names.
-const mostBlocked = 5
+// mostBlocked bounds how many refusals an answer names, and mostWhy the characters of
+// each: the words why, which are the server's, and the longest name there is.
+const (
+	mostBlocked = 5
+	mostWhy     = 600
+)
 
 // offline is how programs say that they found no network. It only decides whether
 // the server says what its policy is; what it takes out is shown as data is.
@@ -44,6 +48,9 @@ func (c *call) blocked(ctx context.Context, ref string, e *ended, since time.Tim
 		next := "this server gives no sandbox a network; work without, or " + ask
 		if most := c.engine.Networks(); len(most) > 1 {
 			next = `create_sandbox with another name and {"network": "restricted", "allow_domains": "…"} makes one that reaches those names; or ` + ask
+			if c.has(GroupManage) {
+				next = fmt.Sprintf(`update_sandbox with {"sandbox": %s, "network": "restricted", "allow_domains": "…"} lets it reach those names; or `, quote(ref)) + ask
+			}
 		}
 		return []string{fmt.Sprintf("network blocked: %s is not reached, since the sandbox's network is off", host), "next: " + next}
 	}
@@ -56,7 +63,7 @@ func (c *call) blocked(ctx context.Context, ref string, e *ended, since time.Tim
 			out = append(out, "network blocked: … and more")
 			break
 		}
-		out = append(out, "network blocked: "+printablePath(clip(x.Explain())))
+		out = append(out, "network blocked: "+printablePath(sandbox.Clip(x.Explain(), mostWhy)))
 	}
 	if out == nil {
 		return nil

@@ -95,7 +95,7 @@ func TestCauses(t *testing.T) {
 				{Protocol: "tcp", Name: "pypi.example", Port: 443, Count: 1},
 			},
 		}
-		got := run("exit 1", "network blocked: ", "evil.example", "policy restricted, which allows pypi.example", "next: ask the user, or whoever runs this server")
+		got := run("exit 1", "network blocked: evil.example is not among the names that this sandbox may reach; add it to allow_domains\n", "policy restricted, which allows pypi.example", "next: ask the user, or whoever runs this server")
 		if strings.Contains(got, "blocked: pypi") {
 			t.Errorf("what was let through is told as blocked:\n%s", got)
 		}

@@ -99,17 +99,27 @@ func runOne(ctx context.Context, c *call) (*answer, error) {
 		r.Wait = 0 // whoever asked gets a task meanwhile
 	}
 	r.TellArtifacts = true
+	if c.task != nil {
+		if s, err := c.engine.Get(ctx, c.caller, ref); err == nil {
+			r.Started = func(process string) { c.task.standFor(taskOfCommand + string(s.ID) + "-" + process) }
+		}
+	}
 	began := time.Now()
 	done, err := c.exec(ctx, ref, r, limit)
 	if err != nil {
 		return nil, err
 	}
+	return c.commandAnswer(ctx, ref, r.Cwd, done, began), nil
+}
+
+// commandAnswer shows a command that was waited for.
+func (c *call) commandAnswer(ctx context.Context, ref, cwd string, done *ended, began time.Time) *answer {
 	out := &answer{verdict: done.verdict()}
 	if done.Running {
 		out.verdict = "still running after " + took(time.Since(began)) + ": process " + done.ProcessID
 		out.lines = append(out.lines, "next: "+nextRead(ref, done.ProcessID, done.cursor)+", or stop_process")
 	}
-	out.verdict += " · in " + printablePath(absolute(r.Cwd)) + " · sandbox " + ref
+	out.verdict += " · in " + printablePath(absolute(cwd)) + " · sandbox " + ref
 	if !done.whole() {
 		out.verdict += " · output shortened"
 	}
@@ -123,7 +133,7 @@ func runOne(ctx context.Context, c *call) (*answer, error) {
 	}
 	out.notes = append(out.notes, c.shortened(ctx, ref, done)...)
 	out.sections = done.sections("")
-	return out, nil
+	return out
 }
 
 // inBackground starts a command that nobody waits for, and looks at how it begins.
@@ -264,13 +274,21 @@ func (e *ended) reasons(ctx context.Context, c *call) []string {
 	case sandbox.CauseTimeout:
 		out = append(out, "next: raise timeout_seconds, or start it with {\"background\": true} and follow it with read_process")
 	case sandbox.CauseOOM:
-		out = append(out, fmt.Sprintf("next: its memory peaked at the limit of %d MiB; use less, or create another one with a larger memory_mb", l.MemoryMB))
+		out = append(out, fmt.Sprintf("next: its memory peaked at the limit of %d MiB; use less, or %s", l.MemoryMB, c.larger("memory_mb")))
 	case sandbox.CausePids:
 		out = append(out, fmt.Sprintf("next: the sandbox may have %d processes and threads; start fewer, or end some that run", l.Pids))
 	case sandbox.CauseDisk:
-		out = append(out, fmt.Sprintf("next: the sandbox has %d MiB of disk; delete files, or create another one with a larger disk_mb", l.DiskMB))
+		out = append(out, fmt.Sprintf("next: the sandbox has %d MiB of disk; delete files, or %s", l.DiskMB, c.larger("disk_mb")))
 	}
 	return out
+}
+
+// larger says how to have more of a limit.
+func (c *call) larger(limit string) string {
+	if c.has(GroupManage) && c.ownTools() {
+		return fmt.Sprintf(`update_sandbox with {"sandbox": %s, "%s": …} and a larger number`, quote(c.ref), limit)
+	}
+	return "create another one with a larger " + limit
 }
 
 // sections are the streams that are not empty; prefix stands before their names.

@@ -5,11 +5,11 @@ package mcp
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -30,6 +30,8 @@ func createSandbox() tool {
 			{name: "disk_mb", kind: integer, min: sandbox.MinDiskMB, max: sandbox.MaxDiskMB, about: "Disk in MiB, default 1024.", aliases: []string{"disk"}},
 			{name: "network", kind: text, about: "off (default), restricted (only allow_domains) or open.", aliases: []string{"network_enabled"}},
 			{name: "allow_domains", kind: text, about: "Names that it may reach (network restricted), separated by commas; *.example.org is all below it.", aliases: []string{"domains"}},
+			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro behind it for reading only."),
+			{name: "from_snapshot", kind: text, field: "from", about: "Begin with this snapshot's files: its id, or SANDBOX/NAME.", aliases: []string{"snapshot"}},
 			{name: "env", kind: texts, about: "Environment variables of every command in it.", aliases: []string{"env_vars", "environment"}},
 			{name: "ttl_minutes", kind: number, min: 1, max: maxMinutes, field: "timeout_seconds", about: "Delete it after this, files included. Default: never.", aliases: []string{"ttl"}},
 			{name: "idle_minutes", kind: number, min: 0, max: maxMinutes, field: "idle_timeout_seconds", about: "Stop it when unused for so long, files kept. Default 30; 0: never."},
@@ -46,7 +48,7 @@ func create(ctx context.Context, c *call) (*answer, error) {
 		Limits: sandbox.Limits{
 			CPU: a.number("cpus", 0), MemoryMB: int(a.number("memory_mb", 0)), DiskMB: int(a.number("disk_mb", 0)),
 		},
-		TTL: minutes(a.number("ttl_minutes", 0)),
+		TTL: minutes(a.number("ttl_minutes", 0)), From: a.text("from_snapshot"), Mounts: mounts(a),
 	}
 	r.Network = network(a)
 	if a.has("idle_minutes") {
@@ -54,6 +56,9 @@ func create(ctx context.Context, c *call) (*answer, error) {
 	}
 	if a.has("name") && r.Key == "" {
 		a.add("name", "is empty; leave it out for a sandbox without a name")
+	}
+	if a.has("from_snapshot") && r.From == "" {
+		a.add("from_snapshot", "is empty; leave it out for an empty disk")
 	}
 	if err := a.err(); err != nil {
 		return nil, err
@@ -63,14 +68,18 @@ func create(ctx context.Context, c *call) (*answer, error) {
 		return nil, err
 	}
 	c.ref = s.Ref()
-	shown := shapeOf(s)
+	shown := c.shape(ctx, s)
 	verdict := "created sandbox " + s.Ref()
 	if !created {
 		verdict = "sandbox " + s.Ref() + " exists and is " + string(s.State)
 	}
 	out := &answer{verdict: verdict, lines: shown.lines(), structured: createdShape{created, shown}}
-	if !created && (r.Limits != sandbox.Limits{} || r.Env != nil || r.TTL != 0 || r.IdleTimeout != nil) {
-		out.notes = append(out.notes, "it existed already and was left as it is: limits, env and clocks of this call were not applied")
+	if !created && (r.Limits != sandbox.Limits{} || r.Env != nil || r.TTL != 0 || r.IdleTimeout != nil || r.Network != nil || r.Mounts != nil || r.From != "") {
+		note := "it existed already and was left as it is: limits, network, env, volumes, snapshot and clocks of this call were not applied"
+		if c.has(GroupManage) {
+			note += "; update_sandbox changes them, but for the snapshot"
+		}
+		out.notes = append(out.notes, note)
 	}
 	return out, nil
 }
@@ -83,49 +92,34 @@ type createdShape struct {
 	shape
 }
 
-// shape is a sandbox as the tools show it.
-type shape struct {
-	ID          string  `json:"id"`
-	Name        string  `json:"name,omitempty"`
-	State       string  `json:"state"`
-	StopCause   string  `json:"stop_cause,omitempty"`
-	Image       string  `json:"image"`
-	Workdir     string  `json:"workdir"`
-	Network     string  `json:"network"`
-	CPUs        float64 `json:"cpus"`
-	MemoryMB    int     `json:"memory_mb"`
-	DiskMB      int     `json:"disk_mb"`
-	IdleMinutes float64 `json:"idle_minutes,omitempty"`
-	IdleAction  string  `json:"idle_action,omitempty"` // where it is not to stop
-	ExpiresAt   string  `json:"expires_at,omitempty"`
-	CreatedAt   string  `json:"created_at"`
-	LastUsedAt  string  `json:"last_used_at,omitempty"`
-}
-
-func shapeOf(s *sandbox.Sandbox) shape {
-	out := shape{
-		ID: string(s.ID), Name: s.Key, State: string(s.State), StopCause: string(s.StopCause), Image: s.Image,
-		Workdir: sandbox.Workspace, Network: string(s.Network.Mode),
-		CPUs: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, IdleMinutes: s.IdleTimeout.Minutes(),
-		ExpiresAt: timeText(s.ExpiresAt), CreatedAt: timeText(s.CreatedAt), LastUsedAt: timeText(s.LastActivity),
-	}
-	if s.OnIdle == sandbox.IdlePause && s.IdleTimeout > 0 {
-		out.IdleAction = string(s.OnIdle)
-	}
-	return out
-}
-
-// network reads what the sandbox may reach; nil: nothing was said.
+// network reads what the sandbox may reach; nil: nothing was said. Not every tool has
+// all of these arguments.
 func network(a *args) *sandbox.NetworkPolicy {
 	p := &sandbox.NetworkPolicy{}
-	for _, name := range strings.Split(a.text("allow_domains"), ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			p.AllowDomains = append(p.AllowDomains, name)
+	each := func(name string, add func(string) error) {
+		for one := range strings.SplitSeq(a.text(name), ",") {
+			if one = strings.TrimSpace(one); one == "" {
+				continue
+			}
+			if err := add(one); err != nil {
+				a.add(name, "%s", fault.As(err).Fields[0].Message)
+			}
 		}
 	}
+	each("allow_domains", func(s string) error { p.AllowDomains = append(p.AllowDomains, s); return nil })
+	each("allow_addresses", func(s string) error {
+		c, err := sandbox.ParseCIDR("allow_addresses", s)
+		p.AllowCIDRs = append(p.AllowCIDRs, c)
+		return err
+	})
+	each("allow_ports", func(s string) error {
+		r, err := sandbox.ParsePorts("allow_ports", s)
+		p.AllowPorts = append(p.AllowPorts, r)
+		return err
+	})
 	switch mode := a.text("network"); mode {
 	case "":
-		if len(p.AllowDomains) == 0 {
+		if len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPorts) == 0 {
 			return nil
 		}
 		p.Mode = sandbox.NetworkRestricted
@@ -137,29 +131,4 @@ func network(a *args) *sandbox.NetworkPolicy {
 		p.Mode = sandbox.NetworkMode(mode)
 	}
 	return p
-}
-
-func timeText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-func (s *shape) lines() []string {
-	life := "until it is deleted"
-	if s.ExpiresAt != "" {
-		life = "deleted at " + s.ExpiresAt
-	}
-	if s.IdleMinutes > 0 {
-		becomes := "stops after %s idle minutes and starts again when used"
-		if s.IdleAction != "" {
-			becomes = "is paused after %s idle minutes and goes on when used"
-		}
-		life += "; " + fmt.Sprintf(becomes, decimal(s.IdleMinutes))
-	}
-	return []string{
-		fmt.Sprintf("id %s · image %s · %s CPU, %d MiB memory, %d MiB disk · network %s", s.ID, s.Image, decimal(s.CPUs), s.MemoryMB, s.DiskMB, s.Network),
-		"workdir " + s.Workdir + " · " + life,
-	}
 }

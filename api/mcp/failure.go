@@ -52,8 +52,8 @@ func (c *call) explain(ctx context.Context, err error) string {
 func (c *call) field(f fault.Field) string {
 	name := f.Name
 	for _, p := range c.tool.params {
-		if p.field == name {
-			name = p.name
+		if rest, ok := strings.CutPrefix(name, p.field); ok && p.field != "" && (rest == "" || rest[0] == '[' || rest[0] == '.') {
+			name = p.name + rest
 			break
 		}
 	}
@@ -63,15 +63,17 @@ func (c *call) field(f fault.Field) string {
 // next is the next step in terms of tools. The engine's own remedies speak of
 // verbs that may have no tool.
 func (c *call) next(ctx context.Context, e *fault.Error) string {
-	if c.tool.words != nil {
+	switch {
+	case e.Code == fault.Canceled:
+		return ""
+	case e.Code == fault.Invalid && e.Remedy == "":
+		return "call " + c.tool.name + " again, for example with " + c.tool.example
+	case (e.Code == fault.Unavailable || e.Code == fault.Timeout) && e.Remedy == "":
+		return "try again in a moment"
+	case c.tool.words != nil:
 		return c.tool.words.next(ctx, c, e)
 	}
 	switch e.Code {
-	case fault.Invalid:
-		if e.Remedy != "" {
-			return e.Remedy
-		}
-		return "call " + c.tool.name + " again, for example with " + c.tool.example
 	case fault.NotFound:
 		if c.ref != "" && c.gone(ctx) {
 			return c.went(ctx) + "create it with create_sandbox, or use one that there is: " + c.living(ctx)
@@ -94,12 +96,6 @@ func (c *call) next(ctx context.Context, e *fault.Error) string {
 			return e.Remedy
 		}
 		return "leave the image out to use the sandbox as it is, choose another name, or delete_sandbox it first (its files are lost)"
-	case fault.Canceled:
-		return ""
-	case fault.Unavailable, fault.Timeout:
-		if e.Remedy == "" {
-			return "try again in a moment"
-		}
 	}
 	return e.Remedy
 }

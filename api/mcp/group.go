@@ -16,8 +16,8 @@ import (
 )
 
 // Groups of tools, which a server switches on and off, and a token's scopes narrow:
-// every tool that is listed costs a model attention. All but GroupState are on
-// unless they are switched off.
+// every tool that is listed costs a model attention. Those up to GroupRuns are on
+// unless they are switched off, the others off until they are switched on.
 const (
 	GroupCore    = "core"    // sandboxes, commands, reading, writing and editing files
 	GroupCode    = "code"    // run_code
@@ -28,11 +28,25 @@ const (
 	// GroupState is what changes a sandbox as a whole: pause, restart, snapshots,
 	// forks, and what its limits are.
 	GroupState = "state"
+	// GroupManage is the rest of what a sandbox can be told: its limits, network and
+	// clocks, stops, shells, terminals, contexts of code, images.
+	GroupManage  = "manage"
+	GroupInspect = "inspect" // looking only: all there is to know of a sandbox and its project
+	GroupVolumes = "volumes"
 )
 
 // Groups lists every group.
 func Groups() []string {
-	return []string{GroupCore, GroupCode, GroupProcess, GroupFiles, GroupPorts, GroupRuns, GroupState}
+	return []string{GroupCore, GroupCode, GroupProcess, GroupFiles, GroupPorts, GroupRuns, GroupState, GroupManage, GroupInspect, GroupVolumes}
+}
+
+// onByDefault tells of a group whether it is on where nobody has switched it.
+func onByDefault(group string) bool {
+	switch group {
+	case GroupState, GroupManage, GroupInspect, GroupVolumes:
+		return false
+	}
+	return true
 }
 
 // off begins a word that switches a group off.
@@ -55,7 +69,7 @@ func CheckGroups(field string, groups []string) error {
 func switchedOn(words []string) []string {
 	on := make(map[string]bool)
 	for _, g := range Groups() {
-		on[g] = g != GroupState
+		on[g] = onByDefault(g)
 	}
 	for _, w := range words {
 		on[strings.TrimPrefix(w, off)] = !strings.HasPrefix(w, off)
@@ -84,6 +98,18 @@ func toolsOf(group string) []tool {
 			snapshotSandbox(), listSnapshots(), deleteSnapshot(),
 			rollbackSandbox(), forkSandbox(), diffSandbox(), getSandboxLimits(),
 		}
+	case GroupManage:
+		return []tool{
+			updateSandbox(), startSandbox(), stopSandbox(), runInShell(), createContext(), endContext(),
+			openTerminal(), resizeTerminal(), buildImage(),
+		}
+	case GroupInspect:
+		return []tool{
+			getSandbox(), listActivity(), listProcesses(), listRuns(), listContexts(), listPorts(),
+			getNetworkLog(), listSecrets(), listImages(), watchFiles(),
+		}
+	case GroupVolumes:
+		return []tool{createVolume(), listVolumes(), deleteVolume()}
 	}
 	return nil
 }

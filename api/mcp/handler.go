@@ -31,7 +31,7 @@ type Options struct {
 	// Files makes links to files, Previews to ports; nil: there are none.
 	Files     *filelink.Links
 	Previews  Previews
-	Artifacts Artifacts // nil: what is under /artifacts of sandboxes that run
+	Artifacts Artifacts // nil: what runs left, and what is under /artifacts of sandboxes that run
 	// MaxBody is the most bytes of one message; zero: 16 MiB.
 	MaxBody int64
 	// SessionTimeout ends a session that makes no call for so long; zero: 24 h.
@@ -130,7 +130,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h.files, h.previews, h.artifacts, h.cells = o.Files, o.Previews, o.Artifacts, new(cells)
 	if h.artifacts == nil {
-		h.artifacts = running{h.engine}
+		h.artifacts = recentArtifacts{h.engine}
 	}
 	var err error
 	if h.skill, err = readSkill(); err != nil {
@@ -141,6 +141,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h.extend = o.Extend
 	h.sse, h.tasks = newSSE(), newTasks(o.TaskAfter, h.log)
+	h.tasks.revive = revive
 	h.sessions = newSessions(h.calls.busy, h.endSession)
 	h.streams = newStreams(h.sessions)
 	h.openProfiles(o.Version)

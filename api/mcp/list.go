@@ -55,7 +55,7 @@ func list(ctx context.Context, c *call) (*answer, error) {
 	out := sandboxList{Sandboxes: make([]shape, 0, len(page.Items)), Total: page.Total, NextCursor: page.Next}
 	ans := &answer{verdict: fmt.Sprintf("%d of %d sandboxes", len(page.Items), page.Total)}
 	for _, s := range page.Items {
-		sh := shapeOf(s)
+		sh := c.shape(ctx, s)
 		out.Sandboxes = append(out.Sandboxes, sh)
 		line := fmt.Sprintf("%s · %s", s.Ref(), s.State)
 		if s.State != sandbox.Running && s.StopCause != "" {
@@ -67,6 +67,12 @@ func list(ctx context.Context, c *call) (*answer, error) {
 		line += fmt.Sprintf(" · %s · %s CPU, %d MiB · last used %s", s.Image, decimal(s.Limits.CPU), s.Limits.MemoryMB, sh.LastUsedAt)
 		if sh.ExpiresAt != "" {
 			line += " · deleted at " + sh.ExpiresAt
+		}
+		if sh.networkShape != nil {
+			line += " · " + sh.networkText()
+		}
+		for _, x := range sh.extras() {
+			line += " · " + x
 		}
 		ans.lines = append(ans.lines, line)
 	}

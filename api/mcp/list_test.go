@@ -180,6 +180,64 @@ func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
 	}
 }
 
+// TestGroupsOfTools holds the lists of the groups that are off by default.
+func TestGroupsOfTools(t *testing.T) {
+	for _, g := range []struct {
+		group    string
+		budget   int
+		names    []string
+		reading  []string // of a token that only reads
+		destroys []string
+	}{
+		{
+			mcp.GroupManage, 2500,
+			[]string{
+				"build_image", "create_context", "end_context", "open_terminal", "resize_terminal", "run_in_shell",
+				"start_sandbox", "stop_sandbox", "update_sandbox",
+			},
+			nil, []string{"end_context", "open_terminal", "run_in_shell", "stop_sandbox", "update_sandbox"},
+		},
+		{
+			mcp.GroupInspect, 1600,
+			[]string{
+				"get_network_log", "get_sandbox", "list_activity", "list_contexts", "list_images", "list_ports", "list_processes", "list_runs",
+				"list_secrets", "watch_files",
+			},
+			[]string{
+				"get_network_log", "get_sandbox", "list_activity", "list_contexts", "list_images", "list_ports", "list_processes", "list_runs",
+				"list_secrets", "watch_files",
+			}, nil,
+		},
+		{mcp.GroupVolumes, 400, []string{"create_volume", "delete_volume", "list_volumes"}, []string{"list_volumes"}, []string{"delete_volume"}},
+	} {
+		t.Run(g.group, func(t *testing.T) {
+			off := toolNames(listed(t, open(t).alice()))
+			h := openWith(t, g.group)
+			more := func(token string) (added []*sdk.Tool) {
+				for _, tool := range listed(t, h.session(token, handshake, nil)).Tools {
+					if !slices.Contains(off, tool.Name) {
+						added = append(added, tool)
+					}
+				}
+				return added
+			}
+			added := more("t-alice")
+			if got := toolNames(&sdk.ListToolsResult{Tools: added}); !slices.Equal(got, g.names) {
+				t.Errorf("got %v, want %v", got, g.names)
+			}
+			if got := toolNames(&sdk.ListToolsResult{Tools: more("t-reader")}); !slices.Equal(got, g.reading) {
+				t.Errorf("of a reader's token: got %v, want %v", got, g.reading)
+			}
+			checkTools(t, added, "testdata/tools-"+g.group+".json", g.budget)
+			for _, tool := range added {
+				if a := tool.Annotations; !a.ReadOnlyHint && *a.DestructiveHint != slices.Contains(g.destroys, tool.Name) {
+					t.Errorf("%s: it destroys: %v", tool.Name, *a.DestructiveHint)
+				}
+			}
+		})
+	}
+}
+
 func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
 	h := openWith(t, "-"+mcp.GroupProcess, "-"+mcp.GroupRuns, "-"+mcp.GroupPorts, "-"+mcp.GroupCode, mcp.GroupState, "-"+mcp.GroupState)
 	got := toolNames(listed(t, h.alice()))

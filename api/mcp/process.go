@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"sandpit.dev/agent"
@@ -18,6 +19,14 @@ import (
 // paramProcess is the argument that says which process.
 func paramProcess() param {
 	return param{name: "process", kind: text, required: true, about: "Its id, from run_command.", aliases: []string{"process_id", "pid", "handle"}}
+}
+
+// paramStoppable is paramProcess of what ends runs, too.
+func paramStoppable() param {
+	p := paramProcess()
+	p.about = "Its id, from run_command, or a run_id."
+	p.aliases = append(p.aliases, "run_id", "run")
+	return p
 }
 
 // paramWait is how long a call waits; about says for what.
@@ -113,6 +122,9 @@ func (c *call) watch(ctx context.Context, ref, process string, w watch) (*watche
 func (c *call) noProcess(ctx context.Context, ref, process string, err error) error {
 	if !fault.Is(err, fault.NotFound) || c.gone(ctx) {
 		return err
+	}
+	if run, rerr := c.engine.RunOf(ctx, c.caller, process); rerr == nil {
+		return fault.Wrap(fault.NotFound, err, "%s is a run and no process", run.ID).WithRemedy("%s", strings.Join(c.nextOf(run), "; "))
 	}
 	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", clip(process), ref)
 	page, lerr := c.engine.ListProcesses(ctx, c.caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: few})

@@ -59,16 +59,26 @@ func daytonaUpload() tool {
 }
 
 func daytonaDownload() tool {
-	return tool{
+	return daytonaOfFile("The file.", daytonaFetch, tool{
 		name: "file_download", title: "Download a file", readOnly: true, idempotent: true,
-		about: "Get a file of a sandbox: its text, or the image that it is (PNG, JPEG, GIF, WebP up to 1 MiB; also one in the data of a JSON file).",
-		params: []param{
-			daytonaWords().which(),
-			paramFile("filePath", "The file.", "file_path"),
-		},
+		about:   "Get a file of a sandbox: its text, or the image that it is (PNG, JPEG, GIF, WebP up to 1 MiB; also one in the data of a JSON file).",
 		example: `{"id": "an-id", "filePath": "/workspace/plot.png"}`,
-		run:     daytonaFetch,
+	})
+}
+
+// daytonaOfFile completes a tool whose only argument beside the sandbox is a file.
+func daytonaOfFile(file string, do func(context.Context, *call, *words, string) (*answer, error), t tool) tool {
+	t.params = []param{daytonaWords().which(), paramFile("filePath", file, "file_path")}
+	t.run = func(ctx context.Context, c *call) (*answer, error) {
+		w := daytonaWords()
+		w.in(c)
+		path := c.args.needs("filePath")
+		if err := c.args.err(); err != nil {
+			return nil, err
+		}
+		return do(ctx, c, w, path)
 	}
+	return t
 }
 
 // daytonaPart is one part of a file, in the list that a download is.
@@ -78,13 +88,7 @@ type daytonaPart struct {
 	MIME string `json:"mimeType,omitempty"` // of an image, which follows as content of its own
 }
 
-func daytonaFetch(ctx context.Context, c *call) (*answer, error) {
-	w := daytonaWords()
-	w.in(c)
-	path := c.args.needs("filePath")
-	if err := c.args.err(); err != nil {
-		return nil, err
-	}
+func daytonaFetch(ctx context.Context, c *call, w *words, path string) (*answer, error) {
 	f, err := w.get(ctx, c, path, 2*maxImage)
 	if err != nil {
 		return nil, err
@@ -151,28 +155,18 @@ func imageInside(file []byte) (image []byte, media string) {
 }
 
 func daytonaInfo() tool {
-	return tool{
-		name: "get_file_info", title: "Get information about a file", readOnly: true, idempotent: true,
-		about: "Get the size, permissions, owner and time of a file in a sandbox.",
-		params: []param{
-			daytonaWords().which(),
-			paramFile("filePath", "The file.", "file_path"),
-		},
-		example: `{"id": "an-id", "filePath": "hello.py"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			w := daytonaWords()
-			w.in(c)
-			path := c.args.needs("filePath")
-			if err := c.args.err(); err != nil {
-				return nil, err
-			}
-			info, err := c.engine.StatFile(ctx, c.caller, c.ref, path, "")
-			if err != nil {
-				return nil, w.pathError(ctx, c, path, err)
-			}
-			return inJSON(daytonaFileOf(&info), "  ")
-		},
+	look := func(ctx context.Context, c *call, w *words, path string) (*answer, error) {
+		info, err := c.engine.StatFile(ctx, c.caller, c.ref, path, "")
+		if err != nil {
+			return nil, w.pathError(ctx, c, path, err)
+		}
+		return inJSON(daytonaFileOf(&info), "  ")
 	}
+	return daytonaOfFile("The file.", look, tool{
+		name: "get_file_info", title: "Get information about a file", readOnly: true, idempotent: true,
+		about:   "Get the size, permissions, owner and time of a file in a sandbox.",
+		example: `{"id": "an-id", "filePath": "hello.py"}`,
+	})
 }
 
 // daytonaFile is a file as Daytona's toolbox describes one.

@@ -115,30 +115,20 @@ func daytonaMove() tool {
 }
 
 func daytonaDelete() tool {
-	return tool{
-		name: "delete_file", title: "Delete a file", destructive: true, idempotent: true,
-		about: "Delete a file, or a directory with all in it. It is no error if there is none.",
-		params: []param{
-			daytonaWords().which(),
-			paramFile("filePath", "The file or directory.", "file_path"),
-		},
-		example: `{"id": "an-id", "filePath": "build"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			w := daytonaWords()
-			w.in(c)
-			path := c.args.needs("filePath")
-			if err := c.args.err(); err != nil {
-				return nil, err
-			}
-			output := ""
-			err := c.engine.RemoveFile(ctx, c.caller, c.ref, path, agent.RemoveOptions{Recursive: true})
-			switch {
-			case fault.Is(err, fault.NotFound) && !c.gone(ctx):
-				output = "there was nothing"
-			case err != nil:
-				return nil, w.pathError(ctx, c, path, err)
-			}
-			return inText("Deleted file: " + printablePath(path) + "\nOutput: " + output), nil
-		},
+	remove := func(ctx context.Context, c *call, w *words, path string) (*answer, error) {
+		output := ""
+		err := c.engine.RemoveFile(ctx, c.caller, c.ref, path, agent.RemoveOptions{Recursive: true})
+		switch {
+		case fault.Is(err, fault.NotFound) && !c.gone(ctx):
+			output = "there was nothing"
+		case err != nil:
+			return nil, w.pathError(ctx, c, path, err)
+		}
+		return inText("Deleted file: " + printablePath(path) + "\nOutput: " + output), nil
 	}
+	return daytonaOfFile("The file or directory.", remove, tool{
+		name: "delete_file", title: "Delete a file", destructive: true, idempotent: true,
+		about:   "Delete a file, or a directory with all in it. It is no error if there is none.",
+		example: `{"id": "an-id", "filePath": "build"}`,
+	})
 }

@@ -44,13 +44,9 @@ func (w *words) in(c *call) string {
 	return c.ref
 }
 
-// next is the next step after an error, in terms of the profile's tools.
+// next is the next step after an error, where that is told in terms of the profile's tools.
 func (w *words) next(ctx context.Context, c *call, e *fault.Error) string {
 	switch e.Code {
-	case fault.Invalid:
-		if e.Remedy == "" {
-			return "call " + c.tool.name + " again, for example with " + c.tool.example
-		}
 	case fault.NotFound:
 		if c.ref != "" && c.gone(ctx) {
 			return c.went(ctx) + "make one with " + w.create + ", or use one that there is: " + c.ids(ctx)
@@ -63,12 +59,6 @@ func (w *words) next(ctx context.Context, c *call, e *fault.Error) string {
 		}
 	case fault.Exhausted:
 		return strings.TrimPrefix(e.Remedy+"; ", "; ") + w.remove + " frees what a sandbox holds; there are: " + c.ids(ctx)
-	case fault.Canceled:
-		return ""
-	case fault.Unavailable, fault.Timeout:
-		if e.Remedy == "" {
-			return "try again in a moment"
-		}
 	}
 	return e.Remedy
 }

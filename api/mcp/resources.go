@@ -4,7 +4,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,74 +18,25 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/runs"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // fileTemplate is the address of any file of a sandbox.
 const fileTemplate = "sandbox://{id}/{+path}"
 
-// Bounds of resources.
-const (
-	maxResource    = 1 << 20 // bytes of one that is read; of more there is a link
-	mostListed     = 50      // artifacts that are listed
-	listedFrom     = 5       // sandboxes, those used last
-	artifactDepth  = 4
-	artifactLooked = 200 // in each sandbox
-)
-
-// Artifact is a file that a sandbox has to show.
-type Artifact struct {
-	URI  string // by which it is read
-	Name string
-	Size int64
-	At   time.Time // of its last change
-}
-
-// Artifacts knows what sandboxes have to show; nil in [Options]: what is under
-// /artifacts of the caller's sandboxes that run.
-type Artifacts interface {
-	// Recent gives at most so many, the newest first. It checks the caller's rights.
-	Recent(ctx context.Context, c access.Caller, most int) ([]Artifact, error)
-}
-
-// running finds artifacts in sandboxes that run.
-type running struct{ engine Engine }
-
-// Recent looks into the sandboxes that were used last.
-func (r running) Recent(ctx context.Context, c access.Caller, most int) ([]Artifact, error) {
-	page, err := r.engine.List(ctx, c, store.SandboxQuery{States: []sandbox.State{sandbox.Running}, Limit: store.MaxPage})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(page.Items, func(a, b *sandbox.Sandbox) int { return b.LastActivity.Compare(a.LastActivity) })
-	var out []Artifact
-	for _, s := range page.Items[:min(listedFrom, len(page.Items))] {
-		_, found, _, err := r.engine.SearchFiles(ctx, c, string(s.ID), sandbox.Artifacts, agent.SearchOptions{Depth: artifactDepth, Limit: artifactLooked})
-		if err != nil {
-			continue // it has none, or went down meanwhile
-		}
-		for _, m := range found {
-			if m.File.Type == agent.File {
-				out = append(out, Artifact{
-					URI: fileURI(s.ID, m.File.Path), Name: s.Ref() + ": " + printablePath(m.Rel), Size: m.File.Size, At: m.File.ModTime,
-				})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b Artifact) int { return cmp.Or(b.At.Compare(a.At), strings.Compare(a.URI, b.URI)) })
-	return out[:min(most, len(out))], nil
-}
+// maxResource is the most bytes of a resource that is read; of more there is a link.
+const maxResource = 1 << 20
 
 // serveResources adds the files of sandboxes, and the list of recent artifacts.
 func (h *Handler) serveResources(s *mcp.Server) {
 	s.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: fileTemplate, Name: "file", Title: "A file of a sandbox",
-		Description: "Any file of a sandbox by the sandbox's id or name and the file's path, up to 1 MiB.",
+		Description: "Any file of a sandbox by the sandbox's id or name and the file's path, up to 1 MiB. With ?run= and a run's id, or latest, a file under /artifacts as that run left it, also when the sandbox is down or its time to live has passed.",
 	}, h.readResource)
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -104,7 +54,7 @@ func (h *Handler) serveResources(s *mcp.Server) {
 			out.Resources = slices.Clone(list.Resources)
 			for _, a := range recent {
 				out.Resources = append(out.Resources, &mcp.Resource{
-					URI: a.URI, Name: a.Name, MIMEType: mediaOf(a.URI), Size: a.Size,
+					URI: a.URI, Name: a.Name, MIMEType: mediaOf(pathIn(a.URI)), Size: a.Size,
 					Annotations: &mcp.Annotations{LastModified: timeText(a.At)},
 				})
 			}
@@ -113,38 +63,104 @@ func (h *Handler) serveResources(s *mcp.Server) {
 	})
 }
 
-// fileOf takes the address of a file apart.
-func fileOf(uri string) (ref, path string, ok bool) {
+// pathIn is the path of an address, without what follows it.
+func pathIn(uri string) string {
+	p, _, _ := strings.Cut(uri, "?")
+	return p
+}
+
+// fileAddress is the address of a file taken apart.
+type fileAddress struct {
+	ref, path string
+	run       string // as it was after that run; "": as it is
+}
+
+func fileOf(uri string) (a fileAddress, ok bool) {
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "sandbox" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", "", false
+	if err != nil || u.Scheme != "sandbox" || u.Fragment != "" || u.User != nil {
+		return a, false
 	}
-	ref, err = url.PathUnescape(u.Host)
-	return ref, u.Path, err == nil && ref != "" && len(u.Path) > 1
+	a.path = u.Path
+	if u.RawQuery != "" || u.ForceQuery {
+		if a.run, ok = runIn(u.RawQuery, u.Path); !ok {
+			return a, false
+		}
+	}
+	a.ref, err = url.PathUnescape(u.Host)
+	return a, err == nil && a.ref != "" && len(u.Path) > 1
 }
 
 // readResource reads a file, for clients and not for models: what is wrong with it
-// is an error of the protocol, with the words of the tools.
+// is an error of the protocol, with the words of the tools. An artifact of a sandbox
+// that is down or gone is read as the latest run left it; the answer's address says so.
 func (h *Handler) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
-	ref, path, ok := fileOf(uri)
+	at, ok := fileOf(uri)
 	if !ok {
 		return nil, noResource(uri, "it is no address of the form "+fileTemplate)
 	}
 	caller := callerOf(req)
-	info, body, err := h.engine.ReadFile(ctx, caller, ref, path, agent.ReadOptions{})
+	if at.run != "" {
+		res, err := h.readKept(ctx, req, at)
+		if err != nil {
+			return nil, resourceError(uri, err)
+		}
+		return res, nil
+	}
+	info, body, err := h.engine.ReadFile(ctx, caller, at.ref, at.path, agent.ReadOptions{})
 	if err != nil {
+		if at.run = engine.LatestRun; strings.HasPrefix(at.path, sandbox.Artifacts+"/") && h.away(ctx, caller, at.ref) {
+			if res, kerr := h.readKept(ctx, req, at); kerr == nil {
+				return res, nil
+			}
+		}
 		return nil, resourceError(uri, err)
 	}
 	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, maxResource+1))
+	res, size, err := readWhole(uri, at.path, body)
 	if err != nil {
 		return nil, resourceError(uri, err)
 	}
-	if len(data) > maxResource {
-		return nil, noResource(uri, fmt.Sprintf("the file has %d bytes, and resources have at most %d; %s", max(info.Size, int64(len(data))), maxResource, h.insteadOf(ctx, req, ref, &info)))
+	if res == nil {
+		return nil, noResource(uri, tooLong(max(info.Size, size))+h.insteadOf(ctx, req, at.ref, &info))
 	}
-	c := &mcp.ResourceContents{URI: uri, MIMEType: mediaOf(path)}
+	return res, nil
+}
+
+// readKept reads an artifact that was copied out, without its sandbox.
+func (h *Handler) readKept(ctx context.Context, req *mcp.ReadResourceRequest, at fileAddress) (*mcp.ReadResourceResult, error) {
+	f, run, a, err := h.openKept(ctx, callerOf(req), at.ref, at.run, at.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	uri := keptURI(run, a.Path)
+	res, _, err := readWhole(uri, a.Path, f)
+	if err != nil {
+		return nil, err
+	}
+	if res == nil {
+		instead := "GET " + runs.Address(run, a.Path) + " with the token"
+		if address := addressIn(req); h.files != nil && address != nil {
+			until := time.Now().Add(artifactLife).Truncate(time.Second)
+			instead = "download it until " + timeText(until) + ": " + runs.Link(h.files, address, run, a.Path, until)
+		}
+		return nil, noResource(uri, tooLong(a.Size)+instead)
+	}
+	return res, nil
+}
+
+func tooLong(size int64) string {
+	return fmt.Sprintf("the file has %d bytes, and resources have at most %d; ", size, maxResource)
+}
+
+// readWhole reads a file as a resource; nil: it is too long, and at least size bytes.
+func readWhole(uri, name string, body io.Reader) (res *mcp.ReadResourceResult, size int64, err error) {
+	data, err := io.ReadAll(io.LimitReader(body, maxResource+1))
+	if err != nil || len(data) > maxResource {
+		return nil, int64(len(data)), err
+	}
+	c := &mcp.ResourceContents{URI: uri, MIMEType: mediaOf(name)}
 	if isBinary(data, false) {
 		if c.MIMEType == "application/octet-stream" {
 			c.MIMEType = http.DetectContentType(data)
@@ -156,15 +172,21 @@ func (h *Handler) readResource(ctx context.Context, req *mcp.ReadResourceRequest
 			c.MIMEType = "text/plain"
 		}
 	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, int64(len(data)), nil
+}
+
+// addressIn is what a request tells of the server's address; nil: nothing.
+func addressIn(req *mcp.ReadResourceRequest) *http.Request {
+	if req.Extra == nil || req.Extra.TokenInfo == nil {
+		return nil
+	}
+	r, _ := req.Extra.TokenInfo.Extra[extraRequest].(*http.Request)
+	return r
 }
 
 // insteadOf is a way to a file that is too large for a resource.
 func (h *Handler) insteadOf(ctx context.Context, req *mcp.ReadResourceRequest, ref string, info *agent.FileInfo) string {
-	c := &call{engine: h.engine, caller: callerOf(req), files: h.files}
-	if req.Extra != nil && req.Extra.TokenInfo != nil {
-		c.address, _ = req.Extra.TokenInfo.Extra[extraRequest].(*http.Request)
-	}
+	c := &call{engine: h.engine, caller: callerOf(req), files: h.files, address: addressIn(req)}
 	if s, err := h.engine.Get(ctx, c.caller, ref); err == nil {
 		if address, until := c.fileURL(s, info.Path, filelink.DefaultLife); address != "" {
 			return "download it until " + timeText(until) + ": " + address
@@ -181,6 +203,9 @@ func noResource(uri, why string) error {
 
 // resourceError says why a file cannot be read.
 func resourceError(uri string, err error) error {
+	if _, done := errors.AsType[*jsonrpc.Error](err); done {
+		return err
+	}
 	e := fault.As(err)
 	if e.Code == fault.Internal || errors.Is(err, context.Canceled) {
 		return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sandpit.dev/engine"
@@ -64,6 +65,7 @@ func runBatch(ctx context.Context, c *call, await bool) (*answer, error) {
 	if !r.await {
 		return c.runStarted(started), nil
 	}
+	c.task.standFor(taskOfRun + started.ID)
 	if c.task != nil && !r.timed {
 		r.wait = engine.MaxCommandTimeout // whoever asked gets a task meanwhile
 	}
@@ -111,7 +113,7 @@ func (c *call) leaveRun(ctx context.Context, run *sandbox.Run, guest bool, err e
 	switch {
 	case errors.Is(context.Cause(ctx), errStopping) || ctx.Err() == nil && fault.Is(err, fault.Unavailable):
 		return fault.Wrap(fault.Unavailable, err, "the server is stopping; the run %s goes on when it is back", run.ID).
-			WithRemedy("wait for it then by %s with run_id", c.tool.name)
+			WithRemedy("%s", strings.Join(c.nextOf(run), "; "))
 	case ctx.Err() == nil || guest:
 		return err
 	}

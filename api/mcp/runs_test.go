@@ -41,6 +41,7 @@ type runHouse struct {
 	dir    string
 	host   *memory.Host
 	change func(*engine.Options)
+	after  time.Duration // how long a call takes before it becomes a task; zero: as by default
 	base   string
 	files  *filelink.Links
 	stop   func()
@@ -93,7 +94,7 @@ func (h *runHouse) serve() {
 	if err := e.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	handler, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond})
+	handler, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
 	if err != nil {
 		t.Fatal(err)
 	}

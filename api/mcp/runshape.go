@@ -35,11 +35,18 @@ type runHandle struct {
 	EventsURL   string          `json:"events_url"`
 	StatusURL   string          `json:"status_url"`
 	Final       json.RawMessage `json:"final,omitempty"` // null: it was waited for, and goes on
+	// Next are the calls that wait for it and that end it, for clients that show a
+	// model nothing else; the profile that is another server's has no such field.
+	Next []string `json:"next,omitempty"`
 }
 
 func (c *call) runHandle(r *sandbox.Run, final json.RawMessage) runHandle {
 	at := runs.Shape(r, nil, runAddresses)
-	return runHandle{c.tool.name, r.ID, r.Identifier, r.Identifier, at.EventsURL, at.StatusURL, final}
+	h := runHandle{c.tool.name, r.ID, r.Identifier, r.Identifier, at.EventsURL, at.StatusURL, final, nil}
+	if c.ownTools() && !r.State.Ended() {
+		h.Next = c.nextOf(r)
+	}
+	return h
 }
 
 // runStarted is the answer of a call that does not wait.
@@ -47,7 +54,7 @@ func (c *call) runStarted(r *sandbox.Run) *answer {
 	h := c.runHandle(r, nil)
 	return &answer{
 		verdict:    fmt.Sprintf("run %s: %d commands · sandbox %s · run %s", r.State, len(r.Commands), r.Identifier, r.ID),
-		lines:      []string{"status: GET " + h.StatusURL, "events: GET " + h.EventsURL},
+		lines:      append([]string{"status: GET " + h.StatusURL, "events: GET " + h.EventsURL}, c.nextOf(r)...),
 		structured: h,
 	}
 }
@@ -60,6 +67,9 @@ func (c *call) runAnswer(r *sandbox.Run, streams []engine.RunStreams) *answer {
 	for i := range r.Commands {
 		cmd, el := &r.Commands[i], &shape.Commands[i]
 		line := fmt.Sprintf("[%d] %s", i, cmd.Status)
+		if r.State.Ended() && cmd.Status == sandbox.CommandQueued {
+			line += ", and never begun"
+		}
 		if cmd.Status != sandbox.CommandQueued {
 			e := endedOf(cmd, &streams[i], limit)
 			el.Stdout, el.Stderr = e.stdout.text, e.stderr.text
@@ -90,7 +100,7 @@ func (c *call) runAnswer(r *sandbox.Run, streams []engine.RunStreams) *answer {
 			r.State, done, len(r.Commands), took(r.EndedAt.Sub(started(r))), r.Identifier, r.ID)
 	} else {
 		a.verdict = fmt.Sprintf("run %s: it goes on; %d of %d commands have ended · sandbox %s · run %s", r.State, done, len(r.Commands), r.Identifier, r.ID)
-		a.lines = append(a.lines, "next: "+c.nextRun(r))
+		a.lines = append(a.lines, c.nextOf(r)...)
 	}
 	a.structured = c.runHandle(r, final)
 	if r.Error != "" {
@@ -101,16 +111,6 @@ func (c *call) runAnswer(r *sandbox.Run, streams []engine.RunStreams) *answer {
 		a.notes = append(a.notes, "output was shortened; GET "+shape.StatusURL+" has up to 1 MiB of each stream, or write it to a file with > out.log 2>&1")
 	}
 	return a
-}
-
-// nextRun says how to wait again.
-func (c *call) nextRun(r *sandbox.Run) string {
-	for _, p := range c.tool.params {
-		if p.name == "run_id" {
-			return fmt.Sprintf("call %s with {\"identifier\": %s, \"run_id\": %s}", c.tool.name, quote(r.Identifier), quote(r.ID))
-		}
-	}
-	return "GET " + c.runHandle(r, nil).StatusURL
 }
 
 func started(r *sandbox.Run) time.Time {

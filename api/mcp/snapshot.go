@@ -104,33 +104,43 @@ func keep(ctx context.Context, c *call) (*answer, error) {
 func listSnapshots() tool {
 	return tool{
 		name: "list_snapshots", title: "List snapshots", readOnly: true, idempotent: true,
-		about: "List the snapshots of a sandbox, the newest first.",
+		about: "List the snapshots of a sandbox, the newest first; with all those of your project, whose sandboxes may be gone.",
 		params: []param{
 			paramSandbox(),
+			{name: "all", kind: boolean, about: "Of all sandboxes. Default false."},
 			{name: "limit", kind: integer, min: 1, max: 100, about: "How many, default 20.", aliases: []string{"max_results"}},
 			paramCursor(),
 		},
 		example: `{"sandbox": "my-project"}`,
 		run: func(ctx context.Context, c *call) (*answer, error) {
 			r := engine.SnapshotsRequest{Limit: int(c.args.number("limit", 20)), Cursor: c.args.text("cursor")}
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
+			of := "your project"
+			if !c.args.bool("all", false) {
+				ref, err := c.place(ctx, false)
+				if err != nil {
+					return nil, err
+				}
+				r.Sandbox, of = ref, "sandbox "+ref
+			} else if c.args.has("sandbox") {
+				c.args.add("all", "is given beside sandbox; give one of them")
 			}
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			r.Sandbox = ref
 			page, err := c.engine.Snapshots(ctx, c.caller, r)
 			if err != nil {
 				return nil, err
 			}
 			out := snapshotList{Snapshots: make([]snapshotShape, 0, len(page.Items)), Total: page.Total, NextCursor: page.Next}
-			ans := &answer{verdict: fmt.Sprintf("%d of %d snapshots of sandbox %s", len(page.Items), page.Total, ref)}
+			ans := &answer{verdict: fmt.Sprintf("%d of %d snapshots of %s", len(page.Items), page.Total, of)}
 			for _, s := range page.Items {
 				sh := snapshotShapeOf(s)
 				out.Snapshots = append(out.Snapshots, sh)
-				ans.lines = append(ans.lines, sh.line())
+				line := sh.line()
+				if r.Sandbox == "" {
+					line += " · of sandbox " + orElse(sh.Sandbox, "none: it was imported")
+				}
+				ans.lines = append(ans.lines, line)
 			}
 			if page.Next != "" {
 				ans.notes = append(ans.notes, "there are more; call again with cursor "+quote(page.Next))

@@ -176,8 +176,8 @@ func TestGetSandboxLimits(t *testing.T) {
 		Budget    *float64
 	}](t, res)
 	if got.Default.MemoryMB != sandbox.DefaultLimits().MemoryMB || got.Most.MemoryMB != sandbox.MaxMemoryMB || got.Sandboxes["running"] != 2 || got.Sandboxes["stopped"] != 1 ||
-		got.InUse.MemoryMB != 612 || got.InUse.CPUs != 1.5 || !slices.Equal(got.Networks, []string{"off", "restricted", "open"}) || got.Budget != nil {
+		got.InUse.MemoryMB != 612 || got.InUse.CPUs != 1.5 || !slices.Equal(got.Networks, []string{"off"}) || got.Budget != nil {
 		t.Errorf("got %+v", got)
 	}
-	wantParts(t, text(t, res), "a sandbox gets 1 CPU, 512 MiB memory", "your sandboxes: 3, of which 2 run, with 1.5 CPU, 612 MiB memory", "network: off, restricted, open", "no budget")
+	wantParts(t, text(t, res), "a sandbox gets 1 CPU, 512 MiB memory", "your sandboxes: 3, of which 2 run, with 1.5 CPU, 612 MiB memory", "network: off, for every sandbox (the memory runtime is a fake: it has no network of its own)", "no budget")
 }

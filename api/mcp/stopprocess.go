@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // How long a process may take to end by itself before it is killed, and how long
@@ -22,9 +23,9 @@ const (
 func stopProcess() tool {
 	return tool{
 		name: "stop_process", title: "Stop a process", destructive: true, idempotent: true,
-		about: "End a process and all that it started: TERM, and KILL after 5 seconds. With signal, only send that one.",
+		about: "End a process and all that it started: TERM, and KILL after 5 seconds. With signal, only send that one. A run_id of run_sandbox ends that run: its command is killed, no other is begun.",
 		params: []param{
-			paramProcess(),
+			paramStoppable(),
 			paramSandbox(),
 			{name: "signal", kind: text, about: "Like INT, HUP, KILL."},
 		},
@@ -46,6 +47,9 @@ func stop(ctx context.Context, c *call) (*answer, error) {
 	}
 	if err := a.err(); err != nil {
 		return nil, err
+	}
+	if sandbox.ValidRunID(process) {
+		return c.stopRun(ctx, process)
 	}
 	ref, err := c.place(ctx, false)
 	if err != nil {

@@ -30,13 +30,14 @@ var errTaskCancelled = errors.New("the task was cancelled")
 // task is a call of a tool that goes on after its request was answered. Before
 // that it is a call like any other.
 type task struct {
-	id, owner string
+	id, owner string // the id is set for good when it begins
 	created   time.Time
 	stop      context.CancelCauseFunc // of the call
 
 	mu      sync.Mutex
 	updated time.Time
 	status  string // "": it is no task yet
+	stands  string // the id by which the next server finds what it stands for; "": there is none
 	message string // the last line of output
 	inputs  mcp.InputRequestMap
 	given   mcp.InputResponseMap
@@ -72,6 +73,26 @@ func (t *task) begunBefore(then time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status != "" && t.created.Before(then)
+}
+
+// standFor says what goes on should the server end: the next one finds it by the task's
+// id. It has no effect on a task that has begun, and none on nil.
+func (t *task) standFor(id string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.status == "" {
+		t.stands = id
+	}
+}
+
+// lasting is that id.
+func (t *task) lasting() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stands
 }
 
 // begin makes a task of the call.

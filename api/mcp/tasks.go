@@ -22,8 +22,10 @@ import (
 // The extension of the protocol for calls that take long: a client that declares
 // it gets, when a call has taken some time, a task in place of the answer, and asks
 // for that until it has ended. A task goes on whatever becomes of the client's
-// connections, and belongs to the token that began it. It is kept in memory: the
-// end of the server is its end, though not that of the command that it waits for.
+// connections, and belongs to the token that began it. It is kept in memory: the end
+// of the server is the end of most, though not of the commands that they wait for. One
+// that stands for a command or a run has an id that says so, and the next server
+// answers for it by what became of that.
 const (
 	extensionTasks   = "io.modelcontextprotocol/tasks"
 	methodTaskGet    = "tasks/get"
@@ -49,6 +51,8 @@ type tasks struct {
 	ofToken, inAll int
 	log            *slog.Logger
 	wg             sync.WaitGroup
+	// revive answers about a task of an earlier server; false: it was none.
+	revive func(ctx context.Context, method string, c *call, id string) (mcp.Result, bool, error)
 
 	mu      sync.Mutex
 	stopped bool
@@ -84,18 +88,19 @@ type taskDone struct {
 	ResultType string `json:"resultType"`
 }
 
-// serve lets a server offer tasks.
-func (ts *tasks) serve(s *mcp.Server) {
+// serve lets a server offer tasks. lost makes the call of a request about one that is
+// not known.
+func (ts *tasks) serve(s *mcp.Server, lost func(mcp.Request) *call) {
 	for _, method := range []string{methodTaskGet, methodTaskUpdate, methodTaskCancel} {
 		// The middleware answers them, since only it learns who asks.
 		_ = mcp.AddReceivingCustomMethod(s, method, func(context.Context, *mcp.ServerSession, *taskParams) (*taskDone, error) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the method has no caller"}
 		}) // the names are none of the protocol's own, which is all that it refuses
 	}
-	s.AddReceivingMiddleware(ts.middleware)
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return ts.middleware(next, lost) })
 }
 
-func (ts *tasks) middleware(next mcp.MethodHandler) mcp.MethodHandler {
+func (ts *tasks) middleware(next mcp.MethodHandler, lost func(mcp.Request) *call) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch r := req.(type) {
 		case *mcp.CallToolRequest:
@@ -112,7 +117,7 @@ func (ts *tasks) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			case !declares(r.ClientCapabilities()):
 				return nil, undeclared(method)
 			}
-			return ts.answer(method, owner, r.Params)
+			return ts.answer(ctx, method, owner, r.Params, lost(r))
 		}
 		return next(ctx, method, req)
 	}
@@ -242,6 +247,9 @@ func (ts *tasks) keep(t *task) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.wg.Add(1)
+	if id := t.lasting(); id != "" && ts.all[id] == nil { // two may wait for one run
+		t.id = id
+	}
 	t.begin()
 	ts.all[t.id] = t
 	if ts.stopped {
@@ -258,13 +266,18 @@ func (ts *tasks) drop(t *task) {
 }
 
 // answer answers a method for tasks.
-func (ts *tasks) answer(method, owner string, p *taskParams) (mcp.Result, error) {
+func (ts *tasks) answer(ctx context.Context, method, owner string, p *taskParams, lost *call) (mcp.Result, error) {
 	if p == nil {
 		p = &taskParams{}
 	}
 	ts.mu.Lock()
 	t := ts.all[p.TaskID]
 	ts.mu.Unlock()
+	if t == nil {
+		if r, was, err := ts.revive(ctx, method, lost, p.TaskID); was {
+			return r, err
+		}
+	}
 	if t == nil || t.owner != owner {
 		return nil, &jsonrpc.Error{
 			Code:    jsonrpc.CodeInvalidParams,

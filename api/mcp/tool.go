@@ -55,7 +55,8 @@ type call struct {
 	groups   []string // of tools, that are switched on
 	args     *args
 	progress *progress
-	ref      string // the sandbox that it works in, once known
+	ref      string           // the sandbox that it works in, once known
+	revived  map[string]*tool // the profile's, where it speaks for calls of an earlier server
 
 	cells    *cells          // that go on
 	files    *filelink.Links // nil: there are no links to files
@@ -84,8 +85,9 @@ func (h *Handler) server(p profile, version string, write bool) *mcp.Server {
 		h.extend.Options(o)
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "sandpit", Title: "sandpit sandboxes", Version: version}, o)
-	hidden, grouped := make(map[string]*tool), make(map[string]*tool)
+	hidden, grouped, all := make(map[string]*tool), make(map[string]*tool), make(map[string]*tool)
 	for _, t := range p.tools(h.groups) {
+		all[t.name] = &t
 		if t.group != "" {
 			grouped[t.name] = &t
 		}
@@ -114,7 +116,7 @@ func (h *Handler) server(p profile, version string, write bool) *mcp.Server {
 		servePrompts(s)
 		serveSkill(s, h.skill)
 	}
-	h.tasks.serve(s)
+	h.tasks.serve(s, func(req mcp.Request) *call { return h.callAbout(req, all) })
 	if h.extend.Server != nil {
 		h.extend.Server(s)
 	}
@@ -139,12 +141,19 @@ func refuseHidden(h *Handler, hidden map[string]*tool) mcp.Middleware {
 }
 
 func (h *Handler) call(req *mcp.CallToolRequest, t *tool) *call {
-	c := &call{tool: t, session: req.Session.ID(), engine: h.engine, log: h.log, groups: h.groups, files: h.files, previews: h.previews, cells: h.cells}
-	// Of the request, not of the context: that is the one that opened the session.
-	if req.Extra != nil && req.Extra.TokenInfo != nil {
-		c.caller, _ = req.Extra.TokenInfo.Extra[extraCaller].(access.Caller)
-		c.address, _ = req.Extra.TokenInfo.Extra[extraRequest].(*http.Request)
-		c.delivery, _ = req.Extra.TokenInfo.Extra[extraDelivery].(*delivery)
+	c := h.callBy(req.Extra, t)
+	c.session = req.Session.ID()
+	return c
+}
+
+// callBy is a call of a tool by whoever sent a request: of the request, not of the
+// context, which is that of the one that opened the session.
+func (h *Handler) callBy(extra *mcp.RequestExtra, t *tool) *call {
+	c := &call{tool: t, engine: h.engine, log: h.log, groups: h.groups, files: h.files, previews: h.previews, cells: h.cells}
+	if extra != nil && extra.TokenInfo != nil {
+		c.caller, _ = extra.TokenInfo.Extra[extraCaller].(access.Caller)
+		c.address, _ = extra.TokenInfo.Extra[extraRequest].(*http.Request)
+		c.delivery, _ = extra.TokenInfo.Extra[extraDelivery].(*delivery)
 	}
 	return c
 }

@@ -38,7 +38,7 @@ func rollbackSandbox() tool {
 			}
 			return &answer{
 				verdict:    fmt.Sprintf("rolled sandbox %s back to %s: its files are as they were, and it is %s", s.Ref(), to, s.State),
-				structured: shapeOf(s),
+				structured: c.shape(ctx, s),
 			}, nil
 		},
 	}
@@ -85,7 +85,7 @@ func fork(ctx context.Context, c *call) (*answer, error) {
 	out := forkList{Sandboxes: make([]shape, 0, len(forks))}
 	for _, s := range forks {
 		names = append(names, s.Ref())
-		out.Sandboxes = append(out.Sandboxes, shapeOf(s))
+		out.Sandboxes = append(out.Sandboxes, c.shape(ctx, s))
 	}
 	return &answer{
 		verdict:    fmt.Sprintf("forked sandbox %s: %s, running", ref, counted(len(forks), "copy", "copies")),

@@ -1,0 +1,30 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bearer_test
+
+import (
+	"testing"
+
+	"sandpit.dev/access/bearer"
+)
+
+// BenchmarkCheck is what each request pays for being asked who it is from: the server's own
+// token, one that was checked before, and one that nobody has.
+func BenchmarkCheck(b *testing.B) {
+	f := newFixture(b)
+	_, secret := f.create(b, bearer.NewToken{Name: "agent"})
+	for _, c := range []struct {
+		name, token string
+		valid       bool
+	}{{"Admin", adminToken, true}, {"Known", secret, true}, {"Nobody's", "nobody-has-this-token", false}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.Check(b.Context(), c.token); (err == nil) != c.valid {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandpit.dev/api/mcp"
+)
+
+// TestWhatRESTCanDoAToolDoes holds the table of docs/mcp.md: every operation of REST
+// has one row with the tools that do the same, which exist, or with the reason why there
+// is none.
+func TestWhatRESTCanDoAToolDoes(t *testing.T) {
+	b, err := os.ReadFile("../rest/testdata/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rest struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	if err := json.Unmarshal(b, &rest); err != nil {
+		t.Fatal(err)
+	}
+	open := make(map[string]bool) // operations that have no row yet
+	for _, methods := range rest.Paths {
+		for _, op := range methods {
+			open[op.OperationID] = true
+		}
+	}
+	if len(open) < 50 {
+		t.Fatalf("the document has %d operations only", len(open))
+	}
+	page, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| operations of REST | tools |\n| --- | --- |\n")
+	tools := toolNames(listed(t, openWith(t, mcp.Groups()...).alice()))
+	rows := 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		if len(cells) != 4 {
+			break
+		}
+		rows++
+		for op := range strings.SplitSeq(cells[1], ",") {
+			if op = strings.TrimSpace(op); !open[op] {
+				t.Errorf("%s is no operation, or has two rows", op)
+			}
+			delete(open, op)
+		}
+		does, some := cells[2], false
+		for _, m := range regexp.MustCompile("`([a-z]+_[a-z_]+)`").FindAllStringSubmatch(does, -1) {
+			known := slices.Contains(tools, m[1])
+			some = some || known
+			if !known && m[1] != "run_id" {
+				t.Errorf("%s: there is no tool %s", cells[1], m[1])
+			}
+		}
+		if why, none := strings.CutPrefix(strings.TrimSpace(does), "none: "); !some && (!none || len(why) < 20) {
+			t.Errorf("%s: neither a tool nor a reason", cells[1])
+		}
+	}
+	if rows == 0 {
+		t.Fatal("docs/mcp.md has no such table")
+	}
+	if len(open) > 0 {
+		t.Errorf("docs/mcp.md does not say which tool does %v, or why none", slices.Sorted(maps.Keys(open)))
+	}
+}
+
+// TestEveryToolIsToldOf: a tool that people do not read of is one that they miss.
+func TestEveryToolIsToldOf(t *testing.T) {
+	page, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(page), "| operations of REST |")
+	for _, tool := range toolNames(listed(t, openWith(t, mcp.Groups()...).alice())) {
+		if !strings.Contains(before, "`"+tool+"`") {
+			t.Errorf("docs/mcp.md says nothing of %s", tool)
+		}
+	}
+	for _, g := range mcp.Groups() {
+		if !strings.Contains(before, "| "+g+" | ") {
+			t.Errorf("docs/mcp.md says nothing of the group %s", g)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+)
+
+// imageShape is an image as the tools show it.
+type imageShape struct {
+	Name      string            `json:"name"`
+	Aliases   []string          `json:"aliases,omitempty"`
+	About     string            `json:"about,omitempty"`
+	Status    string            `json:"status"`
+	Default   bool              `json:"default,omitempty"`
+	SizeBytes int64             `json:"size_bytes,omitempty"`
+	Versions  map[string]string `json:"versions,omitempty"` // what is inside
+	Progress  float64           `json:"progress,omitempty"` // of a build: 0 to 1
+	Stage     string            `json:"stage,omitempty"`
+	Error     string            `json:"error,omitempty"` // of a build that failed
+}
+
+func imageShapeOf(s *image.Status) imageShape {
+	out := imageShape{Name: s.Name, Aliases: s.Aliases, About: s.Title, Status: string(s.State), SizeBytes: s.Image.SizeBytes, Versions: s.Image.Versions}
+	switch s.State {
+	case image.Building:
+		out.Stage, out.Progress = s.Stage, s.Progress
+	case image.Failed:
+		out.Stage = s.Stage
+		if s.Err != nil {
+			out.Error = fault.As(s.Err).Message
+		}
+	}
+	return out
+}
+
+func (i *imageShape) line() string {
+	line := i.Name
+	if i.Default {
+		line += " (the default)"
+	}
+	line += " · " + i.Status
+	switch {
+	case i.Error != "":
+		line += ": " + clip(printablePath(i.Error))
+	case i.Progress > 0:
+		line += fmt.Sprintf(" · %d %%", int(i.Progress*100))
+	}
+	if i.About != "" {
+		line += " · " + i.About
+	}
+	if len(i.Versions) > 0 {
+		var inside []string
+		for name, v := range i.Versions {
+			inside = append(inside, name+" "+v)
+		}
+		slices.Sort(inside)
+		line += " · " + named(inside)
+	}
+	if len(i.Aliases) > 0 {
+		line += " · also " + strings.Join(i.Aliases, ", ")
+	}
+	return line
+}
+
+// imageList is the structured answer of list_images.
+type imageList struct {
+	Images []imageShape `json:"images"`
+}
+
+func listImages() tool {
+	return tool{
+		name: "list_images", title: "List images", readOnly: true, idempotent: true,
+		about:   "List what sandboxes can run on: the image argument of create_sandbox.",
+		example: `{}`,
+		run: func(ctx context.Context, c *call) (*answer, error) {
+			all, err := c.engine.Images(ctx, c.caller)
+			if err != nil {
+				return nil, err
+			}
+			out := imageList{Images: make([]imageShape, 0, len(all))}
+			ans := &answer{verdict: counted(len(all), "image", "images")}
+			for i := range all {
+				sh := imageShapeOf(&all[i])
+				sh.Default = i == 0 // the catalogue's first entry is what an empty name means
+				out.Images = append(out.Images, sh)
+				ans.lines = append(ans.lines, sh.line())
+			}
+			ans.structured = out
+			return ans, nil
+		},
+	}
+}
+
+func buildImage() tool {
+	return tool{
+		name: "build_image", title: "Build an image", idempotent: true, openWorld: true,
+		about: "Build an image of the catalogue, unless it is built. The build goes on whether one waits or not; list_images shows how far it is. Needs a token with the scope admin.",
+		params: []param{
+			{name: "image", kind: text, required: true, about: "Its name, from list_images.", aliases: []string{"name", "template"}},
+			paramWait(mostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+		},
+		example: `{"image": "python"}`,
+		run:     build,
+	}
+}
+
+func build(ctx context.Context, c *call) (*answer, error) {
+	name, wait := c.args.text("image"), seconds(c.args.number("wait_seconds", defaultWait.Seconds()))
+	if err := c.args.err(); err != nil {
+		return nil, err
+	}
+	here, cancel := context.WithTimeout(ctx, max(wait, shortBuild))
+	defer cancel()
+	s, err := c.engine.BuildImage(here, c.caller, name)
+	if err != nil {
+		if ctx.Err() != nil || here.Err() == nil {
+			return nil, err
+		}
+		all, lerr := c.engine.Images(ctx, c.caller)
+		at := slices.IndexFunc(all, func(s image.Status) bool { return s.Name == name || slices.Contains(s.Aliases, name) })
+		if lerr != nil || at < 0 {
+			return nil, err
+		}
+		sh := imageShapeOf(&all[at])
+		return &answer{verdict: "the image is being built: " + sh.line(), lines: []string{"next: list_images shows how far it is"}, structured: sh}, nil
+	}
+	sh := imageShapeOf(&s)
+	return &answer{verdict: "the image is built: " + sh.line(), structured: sh}, nil
+}
+
+// shortBuild is what an answer waits for at least, so that a build that fails at once,
+// or has nothing to do, says so.
+const shortBuild = 250 * time.Millisecond

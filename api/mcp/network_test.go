@@ -1,0 +1,173 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandpit.dev/access"
+	"sandpit.dev/api/mcp"
+	"sandpit.dev/engine"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// connected is an engine whose host has a network, and whose sandboxes have a policy.
+type connected struct {
+	mcp.Engine
+	most   sandbox.NetworkMode
+	policy sandbox.NetworkPolicy
+}
+
+func (e *connected) Networks() []sandbox.NetworkMode {
+	all := []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}
+	return all[:slices.Index(all, e.most)+1]
+}
+
+func (e *connected) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
+	if !slices.Contains(e.Networks(), p.Mode) {
+		return sandbox.NetworkPolicy{Mode: e.most}
+	}
+	return p
+}
+
+func (e *connected) Info(ctx context.Context, c access.Caller) (engine.Info, error) {
+	i, err := e.Engine.Info(ctx, c)
+	for _, r := range i.Runtimes {
+		r.Capabilities[runtime.Network] = nil
+	}
+	return i, err
+}
+
+func (e *connected) with(s *sandbox.Sandbox, err error) (*sandbox.Sandbox, error) {
+	if err != nil {
+		return nil, err
+	}
+	copied := *s
+	copied.Network = e.policy
+	return &copied, nil
+}
+
+func (e *connected) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	return e.with(e.Engine.Get(ctx, c, ref))
+}
+
+func (e *connected) Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (*sandbox.Sandbox, bool, error) {
+	s, created, err := e.Engine.Create(ctx, c, r)
+	s, err = e.with(s, err)
+	return s, created, err
+}
+
+func (e *connected) List(ctx context.Context, c access.Caller, q store.SandboxQuery) (engine.Page, error) {
+	page, err := e.Engine.List(ctx, c, q)
+	for i, s := range page.Items {
+		page.Items[i], _ = e.with(s, nil)
+	}
+	return page, err
+}
+
+func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
+	h := open(t)
+	e := &connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}}
+	_, h.url = serve(t, e, mcp.GroupState)
+	s := h.alice()
+	type limits struct {
+		Networks []string
+		Default  string `json:"network_default"`
+		Reason   string `json:"network_reason"`
+		Sandbox  struct {
+			Network      string
+			AllowDomains []string `json:"allow_domains"`
+			InForce      string   `json:"network_in_force"`
+		}
+	}
+	if got := ok(t, s, "create_sandbox", arguments{"name": "box"}); !strings.Contains(got, "network off\n") {
+		t.Errorf("got %s", got)
+	}
+	if got := ok(t, s, "list_sandboxes", nil); strings.Contains(got, "network") {
+		t.Errorf("a list tells what all have: %s", got)
+	}
+
+	t.Run("TheServers", func(t *testing.T) {
+		for most, want := range map[sandbox.NetworkMode]limits{
+			sandbox.NetworkOpen:       {Networks: []string{"off", "restricted", "open"}, Default: "off"},
+			sandbox.NetworkRestricted: {Networks: []string{"off", "restricted"}, Default: "off", Reason: "this server's operator allows no more"},
+			sandbox.NetworkOff:        {Networks: []string{"off"}, Default: "off", Reason: "this server's operator allows no more"},
+		} {
+			e.most = most
+			res := call(t, s, "get_sandbox_limits", nil)
+			if got := structured[limits](t, res); !slices.Equal(got.Networks, want.Networks) || got.Default != want.Default || got.Reason != want.Reason {
+				t.Errorf("%s: got %+v, want %+v", most, got, want)
+			}
+			wantParts(t, text(t, res), strings.Join(want.Networks, ", "), want.Reason)
+		}
+		e.most = sandbox.NetworkOpen
+	})
+
+	t.Run("ASandboxs", func(t *testing.T) {
+		e.policy = sandbox.NetworkPolicy{
+			Mode: sandbox.NetworkRestricted, AllowDomains: []string{"pypi.example", "*.npm.example"},
+			AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, AllowPorts: []sandbox.PortRange{{First: 443, Last: 443}, {First: 8000, Last: 8010}},
+		}
+		want := "network restricted, names pypi.example, *.npm.example, addresses 192.0.2.0/24, ports 443, 8000-8010"
+		wantParts(t, ok(t, s, "create_sandbox", arguments{"name": "box"}), want)
+		wantParts(t, ok(t, s, "list_sandboxes", nil), want)
+		res := call(t, s, "get_sandbox_limits", arguments{"sandbox": "box"})
+		wantParts(t, text(t, res), "sandbox box is running", want)
+		if got := structured[limits](t, res).Sandbox; got.Network != "restricted" || !slices.Equal(got.AllowDomains, e.policy.AllowDomains) || got.InForce != "" {
+			t.Errorf("got %+v", got)
+		}
+		h.wrong(t, "get_sandbox_limits", arguments{"sandbox": "none"}, "error (not_found)", "box")
+		h.wrong(t, "get_sandbox_limits", arguments{"sandbox": ""}, "argument sandbox is empty")
+	})
+
+	t.Run("WhatHoldsOfIt", func(t *testing.T) {
+		e.most, e.policy = sandbox.NetworkRestricted, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}
+		res := call(t, s, "get_sandbox_limits", arguments{"sandbox": "box"})
+		wantParts(t, text(t, res), "network open (in force: restricted and no more")
+		if got := structured[limits](t, res).Sandbox; got.Network != "open" || got.InForce != "restricted" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {
+	h := openWith(t, mcp.GroupState)
+	s := h.alice()
+	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}
+	const value = "a-value-that-nobody-shows"
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	for _, one := range []struct {
+		ref string
+		r   engine.SecretRequest
+	}{
+		{"", engine.SecretRequest{Name: "API_KEY", Value: value, Hosts: []string{"api.example"}}},
+		{"box", engine.SecretRequest{Name: "PASSWORD", Value: value}},
+	} {
+		if _, err := h.engine.SetSecret(t.Context(), admin, one.ref, one.r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tool, args := range map[string]arguments{
+		"create_sandbox": {"name": "box"}, "list_sandboxes": nil, "get_sandbox_limits": {"sandbox": "box"}, "pause_sandbox": {"sandbox": "box"},
+	} {
+		res := call(t, s, tool, args)
+		got := text(t, res)
+		if !strings.Contains(got, "secrets API_KEY, PASSWORD") && tool != "pause_sandbox" {
+			t.Errorf("%s names no secrets: %s", tool, got)
+		}
+		data := string(jsonOf(t, res))
+		if !strings.Contains(data, `"secrets":["API_KEY","PASSWORD"]`) || strings.Contains(data, value) {
+			t.Errorf("%s: %s", tool, data)
+		}
+	}
+	if got := string(jsonOf(t, call(t, h.session("t-stranger", handshake, nil), "create_sandbox", arguments{"name": "box"}))); strings.Contains(got, "API_KEY") {
+		t.Errorf("another project's: %s", got)
+	}
+}
