@@ -6,7 +6,6 @@ package script
 import (
 	"encoding/json"
 	"fmt"
-	"log"
 	"net/http"
 	"net/netip"
 	"os"
@@ -54,19 +53,7 @@ func openVault(t *testing.T, w *world) (*vault, []byte) {
 			_ = json.NewEncoder(rw).Encode(map[string]any{"welcome": host, "headers": r.Header})
 		}
 	})
-	for port, tls := range map[uint16]bool{80: false, 443: true} {
-		server := &http.Server{Handler: site, ErrorLog: log.New(quiet{}, "", 0), TLSConfig: config.Clone()} // each changes its own
-		l := w.listen(t, shelf, port)
-		var done sync.WaitGroup
-		done.Go(func() {
-			if tls {
-				_ = server.ServeTLS(l, "", "")
-			} else {
-				_ = server.Serve(l)
-			}
-		})
-		t.Cleanup(func() { _ = server.Close(); done.Wait() })
-	}
+	w.serve(t, site, config)
 	return v, names.authority
 }
 

@@ -22,6 +22,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"math/big"
 	"net/http"
@@ -33,6 +34,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
@@ -80,13 +82,20 @@ func openRegistries(t *testing.T, w *world) *registries {
 		}
 		http.Error(rw, "the wrong door", http.StatusMisdirectedRequest)
 	})
+	w.serve(t, site, r.certify(t))
+	return r
+}
+
+// serve answers by HTTP and HTTPS where the registries are, until the test ends.
+func (w *world) serve(t *testing.T, site http.Handler, certificate *tls.Config) {
+	t.Helper()
 	var done sync.WaitGroup
 	t.Cleanup(done.Wait)
-	for port, certificate := range map[uint16]*tls.Config{80: nil, 443: r.certify(t)} {
-		server := &http.Server{Handler: site, ErrorLog: log.New(quiet{}, "", 0), TLSConfig: certificate}
+	for port, config := range map[uint16]*tls.Config{80: nil, 443: certificate} {
+		server := &http.Server{Handler: site, ErrorLog: log.New(quiet{}, "", 0), TLSConfig: config}
 		l := w.listen(t, shelf, port)
 		done.Go(func() {
-			if certificate == nil {
+			if config == nil {
 				_ = server.Serve(l)
 			} else {
 				_ = server.ServeTLS(l, "", "")
@@ -94,7 +103,6 @@ func openRegistries(t *testing.T, w *world) *registries {
 		})
 		t.Cleanup(func() { _ = server.Close() })
 	}
-	return r
 }
 
 // count tells how often a host was asked for anything.
@@ -181,13 +189,24 @@ func text(kind, body string) http.Handler {
 // wheels serves a package for Python, whose index is on another host.
 func wheels(t *testing.T) http.Handler {
 	t.Helper()
+	return text("application/octet-stream", string(wheel(t, "gadget", "print('a gadget')\n")))
+}
+
+// wheel makes a package for Python, of one module, and with it what it requires.
+func wheel(t *testing.T, name, module string, requires ...string) []byte {
+	t.Helper()
+	info := name + "-1.0.dist-info/"
+	about := "Metadata-Version: 2.1\nName: " + name + "\nVersion: 1.0\n"
+	for _, other := range requires {
+		about += "Requires-Dist: " + other + "\n"
+	}
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for _, f := range [][2]string{
-		{"gadget.py", "print('a gadget')\n"},
-		{"gadget-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: gadget\nVersion: 1.0\n"},
-		{"gadget-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
-		{"gadget-1.0.dist-info/RECORD", "gadget.py,,\ngadget-1.0.dist-info/METADATA,,\ngadget-1.0.dist-info/WHEEL,,\ngadget-1.0.dist-info/RECORD,,\n"},
+		{name + ".py", module},
+		{info + "METADATA", about},
+		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
+		{info + "RECORD", fmt.Sprintf("%s.py,,\n%[2]sMETADATA,,\n%[2]sWHEEL,,\n%[2]sRECORD,,\n", name, info)},
 	} {
 		e, err := z.Create(f[0])
 		if err == nil {
@@ -200,7 +219,7 @@ func wheels(t *testing.T) http.Handler {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return text("application/octet-stream", b.String())
+	return b.Bytes()
 }
 
 // npm serves a package for Node.
@@ -283,6 +302,12 @@ func tarball(t *testing.T, files [][2]string) []byte {
 // repository serves one of git, to read from and to write to; nil: this host has no git.
 func repository(t *testing.T) http.Handler {
 	t.Helper()
+	return repositoryOf(t, fstest.MapFS{"README": {Data: []byte("a repository\n"), Mode: 0o644}})
+}
+
+// repositoryOf is repository with these files.
+func repositoryOf(t *testing.T, files fs.FS) http.Handler {
+	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil
 	}
@@ -301,10 +326,10 @@ func repository(t *testing.T) http.Handler {
 		return strings.TrimSpace(string(out))
 	}
 	git("init", "-q", "-b", "main", "work")
-	if err := os.WriteFile(filepath.Join(dir, "work", "README"), []byte("a repository\n"), 0o644); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "work"), files); err != nil {
 		t.Fatal(err)
 	}
-	git("-C", "work", "add", "README")
+	git("-C", "work", "add", ".")
 	git("-C", "work", "commit", "-q", "-m", "one")
 	git("clone", "-q", "--bare", "work", "repo.git")
 	git("-C", "repo.git", "config", "http.receivepack", "true")

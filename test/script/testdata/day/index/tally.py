@@ -1,0 +1,5 @@
+"""Tally counts things."""
+
+
+def counted(n, what):
+    return f"{n} {what}" + ("" if n == 1 else "s")
