@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // instances is the directory of the files of those instances that are up: each has a
@@ -123,23 +125,92 @@ func (i *instances) make(dir, path, boot string) error {
 		if unix.Statfs(base, &st) != nil || st.Type != unix.TMPFS_MAGIC {
 			continue
 		}
-		// What a server left that ended between the two steps below; only empty ones go.
-		left, _ := filepath.Glob(filepath.Join(base, memoryName(dir)+"*")) // the pattern is a good one
-		for _, old := range left {
-			_ = os.Remove(old)
-		}
+		sweepMemory(base, boot)
 		target := filepath.Join(base, memoryName(dir)+boot+"-"+strings.ToLower(rand.Text()[:8]))
-		if os.Mkdir(target, 0o700) != nil {
+		if os.Symlink(dir, target+ofSuffix) != nil {
 			continue // the next place, or the plain one
 		}
-		if err := os.Symlink(target, path); err != nil {
+		err := os.Mkdir(target, 0o700)
+		if err == nil {
+			err = os.Symlink(target, path)
+		}
+		if err != nil {
 			_ = os.Remove(target)
+			_ = os.Remove(target + ofSuffix)
 			return err
 		}
 		i.link, i.memory = path, target
 		return nil
 	}
 	return os.Mkdir(path, 0o700)
+}
+
+// ofSuffix ends the name of a link beside a directory in memory, to the driver's directory
+// that it is of.
+const ofSuffix = ".of"
+
+// sweepAge is how old such a link is before it is looked at.
+const sweepAge = time.Minute
+
+// sweepMemory removes from base what is of no driver's directory any more: that was deleted
+// while no server ran, or its server ended on the way. Where a process of such a sandbox
+// still runs it is left: `doctor` of whoever finds the data directory again wants it.
+func sweepMemory(base, boot string) {
+	links, _ := filepath.Glob(filepath.Join(base, "sandpit-*"+ofSuffix)) // the pattern is a good one
+	for _, link := range links {
+		var st unix.Stat_t
+		memory := strings.TrimSuffix(link, ofSuffix)
+		dir, err := os.Readlink(link)
+		// Anybody may make names in base: what is not ours means nothing.
+		if err != nil || unix.Lstat(link, &st) != nil || int(st.Uid) != os.Geteuid() || !strings.HasPrefix(filepath.Base(memory), memoryName(dir)) {
+			continue
+		}
+		if time.Since(time.Unix(st.Mtim.Sec, st.Mtim.Nsec)) < sweepAge {
+			continue // another server may be about to link to it
+		}
+		if leads, err := os.Readlink(filepath.Join(dir, "instances")); leads == memory || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
+			continue
+		}
+		switch err := unix.Lstat(memory, &st); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() || lives(memory, boot):
+			continue
+		}
+		if os.RemoveAll(memory) == nil {
+			_ = os.Remove(link)
+		}
+	}
+}
+
+// lives tells whether a process of an instance in the directory lives, or may.
+func lives(memory, boot string) bool {
+	root, err := os.OpenRoot(memory)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = root.Close() }()
+	files, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return true
+	}
+	for _, f := range files {
+		id, isState := strings.CutSuffix(f.Name(), stateFile)
+		if !isState {
+			continue
+		}
+		s, err := readState(root, sandbox.ID(id))
+		if err != nil {
+			continue // it names nobody
+		}
+		pidfd, err := s.alive(boot)
+		if pidfd != nil {
+			_ = pidfd.Close()
+		}
+		if pidfd != nil || err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (i *instances) open(path string) (_ *instances, err error) {
@@ -157,6 +228,7 @@ func (i *instances) open(path string) (_ *instances, err error) {
 func (i *instances) Close() error {
 	if i.link != "" && os.Remove(i.memory) == nil {
 		_ = os.Remove(i.link)
+		_ = os.Remove(i.memory + ofSuffix)
 	}
 	return errors.Join(i.dir.Close(), i.Root.Close())
 }

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // inMemory skips a test where the host has no file system in memory.
@@ -37,12 +39,19 @@ func TestInstances(t *testing.T) {
 		t.Cleanup(func() { _ = i.Close() })
 		return i
 	}
+	age := func(t *testing.T, memory string) {
+		t.Helper()
+		long := unix.NsecToTimespec(time.Now().Add(-2 * sweepAge).UnixNano())
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, memory+ofSuffix, []unix.Timespec{long, long}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			t.Fatal(err)
+		}
+	}
 	leave := func(t *testing.T, i *instances) {
 		t.Helper()
 		if err := i.Symlink("told", "a.state"); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.RemoveAll(i.memory) })
+		t.Cleanup(func() { _ = os.RemoveAll(i.memory); _ = os.Remove(i.memory + ofSuffix) })
 	}
 	t.Run("AreInMemoryAndFoundAgain", func(t *testing.T) {
 		dir := t.TempDir()
@@ -65,7 +74,7 @@ func TestInstances(t *testing.T) {
 		if err := i.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{i.memory, filepath.Join(dir, "instances")} {
+		for _, path := range []string{i.memory, i.memory + ofSuffix, filepath.Join(dir, "instances")} {
 			if _, err := os.Lstat(path); !os.IsNotExist(err) {
 				t.Errorf("%s: %v, want that it does not exist", path, err)
 			}
@@ -122,6 +131,54 @@ func TestInstances(t *testing.T) {
 			t.Error("an empty directory of an earlier version stays in use")
 		}
 	})
+	t.Run("OfADirectoryThatIsGoneAreTakenAway", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "deleted")
+		first := open(t, dir, "boot1")
+		leave(t, first)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		kept := open(t, t.TempDir(), "boot1")
+		leave(t, kept)
+		young := open(t, filepath.Join(t.TempDir(), "begins"), "boot1")
+		leave(t, young)
+		if err := os.Remove(young.link); err != nil {
+			t.Fatal(err)
+		}
+		age(t, first.memory)
+		age(t, kept.memory)
+		open(t, t.TempDir(), "boot1")
+		for path, there := range map[string]bool{first.memory: false, first.memory + ofSuffix: false, kept.memory: true, kept.memory + ofSuffix: true, young.memory: true} {
+			if _, err := os.Lstat(path); (err == nil) != there {
+				t.Errorf("%s: %v, want that it is there: %v", path, err, there)
+			}
+		}
+	})
+	t.Run("WhoseProcessesLiveStayWithoutTheirDirectory", func(t *testing.T) {
+		boot, err := bootID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, err := startTime(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "deleted")
+		first := open(t, dir, boot)
+		t.Cleanup(func() { _ = os.RemoveAll(first.memory); _ = os.Remove(first.memory + ofSuffix) })
+		id := sandbox.NewID()
+		if err := (state{PID: os.Getpid(), Start: start, Boot: boot}).write(first.Root, id); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		age(t, first.memory)
+		open(t, t.TempDir(), boot)
+		if _, err := os.Lstat(first.memory); err != nil {
+			t.Errorf("the files of a sandbox that runs are gone: %v", err)
+		}
+	})
 	t.Run("MadeByAServerThatEndedInBetweenAreTakenAway", func(t *testing.T) {
 		dir := t.TempDir()
 		first := open(t, dir, "boot1")
@@ -130,13 +187,39 @@ func TestInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		half := filepath.Join(base, memoryName(dir)+"boot1-half")
+		if err := os.Symlink(dir, half+ofSuffix); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.Mkdir(half, 0o700); err != nil {
 			t.Fatal(err)
 		}
+		age(t, half)
 		open(t, dir, "boot1")
-		if _, err := os.Lstat(half); !os.IsNotExist(err) {
-			_ = os.Remove(half)
-			t.Errorf("%s: %v, want that it does not exist", half, err)
+		for _, path := range []string{half, half + ofSuffix} {
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				_ = os.Remove(path)
+				t.Errorf("%s: %v, want that it does not exist", path, err)
+			}
+		}
+	})
+	t.Run("ANameThatLeadsOutIsNotFollowed", func(t *testing.T) {
+		first := open(t, t.TempDir(), "boot1")
+		victim := t.TempDir()
+		if err := os.WriteFile(filepath.Join(victim, "file"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		gone := filepath.Join(t.TempDir(), "gone")
+		trap := filepath.Join(filepath.Dir(first.memory), memoryName(gone)+"boot1-trap")
+		for link, to := range map[string]string{trap: victim, trap + ofSuffix: gone} {
+			if err := os.Symlink(to, link); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Remove(link) })
+		}
+		age(t, trap)
+		open(t, t.TempDir(), "boot1")
+		if _, err := os.Stat(filepath.Join(victim, "file")); err != nil {
+			t.Errorf("what a link leads to was removed: %v", err)
 		}
 	})
 }
