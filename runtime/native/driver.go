@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	stdruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"sandpit.dev/runtime/native/furnish"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/runtime/native/seccomp"
+	"sandpit.dev/runtime/native/spawn"
 	"sandpit.dev/sandbox"
 )
 
@@ -60,6 +62,7 @@ type Driver struct {
 	blanks     *blanks
 	calm       calm
 	closer     *closer
+	starter    *spawn.Starter
 	agents     []*os.File // tasks files of the v1 cgroups that agents are in
 	mounts     *os.File   // mount namespace that sandboxes begin with a copy of
 	tape       *furnish.Tape
@@ -111,6 +114,10 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.null.Close() })
+	if d.starter, err = spawn.NewStarter(max(2, stdruntime.NumCPU())); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.starter.Close() })
 	if d.agent, err = placeAgent(filepath.Join(dir, "agent"), opts.Agent); err != nil {
 		return nil, err
 	}
@@ -232,7 +239,7 @@ func (d *Driver) Close() error {
 	}
 	d.uids.close()
 	errs = append(errs, closeAll(d.agents))
-	for _, c := range []interface{ Close() error }{d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
+	for _, c := range []interface{ Close() error }{d.starter, d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)

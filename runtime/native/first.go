@@ -56,7 +56,7 @@ func (i *Instance) start(group *cgroup.Group, uids uidRange) (*firstProcess, err
 	}
 	release.Add(func() { _ = theirs.Close() })
 	undo.Add(func() { _ = ours.Close() })
-	pid, err := spawn.Start(spawn.Process{
+	pid, err := d.starter.Start(spawn.Process{
 		Program:  d.agent,
 		Args:     []string{agentName},
 		Env:      agentEnv,

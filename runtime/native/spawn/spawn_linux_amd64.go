@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -38,46 +39,35 @@ type Process struct {
 // times a millisecond while the agent works.
 const TimerSlack = 500_000
 
-// firstFree is the least number of the descriptors that the child copies from,
-// so that no target of a copy is the source of a later one.
-const firstFree = 32
-
 // Start starts process 1 and returns its pid, as the caller's own namespace
 // counts, once execve succeeded. The caller is its parent and must reap it. It
 // blocks its thread for about 0.5 ms. The child inherits what belongs to the
 // calling thread: v1 cgroups that none of Groups is of, and nothing else that it does not reset.
-func Start(p Process) (pid int, err error) {
+func (s *Starter) Start(p Process) (pid int, err error) {
 	pl := plan{keepCaps: p.KeepCaps, cgroup: -1, mounts: noFile, userns: p.UserNS.Fd(), netns: p.NetNS.Fd(), empty: &[]byte{0}[0], zero: '0'}
-	var dups []int
-	defer func() {
-		for _, fd := range dups {
-			_ = unix.Close(fd)
-		}
-	}()
-	above := func(f *os.File) (uintptr, error) {
-		fd := f.Fd()
-		if fd >= firstFree {
-			return fd, nil
-		}
-		n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, firstFree)
-		if err != nil {
-			return 0, fmt.Errorf("start process 1: copy descriptor %d: %w", fd, err)
-		}
-		dups = append(dups, n)
-		return uintptr(n), nil
+	if len(p.Files) > maxFiles {
+		return 0, fmt.Errorf("start process 1: %d files are more than %d", len(p.Files), maxFiles)
 	}
-	if pl.program, err = above(p.Program); err != nil {
+	places := <-s.free
+	defer func() {
+		s.clear(places)
+		s.free <- places
+	}()
+	place := func(i int, f *os.File) (uintptr, error) {
+		if err := unix.Dup3(int(f.Fd()), places[i], unix.O_CLOEXEC); err != nil {
+			return 0, fmt.Errorf("start process 1: place descriptor %d: %w", f.Fd(), err)
+		}
+		return uintptr(places[i]), nil
+	}
+	if pl.program, err = place(maxFiles, p.Program); err != nil {
 		return 0, err
 	}
-	if len(p.Files) > len(pl.files) {
-		return 0, fmt.Errorf("start process 1: %d files are more than %d", len(p.Files), len(pl.files))
-	}
 	for i, f := range p.Files {
-		if pl.files[i], err = above(f); err != nil {
+		if pl.files[i], err = place(i, f); err != nil {
 			return 0, err
 		}
 	}
-	pl.nfiles = len(p.Files)
+	pl.nfiles, pl.above = len(p.Files), uintptr(slices.Max(places[:])+1)
 	if p.Mounts != nil {
 		pl.mounts = p.Mounts.Fd()
 	}
@@ -126,8 +116,9 @@ type plan struct {
 	program  uintptr
 	argv     []*byte
 	envp     []*byte
-	files    [8]uintptr
+	files    [maxFiles]uintptr
 	nfiles   int
+	above    uintptr // no descriptor that is needed has this number or a higher one
 	userns   uintptr
 	netns    uintptr
 	mounts   uintptr // or noFile
@@ -186,7 +177,8 @@ func vfork(p *plan) (pid int, errno unix.Errno) {
 		outer.flags |= unix.CLONE_INTO_CGROUP
 		outer.cgroup = uint64(p.cgroup)
 	}
-	inner := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PARENT}
+	// So does the second, until it takes what it needs of the table: see exec.
+	inner := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_PARENT}
 
 	runtimeBeforeFork()
 	r, e := cloneVfork(&outer, unsafe.Sizeof(outer))
@@ -270,6 +262,12 @@ func (p *plan) enter() bool {
 //go:nocheckptr
 func (p *plan) exec() {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
+		p.fail(stageFiles, uintptr(e))
+		return
+	}
+	// The table is still the server's. Only its beginning is copied: what all sandboxes have
+	// open is thousands, and the last to let go of an overlay waits for the disk.
+	if _, _, e := unix.RawSyscall(unix.SYS_CLOSE_RANGE, p.above, ^uintptr(0)>>32, unix.CLOSE_RANGE_UNSHARE); e != 0 {
 		p.fail(stageFiles, uintptr(e))
 		return
 	}

@@ -173,7 +173,7 @@ func start(t *testing.T, change func(*Process)) []string {
 	if change != nil {
 		change(&p)
 	}
-	pid, err := Start(p)
+	pid, err := starter(t).Start(p)
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestAProgramThatCannotBeExecutedIsAnErrorAndLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	_, err = Start(Process{Program: f, Args: []string{"x"}, UserNS: ns, NetNS: netOf(t, ns)})
+	_, err = starter(t).Start(Process{Program: f, Args: []string{"x"}, UserNS: ns, NetNS: netOf(t, ns)})
 	if !errors.Is(err, unix.EACCES) {
 		t.Errorf("Start: got %v, want EACCES", err)
 	}
