@@ -30,12 +30,19 @@ type side struct {
 	run  func(ctx context.Context) (took, cpu time.Duration, err error)
 }
 
+// quickShare is how long one side may take in a comparison of a quick run, which has
+// to end within a minute.
+const quickShare = 6 * time.Second
+
 // compare runs the sides in turn, n times each. The order changes from round to round,
-// so that nobody always runs in another's wake.
+// so that nobody always runs in another's wake. A side that has had its share of the
+// time, if there is one, sits out what is left, after one run at least; a quarter of
+// the share is for what does not count. Its figures say of how many runs they are.
 func (s *session) compare(ctx context.Context, n int, sides []side, counts func() error) (Comparison, map[string]time.Duration, error) {
 	times := make([]series, len(sides))
 	ratios := make([][]float64, len(sides))
 	failures := make([]error, len(sides))
+	spent := make([]time.Duration, len(sides))
 	cpu := map[string]time.Duration{}
 	for i := range n + warmUp {
 		if i == warmUp { // now it counts
@@ -47,21 +54,32 @@ func (s *session) compare(ctx context.Context, n int, sides []side, counts func(
 				return Comparison{}, nil, err
 			}
 		}
+		share := s.share
+		if i < warmUp {
+			share /= 4
+		}
 		took := make([]time.Duration, len(sides))
-		failed := make([]error, len(sides))
+		worked := make([]bool, len(sides))
 		for k := range sides {
 			if ctx.Err() != nil {
 				return Comparison{}, nil, ctx.Err()
 			}
 			at := (i + k) % len(sides)
+			if s.share > 0 && times[at].n > 0 && spent[at] > share {
+				continue
+			}
+			began := time.Now()
 			var used time.Duration
-			took[at], used, failed[at] = sides[at].run(ctx)
-			times[at].add(took[at], failed[at])
-			failures[at] = firstOf(failures[at], failed[at])
+			var err error
+			took[at], used, err = sides[at].run(ctx)
+			spent[at] += time.Since(began)
+			times[at].add(took[at], err)
+			failures[at] = firstOf(failures[at], err)
+			worked[at] = err == nil
 			cpu[sides[at].name] += used
 		}
 		for at := range sides {
-			if failed[0] == nil && failed[at] == nil {
+			if worked[0] && worked[at] {
 				ratios[at] = append(ratios[at], float64(took[at])/float64(took[0]))
 			}
 		}
@@ -114,7 +132,7 @@ func (s *session) firstCommands(ctx context.Context) error {
 	delete(c.Ratios, "sandpit_shell")
 	s.out.FirstCommand, s.out.FirstCommandRatio = c.Figures, c.Ratios
 	s.out.Create, s.out.Delete = s.us.create.figures(), s.us.remove.figures()
-	s.out.CPU = map[string]*float64{"sandpit": new(ms((after - before) / time.Duration(2*n)))} // by argv and by shell
+	s.out.CPU = map[string]*float64{"sandpit": new(ms((after - before) / time.Duration(max(1, s.us.create.n))))} // by argv and by shell
 	for _, p := range s.peers {
 		if f := c.Figures[p.name]; f.OK > 0 && cpu[p.name] > 0 {
 			s.out.CPU[p.name] = new(ms(cpu[p.name] / time.Duration(f.OK)))
@@ -137,6 +155,7 @@ func (s *session) execs(ctx context.Context) (err error) {
 	}}}
 	for _, p := range s.peers {
 		if k, ok := p.Peer.(Keeper); ok {
+			_, _ = k.Exec(ctx) // what has to be there before; if it fails, the runs do
 			sides = append(sides, side{p.name, func(ctx context.Context) (time.Duration, time.Duration, error) {
 				took, err := k.Exec(ctx)
 				return took, 0, err

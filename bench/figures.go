@@ -55,11 +55,16 @@ func rank[T any](sorted []T, q float64) T {
 
 func ms(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
 
-// median gives nil of nothing.
+// median gives nil of nothing. It is rounded to two decimals, and to four where two
+// would be few digits: below 1.
 func median(values []float64) *float64 {
 	if len(values) == 0 {
 		return nil
 	}
-	m := math.Round(rank(slices.Sorted(slices.Values(values)), .5)*100) / 100
+	m, unit := rank(slices.Sorted(slices.Values(values)), .5), 100.
+	if math.Abs(m) < 1 {
+		unit = 10_000
+	}
+	m = math.Round(m*unit) / unit
 	return &m
 }

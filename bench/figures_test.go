@@ -42,8 +42,13 @@ func TestMedian(t *testing.T) {
 	if got := median(nil); got != nil {
 		t.Errorf("of nothing: got %v, want nil", *got)
 	}
-	if got := median([]float64{9, 1, 5}); got == nil || *got != 5 {
-		t.Errorf("got %v, want 5", got)
+	for _, test := range []struct {
+		values []float64
+		want   float64
+	}{{[]float64{9, 1, 5}, 5}, {[]float64{12.3456}, 12.35}, {[]float64{.0912345}, .0912}, {[]float64{-.0912345}, -.0912}} {
+		if got := median(test.values); got == nil || *got != test.want {
+			t.Errorf("of %v: want %v", test.values, test.want)
+		}
 	}
 }
 
@@ -51,8 +56,8 @@ func TestMachineSince(t *testing.T) {
 	m := Machine{Cores: 2}
 	start := time.Unix(0, 0)
 	m.since(usage{at: start}, usage{at: start.Add(10 * time.Second), all: 15 * time.Second, own: 5 * time.Second, stolen: time.Second})
-	if m.Others != 1 || m.Stolen != 0.1 || !m.busy() {
-		t.Errorf("got others %v, stolen %v, busy %v; want 1, 0.1, true", m.Others, m.Stolen, m.busy())
+	if m.Others != 1 || m.Stolen != 0.1 || !m.Busy() {
+		t.Errorf("got others %v, stolen %v, busy %v; want 1, 0.1, true", m.Others, m.Stolen, m.Busy())
 	}
 }
 
@@ -62,6 +67,9 @@ func TestOptionsCheck(t *testing.T) {
 		"--idle -1":            func(o *Options) { o.Idle = -1 },
 		"--processes 5":        func(o *Options) { o.Processes = 5 },
 		"--blanks 257":         func(o *Options) { o.Blanks = 257 },
+		"--sustain -1":         func(o *Options) { o.Sustain = -1 },
+		"--density 100001":     func(o *Options) { o.Density = 100_001 },
+		"--records 10000001":   func(o *Options) { o.Records = 10_000_001 },
 		"--registered 1000001": func(o *Options) { o.Registered = 1_000_001 },
 		`--peers: "nobody"`:    func(o *Options) { o.Peers = []string{"runc", "nobody"} },
 		`--parts: "nothing"`:   func(o *Options) { o.Parts = []string{"nothing"} },
@@ -74,5 +82,13 @@ func TestOptionsCheck(t *testing.T) {
 	o := Defaults()
 	if o.Peers, o.Parts = []string{"runc"}, []string{"exec"}; o.Check() != nil {
 		t.Error(o.Check())
+	}
+}
+
+func TestReportsDoNotNameThePrivateDirectory(t *testing.T) {
+	r := &Report{Missing: map[string]string{"runc": "open /data/x/runc: gone"}, Failures: []string{"a: /data/x/a, /data/x/b"}}
+	r.conceal("/data/x")
+	if r.Missing["runc"] != "open DIR/runc: gone" || r.Failures[0] != "a: DIR/a, DIR/b" {
+		t.Errorf("got %q and %q", r.Missing, r.Failures)
 	}
 }

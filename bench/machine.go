@@ -32,8 +32,8 @@ type Machine struct {
 // quiet is how much of the machine others may use for figures to mean something.
 const quiet = 0.05
 
-// busy tells whether others were in the way.
-func (m Machine) busy() bool { return m.Others+m.Stolen > quiet*float64(m.Cores) }
+// Busy tells whether others were in the way.
+func (m Machine) Busy() bool { return m.Others+m.Stolen > quiet*float64(m.Cores) }
 
 func describe(dir string) Machine {
 	m := Machine{Cores: runtime.NumCPU(), CPU: cpuName(), DataFS: fileSystem(dir), LoadBefore: load()}

@@ -21,6 +21,9 @@ type Options struct {
 	Idle       int  // idle sandboxes to weigh, 0 to 10,000
 	Processes  int  // to start one after the other, 10 to 1,000,000; 0 measures none
 	Blanks     int  // that the server keeps started for the next sandboxes, 0 to 256; 0 measures a create as it is by itself
+	Sustain    int  // seconds of create, command and delete without a pause, 0 to 86,400
+	Density    int  // sandboxes to keep alive at the same time, 0 to 100,000
+	Records    int  // commands to put on record in one sandbox, 0 to 10,000,000; 100,000 take minutes
 	Registered int  // stopped sandboxes among which to list, 0 to 1,000,000; 100,000 take an hour to make
 	Million    bool // measure snapshots, rollbacks and forks of 1,000,000 files, too: minutes more
 
@@ -28,7 +31,8 @@ type Options struct {
 	Parts []string // names of [Parts]; nil is all of them
 	Quick bool     // the comparison with the peers and the commands alone, within a minute
 	// Fetch lets peers that are not installed be fetched from where this system gets its
-	// packages, into the private directory: nothing is installed on the host.
+	// packages and modules. Nothing is installed on the host: they are kept in sandpit/bench of
+	// the user's cache folder, from where later runs take them without being asked to.
 	Fetch bool
 
 	// Progress hears a line at each part's begin; nil: nobody does.
@@ -37,11 +41,11 @@ type Options struct {
 
 // Defaults are those of `sandpit bench`.
 func Defaults() Options {
-	return Options{Pairs: 200, Idle: 100, Processes: 10_000, Registered: 10_000}
+	return Options{Pairs: 200, Idle: 100, Processes: 10_000, Sustain: 10, Density: 100, Records: 10_000, Registered: 10_000}
 }
 
 // quickPairs are the pairs of a quick run, which has to end within a minute though
-// each run of the slowest peer takes a third of a second.
+// each run of the slowest peer takes a third of a second; see [quickShare].
 const quickPairs = 20
 
 // Check tells what is out of bounds, naming the flag of the command line.
@@ -54,6 +58,9 @@ func (o *Options) Check() error {
 		{"idle", o.Idle, 0, 10_000},
 		{"processes", o.Processes, 0, 1_000_000},
 		{"blanks", o.Blanks, 0, 256},
+		{"sustain", o.Sustain, 0, 86_400},
+		{"density", o.Density, 0, 100_000},
+		{"records", o.Records, 0, 10_000_000},
 		{"registered", o.Registered, 0, 1_000_000},
 	} {
 		if c.value < c.low || c.value > c.high {

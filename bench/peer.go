@@ -6,6 +6,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -39,13 +40,25 @@ type opener func(ctx context.Context, p peerParts) (Peer, error)
 
 // peerParts is what peers are made of.
 type peerParts struct {
-	dir   string // theirs
-	root  string // the image's unpacked root, never written to
-	fetch bool   // what is not installed may be fetched into dir
+	dir      string // theirs, and there
+	root     string // the image's unpacked root, never written to
+	group    string // name of the cgroup below which theirs are
+	programs *programs
+	engine   *engineShare
 }
 
+// The limits of a sandbox that asks for none. Peers get them, too.
+const (
+	limitMemory = 512 << 20 // bytes, with no swap beyond
+	limitCPUs   = 1
+	limitPids   = 256
+)
+
 // openers is the list of peers: a new one is a line here.
-var openers = map[string]opener{"runc": openRunc}
+var openers = map[string]opener{
+	"bwrap": openBwrap, "crun": openCrun, "docker": openDocker, "docker_cli": openDockerCLI,
+	"host": openHost, "runc": openRunc, "runsc": openRunsc,
+}
 
 // peer is one that is there.
 type peer struct {
@@ -57,6 +70,8 @@ type peer struct {
 // there.
 func (s *session) openPeers(ctx context.Context) {
 	root, err := imageRoot(ctx, s.o.Images)
+	found := &programs{cache: peerCache(), scratch: filepath.Join(s.dir, "fetched"), fetch: s.o.Fetch}
+	share := &engineShare{}
 	for _, name := range Peers() {
 		if s.o.Peers != nil && !slices.Contains(s.o.Peers, name) {
 			s.out.Missing[name] = "not asked for: see --peers"
@@ -67,7 +82,10 @@ func (s *session) openPeers(ctx context.Context) {
 			continue
 		}
 		s.tell("make " + name + " ready")
-		p, err := openers[name](ctx, peerParts{dir: filepath.Join(s.dir, name), root: root, fetch: s.o.Fetch})
+		parts := peerParts{
+			dir: filepath.Join(s.dir, name), root: root, group: filepath.Base(s.dir) + "-" + name, programs: found, engine: share,
+		}
+		p, err := openPeer(ctx, name, parts)
 		if err != nil {
 			s.out.Missing[name] = err.Error()
 			continue
@@ -75,6 +93,23 @@ func (s *session) openPeers(ctx context.Context) {
 		s.peers = append(s.peers, peer{name, p})
 		s.out.Versions[name] = p.Version()
 	}
+}
+
+func openPeer(ctx context.Context, name string, parts peerParts) (Peer, error) {
+	if err := os.MkdirAll(parts.dir, 0o700); err != nil {
+		return nil, err
+	}
+	return openers[name](ctx, parts)
+}
+
+// peerCache is where fetched peers are kept between runs; "" where the user has no
+// such folder.
+func peerCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "sandpit", "bench")
 }
 
 func (s *session) closePeers() error {

@@ -21,24 +21,39 @@ type private struct {
 func newPrivate() (*private, error) {
 	p := &private{jobs: make(chan func()), done: make(chan struct{})}
 	began := make(chan error, 1)
-	go func() {
-		defer close(p.done)
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
-		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
-		if err == nil {
-			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-		}
-		if began <- err; err != nil {
-			return
-		}
-		for job := range p.jobs {
-			job()
-		}
-	}()
+	go p.claim(began)
 	if err := <-began; err != nil {
 		return nil, fmt.Errorf("no mount namespace: %w", err)
 	}
 	return p, nil
+}
+
+// claim finds a thread, for ever: it ends with the goroutine. That cannot be the
+// process's first thread, which never ends, and by which /proc/self shows the process.
+func (p *private) claim(began chan<- error) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		p.run(began)
+		return
+	}
+	defer runtime.UnlockOSThread()
+	another := make(chan error, 1)
+	go p.claim(another) // runs on another thread: we hold this one
+	began <- <-another
+}
+
+func (p *private) run(began chan<- error) {
+	defer close(p.done)
+	err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+	if err == nil {
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	}
+	if began <- err; err != nil {
+		return
+	}
+	for job := range p.jobs {
+		job()
+	}
 }
 
 // do runs fn on the thread and waits for it.

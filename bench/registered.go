@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,13 +20,24 @@ import (
 // Registered is what a server that knows many stopped sandboxes answers, and how
 // it starts.
 type Registered struct {
+	Listed
+	Start  float64 `json:"start_ms"`
+	Server float64 `json:"server_mb"` // the server's memory after its start
+	// Before is the same answers on the way there, when there were fewer of them.
+	Before []Listed `json:"before"`
+}
+
+// Listed is what a server answers that knows so many sandboxes.
+type Listed struct {
 	Sandboxes int      `json:"sandboxes"`
 	List      *Figures `json:"list"`    // a page of 50, with how many there are by state
 	Running   *Figures `json:"running"` // those that run, of which there is one
 	Search    *Figures `json:"search"`  // that finds one of them
-	Start     float64  `json:"start_ms"`
-	Server    float64  `json:"server_mb"` // the server's memory after its start
+	Get       *Figures `json:"get"`     // one of them
 }
+
+// registeredSteps are the sizes that are measured on the way.
+var registeredSteps = []int{10, 100, 1000, 10_000, 100_000}
 
 const makers = 8 // sandboxes that are made and deleted at a time
 
@@ -37,10 +49,44 @@ func (o *ours) registered(ctx context.Context, s *server, n, times int) (_ *Regi
 	}
 	ids := make([]string, n)
 	defer func() { err = errors.Join(err, o.deleteAll(context.WithoutCancel(ctx), ids)) }()
+	r, made := new(Registered), 0
+	for _, size := range upTo(registeredSteps, n) {
+		if made > 0 {
+			before, err := o.listed(ctx, ids[:made], times)
+			if err != nil {
+				return nil, err
+			}
+			r.Before = append(r.Before, before)
+		}
+		if err := o.register(ctx, ids[:size], made); err != nil {
+			return nil, err
+		}
+		made = size
+	}
+	began := time.Now()
+	if err := s.again(ctx); err != nil {
+		return nil, err
+	}
+	r.Start = ms(time.Since(began))
+	o.client, o.pid = s.client, s.cmd.Process.Pid
+	_, memory, err := weigh(s)
+	if err != nil {
+		return nil, err
+	}
+	r.Server = math.Round(float64(memory)/(1<<20)*10) / 10
+	r.Listed, err = o.listed(ctx, ids, times)
+	return r, err
+}
+
+// register makes sandboxes from a place in ids on, and stops all but the first of ids.
+func (o *ours) register(ctx context.Context, ids []string, from int) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(makers)
-	for i := range ids {
+	for i := from; i < len(ids); i++ {
 		g.Go(func() error {
+			if gctx.Err() != nil {
+				return gctx.Err()
+			}
 			box, _, err := o.client.Create(gctx, v1.CreateSandbox{Key: new(fmt.Sprintf("session-%d", i)), IdleTimeoutSeconds: new(int64(0))})
 			if err != nil {
 				return err
@@ -52,42 +98,56 @@ func (o *ours) registered(ctx context.Context, s *server, n, times int) (_ *Regi
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	if err := s.again(ctx); err != nil {
-		return nil, err
-	}
-	r := &Registered{Sandboxes: n, Start: ms(time.Since(began))}
-	o.client, o.pid = s.client, s.cmd.Process.Pid
-	_, memory, err := weigh(s)
-	if err != nil {
-		return nil, err
-	}
-	r.Server = math.Round(float64(memory)/(1<<20)*10) / 10
-	for _, step := range []struct {
-		into **Figures
-		q    client.ListQuery
-		want int
-	}{
-		{&r.List, client.ListQuery{Limit: 50}, n},
-		{&r.Running, client.ListQuery{Limit: 50, Status: []string{"running"}}, 1},
-		{&r.Search, client.ListQuery{Limit: 50, Search: ids[n/2]}, 1},
-	} {
-		took, err := timed(ctx, times, func() error {
-			p, err := o.client.ListPage(ctx, step.q)
-			if err == nil && p.Total != step.want {
-				err = fmt.Errorf("of %d sandboxes %d match %+v, want %d", n, p.Total, step.q, step.want)
+	return g.Wait()
+}
+
+// listed times answers while these sandboxes are all there are.
+func (o *ours) listed(ctx context.Context, ids []string, times int) (Listed, error) {
+	l := Listed{Sandboxes: len(ids)}
+	one := ids[len(ids)/2]
+	page := func(q client.ListQuery, want int) func() error {
+		return func() error {
+			p, err := o.client.ListPage(ctx, q)
+			if err == nil && p.Total != want {
+				err = fmt.Errorf("of %d sandboxes %d match %+v, want %d", len(ids), p.Total, q, want)
 			}
 			return err
-		})
+		}
+	}
+	for _, step := range []struct {
+		into **Figures
+		ask  func() error
+	}{
+		{&l.List, page(client.ListQuery{Limit: 50}, len(ids))},
+		{&l.Running, page(client.ListQuery{Limit: 50, Status: []string{"running"}}, 1)},
+		{&l.Search, page(client.ListQuery{Limit: 50, Search: one}, 1)},
+		{&l.Get, func() error { _, err := o.client.Get(ctx, one); return err }},
+	} {
+		took, err := timed(ctx, times, step.ask)
 		if err != nil {
-			return nil, err
+			return l, err
 		}
 		*step.into = took.figures()
 	}
-	return r, nil
+	return l, nil
+}
+
+func (r *Registered) rows(row func(name string, f *Figures)) {
+	if r == nil {
+		return
+	}
+	for _, l := range append(slices.Clone(r.Before), r.Listed) {
+		row(fmt.Sprintf("list 50 of %d stopped", l.Sandboxes), l.List)
+		row("list those that run", l.Running)
+		row("search one", l.Search)
+		row("get one", l.Get)
+	}
+}
+
+func (r *Registered) lines(say func(format string, args ...any)) {
+	if r != nil {
+		say("with %d sandboxes registered the server starts in %.0f ms and has %.1f MB", r.Sandboxes, r.Start, r.Server)
+	}
 }
 
 // deleteAll deletes sandboxes, several at a time. Empty ids are passed over.

@@ -20,6 +20,9 @@ type Report struct {
 	Machine  Machine           `json:"machine"`
 	Versions map[string]string `json:"versions"`
 	Pairs    int               `json:"pairs"`
+	Blanks   int               `json:"blanks"` // that the server kept started for the next sandboxes
+	Parts    []string          `json:"parts"`  // that were measured
+	Took     float64           `json:"took_seconds"`
 
 	// FirstCommand is create → the first command's result, by who did it: cold, one after the
 	// other, no pool. The command is argv ["/bin/true"]; that of "sandpit_shell" is sh -c true.
@@ -54,10 +57,38 @@ type Report struct {
 	Travel       *Travel     `json:"travel"`
 	Processes    *Processes  `json:"processes"`
 	Idle         *Idle       `json:"idle"`
+	Burst        *Burst      `json:"burst"`
+	Throughput   *Throughput `json:"throughput"`
+	Transfer     *Transfer   `json:"transfer"`
+	Inside       *Inside     `json:"inside"`
+	Density      *Density    `json:"density"`
+	Records      *Records    `json:"records"`
 	Registered   *Registered `json:"registered"`
 
 	Missing  map[string]string `json:"missing"`  // peers that were not measured, and why
 	Failures []string          `json:"failures"` // the first of each side
+}
+
+// noun is a part of the report that knows its own words; nil has none.
+type noun interface {
+	rows(row func(name string, f *Figures))
+	lines(say func(format string, args ...any))
+}
+
+// nouns are in the order in which they are told.
+func (r *Report) nouns() []noun {
+	return []noun{r.Burst, r.Throughput, r.Transfer, r.Inside, r.Density, r.Records, r.Registered}
+}
+
+// conceal takes the path of the private directory out of what was said: it is gone, and
+// means nothing to whoever reads the report elsewhere.
+func (r *Report) conceal(dir string) {
+	for name, why := range r.Missing {
+		r.Missing[name] = strings.ReplaceAll(why, dir, "DIR")
+	}
+	for i, failure := range r.Failures {
+		r.Failures[i] = strings.ReplaceAll(failure, dir, "DIR")
+	}
 }
 
 // WriteJSON writes the whole report as one object.
@@ -74,7 +105,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "%s, %d cores (%s), %d MB, Linux %s, data on %s\n", r.At.Format(time.DateTime), m.Cores, m.CPU, m.MemoryMB, m.Kernel, m.DataFS)
 	fmt.Fprintf(&b, "load %.2f before, %.2f after with the benchmark's own; meanwhile others used %.2f cores, and %.2f were stolen: ",
 		m.LoadBefore, m.LoadAfter, m.Others, m.Stolen)
-	if m.busy() {
+	if m.Busy() {
 		b.WriteString("the machine was BUSY, times mean little, ratios something\n")
 	} else {
 		b.WriteString("the machine was quiet\n")
@@ -82,7 +113,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
 		fmt.Fprintf(&b, "%s: %s\n", name, r.Versions[name])
 	}
-	fmt.Fprintf(&b, "\n%d interleaved pairs, cold, one after the other, no pool; milliseconds\n\n", r.Pairs)
+	how := "cold, no pool"
+	if r.Blanks > 0 {
+		how = fmt.Sprintf("with %d blanks", r.Blanks)
+	}
+	fmt.Fprintf(&b, "\n%d interleaved pairs, %s, one after the other; milliseconds\n\n", r.Pairs, how)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
@@ -141,10 +176,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		row(fmt.Sprintf("first frame, %d followers at once", x.Followers), x.Attach)
 		row("a line → all of them have it", x.Fan)
 	}
-	if x := r.Registered; x != nil {
-		row(fmt.Sprintf("list 50 of %d stopped", x.Sandboxes), x.List)
-		row("list those that run", x.Running)
-		row("search one", x.Search)
+	for _, x := range r.nouns() {
+		x.rows(row)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -188,8 +221,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "%d forks of a sandbox with a workspace of %d MiB: %.2f s until all run (median over runs)\n",
 			v.Forks.Count, v.Forks.WorkspaceMiB, *v.Forks.Seconds)
 	}
-	if x := r.Registered; x != nil {
-		fmt.Fprintf(&b, "with %d sandboxes registered the server starts in %.0f ms and has %.1f MB\n", x.Sandboxes, x.Start, x.Server)
+	for _, x := range r.nouns() {
+		x.lines(func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) })
 	}
 	if i := r.Idle; i != nil {
 		fmt.Fprintf(&b, "%d idle sandboxes: %.2f MB each in %.1f processes (PSS); the host's available memory fell by %.2f MB each, of which the server %.2f\n",

@@ -24,8 +24,11 @@ type session struct {
 	allow  netip.Addr
 	server *server
 	us     *ours
-	peers  []peer // that are there
+	peers  []peer        // that are there
+	share  time.Duration // of each side in a comparison; 0: all the time it needs
 	out    *Report
+	told   map[string]bool // kinds of failures that are in the report
+	broken error           // of the parts that failed
 }
 
 // part is one thing that is measured; it fills its field of the report.
@@ -63,6 +66,31 @@ var parts = []part{
 		s.out.Idle, err = s.us.idle(ctx, s.server, s.o.Idle)
 		return err
 	}},
+	{"burst", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Burst, err = s.burst(ctx)
+		return err
+	}},
+	{"throughput", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Throughput, err = s.throughput(ctx, s.o.Sustain)
+		return err
+	}},
+	{"files", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Transfer, err = s.us.transfer(ctx, s.o.pairs())
+		return err
+	}},
+	{"inside", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Inside, err = s.inside(ctx)
+		return err
+	}},
+	{"density", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Density, err = s.us.density(ctx, s.server, s.o.Density)
+		return err
+	}},
+	{"records", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Records, err = s.us.records(ctx, s.o.Records)
+		return err
+	}},
+	{"price", false, func(_ context.Context, s *session) error { s.price(); return nil }},
 	// It starts the server again: it comes last.
 	{"registered", false, func(ctx context.Context, s *session) (err error) {
 		s.out.Registered, err = s.us.registered(ctx, s.server, s.o.Registered, s.o.pairs()*5)
@@ -70,7 +98,8 @@ var parts = []part{
 	}},
 }
 
-// Run measures, and ends all that it started, also when ctx ends it early.
+// Run measures, and ends all that it started, also when ctx ends it early. Where single
+// parts fail there is both an error and the report of the others.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -87,14 +116,20 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	s := &session{o: o, dir: dir, out: &Report{
-		At: time.Now().UTC().Truncate(time.Second), Pairs: o.pairs(), Machine: describe(dir),
+		At: time.Now().UTC().Truncate(time.Second), Pairs: o.pairs(), Blanks: o.Blanks, Machine: describe(dir),
 		Versions: map[string]string{}, Missing: map[string]string{},
 	}}
+	if o.Quick {
+		s.share = quickShare
+	}
 	if err := errors.Join(s.measure(ctx), os.RemoveAll(dir)); err != nil {
 		return nil, err
 	}
-	s.out.Machine.since(before, readUsage())
-	return s.out, nil
+	after := readUsage()
+	s.out.Machine.since(before, after)
+	s.out.conceal(dir)
+	s.out.Took = after.at.Sub(before.at).Round(time.Second).Seconds()
+	return s.out, s.broken
 }
 
 func (s *session) measure(ctx context.Context) (err error) {
@@ -119,16 +154,31 @@ func (s *session) measure(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.closePeers()) }()
 	s.openPeers(ctx)
-	for _, p := range parts {
+	err = s.runParts(ctx, parts)
+	s.out.Machine.LoadAfter = load()
+	return err
+}
+
+// runParts runs those that are asked for. One that fails is missing in the report, with the
+// reason, and in what Run gives; what others measure is not lost.
+func (s *session) runParts(ctx context.Context, all []part) error {
+	for _, p := range all {
 		if !s.o.has(p) {
 			continue
 		}
 		s.tell(p.name)
-		if err := p.run(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+		err := p.run(ctx, s)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w", p.name, firstOf(err, ctx.Err()))
+		case err != nil:
+			s.tell(fmt.Sprintf("%s FAILED: %v", p.name, err))
+			s.out.Missing[p.name] = err.Error()
+			s.broken = errors.Join(s.broken, fmt.Errorf("%s: %w", p.name, err))
+		default:
+			s.out.Parts = append(s.out.Parts, p.name)
 		}
 	}
-	s.out.Machine.LoadAfter = load()
 	return nil
 }
 

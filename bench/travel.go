@@ -31,6 +31,9 @@ type Disk struct {
 	Fork      *Figures `json:"fork"`     // until the fork runs
 }
 
+// Live tells whether something ran inside, and wrote.
+func (d Disk) Live() bool { return d.Condition == Writing }
+
 // Forks is many forks that are asked for at once.
 type Forks struct {
 	Count        int      `json:"count"`
@@ -41,8 +44,8 @@ type Forks struct {
 // The conditions under which disks are measured.
 const (
 	whileStopped   = "stopped"
-	whileIdle      = "nothing runs inside"
-	whileWriting   = "a process inside writes"
+	Idling         = "nothing runs inside"
+	Writing        = "a process inside writes"
 	whileNeighbour = "a neighbour writes"
 )
 
@@ -141,10 +144,10 @@ func (o *ours) disk(ctx context.Context, n, files int, t *Travel) error {
 		if _, err := o.client.Start(ctx, ref); err != nil {
 			return err
 		}
-		if err := at(whileIdle, nothing); err != nil {
+		if err := at(Idling, nothing); err != nil {
 			return err
 		}
-		if err := at(whileWriting, func() error { return o.startWriting(ctx, ref) }); err != nil {
+		if err := at(Writing, func() error { return o.startWriting(ctx, ref) }); err != nil {
 			return err
 		}
 		if _, err := o.client.Rollback(ctx, ref, point.ID); err != nil { // ends what writes

@@ -96,6 +96,7 @@ var rules = []rule{
 	{"cmd/sandpit-agent", []string{"agent/server", "runtime/native/boot", "runtime/native/inside"}, "the agent is small and knows nothing of the server"},
 	{"cmd/sandpit", []string{"client", "api/v1", "fault", "daemon", "bench", "internal", "sandbox"}, "the CLI is a client; only serve, doctor and bench reach the daemon, for its configuration"},
 	{"bench", []string{"client", "api/v1", "fault", "internal", "image"}, "the benchmark measures through the public API"},
+	{"bench/plot", nil, "it draws numbers and knows nothing of what they are"},
 	{"test/mcp/fixture", []string{"fault", "access", "store", "engine", "api/guard", "api/mcp"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
 	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},
 }
@@ -174,7 +175,7 @@ var confined = map[string][]string{
 	"database/sql":                               {"store/sqlstore"},
 	"modernc.org/sqlite":                         {"store/sqlstore"},
 	"github.com/pressly/goose/v3":                {"store/sqlstore"},
-	"github.com/modelcontextprotocol/go-sdk/mcp": {"api/mcp", "cmd/sandpit", "test/mcp"},
+	"github.com/modelcontextprotocol/go-sdk/mcp": {"api/mcp", "cmd/sandpit", "test/mcp", "test/script"},
 	"github.com/spf13/cobra":                     {"cmd/sandpit"},
 	"github.com/moby/profiles/seccomp":           {"runtime/native/seccomp"},
 	"go.yaml.in/yaml/v3":                         {"daemon"},

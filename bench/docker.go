@@ -1,0 +1,125 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// docker uses Docker's Engine as a program does that wants a sandbox which stays: by
+// the HTTP API on the Engine's socket. Timed to the first command are five requests,
+// one after the other: create a container whose own process only waits, start it, create
+// an exec of /bin/true, start that and read what it says to its end, and ask how it ended.
+// A further command is the last three. Removing the container is not timed.
+//
+// Containers have no network and sandpit's default limits; Docker's own defaults, its
+// seccomp profile among them, are left as they are. It is less than sandpit does: no
+// authentication, no user namespace, and no record of commands.
+type docker struct {
+	engine *engine
+	share  *engineShare
+	kept   string // id of the container that stays; "": there is none yet
+}
+
+func openDocker(ctx context.Context, parts peerParts) (Peer, error) {
+	e, err := parts.engine.open(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	d := &docker{engine: e, share: parts.engine}
+	if _, _, err := d.FirstCommand(ctx); err != nil { // does it work here at all
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *docker) Version() string { return d.engine.version }
+
+// Close needs not remove the container: nothing outlives the engine.
+func (d *docker) Close() error { return d.share.close() }
+
+func (d *docker) FirstCommand(ctx context.Context) (took, cpu time.Duration, err error) {
+	cpu, err = d.engine.metered(func() (err error) {
+		began := time.Now()
+		id, err := d.start(ctx)
+		if id != "" {
+			defer func() { err = errors.Join(err, d.remove(ctx, id)) }()
+		}
+		if err == nil {
+			err = d.run(ctx, id)
+		}
+		took = time.Since(began)
+		return err
+	})
+	return took, cpu, err
+}
+
+func (d *docker) Exec(ctx context.Context) (time.Duration, error) {
+	if d.kept == "" {
+		id, err := d.start(ctx)
+		if err != nil {
+			return 0, err
+		}
+		d.kept = id
+	}
+	began := time.Now()
+	err := d.run(ctx, d.kept)
+	return time.Since(began), err
+}
+
+// start gives a container that waits; one that was made and did not start has an
+// id and an error.
+func (d *docker) start(ctx context.Context) (id string, err error) {
+	var made struct{ ID string }
+	err = d.engine.call(ctx, http.MethodPost, "/containers/create", map[string]any{
+		"Image": engineImage, "Cmd": []string{"sleep", "infinity"},
+		"HostConfig": map[string]any{
+			"NetworkMode": "none", "Memory": limitMemory, "MemorySwap": limitMemory,
+			"NanoCpus": limitCPUs * 1_000_000_000, "PidsLimit": limitPids,
+		},
+	}, &made)
+	if err != nil {
+		return "", err
+	}
+	return made.ID, d.engine.call(ctx, http.MethodPost, "/containers/"+made.ID+"/start", nil, nil)
+}
+
+func (d *docker) run(ctx context.Context, id string) error {
+	var made struct{ ID string }
+	err := d.engine.call(ctx, http.MethodPost, "/containers/"+id+"/exec", map[string]any{
+		"Cmd": []string{"/bin/true"}, "AttachStdout": true, "AttachStderr": true,
+	}, &made)
+	if err != nil {
+		return err
+	}
+	if err := d.engine.call(ctx, http.MethodPost, "/exec/"+made.ID+"/start", map[string]any{"Detach": false}, nil); err != nil {
+		return err
+	}
+	for {
+		var end struct {
+			Running  bool
+			ExitCode *int
+		}
+		switch err := d.engine.call(ctx, http.MethodGet, "/exec/"+made.ID+"/json", nil, &end); {
+		case err != nil:
+			return err
+		case end.Running:
+			continue // its output ended before it did
+		case end.ExitCode == nil || *end.ExitCode != 0:
+			return fmt.Errorf("the command ended with %s", number(end.ExitCode))
+		}
+		return nil
+	}
+}
+
+// remove ends a container, also after an interrupt.
+func (d *docker) remove(ctx context.Context, id string) error {
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	return d.engine.call(limit, http.MethodDelete, "/containers/"+id+"?force=1&v=1", nil, nil)
+}
