@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testgate runs `go test` and holds its result to account: it prints
-// progress by package, every failure whole, every skip with its reason, and it
-// fails when more was skipped than a healthy host explains.
+// progress by package, every failure whole, every skip with its reason, each figure
+// that a test tells as an attribute, and it fails when more was skipped than a
+// healthy host explains.
 package main
 
 import (
@@ -28,6 +29,8 @@ type event struct {
 	Test    string
 	Elapsed float64
 	Output  string
+	Key     string
+	Value   string
 }
 
 // key names a test.
@@ -52,7 +55,7 @@ func run(args []string) error {
 	}
 	began := time.Now()
 	var passed, failed int
-	var skips []string
+	var skips, figures []string
 	var broken []string
 	output := map[key][]string{}
 	sc := bufio.NewScanner(out)
@@ -67,6 +70,9 @@ func run(args []string) error {
 		switch e.Action {
 		case "output", "build-output":
 			output[k] = append(output[k], e.Output)
+			continue
+		case "attr":
+			figures = append(figures, e.Key+": "+e.Value)
 			continue
 		case "pass", "fail", "skip":
 		default:
@@ -93,6 +99,9 @@ func run(args []string) error {
 		delete(output, k)
 	}
 	werr := cmd.Wait()
+	for _, f := range figures {
+		fmt.Println("figure:", f)
+	}
 	slices.Sort(skips)
 	for _, s := range skips {
 		fmt.Println("skipped:", s)
