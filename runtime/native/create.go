@@ -89,6 +89,11 @@ func (d *Driver) newLayer(ctx context.Context, spec runtime.Spec) (*layer.Layer,
 func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) (err error) {
 	d := i.d
 	defer d.calm.begin()()
+	leave, err := d.queue.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	var undo cleanup.Stack
 	defer undo.Run()
 	var held []io.Closer // needed only until the agent has them

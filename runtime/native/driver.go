@@ -61,6 +61,7 @@ type Driver struct {
 	uids       *ranges
 	blanks     *blanks
 	calm       calm
+	queue      queue
 	closer     *closer
 	starter    *spawn.Starter
 	agents     []*os.File // tasks files of the v1 cgroups that agents are in
@@ -153,6 +154,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	}
 	d.uids, d.closer, d.tape = newRanges(dir, &d.calm), newCloser(), furnish.New()
 	d.blanks = newBlanks(d, opts.Blanks)
+	d.queue = newQueue(stdruntime.NumCPU())
 	if err := d.sweepUnborn(); err != nil {
 		return nil, err
 	}
