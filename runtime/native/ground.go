@@ -5,6 +5,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -160,6 +161,16 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	limit, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
 	root, err := overlay(limit, image, upper, work, uids.base)
+	if errors.Is(err, unix.ESTALE) {
+		// The kernel found an index in the work directory that is another upper directory's.
+		// A copy's is made anew, yet this was seen once; the index is nobody's loss.
+		i.d.log.Warn("the work directory of a layer was another's, and is made anew", "sandbox", i.id)
+		if err = l.FreshWork(); err == nil {
+			if work, err = hold(openDir(int(writable.Fd()), "work")); err == nil {
+				root, err = overlay(limit, image, upper, work, uids.base)
+			}
+		}
+	}
 	if err != nil {
 		_ = log.Close()
 		return failed(err)
