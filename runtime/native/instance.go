@@ -278,8 +278,10 @@ func (i *Instance) remove(name string) error {
 	return i.d.instances.Remove(string(i.id) + name)
 }
 
-// endPatience is how long a process that cannot be looked into is given to end.
-const endPatience = 2 * time.Second
+// endPatience is how long a process that cannot be looked into is given to end. The end of
+// a process 1 waits until all of its namespace are reaped, also a child of a server that
+// was killed, whose parent is the host's init by then: some take seconds.
+const endPatience = 15 * time.Second
 
 const hostRestarted = "the host was restarted"
 
