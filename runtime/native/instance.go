@@ -281,7 +281,7 @@ func (i *Instance) remove(name string) error {
 // endPatience is how long a process that cannot be looked into is given to end. The end of
 // a process 1 waits until all of its namespace are reaped, also a child of a server that
 // was killed, whose parent is the host's init by then: some take seconds.
-const endPatience = 15 * time.Second
+const endPatience = 5 * time.Second
 
 const hostRestarted = "the host was restarted"
 
@@ -318,6 +318,15 @@ func (i *Instance) adopt() error {
 		// It was on its way out: one that was never told to begin ends when its
 		// server does.
 		_ = pidfd.Close()
+		return i.adopt()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		// It has let go of its root: it is past the point where a process comes back, whoever
+		// is late to reap it. Its ids stay taken as long as this server runs.
+		_ = pidfd.Close()
+		if err := i.remove(stateFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fault.Wrap(fault.Unavailable, err, "the state of sandbox %s cannot be removed", i.id)
+		}
 		return i.adopt()
 	}
 	if err != nil {
