@@ -15,7 +15,7 @@ import hashlib, io, os, shutil, sqlite3, subprocess, sys, tarfile, time, zipfile
 
 FILES = 2000  # of the archive and of the repository
 MODULES = 300  # of the wheel
-SUITES, CASES = 24, 25  # of the tests
+SUITES, CASES = 40, 25  # of the tests
 
 
 def content(n, size=3000):
@@ -159,7 +159,7 @@ def untar():
 
 
 def tests():
-    """A suite of 600 small tests, each with a directory and a file of its own: pytest where
+    """A suite of 1,000 small tests, each with a directory and a file of its own: pytest where
     it is installed, else unittest."""
     if has("pytest"):
         quiet(sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "suite")

@@ -49,3 +49,9 @@ func (w *Watch) Take() ([]Event, error) {
 	defer w.next.Unlock()
 	return w.take()
 }
+
+// Queue gives the descriptor that events are read from.
+func (g *Group) Queue() int { return g.fd }
+
+// ListenTo has the reader wait for the events of another descriptor.
+func (g *Group) ListenTo(fd int) { g.bell.queue = fd }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -26,8 +25,10 @@ const (
 
 	bufferSize = 64 << 10
 	// pace is how long the reader lets events gather. Each wake-up takes a core
-	// from the sandbox that causes it; a Stop does not wait for the reader.
-	pace = 5 * time.Millisecond
+	// from the sandbox that causes it; a Stop does not wait for the reader, but
+	// reads at most what came since. Someone waits for the events of a watch.
+	pace      = 20 * time.Millisecond
+	watchPace = 5 * time.Millisecond
 	// turn bounds the reads that the reader does before it lets others have the
 	// lock: some 2,000 events, in as many microseconds.
 	turn = 4
@@ -53,7 +54,7 @@ type Group struct {
 	maxFiles int
 	memory   int
 	linger   time.Duration
-	file     *os.File // for waiting; reads go to fd, under mu
+	bell     *bell // tells of events; they are read from fd, under mu
 	idle     chan struct{}
 
 	mu      sync.Mutex
@@ -62,6 +63,9 @@ type Group struct {
 	running bool
 	buf     []byte
 	sources map[fsid]*Source
+	watches int // of all sources
+	muted   int // files of all sources
+	epoch   int // counts how often all were unmuted
 }
 
 // Open makes the group. It takes one of the host's fanotify groups (128 a user)
@@ -109,7 +113,12 @@ func open(o Options, queue uint) (*Group, error) {
 	case err != nil:
 		return nil, fault.Wrap(fault.Unsupported, err, "changed files cannot be told: fanotify_init failed")
 	}
-	g.fd, g.file = fd, os.NewFile(uintptr(fd), "fanotify")
+	if g.bell, err = newBell(fd); err != nil {
+		_ = unix.Close(fd)
+		return nil, fault.Wrap(fault.Exhausted, err, "changed files cannot be told: nothing can wait for the kernel's events").
+			WithRemedy("raise the limit of open files")
+	}
+	g.fd = fd
 	return g, nil
 }
 
@@ -124,7 +133,7 @@ func (g *Group) Close() error {
 	for _, s := range g.sources {
 		s.dropLocked()
 	}
-	return g.file.Close()
+	return errors.Join(g.bell.close(), unix.Close(g.fd))
 }
 
 // Run reads events while windows are open, so that the kernel's queue stays
@@ -148,15 +157,14 @@ func (g *Group) Run(ctx context.Context) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// A deadline is the only way to wake a reader that waits for events.
 	woken := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(woken)
-		g.file.SetReadDeadline(time.Unix(1, 0))
+		g.bell.wake()
 	})
 	defer func() {
 		<-woken // cancel ran by now
-		g.file.SetReadDeadline(time.Time{})
+		g.bell.heal()
 	}()
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -167,34 +175,57 @@ func (g *Group) Run(ctx context.Context) error {
 
 // read waits for events and takes them, until ctx is done or the group closed.
 func (g *Group) read(ctx context.Context) error {
-	conn, err := g.file.SyscallConn()
-	if err != nil {
-		return nil // closed
-	}
-	timer := time.NewTimer(pace)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		empty := true
-		err := conn.Read(func(uintptr) bool {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			n := 0
-			n, empty = g.drainLocked(turn)
-			return n > 0
-		})
-		if err != nil || ctx.Err() != nil {
-			return nil // the deadline of ctx, or closed
+		gather := g.pace
+		if err := g.bell.wait(); err != nil {
+			if ctx.Err() != nil || g.isClosed() {
+				return nil
+			}
+			// The kernel has no room for it now. What is queued is read all the same.
+			g.log.Warn("cannot wait for file events; looking for them every second", "error", err)
+			gather = func() time.Duration { return time.Second }
 		}
-		if !empty {
-			continue
-		}
-		timer.Reset(pace)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
+		// After the first event, too: most commands end before, and their Stop reads what they did.
+		for more := true; more; {
+			timer.Reset(gather())
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-timer.C:
+			}
+			more = g.drain(ctx) > 0
 		}
 	}
+}
+
+func (g *Group) isClosed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+// pace is how long the reader lets events gather.
+func (g *Group) pace() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.watches > 0 {
+		return watchPace
+	}
+	return pace
+}
+
+// drain books what is queued, and gives how much it was.
+func (g *Group) drain(ctx context.Context) (events int) {
+	for empty := false; !empty && ctx.Err() == nil; {
+		g.mu.Lock()
+		var n int
+		n, empty = g.drainLocked(turn)
+		g.mu.Unlock()
+		events += n
+	}
+	return events
 }
 
 // expire takes lingering watches away.
@@ -306,6 +337,7 @@ func (g *Group) bookLocked(r *record, at time.Time) {
 	if len(s.watches) > 0 {
 		s.queueLocked(r, at)
 	}
+	s.hushLocked(r)
 }
 
 func (g *Group) loseLocked(reason error) {

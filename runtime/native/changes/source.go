@@ -37,8 +37,10 @@ type Source struct {
 	// guarded by g.mu
 	marked    bool
 	closed    bool
+	shared    bool // the root is somebody else's to close
 	trackers  []*Tracker
 	watches   []*Watch
+	muted     muted
 	idleSince time.Time
 }
 
@@ -157,10 +159,22 @@ func (s *Source) dropLocked() {
 	for _, w := range s.watches {
 		w.endLocked(errDown())
 	}
+	s.g.watches -= len(s.watches)
 	s.trackers, s.watches = nil, nil
 	s.unmarkLocked()
 	delete(s.g.sources, s.id)
-	s.root.Close()
+	if !s.shared {
+		s.root.Close()
+	}
+}
+
+// Root hands out the source's descriptor of the overlay's root, so that one does for
+// whoever needs it too. From then on it is the caller's, who closes it after the source.
+func (s *Source) Root() *os.File {
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	s.shared = true
+	return s.root
 }
 
 // busyLocked tells whether anybody needs the sandbox's events.
@@ -207,6 +221,9 @@ func (s *Source) Track(dir string) (*Tracker, error) {
 		g.drainAllLocked()
 	} else if err := s.markLocked(); err != nil {
 		return nil, err
+	}
+	if err := s.unmuteLocked(); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "writes to files cannot be told")
 	}
 	// The clock that file times are taken from, not the finer one.
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t.window.begin); err != nil {

@@ -133,10 +133,14 @@ func (s *Source) Watch(dir string, recursive bool) (*Watch, error) {
 	} else if err := s.markLocked(); err != nil {
 		return nil, err
 	}
+	if err := s.unmuteLocked(); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "writes to files cannot be told")
+	}
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &w.begin); err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "cannot read the clock")
 	}
 	s.watches = append(s.watches, w)
+	g.watches++
 	return w, nil
 }
 
@@ -206,6 +210,7 @@ func (w *Watch) end(why error) {
 		return
 	}
 	s.watches = slices.DeleteFunc(s.watches, func(o *Watch) bool { return o == w })
+	g.watches--
 	s.restLocked()
 }
 

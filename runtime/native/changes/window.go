@@ -33,6 +33,7 @@ const (
 type node struct {
 	key     string
 	content uint64 // FAN_MODIFY, FAN_ATTRIB, FAN_CLOSE_WRITE seen on it
+	writes  int    // reads of the queue that had a write to it, since it was last to be muted
 	linked  bool   // its link count changed by an event that has no name
 	placed  bool   // a directory: its first move, making or removal was seen
 	born    bool   // a directory: made in this window

@@ -277,6 +277,37 @@ func TestFilterTakesTheRulesThatDockerTakes(t *testing.T) {
 	}
 }
 
+// The kernel runs the filter ahead for each number and remembers those that are allowed
+// whatever their arguments: such a call never runs the filter. So no call that programs
+// make all the time may look at an argument before it is allowed.
+func TestTheKernelRemembersWhatIsCommon(t *testing.T) {
+	common := []string{
+		"read", "write", "pread64", "pwrite64", "readv", "writev", "openat", "openat2", "close", "newfstatat", "fstat", "statx", "lseek",
+		"getdents64", "mmap", "mprotect", "munmap", "brk", "madvise", "execve", "clone3", "exit_group", "wait4", "futex", "ppoll",
+		"epoll_pwait", "rt_sigaction", "rt_sigprocmask", "unlinkat", "mkdirat", "renameat2", "fchmodat", "utimensat", "fsync",
+		"fdatasync", "fcntl", "dup3", "pipe2", "getpid", "sendto", "recvfrom", "sendmsg", "recvmsg", "connect", "accept4", "sched_yield",
+	}
+	eachFilter(t, func(t *testing.T, a arch, _ []string, prog []byte) {
+		for _, name := range common {
+			nr, ok := a.lookup(name)
+			if !ok {
+				t.Errorf("%s has no number", name)
+				continue
+			}
+			if ret, err := ahead(prog, nr, a.audit); err != nil || ret != retAllow {
+				t.Errorf("%s: decided ahead with %#x, %v; want it allowed", name, ret, err)
+			}
+		}
+		for _, name := range []string{"ioctl", "socket", "clone"} {
+			if nr, _ := a.lookup(name); nr != 0 {
+				if ret, err := ahead(prog, nr, a.audit); err == nil {
+					t.Errorf("%s: decided ahead with %#x, want a look at its arguments", name, ret)
+				}
+			}
+		}
+	})
+}
+
 // The cost of an installation is the number of steps over all numbers.
 func TestFilterStaysSmallAndShallow(t *testing.T) {
 	eachFilter(t, func(t *testing.T, a arch, _ []string, prog []byte) {
