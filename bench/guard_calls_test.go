@@ -29,7 +29,7 @@ var callBounds = []bound{
 	{"create/database-writes", 26, 34, "two for each page of two commits: intent and result"},
 	{"create/flushes", 0, 0, "none is waited for: a syncer follows within a second"},
 
-	{"exec/server-calls", 47, 61, "half of them are the two commits"},
+	{"exec/server-calls", 34, 45, "nearly half of them are the two commits"},
 	{"exec/agent-calls", 56, 73, "of process 1"},
 	{"exec/child-calls", 11, 14, "of what becomes the command, until it does"},
 	{"exec/mounts", 0, 0, "views are made when a sandbox starts"},
@@ -38,7 +38,7 @@ var callBounds = []bound{
 	{"exec/database-writes", 14, 18, "two for each page of two commits: intent and result"},
 	{"exec/flushes", 0, 0, "none is waited for: a syncer follows within a second"},
 
-	{"delete/server-calls", 191, 250, "with the layer that is emptied behind the answer"},
+	{"delete/server-calls", 168, 220, "with the layer that is emptied behind the answer"},
 	{"delete/mounts", 0, 0, "what a sandbox had mounted goes with its namespace"},
 	{"delete/processes", 0, 0, "nothing is started to end something"},
 	{"delete/opens", 18, 24, "files opened by the server"},

@@ -18,12 +18,12 @@ import (
 // allocationBounds are means of what the server allocates, with what it does behind the answer. A
 // busy machine adds a tenth.
 var allocationBounds = []bound{
-	{"create/allocations", 830, 1250, "a quarter is the two commits, a fifth the request"},
+	{"create/allocations", 630, 950, "a seventh is the two commits, a quarter the request"},
 	{"create/allocated-bytes", 50e3, 90e3, "what each object weighs"},
-	{"exec/allocations", 430, 640, "a quarter is the two commits, a fifth the request"},
+	{"exec/allocations", 285, 430, "a quarter is the two commits, a quarter the request"},
 	{"exec/allocated-bytes", 26e3, 45e3, "what each object weighs"},
-	{"delete/allocations", 1020, 1500, "a fifth is the collector of runs behind it"},
-	{"delete/allocated-bytes", 40e3, 75e3, "what each object weighs"},
+	{"delete/allocations", 620, 930, "with the layer that is emptied behind the answer"},
+	{"delete/allocated-bytes", 32e3, 60e3, "what each object weighs"},
 }
 
 // holdAllocations has a server tell what it allocated, for which it has a door: its metrics.

@@ -459,7 +459,7 @@ func outcomeText(r *CodeResult) string {
 }
 
 func (x *cell) finish(ctx context.Context, took time.Duration) error {
-	err := x.u.e.commitWith(ctx, x.u.b, func(s *sandbox.Sandbox) {
+	err := x.u.e.tally(ctx, x.u.b, func(s *sandbox.Sandbox) {
 		s.ExecCount++
 		s.ExecTime += took
 	}, func(tx store.Tx) error {

@@ -32,6 +32,15 @@ func appendAll(tx store.Tx, events []*sandbox.Event) error {
 // commitWith is commit with more to do in the transaction. Events are those
 // that more appends, for the figures.
 func (e *Engine) commitWith(ctx context.Context, b *box, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
+	return e.commitBy(ctx, b, store.Sandboxes.Update, change, more, events...)
+}
+
+// tally is commitWith for a change of the record's figures alone, see [store.Sandboxes].
+func (e *Engine) tally(ctx context.Context, b *box, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
+	return e.commitBy(ctx, b, store.Sandboxes.Tally, change, more, events...)
+}
+
+func (e *Engine) commitBy(ctx context.Context, b *box, write func(store.Sandboxes, *sandbox.Sandbox) error, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	last := b.lastUse()
@@ -56,7 +65,7 @@ func (e *Engine) commitWith(ctx context.Context, b *box, change func(*sandbox.Sa
 				next.LastActivity = last.at
 			}
 			metered(from, &next)
-			if err := tx.Sandboxes().Update(&next); err != nil {
+			if err := write(tx.Sandboxes(), &next); err != nil {
 				return err
 			}
 			to = &next
@@ -130,6 +139,7 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 		return nil
 	}
 	var left []*sandbox.Snapshot
+	var dropped int
 	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
 		if left, err = leaveSnapshots(tx, s); err != nil {
 			return err
@@ -141,7 +151,7 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 			return err
 		}
 		if ev.Cause == sandbox.CauseUser { // a clock's delete leaves what runs made
-			if err := tx.Runs().Drop(b.id, ev.At); err != nil {
+			if dropped, err = tx.Runs().Drop(b.id, ev.At); err != nil {
 				return err
 			}
 		}
@@ -153,7 +163,9 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 	}
 	e.forget(b)
 	e.holds.unpin(b.id)
-	e.runs.collect()
+	if dropped > 0 {
+		e.runs.collect()
+	}
 	e.metrics.happened([]*sandbox.Event{ev})
 	if len(left) > 0 {
 		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, asker{ev.Actor, ev.Via}) })

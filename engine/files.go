@@ -235,7 +235,7 @@ func (u *use) fileDone(ctx context.Context, ev *sandbox.Event, err error) error 
 	if err != nil {
 		ev.OK, ev.Detail = false, reason(err)
 	}
-	dbErr := u.e.commitWith(ctx, u.b, func(s *sandbox.Sandbox) {
+	dbErr := u.e.tally(ctx, u.b, func(s *sandbox.Sandbox) {
 		switch ev.Type {
 		case sandbox.EventUpload:
 			s.BytesUploaded += ev.Bytes

@@ -340,7 +340,7 @@ func (f *follower) notBegun(ctx context.Context, err error) {
 	}
 	cutOff(ev, sandbox.CauseNone, "not started: "+reason(err), e.now())
 	ev.ExitCode, ev.Signal = exitNotStarted, ""
-	dbErr := e.commitWith(ctx, f.u.b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
+	dbErr := e.tally(ctx, f.u.b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	if dbErr != nil && !fault.Is(dbErr, fault.Conflict) {
 		e.log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", dbErr)
 	}
@@ -357,7 +357,7 @@ func (e *Engine) finish(ctx context.Context, b *box, ev *sandbox.Event, r ExecRe
 	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
 	ev.StdoutTruncated, ev.StderrTruncated = r.StdoutTruncated, r.StderrTruncated
 	ev.Changes, ev.ChangesTotal = r.Changes[:min(len(r.Changes), sandbox.MaxEventChanges)], r.ChangesTotal
-	err := e.commitWith(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.tally(ctx, b, func(s *sandbox.Sandbox) {
 		if ev.Type == sandbox.EventExec {
 			s.ExecCount++
 			s.ExecTime += r.Duration

@@ -36,9 +36,9 @@ type Runs interface {
 	Events(run string, after int64, limit int) ([]*sandbox.RunEvent, error)
 	// LastSeq is that of a run's last event; 0: there is none.
 	LastSeq(run string) (int64, error)
-	// Drop sets DroppedAt of all runs of a sandbox that have none. Nothing else does
-	// after Insert.
-	Drop(of sandbox.ID, at time.Time) error
+	// Drop sets DroppedAt of all runs of a sandbox that have none, and gives how many
+	// that were. Nothing else does after Insert.
+	Drop(of sandbox.ID, at time.Time) (int, error)
 	// Delete removes a run with its commands and events; fault.NotFound where there
 	// is none.
 	Delete(id string) error

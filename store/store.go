@@ -50,6 +50,9 @@ type Sandboxes interface {
 	// Project and CreatedAt never change. When the transaction fails after it,
 	// s counts one too many: read it again. A taken key is fault.Exists.
 	Update(s *sandbox.Sandbox) error
+	// Tally is Update of the figures alone: LastActivity, ExecCount, ExecTime,
+	// BytesUploaded and BytesDownloaded. The other fields stay as they are.
+	Tally(s *sandbox.Sandbox) error
 	// Delete removes the record, its contexts and its own secrets. The records of
 	// its snapshots stay.
 	Delete(id sandbox.ID) error
@@ -171,7 +174,8 @@ type Events interface {
 	// Append adds an event and sets its Seq.
 	Append(e *sandbox.Event) error
 	// Finish completes the row of a command that was appended with Done false,
-	// found by Sandbox and ProcessID. It writes the result (Detail, ExitCode,
+	// found by its Seq, or where that is zero by Sandbox and ProcessID, which are
+	// its own in any case. It writes the result (Detail, ExitCode,
 	// Signal, Cause, Duration, the output's and the changes' fields, Bytes, OK)
 	// and sets e.Seq and e.Done; what was written at the begin stays. One that
 	// is done already is fault.Conflict: a result is written once.

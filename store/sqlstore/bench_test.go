@@ -85,7 +85,7 @@ func BenchmarkExec(b *testing.B) {
 			if err := tx.Events().Finish(e); err != nil {
 				return err
 			}
-			return tx.Sandboxes().Update(box)
+			return tx.Sandboxes().Tally(box)
 		})
 	}
 }

@@ -19,7 +19,7 @@ func Check(ctx context.Context, path string) error {
 		return nil
 	}
 	const remedy = "put a copy in its place, or move it away to begin anew"
-	db, err := pool(path, 1, "query_only(1)")
+	db, err := pool(path, "query_only(1)")
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "%s cannot be opened", path).WithRemedy(remedy)
 	}

@@ -14,25 +14,33 @@ import (
 const maxPrepared = 128
 
 // conn is one connection with its prepared statements. One goroutine at a time.
+//
+// It speaks to the driver, and not through an [sql.DB]: what that adds are locks,
+// goroutines and conversions for connections and types that are not known, a fifth of
+// what a commit costs the processor.
 type conn struct {
-	sql   *sql.Conn
-	stmts map[string]*sql.Stmt
+	driver  driver.Conn // nil: it is closed
+	dialect *dialect
+	stmts   map[string]*stmt
 }
 
-func openConn(ctx context.Context, db *sql.DB) (*conn, error) {
-	c, err := db.Conn(ctx)
+func (d *dialect) openConn(ctx context.Context, c driver.Connector) (*conn, error) {
+	opened, err := c.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{sql: c, stmts: make(map[string]*sql.Stmt)}, nil
+	return &conn{driver: opened, dialect: d, stmts: make(map[string]*stmt)}, nil
 }
 
 // prepare gives the statement of a text, and whether the caller has to close it.
-func (c *conn) prepare(text string) (stmt *sql.Stmt, once bool, err error) {
+func (c *conn) prepare(text string) (s *stmt, once bool, err error) {
+	if c.driver == nil {
+		return nil, false, sql.ErrConnDone
+	}
 	if s := c.stmts[text]; s != nil {
 		return s, false, nil
 	}
-	s, err := c.sql.PrepareContext(context.Background(), text)
+	s, err = prepare(c.driver, c.dialect, text)
 	if err != nil {
 		return nil, false, err
 	}
@@ -45,27 +53,31 @@ func (c *conn) prepare(text string) (stmt *sql.Stmt, once bool, err error) {
 
 // exec runs a statement. It is never interrupted: an interrupt would leave the
 // connection in doubt, and every statement that changes something is short.
-func (c *conn) exec(text string, args ...any) (sql.Result, error) {
+func (c *conn) exec(text string, args ...any) (driver.Result, error) {
 	s, once, err := c.prepare(text)
 	if err != nil {
 		return nil, err
 	}
 	if once {
-		defer s.Close()
+		defer s.close()
 	}
-	return s.ExecContext(context.Background(), args...)
+	return s.run(args)
 }
 
-// row runs a statement that gives one row at most.
+// row runs a statement that gives one row at most; without one it is sql.ErrNoRows.
 func (c *conn) row(text string, args []any, dest ...any) error {
-	s, once, err := c.prepare(text)
-	if err != nil {
-		return err
+	found := false
+	err := c.each(context.Background(), text, args, func(scan func(...any) error) error {
+		if found {
+			return nil
+		}
+		found = true
+		return scan(dest...)
+	})
+	if err == nil && !found {
+		err = sql.ErrNoRows
 	}
-	if once {
-		defer s.Close()
-	}
-	return s.QueryRowContext(context.Background(), args...).Scan(dest...)
+	return err
 }
 
 // each runs a statement and calls fn for every row.
@@ -75,27 +87,20 @@ func (c *conn) each(ctx context.Context, text string, args []any, fn func(scan f
 		return err
 	}
 	if once {
-		defer s.Close()
+		defer s.close()
 	}
-	rows, err := s.QueryContext(ctx, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return s.each(ctx, args, fn)
 }
 
-// close closes the connection itself. Closing an [sql.Conn] would give it back
-// to its pool, with the transaction that it may still be in.
+// close closes the connection, with the transaction that it may still be in.
+// Twice is fine; later statements are sql.ErrConnDone.
 func (c *conn) close() {
-	for _, s := range c.stmts {
-		_ = s.Close()
+	if c.driver == nil {
+		return
 	}
-	_ = c.sql.Raw(func(any) error { return driver.ErrBadConn })
-	_ = c.sql.Close()
+	for _, s := range c.stmts {
+		s.close()
+	}
+	_ = c.driver.Close() // what was committed is in the log
+	c.driver = nil
 }

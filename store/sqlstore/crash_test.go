@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/store/sqlstore"
@@ -77,7 +78,11 @@ func TestKilledProcess(t *testing.T) {
 		for round := range 50 {
 			told = max(told, killed(t, path, 1+rand.IntN(12)))
 
-			s, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path})
+			found := path
+			if round%2 == 1 { // every other time the next child finds the log as it was left
+				found = copied(t, path)
+			}
+			s, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: found})
 			if err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
@@ -111,12 +116,7 @@ func TestKilledProcess(t *testing.T) {
 				t.Fatalf("round %d: %d Updates returned, and %d are there", round, told+1, count)
 			}
 			told = count - 1
-			if round%2 == 0 { // every other time the next child finds the log as it was left
-				err = s.Close()
-			} else {
-				t.Cleanup(func() { _ = s.Close() })
-			}
-			if err != nil {
+			if err := s.Close(); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
 		}
@@ -130,6 +130,52 @@ func TestKilledProcess(t *testing.T) {
 			t.Errorf("integrity_check: %q, %v", verdict, err)
 		}
 	})
+}
+
+// copied copies a data base and its log.
+func copied(t *testing.T, path string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "sandpit.db")
+	for _, end := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to+end, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// Two processes that share a file without sharing what they know of its log would
+// damage it.
+func TestAFileThatAnotherProcessHasOpenIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandpit.db")
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), crashEnv+"="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if !bufio.NewScanner(out).Scan() { // and it waits in a write, once the pipe is full
+		t.Fatal("the child made no Update")
+	}
+	s, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path})
+	if err == nil {
+		_ = s.Close()
+		t.Fatal("it was opened")
+	}
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.As(err).Message, "held by another program") {
+		t.Errorf("got %q: %v, want unavailable, and why", fault.Of(err), err)
+	}
 }
 
 // killed runs the child until it has told of some Updates, kills it somewhere

@@ -16,10 +16,12 @@ import (
 type dialect struct {
 	beginUpdate string
 	beginView   string
-	types       *strings.Replacer                // of the migrations
-	contains    func(column, part string) string // exact bytes, no wildcards
-	unique      func(error) bool                 // a unique index refused it
-	code        func(error) (fault.Code, string) // what an error means to a caller
+	types       *strings.Replacer                                     // of the migrations
+	parameters  func(text string) (string, []int)                     // of a statement: its text, and for each parameter which argument it is
+	contains    func(column, part string) string                      // exact bytes, no wildcards
+	number      func(c *conn, text string, args []any) (int64, error) // inserts a row, and gives its {{seq}}
+	unique      func(error) bool                                      // a unique index refused it
+	code        func(error) (fault.Code, string)                      // what an error means to a caller
 }
 
 func sqliteDialect() dialect {
@@ -29,7 +31,15 @@ func sqliteDialect() dialect {
 		beginUpdate: "BEGIN IMMEDIATE",
 		beginView:   "BEGIN",
 		types:       strings.NewReplacer("{{seq}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB"),
+		parameters:  unnamed,
 		contains:    func(column, part string) string { return "instr(" + column + ", " + part + ") > 0" },
+		number: func(c *conn, text string, args []any) (int64, error) { // RETURNING takes a journal and a table
+			res, err := c.exec(text, args...)
+			if err != nil {
+				return 0, err
+			}
+			return res.LastInsertId()
+		},
 		unique: func(err error) bool {
 			c := sqliteCode(err)
 			return c == sqlite3.SQLITE_CONSTRAINT_UNIQUE || c == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
@@ -49,6 +59,28 @@ func sqliteDialect() dialect {
 			}
 			return fault.Internal, "internal error of the data base"
 		},
+	}
+}
+
+// unnamed writes the parameters $1, $2 and so on as question marks, and tells which
+// argument each of them is. SQLite's driver asks for the name of each parameter that has one,
+// each time, and $1 is a name to it.
+func unnamed(text string) (string, []int) {
+	var b strings.Builder
+	var order []int
+	for {
+		before, after, found := strings.Cut(text, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String(), order
+		}
+		n, digits := 0, 0
+		for digits < len(after) && '0' <= after[digits] && after[digits] <= '9' {
+			n = 10*n + int(after[digits]-'0')
+			digits++
+		}
+		b.WriteByte('?')
+		order, text = append(order, n-1), after[digits:]
 	}
 }
 

@@ -10,7 +10,8 @@
 // One connection writes and a few read, each with its statements prepared once.
 // Updates take turns inside the process, so that none of them ever waits for
 // SQLite's own lock; Views run beside them on a snapshot (WAL). A commit is a
-// write to the page cache.
+// write to the page cache. The file is locked for this process alone, once, and the
+// driver is spoken to without an [database/sql.DB] between.
 //
 // # How it is safe
 //

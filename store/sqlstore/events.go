@@ -24,13 +24,13 @@ const unfinished = "done = 0 AND process_id <> ''"
 const (
 	appendEvent = "INSERT INTO events (" + eventColumns + ") VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28) RETURNING seq"
+		" $21, $22, $23, $24, $25, $26, $27, $28)"
 	finishEvent = "UPDATE events SET done = 1, detail = $1, exit_code = $2, signal = $3, cause = $4, duration = $5," +
 		" stdout_bytes = $6, stderr_bytes = $7, stdout_truncated = $8, stderr_truncated = $9," +
 		" changes = $10, changes_total = $11, bytes = $12, ok = $13" +
-		" WHERE seq = (SELECT seq FROM events WHERE sandbox = $14 AND process_id = $15 AND " + unfinished +
-		" ORDER BY seq LIMIT 1) RETURNING seq"
-	findFinished = "SELECT seq FROM events WHERE sandbox = $1 AND process_id = $2 ORDER BY seq LIMIT 1"
+		" WHERE seq = $14 AND sandbox = $15 AND process_id = $16 AND " + unfinished
+	findUnfinished = "SELECT seq FROM events WHERE sandbox = $1 AND process_id = $2 AND " + unfinished + " ORDER BY seq LIMIT 1"
+	findFinished   = "SELECT seq FROM events WHERE sandbox = $1 AND process_id = $2 ORDER BY seq LIMIT 1"
 	// The order by an expression keeps the planner from reading every event there
 	// is in the order of seq, instead of sorting the few that the index has.
 	allUnfinished = "SELECT seq, " + eventColumns + " FROM events WHERE " + unfinished + " ORDER BY seq + 0"
@@ -38,17 +38,13 @@ const (
 )
 
 func (q events) Append(e *sandbox.Event) error {
-	var seq int64
-	if err := q.tx.ready(true); err != nil {
-		return err
-	}
-	_, err := q.tx.row(appendEvent, []any{
+	seq, err := q.tx.number(appendEvent,
 		string(e.Sandbox), e.Project, string(e.Type), micros(e.At), e.Actor, e.Via, e.Detail,
 		e.ProcessID, e.Command, e.User, e.Cwd, truth(e.Done), int64(e.ExitCode), e.Signal, string(e.Cause),
 		int64(e.Duration), e.StdoutBytes, e.StderrBytes, truth(e.StdoutTruncated), truth(e.StderrTruncated),
 		changesText(e.Changes), int64(e.ChangesTotal), e.Path, e.To, e.Bytes, truth(e.OK),
 		e.Language, e.ContextID,
-	}, &seq)
+	)
 	if err != nil {
 		return err
 	}
@@ -60,16 +56,25 @@ func (q events) Finish(e *sandbox.Event) error {
 	if err := q.tx.ready(true); err != nil {
 		return err
 	}
-	var seq int64
-	found, err := q.tx.row(finishEvent, []any{
+	seq := e.Seq
+	if seq == 0 {
+		found, err := q.tx.row(findUnfinished, []any{string(e.Sandbox), e.ProcessID}, &seq)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return q.notUnfinished(e)
+		}
+	}
+	n, err := q.tx.exec(finishEvent,
 		e.Detail, int64(e.ExitCode), e.Signal, string(e.Cause), int64(e.Duration),
 		e.StdoutBytes, e.StderrBytes, truth(e.StdoutTruncated), truth(e.StderrTruncated),
 		changesText(e.Changes), int64(e.ChangesTotal), e.Bytes, truth(e.OK),
-		string(e.Sandbox), e.ProcessID}, &seq)
+		seq, string(e.Sandbox), e.ProcessID)
 	if err != nil {
 		return err
 	}
-	if !found {
+	if n == 0 {
 		return q.notUnfinished(e)
 	}
 	e.Seq, e.Done = seq, true

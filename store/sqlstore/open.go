@@ -6,6 +6,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -21,15 +22,21 @@ import (
 // Options of a store.
 type Options struct {
 	// Path is the data base's file, made if it is missing, in a directory that
-	// exists. Two files of the same name with -wal and -shm after it stand
-	// beside it; all three belong together and are readable by the owner only.
+	// exists. A file of the same name with -wal after it stands beside it; both
+	// belong together and are readable by the owner only. Nobody else can read or
+	// write them until the store is closed.
 	Path   string
 	Logger *slog.Logger // nil: silent
 }
 
-// busyTimeout is for a program that looks into the file beside us; our own
+// busyTimeout is for a program that looks into the file when we open it; our own
 // writers take turns before SQLite sees them.
 const busyTimeout = "5000" // milliseconds
+
+// exclusive has the file locked once, for all connections of this process, and what they
+// share about the log kept in memory: by default a commit takes and returns six locks in a
+// file beside it.
+const exclusive = "unix-excl"
 
 // Open opens or makes the data base, brings its schema up to date and begins to
 // flush commits to the disk; [Store.Close] ends that. A file that is damaged, of
@@ -87,7 +94,11 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	if err := onlyOwner(file); err != nil {
 		return err
 	}
-	if s.writeDB, err = pool(file, 2, "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_mode(WAL)"); err != nil {
+	writing := []string{"synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_mode(WAL)"}
+	if s.toWrite, err = connector(file, writing...); err != nil {
+		return err
+	}
+	if s.toRead, err = connector(file, "query_only(1)"); err != nil {
 		return err
 	}
 	var keeper *conn
@@ -100,14 +111,14 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 				c.close()
 			}
 		}
-		_ = s.writeDB.Close()
 	}()
 	if version < latest {
-		if err := migrate(ctx, s.writeDB, all); err != nil {
+		db := sql.OpenDB(s.toWrite)
+		if err := errors.Join(migrate(ctx, db, all), db.Close()); err != nil {
 			return err
 		}
 	}
-	if s.writer, err = openConn(ctx, s.writeDB); err != nil {
+	if s.writer, err = s.dialect.openConn(ctx, s.toWrite); err != nil {
 		return err
 	}
 	var mode string
@@ -120,7 +131,7 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	}
 	// This connection stays open all the time, so that SQLite never removes the
 	// log's file, which we hold open to flush it.
-	if keeper, err = openConn(ctx, s.writeDB); err != nil {
+	if keeper, err = s.dialect.openConn(ctx, s.toWrite); err != nil {
 		return err
 	}
 	if err := keeper.row("SELECT COUNT(*) FROM sqlite_master", nil, new(int64)); err != nil {
@@ -129,9 +140,6 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	wal, err := os.OpenFile(file+"-wal", os.O_RDWR, 0)
 	if err != nil {
 		return err
-	}
-	if s.readDB, err = pool(file, readers, "query_only(1)"); err != nil {
-		return errors.Join(err, wal.Close())
 	}
 	s.syncer = newSyncer(fileFlush(wal), s.walCheckpoint(keeper, hugeLog), func() {
 		keeper.close()
@@ -143,7 +151,7 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 
 // look inspects the file over a connection that cannot write.
 func look(ctx context.Context, file string, latest int64) (int64, error) {
-	db, err := pool(file, 1, "query_only(1)")
+	db, err := pool(file, "query_only(1)")
 	if err != nil {
 		return 0, err
 	}
@@ -151,17 +159,21 @@ func look(ctx context.Context, file string, latest int64) (int64, error) {
 	return inspect(ctx, db, file, latest)
 }
 
-// pool makes a pool of connections; it opens none yet.
-func pool(file string, most int, pragmas ...string) (*sql.DB, error) {
-	q := url.Values{"_pragma": append([]string{"busy_timeout(" + busyTimeout + ")", "foreign_keys(1)"}, pragmas...), "_dqs": {"0"}}
+// connector makes what opens connections; it opens none yet.
+func connector(file string, pragmas ...string) (driver.Connector, error) {
+	q := url.Values{"_pragma": append([]string{"busy_timeout(" + busyTimeout + ")", "foreign_keys(1)"}, pragmas...), "_dqs": {"0"}, "vfs": {exclusive}}
 	u := url.URL{Scheme: "file", Path: file, RawQuery: q.Encode()}
-	connector, err := sqlite.NewConnector(u.String())
+	return sqlite.NewConnector(u.String())
+}
+
+// pool makes a pool of one connection, for what is done once.
+func pool(file string, pragmas ...string) (*sql.DB, error) {
+	c, err := connector(file, pragmas...)
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(1)
 	return db, nil
 }
 

@@ -61,7 +61,7 @@ func TestPagesOfACommit(t *testing.T) {
 			if err := tx.Events().Finish(e); err != nil {
 				return err
 			}
-			return tx.Sandboxes().Update(box)
+			return tx.Sandboxes().Tally(box)
 		})
 		if i%2 == 0 {
 			commit("delete", func(tx store.Tx) error { return tx.Sandboxes().Delete(box.ID) })

@@ -4,7 +4,6 @@
 package sqlstore
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,22 +16,21 @@ import (
 // planOf gives the steps that the data base would take.
 func planOf(t *testing.T, s *Store, text string, args []any) string {
 	t.Helper()
-	rows, err := s.readDB.QueryContext(context.Background(), "EXPLAIN QUERY PLAN "+text, args...)
+	c, err := s.reader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { s.idle = append(s.idle, c) }()
+	var steps []string
+	err = c.each(t.Context(), "EXPLAIN QUERY PLAN "+text, args, func(scan func(...any) error) error {
+		var id, parent, unused int64
+		var step string
+		err := scan(&id, &parent, &unused, &step)
+		steps = append(steps, step)
+		return err
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
-	}
-	defer rows.Close()
-	var steps []string
-	for rows.Next() {
-		var id, parent, unused int
-		var step string
-		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-			t.Fatal(err)
-		}
-		steps = append(steps, step)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
 	}
 	return strings.Join(steps, "; ")
 }
@@ -175,27 +173,29 @@ func TestPlans(t *testing.T) {
 	})
 	t.Run("Others", func(t *testing.T) {
 		for name, c := range map[string]struct{ text, want string }{
-			"Get":           {getSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
-			"ByKey":         {sandboxByKey, "SEARCH sandboxes USING INDEX sandboxes_key (project=? AND key=?)"},
-			"Update":        {updateSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
-			"Finish":        {finishEvent, "SEARCH events USING INTEGER PRIMARY KEY (rowid=?); SCALAR SUBQUERY 1; SEARCH events USING INDEX events_unfinished (sandbox=?)"},
-			"Finished":      {findFinished, "SEARCH events USING COVERING INDEX events_sandbox (sandbox=?)"},
-			"Unfinished":    {oneUnfinished, "SEARCH events USING INDEX events_unfinished (sandbox=?)"},
-			"AllUnfinished": {allUnfinished, "SCAN events USING INDEX events_unfinished; USE TEMP B-TREE FOR ORDER BY"},
-			"Move":          {moveSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
-			"Replace":       {replaceSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
-			"DeleteMounts":  {deleteMounts, "SEARCH sandbox_mounts USING INDEX sqlite_autoindex_sandbox_mounts_1 (sandbox=?)"},
-			"Users":         {volumeUsers, "SEARCH sandbox_mounts USING COVERING INDEX sandbox_mounts_volume (volume=?)"},
-			"Volume":        {volumeByName, "SEARCH volumes USING INDEX volumes_name (project=? AND name=?)"},
-			"Volumes":       {projectVolumes, "SEARCH volumes USING INDEX volumes_name (project=?)"},
-			"Snapshot":      {getSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
-			"SnapshotName":  {snapshotByName, "SEARCH snapshots USING INDEX snapshots_name (sandbox=? AND name=?)"},
-			"SetSnapshot":   {updateSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
-			"Secret":        {getSecret, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=? AND name=?)"},
-			"Secrets":       {listSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=?)"},
-			"AllSecrets":    {allSecrets, "SCAN secrets USING INDEX sqlite_autoindex_secrets_1"},
-			"DropSecrets":   {deleteSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=?)"},
-			"ByHash":        {tokenByHash, "SEARCH tokens USING INDEX tokens_hash (hash=?)"},
+			"Get":            {getSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"ByKey":          {sandboxByKey, "SEARCH sandboxes USING INDEX sandboxes_key (project=? AND key=?)"},
+			"Update":         {updateSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"Tally":          {tallySandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"Finish":         {finishEvent, "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)"},
+			"FindUnfinished": {findUnfinished, "SEARCH events USING INDEX events_unfinished (sandbox=?)"},
+			"Finished":       {findFinished, "SEARCH events USING COVERING INDEX events_sandbox (sandbox=?)"},
+			"Unfinished":     {oneUnfinished, "SEARCH events USING INDEX events_unfinished (sandbox=?)"},
+			"AllUnfinished":  {allUnfinished, "SCAN events USING INDEX events_unfinished; USE TEMP B-TREE FOR ORDER BY"},
+			"Move":           {moveSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"Replace":        {replaceSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"DeleteMounts":   {deleteMounts, "SEARCH sandbox_mounts USING INDEX sqlite_autoindex_sandbox_mounts_1 (sandbox=?)"},
+			"Users":          {volumeUsers, "SEARCH sandbox_mounts USING COVERING INDEX sandbox_mounts_volume (volume=?)"},
+			"Volume":         {volumeByName, "SEARCH volumes USING INDEX volumes_name (project=? AND name=?)"},
+			"Volumes":        {projectVolumes, "SEARCH volumes USING INDEX volumes_name (project=?)"},
+			"Snapshot":       {getSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
+			"SnapshotName":   {snapshotByName, "SEARCH snapshots USING INDEX snapshots_name (sandbox=? AND name=?)"},
+			"SetSnapshot":    {updateSnapshot, "SEARCH snapshots USING INDEX sqlite_autoindex_snapshots_1 (id=?)"},
+			"Secret":         {getSecret, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=? AND name=?)"},
+			"Secrets":        {listSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=?)"},
+			"AllSecrets":     {allSecrets, "SCAN secrets USING INDEX sqlite_autoindex_secrets_1"},
+			"DropSecrets":    {deleteSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=?)"},
+			"ByHash":         {tokenByHash, "SEARCH tokens USING INDEX tokens_hash (hash=?)"},
 		} {
 			args := make([]any, 60) // more than the longest has
 			if got := planOf(t, s, c.text, args); got != c.want {

@@ -177,9 +177,9 @@ func (q runs) LastSeq(run string) (last int64, err error) {
 	return last, err
 }
 
-func (q runs) Drop(of sandbox.ID, at time.Time) error {
-	_, err := q.tx.exec(dropRuns, micros(at), string(of))
-	return err
+func (q runs) Drop(of sandbox.ID, at time.Time) (int, error) {
+	n, err := q.tx.exec(dropRuns, micros(at), string(of))
+	return int(n), err
 }
 
 func (q runs) Delete(id string) error {

@@ -46,8 +46,10 @@ const (
 	moveSandbox    = setSandbox + ", state = $42" + thatSandbox + keptSandbox
 	replaceSandbox = setSandbox + ", mounts = $39, key = $40, image = $41, state = $42, search = $43" + thatSandbox
 	keptSandbox    = " AND mounts = $39 AND key = $40 AND image = $41"
-	replacedByIt   = "SELECT project, revision, state, mounts FROM sandboxes WHERE id = $1"
-	deleteSandbox  = "DELETE FROM sandboxes WHERE id = $1 RETURNING project, state, mounts"
+	tallySandbox   = "UPDATE sandboxes SET last_activity = $1, exec_count = $2, exec_time = $3, bytes_uploaded = $4," +
+		" bytes_downloaded = $5, revision = revision + 1 WHERE id = $6 AND project = $7 AND revision = $8"
+	replacedByIt  = "SELECT project, revision, state, mounts FROM sandboxes WHERE id = $1"
+	deleteSandbox = "DELETE FROM sandboxes WHERE id = $1 RETURNING project, state, mounts"
 
 	insertMount  = "INSERT INTO sandbox_mounts (sandbox, volume) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 	deleteMounts = "DELETE FROM sandbox_mounts WHERE sandbox = $1"
@@ -182,20 +184,40 @@ func (q sandboxes) Update(s *sandbox.Sandbox) error {
 	return err
 }
 
-// replace is Update where an indexed column changes, or where there is no such
-// row.
-func (q sandboxes) replace(s *sandbox.Sandbox, mounts string, args []any) error {
-	var project, state, mounted string
+func (q sandboxes) Tally(s *sandbox.Sandbox) error {
+	n, err := q.tx.exec(tallySandbox, micros(s.LastActivity), s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded,
+		string(s.ID), s.Project, s.Revision)
+	if err == nil && n == 0 {
+		_, _, err = q.current(s)
+	}
+	if err == nil {
+		s.Revision++
+	}
+	return err
+}
+
+// current gives what is to be replaced, if s is of its revision.
+func (q sandboxes) current(s *sandbox.Sandbox) (state, mounted string, err error) {
+	var project string
 	var revision int64
 	found, err := q.tx.row(replacedByIt, []any{string(s.ID)}, &project, &revision, &state, &mounted)
 	switch {
 	case err != nil:
-		return err
 	case !found || project != s.Project:
-		return noSandbox(s.ID)
+		err = noSandbox(s.ID)
 	case revision != s.Revision:
-		return fault.New(fault.Conflict, "the sandbox %s changed meanwhile: its revision is %d, not %d", s.ID, revision, s.Revision).
+		err = fault.New(fault.Conflict, "the sandbox %s changed meanwhile: its revision is %d, not %d", s.ID, revision, s.Revision).
 			WithRemedy("read it again and retry")
+	}
+	return state, mounted, err
+}
+
+// replace is Update where an indexed column changes, or where there is no such
+// row.
+func (q sandboxes) replace(s *sandbox.Sandbox, mounts string, args []any) error {
+	state, mounted, err := q.current(s)
+	if err != nil {
+		return err
 	}
 	n, err := q.tx.exec(moveSandbox, args...)
 	if err == nil && n == 0 {
@@ -207,7 +229,7 @@ func (q sandboxes) replace(s *sandbox.Sandbox, mounts string, args []any) error 
 		}
 		return err
 	}
-	if err := q.moved(project, sandbox.State(state), s.State); err != nil {
+	if err := q.moved(s.Project, sandbox.State(state), s.State); err != nil {
 		return err
 	}
 	if mounted == mounts {

@@ -5,7 +5,7 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
+	"database/sql/driver"
 	"log/slog"
 	"sync"
 
@@ -22,7 +22,7 @@ type Store struct {
 	dialect dialect
 	logger  *slog.Logger
 
-	writeDB, readDB *sql.DB
+	toWrite, toRead driver.Connector
 
 	// turn holds one token: who has it writes. A channel and not a mutex, so
 	// that waiting ends with the context; channels wake in order of arrival.
@@ -98,7 +98,7 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 			WithRemedy("look after the disk of the data directory, then start the server again")
 	}
 	if s.writer == nil {
-		c, err := openConn(ctx, s.writeDB)
+		c, err := s.dialect.openConn(ctx, s.toWrite)
 		if err != nil {
 			return s.dialect.explain(ctx, err)
 		}
@@ -176,16 +176,10 @@ func (s *Store) shut() error {
 		c.close()
 	}
 	s.idle = nil
+	// The last connection that closes moves the log into the file and flushes
+	// it: the writer goes last, for readers may not write.
 	if s.writer != nil {
 		s.dropWriter()
-	}
-	// The last connection that closes moves the log into the file and flushes
-	// it: the writers' pool goes last, for readers may not write.
-	rerr, werr := s.readDB.Close(), s.writeDB.Close()
-	for _, e := range []error{rerr, werr} {
-		if err == nil && e != nil {
-			err = fault.Wrap(fault.Unavailable, e, "the data base was not closed cleanly")
-		}
 	}
 	return err
 }
@@ -218,7 +212,7 @@ func (s *Store) reader(ctx context.Context) (*conn, error) {
 		return c, nil
 	}
 	s.mu.Unlock()
-	c, err := openConn(ctx, s.readDB)
+	c, err := s.dialect.openConn(ctx, s.toRead)
 	return c, s.dialect.explain(ctx, err)
 }
 

@@ -139,8 +139,7 @@ func TestStore(t *testing.T) {
 	})
 	t.Run("ALogThatGrewHugeBeginsAnew", func(t *testing.T) {
 		s := openInternal(t)
-		s.writeDB.SetMaxOpenConns(3) // one more, to look at the log
-		c, err := openConn(t.Context(), s.writeDB)
+		c, err := s.dialect.openConn(t.Context(), s.toWrite) // one more, to look at the log
 		if err != nil {
 			t.Fatal(err)
 		}

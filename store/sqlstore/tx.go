@@ -57,6 +57,15 @@ func (t *tx) exec(text string, args ...any) (int64, error) {
 	return n, t.dialect.explain(t.ctx, err)
 }
 
+// number inserts a row into a table whose rows are numbered, and gives its number.
+func (t *tx) number(text string, args ...any) (int64, error) {
+	if err := t.ready(true); err != nil {
+		return 0, err
+	}
+	n, err := t.dialect.number(t.conn, text, args)
+	return n, t.dialect.explain(t.ctx, err)
+}
+
 // row reads one row; found is false when there is none.
 func (t *tx) row(text string, args []any, dest ...any) (found bool, err error) {
 	if err := t.ready(false); err != nil {

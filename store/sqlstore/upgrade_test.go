@@ -25,7 +25,7 @@ func olderStore(t *testing.T, schema int, statements ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := pool(path, 1, "journal_mode(WAL)")
+	db, err := pool(path, "journal_mode(WAL)")
 	if err != nil {
 		t.Fatal(err)
 	}

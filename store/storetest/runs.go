@@ -207,8 +207,12 @@ func runRecords(t *testing.T, open func(*testing.T) store.Store) {
 	t.Run("DropMarksThoseOfASandboxOnce", func(t *testing.T) {
 		s := open(t)
 		add(t, s, live(1), live(2))
-		for _, at := range []time.Time{epoch, epoch.Add(time.Hour)} {
-			update(t, s, func(tx store.Tx) error { return tx.Runs().Drop(boxID(1), at) })
+		for i, at := range []time.Time{epoch, epoch.Add(time.Hour)} {
+			update(t, s, func(tx store.Tx) error {
+				n, err := tx.Runs().Drop(boxID(1), at)
+				wantSame(t, "how many", n, 1-i)
+				return err
+			})
 		}
 		wantSame(t, "its own", get(t, s, "run-1").DroppedAt, epoch.Truncate(time.Microsecond))
 		wantSame(t, "another's", get(t, s, "run-2").DroppedAt.IsZero(), true)

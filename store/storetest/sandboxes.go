@@ -101,6 +101,34 @@ func sandboxRecords(t *testing.T, open func(*testing.T) store.Store) {
 		}
 		wantSame(t, "Get", got, want)
 	})
+	t.Run("TallyReplacesTheFiguresOnly", func(t *testing.T) {
+		s := open(t)
+		want := box(1)
+		insert(t, s, want)
+		given := box(2) // other values in every field
+		given.ID, given.Revision = want.ID, want.Revision
+		update(t, s, func(tx store.Tx) error { return tx.Sandboxes().Tally(given) })
+		wantSame(t, "Revision", given.Revision, int64(2))
+		want.LastActivity, want.ExecCount, want.ExecTime = given.LastActivity, given.ExecCount, given.ExecTime
+		want.BytesUploaded, want.BytesDownloaded, want.Revision = given.BytesUploaded, given.BytesDownloaded, 2
+		got, err := get(t, s, want.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "Get", got, want)
+		for name, c := range map[string]struct {
+			change func(*sandbox.Sandbox)
+			code   fault.Code
+		}{
+			"an old revision": {func(b *sandbox.Sandbox) { b.Revision = 1 }, fault.Conflict},
+			"another project": {func(b *sandbox.Sandbox) { b.Project = "other" }, fault.NotFound},
+			"nobody's id":     {func(b *sandbox.Sandbox) { b.ID = boxID(9) }, fault.NotFound},
+		} {
+			b := *want
+			c.change(&b)
+			wantCode(t, name, inUpdate(t, s, func(tx store.Tx) error { return tx.Sandboxes().Tally(&b) }), c.code)
+		}
+	})
 	t.Run("AnOldRevisionIsAConflict", func(t *testing.T) {
 		s := open(t)
 		first := box(1)
