@@ -60,21 +60,26 @@ func (c *Client) Process(ctx context.Context, id string) (Record, error) {
 const maxProcesses = 10_000
 
 // Processes lists those that run and the finished ones that are kept, oldest first.
-func (c *Client) Processes(ctx context.Context) ([]Record, error) {
-	s, err := c.call(ctx, &wire.Request{Op: wire.OpProcesses}, nil)
+func (c *Client) Processes(ctx context.Context) ([]Record, error) { return c.processes(ctx, false) }
+
+// Running lists those that run, oldest first. It costs nothing for the finished ones.
+func (c *Client) Running(ctx context.Context) ([]Record, error) { return c.processes(ctx, true) }
+
+func (c *Client) processes(ctx context.Context, running bool) ([]Record, error) {
+	s, err := c.call(ctx, &wire.Request{Op: wire.OpProcesses, Running: running}, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
 	var all []Record
-	for {
+	for taken := 0; ; taken++ {
 		t, p, err := s.next()
 		switch {
 		case err != nil:
 			return nil, err
 		case t == wire.Done:
 			return all, nil
-		case t != wire.Item || len(all) == maxProcesses:
+		case t != wire.Item || taken == maxProcesses:
 			return nil, s.broken("the list of processes is not one, or too long")
 		}
 		var w wire.Record
@@ -85,7 +90,9 @@ func (c *Client) Processes(ctx context.Context) ([]Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rec)
+		if !running || rec.Result == nil { // an older agent tells of all
+			all = append(all, rec)
+		}
 	}
 }
 

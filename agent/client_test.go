@@ -247,3 +247,13 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// An agent of an earlier build tells of all processes, whatever it is asked for.
+func TestRunningLeavesOutWhatHasEnded(t *testing.T) {
+	ended := wire.Record{ID: "ended678abcdefgh", State: wire.Exited, Result: &wire.Result{}}
+	c := answering(frames(wire.Reply, struct{}{}, wire.Item, ended, wire.Item, recordOK, wire.Done, ""))
+	got, err := c.Running(context.Background())
+	if err != nil || len(got) != 1 || got[0].ID != id {
+		t.Errorf("got %+v, %v, want the one that runs", got, err)
+	}
+}

@@ -4,6 +4,7 @@
 package agenttest
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,6 +45,32 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		})
 	}
 	if o.IsPID1 && o.HasRoot {
+		t.Run("FewThreadsAreLeftWhenItRests", func(t *testing.T) {
+			c := open(t)
+			var all []*agent.Process
+			for i := range 12 {
+				cmd := agent.Command{Shell: "head -c 2000000 /dev/zero; dd if=/dev/zero of=f$$ bs=1M count=2 2>/dev/null"}
+				if i%4 == 0 {
+					cmd.User = "root"
+				}
+				all = append(all, start(t, c, cmd))
+				if _, _, err := c.List(within(t), ".", agent.ListOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, p := range all {
+				if out := collect(t, p); out.ExitCode != 0 {
+					t.Errorf("%+v %s", out.Result, out.stderr)
+				}
+			}
+			// How many there are meanwhile is the machine's affair.
+			p := start(t, c, agent.Command{Shell: `n=300; while [ $n -gt 0 ] && [ $(ls /proc/1/task | wc -l) -gt 5 ]; do sleep 0.1; n=$((n-1)); done; ls /proc/1/task | wc -l`})
+			out := collect(t, p)
+			if n, err := strconv.Atoi(strings.TrimSpace(out.stdout)); err != nil || n > 5 {
+				t.Errorf("threads of process 1: %s %s", out.stdout, out.stderr)
+			}
+			sh(t, c, "true") // and those that are left do
+		})
 		t.Run("SignalsOfTheSandboxsRootDoNotEndIt", func(t *testing.T) {
 			c := open(t)
 			run(t, c, agent.Command{Shell: "for s in $(seq 1 64); do kill -$s 1; done", User: "root"})

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -148,6 +149,28 @@ func testProcess(t *testing.T, open func(*testing.T) *agent.Client) {
 		}
 		if len(recs) != 100 {
 			t.Errorf("%d processes are on record, want 100", len(recs))
+		}
+	})
+	t.Run("RunningTellsOfThoseThatHaveNotEnded", func(t *testing.T) {
+		c := open(t)
+		run(t, c, agent.Command{Shell: "true"})
+		var want []string
+		for range 2 {
+			want = append(want, start(t, c, agent.Command{Shell: "read x", StreamStdin: true}).ID())
+		}
+		recs, err := c.Running(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, rec := range recs {
+			got = append(got, rec.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if all, err := c.Processes(within(t)); err != nil || len(all) != 3 {
+			t.Errorf("all: %d, %v, want 3", len(all), err)
 		}
 	})
 	t.Run("RecordTellsWhatRanAndHowItEnded", func(t *testing.T) {

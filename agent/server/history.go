@@ -98,8 +98,9 @@ func (s *Server) logIDs() []string {
 	return ids
 }
 
-// records lists all processes, oldest first.
-func (s *Server) records() []wire.Record {
+// records lists all processes, oldest first; with running only those that have not
+// ended, whose records are all in memory.
+func (s *Server) records(running bool) []wire.Record {
 	var all []wire.Record
 	seen := make(map[string]bool)
 	s.mu.Lock()
@@ -112,15 +113,19 @@ func (s *Server) records() []wire.Record {
 	}
 	s.mu.Unlock()
 	for _, p := range live {
-		all = append(all, p.snapshot())
-	}
-	for _, id := range s.logIDs() {
-		if seen[id] {
-			continue
+		if rec := p.snapshot(); !running || rec.State == wire.Running {
+			all = append(all, rec)
 		}
-		if l, err := s.openLog(id); err == nil {
-			all = append(all, l.rec)
-			l.close()
+	}
+	if !running {
+		for _, id := range s.logIDs() {
+			if seen[id] {
+				continue
+			}
+			if l, err := s.openLog(id); err == nil {
+				all = append(all, l.rec)
+				l.close()
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b wire.Record) int {
@@ -149,8 +154,8 @@ func (s *Server) find(id string) *process {
 	return s.procs[id]
 }
 
-func (s *Server) serveProcesses(c *conn) error {
-	recs := s.records()
+func (s *Server) serveProcesses(c *conn, req *wire.Request) error {
+	recs := s.records(req.Running)
 	b, err := wire.AppendJSON(nil, wire.Reply, struct{}{})
 	if err != nil {
 		return err

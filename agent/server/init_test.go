@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -108,7 +109,7 @@ func startInit(t *testing.T, group string) *agent.Client {
 	}
 	defer logDir.Close()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), initEnv+"="+filepath.Join(dir, "root"))
+	cmd.Env = append(os.Environ(), initEnv+"="+filepath.Join(dir, "root"), "GOMAXPROCS=1")
 	cmd.ExtraFiles = []*os.File{lf, logDir}
 	if filepath.IsAbs(group) {
 		if err := os.Mkdir(group, 0o755); err != nil {
@@ -166,19 +167,47 @@ func serveInit(root string) error {
 		}),
 		Root:    server.Plain(server.Identity{Name: "root", Home: "/root"}),
 		Log:     os.NewFile(4, "log"),
+		Init:    true,
 		Version: "test",
 	}
 	var st unix.Stat_t
 	if unix.Fstat(5, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		o.Groups = server.Cgroups(os.NewFile(5, "groups"))
 	}
-	srv := server.New(o)
-	server.DropSignals()
-	go func() {
-		fmt.Fprintln(os.Stderr, "Serve:", srv.Serve(context.Background(), l))
-		os.Exit(1)
-	}()
-	return srv.RunInit()
+	if err := server.BecomeInit(); err != nil {
+		return err
+	}
+	if err := makeThreads(); err != nil {
+		return err
+	}
+	return server.New(o).Serve(context.Background(), l)
+}
+
+// makeThreads has Go's runtime make threads, as system calls that take long do.
+func makeThreads() error {
+	const many = 12
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for range many {
+		all.Go(func() { _, _ = unix.Read(pipe[0], make([]byte, 1)) })
+	}
+	n := 0
+	for began := time.Now(); n < many && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		n = len(tasks)
+	}
+	err := unix.Close(pipe[1])
+	all.Wait()
+	if n < many {
+		err = fmt.Errorf("there are only %d threads", n)
+	}
+	return errors.Join(err, unix.Close(pipe[0]))
 }
 
 // enterRoot makes a root out of the host's programs, a workspace and a /proc.

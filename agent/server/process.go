@@ -236,7 +236,6 @@ func (p *process) wait() {
 	p.conclude(status)
 	runtime.Gosched() // who waits for the result goes first
 	p.closeStdin()
-	p.srv.reapOrphans() // also those that stood behind ours
 	p.retire()
 }
 
@@ -277,10 +276,7 @@ func (p *process) reap() (status unix.WaitStatus) {
 
 func (p *process) awaitStatus(status *unix.WaitStatus) error {
 	if p.pidfd == nil { // a kernel without pidfds: it costs a thread
-		_, err := unix.Wait4(p.pid, status, 0, nil)
-		for err == unix.EINTR {
-			_, err = unix.Wait4(p.pid, status, 0, nil)
-		}
+		_, err := p.wait4(status, 0)
 		return err
 	}
 	defer p.pidfd.Close()
@@ -289,18 +285,27 @@ func (p *process) awaitStatus(status *unix.WaitStatus) error {
 		return err
 	}
 	var failed error
-	err = raw.Read(func(uintptr) bool {
-		pid, err := unix.Wait4(p.pid, status, unix.WNOHANG, nil)
-		for err == unix.EINTR {
-			pid, err = unix.Wait4(p.pid, status, unix.WNOHANG, nil)
+	err = raw.Read(func(fd uintptr) (done bool) {
+		if p.srv.o.Init {
+			*status, done, failed = keptStatus(int(fd))
+		} else {
+			done, failed = p.wait4(status, unix.WNOHANG)
 		}
-		failed = err
-		return pid == p.pid || err != nil
+		return done || failed != nil
 	})
 	if err == nil {
 		err = failed
 	}
 	return err
+}
+
+// wait4 reaps the process, and tells whether it did.
+func (p *process) wait4(status *unix.WaitStatus, options int) (bool, error) {
+	pid, err := unix.Wait4(p.pid, status, options, nil)
+	for err == unix.EINTR {
+		pid, err = unix.Wait4(p.pid, status, options, nil)
+	}
+	return pid == p.pid, err
 }
 
 // terminalPatience is how long a terminal is given to deliver what was written
@@ -363,13 +368,13 @@ func (p *process) endLocked(now time.Time) {
 // retire waits until nothing of the process is left, and puts its log away.
 func (p *process) retire() {
 	p.removeGroup()
-	p.srv.reapOrphans() // whatever was in the group is dead
 	p.endStreams()
 	p.pumps.Wait()
 	if p.terminal != nil {
 		_ = p.terminal.Close()
 	}
 	p.putAway()
+	p.srv.threaded()
 	close(p.gone)
 }
 

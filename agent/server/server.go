@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,9 @@ type Options struct {
 	// OOMKills and PidsRefusals read counters of the commands' limits; nil:
 	// unknown, and then nothing is said to have ended by them.
 	OOMKills, PidsRefusals func() (int64, error)
+
+	// Init: the process is 1 in its pid namespace, and called [BecomeInit].
+	Init bool
 
 	Env     map[string]string // of every command, over the built-in and under its own
 	Version string            // told by a ping
@@ -61,15 +65,16 @@ type Server struct {
 	looking chan struct{}  // held by the one call that reads the lists of sockets
 	seeking chan struct{}  // held by the one call that searches a tree
 	work    sync.WaitGroup // every goroutine that is not a connection's
-	isInit  atomic.Bool    // RunInit runs
 	memory  memory
+	rest    lull // gives memory back
+	spare   lull // ends threads
 	masks   masks
 	history history
 	pause   suspension
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
 	end     context.CancelFunc
 
-	forkMu   sync.Mutex       // held across fork and registration, so that the reaper knows every child of ours
+	forkMu   sync.Mutex       // held across fork and registration, so that no number is taken for that of an older child
 	children map[int]*process // under forkMu, by pid, until reaped
 
 	mu       sync.Mutex
@@ -101,6 +106,8 @@ func New(o Options) *Server {
 		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
 		seeking: make(chan struct{}, 1),
 	}
+	s.rest = lull{burst: memoryBurst, quiet: memoryQuiet, do: debug.FreeOSMemory}
+	s.spare = lull{burst: 1, quiet: threadsQuiet, do: s.trimThreads}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -147,8 +154,9 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	err := s.shutdown(context.Background(), 0)
 	s.end()
+	s.rest.close()
+	s.spare.close()
 	s.work.Wait()
-	s.memory.close()
 	return err
 }
 
@@ -162,7 +170,8 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 		return
 	}
 	defer s.conns.Add(-1)
-	defer s.memory.used()
+	defer s.rest.used()
+	defer s.threaded()
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
 	_ = nc.SetReadDeadline(time.Now().Add(requestPatience))
@@ -198,7 +207,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		}
 		return c.answer(rec)
 	case wire.OpProcesses:
-		return s.serveProcesses(c)
+		return s.serveProcesses(c, req)
 	case wire.OpSignal:
 		return c.outcome(s.signal(req.ID, req.Signal, req.Tree, time.Duration(req.YoungerMS)*time.Millisecond))
 	case wire.OpWait:

@@ -28,7 +28,7 @@ const (
 	OpAttach = "attach"
 	// OpProcess: ID. Reply is a Record, Done.
 	OpProcess = "process"
-	// OpProcesses: Reply, an Item (Record) for each, oldest first, Done.
+	// OpProcesses: Running. Reply, an Item (Record) for each, oldest first, Done.
 	OpProcesses = "processes"
 	// OpSignal: ID, Signal, Tree; if YoungerMS is not 0, to what the process started in
 	// the last YoungerMS, and not to itself. Reply, Done.
@@ -96,6 +96,7 @@ type Request struct {
 	Rows      uint16 `json:"rows,omitempty"`
 	Port      int    `json:"port,omitempty"`
 	Turn      int64  `json:"turn,omitempty"`
+	Running   bool   `json:"running,omitempty"` // those that have ended may be left out
 
 	User      string `json:"user,omitempty"`
 	Path      string `json:"path,omitempty"` // escaped, as To

@@ -17,31 +17,27 @@ import (
 	"sandpit.dev/runtime/native/inside"
 )
 
-// The first thread stays the main goroutine's: it shows in /proc/1, no view may ever
-// be locked to it, and the kernel tells it of orphans. Once main runs, a busy host may
-// have moved the goroutine to another.
+// The start is one goroutine's on one thread, the first: each hand-over would be one
+// between threads. Once main runs, a busy host may have moved the goroutine to another.
 func init() { runtime.LockOSThread() }
 
 func main() {
-	// Nothing else runs here, since each hand-over from this goroutine to another
-	// would be one between threads.
-	server.DropSignals()
-	ready := make(chan *server.Server, 1)
-	go func() {
-		serve(ready)
-		os.Exit(1)
-	}()
-	// The kernel tells the first thread of the ends of orphans, and it alone.
-	_ = (<-ready).RunInit()
+	if err := serve(); errors.Is(err, boot.ErrAbandoned) {
+		os.Exit(0)
+	}
 	os.Exit(1)
 }
 
 // serve makes the inside ready, and serves as long as the process lives, which is as
 // long as the sandbox does. It returns only when that fails.
-func serve(ready chan<- *server.Server) {
-	opts, err := inside.Setup()
+func serve() error {
+	err := server.BecomeInit()
+	var opts server.Options
+	if err == nil {
+		opts, err = inside.Setup()
+	}
 	if errors.Is(err, boot.ErrAbandoned) {
-		os.Exit(0)
+		return err
 	}
 	var listener net.Listener
 	if err == nil {
@@ -51,13 +47,13 @@ func serve(ready chan<- *server.Server) {
 	}
 	if err != nil {
 		_ = boot.Answer(boot.SocketFD, err)
-		return
+		return err
 	}
 	s := server.New(opts)
 	if err := boot.Answer(boot.SocketFD, nil); err != nil {
-		return
+		return err
 	}
 	_ = os.NewFile(boot.SocketFD, "boot").Close()
-	ready <- s
-	_ = s.Serve(context.Background(), listener)
+	runtime.UnlockOSThread() // from now on it is a thread like any
+	return s.Serve(context.Background(), listener)
 }

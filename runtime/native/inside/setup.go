@@ -17,14 +17,32 @@ import (
 )
 
 // Setup waits for the driver's message, and gives what the agent's server needs to
-// work in the inside that the driver has made meanwhile. It is called once. The
-// process's first thread is locked to another goroutine by then: /proc/1 shows
-// that thread's namespaces and limits, and they must be the agent's own.
-func Setup() (server.Options, error) {
-	if unix.Gettid() == unix.Getpid() {
-		return server.Options{}, fmt.Errorf("set up: on the first thread of process %d", unix.Getpid())
-	}
+// work in the inside that the driver has made meanwhile. It is called once, in a process
+// that has become an init, and locked to its first thread.
+//
+// The message comes to the thread that becomes the user's view: that is there by then, and
+// the first thread is woken once, when all is done.
+func Setup() (opts server.Options, err error) {
 	populate()
+	user := &view{
+		identity: server.Identity{
+			Name: userName, UID: userID, GID: userID, Home: userHome,
+			Credential: &syscall.Credential{Uid: userID, Gid: userID},
+		},
+		calls: make(chan func()),
+	}
+	user.prepare = func() (err error) {
+		opts, err = receive(user)
+		return err
+	}
+	if err := user.Start(); err != nil {
+		return server.Options{}, err
+	}
+	return opts, nil
+}
+
+// receive takes the message, and makes the process and the user's view what it says.
+func receive(user *view) (server.Options, error) {
 	m, f, err := boot.Receive(boot.SocketFD)
 	if err != nil {
 		return server.Options{}, err
@@ -37,34 +55,37 @@ func Setup() (server.Options, error) {
 	if err := inherit(); err != nil {
 		return server.Options{}, err
 	}
-	// The root was exchanged under us; the working directory is still the host's.
-	if err := unix.Chdir("/"); err != nil {
-		return server.Options{}, fmt.Errorf("enter the root: %w", err)
+	if err := enterRoot(); err != nil {
+		return server.Options{}, err
 	}
+	user.mounts = f.View
+	user.lock = lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter}
 	root := &view{
 		identity: server.Identity{Name: "root", Home: "/root"},
 		lock:     lock{joins: f.Joins, drop: m.AgentCaps &^ m.RootCaps, filter: m.RootFilter},
 		calls:    make(chan func()),
 	}
-	user := &view{
-		identity: server.Identity{
-			Name: userName, UID: userID, GID: userID, Home: userHome,
-			Credential: &syscall.Credential{Uid: userID, Gid: userID},
-		},
-		mounts: f.View,
-		lock:   lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter},
-		calls:  make(chan func()),
-	}
-	if err := user.Start(); err != nil {
-		return server.Options{}, err
-	}
 	return server.Options{
 		User: user, Root: root,
+		Init:         true,
 		Log:          f.Log,
 		Groups:       server.Cgroups(f.Cgroup),
 		OOMKills:     reader(f.OOM, counter.OOMKills),
 		PidsRefusals: reader(f.Pids, counter.PIDsRefused),
 	}, nil
+}
+
+// enterRoot makes the sandbox's root that of the process, on the thread that calls it and on all
+// that have not unshared theirs. It was attached over the empty one that the process was born
+// with, and the step up from a root is the one that leads onto it.
+func enterRoot() error {
+	if err := unix.Chdir("/.."); err != nil {
+		return fmt.Errorf("enter the root: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("make it the root: %w", err)
+	}
+	return nil
 }
 
 // inherit sets what all commands inherit and the server's own may not decide.

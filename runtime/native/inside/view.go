@@ -31,6 +31,7 @@ type view struct {
 	identity server.Identity
 	mounts   *os.File // the mount namespace that it sees; nil: the agent's own
 	lock     lock
+	prepare  func() error // what its thread does first; nil: nothing
 	calls    chan func()
 
 	once sync.Once
@@ -75,25 +76,42 @@ type lock struct {
 func (v *view) Start() error {
 	v.once.Do(func() {
 		ready := make(chan error)
-		go func() {
-			runtime.LockOSThread() // never unlocked: nothing else may run on it
-			err := v.enter()
-			if err == nil {
-				err = v.lock.apply(v.identity)
-			}
-			ready <- err
-			if err != nil {
-				return
-			}
-			for fn := range v.calls {
-				fn()
-			}
-		}()
+		go v.run(ready)
 		if err := <-ready; err != nil {
 			v.err = fmt.Errorf("the %s view: %w", v.identity.Name, err)
 		}
 	})
 	return v.err
+}
+
+// run is the view's thread, once it is another than the first: /proc/1 shows that one's
+// namespaces and limits, and they must be the agent's own.
+func (v *view) run(ready chan<- error) {
+	runtime.LockOSThread() // never unlocked: nothing else may run on it
+	if unix.Gettid() == unix.Getpid() {
+		defer runtime.UnlockOSThread()
+		elsewhere := make(chan error)
+		go v.run(elsewhere) // while this goroutine holds the first
+		ready <- <-elsewhere
+		return
+	}
+	var err error
+	if v.prepare != nil {
+		err = v.prepare()
+	}
+	if err == nil {
+		err = v.enter()
+	}
+	if err == nil {
+		err = v.lock.apply(v.identity)
+	}
+	ready <- err
+	if err != nil {
+		return
+	}
+	for fn := range v.calls {
+		fn()
+	}
 }
 
 // enter moves the calling thread into the view's mount namespace, for good.
