@@ -112,7 +112,8 @@ type NativeConfig struct {
 	// best that this host can.
 	Layers string `yaml:"layers"`
 	// Blanks is how many first processes of sandboxes wait, started, for whoever asks
-	// next, whatever for; each costs about 3 MB. 0: none.
+	// next, whatever for, and most of them on a disk of the image that is asked for most;
+	// each costs about 3 MB. 0: none.
 	Blanks int `yaml:"blanks"`
 }
 

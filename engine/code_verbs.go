@@ -76,7 +76,12 @@ func (e *Engine) CreateContext(ctx context.Context, c access.Caller, ref string,
 	if err := k.err(); err != nil {
 		return Context{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actCode)
+	return e.makeContext(ctx, c, ref, want, actCode)
+}
+
+// makeContext makes a context, or a shell if it has a name, with its kernel.
+func (e *Engine) makeContext(ctx context.Context, c access.Caller, ref string, want sandbox.Context, what string) (Context, error) {
+	u, err := e.use(ctx, c, access.SandboxesWrite, ref, what)
 	if err != nil {
 		return Context{}, err
 	}
@@ -87,13 +92,22 @@ func (e *Engine) CreateContext(ctx context.Context, c access.Caller, ref string,
 	if err := e.quietContext(ctx, u.b, &want); err != nil {
 		return Context{}, err
 	}
-	u.b.contexts.mu.Lock()
-	cc, err := u.b.addContext(want, false)
-	u.b.contexts.mu.Unlock()
+	cc, err := u.b.newContext(want)
 	if err != nil {
 		return Context{}, err
 	}
 	return e.bringUp(ctx, u, cc, nil)
+}
+
+// newContext adds a context, or a shell whose name is not taken.
+func (b *box) newContext(want sandbox.Context) (*codeContext, error) {
+	b.contexts.mu.Lock()
+	defer b.contexts.mu.Unlock()
+	if want.Name != "" && b.shellLocked(want.Name) != nil {
+		return nil, fault.New(fault.Exists, "the sandbox has a shell named %s", want.Name).
+			WithRemedy("run commands in it, or choose another name")
+	}
+	return b.addContext(want, false)
 }
 
 // RestartContext ends a context's kernel, with all that it started and the cell that runs, and starts
@@ -174,27 +188,16 @@ func (e *Engine) findContext(ctx context.Context, b *box, id string) (*codeConte
 
 // Contexts gives a sandbox's contexts, oldest first; of one that is down, too.
 func (e *Engine) Contexts(ctx context.Context, c access.Caller, ref string) ([]Context, error) {
-	if err := e.enter(c, access.SandboxesRead); err != nil {
-		return nil, err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
-	if err != nil {
-		return nil, err
-	}
-	defer e.release(b)
-	if err := e.loadContexts(ctx, b); err != nil {
-		return nil, err
-	}
-	b.contexts.mu.Lock()
-	defer b.contexts.mu.Unlock()
-	out := make([]Context, 0, len(b.contexts.all))
-	for _, cc := range b.contexts.all {
-		if one := cc.info(); one.Name == "" { // the others are shells
-			out = append(out, one)
+	out := []Context{}
+	err := e.withContexts(ctx, c, access.SandboxesRead, ref, func(b *box) error {
+		for _, cc := range b.contexts.all {
+			if one := cc.info(); one.Name == "" { // the others are shells
+				out = append(out, one)
+			}
 		}
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // Context gives one.
@@ -236,15 +239,11 @@ func (e *Engine) InterruptContext(ctx context.Context, c access.Caller, ref, id 
 // DeleteContext ends a context and all that its kernel has started, the cell that runs
 // included. Cells that wait for it get fault.NotFound.
 func (e *Engine) DeleteContext(ctx context.Context, c access.Caller, ref, id string) error {
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
-		return err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
+	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return err
 	}
-	defer e.release(b)
+	defer e.leave(b)
 	cc, err := e.findContext(ctx, b, id)
 	if err != nil {
 		return err

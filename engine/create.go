@@ -230,7 +230,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	set(&s.Checkpoints, r.Checkpoints)
 	var made *sandbox.Sandbox
 	defer e.pools.begin()()
-	e.prepare(ctx, s)
+	e.prepare(ctx, s, img)
 	b := e.adopt(s.ID)
 	err := e.work(ctx, createBound, func(ctx context.Context) error {
 		defer give()
@@ -261,8 +261,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, secrets []openSecret, who asker) error {
 	ev := who.event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
-	whole := spec(s, img)
-	if whole.From = s.Parent; s.Parent != "" {
+	if s.Parent != "" {
 		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
 	}
 	ev.Detail += withSecrets(secrets)
@@ -270,7 +269,7 @@ func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img imag
 		return err
 	}
 	e.checkpoint("create.intent")
-	inst, err := e.instance(ctx, s, whole)
+	inst, err := e.instance(ctx, s, whole(s, img))
 	e.checkpoint("create.done")
 	if err != nil {
 		return e.unbuild(ctx, b, nil, who, err)
@@ -331,7 +330,14 @@ func (e *Engine) abandon(ctx context.Context, id sandbox.ID) {
 	}
 }
 
-// spec is what a driver needs to know of a sandbox.
+// whole is what a driver needs to know of a new sandbox.
+func whole(s *sandbox.Sandbox, img image.Image) runtime.Spec {
+	out := spec(s, img)
+	out.From = s.Parent
+	return out
+}
+
+// spec is what a driver needs to know of a sandbox that has a disk.
 func spec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
 	return runtime.Spec{ID: s.ID, Root: img.Root, Hostname: string(s.ID), Limits: s.Limits, Mounts: s.Mounts}
 }

@@ -4,10 +4,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -113,15 +115,21 @@ func (r *ForkRequest) check() error {
 // fork takes the disk as it is, then makes the forks of it. The sandbox's turn is had
 // for the first of the two alone.
 func (e *Engine) fork(ctx context.Context, b *box, who asker, r ForkRequest) ([]*sandbox.Sandbox, error) {
+	defer e.pools.begin()()
 	if err := e.take(ctx, b); err != nil {
 		return nil, err
 	}
+	give := sync.OnceFunc(b.turn.give)
+	defer give()
 	o, err := e.origin(ctx, b, who, r)
-	b.turn.give()
 	if err != nil {
 		return nil, err
 	}
 	defer o.release()
+	if o.disk != "" {
+		give()
+	}
+	o.taken = give
 	return e.spread(ctx, who, r, o)
 }
 
@@ -130,7 +138,8 @@ type origin struct {
 	parent  *sandbox.Sandbox
 	img     image.Image
 	secrets []openSecret // its own; forks have them too
-	disk    sandbox.ID   // the snapshot that their disks are copies of
+	disk    sandbox.ID   // the snapshot that their disks are copies of; zero: the one fork's is of the parent's own
+	taken   func()       // to be called when the parent's own is not needed any more
 	descend sandbox.ID   // what their records call their disk's parent
 	what    string
 	release func()
@@ -172,6 +181,15 @@ func (e *Engine) origin(ctx context.Context, b *box, who asker, r ForkRequest) (
 		return o, nil
 	}
 	o.what, o.descend = "forked from "+string(s.ID), s.Parent
+	if _, ok := d.(runtime.Forker); ok && r.Count == 1 {
+		o.release = func() {}
+		if _, err := e.open(ctx, s); fault.Is(err, fault.NotFound) {
+			return nil, noDisk(s.ID, err)
+		} else if err != nil {
+			return nil, err
+		}
+		return o, nil
+	}
 	o.disk, o.release, err = e.instant(ctx, d, s, who)
 	return o, err
 }
@@ -215,7 +233,7 @@ func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.
 func (e *Engine) spread(ctx context.Context, who asker, r ForkRequest, o *origin) ([]*sandbox.Sandbox, error) {
 	f := &forks{e: e, who: who, o: o, insts: make([]runtime.Instance, r.Count)}
 	for range r.Count {
-		b := e.adopt(sandbox.NewID())
+		b := e.adopt(f.id())
 		defer e.release(b)
 		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
 			return nil, err
@@ -253,6 +271,19 @@ type forks struct {
 	o     *origin
 	boxes []*box
 	insts []runtime.Instance // of boxes; nil: not made
+}
+
+// id is a new fork's: that of what its runtime has made ahead, if there is anything that
+// can take a disk.
+func (f *forks) id() sandbox.ID {
+	if d, ok := f.e.runtimes[f.o.parent.Runtime].(runtime.Preparer); ok {
+		whole := spec(f.o.parent, f.o.img)
+		whole.From = cmp.Or(f.o.disk, f.o.parent.ID)
+		if id, ok := d.Prepared(whole); ok {
+			return id
+		}
+	}
+	return sandbox.NewID()
 }
 
 // record is a fork's own.
@@ -339,8 +370,12 @@ func (f *forks) make(ctx context.Context) error {
 			}
 			whole := spec(b.record.Load(), f.o.img)
 			whole.From = f.o.disk
-			inst, err := d.Create(ctx, whole)
-			f.insts[i] = inst
+			var err error
+			if whole.From != "" {
+				f.insts[i], err = d.Create(ctx, whole)
+			} else {
+				f.insts[i], err = d.(runtime.Forker).Fork(ctx, f.o.parent.ID, whole, f.o.taken)
+			}
 			return err
 		})
 	}

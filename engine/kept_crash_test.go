@@ -74,6 +74,8 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 		_, err = e.Restart(ctx, alice, "box")
 	case "fork":
 		_, err = e.Fork(ctx, alice, "box", engine.ForkRequest{Count: 3})
+	case "fork at once":
+		_, err = e.Fork(ctx, alice, "box", engine.ForkRequest{})
 	case "create":
 		_, _, err = e.Create(ctx, alice, engine.CreateRequest{Key: "made", From: "box/x"})
 	case "import":
@@ -148,6 +150,9 @@ func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 		{"fork", "fork.outcome", forks},
 		{"fork", "unsnapshot.done", forks},
 		{"fork", "unsnapshot.outcome", forks},
+		{"fork at once", "fork.intents", up},
+		{"fork at once", "fork.done", up},
+		{"fork at once", "fork.outcome", with(up, func(x *expect) { x.others = 1 })},
 		{"create", "create.intent", up},
 		{"create", "create.done", up},
 		{"create", "create.outcome", with(up, func(x *expect) { x.others = 1 })},

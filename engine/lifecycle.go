@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,18 +128,8 @@ func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Caus
 	case s.State == sandbox.Failed:
 		return nil // it is as down as can be
 	}
-	l, ok := b.withdraw(may)
+	l, ok, err := e.withdraw(ctx, b, sandbox.Stopping, cause, cmp.Or(detail, who.did("stopped")), may)
 	if !ok {
-		return nil
-	}
-	if detail == "" {
-		detail = fmt.Sprintf("stopped by %s through %s", who.actor, who.via)
-	}
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Stopping, cause, detail, e.now()
-	})
-	if err != nil {
-		e.restore(ctx, b, l)
 		return err
 	}
 	e.checkpoint("stop.intent")
@@ -246,7 +237,7 @@ func (e *Engine) keepDown(ctx context.Context, b *box, who asker, cause sandbox.
 	}
 	ev := who.event(t, s, e.now())
 	ev.Cause = cause
-	ev.Detail = fmt.Sprintf("%s by %s through %s; it was before (%s)", s.State, who.actor, who.via, s.StopCause)
+	ev.Detail = fmt.Sprintf("%s; it was before (%s)", who.did(string(s.State)), s.StopCause)
 	return e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.StopCause, s.StopDetail, s.UpdatedAt = cause, ev.Detail, ev.At
 	}, ev)
@@ -263,18 +254,8 @@ func (e *Engine) removeIf(ctx context.Context, b *box, who asker, cause sandbox.
 	if s == nil {
 		return noSandbox(string(b.id))
 	}
-	if detail == "" {
-		detail = fmt.Sprintf("deleted by %s through %s", who.actor, who.via)
-	}
-	l, ok := b.withdraw(may)
+	l, ok, err := e.withdraw(ctx, b, sandbox.Deleting, cause, cmp.Or(detail, who.did("deleted")), may)
 	if !ok {
-		return nil
-	}
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Deleting, cause, detail, e.now()
-	})
-	if err != nil {
-		e.restore(ctx, b, l)
 		return err
 	}
 	e.checkpoint("delete.intent")
@@ -336,6 +317,28 @@ func (e *Engine) raise(b *box, l *live) {
 	b.put(l)
 	e.plan(b)
 	e.group.spawn(func(ctx context.Context) { e.watch(ctx, b, l) })
+}
+
+// withdraw ends new uses of a sandbox, if may (nil: yes) agrees in that instant, and
+// commits what is about to be done to it, with the cause. It gives what is up, nil for
+// nothing. Not ok: nothing is to be done, or err is why nothing can be.
+func (e *Engine) withdraw(ctx context.Context, b *box, to sandbox.State, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) (l *live, ok bool, err error) {
+	if l, ok = b.withdraw(may); !ok {
+		return nil, false, nil
+	}
+	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = to, cause, detail, e.now()
+	})
+	if err != nil {
+		e.restore(ctx, b, l)
+		return nil, false, err
+	}
+	return l, true, nil
+}
+
+// did says what somebody did, as the detail of a record.
+func (a asker) did(what string) string {
+	return fmt.Sprintf("%s by %s through %s", what, a.actor, a.via)
 }
 
 // restore takes back a withdrawal after which nothing was done.

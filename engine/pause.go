@@ -4,8 +4,8 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"sandpit.dev/access"
@@ -58,18 +58,9 @@ func (e *Engine) pause(ctx context.Context, b *box, who asker, cause sandbox.Cau
 	if !ok {
 		return e.cannot(ctx, s.Runtime, runtime.Pause, "pause a sandbox")
 	}
-	l, ok := b.withdraw(may)
+	detail = cmp.Or(detail, who.did("paused"))
+	l, ok, err := e.withdraw(ctx, b, sandbox.Pausing, cause, detail, may)
 	if !ok {
-		return nil
-	}
-	if detail == "" {
-		detail = fmt.Sprintf("paused by %s through %s", who.actor, who.via)
-	}
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
-		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = sandbox.Pausing, cause, detail, e.now()
-	})
-	if err != nil {
-		e.restore(ctx, b, l)
 		return err
 	}
 	e.checkpoint("pause.intent")

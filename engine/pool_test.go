@@ -251,7 +251,7 @@ type preparer struct {
 	ids []sandbox.ID
 }
 
-func (p *preparer) Prepared() (sandbox.ID, bool) {
+func (p *preparer) Prepared(runtime.Spec) (sandbox.ID, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.ids) == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -100,7 +101,7 @@ func (s *pools) load() (last time.Time, busy bool) {
 // prepare gives a new sandbox the id of what is prepared for it, if anything is: a
 // running instance of a pool, or what the driver has made ahead. The caller calls
 // unclaim once it is made, or was not.
-func (e *Engine) prepare(ctx context.Context, s *sandbox.Sandbox) {
+func (e *Engine) prepare(ctx context.Context, s *sandbox.Sandbox, img image.Image) {
 	for _, p := range e.pools.list {
 		if !p.fits(s) {
 			continue
@@ -118,7 +119,7 @@ func (e *Engine) prepare(ctx context.Context, s *sandbox.Sandbox) {
 		break
 	}
 	if d, ok := e.runtimes[s.Runtime].(runtime.Preparer); ok {
-		if id, ok := d.Prepared(); ok {
+		if id, ok := d.Prepared(whole(s, img)); ok {
 			s.ID = id
 		}
 	}

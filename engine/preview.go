@@ -48,15 +48,11 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 	if err := k.err(); err != nil {
 		return Preview{}, err
 	}
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
-		return Preview{}, err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
+	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return Preview{}, err
 	}
-	defer e.release(b)
+	defer e.leave(b)
 	b.touch(e.now(), actCall)
 	s := b.record.Load()
 	if s == nil {
@@ -90,15 +86,11 @@ func (e *Engine) ReachPreview(ctx context.Context, c access.Caller, ref string) 
 
 // PreviewOpened records that a link was followed, the first time that it is.
 func (e *Engine) PreviewOpened(ctx context.Context, c access.Caller, ref, link string, port int) error {
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
-		return err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
+	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return err
 	}
-	defer e.release(b)
+	defer e.leave(b)
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(ref)

@@ -45,12 +45,17 @@ func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processI
 // Processes gives the commands of a running sandbox: those that run, and those
 // that ended and whose output is still kept.
 func (e *Engine) Processes(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error) {
+	return e.processes(ctx, c, ref, (*agent.Client).Processes)
+}
+
+// processes gives those that list gives.
+func (e *Engine) processes(ctx context.Context, c access.Caller, ref string, list func(*agent.Client, context.Context) ([]agent.Record, error)) ([]agent.Record, error) {
 	u, err := e.glance(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
 	defer u.end()
-	recs, err := u.l.client.Processes(ctx)
+	recs, err := list(u.l.client, ctx)
 	if err != nil {
 		return nil, u.fail(ctx, err)
 	}
@@ -80,7 +85,7 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 
 func checkProcessID(id string) error {
 	if !sandbox.ValidID(id) {
-		return fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(id, 40))
+		return fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(id, 40)).WithRemedy("list the sandbox's processes to see which there are")
 	}
 	return nil
 }

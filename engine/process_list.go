@@ -53,7 +53,11 @@ func (e *Engine) ListProcesses(ctx context.Context, c access.Caller, ref string,
 	if err := k.err(); err != nil {
 		return ProcessPage{}, err
 	}
-	all, err := e.Processes(ctx, c, ref)
+	list := (*agent.Client).Processes
+	if q.Running {
+		list = (*agent.Client).Running
+	}
+	all, err := e.processes(ctx, c, ref, list)
 	if fault.Is(err, fault.State) {
 		all, err = e.pastProcesses(ctx, c, ref)
 	}
@@ -133,15 +137,11 @@ func (e *Engine) pastProcess(ctx context.Context, c access.Caller, ref, processI
 }
 
 func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (rows []*sandbox.Event, err error) {
-	if err := e.enter(c, access.SandboxesRead); err != nil {
-		return nil, err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
+	b, err := e.visit(ctx, c, access.SandboxesRead, ref)
 	if err != nil {
 		return nil, err
 	}
-	defer e.release(b)
+	defer e.leave(b)
 	if err := e.outcomes.wait(ctx, b); err != nil {
 		return nil, err
 	}

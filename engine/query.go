@@ -16,15 +16,11 @@ import (
 // Get gives a sandbox. It counts as a use: whoever asks for a sandbox by name
 // is about to work with it.
 func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	if err := e.enter(c, access.SandboxesRead); err != nil {
-		return nil, err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
+	b, err := e.visit(ctx, c, access.SandboxesRead, ref)
 	if err != nil {
 		return nil, err
 	}
-	defer e.release(b)
+	defer e.leave(b)
 	b.touch(e.now(), actCall)
 	if err := e.outcomes.wait(ctx, b); err != nil {
 		return nil, err

@@ -30,6 +30,26 @@ func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*box, e
 	return b, nil
 }
 
+// visit is what a verb about one sandbox starts with: may the caller do this at all, is
+// the engine at work, and which box is it. The verb leaves it by leave.
+func (e *Engine) visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*box, error) {
+	if err := e.enter(c, scope); err != nil {
+		return nil, err
+	}
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		e.group.leave()
+		return nil, err
+	}
+	return b, nil
+}
+
+// leave ends a visit.
+func (e *Engine) leave(b *box) {
+	e.release(b)
+	e.group.leave()
+}
+
 func (e *Engine) findKey(ctx context.Context, project, key string) (*box, error) {
 	if sandbox.CheckKey("sandbox", key) != nil {
 		return nil, noSandbox(key)
@@ -117,15 +137,11 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 
 // verbBy is verb with another way to take the turn.
 func (e *Engine) verbBy(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *box) error, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
-		return nil, err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
+	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return nil, err
 	}
-	defer e.release(b)
+	defer e.leave(b)
 	b.touch(e.now(), actCall)
 	var after *sandbox.Sandbox
 	err = e.turnWorkBy(ctx, b, bound, take, func(ctx context.Context) error {

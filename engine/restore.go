@@ -79,7 +79,7 @@ func (e *Engine) rollback(ctx context.Context, b *box, who asker, to string) err
 		return err
 	}
 	x := &exchange{e: e, b: b, who: who, before: s, img: img}
-	x.what = fmt.Sprintf("made fresh by %s through %s", who.actor, who.via)
+	x.what = who.did("made fresh")
 	if to != pointBase && to != pointFresh {
 		snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), to)
 		if err != nil {
@@ -91,7 +91,7 @@ func (e *Engine) rollback(ctx context.Context, b *box, who asker, to string) err
 			return err
 		}
 		x.to = snap.ID
-		x.what = fmt.Sprintf("rolled back to %s by %s through %s", describe(snap), who.actor, who.via)
+		x.what = who.did("rolled back to " + describe(snap))
 	}
 	return x.do(ctx)
 }

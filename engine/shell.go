@@ -74,30 +74,7 @@ func (e *Engine) CreateShell(ctx context.Context, c access.Caller, ref string, r
 	if err := k.err(); err != nil {
 		return Context{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actShell)
-	if err != nil {
-		return Context{}, err
-	}
-	defer u.end()
-	if err := e.loadContexts(ctx, u.b); err != nil {
-		return Context{}, err
-	}
-	if err := e.quietContext(ctx, u.b, &want); err != nil {
-		return Context{}, err
-	}
-	u.b.contexts.mu.Lock()
-	cc := u.b.shellLocked(r.Name)
-	if cc != nil {
-		err = fault.New(fault.Exists, "the sandbox has a shell named %s", r.Name).
-			WithRemedy("run commands in it, or choose another name")
-	} else {
-		cc, err = u.b.addContext(want, false)
-	}
-	u.b.contexts.mu.Unlock()
-	if err != nil {
-		return Context{}, err
-	}
-	return e.bringUp(ctx, u, cc, nil)
+	return e.makeContext(ctx, c, ref, want, actShell)
 }
 
 // wantShell checks what a shell is to be.
@@ -211,15 +188,11 @@ func (e *Engine) InterruptShell(ctx context.Context, c access.Caller, ref, name 
 
 // withContexts has fn look at the contexts of a sandbox, with contexts.mu.
 func (e *Engine) withContexts(ctx context.Context, c access.Caller, scope access.Scope, ref string, fn func(*box) error) error {
-	if err := e.enter(c, scope); err != nil {
-		return err
-	}
-	defer e.group.leave()
-	b, err := e.find(ctx, c, ref)
+	b, err := e.visit(ctx, c, scope, ref)
 	if err != nil {
 		return err
 	}
-	defer e.release(b)
+	defer e.leave(b)
 	if err := e.loadContexts(ctx, b); err != nil {
 		return err
 	}

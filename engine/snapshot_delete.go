@@ -5,7 +5,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"sandpit.dev/access"
@@ -35,7 +34,7 @@ func (e *Engine) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap s
 			return err
 		}
 		defer give()
-		why := fmt.Sprintf("deleted by %s through %s", who.actor, who.via)
+		why := who.did("deleted")
 		err = e.store.Update(ctx, func(tx store.Tx) error {
 			one, err := snapshotByRef(tx, c.Project, "", string(found.ID))
 			if err != nil {

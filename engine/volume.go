@@ -227,7 +227,7 @@ func (e *Engine) DeleteVolume(ctx context.Context, c access.Caller, ref string) 
 			return err
 		}
 		defer give()
-		ev := who.volumeEvent(sandbox.EventVolumeDeleted, v, e.now(), fmt.Sprintf("%s, named %q; deleted by %s through %s", v.ID, v.Name, who.actor, who.via))
+		ev := who.volumeEvent(sandbox.EventVolumeDeleted, v, e.now(), fmt.Sprintf("%s, named %q; %s", v.ID, v.Name, who.did("deleted")))
 		if err := e.eraseVolume(ctx, v, ev); err != nil {
 			e.retry(v.ID)
 			return fault.Wrap(fault.Unavailable, err, "the volume %s cannot be deleted now", v.Name).

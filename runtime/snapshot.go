@@ -55,6 +55,16 @@ type Restorer interface {
 	Restore(ctx context.Context, spec Spec, from sandbox.ID) error
 }
 
+// Forker is what drivers are that can make an instance with the disk of another, in less
+// time than Snapshot, Create from that and RemoveSnapshot take together.
+type Forker interface {
+	// Fork makes an instance as Create does, all or nothing, whose disk is that of the
+	// instance of, up, paused or down, as Snapshot would keep it now; From of spec does not
+	// matter. It calls copied, once, when what becomes of that instance is of no more
+	// matter to it, or it failed before. An instance of that is not there is fault.NotFound.
+	Fork(ctx context.Context, of sandbox.ID, spec Spec, copied func()) (Instance, error)
+}
+
 // Point names a disk at a point in time: a snapshot's, or an instance's as it is
 // now, or with neither the image's, on which nothing was changed.
 type Point struct {
@@ -86,8 +96,8 @@ type Volumer interface {
 // Preparer is what drivers are that can do a part of a create before anybody asks.
 type Preparer interface {
 	// Prepared gives the id of an instance that is made ready so far, if there
-	// is one; Create of a Spec with that ID goes on from there. An id that is
-	// not used is given back by another Create or by the server's end, and costs
-	// nothing then.
-	Prepared() (sandbox.ID, bool)
+	// is one for such a Spec, whose ID and Hostname do not matter; Create of a Spec
+	// with that ID goes on from there. An id that is not used is given back by another
+	// Create or by the server's end, and costs nothing then.
+	Prepared(Spec) (sandbox.ID, bool)
 }

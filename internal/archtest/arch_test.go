@@ -64,7 +64,7 @@ var rules = []rule{
 	{"runtime", []string{"fault", "sandbox"}, "the contract knows no driver"},
 	{"runtime/native", []string{"fault", "sandbox", "runtime", "agent", "internal"}, "a driver knows neither engine nor store nor api"},
 	{"runtime/native/inside", []string{"fault", "agent/server", "runtime/native/boot", "runtime/native/seccomp/install", "runtime/native/cgroup/counter"}, "it is linked into the agent, which lives among untrusted code"},
-	{"runtime/native/furnish", []string{"runtime/native/spawn"}, "it prepares system calls and makes none"},
+	{"runtime/native/furnish", []string{"fault", "runtime/native/mount", "runtime/native/spawn"}, "it makes mounts and namespaces, and knows no disk, no limit and no life"},
 	{"runtime/native/steer", []string{"fault", "internal/cleanup"}, "it knows namespaces and sockets, never a policy or a sandbox"},
 	{"runtime/native/boot", nil, "it is linked into the agent"},
 	{"runtime/native/mount", nil, "it wraps system calls and knows nothing of sandboxes"},

@@ -25,6 +25,7 @@ import (
 var (
 	_ runtime.Snapshotter = (*Driver)(nil)
 	_ runtime.Restorer    = (*instance)(nil)
+	_ runtime.Forker      = (*Driver)(nil)
 )
 
 // Snapshot copies the disk while the processes are stopped.
@@ -52,6 +53,21 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (_ runtime.Sna
 		}
 		return all, copyTree(all, dir)
 	})
+}
+
+// Fork does one after the other what [runtime.Forker] saves time on.
+func (d *Driver) Fork(ctx context.Context, of sandbox.ID, spec runtime.Spec, copied func()) (runtime.Instance, error) {
+	spec.From = sandbox.NewID()
+	_, err := d.Snapshot(ctx, of, spec.From)
+	copied()
+	if err != nil {
+		return nil, err
+	}
+	inst, err := d.Create(ctx, spec)
+	if rmErr := d.RemoveSnapshot(context.WithoutCancel(ctx), spec.From); err == nil && rmErr != nil {
+		return nil, errors.Join(rmErr, inst.Remove(context.WithoutCancel(ctx)))
+	}
+	return inst, err
 }
 
 // Rollback makes the other disk beside the one that is there, and exchanges them.

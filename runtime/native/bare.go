@@ -11,20 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime/native/furnish"
 	"sandpit.dev/runtime/native/mount"
 )
 
-// bareMounts makes a mount namespace with nothing in it but /proc. A sandbox begins with
-// a copy of it: so it never has a mount of the host's, and there is next to nothing to
-// copy, and to let go of again. Without a /proc the kernel gives the sandbox none of its
-// own: it must not see more than whoever made it could.
+// bareMounts makes a mount namespace with nothing in it but an empty root and a /proc in
+// which nobody is. A sandbox begins with a copy of it: so it never has a mount of the host's,
+// and there is next to nothing to copy. Its root is attached over the empty one, which stays
+// below for its life, out of the reach of all but the agent. Without a /proc the kernel
+// gives the sandbox none of its own: it must not see more than whoever made it could.
 func bareMounts() (*os.File, error) {
 	var ns *os.File
 	made := make(chan error)
 	onThread(func() {
-		err := leaveMounts()
+		own, err := os.Open("/proc/thread-self/ns") // while there is one that knows the thread
 		if err == nil {
-			ns, err = os.Open("/proc/thread-self/ns/mnt")
+			if err = leaveMounts(); err == nil {
+				var fd int
+				fd, err = unix.Openat(int(own.Fd()), "mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+				ns = os.NewFile(uintptr(fd), "mnt")
+			}
+			_ = own.Close()
 		}
 		made <- err
 	})
@@ -49,7 +56,7 @@ func leaveMounts() error {
 		return err
 	}
 	defer func() { _ = empty.Close() }()
-	proc, err := mount.New("proc", quiet)
+	proc, err := furnish.DeadProc()
 	if err != nil {
 		return err
 	}

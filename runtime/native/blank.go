@@ -18,7 +18,8 @@ import (
 // blank is a process 1 that was started before anybody asked for it: it has its
 // namespaces and its cgroups, its Go runtime is up, and it waits for its boot
 // message. It has no disk, no image, no limits and no environment, so that it fits
-// any request; whoever gets it is known by its id. Nobody is told of it before.
+// any request, until it is made whole; whoever gets it is known by its id. Nobody is told
+// of it before.
 type blank struct {
 	id    sandbox.ID
 	uids  uidRange // without a network namespace: process 1 has it
@@ -26,6 +27,8 @@ type blank struct {
 	files boot.Files  // all but its disk and its inside
 	held  []io.Closer // what files are made of
 	lent  time.Time   // when its id was given to somebody; zero: it was not
+	used  bool        // its groups are those of a life that ended, see heir
+	whole *whole      // nil: it is as said above, and all but its id and lent is used up else
 }
 
 // makeBlank makes one, all or nothing.
@@ -46,7 +49,6 @@ func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
 	}
 	d.checkpoint("create.group")
 	b.first, err = i.start(group, b.uids)
-	b.uids.net = nil
 	if err != nil {
 		_ = group.Remove(context.Background())
 		return nil, err
@@ -58,13 +60,7 @@ func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.files, err = i.bootFiles(group, func(f *os.File, err error) (*os.File, error) {
-		if err == nil {
-			b.held = append(b.held, f)
-		}
-		return f, err
-	})
-	if err != nil {
+	if b.files, err = i.bootFiles(group, b.hold); err != nil {
 		d.closer.drop(b.held)
 		return nil, err
 	}
@@ -73,11 +69,29 @@ func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
 	return b, nil
 }
 
-// alive tells whether process 1 is there and waits.
-func (b *blank) alive() bool { return !ended(b.first.pidfd, 0) }
+func (b *blank) hold(f *os.File, err error) (*os.File, error) {
+	if err == nil {
+		b.held = append(b.held, f)
+	}
+	return f, err
+}
 
-// end undoes makeBlank.
+// alive tells whether process 1 is there and waits.
+func (b *blank) alive() bool {
+	if b.whole != nil {
+		return b.whole.alive()
+	}
+	return !ended(b.first.pidfd, 0)
+}
+
+// end undoes makeBlank, and what was made of it since.
 func (b *blank) end(d *Driver) {
+	if b.whole != nil {
+		if err := b.whole.instance.unmake(); err != nil {
+			d.log.Error("what was prepared for a sandbox is left behind", "sandbox", b.id, "error", err)
+		}
+		return
+	}
 	d.closer.drop(b.held)
 	b.first.end(&Instance{d: d, id: b.id})
 	d.uids.give(b.uids)

@@ -46,7 +46,7 @@ func prepared(t testing.TB, dir string, n int) *native.Driver {
 func blankID(t testing.TB, d *native.Driver) sandbox.ID {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		if id, ok := d.Prepared(); ok {
+		if id, ok := d.Prepared(runtime.Spec{}); ok {
 			return id
 		}
 		if time.Now().After(deadline) {
@@ -309,7 +309,7 @@ func dieWithBlanks(program []byte) error {
 	}
 	<-made
 	<-made
-	id, ok := d.Prepared()
+	id, ok := d.Prepared(runtime.Spec{})
 	if !ok {
 		return fmt.Errorf("no blank is ready")
 	}

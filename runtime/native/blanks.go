@@ -33,7 +33,8 @@ type blanks struct {
 	size int
 
 	mu     sync.Mutex
-	making sandbox.ID // the one that is being made
+	making sandbox.ID // the one that is being made, or made whole
+	wanted wanted
 	ready  []*blank
 	lent   map[sandbox.ID]*blank
 	going  map[sandbox.ID]chan struct{} // forgotten, and closed once nothing is left of it
@@ -47,17 +48,25 @@ func newBlanks(d *Driver, size int) *blanks {
 var _ runtime.Preparer = (*Driver)(nil)
 
 // Prepared gives the id of a blank. See [runtime.Preparer].
-func (d *Driver) Prepared() (sandbox.ID, bool) { return d.blanks.lend() }
+func (d *Driver) Prepared(spec runtime.Spec) (sandbox.ID, bool) { return d.blanks.lend(spec) }
 
-func (s *blanks) lend() (sandbox.ID, bool) {
+// lend prefers one that is whole. Of equals it takes the oldest, which has been up for long
+// enough to wait already.
+func (s *blanks) lend(spec runtime.Spec) (sandbox.ID, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.ready)
-	if n == 0 {
+	n := -1
+	if ordinary(spec) {
+		n = slices.IndexFunc(s.ready, func(b *blank) bool { return b.whole != nil && b.whole.spec.Root == spec.Root })
+	}
+	if n < 0 {
+		n = slices.IndexFunc(s.ready, func(b *blank) bool { return b.whole == nil })
+	}
+	if n < 0 {
 		return "", false
 	}
-	b := s.ready[0] // the oldest has been up for long enough to wait already
-	s.ready = slices.Delete(s.ready, 0, 1)
+	b := s.ready[n]
+	s.ready = slices.Delete(s.ready, n, n+1)
 	b.lent = time.Now()
 	s.lent[b.id] = b
 	return b.id, true
@@ -100,7 +109,7 @@ func (s *blanks) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(s.turn())
+		timer.Reset(s.turn(ctx))
 		select {
 		case <-ctx.Done():
 			return
@@ -110,33 +119,111 @@ func (s *blanks) run(ctx context.Context) {
 	}
 }
 
-// turn makes a blank if one is missing and nothing else goes on, takes those back
-// that were lent and forgotten, and says when to look again.
-func (s *blanks) turn() time.Duration {
-	s.forgotten()
+// asked notes what a create asks for.
+func (s *blanks) asked(spec runtime.Spec) {
+	if s.size == 0 || !ordinary(spec) {
+		return
+	}
 	s.mu.Lock()
-	missing := len(s.ready) < s.size
+	s.wanted.add(spec)
 	s.mu.Unlock()
-	quiet := s.d.calm.until(blankQuiet)
-	switch {
-	case !missing:
+	poke(s.wake)
+}
+
+// turn does one step of what is missing if nothing else goes on, takes those back
+// that were lent and forgotten, and says when to look again.
+func (s *blanks) turn(ctx context.Context) time.Duration {
+	s.forgotten()
+	step := s.next()
+	if step == nil {
 		return blankLoan
-	case quiet > 0:
+	}
+	if quiet := s.d.calm.until(blankQuiet); quiet > 0 {
 		return quiet
 	}
+	if err := step(ctx); err != nil && ctx.Err() == nil {
+		s.d.log.Warn("a process 1 cannot be prepared; creates are slower until one can", "error", err)
+		return blankRetry
+	}
+	return 0
+}
+
+// next says what is to be done; nil: nothing. One in four stays as it is, for those who
+// ask for what is not asked for most; the others are made whole.
+func (s *blanks) next() func(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ready) < s.size {
+		return s.add
+	}
+	spec, ok := s.wanted.most()
+	if !ok {
+		return nil
+	}
+	var plain []*blank
+	for _, b := range s.ready {
+		switch {
+		case b.whole == nil:
+			plain = append(plain, b)
+		case !s.wanted.has(b.whole.spec.Root):
+			return func(context.Context) error {
+				if s.take(b) {
+					b.end(s.d)
+					s.put(nil)
+				}
+				return nil
+			}
+		}
+	}
+	if len(plain) <= s.size/4 {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		b := plain[0]
+		if !s.take(b) {
+			return nil
+		}
+		err := b.complete(ctx, s.d, spec)
+		if err != nil {
+			b = nil
+		}
+		s.put(b)
+		return err
+	}
+}
+
+// add makes one more.
+func (s *blanks) add(context.Context) error {
 	id := sandbox.NewID()
 	s.mu.Lock()
 	s.making = id
 	s.mu.Unlock()
 	b, err := s.d.makeBlank(id)
-	if err != nil {
-		s.d.log.Warn("a process 1 cannot be prepared; creates are slower until one can", "error", err)
-		return blankRetry
-	}
+	s.put(b)
+	return err
+}
+
+// take gives a blank to its caller alone, who gives it back by put. False: somebody has it.
+func (s *blanks) take(b *blank) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready, s.making = append(s.ready, b), ""
-	return 0
+	n := slices.Index(s.ready, b)
+	if n < 0 {
+		return false
+	}
+	s.ready = slices.Delete(s.ready, n, n+1)
+	s.making = b.id
+	return true
+}
+
+// put makes what was being made ready for whoever comes next; nil: nothing came of it.
+func (s *blanks) put(b *blank) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.making = ""
+	if b != nil {
+		s.ready = append(s.ready, b)
+	}
 }
 
 // forgotten ends blanks whose ids were given out and never used. An id that comes back
@@ -196,6 +283,12 @@ func (d *Driver) sweepUnborn() error {
 	slices.Sort(ids)
 	slices.Sort(layers)
 	for _, id := range slices.Compact(ids) {
+		if ahead, err := d.sweepAhead(id); ahead {
+			if err != nil {
+				d.log.Error("what was made ahead for a sandbox is left behind", "sandbox", id, "error", err)
+			}
+			continue
+		}
 		if _, disk := slices.BinarySearch(layers, string(id)); disk || !sandbox.ValidID(string(id)) {
 			continue
 		}

@@ -51,6 +51,9 @@ func crash(point string) error {
 	if point == crashBlanks {
 		return dieWithBlanks(program)
 	}
+	if strings.HasPrefix(point, wholeCrash) {
+		return dieMakingAhead(strings.TrimPrefix(point, wholeCrash), program)
+	}
 	if strings.HasPrefix(point, lifeCrash) {
 		return crashLife(point, program)
 	}

@@ -31,20 +31,65 @@ const busyTimeout = 15 * time.Second
 
 // Create makes an instance and starts it, all or nothing.
 func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
+	disk := func() (*layer.Layer, error) { return d.newLayer(ctx, spec) }
+	if spec.From == "" {
+		return d.create(ctx, spec, disk)
+	}
+	return d.createOf(ctx, spec, disk)
+}
+
+// createOf is create with a disk that is a copy, which it begins to make at once.
+func (d *Driver) createOf(ctx context.Context, spec runtime.Spec, disk func() (*layer.Layer, error)) (runtime.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if !sandbox.ValidID(string(spec.ID)) {
+		return nil, invalidID(spec.ID)
+	}
+	e := beginEarly(disk)
+	i, err := d.create(ctx, spec, e.open)
+	if e.drop() {
+		_ = d.layers.Remove(string(spec.ID))
+	}
+	return i, err
+}
+
+// create is Create with the disk that the function disk makes.
+func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*layer.Layer, error)) (runtime.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	defer d.calm.begin()()
 	var undo cleanup.Stack
 	defer undo.Run()
 
-	i, err := d.register(spec.ID)
-	if err != nil {
+	blank := d.blanks.claim(spec.ID)
+	i := &Instance{d: d, id: spec.ID}
+	if blank != nil && blank.whole != nil {
+		i = blank.whole.instance
+	}
+	if err := d.register(i); err != nil {
+		if blank != nil {
+			blank.end(d)
+		}
 		return nil, err
 	}
 	undo.Add(func() { d.forget(i) })
 	i.verb.Lock()
 	defer i.verb.Unlock()
-	blank := d.blanks.claim(spec.ID)
+	d.blanks.asked(spec)
+	if blank != nil && blank.whole != nil {
+		err := blank.whole.suit(spec)
+		if err == nil {
+			undo.Release()
+			return i, nil
+		}
+		d.log.Warn("a sandbox that was made ahead cannot be used, and is made anew", "sandbox", spec.ID, "error", err)
+		if err := i.unmake(); err != nil {
+			return nil, err
+		}
+		blank = nil
+	}
 	layered := false
 	undo.Add(func() {
 		if layered { // and not one that was there before
@@ -52,12 +97,12 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 		}
 	})
 	open := func() (*layer.Layer, error) {
-		l, err := d.newLayer(ctx, spec)
+		l, err := disk()
 		layered = err == nil
 		d.checkpoint("create.layer")
 		return l, err
 	}
-	err = i.up(ctx, spec, blank, open)
+	err := i.up(ctx, spec, blank, open)
 	if err != nil && blank != nil && ctx.Err() == nil {
 		// What is wrong may be the blank: nobody has to know that there was one.
 		d.log.Warn("a sandbox that had a prepared process 1 was not made, and is made without", "sandbox", spec.ID, "error", err)
@@ -83,17 +128,22 @@ func (d *Driver) newLayer(ctx context.Context, spec runtime.Spec) (*layer.Layer,
 	return d.layers.CreateFrom(ctx, string(spec.ID), string(spec.From), limit)
 }
 
-// up begins a life on the layer that open gives, all or nothing, of the process 1 of b
-// or of a new one. That starts here, and its inside is made, while another goroutine makes
-// its ground: each takes as long as the other.
-func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) (err error) {
-	d := i.d
-	defer d.calm.begin()()
-	leave, err := d.queue.enter(ctx)
+// up begins a life on the layer that open gives, when it is its turn; see rise.
+func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) error {
+	defer i.d.calm.begin()()
+	leave, err := i.d.queue.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	return i.rise(ctx, spec, b, open)
+}
+
+// rise begins a life on the layer that open gives, all or nothing, of the process 1 of b
+// or of a new one. That starts here, and its inside is made, while another goroutine makes
+// its ground: each takes as long as the other.
+func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) (err error) {
+	d := i.d
 	var undo cleanup.Stack
 	defer undo.Run()
 	var held []io.Closer // needed only until the agent has them
@@ -128,7 +178,6 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 		first = b.first
 	} else {
 		first, err = i.start(group, uids)
-		uids.net = nil // process 1 has it
 		if err != nil {
 			<-g.done
 			_ = group.Remove(context.Background())
@@ -142,7 +191,7 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 		return err
 	}
 	if b != nil {
-		err = group.Limit(limits)
+		err = b.limit(limits)
 	}
 	<-g.laid
 	if err == nil {
@@ -151,7 +200,7 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 	if err != nil {
 		return err
 	}
-	inside, err := i.furnish(first, g, uids.dev, spec.Hostname)
+	inside, err := i.furnish(first, g, uids.kit, spec.Hostname)
 	if err != nil {
 		return err
 	}
@@ -168,15 +217,15 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 	}
 	d.checkpoint("create.served")
 	undo.Release()
-	held = append(held, uids.dev)
-	uids.dev = nil
+	held = append(held, uids.kit)
+	uids.kit = nil
 	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: g.disk.root, uids: uids, group: first.group, image: spec.Root, state: first.state})
 	return nil
 }
 
 // furnish makes the inside of first on its ground.
-func (i *Instance) furnish(first *firstProcess, g *ground, dev *os.File, hostname string) (*furnish.Inside, error) {
-	in, err := i.d.tape.Inside(first.pidfd, g.disk.root, dev, hostname)
+func (i *Instance) furnish(first *firstProcess, g *ground, kit *furnish.Kit, hostname string) (*furnish.Inside, error) {
+	in, err := i.d.tape.Inside(first.pidfd, g.disk.root, kit, hostname)
 	if err == nil && len(g.volumes.ready) > 0 {
 		if err = furnish.Attach(first.pidfd, g.volumes.ready); err != nil {
 			_ = in.Close()

@@ -37,8 +37,9 @@ type Options struct {
 	Agent []byte
 	// Layers forces a kind of store for the writable layers; "" takes the best.
 	Layers layer.Kind
-	// Blanks is how many process 1s are kept started ahead, for the next sandboxes; at
-	// most [MaxBlanks]. Each costs about 3 MB while it waits. Zero: none.
+	// Blanks is how many process 1s are kept started ahead, for the next sandboxes, and
+	// most of them on a disk of the image that is asked for most, which is all that such
+	// a sandbox needs; at most [MaxBlanks]. Each costs about 3 MB while it waits. Zero: none.
 	Blanks int
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
@@ -152,7 +153,8 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	d.uids, d.closer, d.tape = newRanges(dir, &d.calm), newCloser(), furnish.New()
+	d.uids, d.closer, d.tape = newRanges(dir, d.mounts, &d.calm), newCloser(), furnish.New()
+	d.uids.also = d.cgroups.MakeSpare
 	d.blanks = newBlanks(d, opts.Blanks)
 	d.queue = newQueue(stdruntime.NumCPU())
 	if err := d.sweepUnborn(); err != nil {
@@ -226,10 +228,10 @@ func (d *Driver) Close() error {
 		i.mu.Unlock()
 		if l != nil {
 			_ = l.pidfd.Close() // ends its watcher
-			_ = l.root.Close()
 			if l.source != nil {
 				_ = l.source.Close()
 			}
+			_ = l.root.Close()
 		}
 	}
 	d.end()
@@ -255,22 +257,25 @@ func closeAll(files []*os.File) error {
 	return errors.Join(errs...)
 }
 
-// register takes an id for a new instance.
-func (d *Driver) register(id sandbox.ID) (*Instance, error) {
-	if !sandbox.ValidID(string(id)) {
-		return nil, fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(id), 40))
+// register takes the id of a new instance.
+func (d *Driver) register(i *Instance) error {
+	if !sandbox.ValidID(string(i.id)) {
+		return invalidID(i.id)
 	}
-	i := &Instance{d: d, id: id}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, fault.New(fault.Unavailable, "the server is ending")
+		return fault.New(fault.Unavailable, "the server is ending")
 	}
-	if d.known[id] != nil {
-		return nil, fault.New(fault.Exists, "sandbox %s exists", id)
+	if d.known[i.id] != nil {
+		return fault.New(fault.Exists, "sandbox %s exists", i.id)
 	}
-	d.known[id] = i
-	return i, nil
+	d.known[i.id] = i
+	return nil
+}
+
+func invalidID(id sandbox.ID) error {
+	return fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(id), 40))
 }
 
 // forget gives the id of an instance back of which nothing is left.
@@ -332,13 +337,8 @@ func (d *Driver) traces(id sandbox.ID) (bool, error) {
 
 // sweepDown frees what the end of a server left of an instance that is down.
 func (d *Driver) sweepDown(i *Instance) error {
-	if g, err := d.cgroups.Open(string(i.id)); err == nil {
-		// A half-made one may have a process that waits for its server: it
-		// ends by itself, and the kill makes sure.
-		_ = g.Kill()
-		if err := g.Remove(context.Background()); err != nil {
-			return err
-		}
+	if err := d.endGroup(i); err != nil {
+		return err
 	}
 	for _, name := range instanceFiles() {
 		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -346,6 +346,18 @@ func (d *Driver) sweepDown(i *Instance) error {
 		}
 	}
 	return nil
+}
+
+// endGroup ends what runs in an instance's groups, and frees them.
+func (d *Driver) endGroup(i *Instance) error {
+	g, err := d.cgroups.Open(string(i.id))
+	if err != nil {
+		return nil
+	}
+	// A half-made one may have a process that waits for its server: it
+	// ends by itself, and the kill makes sure.
+	_ = g.Kill()
+	return g.Remove(context.Background())
 }
 
 // List gives all that this driver made and has not removed, and halves of it.

@@ -4,6 +4,7 @@
 package native
 
 import (
+	"os"
 	"time"
 
 	"sandpit.dev/sandbox"
@@ -22,9 +23,23 @@ func (d *Driver) Forget() {
 	d.blanks.forgotten()
 }
 
+// Whole tells whether the id that was given out is of a sandbox made ahead.
+func (d *Driver) Whole(id sandbox.ID) bool {
+	d.blanks.mu.Lock()
+	defer d.blanks.mu.Unlock()
+	return d.blanks.lent[id].whole != nil
+}
+
 // Lent tells whether the id of a blank was given out and is still waited for.
 func (d *Driver) Lent(id sandbox.ID) bool {
 	d.blanks.mu.Lock()
 	defer d.blanks.mu.Unlock()
 	return d.blanks.lent[id] != nil
+}
+
+// Pidfd is open on the instance's process 1, while it is up.
+func (i *Instance) Pidfd() *os.File {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.live.pidfd
 }

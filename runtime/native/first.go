@@ -32,13 +32,21 @@ type firstProcess struct {
 // start starts process 1 in its group, with its socket, all or nothing, and blocks its
 // thread meanwhile. It takes the network namespace over, and the group if it succeeds.
 func (i *Instance) start(group *cgroup.Group, uids uidRange) (*firstProcess, error) {
+	return i.startIn(group, group.Dir, uids)
+}
+
+// startIn is start in the directory of the group that open opens.
+func (i *Instance) startIn(group *cgroup.Group, open func() (*os.File, error), uids uidRange) (*firstProcess, error) {
 	d := i.d
 	var undo, release cleanup.Stack // release: process 1 has its own by the time it is born
 	defer undo.Run()
 	defer release.Run()
-	release.Add(func() { _ = uids.net.Close() })
+	release.Add(func() { // process 1 has it
+		_ = uids.kit.Net.Close()
+		uids.kit.Net = nil
+	})
 
-	dir, err := group.Dir()
+	dir, err := open()
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +70,11 @@ func (i *Instance) start(group *cgroup.Group, uids uidRange) (*firstProcess, err
 		Env:      agentEnv,
 		Files:    []*os.File{d.null, d.null, d.null, listener, theirs},
 		UserNS:   uids.ns,
-		NetNS:    uids.net,
+		NetNS:    uids.kit.Net,
 		Cgroup:   dir,
 		Groups:   d.agents,
 		Mounts:   d.mounts,
+		Tape:     d.tape.Birth(),
 		KeepCaps: agentCaps,
 	})
 	if err != nil {

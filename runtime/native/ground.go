@@ -34,11 +34,22 @@ type ground struct {
 }
 
 // lay makes a ground on a goroutine of its own, which ends with it. A blank has its groups
-// already. With cgroup2's limits only half of them can be made before process 1 is there.
+// already; else they come last, or while a copy of a disk is waited for. With cgroup2's limits
+// only half of them can be made before process 1 is there.
 func (i *Instance) lay(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error), uids uidRange, group *cgroup.Group, b *blank) *ground {
 	g := &ground{laid: make(chan struct{}), done: make(chan struct{})}
+	groups := func() {
+		if g.filesErr = group.Prepare(); g.filesErr == nil && !i.d.unified() {
+			g.files, g.filesErr = i.bootFiles(group, g.hold)
+		}
+		i.d.checkpoint("create.groups")
+	}
 	go func() {
 		defer close(g.done)
+		early := b != nil || spec.From != ""
+		if early && b == nil {
+			groups()
+		}
 		g.disk, g.err = i.mountDisk(ctx, spec, open, uids)
 		if g.err == nil {
 			g.held = append(g.held, g.disk.log)
@@ -49,13 +60,9 @@ func (i *Instance) lay(ctx context.Context, spec runtime.Spec, open func() (*lay
 			}
 		}
 		close(g.laid)
-		if g.err != nil || b != nil {
-			return
+		if g.err == nil && !early {
+			groups()
 		}
-		if g.filesErr = group.Prepare(); g.filesErr == nil && !i.d.unified() {
-			g.files, g.filesErr = i.bootFiles(group, g.hold)
-		}
-		i.d.checkpoint("create.groups")
 	}()
 	return g
 }

@@ -131,52 +131,6 @@ func placeAgent(dir string, program []byte) (*os.File, error) {
 	return f, nil
 }
 
-// makeDev makes a sandbox's /dev: read-only, on a file system of its own, since a
-// lock or a watch on a shared one would reach the neighbours. devpts and shm are
-// mounted on it inside.
-func makeDev() (_ *os.File, err error) {
-	dev, err := mount.New("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_NOATIME,
-		mount.Param{Key: "mode", Value: "0755"}, mount.Param{Key: "size", Value: "64k"})
-	if err != nil {
-		return nil, fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
-	}
-	defer func() {
-		if err != nil {
-			_ = dev.Close()
-		}
-	}()
-	fd := int(dev.Fd())
-	for _, n := range []struct {
-		name         string
-		major, minor uint32
-	}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
-		if err := unix.Mknodat(fd, n.name, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor))); err != nil {
-			return nil, fault.Wrap(fault.Unsupported, err, "the device node %s cannot be made", n.name).
-				WithRemedy("let the server have CAP_MKNOD")
-		}
-		if err := unix.Fchmodat(fd, n.name, 0o666, 0); err != nil { // whatever the umask is
-			return nil, err
-		}
-	}
-	for _, l := range [][2]string{
-		{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
-		{"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"},
-	} {
-		if err := unix.Symlinkat(l[0], fd, l[1]); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range []string{"pts", "shm"} {
-		if err := unix.Mkdirat(fd, name, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	if err := mount.SetAttr(dev, unix.MOUNT_ATTR_RDONLY); err != nil {
-		return nil, err
-	}
-	return dev, nil
-}
-
 // namespaceOf names the server's part of the host's cgroups after its data
 // directory, so that two servers never meet.
 func namespaceOf(dir string) string {

@@ -6,6 +6,7 @@ package native
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -44,7 +45,7 @@ type live struct {
 	pidfd  *os.File
 	root   *os.File // the overlay's root; keeps it mounted until the last
 	image  string   // host path of the image's root; "" when adopted
-	uids   uidRange
+	uids   uidRange // while it lives, without a descriptor
 	group  *cgroup.Group
 	source *changes.Source // nil where changes cannot be tracked
 
@@ -54,6 +55,7 @@ type live struct {
 
 	// Guarded by Instance.mu.
 	stopping bool
+	replaced bool // another life takes its groups over, see Restore
 	paused   bool // by Pause
 	over     bool // process 1 is gone, and the files with it
 
@@ -71,7 +73,9 @@ const (
 	pausedFile = ".paused" // as the state; only where Pause froze it
 )
 
-func instanceFiles() []string { return []string{pausedFile, volumesFile, stateFile, socketFile} }
+func instanceFiles() []string {
+	return []string{pausedFile, volumesFile, stateFile, socketFile, aheadFile}
+}
 
 // Dial connects to the agent's socket, whose file no sandbox can see.
 func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
@@ -189,7 +193,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 		cancel()
 	}
 	// The end of process 1 ends every process of its namespace.
-	if err := kill(l.pidfd); err != nil {
+	if err := i.kill(l); err != nil {
 		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be killed", i.id)
 	}
 	i.d.checkpoint("stop.killed")
@@ -201,6 +205,22 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 	}
 }
 
+// kill ends a life, and finds its user namespace again while something is in it: the next
+// sandbox of that range needs one.
+func (i *Instance) kill(l *live) error {
+	ns := l.uids.reopen(l.pidfd)
+	i.mu.Lock()
+	if l.over || l.uids.ns != nil {
+		if ns != nil {
+			_ = ns.Close()
+		}
+	} else {
+		l.uids.ns = ns
+	}
+	i.mu.Unlock()
+	return kill(l.pidfd)
+}
+
 // Remove takes it down and deletes its disk.
 func (i *Instance) Remove(ctx context.Context) error {
 	i.verb.Lock()
@@ -210,17 +230,25 @@ func (i *Instance) Remove(ctx context.Context) error {
 		return err
 	}
 	i.d.checkpoint("remove.stopped")
-	if err := i.d.sweepDown(i); err != nil {
+	if err := i.clear(); err != nil {
 		return err
 	}
 	i.mu.Lock()
 	i.removed = true
 	i.mu.Unlock()
+	i.d.forget(i)
+	return nil
+}
+
+// clear deletes what is left of an instance that is down, its disk last.
+func (i *Instance) clear() error {
+	if err := i.d.sweepDown(i); err != nil {
+		return err
+	}
 	if err := i.d.layers.Remove(string(i.id)); err != nil {
 		return err
 	}
 	i.d.checkpoint("remove.layer")
-	i.d.forget(i)
 	return nil
 }
 
@@ -250,18 +278,14 @@ func (i *Instance) watch(l *live) {
 		exit = runtime.Exit{Cause: sandbox.CauseStopped}
 	}
 	l.over = true // and nothing is written of it any more
+	replaced := l.replaced
 	i.mu.Unlock()
 
 	if l.source != nil {
 		_ = l.source.Close()
 	}
-	if err := l.group.Remove(context.Background()); err != nil {
-		i.d.log.Error("the cgroups of a sandbox are left behind", "sandbox", i.id, "error", err)
-	}
-	for _, name := range instanceFiles() {
-		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			i.d.log.Error("a file of a sandbox is left behind", "sandbox", i.id, "file", name, "error", err)
-		}
+	if !replaced {
+		i.free(l)
 	}
 	i.d.uids.give(l.uids)
 	_ = l.pidfd.Close()
@@ -271,6 +295,18 @@ func (i *Instance) watch(l *live) {
 	i.live, i.last, i.leaving, l.exit = nil, exit, leaving, exit
 	i.mu.Unlock()
 	close(l.down)
+}
+
+// free frees the groups and files of a life that is over.
+func (i *Instance) free(l *live) {
+	if err := l.group.Remove(context.Background()); err != nil {
+		i.d.log.Error("the cgroups of a sandbox are left behind", "sandbox", i.id, "error", err)
+	}
+	for _, name := range instanceFiles() {
+		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			i.d.log.Error("a file of a sandbox is left behind", "sandbox", i.id, "file", name, "error", err)
+		}
+	}
 }
 
 // remove removes a file of the instance.
@@ -361,7 +397,14 @@ func (i *Instance) begin(l *live) {
 		if err != nil {
 			i.d.log.Warn("changes of a sandbox cannot be tracked", "sandbox", i.id, "error", err)
 		}
-		l.source = source
+		if l.source = source; source != nil { // one descriptor is enough
+			i.d.closer.drop([]io.Closer{l.root})
+			l.root = source.Root()
+		}
+	}
+	if l.uids.ns != nil {
+		i.d.closer.drop([]io.Closer{l.uids.ns})
+		l.uids.ns = nil
 	}
 	i.mu.Lock()
 	i.live, i.leaving = l, nil

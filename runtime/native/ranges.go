@@ -6,9 +6,12 @@ package native
 import (
 	"context"
 	"hash/fnv"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/native/furnish"
@@ -33,7 +36,9 @@ const (
 // network namespace and a fresh /dev. A few are ready ahead: that takes as long as
 // all else of a sandbox's start. No process is in them.
 type ranges struct {
-	network *furnish.Network
+	kits   *furnish.Kits
+	mounts *os.File     // that they are made in
+	also   func() error // makes what else is to be ready for one more sandbox; it may fail; nil: nothing
 
 	mu    sync.Mutex
 	next  uint32
@@ -45,31 +50,29 @@ type ranges struct {
 	calm  *calm
 }
 
-// uidRange is a range, the user namespace that maps it, and a network namespace of
-// that.
+// uidRange is a range, the user namespace that maps it, and what was made for one
+// sandbox of that.
 type uidRange struct {
 	base uint32
-	ns   *os.File
-	net  *os.File // nil: none was made, or it was used
-	dev  *os.File // detached, read-only /dev; the same
+	ns   *os.File     // nil: it has none, or a process of the sandbox keeps it
+	kept fs.FileInfo  // whose identity ns has; nil: it is not known
+	kit  *furnish.Kit // nil: none was made, or it was used
 }
 
 // close lets go of what the range has of its own.
 func (u *uidRange) close() {
-	for _, f := range []**os.File{&u.net, &u.dev} {
-		if *f != nil {
-			_ = (*f).Close()
-			*f = nil
-		}
+	if u.kit != nil {
+		_ = u.kit.Close()
+		u.kit = nil
 	}
 }
 
 // newRanges starts at a place that depends on the data directory, so that two
 // servers on one host are unlikely to use the same ranges.
-func newRanges(dir string, c *calm) *ranges {
+func newRanges(dir string, mounts *os.File, c *calm) *ranges {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dir))
-	return &ranges{network: furnish.NewNetwork(), next: h.Sum32() % rangeCount, taken: map[uint32]bool{}, low: make(chan struct{}, 1), calm: c}
+	return &ranges{kits: furnish.NewKits(), mounts: mounts, next: h.Sum32() % rangeCount, taken: map[uint32]bool{}, low: make(chan struct{}, 1), calm: c}
 }
 
 // refill makes namespaces ahead until ctx is done: as many as are given back, and the rest
@@ -116,6 +119,9 @@ func (r *ranges) fill(ctx context.Context) time.Duration {
 		r.mu.Lock()
 		r.ready = append(r.ready, u)
 		r.mu.Unlock()
+		if r.also != nil {
+			_ = r.also()
+		}
 	}
 	return 0
 }
@@ -141,14 +147,10 @@ func (r *ranges) make() (uidRange, error) {
 	if err != nil {
 		return u, err
 	}
-	if u.net, err = r.network.Make(u.ns); err != nil {
+	if u.kit, err = r.kits.Make(u.ns, r.mounts); err != nil {
 		r.putBack(u)
-		return uidRange{}, fault.Wrap(fault.Unavailable, err, "the host gives no network namespace").
+		return uidRange{}, fault.Wrap(fault.Unavailable, err, "the host gives no network namespace, or no file systems").
 			WithRemedy("run `sandpit doctor`; user.max_net_namespaces may be too low")
-	}
-	if u.dev, err = makeDev(); err != nil {
-		r.putBack(u)
-		return uidRange{}, err
 	}
 	return u, nil
 }
@@ -186,7 +188,33 @@ func (r *ranges) mapped() (uidRange, error) {
 		return uidRange{}, fault.Wrap(fault.Unavailable, err, "the host gives no user namespace").
 			WithRemedy("run `sandpit doctor`; user.max_user_namespaces may be too low")
 	}
-	return uidRange{base: base, ns: ns}, nil
+	u := uidRange{base: base, ns: ns}
+	u.kept, _ = ns.Stat()
+	return u, nil
+}
+
+// reopen gives the user namespace again that the range had, off a process that is in it; nil
+// where that is not to be had.
+func (u *uidRange) reopen(pidfd *os.File) *os.File {
+	const getUserNamespace = 0xff09 // PIDFD_GET_USER_NAMESPACE
+	rc, err := pidfd.SyscallConn()
+	if err != nil || u.kept == nil {
+		return nil
+	}
+	var ns *os.File
+	_ = rc.Control(func(fd uintptr) {
+		if n, err := unix.IoctlRetInt(int(fd), getUserNamespace); err == nil {
+			ns = os.NewFile(uintptr(n), "user")
+		}
+	})
+	if ns == nil {
+		return nil
+	}
+	if st, err := ns.Stat(); err != nil || !os.SameFile(st, u.kept) { // it maps something else
+		_ = ns.Close()
+		return nil
+	}
+	return ns
 }
 
 // reserve marks the range of a sandbox that an earlier server started.

@@ -5,6 +5,9 @@ package native
 
 import (
 	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,19 +20,20 @@ func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes user namespaces with mapped ranges")
 	}
-	r := newRanges(t.TempDir(), new(calm))
+	r := newTestRanges(t, new(calm))
 	defer r.close()
 	first, err := r.take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.net == nil || first.dev == nil {
-		t.Fatalf("a range came without a network namespace or a /dev: %+v", first)
+	if first.kit == nil || first.kit.Net == nil || first.kit.Dev == nil || first.kit.Sys == nil {
+		t.Fatalf("a range came without all that it needs: %+v", first)
 	}
 	// Held open, so that the kernel cannot give the same numbers again.
-	net, dev := dup(t, first.net), dup(t, first.dev)
+	used := first.kit.Net
+	net, dev, sys := dup(t, first.kit.Net), dup(t, first.kit.Dev), dup(t, first.kit.Sys)
 	r.give(first)
-	if _, err := unix.FcntlInt(first.net.Fd(), unix.F_GETFD, 0); err == nil {
+	if _, err := unix.FcntlInt(used.Fd(), unix.F_GETFD, 0); err == nil {
 		t.Error("the used network namespace is still open")
 	}
 	second, err := r.take()
@@ -40,19 +44,33 @@ func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
 	if second.base != first.base {
 		t.Fatalf("got range %d, want %d again", second.base, first.base)
 	}
-	if same(t, net, second.net) {
+	if same(t, net, second.kit.Net) {
 		t.Error("the network namespace came again")
 	}
-	if same(t, dev, second.dev) {
+	if same(t, dev, second.kit.Dev) {
 		t.Error("the /dev came again")
 	}
+	if same(t, sys, second.kit.Sys) {
+		t.Error("the /sys came again")
+	}
+}
+
+// newTestRanges makes ranges with a mount namespace of their own.
+func newTestRanges(t *testing.T, c *calm) *ranges {
+	t.Helper()
+	mounts, err := bareMounts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mounts.Close() })
+	return newRanges(t.TempDir(), mounts, c)
 }
 
 func TestNoTwoSandboxesShareARange(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes user namespaces with mapped ranges")
 	}
-	r := newRanges(t.TempDir(), new(calm))
+	r := newTestRanges(t, new(calm))
 	defer r.close()
 	seen := map[uint32]bool{}
 	for range 20 {
@@ -74,7 +92,7 @@ func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
 		t.Skip("needs root: it makes user namespaces with mapped ranges")
 	}
 	c := new(calm)
-	r := newRanges(t.TempDir(), c)
+	r := newTestRanges(t, c)
 	defer r.close()
 	ends := c.begin()
 	if wait := r.fill(t.Context()); wait == 0 || len(r.ready) != fewReady {
@@ -120,4 +138,48 @@ func same(t *testing.T, a, b *os.File) bool {
 		t.Fatal(err)
 	}
 	return os.SameFile(x, y)
+}
+
+// The server holds no user namespace of a sandbox that lives, and has it again for the next.
+func TestARangesUserNamespaceIsFoundAgainInItsProcess(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes user namespaces")
+	}
+	process := func() (pidfd, ns *os.File) {
+		cmd := exec.Command("sleep", "600")
+		fd := -1
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, PidFD: &fd, Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		ns, err := os.Open("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/ns/user")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pidfd = os.NewFile(uintptr(fd), "pidfd")
+		t.Cleanup(func() { _, _ = ns.Close(), pidfd.Close() })
+		return pidfd, ns
+	}
+	pidfd, ns := process()
+	stranger, _ := process()
+	st, err := ns.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &uidRange{kept: st}
+	again := u.reopen(pidfd)
+	if again == nil {
+		t.Fatal("it is not found")
+	}
+	defer func() { _ = again.Close() }()
+	if !same(t, ns, again) {
+		t.Error("another one is found")
+	}
+	if u.reopen(stranger) != nil {
+		t.Error("the namespace of another process is taken for it")
+	}
+	if new(uidRange).reopen(pidfd) != nil {
+		t.Error("one is found for a range that had none")
+	}
 }

@@ -5,26 +5,31 @@ package native
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 
 var _ runtime.Restorer = (*Instance)(nil)
 
-// Restore exchanges the disk of an instance that is up. See [runtime.Restorer]. The new
-// disk is made while the processes end, and written to the host's disk while the new
-// ones start.
+// Restore exchanges the disk of an instance that is up. See [runtime.Restorer]. While the
+// processes end, the new disk is made and the next process 1 starts, in the groups of the
+// last. Nothing of the last life can reach the new disk: its own is another directory by
+// then, whose name alone was taken. The exchange is written to the host's disk behind the
+// caller's back, as records are: a crash of the host leaves one disk or the other.
 func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.ID) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
+	defer i.d.calm.begin()()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	l, err := i.running()
-	if err != nil {
+	if _, err := i.running(); err != nil {
 		return err
 	}
 	if from != "" { // before anything is done
@@ -34,64 +39,126 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 		}
 		_ = snapshot.Close()
 	}
-	i.mu.Lock()
-	l.stopping = true
-	i.mu.Unlock()
-	if err := kill(l.pidfd); err != nil {
-		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be killed", i.id)
+	l, err := i.replace()
+	if err != nil {
+		return err
 	}
 	i.d.checkpoint("restore.killed")
 
 	limit, cancel := context.WithCancel(ctx)
-	x := i.exchange(limit, l, spec, from)
-	defer x.wait()
+	x := i.exchange(limit, spec, from)
+	defer x.settle()
 	defer cancel() // of what nobody asked for the disk of
+	b, err := i.heir(l)
+	if err == nil {
+		if err = i.succeed(ctx, l, int(b.uids.base)); err != nil {
+			b.end(i.d)
+		}
+	}
+	if err == nil {
+		i.d.checkpoint("restore.succeeded")
+		if err = i.up(ctx, spec, b, x.open); err == nil {
+			return nil
+		}
+	}
+	select {
+	case <-l.down:
+		if err := i.d.sweepDown(i); err != nil { // else the next start does
+			i.d.log.Error("the cgroups and files of a sandbox are left behind", "sandbox", i.id, "error", err)
+		}
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// replace kills the life that is, which leaves its groups and files to the next. It was
+// paused, perhaps, or a thaw failed: the groups are no longer frozen.
+func (i *Instance) replace() (*live, error) {
+	i.mu.Lock()
+	l := i.live
+	if l == nil || l.over {
+		i.mu.Unlock()
+		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
+	}
+	l.stopping, l.replaced = true, true
+	i.mu.Unlock()
+	err := i.kill(l)
+	if err == nil && i.d.cgroups.Info().Err(cgroup.Freeze) == nil {
+		var frozen bool
+		if frozen, err = l.group.Frozen(); err == nil && frozen {
+			err = l.group.Thaw(context.Background())
+		}
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "sandbox %s cannot be killed", i.id)
+	}
+	return l, nil
+}
+
+// heir starts the process 1 of the next life in the groups of l, all or nothing: a blank that
+// only this instance can use.
+func (i *Instance) heir(l *live) (*blank, error) {
+	uids, err := i.d.uids.take()
+	if err != nil {
+		return nil, err
+	}
+	b := &blank{id: i.id, uids: uids, used: true}
+	b.first, err = i.startIn(l.group, l.group.RebirthDir, uids)
+	if err != nil {
+		i.d.uids.give(b.uids)
+		return nil, err
+	}
+	if b.files, err = i.bootFiles(l.group, b.hold); err != nil {
+		b.end(i.d)
+		return nil, err
+	}
+	return b, nil
+}
+
+// succeed waits for the end of the life l, and takes away what the next one must not find.
+// The sandbox's root has the host's uid owner then.
+func (i *Instance) succeed(ctx context.Context, l *live, owner int) error {
 	select {
 	case <-l.down:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := i.d.sweepDown(i); err != nil { // what the end could not free
-		return err
+	for _, name := range instanceFiles() {
+		if name == socketFile { // the next life's already
+			continue
+		}
+		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fault.Wrap(fault.Internal, err, "a file of sandbox %s is left behind", i.id)
+		}
 	}
-	if err := i.up(ctx, spec, nil, x.open); err != nil {
-		return err
+	return l.group.Renew(ctx, owner)
+}
+
+// limit gives the blank's groups their limits.
+func (b *blank) limit(limits cgroup.Limits) error {
+	if b.used {
+		return b.first.group.SetLimits(limits)
 	}
-	if err := x.wait(); err != nil {
-		_ = i.stop(context.WithoutCancel(ctx), 0) // it runs on what a crash may take away
-		return err
-	}
-	return nil
+	return b.first.group.Limit(limits)
 }
 
 // exchange is the exchange of a disk that goes on while its instance ends and starts.
 type exchange struct {
 	i *Instance
 
-	done    chan struct{} // closed when the disk is exchanged, or is not
-	err     error         // why it is not
-	settled chan struct{} // closed when that is on the host's disk
-	failed  error         // why that is not
+	done   chan struct{} // closed when the disk is exchanged, or is not
+	err    error         // why it is not
+	commit func() error  // writes that to the host's disk
 }
 
-// exchange begins one, which is done once the life l is over.
-func (i *Instance) exchange(ctx context.Context, l *live, spec runtime.Spec, from sandbox.ID) *exchange {
-	x := &exchange{i: i, done: make(chan struct{}), settled: make(chan struct{})}
-	go func() { // wait waits for it
-		defer close(x.settled)
-		settle, err := i.d.layers.ExchangeWhen(ctx, string(i.id), string(from), int64(spec.Limits.DiskMB)<<20, func() error {
-			select {
-			case <-l.down:
-				return ctx.Err()
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-		x.err = err
-		close(x.done)
-		if err == nil {
+// exchange begins one.
+func (i *Instance) exchange(ctx context.Context, spec runtime.Spec, from sandbox.ID) *exchange {
+	x := &exchange{i: i, done: make(chan struct{})}
+	go func() { // settle waits for it
+		defer close(x.done)
+		x.commit, x.err = i.d.layers.ExchangeWhen(ctx, string(i.id), string(from), int64(spec.Limits.DiskMB)<<20, ctx.Err)
+		if x.err == nil {
 			i.d.checkpoint("restore.exchanged")
-			x.failed = settle()
 		}
 	}()
 	return x
@@ -106,11 +173,16 @@ func (x *exchange) open() (*layer.Layer, error) {
 	return x.i.d.layers.Open(string(x.i.id))
 }
 
-// wait waits until nothing of it goes on, and says what failed.
-func (x *exchange) wait() error {
-	<-x.settled
+// settle waits until the disk is exchanged, or is not, and has it written. The mounts of the
+// new life have been made by then: a commit would have held them up.
+func (x *exchange) settle() {
+	<-x.done
 	if x.err != nil {
-		return x.err
+		return
 	}
-	return x.failed
+	x.i.d.watchers.Go(func() {
+		if err := x.commit(); err != nil {
+			x.i.d.log.Error("the rollback of a sandbox is not on the disk; a crash of the host may take it back", "sandbox", x.i.id, "error", err)
+		}
+	})
 }

@@ -6,11 +6,15 @@ package native_test
 import (
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/leaktest"
+	"sandpit.dev/runtime/native"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
@@ -80,6 +84,80 @@ func TestRestoreExchangesTheDiskOfWhatRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forks says how many processes can be forked at once, up to 200.
+const forks = `
+import os, time
+made = []
+try:
+    while len(made) < 200:
+        p = os.fork()
+        if p == 0:
+            time.sleep(60)
+        made.append(p)
+except OSError:
+    pass
+for p in made:
+    os.kill(p, 9)
+    os.wait()
+print(len(made))
+`
+
+// A life that an earlier server began is exchanged like any other, and again.
+func TestRestoreAfterARestartOfTheServer(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	d := open(t, dir, "")
+	spec := boxSpec(t)
+	made, err := d.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := made.(*native.Instance)
+	sh(t, i, "", "echo 1 > /workspace/n")
+	kept := sandbox.NewID()
+	if _, err := d.Snapshot(t.Context(), spec.ID, kept); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d = open(t, dir, "")
+		found, err := d.Open(t.Context(), i.Handle())
+		if err != nil {
+			t.Fatal(err)
+		}
+		i = found.(*native.Instance)
+		sh(t, i, "", "echo 2 > /workspace/n; sleep 600 >/dev/null 2>&1 &")
+		if round == 1 {
+			pause(t, i)
+		}
+		spec.Limits.Pids = 40 + 10*round
+		if err := i.Restore(t.Context(), spec, kept); err != nil {
+			t.Fatal(err)
+		}
+		// The limit is the new one, nothing of the last life runs, and the groups hold commands.
+		if got := sh(t, i, "", "cat /workspace/n; ps ax | grep -c '[s]leep 600' || :"); got != "1\n0\n" {
+			t.Errorf("round %d: it holds %q", round, got)
+		}
+		got := strings.TrimSpace(sh(t, i, "", "exec python3 -c '"+forks+"'"))
+		// The agent's threads have room of their own, and may need less.
+		if n, err := strconv.Atoi(got); err != nil || n > spec.Limits.Pids+1 || n < spec.Limits.Pids-3 {
+			t.Errorf("round %d: %q forks within a limit of %d", round, got, spec.Limits.Pids)
+		}
+	}
+	if err := i.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.RemoveSnapshot(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
 }
 
 // What a rollback of a running sandbox takes.

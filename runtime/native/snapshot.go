@@ -18,7 +18,7 @@ import (
 var _ runtime.Snapshotter = (*Driver)(nil)
 
 // littleUnwritten is how many bytes of data are rather written while an instance stands
-// still: it takes a millisecond. What goes before costs a commit of the store, which is more.
+// still: it takes less than a millisecond.
 const littleUnwritten = 256 << 10
 
 // Snapshot keeps an instance's disk. See [runtime.Snapshotter].
@@ -70,7 +70,7 @@ func (i *Instance) still(ctx context.Context) (thaw func() error, err error) {
 		return nil, err
 	}
 	if n := i.d.layers.Unwritten(string(i.id)); n < 0 || n > littleUnwritten {
-		if err := i.d.layers.Sync(ctx); err != nil {
+		if err := i.d.layers.Flush(ctx, string(i.id)); err != nil {
 			return nil, err
 		}
 	}

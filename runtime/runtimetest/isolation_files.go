@@ -30,6 +30,18 @@ for _ in range(64): os.chdir('..')
 here = os.stat('.')
 os.rmdir('/workspace/b')
 result = 'STAYED' if (here.st_dev, here.st_ino) == (root.st_dev, root.st_ino) else 'LEFT ' + str(os.listdir('.'))`),
+	both("climb over the root by descriptors and links", "STAYED", `def same(a): return (a.st_dev, a.st_ino) == (root.st_dev, root.st_ino)
+root, f = os.stat('/'), os.open('/', os.O_RDONLY)
+ways = [os.stat('/..'), os.stat('..', dir_fd=f), os.stat('/../../..'), os.stat('/proc/self/root/..'), os.stat('/proc/self/fd/%d/..' % f), os.stat('/usr/../..')]
+os.fchdir(f)
+ways += [os.stat('..'), os.stat('/proc/self/cwd/..'), os.fstat(os.open('..', os.O_PATH, dir_fd=os.open('.', os.O_PATH)))]
+result = 'STAYED' if all(map(same, ways)) else 'LEFT ' + str(list(map(same, ways)))`),
+	both("see a mount that is not below the root", "NONE", `lines = [l.split() for l in read('/proc/self/mountinfo').decode().splitlines()]
+known, tops = {l[0] for l in lines}, [l for l in lines if l[4] == '/']
+assert len(tops) == 1
+result = ', '.join(' '.join(l) for l in lines if l[4] != '/' and l[1] not in known) or 'NONE'`),
+	both("take what is over the empty root away", eperm, `result = each(lambda a: call('umount2', *a), [(p, n) for p in (b'/', b'/..', b'.', b'/proc/self/root') for n in (0, 2, 8, 10)])`),
+	both("enter one's own mounts anew, from the bottom", eperm, `result = each(lambda p: call('setns', os.open(p, os.O_RDONLY), NEW['mnt']), ['/proc/self/ns/mnt', '/proc/thread-self/ns/mnt'])`),
 	both("leave by a second chroot", eperm, `f = os.open('/', os.O_RDONLY)
 os.makedirs('/workspace/jail', exist_ok=True)
 os.chroot('/workspace/jail')

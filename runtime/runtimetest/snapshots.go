@@ -81,6 +81,7 @@ func snapshots(t *testing.T, s *suite) {
 	t.Run("LivesAreSeparate", func(t *testing.T) { snapshotLineage(t, s) })
 	t.Run("Rollback", func(t *testing.T) { rollbacks(t, s) })
 	t.Run("Restore", func(t *testing.T) { restores(t, s) })
+	t.Run("ForkAtOnce", func(t *testing.T) { forksAtOnce(t, s) })
 	t.Run("ManyForksAtOnce", func(t *testing.T) { manyForks(t, s) })
 	t.Run("TheLimitOfAForkIsItsOwn", func(t *testing.T) { forkLimit(t, s) })
 	t.Run("TheyOutliveTheServer", func(t *testing.T) { snapshotRestart(t, s) })

@@ -15,6 +15,9 @@
 // themselves, by writing "0" to files that the daemon opened (JoinFiles), and
 // what they fork is born limited.
 //
+// Some such groups are made before there is a sandbox, under names that are no id's
+// ([Driver.MakeSpare]), and renamed when there is.
+//
 // The v2 tree of a sandbox is
 //
 //	ID        cgroup.procs belongs to the sandbox's root

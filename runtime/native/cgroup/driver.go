@@ -52,6 +52,7 @@ type Driver struct {
 	info      Info
 	v1        []hierarchy
 	v2        *hierarchy // nil where no cgroup2 is usable
+	spares    spares
 }
 
 // Open finds the hierarchies and makes our parent directories in them. Missing
@@ -135,6 +136,7 @@ func (d *Driver) openV1(m mount) {
 		err = d.kernel.write(dir, "notify_on_release", []byte("0"))
 	}
 	if err == nil {
+		d.removeSpares(&h)
 		err = d.ensure(h.dir, agents)
 	}
 	for _, c := range m.controllers {
@@ -286,6 +288,7 @@ func (d *Driver) Close() error {
 			continue
 		}
 		if !h.v2 {
+			d.removeSpares(h)
 			errs = append(errs, unlessKept(d.removeAgents(h)))
 		}
 		unix.Close(h.dir)

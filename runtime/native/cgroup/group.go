@@ -118,9 +118,13 @@ func (g *Group) stranger() error {
 }
 
 func (g *Group) prepare(k kernel, want wanted) error {
+	ready := g.driver.takeSpare()
 	for i := range g.driver.v1 {
 		h := &g.driver.v1[i]
-		if err := k.mkdirat(h.dir, g.id); err != nil {
+		if err := g.driver.claim(h, ready, g.id); err != nil {
+			if ready != "" {
+				g.driver.dropSpare(ready)
+			}
 			return fmt.Errorf("make %s: %w", g.id, err)
 		}
 		if err := h.apply(k, g.id, want.Limits, true); err != nil {

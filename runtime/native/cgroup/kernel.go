@@ -17,6 +17,8 @@ import (
 type kernel interface {
 	mkdirat(dir int, path string) error
 	rmdirat(dir int, path string) error
+	// renameat renames within a directory. No cgroup2 does.
+	renameat(dir int, from, to string) error
 	// write opens, writes once and closes: cgroup files take a value whole.
 	write(dir int, path string, value []byte) error
 	chown(dir int, path string, uid int) error
@@ -30,6 +32,10 @@ func (system) mkdirat(dir int, path string) error {
 
 func (system) rmdirat(dir int, path string) error {
 	return again(func() error { return unix.Unlinkat(dir, path, unix.AT_REMOVEDIR) })
+}
+
+func (system) renameat(dir int, from, to string) error {
+	return again(func() error { return unix.Renameat(dir, from, dir, to) })
 }
 
 func (system) chown(dir int, path string, uid int) error {

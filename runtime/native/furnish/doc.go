@@ -9,10 +9,15 @@
 //
 // # The root
 //
-// The overlay comes as a detached mount. /dev, /proc, /sys and /dev/shm are
-// moved into it through descriptors, then it becomes the root and the copy of the
-// host's tree is let go. Nothing of the image is followed on the way: each mount
-// point is opened below the overlay without links.
+// The overlay comes as a detached mount, and is attached over the empty root that
+// process 1 was born with. /dev and /sys come detached too, from a [Kit] that was made
+// ahead, and are moved into it through descriptors, as is the /proc that process 1 made.
+// Then it becomes the root, by chroot, in the child that plays the tape and, a little later,
+// in process 1; whoever enters the mount namespace gets there by itself. Nothing of the
+// image is followed on the way: each mount point is opened below the overlay without links.
+//
+// What stays below is empty and read-only, with a /proc of no processes, and is held
+// there by the kernel: it came from a mount namespace with more rights.
 //
 // # Volumes
 //

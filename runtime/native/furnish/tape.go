@@ -37,15 +37,17 @@ const shmSize = "64m"
 // Parameters of the tape.
 const (
 	paramRoot = iota // descriptor of the detached overlay
-	paramDev         // descriptor of the detached, read-only /dev
-	paramName        // the host name's bytes
+	paramDev         // those of a kit
+	paramSys
+	paramName // the host name's bytes
 	paramNameLen
 )
 
 // Tape makes insides. It is safe for concurrent use.
 type Tape struct {
-	tape spawn.Tape
-	view spawn.Arg // the user's mount namespace
+	birth spawn.Tape
+	tape  spawn.Tape
+	view  spawn.Arg // the user's mount namespace
 
 	// What the calls point to.
 	point    unix.OpenHow
@@ -65,6 +67,7 @@ func New() *Tape {
 		frozen:   unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC},
 		readOnly: unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY},
 	}
+	t.born()
 	t.root()
 	t.host()
 	t.masks()
@@ -84,13 +87,18 @@ func (in *Inside) Close() error {
 	return in.View.Close()
 }
 
-// Inside makes the inside of the sandbox whose process 1 pidfd is open on. root and
-// dev are detached mounts; they stay the caller's. It blocks its thread for about 1 ms.
-func (t *Tape) Inside(pidfd, root, dev *os.File, hostname string) (*Inside, error) {
+// Birth is the tape that process 1 plays before it executes the agent, see
+// [spawn.Process].
+func (t *Tape) Birth() *spawn.Tape { return &t.birth }
+
+// Inside makes the inside of the sandbox whose process 1 pidfd is open on, after it
+// played Birth. root is a detached mount, as those of kit are; they stay the caller's.
+// It blocks its thread for about 1 ms.
+func (t *Tape) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside, error) {
 	name := append([]byte(hostname), 0)
-	played, err := t.tape.Play(pidfd, root.Fd(), dev.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)))
+	played, err := t.tape.Play(pidfd, root.Fd(), kit.Dev.Fd(), kit.Sys.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)))
 	runtime.KeepAlive(root)
-	runtime.KeepAlive(dev)
+	runtime.KeepAlive(kit)
 	runtime.KeepAlive(name)
 	if err != nil {
 		return nil, err
@@ -102,8 +110,7 @@ func (t *Tape) Inside(pidfd, root, dev *os.File, hostname string) (*Inside, erro
 type option struct{ key, value string }
 
 // fresh makes a detached mount of a new file system.
-func (t *Tape) fresh(fstype string, attrs int, options ...option) spawn.Arg {
-	p := &t.tape
+func fresh(p *spawn.Tape, fstype string, attrs int, options ...option) spawn.Arg {
 	what := "make a " + fstype
 	ctx := p.Open(what, spawn.Never, unix.SYS_FSOPEN, p.Text(fstype), spawn.Int(unix.FSOPEN_CLOEXEC))
 	for _, o := range options {
@@ -117,6 +124,20 @@ func (t *Tape) fresh(fstype string, attrs int, options ...option) spawn.Arg {
 	return p.Open(what+": mount", spawn.Never, unix.SYS_FSMOUNT, ctx, spawn.Int(unix.FSMOUNT_CLOEXEC), spawn.Int(attrs))
 }
 
+// Requests of ioctl(2) on a pidfd, see linux/pidfd.h: a descriptor of a namespace. A
+// path below /proc takes five times as long.
+const (
+	getMountNS = 0xff03
+	getNetNS   = 0xff04
+)
+
+// own opens a namespace of the child that plays the tape.
+func own(p *spawn.Tape, what string, request uintptr) spawn.Arg {
+	pid := p.Do(what+": who", spawn.Never, unix.SYS_GETPID)
+	self := p.Open(what+": pidfd", spawn.Never, unix.SYS_PIDFD_OPEN, pid, spawn.Int(0))
+	return p.Open(what, spawn.Never, unix.SYS_IOCTL, self, spawn.Int(request), spawn.Int(0))
+}
+
 // open opens the mount point at path below root.
 func (t *Tape) open(what string, tolerate unix.Errno, root spawn.Arg, path string) spawn.Arg {
 	return t.tape.Open(what, tolerate, unix.SYS_OPENAT2, root, t.tape.Text(path), spawn.Pointer(unsafe.Pointer(&t.point)), spawn.Int(unsafe.Sizeof(t.point)))
@@ -128,66 +149,61 @@ func (t *Tape) move(what string, m, onto spawn.Arg) {
 	t.tape.Do(what, spawn.Never, unix.SYS_MOVE_MOUNT, m, none, onto, none, spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 }
 
-// mount is mount(2), the old call: one where the new ones need three.
-func (t *Tape) mount(what string, tolerate unix.Errno, source, target, fstype string, flags uintptr, data string) {
-	p := &t.tape
-	p.Do(what, tolerate, unix.SYS_MOUNT, p.Text(source), p.Text(target), p.Text(fstype), spawn.Int(flags), p.Text(data))
+// propagate says where mounts below the root go, and from where they come.
+func (t *Tape) propagate(what string, flags uintptr) {
+	t.tape.Do(what, spawn.Never, unix.SYS_MOUNT, spawn.Int(0), t.tape.Text("/"), spawn.Int(0), spawn.Int(flags), spawn.Int(0))
+}
+
+// born makes the sandbox's /proc: only a process of its process ids' namespace can.
+func (t *Tape) born() {
+	p := &t.birth
+	proc := fresh(p, "proc", quiet|unix.MOUNT_ATTR_NODEV)
+	p.Do("mount a proc", spawn.Never, unix.SYS_MOVE_MOUNT, proc, p.Text(""), spawn.At(), p.Text("/proc"), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
 }
 
 // root makes the overlay the root, furnished.
 func (t *Tape) root() {
 	p := &t.tape
-	t.mount("make mounts private", spawn.Never, "", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
-	proc := t.fresh("proc", quiet|unix.MOUNT_ATTR_NODEV)
-	sys := t.fresh("tmpfs", quiet|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY, option{"mode", "0555"}, option{"size", "4k"})
-	pts := t.fresh("devpts", quiet, option{"newinstance", ""}, option{"ptmxmode", "0666"}, option{"mode", "0620"}, option{"max", "64"})
-	shm := t.fresh("tmpfs", quiet|unix.MOUNT_ATTR_NODEV, option{"mode", "1777"}, option{"size", shmSize})
-
-	// The overlay is attached over the host's root, which it replaces.
-	root := spawn.Param(paramRoot)
-	p.Do("attach the root", spawn.Never, unix.SYS_MOVE_MOUNT, root, p.Text(""), spawn.At(), p.Text("/"), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	root, none := spawn.Param(paramRoot), p.Text("")
+	// The overlay is attached over the empty root that process 1 was born with, which
+	// stays there, below. To exchange the two, by pivot_root(2), would have the kernel
+	// look at each thread of the host, and to let go of the old one wait until none looks at it.
+	p.Do("attach the root", spawn.Never, unix.SYS_MOVE_MOUNT, root, none, spawn.At(), p.Text("/"), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
 	for _, m := range []struct {
 		mount spawn.Arg
+		path  spawn.Arg
 		at    string
-	}{{spawn.Param(paramDev), "dev"}, {pts, "dev/pts"}, {shm, "dev/shm"}, {proc, "proc"}, {sys, "sys"}} {
+	}{{spawn.Param(paramDev), none, "dev"}, {spawn.At(), p.Text("/proc"), "proc"}, {spawn.Param(paramSys), none, "sys"}} {
 		// An image need not have it, and the sandbox's root may have removed it.
 		p.Do("make /"+m.at, spawn.Any, unix.SYS_MKDIRAT, root, p.Text(m.at), spawn.Int(0o755))
 		at := t.open("the image's /"+m.at+" cannot be a mount point", spawn.Never, root, m.at)
-		t.move("mount /"+m.at, m.mount, at)
+		p.Do("mount /"+m.at, spawn.Never, unix.SYS_MOVE_MOUNT, m.mount, m.path, at, none, spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 	}
-	dot := p.Text(".")
 	p.Do("enter the root", spawn.Never, unix.SYS_FCHDIR, root)
-	p.Do("pivot_root", spawn.Never, unix.SYS_PIVOT_ROOT, dot, dot)
-	p.Do("let go of the host's root", spawn.Never, unix.SYS_UMOUNT2, dot, spawn.Int(unix.MNT_DETACH))
-	p.Do("enter the new root", spawn.Never, unix.SYS_CHDIR, p.Text("/"))
+	p.Do("make it the root", spawn.Never, unix.SYS_CHROOT, p.Text("."))
 }
 
 // host sets what makes it a host of its own.
 func (t *Tape) host() {
-	p := &t.tape
-	p.Do("set the host name", spawn.Never, unix.SYS_SETHOSTNAME, spawn.Param(paramName), spawn.Param(paramNameLen))
-	// Nothing inside makes a user namespace, by whatever system call. A filter can
-	// tell clone's flags and not those of clone3, which are in memory; this limit is
-	// the kernel's own, and covers both.
-	const what = "forbid user namespaces"
-	file := p.Open(what, spawn.Never, unix.SYS_OPENAT, spawn.At(), p.Text("/proc/sys/user/max_user_namespaces"), spawn.Int(unix.O_WRONLY|unix.O_CLOEXEC))
-	p.Do(what, spawn.Never, unix.SYS_WRITE, file, p.Text("0"), spawn.Int(1))
+	t.tape.Do("set the host name", spawn.Never, unix.SYS_SETHOSTNAME, spawn.Param(paramName), spawn.Param(paramNameLen))
 }
 
 // masks hides and freezes kernel files. The paths are on our own procfs.
 func (t *Tape) masks() {
+	p := &t.tape
+	mask := func(path string, with spawn.Arg) {
+		p.Do("mask "+path, unix.ENOENT, unix.SYS_MOUNT, with, p.Text(path), spawn.Int(0), spawn.Int(unix.MS_BIND), spawn.Int(0))
+	}
+	null, empty := p.Text("/dev/null"), p.Text("/sys")
 	for _, path := range masked {
-		t.mount("mask "+path, unix.ENOENT, "/dev/null", path, "", unix.MS_BIND, "")
+		mask(path, null)
 	}
 	for _, path := range maskedDirs {
-		t.mount("mask "+path, unix.ENOENT, "tmpfs", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k,mode=555")
+		mask(path, empty)
 	}
-	p := &t.tape
 	for _, path := range readOnly {
 		// A clone of the mount is attached onto itself; where there is no such file, neither happens.
-		clone := p.Open("make "+path+" read-only: clone", unix.ENOENT, unix.SYS_OPEN_TREE, spawn.At(), p.Text(path), spawn.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC))
-		p.Do("make "+path+" read-only", spawn.Never, unix.SYS_MOUNT_SETATTR, clone, p.Text(""), spawn.Int(unix.AT_EMPTY_PATH),
+		clone := p.Open("make "+path+" read-only: clone", unix.ENOENT, unix.SYS_OPEN_TREE_ATTR, spawn.At(), p.Text(path), spawn.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC),
 			spawn.Pointer(unsafe.Pointer(&t.frozen)), spawn.Int(unsafe.Sizeof(t.frozen)))
 		p.Do("make "+path+" read-only: attach", spawn.Never, unix.SYS_MOVE_MOUNT, clone, p.Text(""), spawn.At(), p.Text(path), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
 	}
@@ -198,9 +214,9 @@ func (t *Tape) userView() {
 	p := &t.tape
 	// Mounts that the agent makes later reach the user's view too, and nothing
 	// goes the other way.
-	t.mount("share mounts with the user's view", spawn.Never, "", "/", "", unix.MS_SHARED, "")
+	t.propagate("share mounts with the user's view", unix.MS_SHARED)
 	p.Do("the user's view: unshare mounts", spawn.Never, unix.SYS_UNSHARE, spawn.Int(unix.CLONE_NEWNS))
-	t.mount("the user's view: follow the agent's mounts", spawn.Never, "", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
+	t.propagate("the user's view: follow the agent's mounts", unix.MS_REC|unix.MS_SLAVE)
 	root := p.Open("the user's view: open its root", spawn.Never, unix.SYS_OPENAT, spawn.At(), p.Text("/"), spawn.Int(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	none := p.Text("")
 	type place struct{ tree, at spawn.Arg }
@@ -217,5 +233,5 @@ func (t *Tape) userView() {
 	for i, pl := range places {
 		t.move("the user's /"+writable[i]+": attach", pl.tree, pl.at)
 	}
-	t.view = p.Open("the user's view: keep it", spawn.Never, unix.SYS_OPENAT, spawn.At(), p.Text("/proc/self/ns/mnt"), spawn.Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	t.view = own(p, "the user's view: keep it", getMountNS)
 }

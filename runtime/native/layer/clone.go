@@ -30,6 +30,41 @@ func (s *Store) CreateFrom(ctx context.Context, id, snapshot string, diskBytes i
 	if err := checkLimit(diskBytes); err != nil {
 		return nil, err
 	}
+	return s.copyOf(ctx, id, "snapshot "+snapshot, diskBytes, func() (int, int64, error) {
+		fd, err := s.openSnapshot(snapshot)
+		return fd, noSize, err
+	})
+}
+
+// Fork is CreateFrom with the content that the layer, or the snapshot, of has now: what a
+// Snapshot of it and a layer of that would give, for half the commits. What is being written
+// meanwhile is in it or not, as with Snapshot.
+//
+// All or nothing. Errors: Invalid, NotFound, Exists, Exhausted.
+func (s *Store) Fork(ctx context.Context, id, of string, diskBytes int64) (*Layer, error) {
+	for _, id := range []string{id, of} {
+		if err := checkID(id); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkLimit(diskBytes); err != nil {
+		return nil, err
+	}
+	return s.copyOf(ctx, id, of, diskBytes, func() (int, int64, error) {
+		fd, isLayer, err := s.openSource(of)
+		if err != nil || !isLayer {
+			return fd, noSize, err
+		}
+		return fd, s.holds(fd, true), nil
+	})
+}
+
+// noSize: a copy has the size of its source already, see sizeAttr.
+const noSize = -1
+
+// copyOf makes the layer id with the content of what open opens, which is named what in
+// errors, and says how much that holds beside what the copy counts itself.
+func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, open func() (source int, size int64, err error)) (*Layer, error) {
 	leave, err := s.enter()
 	if err != nil {
 		return nil, err
@@ -38,7 +73,7 @@ func (s *Store) CreateFrom(ctx context.Context, id, snapshot string, diskBytes i
 	if unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		return nil, fault.New(fault.Exists, "the layer %s exists", id)
 	}
-	source, err := s.openSnapshot(snapshot)
+	source, size, err := open()
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +82,11 @@ func (s *Store) CreateFrom(ctx context.Context, id, snapshot string, diskBytes i
 	err = s.stage(ctx, id, func(slot *slot) error {
 		if fd, err = s.cloneLayer(ctx, slot.dir, id, source, diskBytes); err != nil {
 			return err
+		}
+		if size != noSize {
+			if err := setSize(fd, size); err != nil {
+				return err
+			}
 		}
 		if err := unix.Renameat2(slot.dir, id, s.layers, id, unix.RENAME_NOREPLACE); err != nil {
 			return err
@@ -64,7 +104,7 @@ func (s *Store) CreateFrom(ctx context.Context, id, snapshot string, diskBytes i
 	case err == unix.EEXIST:
 		return nil, fault.New(fault.Exists, "the layer %s exists", id)
 	case err != nil:
-		return nil, failed(err, "the layer %s cannot be made of snapshot %s", id, snapshot)
+		return nil, failed(err, "the layer %s cannot be made of %s", id, what)
 	}
 	l := &Layer{id: id, fd: fd, store: s}
 	l.fresh.Store(true)

@@ -14,7 +14,8 @@
 // nor the disk limit includes them.
 //
 // A snapshot is what a layer was at one moment, for good. On btrfs it is a snapshot of
-// the subvolume, and a layer that is made of it, or exchanged for it, is one again: no
+// the subvolume, and a layer that is made of it, or exchanged for it, is one again, as a fork of
+// a layer is: no
 // layer ever lies upon another, and what they cost has a bound that does not depend on
 // how much is in them. In plain directories all of them are copies. `work`
 // belongs to one mount and is made anew in every copy; the id of the overlay in `upper`

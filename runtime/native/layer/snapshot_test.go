@@ -38,6 +38,16 @@ func mustCreateFrom(tb testing.TB, s *Store, id, snapshot string, limit int64) *
 	return l
 }
 
+func mustFork(tb testing.TB, s *Store, id, of string, limit int64) *Layer {
+	tb.Helper()
+	l, err := s.Fork(tb.Context(), id, of, limit)
+	if err != nil {
+		tb.Fatalf("Fork(%s): %v", id, err)
+	}
+	tb.Cleanup(func() { l.Close() })
+	return l
+}
+
 func describeSnapshot(tb testing.TB, s *Store, id string) map[string]string {
 	tb.Helper()
 	f, err := s.OpenSnapshot(id)
@@ -121,6 +131,82 @@ func testSnapshots(t *testing.T, opts Options) {
 				slices.Sort(left)
 				return err == nil && slices.Equal(left, []string{"upper", "work"})
 			})
+		}
+	})
+	t.Run("AForkIsACopyOfTheLayerAsItIsOnItsOwn", func(t *testing.T) {
+		s := mustOpen(t, opts)
+		l := mustCreate(t, s, "forkedlayer", 0)
+		grow(t, at(l.Fd(), "upper"))
+		growOverlay(t, at(l.Fd(), "upper"))
+		if err := os.MkdirAll(at(l.Fd(), "work/index/00fb21"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Setxattr(at(l.Fd(), "upper"), overlayAttrs+"uuid", make0(16), 0); err != nil {
+			t.Fatal(err)
+		}
+		want := describe(t, at(l.Fd(), "upper"))
+		f := mustFork(t, s, "firstfork", "forkedlayer", 0)
+		writeFile(t, at(l.Fd(), "upper/file"), []byte("written later"))
+		if err := f.FreshWork(); err != nil {
+			t.Fatal(err)
+		}
+		if empty, err := isEmpty(f.Fd(), "work"); !empty || err != nil {
+			t.Errorf("work is not empty: %v", err)
+		}
+		uuid := make([]byte, 64)
+		if n, err := unix.Getxattr(at(f.Fd(), "upper"), overlayAttrs+"uuid", uuid); err != nil || n != 16 || string(uuid[:16]) == string(make0(16)) {
+			t.Errorf("the overlay's id is %x, %v", uuid[:max(n, 0)], err)
+		}
+		if err := unix.Setxattr(at(f.Fd(), "upper"), overlayAttrs+"uuid", make0(16), 0); err != nil {
+			t.Fatal(err)
+		}
+		sameTree(t, want, describe(t, at(f.Fd(), "upper")))
+		logs, err := s.Logs("firstfork")
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs.Close()
+		if err := errors.Join(s.Remove("forkedlayer"), s.trash.drain()); err != nil {
+			t.Fatal(err)
+		}
+		if got := readFile(t, at(f.Fd(), "upper/file")); got != "content" {
+			t.Errorf("the file of a fork whose source is gone: %q", got)
+		}
+		mustSnapshot(t, s, "firstfork", "forksnapshot")
+		if got := readFile(t, at(mustFork(t, s, "secondfork", "forksnapshot", 0).Fd(), "upper/file")); got != "content" {
+			t.Errorf("the file of a fork of a snapshot: %q", got)
+		}
+	})
+	t.Run("AForkIsAllOrNothing", func(t *testing.T) {
+		s := mustOpen(t, opts)
+		mustCreate(t, s, "forkedlayer", 0)
+		mustCreate(t, s, "anotherlayer", 0)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, c := range []struct {
+			id, of string
+			limit  int64
+			want   fault.Code
+		}{
+			{"theonlyfork", "nosuchlayer", 0, fault.NotFound}, {"anotherlayer", "forkedlayer", 0, fault.Exists},
+			{"../theonlyfork", "forkedlayer", 0, fault.Invalid}, {"theonlyfork", "../layers", 0, fault.Invalid}, {"theonlyfork", "forkedlayer", 1, fault.Invalid},
+		} {
+			if _, err := s.Fork(t.Context(), c.id, c.of, c.limit); !fault.Is(err, c.want) {
+				t.Errorf("Fork(%q, %q, %d): %v, want %s", c.id, c.of, c.limit, err, c.want)
+			}
+		}
+		for range slotCount { // nobody may begin
+			slot, err := s.staging.take(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.staging.give(slot)
+		}
+		if _, err := s.Fork(ended, "theonlyfork", "forkedlayer", 0); !errors.Is(err, context.Canceled) {
+			t.Errorf("Fork for nobody: %v", err)
+		}
+		if got, err := s.List(); err != nil || slices.Contains(got, "theonlyfork") {
+			t.Errorf("layers: %q, %v", got, err)
 		}
 	})
 	t.Run("ExchangeGivesASnapshotsContentOrNoneAndKeepsLogs", func(t *testing.T) {
@@ -307,6 +393,16 @@ func TestASnapshotAndACopyHaveLimitsAndSizesOfTheirOwn(t *testing.T) {
 	}
 	if got := mustSnapshot(t, s, "copysnapshot", "samesnapshot"); got < size+6*mib || got > size+9*mib {
 		t.Errorf("a snapshot of a snapshot holds %d bytes; the first %d", got, size)
+	}
+	f := mustFork(t, s, "fullfork", "fullcopy", 4*mib)
+	if n, err := fill(at(f.Fd(), "upper/most"), 16*mib); !errors.Is(err, unix.EDQUOT) || n < 2*mib || n > 4*mib {
+		t.Errorf("the fork took %d bytes and then %v; want EDQUOT at nearly 4 MiB", n, err)
+	}
+	if got := mustSnapshot(t, s, "fullfork", "forksnapshot"); got < size+8*mib || got > size+13*mib {
+		t.Errorf("a snapshot of a fork of the copy holds %d bytes; the first %d", got, size)
+	}
+	if err := errors.Join(f.Close(), s.Remove("fullfork"), s.RemoveSnapshot("forksnapshot")); err != nil {
+		t.Fatal(err)
 	}
 	// What the snapshot still holds stays counted to who wrote it.
 	if err := os.Remove(at(l.Fd(), "upper/big")); err != nil {

@@ -59,6 +59,7 @@ type Store struct {
 	log      *slog.Logger
 
 	top, layers, logs, volumes int // directories
+	flush                      int // see flushSubvolume; -1 in a plain store
 	snapshots                  *slots
 	staging                    *slots // where copies are made, each under its final name
 	trash                      *trash
@@ -105,7 +106,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := lock(ctx, fd); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: opts.Dir, log: opts.Logger, importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1}
+	s := &Store{dir: opts.Dir, log: opts.Logger, importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1}
 	if err := s.choose(ctx, dir, opts); err != nil {
 		return nil, err
 	}
@@ -158,6 +159,11 @@ func (s *Store) lay(dir *os.File) (err error) {
 	}
 	if s.trash, err = openTrash(s.top, s.kind != Plain, s.log); err != nil {
 		return err
+	}
+	if s.kind != Plain {
+		if s.flush, err = openFlush(s.top); err != nil {
+			return err
+		}
 	}
 	s.limitErr = s.quotas()
 	return s.sweep()
@@ -290,7 +296,7 @@ func (s *Store) closeFiles() {
 			slots.close()
 		}
 	}
-	for _, fd := range []int{s.volumes, s.layers, s.logs, s.top} {
+	for _, fd := range []int{s.flush, s.volumes, s.layers, s.logs, s.top} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

@@ -12,56 +12,68 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Play runs the tape in all namespaces of the process that pidfd is open on, as
-// the root of its user namespace with all capabilities there, and waits for it:
-// no code of the sandbox's may run yet. Descriptors that it opens are the
-// server's own and close on exec. It blocks its thread meanwhile.
+// Play runs the tape in the user, mount and host name namespaces of the process that
+// pidfd is open on, as the root of its user namespace with all capabilities there, and
+// waits for it: no code of the sandbox's may run yet. All other namespaces are the
+// server's, that of process ids too: to be in that of the sandbox takes a second child,
+// and as long again. Descriptors that it opens are the server's own and close on exec.
+// It blocks its thread meanwhile.
 //
 // A parameter that is a pointer's number is converted in the call itself: that keeps
 // what it points to alive, and off the stack, which may move.
 //
 //go:uintptrescapes
 func (t *Tape) Play(pidfd *os.File, params ...uintptr) (*Played, error) {
-	return t.play(pidfd, unix.CLONE_NEWUSER|Namespaces, params)
+	v := t.visit(params)
+	v.where, v.namespaces = pidfd.Fd(), unix.CLONE_NEWUSER|unix.CLONE_NEWNS|unix.CLONE_NEWUTS
+	defer runtime.KeepAlive(pidfd)
+	return t.play(v)
 }
 
-// PlayAs is Play in the user namespace alone; all others are the server's.
+// PlayAs is Play in the user namespace alone; all others are the server's, but for
+// the mount namespace where mounts is not nil.
 //
 //go:uintptrescapes
-func (t *Tape) PlayAs(userns *os.File, params ...uintptr) (*Played, error) {
-	return t.play(userns, unix.CLONE_NEWUSER, params)
+func (t *Tape) PlayAs(userns, mounts *os.File, params ...uintptr) (*Played, error) {
+	v := t.visit(params)
+	v.where, v.namespaces = userns.Fd(), unix.CLONE_NEWUSER
+	if mounts != nil {
+		v.mounts = mounts.Fd()
+	}
+	defer runtime.KeepAlive(userns)
+	defer runtime.KeepAlive(mounts)
+	return t.play(v)
 }
 
-func (t *Tape) play(where *os.File, namespaces uintptr, params []uintptr) (*Played, error) {
-	v := &visit{where: where.Fd(), namespaces: namespaces, run: run{calls: t.calls, params: params, failed: -1}}
-	middle, errno := vforkVisit(v)
-	runtime.KeepAlive(where)
+// PlayAlone is Play in the server's own namespaces, with its rights, but as the only
+// process that there ever is in a new namespace of process ids.
+//
+//go:uintptrescapes
+func (t *Tape) PlayAlone(params ...uintptr) (*Played, error) {
+	v := t.visit(params)
+	v.fresh = unix.CLONE_NEWPID
+	return t.play(v)
+}
+
+func (t *Tape) visit(params []uintptr) *visit {
+	return &visit{where: noFile, mounts: noFile, run: run{calls: t.calls, params: params, failed: -1}}
+}
+
+func (t *Tape) play(v *visit) (*Played, error) {
+	child, errno := vforkVisit(v)
 	runtime.KeepAlive(t)
 	if errno != 0 {
 		return nil, fmt.Errorf("visit a sandbox: clone3: %w", errno)
 	}
-	_, err := wait(middle)
-	if v.pid != 0 {
-		if _, werr := wait(v.pid); err == nil {
-			err = werr
-		}
-	}
-	played := &Played{fds: make([]int, len(t.calls))}
-	for i := range t.calls {
-		played.fds[i] = -1
-		if fd := v.run.results[i]; t.calls[i].opens && v.run.made(i) && fd != noResult {
-			played.fds[i] = int(fd)
-		}
-	}
+	_, err := wait(child)
+	played := v.run.opened()
 	switch {
 	case v.failed != stageNone:
 		err = fmt.Errorf("visit a sandbox: %s: %w", v.failed, v.errno)
 	case err != nil:
 		err = fmt.Errorf("visit a sandbox: wait: %w", err)
-	case v.run.failed >= 0:
-		err = fmt.Errorf("%s: %w", t.calls[v.run.failed].what, v.run.errno)
-	case !v.run.done:
-		err = fmt.Errorf("visit a sandbox: the child was killed")
+	default:
+		err = v.run.err()
 	}
 	if err != nil {
 		played.Close()
@@ -70,47 +82,37 @@ func (t *Tape) play(where *os.File, namespaces uintptr, params []uintptr) (*Play
 	return played, nil
 }
 
-// visit is what the two children of Play work from.
+// visit is what the child of a play works from.
 type visit struct {
-	where      uintptr // pidfd, or descriptor of a namespace
-	namespaces uintptr // that are joined
+	mounts     uintptr // mount namespace that is joined first, or noFile
+	where      uintptr // pidfd, or descriptor of a namespace, or noFile
+	namespaces uintptr // that are joined of where
+	fresh      uint64  // namespaces that it is born into
 	run        run
 
-	pid    int // of the second child
 	failed stage
 	errno  unix.Errno
 }
 
-// vforkVisit is vfork for a visit: the first child joins the namespaces, the
-// second is in the pid namespace too and plays the tape.
+// vforkVisit is vfork for a visit: the child joins the namespaces and plays the tape.
 //
 //go:norace
 //go:noinline
 //go:nocheckptr
 func vforkVisit(v *visit) (pid int, errno unix.Errno) {
-	// Both share the table of descriptors: what the tape opens stays with us.
-	outer := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND, exitSignal: uint64(unix.SIGCHLD)}
-	inner := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_PARENT}
+	// The table of descriptors is shared: what the tape opens stays with us. Its end is
+	// told by no signal, which would only interrupt one of our threads: it is waited for.
+	args := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | v.fresh}
 
 	runtimeBeforeFork()
-	r, e := cloneVfork(&outer, unsafe.Sizeof(outer))
+	r, e := cloneVfork(&args, unsafe.Sizeof(args))
 	if e != 0 || r != 0 {
 		runtimeAfterFork()
 		return int(r), unix.Errno(e)
 	}
-	if !v.enter() {
-		exit(1)
+	if v.enter() {
+		v.run.play()
 	}
-	r, e = cloneVfork(&inner, unsafe.Sizeof(inner))
-	if e != 0 {
-		v.fail(stageClone, e)
-		exit(1)
-	}
-	if r != 0 {
-		v.pid = int(r)
-		exit(0)
-	}
-	v.run.play()
 	exit(0)
 	return 0, 0
 }
@@ -119,6 +121,14 @@ func vforkVisit(v *visit) (pid int, errno unix.Errno) {
 //go:nosplit
 //go:nocheckptr
 func (v *visit) enter() bool {
+	if v.mounts != noFile {
+		if _, _, e := unix.RawSyscall(unix.SYS_SETNS, v.mounts, unix.CLONE_NEWNS, 0); e != 0 {
+			return v.fail(stageMounts, uintptr(e))
+		}
+	}
+	if v.where == noFile {
+		return true
+	}
 	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, v.where, v.namespaces, 0); e != 0 {
 		return v.fail(stageJoin, uintptr(e))
 	}

@@ -29,6 +29,9 @@ type Process struct {
 	Cgroup  *os.File   // cgroup2 directory to start in; nil: the caller's
 	Groups  []*os.File // tasks files of v1 cgroups to start in, open for writing
 	Mounts  *os.File   // mount namespace to begin with a copy of; nil: the caller's
+	// Tape is played by process 1 itself, in all its namespaces and with all capabilities
+	// there, before it executes the program. What it opens is closed. Nil: there is none.
+	Tape *Tape
 	// KeepCaps is the capability bounding set that process 1 keeps, a bit for
 	// each capability.
 	KeepCaps uint64
@@ -88,15 +91,25 @@ func (s *Starter) Start(p Process) (pid int, err error) {
 		return 0, fmt.Errorf("start process 1: environment: %w", err)
 	}
 
+	if p.Tape != nil {
+		pl.tape = &run{calls: p.Tape.calls, failed: -1}
+	}
+
 	middle, errno := vfork(&pl)
 	runtime.KeepAlive(p)
 	if errno != 0 {
 		return 0, fmt.Errorf("start process 1: clone3: %w", errno)
 	}
 	_, werr := wait(middle)
+	if pl.tape != nil {
+		pl.tape.opened().Close()
+	}
 	if pl.failed != stageNone {
 		if pl.pid != 0 {
 			_, _ = wait(pl.pid)
+		}
+		if pl.failed == stageTape {
+			return 0, fmt.Errorf("start process 1: %w", pl.tape.err())
 		}
 		return 0, fmt.Errorf("start process 1: %s: %w", pl.failed, pl.errno)
 	}
@@ -126,6 +139,7 @@ type plan struct {
 	ngroups  int
 	cgroup   int
 	keepCaps uint64
+	tape     *run // or nil
 	empty    *byte
 	zero     byte // '0'
 
@@ -150,6 +164,7 @@ const (
 	stageNetNS
 	stageUnshare
 	stageClone
+	stageTape
 	stageFiles
 	stageCaps
 	stageSignals
@@ -159,7 +174,7 @@ const (
 func (s stage) String() string {
 	return [...]string{
 		"", "join its v1 cgroups", "join the mounts to begin with", "join the user namespace", "join its namespaces", "become its root", "drop groups", "join the network namespace", "unshare namespaces",
-		"clone process 1", "place descriptors", "drop capabilities", "unblock signals", "execute the agent",
+		"clone process 1", "play its tape", "place descriptors", "drop capabilities", "unblock signals", "execute the agent",
 	}[s]
 }
 
@@ -172,12 +187,14 @@ func (s stage) String() string {
 func vfork(p *plan) (pid int, errno unix.Errno) {
 	// The first child shares the descriptors' table: it opens and closes
 	// nothing, and copying a large table is dear.
-	outer := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND, exitSignal: uint64(unix.SIGCHLD)}
+	// No signal tells its end, which would only interrupt one of our threads: it is waited for.
+	outer := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND}
 	if p.cgroup >= 0 {
 		outer.flags |= unix.CLONE_INTO_CGROUP
 		outer.cgroup = uint64(p.cgroup)
 	}
-	// So does the second, until it takes what it needs of the table: see exec.
+	// So does the second, until it takes what it needs of the table: see exec. Once it
+	// executes the agent, its end is told by SIGCHLD, as that of any program.
 	inner := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_PARENT}
 
 	runtimeBeforeFork()
@@ -261,6 +278,12 @@ func (p *plan) enter() bool {
 //go:nosplit
 //go:nocheckptr
 func (p *plan) exec() {
+	if p.tape != nil {
+		if p.tape.play(); !p.tape.done {
+			p.fail(stageTape, uintptr(p.tape.errno))
+			return
+		}
+	}
 	if _, _, e := unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
 		p.fail(stageFiles, uintptr(e))
 		return

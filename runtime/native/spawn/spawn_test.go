@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,7 @@ func report() {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	_ = unix.Capget(&hdr, &data[0])
+	fmt.Printf("umask %03o\n", unix.Umask(0))
 	fmt.Printf("caps %08x%08x\n", data[1].Permitted, data[0].Permitted)
 }
 
@@ -135,7 +137,7 @@ func netOf(t *testing.T, userns *os.File) *os.File {
 	var tape Tape
 	tape.Do("unshare", Never, unix.SYS_UNSHARE, Int(unix.CLONE_NEWNET))
 	made := tape.Open("keep", Never, unix.SYS_OPENAT, At(), tape.Text("/proc/self/ns/net"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
-	played, err := tape.PlayAs(userns)
+	played, err := tape.PlayAs(userns, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,6 +235,52 @@ func TestOnlyTheKeptCapabilitiesRemain(t *testing.T) {
 	t.Error("the inside did not report its capabilities")
 }
 
+func TestProcessOnePlaysItsTapeBeforeItsProgram(t *testing.T) {
+	needRoot(t)
+	var tape Tape
+	tape.Do("set the umask", Never, unix.SYS_UMASK, Int(0o31))
+	tape.Open("open a file", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	a := openFDs(t)
+	start(t, nil)
+	b := openFDs(t)
+	lines := start(t, func(p *Process) { p.Tape = &tape })
+	if !slices.Contains(lines, "umask 031") {
+		t.Errorf("process 1 does not have the umask of its tape: %q", lines)
+	}
+	if c := openFDs(t); c-b != b-a { // what start keeps until the test ends
+		t.Errorf("it leaves %d descriptors open, and without a tape %d", c-b, b-a)
+	}
+}
+
+func TestProcessOneWhoseTapeFailsIsAnErrorAndLeavesNoProcess(t *testing.T) {
+	needRoot(t)
+	ns, err := NewUserNS(700_200_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ns.Close() }()
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = self.Close() }()
+	var tape Tape
+	tape.Open("open a file", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	tape.Do("make the impossible", Never, unix.SYS_MKDIRAT, At(), tape.Text("/dev/zero/x"), Int(0o755))
+	net, s := netOf(t, ns), starter(t)
+	before := openFDs(t)
+	_, err = s.Start(Process{Program: self, Args: []string{"x"}, UserNS: ns, NetNS: net, Tape: &tape})
+	if !errors.Is(err, unix.ENOTDIR) || !strings.Contains(err.Error(), "make the impossible") {
+		t.Errorf("Start: got %v", err)
+	}
+	if _, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err != unix.ECHILD {
+		t.Errorf("a child is left: wait4 says %v", err)
+	}
+	if n := openFDs(t); n != before {
+		t.Errorf("%d descriptors are open, %d were", n, before)
+	}
+}
+
 func TestAProgramThatCannotBeExecutedIsAnErrorAndLeavesNoProcess(t *testing.T) {
 	needRoot(t)
 	ns, err := NewUserNS(700_100_000)
@@ -249,7 +297,7 @@ func TestAProgramThatCannotBeExecutedIsAnErrorAndLeavesNoProcess(t *testing.T) {
 	if !errors.Is(err, unix.EACCES) {
 		t.Errorf("Start: got %v, want EACCES", err)
 	}
-	if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != unix.ECHILD {
+	if _, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err != unix.ECHILD {
 		t.Errorf("a child is left: wait4 says %v", err)
 	}
 }

@@ -106,6 +106,29 @@ type run struct {
 	done    bool
 }
 
+// err says what came of it.
+func (r *run) err() error {
+	switch {
+	case r.failed >= 0:
+		return fmt.Errorf("%s: %w", r.calls[r.failed].what, r.errno)
+	case !r.done:
+		return fmt.Errorf("visit a sandbox: the child was killed")
+	}
+	return nil
+}
+
+// opened is what it left open.
+func (r *run) opened() *Played {
+	p := &Played{fds: make([]int, len(r.calls))}
+	for i := range r.calls {
+		p.fds[i] = -1
+		if fd := r.results[i]; r.calls[i].opens && r.made(i) && fd != noResult {
+			p.fds[i] = int(fd)
+		}
+	}
+	return p
+}
+
 // made tells whether the child came to call i.
 func (r *run) made(i int) bool { return i < r.reached }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -79,6 +80,28 @@ func TestATapeRunsInTheNamespacesAsTheirRoot(t *testing.T) {
 	}
 	if n := openFDs(t); n != before {
 		t.Errorf("%d descriptors are open, %d were", n, before)
+	}
+}
+
+// What the server's handlers hear of a tape would interrupt its threads for nothing.
+func TestTheEndOfATapeIsToldByNoSignal(t *testing.T) {
+	pidfd, _ := sleeper(t)
+	heard := make(chan os.Signal, 8)
+	signal.Notify(heard, unix.SIGCHLD)
+	defer signal.Stop(heard)
+	var tape Tape
+	tape.Do("getuid", Never, unix.SYS_GETUID)
+	got, err := tape.Play(pidfd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Close()
+	if err := unix.Kill(unix.Getpid(), unix.SIGCHLD); err != nil { // the one that is heard
+		t.Fatal(err)
+	}
+	<-heard
+	if n := len(heard); n != 0 {
+		t.Errorf("%d signals more", n)
 	}
 }
 

@@ -1,0 +1,148 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package furnish
+
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/runtime/native/spawn"
+)
+
+// Kit is what a sandbox has of its own and needs nothing of the sandbox for but its user
+// namespace, so that it can be made ahead.
+type Kit struct {
+	Net *os.File // network namespace with loopback up and nothing else
+	Dev *os.File // detached /dev, complete
+	Sys *os.File // detached, read-only and empty
+}
+
+// Close lets go of what is left of it.
+func (k *Kit) Close() error {
+	for _, f := range []**os.File{&k.Net, &k.Dev, &k.Sys} {
+		if *f != nil {
+			_ = (*f).Close()
+			*f = nil
+		}
+	}
+	return nil
+}
+
+// Kits makes them. It is safe for concurrent use.
+type Kits struct {
+	tape          spawn.Tape
+	net, pts, shm spawn.Arg
+	sys           spawn.Arg
+	loopback      ifreq
+}
+
+// ifreq is the kernel's struct ifreq with flags.
+type ifreq struct {
+	name  [unix.IFNAMSIZ]byte
+	flags uint16
+	_     [22]byte
+}
+
+// NewKits writes the tape.
+func NewKits() *Kits {
+	k := &Kits{loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
+	p := &k.tape
+	// Nothing inside makes a user namespace, by whatever system call. A filter can
+	// tell clone's flags and not those of clone3, which are in memory; this limit is
+	// the kernel's own, and covers both. It is one of the user namespace, for good.
+	const what = "forbid user namespaces"
+	file := p.Open(what, spawn.Never, unix.SYS_OPENAT, spawn.At(), p.Text("/proc/sys/user/max_user_namespaces"), spawn.Int(unix.O_WRONLY|unix.O_CLOEXEC))
+	p.Do(what, spawn.Never, unix.SYS_WRITE, file, p.Text("0"), spawn.Int(1))
+	// In a mount namespace of the user namespace's own the file systems are its own too.
+	p.Do("make a network namespace", spawn.Never, unix.SYS_UNSHARE, spawn.Int(unix.CLONE_NEWNET|unix.CLONE_NEWNS))
+	sock := p.Open("bring up loopback: socket", spawn.Never, unix.SYS_SOCKET, spawn.Int(unix.AF_INET), spawn.Int(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), spawn.Int(0))
+	p.Do("bring up loopback", spawn.Never, unix.SYS_IOCTL, sock, spawn.Int(unix.SIOCSIFFLAGS), spawn.Pointer(unsafe.Pointer(&k.loopback)))
+	k.net = own(p, "keep the network namespace", getNetNS)
+	k.pts = fresh(p, "devpts", quiet, option{"newinstance", ""}, option{"ptmxmode", "0666"}, option{"mode", "0620"}, option{"max", "64"})
+	k.shm = fresh(p, "tmpfs", quiet|unix.MOUNT_ATTR_NODEV, option{"mode", "1777"}, option{"size", shmSize})
+	k.sys = fresh(p, "tmpfs", quiet|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY, option{"mode", "0555"}, option{"size", "4k"})
+	return k
+}
+
+// Make makes a kit for the user namespace. mounts is a mount namespace of the host's with
+// a /proc and little else. It blocks its thread for about a millisecond, as long as all else
+// of a sandbox's namespaces.
+func (k *Kits) Make(userns, mounts *os.File) (_ *Kit, err error) {
+	played, err := k.tape.PlayAs(userns, mounts)
+	if err != nil {
+		return nil, err
+	}
+	defer played.Close()
+	kit := &Kit{Net: played.Take(k.net, "netns"), Sys: played.Take(k.sys, "sys")}
+	pts, shm := played.Take(k.pts, "devpts"), played.Take(k.shm, "shm")
+	defer func() {
+		_, _ = pts.Close(), shm.Close()
+		if err != nil {
+			_ = kit.Close()
+		}
+	}()
+	if kit.Dev, err = makeDev(); err != nil {
+		return nil, err
+	}
+	// One tree, that is attached in one step.
+	for _, m := range []struct {
+		mount *os.File
+		at    string
+	}{{pts, "pts"}, {shm, "shm"}} {
+		if err := unix.MoveMount(int(m.mount.Fd()), "", int(kit.Dev.Fd()), m.at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return nil, &os.PathError{Op: "move_mount", Path: "/dev/" + m.at, Err: err}
+		}
+	}
+	return kit, nil
+}
+
+const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+
+// makeDev makes a sandbox's /dev: read-only, on a file system of its own, since a
+// lock or a watch on a shared one would reach the neighbours.
+func makeDev() (_ *os.File, err error) {
+	dev, err := mount.New("tmpfs", quiet|unix.MOUNT_ATTR_NOATIME, mount.Param{Key: "mode", Value: "0755"}, mount.Param{Key: "size", Value: "64k"})
+	if err != nil {
+		return nil, fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
+	}
+	defer func() {
+		if err != nil {
+			_ = dev.Close()
+		}
+	}()
+	fd := int(dev.Fd())
+	for _, n := range []struct {
+		name         string
+		major, minor uint32
+	}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
+		if err := unix.Mknodat(fd, n.name, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor))); err != nil {
+			return nil, fault.Wrap(fault.Unsupported, err, "the device node %s cannot be made", n.name).
+				WithRemedy("let the server have CAP_MKNOD")
+		}
+		if err := unix.Fchmodat(fd, n.name, 0o666, 0); err != nil { // whatever the umask is
+			return nil, err
+		}
+	}
+	for _, l := range [][2]string{
+		{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
+		{"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"},
+	} {
+		if err := unix.Symlinkat(l[0], fd, l[1]); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"pts", "shm"} {
+		if err := unix.Mkdirat(fd, name, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if err := mount.SetAttr(dev, unix.MOUNT_ATTR_RDONLY); err != nil {
+		return nil, err
+	}
+	return dev, nil
+}

@@ -1,0 +1,25 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package furnish
+
+import (
+	"os"
+
+	"sandpit.dev/runtime/native/spawn"
+
+	"golang.org/x/sys/unix"
+)
+
+// DeadProc makes a detached /proc of a namespace of process ids in which no process is
+// or ever will be.
+func DeadProc() (*os.File, error) {
+	var tape spawn.Tape
+	proc := fresh(&tape, "proc", quiet|unix.MOUNT_ATTR_NODEV)
+	played, err := tape.PlayAlone()
+	if err != nil {
+		return nil, err
+	}
+	defer played.Close()
+	return played.Take(proc, "proc"), nil
+}

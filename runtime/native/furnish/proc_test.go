@@ -1,0 +1,45 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package furnish
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestADeadProcHasTheKernelsFilesAndNoProcess(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it mounts a /proc")
+	}
+	m, err := DeadProc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	fd, err := unix.Openat(int(m.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := os.NewFile(uintptr(fd), "proc")
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(names, "meminfo") {
+		t.Errorf("it is no /proc: %q", names)
+	}
+	for _, n := range names {
+		if _, err := strconv.Atoi(n); err == nil {
+			t.Errorf("it shows process %s", n)
+		}
+	}
+	if _, err := os.Stat("/proc/" + strconv.Itoa(os.Getpid())); err != nil {
+		t.Errorf("the host's shows none either: %v", err)
+	}
+}
