@@ -106,7 +106,7 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	}
 	where := strings.TrimSuffix(c.base, "/v1")
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return fault.Wrap(fault.Unavailable, err, "no server answers at %s", where).
+		return fault.Wrap(fault.Unavailable, op, "no server answers at %s", where).
 			WithRemedy("start one with `sandpit serve`, or set SANDPIT_URL to where one is")
 	}
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {

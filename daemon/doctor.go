@@ -58,7 +58,7 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 	checks := []Check{
 		checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), checkOverlay(), checkBtrfs(),
 		checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
-		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images), checkFiles(), checkPids(),
+		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images), checkFiles(), checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"),
 	}
 	if probe && os.Geteuid() == 0 {
 		checks = append(checks, tryNative(ctx, cfg)...)
@@ -223,6 +223,23 @@ func checkPids() Check {
 		return warning("processes", "sysctl -w kernel.pid_max=4194304", "the host has at most %d: enough for about %d idle sandboxes", most, most/8)
 	}
 	return ok("processes", "at most %d on the host", most)
+}
+
+// checkDumps looks at what the kernel makes of a process's protection from dumps and debuggers
+// when it changes its user. Process 1 of a sandbox does so for each command, in memory that
+// it shares with the command until that begins: what it had set for itself is this then.
+func checkDumps(path string) Check {
+	const name, setting = "core dumps", "fs.suid_dumpable"
+	how, err := readInt(path)
+	switch {
+	case err != nil:
+		return warning(name, "mount /proc", "%s is not known: %v", setting, err)
+	case how != 0:
+		return warning(name, "sysctl -w fs.suid_dumpable=0, and the same in a file of /etc/sysctl.d, since what handles crashes on this host may set it again at the next boot",
+			"%s is %d: the first process of a sandbox, which knows values of secrets, loses its protection from dumps with the first command; "+
+				"then only its core size limit keeps that memory out of this host's core files", setting, how)
+	}
+	return ok(name, "%s is 0: a process that changes its user is not dumped", setting)
 }
 
 func readInt(path string) (int64, error) {

@@ -125,7 +125,7 @@ func (a *Authority) token(ctx context.Context, sum digest) (t *access.Token, err
 
 func refuse(format string, args ...any) error {
 	return fault.New(fault.Unauthenticated, format, args...).
-		WithRemedy("send the header Authorization: Bearer TOKEN; sandpit token create makes a token")
+		WithRemedy("send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token")
 }
 
 // NewToken is what [Authority.Create] is asked for.

@@ -15,7 +15,7 @@ import (
 const maxToken = 512
 
 func (g *Guard) authenticate(r *http.Request) (access.Caller, error) {
-	const remedy = "send the header Authorization: Bearer TOKEN; sandpit token create makes a token"
+	const remedy = "send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token"
 	headers := r.Header["Authorization"]
 	switch {
 	case len(headers) == 0:

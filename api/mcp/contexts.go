@@ -65,11 +65,7 @@ func listContexts() tool {
 		about:   "List a sandbox's contexts of run_code and its shells, and what they do.",
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
+		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
 			all, err := c.engine.Contexts(ctx, c.caller, ref)
 			if err != nil {
 				return nil, err
@@ -87,7 +83,7 @@ func listContexts() tool {
 			}
 			ans.structured = out
 			return ans, nil
-		},
+		}),
 	}
 }
 

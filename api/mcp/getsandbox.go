@@ -19,11 +19,7 @@ func getSandbox() tool {
 		about:   "All there is to know of one sandbox: state and why, limits, network, clocks, volumes, names of variables and secrets, where its disk comes from, what it has done.",
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
+		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
 			s, err := c.engine.Get(ctx, c.caller, ref)
 			if err != nil {
 				return nil, err
@@ -34,7 +30,7 @@ func getSandbox() tool {
 				verdict += " (" + string(s.StopCause) + ")"
 			}
 			return &answer{verdict: verdict, lines: sh.wholeLines(), structured: sh}, nil
-		},
+		}),
 	}
 }
 

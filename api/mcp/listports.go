@@ -15,11 +15,7 @@ func listPorts() tool {
 		about:   "List what listens in a sandbox: port, address, program. expose_port makes a link to one.",
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
+		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
 			ports, truncated, err := c.engine.Ports(ctx, c.caller, ref)
 			if err != nil {
 				return nil, err
@@ -40,6 +36,6 @@ func listPorts() tool {
 				ans.sections = []section{{"ports", b.String()}} // programs choose their names
 			}
 			return ans, nil
-		},
+		}),
 	}
 }

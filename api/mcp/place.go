@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // paramSandbox is the argument that says where. It is optional: see the
@@ -31,8 +32,35 @@ func defaultKey(c access.Caller) string {
 	return "default-" + strings.ReplaceAll(c.Actor, "/", "-")
 }
 
-// place gives the sandbox to work in. Where none was named it is the default
-// one, which is made if it is missing and make is set.
+// at runs a tool in a sandbox that is there already.
+func at(do func(ctx context.Context, c *call, ref string) (*answer, error)) func(context.Context, *call) (*answer, error) {
+	return func(ctx context.Context, c *call) (*answer, error) {
+		ref, err := c.place(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, c, ref)
+	}
+}
+
+// verb is a method of the engine that makes something of a sandbox.
+type verb func(e Engine, ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+
+// becoming runs a tool that makes something of a sandbox, and answers with what it is then,
+// in the words of say: what happened, and what may come next.
+func becoming(do verb, say func(*sandbox.Sandbox) (verdict string, next []string)) func(context.Context, *call) (*answer, error) {
+	return at(func(ctx context.Context, c *call, ref string) (*answer, error) {
+		s, err := do(c.engine, ctx, c.caller, ref)
+		if err != nil {
+			return nil, err
+		}
+		verdict, next := say(s)
+		return &answer{verdict: verdict, lines: next, structured: c.shape(ctx, s)}, nil
+	})
+}
+
+// place gives the sandbox to work in, unless an argument that was read before is wrong. Where
+// none was named it is the default one, which is made if it is missing and make is set.
 func (c *call) place(ctx context.Context, make bool) (string, error) {
 	if c.args.has("sandbox") {
 		c.ref = c.args.text("sandbox")
@@ -40,6 +68,9 @@ func (c *call) place(ctx context.Context, make bool) (string, error) {
 			return "", fault.InvalidField("sandbox", "is empty; leave it out for the default one")
 		}
 		return c.ref, c.args.err()
+	}
+	if err := c.args.err(); err != nil {
+		return "", err
 	}
 	c.ref = defaultKey(c.caller)
 	_, err := c.engine.Get(ctx, c.caller, c.ref)

@@ -83,9 +83,6 @@ func keep(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.err(); err != nil {
-		return nil, err
-	}
 	s, err := c.engine.CreateSnapshot(ctx, c.caller, ref, r)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@
 package mcp
 
 import (
-	"context"
 	"fmt"
 
 	"sandpit.dev/sandbox"
@@ -16,22 +15,13 @@ func pauseSandbox() tool {
 		about:   "Freeze a sandbox with all that runs in it: processes keep their memory and go on where they were after resume_sandbox. Timeouts of commands stand still meanwhile.",
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
-			s, err := c.engine.Pause(ctx, c.caller, ref)
-			if err != nil {
-				return nil, err
-			}
+		run: becoming(Engine.Pause, func(s *sandbox.Sandbox) (string, []string) {
 			next := "resume_sandbox lets it go on; until then commands in it are refused"
 			if s.AutoResume {
 				next = "resume_sandbox lets it go on, and so does the next command in it"
 			}
-			sh := c.shape(ctx, s)
-			return &answer{verdict: "paused sandbox " + s.Ref() + ": its processes stand still", lines: []string{next}, structured: sh}, nil
-		},
+			return "paused sandbox " + s.Ref() + ": its processes stand still", []string{next}
+		}),
 	}
 }
 
@@ -41,17 +31,9 @@ func resumeSandbox() tool {
 		about:   "Let the processes of a paused sandbox go on where they were.",
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
-			s, err := c.engine.Resume(ctx, c.caller, ref)
-			if err != nil {
-				return nil, err
-			}
-			return &answer{verdict: fmt.Sprintf("sandbox %s is %s", s.Ref(), s.State), structured: c.shape(ctx, s)}, nil
-		},
+		run: becoming(Engine.Resume, func(s *sandbox.Sandbox) (string, []string) {
+			return fmt.Sprintf("sandbox %s is %s", s.Ref(), s.State), nil
+		}),
 	}
 }
 
@@ -63,17 +45,9 @@ func restartSandbox() tool {
 			{name: "sandbox", kind: text, required: true, field: "key", about: "Name or id of the sandbox.", aliases: sandboxAliases()},
 		},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
-			s, err := c.engine.Restart(ctx, c.caller, ref)
-			if err != nil {
-				return nil, err
-			}
-			return &answer{verdict: fmt.Sprintf("restarted sandbox %s: its disk is empty, and it is %s", s.Ref(), s.State), structured: c.shape(ctx, s)}, nil
-		},
+		run: becoming(Engine.Restart, func(s *sandbox.Sandbox) (string, []string) {
+			return fmt.Sprintf("restarted sandbox %s: its disk is empty, and it is %s", s.Ref(), s.State), nil
+		}),
 	}
 }
 
@@ -83,17 +57,9 @@ func startSandbox() tool {
 		about:   "Start a stopped sandbox again, with its files. One that runs is no error.",
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
-			s, err := c.engine.Start(ctx, c.caller, ref)
-			if err != nil {
-				return nil, err
-			}
-			return &answer{verdict: fmt.Sprintf("sandbox %s is %s", s.Ref(), s.State), structured: c.shape(ctx, s)}, nil
-		},
+		run: becoming(Engine.Start, func(s *sandbox.Sandbox) (string, []string) {
+			return fmt.Sprintf("sandbox %s is %s", s.Ref(), s.State), nil
+		}),
 	}
 }
 
@@ -105,23 +71,11 @@ func stopSandbox() tool {
 			{name: "sandbox", kind: text, required: true, field: "key", about: "Name or id of the sandbox.", aliases: sandboxAliases()},
 		},
 		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			ref, err := c.place(ctx, false)
-			if err != nil {
-				return nil, err
-			}
-			s, err := c.engine.Stop(ctx, c.caller, ref)
-			if err != nil {
-				return nil, err
-			}
+		run: becoming(Engine.Stop, func(s *sandbox.Sandbox) (string, []string) {
 			if s.State == sandbox.Deleted {
-				return &answer{verdict: "stopped sandbox " + s.Ref() + ", which deleted it: it was made with auto_delete", structured: c.shape(ctx, s)}, nil
+				return "stopped sandbox " + s.Ref() + ", which deleted it: it was made with auto_delete", nil
 			}
-			return &answer{
-				verdict:    fmt.Sprintf("sandbox %s is %s: its processes have ended, its files stay", s.Ref(), s.State),
-				lines:      []string{"start_sandbox starts it again"},
-				structured: c.shape(ctx, s),
-			}, nil
-		},
+			return fmt.Sprintf("sandbox %s is %s: its processes have ended, its files stay", s.Ref(), s.State), []string{"start_sandbox starts it again"}
+		}),
 	}
 }

@@ -138,6 +138,10 @@ func TestForkSandbox(t *testing.T) {
 	}
 	h.wrong(t, "fork_sandbox", arguments{"sandbox": "box", "name": "copy"}, "error (exists)")
 	h.wrong(t, "fork_sandbox", arguments{"sandbox": "box", "name": "two", "count": 2}, "argument name cannot be that of 2 copies")
+	// What is wrong is told before the default sandbox is missed, and keeps it from being copied.
+	h.wrong(t, "fork_sandbox", arguments{"name": "two", "count": 2}, "argument name cannot be that of 2 copies")
+	ok(t, s, "run_command", arguments{"command": "true"})
+	h.wrong(t, "fork_sandbox", arguments{"name": "two", "count": 2}, "argument name cannot be that of 2 copies")
 	h.wrong(t, "fork_sandbox", arguments{"sandbox": "box", "count": 101}, "argument count 101 is outside 1 to 100")
 }
 

@@ -29,9 +29,6 @@ func rollbackSandbox() tool {
 			if err != nil {
 				return nil, err
 			}
-			if err := c.args.err(); err != nil {
-				return nil, err
-			}
 			s, err := c.engine.Rollback(ctx, c.caller, ref, to)
 			if err != nil {
 				return nil, err
@@ -74,9 +71,6 @@ func fork(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.err(); err != nil {
-		return nil, err
-	}
 	forks, err := c.engine.Fork(ctx, c.caller, ref, r)
 	if err != nil {
 		return nil, err
@@ -114,9 +108,6 @@ func diff(ctx context.Context, c *call) (*answer, error) {
 	r := engine.DiffRequest{From: a.text("from"), To: a.text("to"), Limit: int(a.number("limit", 200))}
 	ref, err := c.place(ctx, false)
 	if err != nil {
-		return nil, err
-	}
-	if err := a.err(); err != nil {
 		return nil, err
 	}
 	got, err := c.engine.Diff(ctx, c.caller, ref, r)

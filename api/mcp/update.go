@@ -54,9 +54,6 @@ func update(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.args.err(); err != nil {
-		return nil, err
-	}
 	s, err := c.engine.Update(ctx, c.caller, ref, p)
 	if fault.Is(err, fault.State) {
 		if now, gerr := c.engine.Get(ctx, c.caller, ref); gerr == nil && now.State == sandbox.Running {

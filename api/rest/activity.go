@@ -40,15 +40,7 @@ func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.E
 	}
 	q.Since = instant(&sp, "since", in.Since)
 	q.Until = instant(&sp, "until", in.Until)
-	if in.SortOrder != nil {
-		switch *in.SortOrder {
-		case "asc":
-			q.Oldest = true
-		case "desc":
-		default:
-			sp.add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*in.SortOrder, 80))
-		}
-	}
+	q.Oldest = ascending(&sp, in.SortOrder)
 	if err := sp.err(); err != nil {
 		return v1.EventPage{}, err
 	}

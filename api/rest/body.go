@@ -290,6 +290,9 @@ func fits(value []byte, t reflect.Type) bool {
 }
 
 func wrongType(name string, value []byte, t reflect.Type) fault.Field {
+	if kind := t.Kind(); len(value) > 2 && value[0] == '"' && kind != reflect.String && fits(value[1:len(value)-1], t) {
+		return fault.Field{Name: name, Message: fmt.Sprintf("is the text %s; write it without the quotes", sandbox.Clip(string(value), 80))}
+	}
 	return fault.Field{Name: name, Message: fmt.Sprintf("is %s; it must be %s", sandbox.Clip(string(value), 80), kindName(t))}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"time"
 
-	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/kernel"
@@ -84,13 +83,7 @@ func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.Code
 		Result:  func(r kernel.Result) error { return s.send(v1.StreamResult, 0, codeValue(r)) },
 	})
 	if err != nil {
-		err = sp.rename(why(ctx, err))
-		if !s.end() {
-			return err // nothing was sent yet: it is an HTTP answer like any other
-		}
-		p, _ := guard.Problem(err, guard.RequestID(c.r.Context()))
-		_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
-		return nil
+		return s.fail(c, sp.rename(why(ctx, err)))
 	}
 	s.end()
 	_ = s.send(v1.StreamEnd, 0, new(codeOutcome(&res))) // the client went away: nothing to tell

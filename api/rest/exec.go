@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -111,7 +112,7 @@ func stdin(sp *spellings, b *v1.Exec) []byte {
 // span reads a number of seconds up to the longest that a command may take.
 func span(sp *spellings, name string, seconds float64) time.Duration {
 	if most := engine.MaxCommandTimeout.Seconds(); math.IsNaN(seconds) || seconds < 0 || seconds > most {
-		sp.add(name, "%v is outside 0 to %v seconds", seconds, most)
+		sp.add(name, "%s is outside 0 to %.0f seconds", sandbox.Clip(strconv.FormatFloat(seconds, 'f', -1, 64), 40), most)
 		return 0
 	}
 	return time.Duration(seconds * float64(time.Second))

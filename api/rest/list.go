@@ -60,15 +60,7 @@ func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1
 	if in.SortBy != nil && *in.SortBy != "created_at" {
 		sp.add("sort_by", "%q is none; there is created_at", sandbox.Clip(*in.SortBy, 80))
 	}
-	if in.SortOrder != nil {
-		switch *in.SortOrder {
-		case "asc":
-			q.Oldest = true
-		case "desc":
-		default:
-			sp.add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*in.SortOrder, 80))
-		}
-	}
+	q.Oldest = ascending(&sp, in.SortOrder)
 	if err := sp.err(); err != nil {
 		return v1.SandboxPage{}, err
 	}

@@ -69,17 +69,7 @@ func (a *API) connectPort(ctx context.Context, c *call, in *connectPort) error {
 		return err
 	}
 	defer nc.Close()
-	// The guard has checked the origin already, with the origins that are trusted.
-	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
-	if err != nil {
-		return nil // Accept has answered
-	}
-	defer conn.CloseNow()
-	conn.SetReadLimit(maxPortMessage)
-	// The request's own context is over with the upgrade.
-	ctx, done := a.bound(context.WithoutCancel(ctx))
-	defer done()
-	a.servePort(ctx, conn, nc)
+	a.upgrade(ctx, c, maxPortMessage, func(ctx context.Context, conn *websocket.Conn) { a.servePort(ctx, conn, nc) })
 	return nil
 }
 

@@ -95,19 +95,16 @@ func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1
 		}
 		q.Running = true
 	}
-	if in.SortOrder != nil {
-		switch *in.SortOrder {
-		case "desc":
-			q.Newest = true
-		case "asc":
-		default:
-			sp.add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*in.SortOrder, 80))
-		}
-	}
+	q.Newest = in.SortOrder != nil && !ascending(&sp, in.SortOrder)
 	if err := sp.err(); err != nil {
 		return v1.ProcessList{}, err
 	}
-	page, err := a.engine.ListProcesses(ctx, c.caller, in.Ref, q)
+	return a.processPage(ctx, c, in.Ref, q)
+}
+
+// processPage is one page of a sandbox's processes.
+func (a *API) processPage(ctx context.Context, c *call, ref string, q engine.ProcessQuery) (v1.ProcessList, error) {
+	page, err := a.engine.ListProcesses(ctx, c.caller, ref, q)
 	if err != nil {
 		return v1.ProcessList{}, err
 	}

@@ -40,18 +40,10 @@ const maxWaiting = 16
 // serveSocket carries output, input and control until the process ends, the client
 // goes away or the server stops. The process goes on.
 func (a *API) serveSocket(ctx context.Context, c *call, to *byProcess, g *engine.Following, plain bool) error {
-	// The guard has checked the origin already, with the origins that are trusted.
-	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
-	if err != nil {
-		return nil // Accept has answered
-	}
-	defer conn.CloseNow()
-	conn.SetReadLimit(maxTermMessage)
-	// The request's own context is over with the upgrade.
-	ctx, done := a.bound(context.WithoutCancel(ctx))
-	defer done()
-	s := &socket{api: a, conn: conn, caller: c.caller, to: *to, plain: plain, input: make(chan []byte, maxWaiting)}
-	s.serve(ctx, g)
+	a.upgrade(ctx, c, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) {
+		s := &socket{api: a, conn: conn, caller: c.caller, to: *to, plain: plain, input: make(chan []byte, maxWaiting)}
+		s.serve(ctx, g)
+	})
 	return nil
 }
 

@@ -30,6 +30,7 @@ func (a *API) routes(ops []operation, g *guard.Guard) http.Handler {
 			known.Handle(o.method+" "+base+o.path, a.guarded(o, g))
 		}
 	}
+	roots := collections(ops)
 	for path, list := range allowed {
 		slices.Sort(list)
 		allow := strings.Join(list, ", ")
@@ -42,8 +43,8 @@ func (a *API) routes(ops []operation, g *guard.Guard) http.Handler {
 		}
 	}
 	methods.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		guard.Error(w, r, fault.New(fault.NotFound, "nothing is served at %s", shownPath(r)).
-			WithRemedy("see /v1/openapi.json for what there is"))
+		guard.Error(w, r, fault.New(fault.NotFound, "nothing is served at %s%s", shownPath(r), meantPath(r.URL.Path, roots)).
+			WithRemedy("see /v1/openapi.json for what there is; MCP is at /mcp, and /connect says how to set up a client"))
 	})
 	unknown := g.Wrap(via, methods)
 	crooked := g.Wrap(via, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,6 +79,35 @@ func straight(path string) bool {
 		}
 	}
 	return true
+}
+
+// collections are the first parts of all routes' paths, in their order.
+func collections(ops []operation) []string {
+	var out []string
+	for _, o := range ops {
+		first, _, _ := strings.Cut(strings.TrimPrefix(o.path, "/"), "/")
+		if !slices.Contains(out, first) {
+			out = append(out, first)
+		}
+	}
+	return out
+}
+
+// meantPath is an ending for a message about a path at which nothing is served: the
+// collection that was likely meant, or where it is.
+func meantPath(path string, known []string) string {
+	base, rest := bases()[0], strings.Trim(path, "/")
+	for _, b := range bases() {
+		if under, ok := strings.CutPrefix(path, b+"/"); ok {
+			base, rest = b, under
+		}
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	meant := nearest(first, known)
+	if first == "" || meant == "" || strings.HasPrefix(path, base+"/"+meant+"/") {
+		return ""
+	}
+	return "; did you mean " + base + "/" + meant + "?"
 }
 
 func shownPath(r *http.Request) string { return sandbox.Clip(r.URL.EscapedPath(), 200) }

@@ -45,13 +45,7 @@ func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, 
 		return s.send(name, f.Seq, &out)
 	})
 	if err != nil {
-		err = sp.rename(why(ctx, err))
-		if !s.end() {
-			return err // nothing was sent yet: it is an HTTP answer like any other
-		}
-		p, _ := guard.Problem(err, guard.RequestID(c.r.Context()))
-		_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
-		return nil
+		return s.fail(c, sp.rename(why(ctx, err)))
 	}
 	s.end()
 	_ = s.send(v1.StreamExit, 0, out) // the client went away: nothing to tell
@@ -115,6 +109,17 @@ func (s *events) end() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.begun
+}
+
+// fail ends the stream with an error as its last event. Where nothing was sent yet it gives
+// the error back, which is an HTTP answer like any other then.
+func (s *events) fail(c *call, err error) error {
+	if !s.end() {
+		return err
+	}
+	p, _ := guard.Problem(err, guard.RequestID(c.r.Context()))
+	_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
+	return nil
 }
 
 // item is one event. Seq is its id; zero: none.

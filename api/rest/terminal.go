@@ -70,17 +70,7 @@ func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error
 	}
 	defer t.Close()
 	c.w.Header().Set(processHeader, t.ID())
-	// The guard has checked the origin already, with the origins that are trusted.
-	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
-	if err != nil {
-		return nil // Accept has answered
-	}
-	defer conn.CloseNow()
-	conn.SetReadLimit(maxTermMessage)
-	// The request's own context is over with the upgrade.
-	ctx, done := a.bound(context.WithoutCancel(ctx))
-	defer done()
-	a.serveTerminal(ctx, conn, t)
+	a.upgrade(ctx, c, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) { a.serveTerminal(ctx, conn, t) })
 	return nil
 }
 

@@ -32,15 +32,7 @@ func (a *API) listTerminals(ctx context.Context, c *call, in *listTerminals) (v1
 		}
 		q.Limit = *in.Limit
 	}
-	page, err := a.engine.ListProcesses(ctx, c.caller, in.Ref, q)
-	if err != nil {
-		return v1.ProcessList{}, err
-	}
-	out := v1.ProcessList{Items: make([]v1.Process, 0, len(page.Items)), NextCursor: textOrNull(page.Next)}
-	for _, r := range page.Items {
-		out.Items = append(out.Items, processOf(r))
-	}
-	return out, nil
+	return a.processPage(ctx, c, in.Ref, q)
 }
 
 // openStaying starts a terminal that outlives the connection, and joins it.

@@ -100,8 +100,9 @@ func about(e *v1.Event) string {
 	if e.FilesChangedTotal > 0 {
 		parts = append(parts, fmt.Sprintf("(%s changed)", plural(e.FilesChangedTotal, "file")))
 	}
-	if e.Detail != "" {
-		parts = append(parts, e.Detail)
+	what := strings.Join(parts, " ")
+	if what != "" && e.Detail != "" {
+		what += " — "
 	}
-	return strings.Join(parts, " ")
+	return what + e.Detail
 }

@@ -33,7 +33,7 @@ func newCode(a *app) *cobra.Command {
 		Use:   "code [flags] SANDBOX -c CODE | code [flags] SANDBOX FILE | code [flags] SANDBOX -",
 		Short: "Run code in a sandbox, in a context whose variables live on",
 		Long: `Run Python, JavaScript, TypeScript or bash in a sandbox. What one run defines the next one knows: each
-language has a context that lives until the sandbox stops, and more can be made through the API.
+language has a context that lives until the sandbox stops, and sandpit context makes more of them.
 
 The code is CODE, a file of this machine, or standard input for "-". What it prints comes as it is written, then
 the value of its last expression as text; images are saved as files with -o DIR, and else only named.
@@ -57,6 +57,12 @@ interrupts the code; its variables stay. A failure of sandpit's own exits with 1
 	f.StringVarP(&r.dir, "output", "o", "", "save images in this directory")
 	f.Var(&r.timeout, "timeout", "interrupt it after this long (default 5m)")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("context", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp // of no sandbox yet
+		}
+		return a.completeContext(c, args[:1], typed)
+	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if f.Changed("code") == (len(args) == 2) {
 			return misuse(c, "give the code by one of -c CODE, a file, and - for standard input")

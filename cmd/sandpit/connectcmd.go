@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/mcpbridge"
 )
 
 func newConnect(a *app) *cobra.Command {
@@ -61,7 +62,9 @@ It works with any server that speaks Streamable HTTP; one without tokens needs -
 		}
 		ctx, stop := interruptible(c.Context())
 		defer stop()
-		return interrupted(ctx, a.bridge(ctx, to.String(), token, *verbose, nil))
+		return interrupted(ctx, a.bridge(ctx, mcpbridge.Options{
+			URL: to.String(), Token: token, Remedy: "see that it runs there, and that the address is right",
+		}, *verbose))
 	}
 	return c
 }

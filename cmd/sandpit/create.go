@@ -75,7 +75,7 @@ What is not said is the server's default.`,
   sandpit create --name copy --from-snapshot web/before
   sandpit create --volume data:/mnt/data:ro
   id=$(sandpit create)`,
-		Args: takes(0, 0),
+		Args: namedByFlag("sandbox"),
 	}
 	m := a.makingFlags(c)
 	out := formatFlag(c)

@@ -26,7 +26,8 @@ func newMCP(a *app) *cobra.Command {
 		Long: `Speak MCP on standard input and output, for clients that start a program instead of opening a URL. What
 is said goes to this machine's server as it is. Where none runs, one is started in the background, as
 "sandpit up" does; it stays when this ends, and "sandpit down" ends it. SANDPIT_URL and SANDPIT_TOKEN name
-another server, which has to run; so does "sandpit connect".
+another server, which has to run; so does "sandpit connect". One that nobody answers for is waited for a few
+seconds, so that a restart is not noticed; then the client gets an error that says why.
 
 Clients that can open a URL need none of this: see sandpit mcp config.`,
 		Args: cobra.ArbitraryArgs,
@@ -44,10 +45,17 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 		if err != nil {
 			return interrupted(ctx, err)
 		}
-		return interrupted(ctx, a.bridge(ctx, mcpURL(p, *profile), p.token, *verbose, func() (string, string, bool) {
-			p, err := a.locate() // where it is after a restart
-			return mcpURL(p, *profile), p.token, err == nil
-		}))
+		remedy := "start it with: sandpit up"
+		if a.getenv("SANDPIT_URL") != "" {
+			remedy = "see that it runs and that SANDPIT_URL is right, or unset SANDPIT_URL to use this machine's own server"
+		}
+		return interrupted(ctx, a.bridge(ctx, mcpbridge.Options{
+			URL: mcpURL(p, *profile), Token: p.token, Remedy: remedy,
+			Find: func() (string, string, bool) {
+				p, err := a.locate() // where it is after a restart
+				return mcpURL(p, *profile), p.token, err == nil
+			},
+		}, *verbose))
 	}
 	c.AddCommand(newMCPConfig(a))
 	return c
@@ -70,12 +78,11 @@ func (a *app) serverForMCP(ctx context.Context, flags *serverFlags) (place, erro
 }
 
 // bridge passes messages between standard input and output and a server.
-func (a *app) bridge(ctx context.Context, url, token string, verbose bool, find func() (string, string, bool)) error {
-	log := slog.New(slog.DiscardHandler)
+func (a *app) bridge(ctx context.Context, o mcpbridge.Options, verbose bool) error {
 	if verbose {
-		log = slog.New(slog.NewTextHandler(a.stderr, nil))
+		o.Logger = slog.New(slog.NewTextHandler(a.stderr, nil))
 	}
-	return mcpbridge.Run(ctx, a.stdin, a.stdout, mcpbridge.Options{URL: url, Token: token, Find: find, Logger: log})
+	return mcpbridge.Run(ctx, a.stdin, a.stdout, o)
 }
 
 // mcpURL is where a server speaks MCP, with a set of tools; "" is the default.

@@ -4,9 +4,13 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sandpit.dev/internal/spelling"
 )
 
 // Groups of the list of commands.
@@ -40,7 +44,7 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, "%s", err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, "%s%s", err, meantFlag(c, err)) })
 	root.AddGroup(
 		&cobra.Group{ID: groupSandbox, Title: "Sandboxes:"},
 		&cobra.Group{ID: groupTime, Title: "Snapshots and volumes:"},
@@ -54,7 +58,7 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newRuns(a), newCreate(a), newLs(a), newExec(a), newCode(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
+		newRun(a), newRuns(a), newCreate(a), newLs(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
 		newPorts(a), newPreview(a), newForward(a),
 		newStop(a), newStart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newRestart(a), newVolume(a))
@@ -69,11 +73,31 @@ func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
+	c.SuggestionsMinimumDistance = c.Root().SuggestionsMinimumDistance
 	near := c.SuggestionsFor(args[0])
 	if len(near) == 0 {
 		return misuse(c, "there is no command %q", c.CommandPath()+" "+args[0])
 	}
 	return misuse(c, "there is no command %q; did you mean %s?", c.CommandPath()+" "+args[0], strings.Join(near, " or "))
+}
+
+// meantFlag is an ending for a message about a flag that is not known: the one that it was
+// likely meant to be.
+func meantFlag(c *cobra.Command, err error) string {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || len(unknown.GetSpecifiedName()) < 2 {
+		return ""
+	}
+	best, least := "", 3 // more slips are another word
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := spelling.Distance(unknown.GetSpecifiedName(), f.Name); d < least && !f.Hidden {
+			best, least = f.Name, d
+		}
+	})
+	if best == "" {
+		return ""
+	}
+	return "; did you mean --" + best + "?"
 }
 
 // takes checks how many arguments there are; most -1: any number.
@@ -82,6 +106,16 @@ func takes(least, most int) cobra.PositionalArgs {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
 			return nil
 		}
-		return misuse(c, "%s: %d arguments were given; the usage is: %s", c.CommandPath(), len(args), c.UseLine())
+		return misuse(c, "%s: it was given %s; the usage is: %s", c.CommandPath(), plural(len(args), "argument"), c.UseLine())
+	}
+}
+
+// namedByFlag refuses arguments, of which one is likely the name of what is to be made.
+func namedByFlag(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return misuse(c, "a %s is named by a flag: %s --name %s", what, c.CommandPath(), args[0])
+		}
+		return takes(0, 0)(c, args)
 	}
 }

@@ -10,22 +10,24 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
 )
 
 func newStart(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "start SANDBOX...",
-		Short:             "Start stopped sandboxes",
-		Args:              takes(1, -1),
-		ValidArgsFunction: a.completeAll,
-	}
+	return a.verb(&cobra.Command{Use: "start SANDBOX...", Short: "Start stopped sandboxes"}, (*client.Client).Start)
+}
+
+// verb makes c a command that does something to each of the sandboxes that are named, and
+// prints them.
+func (a *app) verb(c *cobra.Command, do func(cl *client.Client, ctx context.Context, ref string) (*v1.Sandbox, error)) *cobra.Command {
+	c.Args, c.ValidArgsFunction = takes(1, -1), a.completeAll
 	out := formatFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		return a.each(c.Context(), refs, *out, cl.Start)
+		return a.each(c.Context(), refs, *out, func(ctx context.Context, ref string) (*v1.Sandbox, error) { return do(cl, ctx, ref) })
 	}
 	return c
 }

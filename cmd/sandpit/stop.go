@@ -3,22 +3,12 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/client"
+)
 
 func newStop(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "stop SANDBOX...",
-		Short:             "Stop sandboxes: their processes end, their files stay",
-		Args:              takes(1, -1),
-		ValidArgsFunction: a.completeAll,
-	}
-	out := formatFlag(c)
-	c.RunE = func(c *cobra.Command, refs []string) error {
-		cl, err := a.client()
-		if err != nil {
-			return err
-		}
-		return a.each(c.Context(), refs, *out, cl.Stop)
-	}
-	return c
+	return a.verb(&cobra.Command{Use: "stop SANDBOX...", Short: "Stop sandboxes: their processes end, their files stay"}, (*client.Client).Stop)
 }

@@ -30,7 +30,7 @@ func newTokenCreate(a *app) *cobra.Command {
 		Short: "Make a token and print it; it is never shown again",
 		Example: `  sandpit token create --name claude
   sandpit token create --name dashboard --scope sandboxes:read --ttl 30d`,
-		Args: takes(0, 0),
+		Args: namedByFlag("token"),
 	}
 	var r v1.CreateToken
 	var project string

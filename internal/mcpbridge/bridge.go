@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,14 +31,24 @@ type Options struct {
 	Logger *slog.Logger // nil: discard. It must not write to stdout
 	// MaxMessage is the most bytes of one message in either direction; zero: 16 MiB.
 	MaxMessage int
-	// Patience is how long a server that cannot be reached is tried again before
-	// the client gets an error; zero: 15 s.
+	// Patience is how long a server that nobody answers for is tried again before the
+	// client gets an error, which is long enough for one that is restarted; zero: 4 s. A
+	// notification after such an error is tried once.
 	Patience time.Duration
+	// StartPatience is how long one is that answers that it is not ready; zero: 15 s.
+	StartPatience time.Duration
+	// Remedy is what the client is told to do about a server that cannot be reached;
+	// empty: nothing.
+	Remedy string
 }
 
 const (
 	defaultMaxMessage = 16 << 20
-	defaultPatience   = 15 * time.Second
+	// A person who waits for an answer takes more for a program that hangs.
+	defaultPatience      = 4 * time.Second
+	defaultStartPatience = 15 * time.Second
+	// connectBound bounds one try of an address that swallows what is sent to it.
+	connectBound = 4 * time.Second
 	// maxInFlight bounds the calls that are waited for at once.
 	maxInFlight = 1024
 	// noticeBound bounds a notification, which others wait behind.
@@ -54,9 +66,12 @@ type bridge struct {
 	log      *slog.Logger
 	most     int
 	patience time.Duration
+	starting time.Duration // how long a server is given that says that it is not ready
+	remedy   string
 	out      *writer
 	wg       sync.WaitGroup
 	heard    chan session // the newest, for the listening
+	away     atomic.Bool  // the last message was given up, since nobody answers
 
 	mu      sync.Mutex
 	url     string
@@ -82,10 +97,19 @@ func Run(ctx context.Context, stdin io.Reader, stdout io.Writer, o Options) erro
 	defer cancel(nil)
 	b := &bridge{
 		url: o.URL, token: o.Token, find: o.Find, http: o.HTTP, log: o.Logger, most: o.MaxMessage, patience: o.Patience,
+		starting: o.StartPatience, remedy: o.Remedy,
 		out: &writer{w: stdout, broken: cancel}, flights: make(map[string]*flight), heard: make(chan session, 1),
+	}
+	if b.patience <= 0 {
+		b.patience = defaultPatience
+	}
+	if b.starting <= 0 {
+		b.starting = defaultStartPatience
 	}
 	if b.http == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.DialContext = (&net.Dialer{Timeout: connectBound}).DialContext
+		transport.TLSHandshakeTimeout = connectBound
 		transport.MaxIdleConnsPerHost = 64
 		// A server that refuses a message unread may say so only when this has
 		// passed; and one that is slow to ask for it loses nothing but the check.
@@ -98,9 +122,6 @@ func Run(ctx context.Context, stdin io.Reader, stdout io.Writer, o Options) erro
 	}
 	if b.most <= 0 {
 		b.most = defaultMaxMessage
-	}
-	if b.patience <= 0 {
-		b.patience = defaultPatience
 	}
 	lctx, stopListening := context.WithCancel(ctx)
 	var listening sync.WaitGroup

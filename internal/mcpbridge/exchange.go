@@ -6,12 +6,14 @@ package mcpbridge
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,7 @@ const (
 // Why a message was not delivered; each decides what happens next.
 var (
 	errUnsent = errors.New("not sent")         // the server has not taken it
+	errBusy   = errors.New("not ready")        // it has not taken it, and says so
 	errGone   = errors.New("no such session")  // the server has not taken it, it needs a new session
 	errLost   = errors.New("connection broke") // it may have taken it
 )
@@ -39,6 +42,10 @@ var (
 // client: there was no answer, and there will be none.
 func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byte) error {
 	began, pause, renewals := time.Now(), firstPause, 0
+	patience := b.patience
+	if f == nil && b.away.Load() {
+		patience = 0 // nobody waits for its answer, and others wait behind it
+	}
 	for {
 		s := b.current()
 		x := &attempt{b: b, f: f, m: m, session: s}
@@ -59,10 +66,14 @@ func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byt
 				return fmt.Errorf("the server was restarted, and a new session could not be opened: %w", err)
 			}
 			continue
+		case errors.Is(err, errBusy):
+			if time.Since(began) > b.starting {
+				return err
+			}
 		case errors.Is(err, errUnsent), errors.Is(err, errLost) && m.repeatable() && !x.passed:
-			if time.Since(began) > b.patience {
-				url, _ := b.place()
-				return fmt.Errorf("the server at %s cannot be reached: %w", url, err)
+			if hopeless(err) || time.Since(began) >= patience {
+				b.away.Store(true)
+				return b.unreachable(err)
 			}
 		case errors.Is(err, errLost) && x.event != "" && !x.answered:
 			if rerr := b.resume(ctx, x); rerr == nil {
@@ -85,6 +96,26 @@ func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byt
 	}
 }
 
+// hopeless tells whether another try of a server cannot help: who answers is not the
+// one that is meant.
+func hopeless(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// unreachable is what a client is told of a server that nobody answers for: its
+// address, the cause, and the next step.
+func (b *bridge) unreachable(err error) error {
+	address, _ := b.place()
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // the address is said, and the method means nothing to anybody
+	}
+	if b.remedy == "" {
+		return fmt.Errorf("the server at %s cannot be reached: %w", address, err)
+	}
+	return fmt.Errorf("the server at %s cannot be reached: %w; %s", address, err, b.remedy)
+}
+
 // attempt is one try of a message.
 type attempt struct {
 	b       *bridge
@@ -102,8 +133,8 @@ type attempt struct {
 
 // request makes a request with what every one has.
 func (b *bridge) request(ctx context.Context, method string, body io.Reader) (*http.Request, error) {
-	url, token := b.place()
-	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	address, token := b.place()
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +171,7 @@ func (x *attempt) post(ctx context.Context, data []byte) error {
 		}
 		return fmt.Errorf("%w: %w", errUnsent, err)
 	}
+	x.b.away.Store(false)
 	defer resp.Body.Close()
 	return x.read(resp)
 }
@@ -188,7 +220,10 @@ func (x *attempt) read(resp *http.Response) error {
 	case resp.StatusCode == http.StatusNotFound && x.m.version() == "" && x.session.id != "" && x.m.Method != methodInitialize:
 		return errGone
 	case resp.StatusCode == http.StatusServiceUnavailable:
-		return fmt.Errorf("%w: %w", errUnsent, x.refused(resp))
+		if err := x.refused(resp); err != nil {
+			return fmt.Errorf("%w: %w", errBusy, err)
+		}
+		return nil // it is the answer
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return x.refused(resp)
 	case x.f == nil && !x.private:
@@ -279,8 +314,8 @@ func (x *attempt) refused(resp *http.Response) error {
 	if text == "" {
 		text = "no reason was given"
 	}
-	url, _ := x.b.place()
-	return fmt.Errorf("the server at %s refused it (%s): %s", url, resp.Status, text)
+	address, _ := x.b.place()
+	return fmt.Errorf("the server at %s refused it (%s): %s", address, resp.Status, text)
 }
 
 // headerValue is a value as headers carry it: as it is, or marked as base64
