@@ -29,7 +29,7 @@ type Burst struct {
 // command is argv ["/bin/true"] but for ComputeSDK's loop.
 type Crowd struct {
 	Blanks    int      `json:"blanks"`            // first processes that the server keeps started
-	Alone     *Figures `json:"one_after_another"` // create → first command, one after the other, in pairs with the other server
+	Alone     *Figures `json:"one_after_another"` // create → first command, one each blankEvery and more, in pairs with the other server
 	AtOnce    *Figures `json:"at_once"`           // all ask in the same moment; none is deleted before all have their answer
 	Last      *float64 `json:"at_once_last_ms"`   // until the last one has it: the median over rounds
 	Staggered *Figures `json:"staggered"`         // one asks each 50 ms
@@ -41,6 +41,8 @@ const (
 	crowdRounds  = 3
 	crowdEvery   = 50 * time.Millisecond
 	computeEvery = 200 * time.Millisecond
+	// blankEvery passes before each one alone: a server makes blanks when nobody asks.
+	blankEvery = 250 * time.Millisecond
 	// blanksBeside are far fewer than a crowd: a pool as large as the load would measure
 	// a server that does nothing.
 	blanksBeside = 16
@@ -70,6 +72,9 @@ func (s *session) burst(ctx context.Context) (_ *Burst, err error) {
 	var alone, atOnce [2]series
 	var last [2][]float64
 	err = inTurn(ctx, s.o.pairs()+warmUp, func(i, side int) error {
+		if err := sleep(ctx, blankEvery); err != nil {
+			return err
+		}
 		began := time.Now()
 		id, err := both[side].ready(ctx)
 		if took := time.Since(began); i >= warmUp {

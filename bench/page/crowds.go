@@ -31,7 +31,8 @@ func burst(r *bench.Report) string {
 			without += fmt.Sprintf("ComputeSDK's loop was not measured, %s: %s\n\n", with, sentence(plain(c.Compute.Missing)))
 		}
 	}
-	s := "Two servers in turn: one keeps blanks, which are started first processes for the next sandboxes, whatever those ask for, and fewer of them than a crowd has members; the other keeps none. " +
+	s := "Two servers in turn: one keeps blanks, which are started first processes for the next sandboxes, whatever those ask for, and most of them sandboxes of the image that is asked for most, which lack only somebody who has them; there are fewer of them than a crowd has members. The other keeps none. " +
+		"One after the other means a quarter of a second after the last was answered, in which blanks are made. " +
 		"At once means that all ask in the same moment and none is deleted before all have their answer.\n\n" + t.String() + last
 	return s + compute(b) + without
 }
