@@ -102,10 +102,13 @@ func (c *Client) Signal(ctx context.Context, id string, sig syscall.Signal, tree
 	return c.ask(ctx, &wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig), Tree: tree}, nil)
 }
 
-// SignalYounger sends a signal to what a process has started no longer ago than
-// younger, and not to itself. One that has ended is fault.State.
-func (c *Client) SignalYounger(ctx context.Context, id string, sig syscall.Signal, younger time.Duration) error {
-	return c.ask(ctx, &wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig), YoungerMS: max(1, younger.Milliseconds())}, nil)
+// SignalYounger sends a signal to what a process has started since then, by the clock
+// that both sides share, and not to itself. One that has ended is fault.State.
+func (c *Client) SignalYounger(ctx context.Context, id string, sig syscall.Signal, since time.Time) error {
+	return c.ask(ctx, &wire.Request{
+		Op: wire.OpSignal, ID: id, Signal: int(sig), SinceMS: since.UnixMilli(),
+		YoungerMS: max(1, time.Since(since).Milliseconds()), // what an older agent knows
+	}, nil)
 }
 
 // Kill ends a process and all that it started with SIGKILL, and waits until

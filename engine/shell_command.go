@@ -244,10 +244,10 @@ func (x *cell) kill(ctx context.Context) {
 
 // killYounger kills what was started in the shell since the command began.
 func (x *cell) killYounger(ctx context.Context, k *codeKernel) error {
-	const slack = 20 * time.Millisecond // of the kernel's times
+	const slack = 20 * time.Millisecond // of the kernel's times, which are 10 ms apart
 	ctx, cancel := context.WithTimeout(ctx, pingBound)
 	defer cancel()
-	err := k.l.client.SignalYounger(ctx, k.process, syscall.SIGKILL, x.u.e.now().Sub(x.event.At)+slack)
+	err := k.l.client.SignalYounger(ctx, k.process, syscall.SIGKILL, x.event.At.Add(-slack))
 	if fault.Is(err, fault.State) {
 		return nil // the shell has ended, and what follows it will tell
 	}

@@ -41,11 +41,12 @@ func (p *process) hasEnded() bool {
 
 // signal sends a signal to a process, or to all that it started, or to what it
 // started lately and not to itself.
-func (s *Server) signal(id string, n int, tree bool, younger time.Duration) error {
-	if n < 1 || n > 64 {
-		return fault.InvalidField("signal", "%d is outside 1 to 64", n)
+func (s *Server) signal(req *wire.Request) error {
+	sig, younger := unix.Signal(req.Signal), time.Duration(req.YoungerMS)*time.Millisecond
+	if sig < 1 || sig > 64 {
+		return fault.InvalidField("signal", "%d is outside 1 to 64", int(sig))
 	}
-	p, err := s.running(id)
+	p, err := s.running(req.ID)
 	if err != nil {
 		return err
 	}
@@ -53,14 +54,18 @@ func (s *Server) signal(id string, n int, tree bool, younger time.Duration) erro
 	case younger < 0:
 		return fault.InvalidField("younger", "%v is below 0", younger)
 	case younger > 0:
-		p.signalYounger(unix.Signal(n), younger)
+		since := time.Now().Add(-younger)
+		if req.SinceMS != 0 {
+			since = time.UnixMilli(req.SinceMS)
+		}
+		p.signalYounger(sig, since)
 		return nil
-	case tree:
-		p.signalTree(unix.Signal(n))
+	case req.Tree:
+		p.signalTree(sig)
 		return nil
 	}
-	if err := p.signalFirst(unix.Signal(n)); err != nil {
-		return fault.Wrap(fault.State, err, "process %s has ended", id)
+	if err := p.signalFirst(sig); err != nil {
+		return fault.Wrap(fault.State, err, "process %s has ended", req.ID)
 	}
 	return nil
 }
@@ -91,11 +96,11 @@ func (p *process) signalTree(sig unix.Signal) {
 	}
 }
 
-// signalYounger reaches the members of the group that were started no longer ago than
-// that, but for the first process.
-func (p *process) signalYounger(sig unix.Signal, younger time.Duration) {
+// signalYounger reaches the members of the group that were started since then, but for
+// the first process.
+func (p *process) signalYounger(sig unix.Signal, since time.Time) {
 	for _, pid := range p.tree() {
-		if started, ok := age(pid); ok && pid != p.pid && started <= younger {
+		if old, ok := age(pid); ok && pid != p.pid && !time.Now().Add(-old).Before(since) {
 			_ = unix.Kill(pid, sig)
 		}
 	}

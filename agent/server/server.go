@@ -209,7 +209,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpProcesses:
 		return s.serveProcesses(c, req)
 	case wire.OpSignal:
-		return c.outcome(s.signal(req.ID, req.Signal, req.Tree, time.Duration(req.YoungerMS)*time.Millisecond))
+		return c.outcome(s.signal(req))
 	case wire.OpWait:
 		return s.serveWait(ctx, c, req)
 	case wire.OpInput:

@@ -31,7 +31,8 @@ const (
 	// OpProcesses: Running. Reply, an Item (Record) for each, oldest first, Done.
 	OpProcesses = "processes"
 	// OpSignal: ID, Signal, Tree; if YoungerMS is not 0, to what the process started in
-	// the last YoungerMS, and not to itself. Reply, Done.
+	// the last YoungerMS, and not to itself; if SinceMS is not 0 either, since then: however
+	// long the request took. Reply, Done.
 	OpSignal = "signal"
 	// OpWait: ID. Reply is a Record, Done is an Ending, when the process has ended.
 	OpWait = "wait"
@@ -90,6 +91,7 @@ type Request struct {
 	Signal    int    `json:"signal,omitempty"`
 	Tree      bool   `json:"tree,omitempty"`
 	YoungerMS int64  `json:"younger_ms,omitempty"`
+	SinceMS   int64  `json:"since_ms,omitempty"` // of Unix time
 	Cause     string `json:"cause,omitempty"`
 	GraceMS   int64  `json:"grace_ms,omitempty"`
 	Cols      uint16 `json:"cols,omitempty"`

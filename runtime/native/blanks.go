@@ -148,7 +148,7 @@ func (s *blanks) turn(ctx context.Context) time.Duration {
 	return 0
 }
 
-// next says what is to be done; nil: nothing. One in four stays as it is, for those who
+// next says what is to be done; nil: nothing. About one in four stays as it is, for those who
 // ask for what is not asked for most; the others are made whole.
 func (s *blanks) next() func(context.Context) error {
 	s.mu.Lock()
@@ -175,7 +175,7 @@ func (s *blanks) next() func(context.Context) error {
 			}
 		}
 	}
-	if len(plain) <= s.size/4 {
+	if len(plain) <= plainOf(s.size) {
 		return nil
 	}
 	return func(ctx context.Context) error {
@@ -191,6 +191,9 @@ func (s *blanks) next() func(context.Context) error {
 		return err
 	}
 }
+
+// plainOf says how many of so many blanks stay as they are: of two it is one.
+func plainOf(size int) int { return (size + 2) / 4 }
 
 // add makes one more.
 func (s *blanks) add(context.Context) error {

@@ -36,6 +36,7 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 	}
 	i.verb.Lock()
 	defer i.verb.Unlock()
+	defer d.calm.begin()()
 	thaw, err := i.still(ctx)
 	if err != nil {
 		return runtime.Snapshot{}, err

@@ -64,7 +64,7 @@ func ahead(t *testing.T, dir, root string, n int) (*native.Driver, points) {
 	if err := first.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for range n - n/4 {
+	for range n - (n+2)/4 {
 		p.await(t, "whole.made")
 	}
 	return d, p

@@ -118,13 +118,12 @@ func (g *Group) stranger() error {
 }
 
 func (g *Group) prepare(k kernel, want wanted) error {
-	ready := g.driver.takeSpare()
+	ready := g.driver.spares.take()
+	defer g.driver.spares.give(ready)
 	for i := range g.driver.v1 {
 		h := &g.driver.v1[i]
 		if err := g.driver.claim(h, ready, g.id); err != nil {
-			if ready != "" {
-				g.driver.dropSpare(ready)
-			}
+			g.driver.dropSpare(ready)
 			return fmt.Errorf("make %s: %w", g.id, err)
 		}
 		if err := h.apply(k, g.id, want.Limits, true); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,8 +24,8 @@ const maxSpares = 8
 // 0.2, most for memory. cgroup2 renames nothing.
 type spares struct {
 	mu    sync.Mutex
-	made  int // the number in the next one's name
-	names []string
+	taken [maxSpares]bool // numbers that names have which are in use: of what is ready, or is being made or claimed
+	ready []int
 }
 
 // MakeSpare makes a set of v1 groups for a [Group.Prepare] to come, unless enough are
@@ -32,52 +33,69 @@ type spares struct {
 func (d *Driver) MakeSpare() error {
 	s := &d.spares
 	s.mu.Lock()
-	if len(d.v1) == 0 || len(s.names) >= maxSpares {
+	n := slices.Index(s.taken[:], false)
+	if len(d.v1) == 0 || n < 0 {
 		s.mu.Unlock()
 		return nil
 	}
-	s.made++
-	name := spare + strconv.Itoa(s.made)
+	s.taken[n] = true
 	s.mu.Unlock()
+	name := spareName(n)
 	for i := range d.v1 {
 		if err := d.kernel.mkdirat(d.v1[i].dir, name); err != nil {
-			d.dropSpare(name)
+			d.dropSpare(n)
+			s.give(n)
 			return fmt.Errorf("cgroup: make %s: %w", name, err)
 		}
 	}
 	s.mu.Lock()
-	s.names = append(s.names, name)
+	s.ready = append(s.ready, n)
 	s.mu.Unlock()
 	return nil
 }
 
-// takeSpare gives the name of a set, which is the caller's from then on; "" if there is none.
-func (d *Driver) takeSpare() string {
-	s := &d.spares
+func spareName(n int) string { return spare + strconv.Itoa(n) }
+
+// take gives the number of a set, which is the caller's until it gives the number back, and
+// then has no group by its name any more; -1 if there is none.
+func (s *spares) take() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.names)
-	if n == 0 {
-		return ""
+	last := len(s.ready) - 1
+	if last < 0 {
+		return -1
 	}
-	name := s.names[n-1]
-	s.names = s.names[:n-1]
-	return name
+	n := s.ready[last]
+	s.ready = s.ready[:last]
+	return n
 }
 
-func (d *Driver) dropSpare(name string) {
+func (s *spares) give(n int) {
+	if n < 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken[n] = false
+}
+
+func (d *Driver) dropSpare(n int) {
+	if n < 0 {
+		return
+	}
 	for i := range d.v1 {
-		_ = d.kernel.rmdirat(d.v1[i].dir, name)
+		_ = d.kernel.rmdirat(d.v1[i].dir, spareName(n))
 	}
 }
 
-// claim makes the group id of a v1 hierarchy, of the spare one where there is one.
-func (d *Driver) claim(h *hierarchy, name, id string) error {
-	if name != "" {
-		err := d.kernel.renameat(h.dir, name, id)
+// claim makes the group id of a v1 hierarchy, of the spare set n where there is one.
+func (d *Driver) claim(h *hierarchy, n int, id string) error {
+	if n >= 0 {
+		err := d.kernel.renameat(h.dir, spareName(n), id)
 		if err == nil || errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		_ = d.kernel.rmdirat(h.dir, spareName(n))
 	}
 	return d.kernel.mkdirat(h.dir, id)
 }
