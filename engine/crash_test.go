@@ -262,14 +262,15 @@ func killAt(t *testing.T, dir, point string) {
 	}
 }
 
-// What a crash left of one of ours goes. What this store has never heard of is
-// another store's, which may come back, and its disk stays.
+// What a crash left of one of ours goes, and what was made ahead. What this store has never
+// heard of is another store's, which may come back, and its disk stays.
 func TestAnInstanceThatNoRecordMentions(t *testing.T) {
+	ahead := sandbox.NewID()
 	h := open(t, t.TempDir())
 	kept := h.create(engine.CreateRequest{})
 	h.end()
 	left, foreign := sandbox.NewID(), sandbox.NewID()
-	for _, id := range []sandbox.ID{left, foreign} {
+	for _, id := range []sandbox.ID{left, foreign, ahead} {
 		if _, err := h.host.Driver().Create(t.Context(), runtime.Spec{ID: id}); err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +283,9 @@ func TestAnInstanceThatNoRecordMentions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.serve()
+	h.serve(func(o *engine.Options) {
+		o.Runtimes["memory"] = &preparer{Driver: o.Runtimes["memory"], ahead: ahead}
+	})
 	want := []sandbox.ID{kept.ID, foreign}
 	slices.Sort(want)
 	got := h.instances()

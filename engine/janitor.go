@@ -211,7 +211,7 @@ func (e *Engine) holdsBox(id sandbox.ID) bool {
 // tell of its deletion, since a volume is what is to outlive all else.
 func (e *Engine) heardOfThing(ctx context.Context, t thing) (known bool, err error) {
 	if t.kind == kindInstance {
-		return e.heardOf(ctx, t.id)
+		return e.disposable(ctx, t.runtime, t.id)
 	}
 	q := store.EventQuery{ProcessID: string(t.id), Limit: 1}
 	if t.kind == kindVolume {

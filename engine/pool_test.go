@@ -247,9 +247,13 @@ func TestPrepared(t *testing.T) {
 // preparer is a driver with a few ids ready.
 type preparer struct {
 	runtime.Driver
+	ahead sandbox.ID // what a server before made, and gave to nobody
+
 	mu  sync.Mutex
 	ids []sandbox.ID
 }
+
+func (p *preparer) Unclaimed(id sandbox.ID) (bool, error) { return id == p.ahead, nil }
 
 func (p *preparer) Prepared(runtime.Spec) (sandbox.ID, bool) {
 	p.mu.Lock()

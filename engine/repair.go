@@ -267,7 +267,7 @@ func (e *Engine) removeStrangers(ctx context.Context) error {
 			if r, ok := ids[h.ID]; ok && r == name {
 				continue
 			}
-			known, err := e.heardOf(ctx, h.ID)
+			known, err := e.disposable(ctx, name, h.ID)
 			if err != nil {
 				return err
 			}
@@ -283,6 +283,16 @@ func (e *Engine) removeStrangers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// disposable tells whether an instance that no record mentions is ours to remove: some event
+// has heard of it, or its driver made it ahead of any.
+func (e *Engine) disposable(ctx context.Context, runtimeName string, id sandbox.ID) (bool, error) {
+	known, err := e.heardOf(ctx, id)
+	if d, ok := e.runtimes[runtimeName].(runtime.Preparer); ok && !known && err == nil {
+		return d.Unclaimed(id)
+	}
+	return known, err
 }
 
 // heardOf tells whether any event is about the id. A create commits one before

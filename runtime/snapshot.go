@@ -100,4 +100,8 @@ type Preparer interface {
 	// with that ID goes on from there. An id that is not used is given back by another
 	// Create or by the server's end, and costs nothing then.
 	Prepared(Spec) (sandbox.ID, bool)
+	// Unclaimed tells whether what List has by that id was made ahead and given to nobody,
+	// which no event tells of. After a crash of the host it may say so of one that was
+	// given: ask of what no record mentions.
+	Unclaimed(sandbox.ID) (bool, error)
 }

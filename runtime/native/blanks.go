@@ -5,6 +5,9 @@ package native
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -180,6 +183,12 @@ func (s *blanks) next() func(context.Context) error {
 	}
 	return func(ctx context.Context) error {
 		b := plain[0]
+		if _, err := os.Lstat(spec.Root); errors.Is(err, fs.ErrNotExist) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.wanted.forget(spec.Root)
+			return nil
+		}
 		if !s.take(b) {
 			return nil
 		}

@@ -106,9 +106,8 @@ func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*la
 	if err != nil && blank != nil && ctx.Err() == nil {
 		// What is wrong may be the blank: nobody has to know that there was one.
 		d.log.Warn("a sandbox that had a prepared process 1 was not made, and is made without", "sandbox", spec.ID, "error", err)
-		if layered {
-			_ = d.layers.Remove(string(spec.ID))
-			layered = false
+		if layered { // the same disk again: who gave it may have changed since
+			open = func() (*layer.Layer, error) { return d.layers.Open(string(spec.ID)) }
 		}
 		err = i.up(ctx, spec, nil, open)
 	}
@@ -133,6 +132,9 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 	defer i.d.calm.begin()()
 	leave, err := i.d.queue.enter(ctx)
 	if err != nil {
+		if b != nil {
+			b.end(i.d)
+		}
 		return err
 	}
 	defer leave()

@@ -317,7 +317,7 @@ func (d *Driver) traces(id sandbox.ID) (bool, error) {
 	if d.blanks.has(id) {
 		return false, nil
 	}
-	for _, name := range instanceFiles() {
+	for _, name := range append(instanceFiles(), aheadFile) {
 		if _, err := d.instances.Lstat(string(id) + name); !errors.Is(err, fs.ErrNotExist) {
 			return err == nil, err
 		}

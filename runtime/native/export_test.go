@@ -30,6 +30,18 @@ func (d *Driver) Whole(id sandbox.ID) bool {
 	return d.blanks.lent[id].whole != nil
 }
 
+// FillQueue takes all turns of starts, until leave.
+func (d *Driver) FillQueue() (leave func()) {
+	for range cap(d.queue) {
+		d.queue <- struct{}{}
+	}
+	return func() {
+		for range cap(d.queue) {
+			<-d.queue
+		}
+	}
+}
+
 // Lent tells whether the id of a blank was given out and is still waited for.
 func (d *Driver) Lent(id sandbox.ID) bool {
 	d.blanks.mu.Lock()

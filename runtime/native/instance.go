@@ -74,7 +74,7 @@ const (
 )
 
 func instanceFiles() []string {
-	return []string{pausedFile, volumesFile, stateFile, socketFile, aheadFile}
+	return []string{pausedFile, volumesFile, stateFile, socketFile}
 }
 
 // Dial connects to the agent's socket, whose file no sandbox can see.
@@ -249,6 +249,10 @@ func (i *Instance) clear() error {
 		return err
 	}
 	i.d.checkpoint("remove.layer")
+	// By the mark the next server knows a disk that was made ahead: it goes last.
+	if err := i.remove(aheadFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return nil
 }
 

@@ -63,12 +63,24 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	}
 	select {
 	case <-l.down:
+	case <-ctx.Done():
+	}
+	if l.freed() {
 		if err := i.d.sweepDown(i); err != nil { // else the next start does
 			i.d.log.Error("the cgroups and files of a sandbox are left behind", "sandbox", i.id, "error", err)
 		}
-	case <-ctx.Done():
 	}
 	return err
+}
+
+// freed tells whether a life is over and all of it is freed.
+func (l *live) freed() bool {
+	select {
+	case <-l.down:
+		return true
+	default:
+		return false
+	}
 }
 
 // replace kills the life that is, which leaves its groups and files to the next. It was

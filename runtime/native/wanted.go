@@ -35,6 +35,11 @@ func (w *wanted) most() (runtime.Spec, bool) {
 	return best, len(w.specs) > 0
 }
 
+// forget forgets an image that cannot be had any more.
+func (w *wanted) forget(root string) {
+	w.specs = slices.DeleteFunc(w.specs, func(s runtime.Spec) bool { return s.Root == root })
+}
+
 // has tells whether an image was asked for.
 func (w *wanted) has(root string) bool {
 	return slices.ContainsFunc(w.specs, func(s runtime.Spec) bool { return s.Root == root })

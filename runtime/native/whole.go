@@ -6,7 +6,6 @@ package native
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -21,7 +20,8 @@ import (
 )
 
 // aheadFile is the mark of an instance that was made before anybody asked for it: its
-// server's end ends it, unlike one that somebody has.
+// server's end ends it, unlike one that somebody has. It goes with the host's boot, so
+// the disk has a mark, too, see [layer.Layer.MarkAhead].
 const aheadFile = ".ahead"
 
 // whole is a blank on whose process 1 everything was done that a create does, for what was
@@ -44,8 +44,8 @@ func inodeOf(path string) (inode, error) {
 	return inode{dev: st.Dev, ino: st.Ino}, nil
 }
 
-// rehearsalTime bounds the command that is run before it is given away.
-const rehearsalTime = 10 * time.Second
+// signOfLife bounds the answer of an agent that has just begun to serve.
+const signOfLife = 10 * time.Second
 
 // ordinary tells whether a sandbox made ahead can be what spec asks for: nothing of its
 // disk is somebody's.
@@ -69,45 +69,32 @@ func (b *blank) complete(ctx context.Context, d *Driver, spec runtime.Spec) erro
 	layered := false
 	err = i.rise(ctx, spec, b, func() (*layer.Layer, error) {
 		l, err := d.newLayer(ctx, spec)
-		layered = err == nil
+		if layered = err == nil; layered {
+			if err = l.MarkAhead(); err != nil {
+				_ = l.Close()
+			}
+		}
 		d.checkpoint("whole.layer")
 		return l, err
 	})
 	if err != nil {
-		_ = i.remove(aheadFile)
 		if layered {
-			_ = d.layers.Remove(string(b.id))
+			if left := d.layers.Remove(string(b.id)); left != nil {
+				return errors.Join(err, left) // and its mark stays
+			}
 		}
+		_ = i.remove(aheadFile)
 		return err
 	}
-	if err := i.rehearse(ctx); err != nil {
+	// What does not answer is given to nobody; and the first call of whoever gets it takes no
+	// longer than the next one.
+	limit, cancel := context.WithTimeout(ctx, signOfLife)
+	defer cancel()
+	if _, err := agent.NewClient(i.Dial).Ping(limit); err != nil {
 		return errors.Join(err, i.unmake())
 	}
 	d.checkpoint("whole.made")
 	b.whole = &whole{instance: i, spec: spec, root: root}
-	return nil
-}
-
-// rehearse has the agent run a command, as whoever gets the sandbox will: what cannot is
-// given to nobody, and the first command takes no longer than the next (it saves 0.8 ms of 4).
-// Nobody knows its id, so it is in no list.
-func (i *Instance) rehearse(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, rehearsalTime)
-	defer cancel()
-	p, err := agent.NewClient(i.Dial).Start(ctx, agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"/bin/true"}})
-	switch {
-	case fault.Is(err, fault.Unavailable) || ctx.Err() != nil:
-		return fault.Wrap(fault.Unavailable, err, "the agent of %s runs no command", i.id)
-	case err != nil:
-		return nil // an image may be without that program
-	}
-	for err == nil {
-		_, err = p.Next(ctx)
-	}
-	_ = p.Close()
-	if !errors.Is(err, io.EOF) {
-		return fault.Wrap(fault.Unavailable, err, "the agent of %s tells no end of a command", i.id)
-	}
 	return nil
 }
 
@@ -138,7 +125,11 @@ func (w *whole) suit(spec runtime.Spec) error {
 	}
 	i.d.checkpoint("whole.suited")
 	// From here on it is a sandbox that outlives this server.
-	if err := i.remove(aheadFile); err != nil {
+	err = i.d.layers.Claim(string(i.id))
+	if err == nil {
+		err = i.remove(aheadFile)
+	}
+	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the mark of sandbox %s cannot be removed", i.id)
 	}
 	i.d.checkpoint("whole.given")
@@ -160,6 +151,9 @@ func (i *Instance) unmake() error {
 	return i.clear()
 }
 
+// Unclaimed tells whether a disk is of a sandbox made ahead. See [runtime.Preparer].
+func (d *Driver) Unclaimed(id sandbox.ID) (bool, error) { return d.layers.Ahead(string(id)) }
+
 // sweepAhead takes away what an earlier server made ahead, and tells whether id is of that.
 func (d *Driver) sweepAhead(id sandbox.ID) (bool, error) {
 	if _, err := d.instances.Lstat(string(id) + aheadFile); err != nil {
@@ -168,13 +162,5 @@ func (d *Driver) sweepAhead(id sandbox.ID) (bool, error) {
 		}
 		return false, err
 	}
-	// Its mark goes after its disk: it is tried again as long as there is any of it.
-	i := &Instance{d: d, id: id}
-	if err := d.endGroup(i); err != nil {
-		return true, err
-	}
-	if err := d.layers.Remove(string(id)); err != nil {
-		return true, err
-	}
-	return true, d.sweepDown(i)
+	return true, (&Instance{d: d, id: id}).clear()
 }

@@ -15,9 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/leaktest"
 	"sandpit.dev/runtime"
@@ -140,10 +141,6 @@ func TestASandboxIsThereBeforeItIsAskedFor(t *testing.T) {
 	}
 	if now, _ := blankProcess(t, dir, spec.ID); now != pid {
 		t.Errorf("process 1 is %d, and was %d before it was asked for", now, pid)
-	}
-	// It has shown that it can run a command.
-	if ran, err := agent.NewClient(i.Dial).Processes(t.Context()); err != nil || len(ran) != 1 || ran[0].Result == nil || ran[0].Result.ExitCode != 0 {
-		t.Errorf("processes before the first one: %+v, %v", ran, err)
 	}
 	const look = `exec 2>&1; hostname; id -u; ls /workspace; touch /workspace/a && echo ok; head -c 100M /dev/zero 2>/dev/null > /workspace/b || echo full; rm -f /workspace/b
 python3 -c "x = bytearray(200 << 20)" || echo memory
@@ -273,7 +270,8 @@ func TestWhatIsMadeAheadFollowsWhatIsAskedFor(t *testing.T) {
 	closeAndLookForLeaks(t, d, dir)
 }
 
-// Wherever a server is killed, what it made ahead goes, and what it gave away stays.
+// Wherever a server is killed, what it made ahead goes, and what it gave away stays. Of what
+// the host's crash leaves, which forgets all but disks, the driver can tell that nobody has it.
 func TestAServerThatIsKilledWhileItMakesAhead(t *testing.T) {
 	needRoot(t)
 	root := imagetest.Python(t).Root
@@ -285,7 +283,7 @@ func TestAServerThatIsKilledWhileItMakesAhead(t *testing.T) {
 	if err := os.WriteFile(path, program, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, point := range []string{"whole.marked", "whole.layer", "whole.made", "whole.suited", "whole.given"} {
+	for _, point := range []string{"whole.marked", "whole.layer", "whole.made", "whole.suited", "whole.given", "stop.killed", itDied, hostCrash} {
 		t.Run(point, func(t *testing.T) {
 			dir := trueDir(t)
 			cmd := exec.Command("/proc/self/exe")
@@ -299,16 +297,25 @@ func TestAServerThatIsKilledWhileItMakesAhead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if given := strings.TrimSpace(string(out)); point != "whole.given" && len(handles) != 0 || point == "whole.given" && (len(handles) != 1 || string(handles[0].ID) != given) {
-				t.Errorf("the next server finds %v", handles)
+			want := []runtime.Handle{}
+			if point == "whole.given" || point == hostCrash {
+				want = append(want, runtime.Handle{ID: sandbox.ID(strings.TrimSpace(string(out)))})
+			}
+			if diff := cmp.Diff(handles, want, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the next server finds (-got +want)\n%s", diff)
 			}
 			for _, h := range handles {
+				if free, err := d.Unclaimed(h.ID); err != nil || free != (point == hostCrash) {
+					t.Errorf("it is nobody's: %v, %v", free, err)
+				}
 				i, err := d.Open(t.Context(), h)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := output(t, i, "echo", "hello"); got != "hello" {
-					t.Errorf("inside: %q", got)
+				if point != hostCrash {
+					if got := output(t, i, "echo", "hello"); got != "hello" {
+						t.Errorf("inside: %q", got)
+					}
 				}
 				if err := i.Remove(t.Context()); err != nil {
 					t.Error(err)
@@ -322,16 +329,25 @@ func TestAServerThatIsKilledWhileItMakesAhead(t *testing.T) {
 // wholeCrash marks the points on the way of a sandbox that is made ahead.
 const wholeCrash = "whole:"
 
+// Points of no verb, once one is made.
+const (
+	itDied    = "died"  // its process 1, some time ago
+	hostCrash = "crash" // of the host
+)
+
 // dieMakingAhead goes that way, and is killed at point.
 func dieMakingAhead(point string, program []byte) error {
 	ctx := context.Background()
-	made := make(chan struct{}, 8)
+	made, given := make(chan struct{}, 8), false
 	d, err := native.Open(ctx, native.Options{Dir: os.Getenv(crashDir), Agent: program, Blanks: 1, Checkpoint: func(name string) {
-		switch name {
-		case point:
+		switch {
+		case name == point && (given || name != "stop.killed"):
+			if name == "stop.killed" { // and what follows the end of process 1 is done
+				time.Sleep(300 * time.Millisecond)
+			}
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
-		case "whole.made":
+		case name == "whole.made":
 			made <- struct{}{}
 		}
 	}})
@@ -352,6 +368,58 @@ func dieMakingAhead(point string, program []byte) error {
 	}
 	spec.Hostname = string(spec.ID)
 	fmt.Println(spec.ID)
+	switch point {
+	case "stop.killed":
+		given = true
+		return d.Close()
+	case itDied, hostCrash:
+		return endAhead(point, spec.ID)
+	}
 	_, err = d.Create(ctx, spec)
 	return err
+}
+
+// endAhead ends the sandbox that was made ahead, and us.
+func endAhead(point string, id sandbox.ID) error {
+	files := filepath.Join(native.InstancesDir(os.Getenv(crashDir)), string(id))
+	text, err := os.Readlink(files + ".state")
+	if err != nil {
+		return err
+	}
+	var pid int
+	if _, err := fmt.Sscan(text, &pid); err != nil {
+		return err
+	}
+	if point == hostCrash { // nothing in memory is left
+		for _, of := range []string{".state", ".sock", ".ahead"} {
+			if err := os.Remove(files + of); err != nil {
+				return err
+			}
+		}
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	time.Sleep(time.Second) // its groups and files go
+	return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+}
+
+// Who gives up before it is its turn has used its blank up.
+func TestNothingIsLeftOfABlankWhoseTurnDoesNotCome(t *testing.T) {
+	needRoot(t)
+	root, dir := imagetest.Python(t).Root, trueDir(t)
+	d := prepared(t, dir, 1)
+	spec := specOf(blankID(t, d), root)
+	pid, _ := blankProcess(t, dir, spec.ID)
+	leave := d.FillQueue()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := d.Create(ctx, spec); err == nil {
+		t.Error("it has its turn")
+	}
+	leave()
+	if err := unix.Kill(pid, 0); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("process 1 of the blank is there: %v", err)
+	}
+	closeAndLookForLeaks(t, d, dir)
 }

@@ -127,6 +127,7 @@ func (g *Group) prepare(k kernel, want wanted) error {
 			return fmt.Errorf("make %s: %w", g.id, err)
 		}
 		if err := h.apply(k, g.id, want.Limits, true); err != nil {
+			g.driver.dropSpare(ready)
 			return err
 		}
 	}

@@ -55,3 +55,9 @@ func (g *Group) Queue() int { return g.fd }
 
 // ListenTo has the reader wait for the events of another descriptor.
 func (g *Group) ListenTo(fd int) { g.bell.queue = fd }
+
+// Bounds of muted files.
+const (
+	MaxMuted     = maxMuted
+	MaxMutedEach = maxMutedEach
+)

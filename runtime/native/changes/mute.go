@@ -63,8 +63,9 @@ func (s *Source) hushLocked(r *record) {
 	}
 }
 
-// mute has the kernel ignore writes to a file. The file keeps no memory for it: when the
-// kernel forgets its inode, it is not muted any more.
+// mute has the kernel ignore writes to a file of one name: of several, the windows know one
+// that was used, and have to hear of another. A name that it gets later is told by itself. The
+// file keeps no memory for it: when the kernel forgets its inode, it is not muted any more.
 func (s *Source) mute(key string) (done bool) {
 	conn, err := s.root.SyscallConn()
 	if err != nil {
@@ -77,6 +78,10 @@ func (s *Source) mute(key string) (done bool) {
 			return // gone
 		}
 		defer unix.Close(fd)
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil || st.Nlink != 1 {
+			return
+		}
 		// The kernel marks nothing by a descriptor of this kind, but by the link to what it is open on.
 		err = unix.FanotifyMark(s.g.fd, unix.FAN_MARK_ADD|unix.FAN_MARK_IGNORE_SURV|unix.FAN_MARK_EVICTABLE,
 			unix.FAN_MODIFY, unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd))

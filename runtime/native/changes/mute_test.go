@@ -74,6 +74,31 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 			check(t, tr, "deleted "+name, "created renamed")
 		}
 	})
+	t.Run("EachOfItsNamesThatIsUsedIsListed", func(t *testing.T) {
+		o, s := newSource(t)
+		l := openLog(t, s, o.ws+"/log")
+		must(t, os.Link(o.ws+"/log", o.ws+"/link"))
+		tr := track(t, s)
+		if l.hush() {
+			t.Error("a write to one of two names makes no event")
+		}
+		must(t, os.Truncate(o.ws+"/link", 1))
+		check(t, tr, "modified link", "modified log")
+	})
+	t.Run("WhatIsGoneCountsNoMore", func(t *testing.T) {
+		o := newOverlay(t, t.TempDir(), nil)
+		g := newGroup(t, changes.Options{})
+		for range changes.MaxMuted/changes.MaxMutedEach + 1 {
+			s := add(t, g, o)
+			track(t, s)
+			for n := range changes.MaxMutedEach {
+				if l := openLog(t, s, fmt.Sprintf("%s/log%d", o.ws, n)); !l.hush() {
+					t.Fatal("a file is not muted after others of sandboxes that are gone")
+				}
+			}
+			must(t, s.Close())
+		}
+	})
 	t.Run("TheNextWindowHearsOfIt", func(t *testing.T) {
 		o, s := newSource(t)
 		l := openLog(t, s, o.ws+"/log")

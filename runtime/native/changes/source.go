@@ -162,6 +162,9 @@ func (s *Source) dropLocked() {
 	s.g.watches -= len(s.watches)
 	s.trackers, s.watches = nil, nil
 	s.unmarkLocked()
+	if s.muted.epoch == s.g.epoch { // its marks go with its files
+		s.g.muted -= s.muted.files
+	}
 	delete(s.g.sources, s.id)
 	if !s.shared {
 		s.root.Close()

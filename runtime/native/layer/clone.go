@@ -279,7 +279,10 @@ func (s *Store) cloneLayer(ctx context.Context, dir int, name string, source int
 	defer unix.Close(upper)
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
-	return fd, unix.Fsetxattr(upper, "trusted.overlay.uuid", id, 0)
+	if err = unix.Fsetxattr(upper, "trusted.overlay.uuid", id, 0); err != nil {
+		return -1, err // and no number of what is closed here
+	}
+	return fd, nil
 }
 
 // emptyLayer makes a layer with nothing in it.

@@ -7,6 +7,7 @@ package layer
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,17 +18,20 @@ const (
 	flushName = "taken"
 )
 
-// openFlush opens the directory that flushSubvolume asks for a snapshot in.
+// openFlush opens the directory that flushSubvolume asks for a snapshot in; -1 where there is
+// no room to make it: a full store can be opened, and what is in it deleted.
 func openFlush(top int) (int, error) {
 	dir, err := ensureDir(top, flushDir)
-	if err != nil {
-		return -1, err
-	}
-	if err := unix.Mkdirat(dir, flushName, 0o700); err != nil && err != unix.EEXIST {
+	if err == nil {
+		if err = unix.Mkdirat(dir, flushName, 0o700); err == nil || err == unix.EEXIST {
+			return dir, nil
+		}
 		unix.Close(dir)
-		return -1, err
 	}
-	return dir, nil
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		err = nil
+	}
+	return -1, err
 }
 
 // flushSubvolume writes the data of the subvolume at the top of which source is to the
@@ -57,7 +61,7 @@ func (s *Store) Flush(ctx context.Context, id string) error {
 		return err
 	}
 	write := func() error { return flushSubvolume(s.flush, fd) }
-	if s.kind == Plain || !isSubvolume(fd) {
+	if s.flush < 0 || !isSubvolume(fd) {
 		write = func() error { return unix.Syncfs(fd) }
 	}
 	done := make(chan error, 1)

@@ -91,6 +91,9 @@ func (s *spares) keep(dir int, name string) (bool, error) {
 			return false, err
 		}
 	}
+	if err := unmark(fd); err != nil {
+		return false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := unix.Renameat2(dir, name, s.dir, name, unix.RENAME_NOREPLACE); err != nil {
