@@ -10,14 +10,10 @@ import (
 	"sandpit.dev/fault"
 )
 
-// follow sends the output after a frame, or the last of it if recent is not 0, what comes while the process runs,
+// follow sends the output from a place in the log on, what comes while the process runs,
 // and its end. It reads the log, so that a slow follower holds up nobody and
 // costs the same as a fast one. gone ends it when the client left.
-func (p *process) follow(c *conn, after, recent int64, gone <-chan struct{}) error {
-	off, err := p.seek(after, recent)
-	if err != nil {
-		return err
-	}
+func (p *process) follow(c *conn, off int64, gone <-chan struct{}) (err error) {
 	for {
 		p.mu.Lock()
 		end, res, seq := p.log.end(), p.rec.Result, p.log.seq
@@ -50,6 +46,7 @@ func (p *process) follow(c *conn, after, recent int64, gone <-chan struct{}) err
 	}
 }
 
+// seek gives the place after a frame, or of the last of the output if recent is not 0.
 func (p *process) seek(after, recent int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,14 +149,19 @@ func (s *Server) serveAttach(c *conn, req *wire.Request) error {
 		return s.serveAttach(c, req) // it was put away meanwhile: its log is on disk
 	}
 	defer p.release()
+	// Before the reply, though it fails after that: what is recent is what was by then.
+	off, unknown := p.seek(req.After, req.Recent)
 	if err := c.send(wire.Reply, p.snapshot()); err != nil {
 		return err
 	}
-	return p.serve(c, req.After, req.Recent)
+	if unknown != nil {
+		return unknown
+	}
+	return p.serve(c, off)
 }
 
 // serve follows for one connection, and carries its input to the program.
-func (p *process) serve(c *conn, after, recent int64) error {
+func (p *process) serve(c *conn, off int64) error {
 	gone := make(chan struct{})
 	p.srv.conns.Add(1) // the reader counts as a connection: it may outlive this one, in a write to a full pipe
 	p.srv.work.Go(func() {
@@ -167,7 +169,7 @@ func (p *process) serve(c *conn, after, recent int64) error {
 		defer close(gone)
 		p.feed(c)
 	})
-	err := p.follow(c, after, recent, gone)
+	err := p.follow(c, off, gone)
 	closeRead(c.Conn)
 	return err
 }

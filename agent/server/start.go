@@ -35,8 +35,9 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 		return err
 	}
 	defer p.release()
-	if err := c.send(wire.Reply, p.snapshot()); err == nil {
-		err = p.serve(c, 0, 0)
+	off, unreadable := p.seek(0, 0)
+	if unreadable == nil && c.send(wire.Reply, p.snapshot()) == nil {
+		err := p.serve(c, off)
 		if t := req.Start.Terminal; t == nil || t.Stays {
 			return err
 		}
@@ -44,7 +45,7 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	if p.terminal != nil {
 		p.hangUp()
 	}
-	return nil
+	return unreadable
 }
 
 // start runs a command, once nothing is suspended; ctx bounds the wait. The process
