@@ -150,7 +150,7 @@ func testKill(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 	})
 	t.Run("SignalReachesTheTree", func(t *testing.T) {
 		c := open(t)
-		p := start(t, c, agent.Command{Shell: "sh -c 'trap \"echo child; exit\" USR1; echo ready; while :; do sleep 0.05; done' & trap 'wait; exit 9' USR1; wait; wait"})
+		p := start(t, c, agent.Command{Shell: "trap 'wait; exit 9' USR1; sh -c 'trap \"echo child; exit\" USR1; echo ready; while :; do sleep 0.05; done' & wait; wait"})
 		await(t, p, func(s string) bool { return s == "ready\n" })
 		if err := c.Signal(within(t), p.ID(), 10, true); err != nil {
 			t.Fatal(err)
