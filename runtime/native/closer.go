@@ -30,6 +30,10 @@ type leaving struct {
 
 const closeBatch = 250 * time.Millisecond
 
+// closeMost bounds what waits of each kind: whoever has more to close does it itself. Sandboxes
+// that come and go without a pause would else use up the server's descriptors.
+const closeMost = 512
+
 func newCloser() *closer {
 	return &closer{wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
@@ -38,8 +42,15 @@ func newCloser() *closer {
 func (c *closer) add(root *os.File) <-chan struct{} {
 	gone := make(chan struct{})
 	c.mu.Lock()
-	c.pending = append(c.pending, leaving{root, gone})
+	full := len(c.pending) >= closeMost
+	if !full {
+		c.pending = append(c.pending, leaving{root, gone})
+	}
 	c.mu.Unlock()
+	if full {
+		_ = root.Close()
+		close(gone)
+	}
 	poke(c.wake)
 	return gone
 }
@@ -48,8 +59,16 @@ func (c *closer) add(root *os.File) <-chan struct{} {
 // is the end of a grace period of the kernel's, half a millisecond or more.
 func (c *closer) drop(files []io.Closer) {
 	c.mu.Lock()
-	c.loose = append(c.loose, files...)
+	full := len(c.loose) >= closeMost
+	if !full {
+		c.loose = append(c.loose, files...)
+	}
 	c.mu.Unlock()
+	if full {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
 	poke(c.wake)
 }
 
