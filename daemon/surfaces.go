@@ -92,7 +92,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 func health(check func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(); err != nil {
-			guard.Error(w, r, err)
+			guard.NotYet(w, r, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -154,6 +154,7 @@ type pass struct {
 	caller access.Caller
 	known  bool
 	err    error // what [Error] answered, for the log
+	asked  bool  // and it is what was asked for, see [NotYet]
 }
 
 type passKey struct{}

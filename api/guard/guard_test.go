@@ -334,6 +334,25 @@ func TestErrors(t *testing.T) {
 	})
 }
 
+func TestANotYetIsNoErrorOfTheServers(t *testing.T) {
+	away := fault.New(fault.Unavailable, "the server is starting")
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request, error)
+		level  string
+	}{"NotYet": {guard.NotYet, "INFO"}, "Error": {guard.Error, "ERROR"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, func(w http.ResponseWriter, r *http.Request) { c.answer(w, r, away) })
+			w := s.ask("GET")
+			if p := problemOf(t, w); w.Code != http.StatusServiceUnavailable || p.Detail != "the server is starting" || w.Header().Get("Retry-After") == "" {
+				t.Errorf("got %d %+v", w.Code, p)
+			}
+			if log := s.log.String(); !strings.Contains(log, `"level":"`+c.level+`"`) || !strings.Contains(log, "the server is starting") {
+				t.Errorf("got %s, want the level %s and the reason", log, c.level)
+			}
+		})
+	}
+}
+
 func TestPanic(t *testing.T) {
 	t.Run("IsAnAnswer", func(t *testing.T) {
 		s := newSite(t, func(http.ResponseWriter, *http.Request) { panic("secret state") })

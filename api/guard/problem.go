@@ -120,6 +120,15 @@ func cause(e *fault.Error) string {
 	return strings.Join(parts, ": ")
 }
 
+// NotYet answers err, as [Error] does, to who asks whether something is ready. That it
+// is not is an answer like another, and none of the server's errors in its log.
+func NotYet(w http.ResponseWriter, r *http.Request, err error) {
+	if p := passOf(r.Context()); p != nil {
+		p.asked = true
+	}
+	Error(w, r, err)
+}
+
 // Error answers err as application/problem+json. The whole error, cause
 // included, goes into the request's line in the log. If an answer was begun
 // already, the connection is cut instead, so that half of it cannot look whole.

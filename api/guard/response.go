@@ -71,7 +71,7 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	}
 	level := slog.LevelDebug
 	switch {
-	case status >= 500 && status != http.StatusNotImplemented:
+	case status >= 500 && status != http.StatusNotImplemented && !w.pass.asked:
 		level = slog.LevelError
 	case status >= 400:
 		level = slog.LevelInfo

@@ -114,6 +114,7 @@ func (a *app) accept(ctx context.Context, wg *sync.WaitGroup, l net.Listener, cl
 			return fault.Wrap(fault.Unavailable, err, "the local port takes no connections any more")
 		}
 		wg.Go(func() {
+			defer nc.Close() // and not before what it says: whoever is cut off may end us at once
 			if err := carry(ctx, nc.(*net.TCPConn), cl, ref, port); err != nil && ctx.Err() == nil {
 				a.warn("%s", shownError(err))
 			}
@@ -121,9 +122,8 @@ func (a *app) accept(ctx context.Context, wg *sync.WaitGroup, l net.Listener, cl
 	}
 }
 
-// carry joins one local connection with one to the sandbox.
+// carry joins one local connection, which the caller closes, with one to the sandbox.
 func carry(ctx context.Context, nc *net.TCPConn, cl *client.Client, ref string, port int) error {
-	defer nc.Close()
 	p, err := cl.DialPort(ctx, ref, port)
 	if err != nil {
 		return err
