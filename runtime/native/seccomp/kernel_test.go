@@ -87,6 +87,8 @@ func attempts() []attempt {
 		{"socket AF_ALG", unix.SYS_SOCKET, [3]uintptr{unix.AF_ALG, 99}, eperm},
 		{"socket AF_ALG, upper half set", unix.SYS_SOCKET, [3]uintptr{1<<32 | unix.AF_ALG, 99}, eperm},
 		{"socket AF_VSOCK", unix.SYS_SOCKET, [3]uintptr{unix.AF_VSOCK, 99}, eperm},
+		{"socket of SCTP", unix.SYS_SOCKET, [3]uintptr{unix.AF_INET, 99, unix.IPPROTO_SCTP}, eperm},
+		{"socket of SCTP, upper half set", unix.SYS_SOCKET, [3]uintptr{unix.AF_INET6, 99, 1<<32 | unix.IPPROTO_SCTP}, eperm},
 		{"socketpair AF_INET", unix.SYS_SOCKETPAIR, [3]uintptr{unix.AF_INET, 1, 0}, eperm},
 		{"ioctl TIOCSTI", unix.SYS_IOCTL, [3]uintptr{bad, unix.TIOCSTI}, eperm},
 		{"ioctl TIOCSTI, upper half set", unix.SYS_IOCTL, [3]uintptr{bad, 1<<32 | unix.TIOCSTI}, eperm},

@@ -114,7 +114,16 @@ func strictRules(a arch) map[uint32]rule {
 	// Docker names the families that it refuses. We name those that programs
 	// use; the rest (AF_ALG, AF_VSOCK, AF_PACKET, AF_TIPC, AF_RDS …) are
 	// thinly used kernel code, and some load a module for the asking.
-	set("socket", among(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))
+	// So are the internet's own protocols but these: SCTP, DCCP and L2TP are modules that
+	// load for the asking on Debian, and nothing of theirs leaves a sandbox anyway.
+	sockets := among(0, unix.AF_UNIX, unix.AF_NETLINK)
+	for _, protocol := range []uint64{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP} {
+		sockets.clauses = append(sockets.clauses, clause{
+			{arg: 0, op: opEQ, mask: lowWord &^ (unix.AF_INET ^ unix.AF_INET6), value: unix.AF_INET & unix.AF_INET6}, // one of the two: they differ in one bit
+			{arg: 2, op: opEQ, mask: lowWord, value: protocol},
+		})
+	}
+	set("socket", sockets)
 	// The other door to the same families. Pairs of inet sockets do not exist.
 	set("socketpair", among(0, unix.AF_UNIX))
 
