@@ -12,6 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
 	"sandpit.dev/fault"
@@ -211,7 +214,7 @@ func (m *machine) removeLocked() error {
 	if gone {
 		return nil
 	}
-	if err := os.RemoveAll(m.dir); err != nil {
+	if err := removeAll(m.dir); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -219,4 +222,19 @@ func (m *machine) removeLocked() error {
 	m.mu.Unlock()
 	m.host.forget(m)
 	return nil
+}
+
+// lastFiles bounds how long the files of what was killed are waited for.
+const lastFiles = 5 * time.Second
+
+// removeAll removes a directory in which somebody who was killed may still be making a file:
+// without a group nothing tells when the last one is gone.
+func removeAll(dir string) error {
+	for began := time.Now(); ; {
+		err := os.RemoveAll(dir)
+		if !errors.Is(err, unix.ENOTEMPTY) || time.Since(began) > lastFiles {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
