@@ -25,6 +25,8 @@ type Options struct {
 	HasRoot bool
 	// IsPID1: it is process 1 of a pid namespace of its own.
 	IsPID1 bool
+	// Reaps: as process 1 it reaps by itself, which may cost it a thread.
+	Reaps bool
 	// HasGroups: a kill reaches all that a command started, whatever it did.
 	HasGroups bool
 	// OwnRoot: "/" of the file operations is also "/" of the commands. Else

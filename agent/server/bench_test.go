@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/sandbox"
 )
 
@@ -93,6 +94,33 @@ func BenchmarkExec(b *testing.B) {
 				_ = p.Close()
 				if n != size {
 					b.Fatal(n, p.Result())
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkExecOfProcessOne is a warm round trip to an agent that is process 1, where the
+// kernel reaps, and where the agent does.
+func BenchmarkExecOfProcessOne(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("namespaces are made as root here")
+	}
+	groups, n := cgroupDir(b), 0
+	for name, reaps := range map[string]bool{"KernelReaps": false, "AgentReaps": true} {
+		b.Run(name, func(b *testing.B) {
+			if !reaps && !kept.Works() {
+				b.Skip("Linux keeps the status of who was reaped since 6.15")
+			}
+			n++
+			c := startInit(b, filepath.Join(groups, fmt.Sprint(n)), reaps)
+			for b.Loop() {
+				p, err := c.Start(b.Context(), agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"/bin/true"}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if o := follow(p); o.err != nil || o.res.ExitCode != 0 {
+					b.Fatal(o)
 				}
 			}
 		})

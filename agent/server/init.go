@@ -18,7 +18,8 @@ import (
 // Options.Init set.
 //
 // The kernel reaps all children by itself then. The status of a command is read off its
-// pidfd, which keeps it (since Linux 6.15), and nobody is woken by an orphan.
+// pidfd, which keeps it (since Linux 6.15; for an older one see Options.Reap), and nobody
+// is woken by an orphan.
 //
 // Go's runtime has a handler for every signal: of one that is sent it
 // makes an end of the program, and of a fault's that is queued with sigqueue(3) a
@@ -38,10 +39,18 @@ func BecomeInit() error {
 		case unix.SIGCHLD:
 			act = &reaped
 		}
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(act)), 0, 8, 0, 0)
-		if errno != 0 && sig == unix.SIGCHLD {
-			return os.NewSyscallError("rt_sigaction", errno)
+		if err := handle(sig, act); err != nil && sig == unix.SIGCHLD {
+			return err
 		}
+	}
+	return nil
+}
+
+// handle is rt_sigaction(2), past Go's runtime.
+func handle(sig unix.Signal, act *sigaction) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(act)), 0, 8, 0, 0)
+	if errno != 0 {
+		return os.NewSyscallError("rt_sigaction", errno)
 	}
 	return nil
 }
@@ -53,13 +62,3 @@ type sigaction struct {
 
 // noChildWait is SA_NOCLDWAIT. Unlike SIG_IGN it is not handed on to children.
 const noChildWait = 2
-
-// keptStatus reads the status of a process that the kernel has reaped. It tells whether
-// that is done yet.
-func keptStatus(pidfd int) (status unix.WaitStatus, done bool, err error) {
-	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
-	if err := unix.IoctlPidfdInfo(pidfd, &info); err != nil {
-		return 0, false, os.NewSyscallError("ioctl(PIDFD_GET_INFO)", err)
-	}
-	return unix.WaitStatus(info.Exit_code), info.Mask&unix.PIDFD_INFO_EXIT != 0, nil
-}

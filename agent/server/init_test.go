@@ -22,13 +22,26 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/kept"
 )
 
 // initEnv makes this test program the agent of a small sandbox: process 1 of its
 // own pid namespace, in a root of its own. Its value is the directory of that root.
 const initEnv = "SANDPIT_AGENT_TEST_INIT"
 
+// reapEnv is set where that agent reaps by itself, as it has to before Linux 6.15.
+const reapEnv = "SANDPIT_AGENT_TEST_REAP"
+
 func TestAgentThatIsProcessOne(t *testing.T) {
+	if !kept.Works() {
+		t.Skip("Linux keeps the status of who was reaped since 6.15")
+	}
+	testInit(t, false)
+}
+
+func TestAgentThatIsProcessOneAndReaps(t *testing.T) { testInit(t, true) }
+
+func testInit(t *testing.T, reaps bool) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces are made as root here")
 	}
@@ -36,12 +49,12 @@ func TestAgentThatIsProcessOne(t *testing.T) {
 	n := 0
 	agenttest.Run(t, func(t *testing.T) *agent.Client {
 		n++
-		return startInit(t, filepath.Join(groups, fmt.Sprint(n)))
-	}, agenttest.Options{HasRoot: true, IsPID1: true, HasGroups: groups != "", OwnRoot: true, Unprivileged: true})
+		return startInit(t, filepath.Join(groups, fmt.Sprint(n)), reaps)
+	}, agenttest.Options{HasRoot: true, IsPID1: true, HasGroups: groups != "", OwnRoot: true, Unprivileged: true, Reaps: reaps})
 }
 
 // cgroupDir makes a cgroup v2 directory for this test; "" where there is none.
-func cgroupDir(t *testing.T) string {
+func cgroupDir(t testing.TB) string {
 	for _, top := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
 		if _, err := os.Stat(filepath.Join(top, "cgroup.controllers")); err != nil {
 			continue
@@ -58,7 +71,7 @@ func cgroupDir(t *testing.T) string {
 }
 
 // removeCgroups removes a directory of cgroups, which are empty or about to be.
-func removeCgroups(t *testing.T, dir string) {
+func removeCgroups(t testing.TB, dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -79,7 +92,7 @@ func removeCgroups(t *testing.T, dir string) {
 }
 
 // startInit starts this program as an agent.
-func startInit(t *testing.T, group string) *agent.Client {
+func startInit(t testing.TB, group string, reaps bool) *agent.Client {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent")
 	if err != nil {
@@ -110,6 +123,9 @@ func startInit(t *testing.T, group string) *agent.Client {
 	defer logDir.Close()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), initEnv+"="+filepath.Join(dir, "root"), "GOMAXPROCS=1")
+	if reaps {
+		cmd.Env = append(cmd.Env, reapEnv+"=1")
+	}
 	cmd.ExtraFiles = []*os.File{lf, logDir}
 	if filepath.IsAbs(group) {
 		if err := os.Mkdir(group, 0o755); err != nil {
@@ -168,6 +184,7 @@ func serveInit(root string) error {
 		Root:    server.Plain(server.Identity{Name: "root", Home: "/root"}),
 		Log:     os.NewFile(4, "log"),
 		Init:    true,
+		Reap:    os.Getenv(reapEnv) != "",
 		Version: "test",
 	}
 	var st unix.Stat_t

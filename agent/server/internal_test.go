@@ -140,3 +140,12 @@ func TestPlainViewTakesOnItsUsersRights(t *testing.T) {
 	}
 	_ = f.Close()
 }
+
+// Of a command whose status nobody can tell it is never said that all went well.
+func TestAnUnknownStatusIsNoSuccess(t *testing.T) {
+	p := &process{srv: New(Options{User: Plain(Identity{Name: "sandbox"}), Log: os.Stdin}), log: &logFile{}, killCause: wire.CauseTimeout}
+	res := p.resultLocked(unknownStatus, time.Now())
+	if res.ExitCode != -1 || res.Cause != wire.CauseHost || res.CauseDetail == "" || res.Signal != "" {
+		t.Errorf("got %+v", res)
+	}
+}

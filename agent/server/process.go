@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/agent/wire"
 )
 
@@ -30,9 +31,10 @@ type process struct {
 	pidfd    *os.File // nil: this kernel has none
 	terminal *os.File // the pty's master; nil: no terminal
 	limit    timeLimit
-	settling *time.Timer // until the log's file is made
-	began    time.Time   // with the monotonic clock
-	oomKills int64       // the counters' values when it began; below zero: unknown
+	settling *time.Timer          // until the log's file is made
+	began    time.Time            // with the monotonic clock
+	buried   chan unix.WaitStatus // brings the status once the reaper has it; nil: there is none
+	oomKills int64                // the counters' values when it began; below zero: unknown
 	refusals int64
 	pumps    sync.WaitGroup
 
@@ -234,7 +236,10 @@ func (p *process) wait() {
 	p.drainRest()
 	p.unveilAll()
 	p.conclude(status)
-	runtime.Gosched() // who waits for the result goes first
+	// Who waits for the result goes first: in here, and where the kernel put the server's
+	// thread behind ours, on this processor.
+	runtime.Gosched()
+	_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	p.closeStdin()
 	p.retire()
 }
@@ -265,6 +270,7 @@ func (p *process) awaitTree() {
 func (p *process) reap() (status unix.WaitStatus) {
 	if err := p.awaitStatus(&status); err != nil {
 		p.srv.o.Logger.Error("waiting for a process", "id", p.rec.ID, "error", err)
+		status = unknownStatus
 	}
 	p.srv.forkMu.Lock()
 	if p.srv.children[p.pid] == p { // the number may be another child's by now
@@ -274,7 +280,17 @@ func (p *process) reap() (status unix.WaitStatus) {
 	return status
 }
 
+// unknownStatus is that of a process which stands still, and so of none that has ended.
+const unknownStatus unix.WaitStatus = 0x7f
+
 func (p *process) awaitStatus(status *unix.WaitStatus) error {
+	if p.buried != nil {
+		*status = <-p.buried
+		if p.pidfd != nil {
+			_ = p.pidfd.Close()
+		}
+		return nil
+	}
 	if p.pidfd == nil { // a kernel without pidfds: it costs a thread
 		_, err := p.wait4(status, 0)
 		return err
@@ -287,7 +303,7 @@ func (p *process) awaitStatus(status *unix.WaitStatus) error {
 	var failed error
 	err = raw.Read(func(fd uintptr) (done bool) {
 		if p.srv.o.Init {
-			*status, done, failed = keptStatus(int(fd))
+			*status, done, failed = kept.Status(int(fd))
 		} else {
 			done, failed = p.wait4(status, unix.WNOHANG)
 		}
@@ -301,10 +317,7 @@ func (p *process) awaitStatus(status *unix.WaitStatus) error {
 
 // wait4 reaps the process, and tells whether it did.
 func (p *process) wait4(status *unix.WaitStatus, options int) (bool, error) {
-	pid, err := unix.Wait4(p.pid, status, options, nil)
-	for err == unix.EINTR {
-		pid, err = unix.Wait4(p.pid, status, options, nil)
-	}
+	pid, err := wait4(p.pid, status, options)
 	return pid == p.pid, err
 }
 

@@ -25,6 +25,8 @@ func (p *process) resultLocked(status unix.WaitStatus, now time.Time) *wire.Resu
 	}
 	p.countLocked(res)
 	switch {
+	case status == unknownStatus: // and never 0, which would say that all went well
+		res.Cause, res.CauseDetail = wire.CauseHost, "the kernel did not tell how it ended"
 	case p.killCause != "":
 		res.Cause, res.CauseDetail = p.killCause, p.killDetail
 	case res.ExitCode != 0:
@@ -54,14 +56,14 @@ func (p *process) causeLocked(code int, signal unix.Signal) (cause, detail strin
 	const killed = 128 + int(unix.SIGKILL)
 	if code == killed {
 		if n, ok := grown(p.oomKills, p.srv.o.OOMKills); ok && n > 0 {
-			return wire.CauseOOM, fmt.Sprintf("the kernel killed %d processes of the sandbox for its memory limit while it ran", n)
+			return wire.CauseOOM, fmt.Sprintf("processes of the sandbox that the kernel killed for its memory limit while it ran: %d", n)
 		}
 	}
 	if signal == unix.SIGKILL {
 		return wire.CauseKilled, "SIGKILL of unknown origin: not from us, and no limit of memory was hit"
 	}
 	if n, ok := grown(p.refusals, p.srv.o.PidsRefusals); ok && n > 0 {
-		return wire.CausePids, fmt.Sprintf("%d forks were refused for the sandbox's limit of processes while it ran", n)
+		return wire.CausePids, fmt.Sprintf("forks that the sandbox's limit of processes refused while it ran: %d", n)
 	}
 	if diskFull(filepath.Join(p.srv.o.Dir, p.srv.o.Workspace)) {
 		return wire.CauseDisk, "less than 1 MiB was left on the sandbox's disk when it ended"

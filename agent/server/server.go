@@ -38,6 +38,11 @@ type Options struct {
 	// Init: the process is 1 in its pid namespace, and called [BecomeInit].
 	Init bool
 
+	// Reap: the kernel keeps no status of a process that it reaped by itself (before
+	// Linux 6.15, see [kept.Works]), so the Server reaps all children of process 1. Without
+	// Init it means nothing.
+	Reap bool
+
 	Env     map[string]string // of every command, over the built-in and under its own
 	Version string            // told by a ping
 
@@ -71,6 +76,7 @@ type Server struct {
 	masks   masks
 	history history
 	pause   suspension
+	reaper  reaper          // nothing, without Options.Reap
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
 	end     context.CancelFunc
 
@@ -98,6 +104,7 @@ func New(o Options) *Server {
 	if o.MaxLogBytes == 0 {
 		o.MaxLogBytes = defaultMaxLogBytes
 	}
+	o.Reap = o.Reap && o.Init // else the children are also somebody else's
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,6 +113,7 @@ func New(o Options) *Server {
 		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
 		seeking: make(chan struct{}, 1),
 	}
+	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
 	s.rest = lull{burst: memoryBurst, quiet: memoryQuiet, do: debug.FreeOSMemory}
 	s.spare = lull{burst: 1, quiet: threadsQuiet, do: s.trimThreads}
 	s.ctx, s.end = context.WithCancel(context.Background())

@@ -19,14 +19,17 @@ import (
 	"sandpit.dev/fault"
 )
 
-// spawn is the work between a command and its running process. Its steps run on the
-// view's thread, since fork inherits from the thread that forks, and what it opens
-// belongs to the view's user.
+// spawn is the work between a command and its running process, begun by prepare and ended
+// by run or drop. What it opens by a name it opens on the view's thread, as the view's user,
+// and so it forks: the child inherits from the thread that forks.
 type spawn struct {
-	child  [3]int // the child's ends of its streams
-	ours   [3]int // our ends: stdin, stdout, stderr; -1: none
-	master int    // of the terminal; -1: none
-	pidfd  int
+	p         *process
+	st        *wire.Start
+	dir       int    // where the command starts; -1: none
+	child     [3]int // the child's ends of its streams
+	master    int    // of the terminal; -1 as well
+	pidfd     int
+	argv, env []string
 }
 
 // spawnError is why nothing runs. Where it is inside, the process stands with
@@ -46,52 +49,113 @@ const (
 	exitNotExecutable = 126
 )
 
-// run starts the command of p.
-func (sp *spawn) run(p *process, st *wire.Start, in input) (failed *spawnError) {
-	*sp = spawn{child: [3]int{-1, -1, -1}, ours: [3]int{-1, -1, -1}, master: -1, pidfd: -1}
-	p.view.Do(func() { failed = sp.start(p, st, in) })
-	closeAll(sp.child[:])
+// prepare makes of a command's needs what takes no thread of the view's: to change threads
+// costs more than all of it, and is done once, when the command begins. It has nothing that
+// others see, and takes in over.
+func (s *Server) prepare(st *wire.Start, in input) (*spawn, error) {
+	defer in.close()
+	view, err := s.view(st.User)
+	if err != nil {
+		return nil, err
+	}
+	sp := &spawn{
+		p: &process{
+			srv: s, view: view, ended: make(chan struct{}), gone: make(chan struct{}),
+			oomKills: counter(s.o.OOMKills), refusals: counter(s.o.PidsRefusals),
+		},
+		st: st, dir: -1, child: [3]int{-1, -1, -1}, master: -1, pidfd: -1,
+		argv: st.Argv, env: s.environment(view.Identity(), st),
+	}
+	if st.Terminal == nil {
+		if err := sp.pipes(in); err != nil {
+			sp.drop()
+			return nil, err
+		}
+	}
+	return sp, nil
+}
+
+// run starts the command.
+func (sp *spawn) run() (failed *spawnError) {
+	p := sp.p
+	p.began = time.Now()
+	p.view.Do(func() { failed = sp.start() })
 	if failed != nil {
-		closeAll(sp.ours[:])
-		closeAll([]int{sp.master})
+		sp.drop()
 		return failed
 	}
-	sp.adopt(p, st)
+	closeAll(sp.child[:])
+	_ = unix.Close(sp.dir)
+	sp.dir = -1
+	if sp.pidfd >= 0 {
+		p.pidfd = pollable(sp.pidfd, "pidfd")
+	}
+	if sp.master >= 0 {
+		p.terminal = pollable(sp.master, "terminal")
+		sp.master = -1
+		p.streamStdin(p.terminal)
+		p.streams[0] = sp.stream(wire.LogStdout, p.terminal)
+	}
 	return nil
 }
 
-func (sp *spawn) start(p *process, st *wire.Start, in input) *spawnError {
-	p.began = time.Now()
-	dir, err := p.srv.workDir(st.Cwd)
-	if err != nil {
+// start is what run does on the view's thread.
+func (sp *spawn) start() *spawnError {
+	p := sp.p
+	var err error
+	if sp.dir, err = p.srv.workDir(sp.st.Cwd); err != nil {
 		return outside(err)
 	}
-	defer unix.Close(dir)
-	env := p.srv.environment(p.view.Identity(), st)
-	argv := st.Argv
-	if st.Shell != "" {
-		argv = []string{shell(), "-c", st.Shell}
+	if sp.st.Shell != "" {
+		sp.argv = []string{shell(), "-c", sp.st.Shell}
 	}
-	if err := sp.streams(p.view.Identity(), st, in); err != nil {
+	switch {
+	case sp.st.Terminal != nil:
+		err = sp.openTerminal(sp.st.Terminal)
+	case sp.child[0] < 0:
+		if sp.child[0], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			err = noStreams(err)
+		}
+	}
+	if err != nil {
 		return outside(err)
 	}
 	id := p.view.Identity()
 	cmd := fork.Command{
-		Argv: argv, Env: env, Dir: dir, Files: sp.child, Terminal: sp.master >= 0, Group: -1,
+		Argv: sp.argv, Env: sp.env, Dir: sp.dir, Files: sp.child, Terminal: sp.master >= 0, Group: -1,
 		Credential: id.Credential, AmbientCaps: id.AmbientCaps,
 	}
 	if p.group != nil {
 		cmd.Group = p.group.FD()
 	}
-	return sp.exec(p, cmd)
+	return sp.exec(cmd)
+}
+
+// drop lets go of what was made for a command that does not run. Twice is fine.
+func (sp *spawn) drop() {
+	closeAll(sp.child[:])
+	last := [2]int{sp.dir, sp.master}
+	closeAll(last[:])
+	sp.dir, sp.master = -1, -1
+	p := sp.p
+	for i, st := range p.streams {
+		if st != nil {
+			_ = st.f.Close()
+			p.streams[i] = nil
+		}
+	}
+	if p.stdin != nil {
+		_ = p.stdin.Close()
+	}
+	p.stdin, p.stdinTurn = nil, nil
 }
 
 // exec forks and executes the first candidate that can be executed.
-func (sp *spawn) exec(p *process, cmd fork.Command) *spawnError {
+func (sp *spawn) exec(cmd fork.Command) *spawnError {
 	refused := error(unix.ENOENT)
 	for program := range candidates(cmd.Argv[0], cmd.Env) {
 		cmd.Program = program
-		err := sp.fork(p, cmd)
+		err := sp.fork(cmd)
 		if err == nil {
 			return nil
 		}
@@ -133,9 +197,16 @@ func isThere(program string, dir int) bool {
 var errNoInterpreter = errors.New("interpreter not found")
 
 // fork forks, and enters the child in the list of our own.
-func (sp *spawn) fork(p *process, cmd fork.Command) (err error) {
+func (sp *spawn) fork(cmd fork.Command) (err error) {
+	p := sp.p
 	p.srv.forkMu.Lock()
 	defer p.srv.forkMu.Unlock()
+	if p.srv.o.Reap {
+		if err := p.srv.reaper.begin(); err != nil {
+			return err
+		}
+		p.buried = make(chan unix.WaitStatus, 1)
+	}
 	// We stand still until the child has executed its program. It is the user's by
 	// then, so the user's other processes may stop it on its way there. It kills itself
 	// after a while; where [fork.Command] could not have it do so, it is in its group from the
@@ -151,33 +222,21 @@ func (sp *spawn) fork(p *process, cmd fork.Command) (err error) {
 	}
 	if err == nil {
 		p.srv.children[p.pid] = p
+		if p.srv.o.Reap {
+			p.srv.reaper.expect()
+		}
 	}
 	return err
 }
 
-// adopt makes files of our ends.
-func (sp *spawn) adopt(p *process, st *wire.Start) {
-	if sp.pidfd >= 0 {
-		p.pidfd = pollable(sp.pidfd, "pidfd")
+func (sp *spawn) stream(t wire.Type, f *os.File) *stream {
+	limit := sp.st.MaxStdout
+	if t == wire.LogStderr {
+		limit = sp.st.MaxStderr
 	}
-	limits := [3]int64{1: st.MaxStdout, 2: st.MaxStderr}
-	if st.Rolling { // the log bounds itself
-		limits = [3]int64{1: math.MaxInt64, 2: math.MaxInt64}
+	if sp.st.Rolling { // the log bounds itself
+		limit = math.MaxInt64
 	}
-	if sp.master >= 0 {
-		p.terminal = pollable(sp.master, "terminal")
-		p.streamStdin(p.terminal)
-		p.streams[0] = newStream(wire.LogStdout, p.terminal, limits[1])
-		return
-	}
-	if sp.ours[0] >= 0 {
-		p.streamStdin(pollable(sp.ours[0], "stdin"))
-	}
-	p.streams[0] = newStream(wire.LogStdout, pollable(sp.ours[1], "stdout"), limits[1])
-	p.streams[1] = newStream(wire.LogStderr, pollable(sp.ours[2], "stderr"), limits[2])
-}
-
-func newStream(t wire.Type, f *os.File, limit int64) *stream {
 	raw, _ := f.SyscallConn() // fails for a nil file only
 	return &stream{t: t, f: f, raw: raw, limit: limit}
 }
@@ -189,27 +248,35 @@ func pollable(fd int, name string) *os.File {
 	return os.NewFile(uintptr(fd), name)
 }
 
-// streams makes the pipes, or the terminal.
-func (sp *spawn) streams(id Identity, st *wire.Start, in input) error {
-	if st.Terminal != nil {
-		return sp.openTerminal(st.Terminal)
-	}
+// pipes makes the streams of a command that has no terminal, but for an empty stdin.
+func (sp *spawn) pipes(in input) error {
+	p, id := sp.p, sp.p.view.Identity()
+	var ours int
 	var err error
 	switch {
 	case in.f != nil:
 		sp.child[0], err = unix.FcntlInt(in.f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	case st.StreamStdin:
-		sp.child[0], sp.ours[0], err = pipe(id)
-	default:
-		sp.child[0], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	case sp.st.StreamStdin:
+		if sp.child[0], ours, err = pipe(id); err == nil {
+			p.streamStdin(pollable(ours, "stdin"))
+		}
 	}
-	for i := 1; i <= 2 && err == nil; i++ {
-		sp.ours[i], sp.child[i], err = pipe(id)
+	for i, t := range []wire.Type{wire.LogStdout, wire.LogStderr} {
+		if err != nil {
+			break
+		}
+		if ours, sp.child[i+1], err = pipe(id); err == nil {
+			p.streams[i] = sp.stream(t, pollable(ours, "output"))
+		}
 	}
 	if err != nil {
-		return fault.Wrap(fault.Exhausted, err, "the command's streams could not be made: the sandbox has too many open files")
+		return noStreams(err)
 	}
 	return nil
+}
+
+func noStreams(err error) error {
+	return fault.Wrap(fault.Exhausted, err, "the command's streams could not be made: the sandbox has too many open files")
 }
 
 // pipe makes a pipe that belongs to the command's user, who may then open

@@ -24,14 +24,19 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	if err != nil {
 		return err
 	}
-	if req.Start.Held {
-		if err := c.end(); err != nil {
-			in.close()
-			return err
-		}
-	}
-	p, err := s.start(ctx, req.ID, req.Start, in)
+	sp, err := s.prepare(req.Start, in)
 	if err != nil {
+		return err
+	}
+	if req.Start.Held {
+		err = c.end()
+	}
+	var p *process
+	if err == nil {
+		p, err = s.start(ctx, req.ID, sp)
+	}
+	if err != nil {
+		sp.drop()
 		return err
 	}
 	defer p.release()
@@ -48,22 +53,18 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	return unreadable
 }
 
-// start runs a command, once nothing is suspended; ctx bounds the wait. The process
-// that it gives is held; see release.
-func (s *Server) start(ctx context.Context, id string, st *wire.Start, in input) (*process, error) {
-	defer in.close()
+// start runs a command that was prepared, once nothing is suspended; ctx bounds the wait.
+// The process that it gives is held; see release. After an error sp is the caller's to drop.
+func (s *Server) start(ctx context.Context, id string, sp *spawn) (*process, error) {
 	if err := s.pause.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.pause.leave()
-	view, err := s.view(st.User)
-	if err != nil {
-		return nil, err
-	}
 	if err := s.reserve(id); err != nil {
 		return nil, err
 	}
-	p, err := s.fork(id, st, view, in)
+	p := sp.p
+	err := s.fork(id, sp)
 	s.mu.Lock()
 	if err != nil {
 		delete(s.procs, id)
@@ -80,7 +81,7 @@ func (s *Server) start(ctx context.Context, id string, st *wire.Start, in input)
 		return p, nil
 	}
 	p.holders++
-	p.run(time.Duration(st.TimeoutMS) * time.Millisecond)
+	p.run(time.Duration(sp.st.TimeoutMS) * time.Millisecond)
 	if late { // a shutdown began meanwhile and did not see it
 		p.kill(wire.CauseStopped, "the sandbox was stopped")
 	}
@@ -110,18 +111,15 @@ func processExists(id string) error {
 		WithRemedy("choose another id, or attach to that process")
 }
 
-// fork makes everything that a process needs and starts it. After an error
-// nothing of it is left.
-func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *process, err error) {
-	p := &process{
-		srv: s, view: view, ended: make(chan struct{}), gone: make(chan struct{}),
-		oomKills: counter(s.o.OOMKills), refusals: counter(s.o.PidsRefusals),
-	}
+// fork gives a prepared process its log and its group, and starts it. After an error
+// nothing of these is left.
+func (s *Server) fork(id string, sp *spawn) (err error) {
+	p, st := sp.p, sp.st
 	if p.log, err = s.newLog(id, st.MaxStdout+st.MaxStderr); err != nil {
 		if errors.Is(err, unix.EEXIST) {
-			return nil, processExists(id)
+			return processExists(id)
 		}
-		return nil, fault.Wrap(fault.Internal, err, "the log of the process could not be made")
+		return fault.Wrap(fault.Internal, err, "the log of the process could not be made")
 	}
 	if st.Rolling {
 		p.log.rolling(st.MaxStdout + st.MaxStderr)
@@ -134,7 +132,7 @@ func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *proces
 	}()
 	if s.o.Groups != nil {
 		if p.group, err = s.o.Groups.New(id); err != nil {
-			return nil, groupFailed(err)
+			return groupFailed(err)
 		}
 		defer func() {
 			if err != nil {
@@ -142,25 +140,24 @@ func (s *Server) fork(id string, st *wire.Start, view View, in input) (_ *proces
 			}
 		}()
 	}
-	var sp spawn
-	failed := sp.run(p, st, in)
+	failed := sp.run()
 	if failed != nil && !failed.inside {
-		return nil, failed.err
+		return failed.err
 	}
 	p.rec = wire.Record{
-		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: view.Identity().Name,
+		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: p.view.Identity().Name,
 		Terminal: st.Terminal != nil, Rolling: st.Rolling, Started: p.began, PID: p.pid,
 	}
 	set := s.masks.of(st.Redact)
 	p.veils(set)
 	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(redacted(st, set))
 	if err := p.beginLog(); err != nil {
-		return nil, err
+		return err
 	}
 	if failed != nil {
 		p.neverRan(failed, set.String(failed.text))
 	}
-	return p, nil
+	return nil
 }
 
 func groupFailed(err error) error {

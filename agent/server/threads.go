@@ -17,7 +17,8 @@ import (
 // 1 with more of them. So those that wait for nothing are ended.
 
 // keptThreads is how many are left: the first one, the runtime's two, the user's view,
-// and either the root's or one for the next call that takes long.
+// and either the root's or one for the next call that takes long. A reaper that waits
+// has one more.
 const keptThreads = 5
 
 const (
@@ -38,6 +39,9 @@ func (s *Server) threaded() {
 func (s *Server) trimThreads() {
 	for range trimTries {
 		n := threads() - keptThreads
+		if s.reaper.waiting.Load() {
+			n--
+		}
 		if n <= 0 {
 			return
 		}
