@@ -147,7 +147,6 @@ func (f *follower) hangUp() {
 // row is there since the intent, and until the commit the agent keeps the result
 // for the repair after a crash.
 func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
-	f.hangUp()
 	e := f.u.e
 	e.checkpoint("exec.ended")
 	r := f.complete(ctx, res)
@@ -162,6 +161,10 @@ func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
 		e.checkpoint("exec.answered")
 		f.record(ctx, r)
 		e.checkpoint("exec.outcome")
+		f.hangUp()
+		if x, ok := f.u.l.inst.(runtime.Expecter); ok {
+			x.Expect()
+		}
 	})
 	return r
 }

@@ -65,6 +65,14 @@ type Instance interface {
 	Remove(ctx context.Context) error
 }
 
+// Expecter is what instances are whose next call can be made ready for.
+type Expecter interface {
+	// Expect does what the next Dial would, if nobody has since the last one. It is quick,
+	// and what it makes is let go of when no call comes within a few seconds. An instance
+	// that is down, or paused, has none to come.
+	Expect()
+}
+
 // Spec is what a driver needs to know to make an instance.
 type Spec struct {
 	ID       sandbox.ID

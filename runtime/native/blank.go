@@ -48,7 +48,7 @@ func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
 		return nil, err
 	}
 	d.checkpoint("create.group")
-	b.first, err = i.start(group, b.uids)
+	b.first, err = i.start(context.Background(), group, group.Dir, nil, b.uids)
 	if err != nil {
 		_ = group.Remove(context.Background())
 		return nil, err
@@ -65,6 +65,7 @@ func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
 		return nil, err
 	}
 	d.checkpoint("blank.made")
+	poke(d.uids.low) // its group was a spare one
 	undo.Release()
 	return b, nil
 }

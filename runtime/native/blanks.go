@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -100,10 +101,21 @@ func (s *blanks) claim(id sandbox.ID) *blank {
 }
 
 // has tells whether an id is that of a blank that nobody has claimed.
-func (s *blanks) has(id sandbox.ID) bool {
+func (s *blanks) has(id sandbox.ID) bool { return slices.Contains(s.ids(), id) }
+
+// ids are those of the blanks that nobody has claimed, with what is left of those that are
+// being made or taken back.
+func (s *blanks) ids() []sandbox.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.making == id || s.lent[id] != nil || s.going[id] != nil || slices.ContainsFunc(s.ready, func(b *blank) bool { return b.id == id })
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(s.lent)), maps.Keys(s.going))
+	for _, b := range s.ready {
+		ids = append(ids, b.id)
+	}
+	if s.making != "" {
+		ids = append(ids, s.making)
+	}
+	return ids
 }
 
 // run makes blanks until ctx is done, and then ends those that are left.

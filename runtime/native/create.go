@@ -142,8 +142,8 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 }
 
 // rise begins a life on the layer that open gives, all or nothing, of the process 1 of b
-// or of a new one. That starts here, and its inside is made, while another goroutine makes
-// its ground: each takes as long as the other.
+// or of a new one. That comes to its program and gets its runtime up while its ground is
+// made here: each takes as long as the other.
 func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) (err error) {
 	d := i.d
 	var undo cleanup.Stack
@@ -154,9 +154,11 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 	limits := d.enforceable(spec.Limits)
 	var uids uidRange
 	var group *cgroup.Group
+	var launched *launch
+	var first *firstProcess // nil: it is on its way
 	if b != nil {
 		held = b.held
-		uids, group = b.uids, b.first.group
+		uids, group, first = b.uids, b.first.group, b.first
 	} else if uids, err = d.uids.take(); err != nil {
 		return err
 	}
@@ -166,22 +168,33 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 			return err
 		}
 		d.checkpoint("create.group")
+		if spec.From != "" { // its copy is being made already, and takes longer
+			first, err = i.start(ctx, group, group.Dir, nil, uids)
+		} else {
+			launched, err = i.launch(ctx, group, group.Dir, nil, uids)
+		}
+		if err != nil {
+			_ = group.Remove(context.Background())
+			return err
+		}
 	}
-	g := i.lay(ctx, spec, open, uids, group, b)
+	undo.Add(func() {
+		if first == nil && launched != nil { // a panic: nobody came as far as to end it
+			if f, err := launched.born(); err == nil {
+				f.end(i)
+			}
+		}
+	})
+	g, unlaid := i.lay(ctx, spec, open, uids, group, b)
 	defer func() { // on every way out, and before what is undone
-		<-g.done
 		held = append(held, g.held...)
 		g.volumes.close(d.closer)
 	}()
 	undo.Add(func() { g.undo(i) })
 
-	var first *firstProcess
-	if b != nil {
-		first = b.first
-	} else {
-		first, err = i.start(group, uids)
-		if err != nil {
-			<-g.done
+	if first == nil {
+		if first, err = launched.born(); err != nil {
+			launched = nil
 			_ = group.Remove(context.Background())
 			return err
 		}
@@ -189,18 +202,16 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 	undo.Add(func() { first.end(i) })
 	defer func() { _ = first.conn.Close() }()
 	undo.Add(func() { _ = i.remove(stateFile) })
+	if unlaid != nil {
+		return unlaid
+	}
 	if err := i.settle(first, uids); err != nil {
 		return err
 	}
 	if b != nil {
-		err = b.limit(limits)
-	}
-	<-g.laid
-	if err == nil {
-		err = g.err
-	}
-	if err != nil {
-		return err
+		if err := b.limit(limits); err != nil {
+			return err
+		}
 	}
 	inside, err := i.furnish(first, g, uids.kit, spec.Hostname)
 	if err != nil {
@@ -209,19 +220,27 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 	held = append(held, inside)
 	defer func() { _ = inside.View.Close() }() // not as late as the rest: it holds the overlay
 	d.checkpoint("create.inside")
+	if err := first.arrive(); err != nil {
+		return err
+	}
 	files, err := g.bootFiles(i, first, b)
 	if err != nil {
 		return err
 	}
 	files.View = inside.View
-	if err := i.boot(ctx, first.conn, files); err != nil {
+	var call net.Conn
+	if call, err = i.boot(ctx, first.conn, files); err != nil {
 		return err
 	}
 	d.checkpoint("create.served")
 	undo.Release()
 	held = append(held, uids.kit)
 	uids.kit = nil
-	i.begin(&live{pid: first.pid, pidfd: first.pidfd, root: g.disk.root, uids: uids, group: first.group, image: spec.Root, state: first.state})
+	l := &live{pid: first.pid, pidfd: first.pidfd, root: g.disk.root, uids: uids, group: first.group, image: spec.Root, state: first.state}
+	if call != nil {
+		l.line.keep(call)
+	}
+	i.begin(l)
 	return nil
 }
 
@@ -296,25 +315,32 @@ func (d *Driver) setApart(first *firstProcess) error {
 	return first.group.Activate()
 }
 
-// boot hands the agent what it needs and waits until it serves.
-func (i *Instance) boot(ctx context.Context, conn *net.UnixConn, f boot.Files) error {
+// boot hands the agent what it needs and waits until it serves. Meanwhile it connects for
+// the first call, which the agent will find waiting; nil: that failed.
+func (i *Instance) boot(ctx context.Context, conn *net.UnixConn, f boot.Files) (call net.Conn, err error) {
 	deadline := time.Now().Add(bootTimeout)
 	if t, ok := ctx.Deadline(); ok && t.Before(deadline) {
 		deadline = t
 	}
 	_ = conn.SetDeadline(deadline)
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	err := boot.Send(conn, boot.Message{UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps}, f)
+	err = boot.Send(conn, boot.Message{UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: i.d.reap}, f)
 	if err == nil {
+		if call, err = i.connect(ctx); err != nil {
+			call = nil
+		}
 		err = boot.Await(conn)
 	}
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
+	if err == nil {
+		return call, nil
 	}
-	return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
+	if call != nil {
+		_ = call.Close()
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
 }
 
 func openProcess(pid int) (*os.File, error) {

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
 
@@ -47,7 +48,7 @@ func TestASandboxThatRunsHoldsTwoDescriptors(t *testing.T) {
 }
 
 // calmDescriptors counts this process's descriptors once what is let go of behind a create,
-// and made ahead for the next one, is done with.
+// and made ahead for the next one and for the next call, is done with.
 func calmDescriptors(t *testing.T) int {
 	t.Helper()
 	count := func() int {
@@ -58,7 +59,7 @@ func calmDescriptors(t *testing.T) int {
 		return len(open)
 	}
 	n, since := count(), time.Now()
-	for began := since; time.Since(since) < time.Second && time.Since(began) < 20*time.Second; time.Sleep(20 * time.Millisecond) {
+	for began := since; time.Since(since) < native.LineFor+time.Second && time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		if now := count(); now != n {
 			n, since = now, time.Now()
 		}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/runtime"
@@ -23,6 +24,7 @@ import (
 	"sandpit.dev/runtime/native/changes"
 	"sandpit.dev/runtime/native/furnish"
 	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/runtime/native/mount"
 	"sandpit.dev/runtime/native/seccomp"
 	"sandpit.dev/runtime/native/spawn"
 	"sandpit.dev/sandbox"
@@ -41,6 +43,8 @@ type Options struct {
 	// most of them on a disk of the image that is asked for most, which is all that such
 	// a sandbox needs; at most [MaxBlanks]. Each costs about 3 MB while it waits. Zero: none.
 	Blanks int
+	// Yard makes it work as on kernels before Linux 6.15, on which it does so anyway: for tests.
+	Yard bool
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
 	// Checkpoint is called at each point of a verb at which the host was just changed:
@@ -65,11 +69,13 @@ type Driver struct {
 	queue      queue
 	closer     *closer
 	starter    *spawn.Starter
-	agents     []*os.File // tasks files of the v1 cgroups that agents are in
-	mounts     *os.File   // mount namespace that sandboxes begin with a copy of
+	agents     []*os.File  // tasks files of the v1 cgroups that agents are in
+	mounts     *os.File    // mount namespace that sandboxes begin with a copy of
+	yard       *mount.Yard // nil from Linux 6.15 on
 	tape       *furnish.Tape
 
 	agent *os.File // the program, on a read-only mount of its own
+	reap  bool     // agents reap by themselves, as they have to before Linux 6.15
 	null  *os.File
 
 	userFilter, rootFilter []byte
@@ -116,7 +122,8 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.null.Close() })
-	if d.starter, err = spawn.NewStarter(max(2, stdruntime.NumCPU())); err != nil {
+	d.queue = newQueue(stdruntime.NumCPU())
+	if d.starter, err = spawn.NewStarter(cap(d.queue) + 2); err != nil { // a blank, and a rollback, do not queue
 		return nil, err
 	}
 	undo.Add(func() { _ = d.starter.Close() })
@@ -130,7 +137,16 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if d.rootFilter, err = seccomp.Filter(seccomp.Options{Capabilities: rootCapNames}); err != nil {
 		return nil, err
 	}
-	if d.layers, err = layer.Open(ctx, layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Logger: d.log}); err != nil {
+	d.reap = opts.Yard || !kept.Works()
+	if err := d.openYard(opts.Yard); err != nil {
+		return nil, err
+	}
+	store := layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Logger: d.log}
+	if d.yard != nil {
+		undo.Add(func() { _ = d.yard.Close() })
+		store.Attach = d.yard.Keep
+	}
+	if d.layers, err = layer.Open(ctx, store); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.layers.Close() })
@@ -149,14 +165,27 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.mounts.Close() })
-	if d.changes, d.changesErr = changes.Open(changes.Options{Logger: d.log}); d.changesErr != nil {
+	d.changes, d.changesErr = changes.Open(changes.Options{Logger: d.log})
+	if d.changesErr == nil && d.layers.Info().Kind == layer.Plain { // on btrfs a layer is a subvolume, with an id of its own
+		if d.changesErr = changes.TellsApart(dir); d.changesErr != nil {
+			_ = d.changes.Close()
+		}
+	}
+	if d.changesErr != nil {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	d.uids, d.closer, d.tape = newRanges(dir, d.mounts, &d.calm), newCloser(), furnish.New()
-	d.uids.also = d.cgroups.MakeSpare
+	if d.uids, err = newRanges(dir, d.mounts, &d.calm, d.yard != nil); err != nil {
+		return nil, err
+	}
+	undo.Add(d.uids.close)
+	d.closer = newCloser()
+	if d.tape, err = furnish.New(d.yard != nil); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.tape.Close() })
+	d.uids.also = d.cgroups.MakeSpares
 	d.blanks = newBlanks(d, opts.Blanks)
-	d.queue = newQueue(stdruntime.NumCPU())
 	if err := d.sweepUnborn(); err != nil {
 		return nil, err
 	}
@@ -180,6 +209,23 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		})
 	}
 	return d, nil
+}
+
+// openYard makes a yard where the kernel needs one.
+func (d *Driver) openYard(need bool) (err error) {
+	if !need {
+		if need, err = mount.NeedsYard(); err != nil {
+			return fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
+		}
+	}
+	if !need {
+		return nil
+	}
+	if d.yard, err = mount.NewYard(); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "no mount namespace can be made").
+			WithRemedy("run `sandpit doctor` on the host")
+	}
+	return nil
 }
 
 // reserve keeps the uid ranges of sandboxes that an earlier server started out
@@ -227,6 +273,7 @@ func (d *Driver) Close() error {
 		l := i.live
 		i.mu.Unlock()
 		if l != nil {
+			l.line.close()
 			_ = l.pidfd.Close() // ends its watcher
 			if l.source != nil {
 				_ = l.source.Close()
@@ -243,8 +290,11 @@ func (d *Driver) Close() error {
 	}
 	d.uids.close()
 	errs = append(errs, closeAll(d.agents))
-	for _, c := range []interface{ Close() error }{d.starter, d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
+	for _, c := range []interface{ Close() error }{d.tape, d.starter, d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
 		errs = append(errs, c.Close())
+	}
+	if d.yard != nil {
+		errs = append(errs, d.yard.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -373,8 +423,11 @@ func (d *Driver) List(context.Context) ([]runtime.Handle, error) {
 	return out, nil
 }
 
-// found looks for traces of instances in all places, sorted and each once.
+// found looks for traces of instances in all places, sorted and each once. A trace may be
+// of what goes while the places are read, so what was a blank's before that is no instance's,
+// either.
 func (d *Driver) found() ([]sandbox.ID, error) {
+	blanks := d.blanks.ids()
 	ids, err := d.live()
 	if err != nil {
 		return nil, err
@@ -390,7 +443,8 @@ func (d *Driver) found() ([]sandbox.ID, error) {
 	for _, name := range slices.Concat(layers, groups) {
 		ids = append(ids, sandbox.ID(name))
 	}
-	ids = slices.DeleteFunc(ids, func(id sandbox.ID) bool { return !sandbox.ValidID(string(id)) || d.blanks.has(id) })
+	blanks = append(blanks, d.blanks.ids()...)
+	ids = slices.DeleteFunc(ids, func(id sandbox.ID) bool { return !sandbox.ValidID(string(id)) || slices.Contains(blanks, id) })
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
 }

@@ -27,7 +27,7 @@ func waitProcess(pidfd *os.File) (runtime.Exit, bool) {
 	exit := gone
 	err = rc.Read(func(fd uintptr) bool {
 		var si unix.Siginfo
-		err := unix.Waitid(unix.P_PIDFD, int(fd), &si, unix.WEXITED|unix.WNOHANG, nil)
+		err := unix.Waitid(unix.P_PIDFD, int(fd), &si, unix.WEXITED|unix.WNOHANG|unix.WALL, nil) // also of one that never came to its program
 		switch err {
 		case nil:
 			if si.Signo == 0 {

@@ -4,6 +4,7 @@
 package native
 
 import (
+	"net"
 	"os"
 	"time"
 
@@ -54,4 +55,28 @@ func (i *Instance) Pidfd() *os.File {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.live.pidfd
+}
+
+// Line keeps the connection of the next call.
+type Line = line
+
+// LineFor is for how long it does.
+const LineFor = lineFor
+
+func (n *line) Keep(c net.Conn) { n.keep(c) }
+func (n *line) Take() net.Conn  { return n.take() }
+func (n *line) Lacks() bool     { return n.lacks() }
+func (n *line) Close()          { n.close() }
+
+// CallWaits tells whether the connection of the next call is there.
+func (i *Instance) CallWaits() bool {
+	i.mu.Lock()
+	l := i.live
+	i.mu.Unlock()
+	if l == nil {
+		return false
+	}
+	l.line.mu.Lock()
+	defer l.line.mu.Unlock()
+	return l.line.conn != nil
 }

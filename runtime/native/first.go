@@ -26,45 +26,56 @@ type firstProcess struct {
 	state state // as it was written; zero before
 	// conn is the server's end of the boot socket. Process 1 ends when that closes
 	// before the message came.
-	conn *net.UnixConn
+	conn   *net.UnixConn
+	launch *launch // nil: it has arrived at its program
 }
 
-// start starts process 1 in its group, with its socket, all or nothing, and blocks its
-// thread meanwhile. It takes the network namespace over, and the group if it succeeds.
-func (i *Instance) start(group *cgroup.Group, uids uidRange) (*firstProcess, error) {
-	return i.startIn(group, group.Dir, uids)
+// launch is a process 1 on its way to its program. It is ended by born or finish.
+type launch struct {
+	d       *Driver
+	group   *cgroup.Group
+	birth   *spawn.Birth
+	conn    *net.UnixConn
+	undo    cleanup.Stack
+	release cleanup.Stack // process 1 has its own by the time it is born
 }
 
-// startIn is start in the directory of the group that open opens.
-func (i *Instance) startIn(group *cgroup.Group, open func() (*os.File, error), uids uidRange) (*firstProcess, error) {
+// launch begins to start process 1, with its socket, all or nothing, in the directory of its
+// group that open opens, and in the cgroup namespace names; nil: in one that begins there. It
+// takes the network namespace over, and with success the group.
+func (i *Instance) launch(ctx context.Context, group *cgroup.Group, open func() (*os.File, error), names *os.File, uids uidRange) (_ *launch, err error) {
 	d := i.d
-	var undo, release cleanup.Stack // release: process 1 has its own by the time it is born
-	defer undo.Run()
-	defer release.Run()
-	release.Add(func() { // process 1 has it
+	n := &launch{d: d, group: group}
+	defer func() {
+		if err != nil {
+			n.release.Run()
+			n.undo.Run()
+		}
+	}()
+	n.release.Add(func() {
 		_ = uids.kit.Net.Close()
 		uids.kit.Net = nil
 	})
-
 	dir, err := open()
 	if err != nil {
 		return nil, err
 	}
-	release.Add(func() { _ = dir.Close() })
+	n.release.Add(func() { _ = dir.Close() })
 	listener, err := i.listen()
 	if err != nil {
 		return nil, err
 	}
-	release.Add(func() { _ = listener.Close() })
-	undo.Add(func() { _ = i.remove(socketFile) })
+	n.release.Add(func() { _ = listener.Close() })
+	n.undo.Add(func() { _ = i.remove(socketFile) })
 	d.checkpoint("create.socket")
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
-	release.Add(func() { _ = theirs.Close() })
-	undo.Add(func() { _ = ours.Close() })
-	pid, err := d.starter.Start(spawn.Process{
+	n.conn = ours
+	n.release.Add(func() { _ = theirs.Close() })
+	n.undo.Add(func() { _ = ours.Close() })
+	n.birth, err = d.starter.Begin(ctx, spawn.Process{
 		Program:  d.agent,
 		Args:     []string{agentName},
 		Env:      agentEnv,
@@ -72,30 +83,87 @@ func (i *Instance) startIn(group *cgroup.Group, open func() (*os.File, error), u
 		UserNS:   uids.ns,
 		NetNS:    uids.kit.Net,
 		Cgroup:   dir,
+		CgroupNS: names,
 		Groups:   d.agents,
 		Mounts:   d.mounts,
 		Tape:     d.tape.Birth(),
 		KeepCaps: agentCaps,
 	})
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's first process cannot be started").
-			WithRemedy("run `sandpit doctor` on the host")
+	if err != nil && ctx.Err() == nil {
+		err = notStarted(err)
 	}
-	d.checkpoint("create.born")
-	pidfd, err := openProcess(pid)
-	if err != nil {
-		_ = unix.Kill(pid, unix.SIGKILL)
-		_, _ = unix.Wait4(pid, nil, 0, nil)
-		return nil, err
-	}
-	undo.Release()
-	return &firstProcess{pid: pid, pidfd: pidfd, group: group, conn: ours}, nil
+	return n, err
 }
 
-// end undoes what launch did.
+func notStarted(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "the sandbox's first process cannot be started").
+		WithRemedy("run `sandpit doctor` on the host")
+}
+
+// born waits until process 1 is in its namespaces. It may still be on its way to its program,
+// see [firstProcess.arrive]. After an error nothing is left of it.
+func (n *launch) born() (*firstProcess, error) {
+	pid, err := n.birth.Born()
+	if err == nil {
+		var pidfd *os.File
+		if pidfd, err = openProcess(pid); err == nil {
+			n.d.checkpoint("create.born")
+			return &firstProcess{pid: pid, pidfd: pidfd, group: n.group, conn: n.conn, launch: n}, nil
+		}
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	pid, failed := n.finish()
+	if failed != nil {
+		return nil, failed // which says more
+	}
+	_, _ = unix.Wait4(pid, nil, unix.WALL, nil) // it may not have come to its program
+	n.undo.Run()
+	return nil, notStarted(err)
+}
+
+// finish ends the launch, when process 1 has executed its program, or ended. After an error
+// that is reaped, and nothing is left of the launch.
+func (n *launch) finish() (pid int, err error) {
+	pid, err = n.birth.Wait()
+	n.release.Run()
+	if err != nil {
+		n.undo.Run()
+		return 0, notStarted(err)
+	}
+	return pid, nil
+}
+
+// arrive waits until process 1 has executed its program.
+func (f *firstProcess) arrive() error {
+	n := f.launch
+	if n == nil {
+		return nil
+	}
+	f.launch = nil
+	_, err := n.finish()
+	return err
+}
+
+// start is launch, and waits until process 1 has executed its program.
+func (i *Instance) start(ctx context.Context, group *cgroup.Group, open func() (*os.File, error), names *os.File, uids uidRange) (*firstProcess, error) {
+	n, err := i.launch(ctx, group, open, names, uids)
+	if err != nil {
+		return nil, err
+	}
+	first, err := n.born()
+	if err == nil {
+		if err = first.arrive(); err != nil {
+			_ = first.pidfd.Close()
+		}
+	}
+	return first, err
+}
+
+// end undoes what start did.
 func (f *firstProcess) end(i *Instance) {
 	_ = kill(f.pidfd)
-	_, _ = waitProcess(f.pidfd)
+	_ = f.arrive()
+	_, _ = waitProcess(f.pidfd) // where it arrived
 	_ = f.pidfd.Close()
 	_ = f.conn.Close()
 	_ = i.remove(socketFile)

@@ -22,49 +22,42 @@ import (
 // ground is what a life stands on, and what is made while its process 1 is started: its
 // disk, its volumes, and the groups of its commands.
 type ground struct {
-	laid    chan struct{} // closed once disk and volumes are there, or err
-	disk    disk
-	volumes volumes
-	err     error
-
-	done     chan struct{} // closed once nothing is done any more
+	disk     disk
+	volumes  volumes
 	files    boot.Files
 	filesErr error
 	held     []io.Closer // what files and disk were made of
 }
 
-// lay makes a ground on a goroutine of its own, which ends with it. A blank has its groups
+// lay makes a ground; it is to be taken back after an error, too. A blank has its groups
 // already; else they come last, or while a copy of a disk is waited for. With cgroup2's limits
 // only half of them can be made before process 1 is there.
-func (i *Instance) lay(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error), uids uidRange, group *cgroup.Group, b *blank) *ground {
-	g := &ground{laid: make(chan struct{}), done: make(chan struct{})}
+func (i *Instance) lay(ctx context.Context, spec runtime.Spec, open func() (*layer.Layer, error), uids uidRange, group *cgroup.Group, b *blank) (*ground, error) {
+	g := new(ground)
 	groups := func() {
 		if g.filesErr = group.Prepare(); g.filesErr == nil && !i.d.unified() {
 			g.files, g.filesErr = i.bootFiles(group, g.hold)
 		}
 		i.d.checkpoint("create.groups")
 	}
-	go func() {
-		defer close(g.done)
-		early := b != nil || spec.From != ""
-		if early && b == nil {
-			groups()
-		}
-		g.disk, g.err = i.mountDisk(ctx, spec, open, uids)
-		if g.err == nil {
-			g.held = append(g.held, g.disk.log)
-			i.d.checkpoint("create.disk")
-			if len(spec.Mounts) > 0 {
-				g.volumes, g.err = i.openVolumes(spec.Mounts, g.disk.root, uids.ns)
-				i.d.checkpoint("create.volumes")
-			}
-		}
-		close(g.laid)
-		if g.err == nil && !early {
-			groups()
-		}
-	}()
-	return g
+	early := b != nil || spec.From != ""
+	if early && b == nil {
+		groups()
+	}
+	var err error
+	if g.disk, err = i.mountDisk(ctx, spec, open, uids); err != nil {
+		return g, err
+	}
+	g.held = append(g.held, g.disk.log)
+	i.d.checkpoint("create.disk")
+	if len(spec.Mounts) > 0 {
+		g.volumes, err = i.openVolumes(spec.Mounts, g.disk.root, uids.ns)
+		i.d.checkpoint("create.volumes")
+	}
+	if err == nil && !early {
+		groups()
+	}
+	return g, err
 }
 
 func (g *ground) hold(f *os.File, err error) (*os.File, error) {
@@ -76,7 +69,6 @@ func (g *ground) hold(f *os.File, err error) (*os.File, error) {
 
 // bootFiles gives what the agent gets, but for its view of the disk.
 func (g *ground) bootFiles(i *Instance, first *firstProcess, b *blank) (boot.Files, error) {
-	<-g.done
 	switch {
 	case b != nil:
 		g.files = b.files
@@ -89,9 +81,8 @@ func (g *ground) bootFiles(i *Instance, first *firstProcess, b *blank) (boot.Fil
 	return g.files, g.filesErr
 }
 
-// undo takes it back, once it is done.
+// undo takes it back.
 func (g *ground) undo(i *Instance) {
-	<-g.done
 	if g.disk.root != nil {
 		_ = g.disk.root.Close()
 	}
@@ -134,26 +125,18 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	if err := mount.IDMap(image, uids.ns); err != nil {
 		return failed(err)
 	}
-	writable, err := hold(mount.CloneAt(l.Fd(), ""))
+	writable, err := hold(i.d.clone(l.Fd()))
 	if err != nil {
 		return failed(err)
 	}
 	if err := mount.IDMap(writable, uids.ns); err != nil {
 		return failed(err)
 	}
-	upper, err := hold(openDir(int(writable.Fd()), "upper"))
-	if err != nil {
-		return failed(err)
-	}
-	work, err := hold(openDir(int(writable.Fd()), "work"))
-	if err != nil {
-		return failed(err)
-	}
 	logs, err := hold(i.d.layers.Logs(string(i.id)))
 	if err != nil {
 		return disk{}, err
 	}
-	mapped, err := hold(mount.Clone(logs, ""))
+	mapped, err := hold(i.d.clone(int(logs.Fd())))
 	if err != nil {
 		return failed(err)
 	}
@@ -167,15 +150,13 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	// A layer that stays busy is another server's, or a bug.
 	limit, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
-	root, err := overlay(limit, image, upper, work, uids.base)
+	root, err := i.d.overlay(limit, image, writable, uids.base)
 	if errors.Is(err, unix.ESTALE) {
 		// The kernel found an index in the work directory that is another upper directory's.
 		// A copy's is made anew, yet this was seen once; the index is nobody's loss.
 		i.d.log.Warn("the work directory of a layer was another's, and is made anew", "sandbox", i.id)
 		if err = l.FreshWork(); err == nil {
-			if work, err = hold(openDir(int(writable.Fd()), "work")); err == nil {
-				root, err = overlay(limit, image, upper, work, uids.base)
-			}
+			root, err = i.d.overlay(limit, image, writable, uids.base)
 		}
 	}
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 	"sandpit.dev/runtime/native/spawn"
 )
 
-// The oldest kernel that has all that the runtime is built on: overlay takes
-// layers as file descriptors since 6.13, and detached ones since 6.15.
-const leastMajor, leastMinor = 6, 15
+// The oldest kernel that the runtime was tried on. Overlay takes idmapped layers since 5.19;
+// what came later, to 6.15, has a second way ([mount.Yard], furnish, the agent's reaping).
+const leastMajor, leastMinor = 6, 1
 
 // checkHost refuses a host on which nothing would work, with what to do.
 func checkHost() error {

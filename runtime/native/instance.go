@@ -51,6 +51,8 @@ type live struct {
 
 	state state
 
+	line line // to its agent
+
 	stopReclaim context.CancelFunc // of its memory, while it is paused; guarded by Instance.verb
 
 	// Guarded by Instance.mu.
@@ -77,16 +79,21 @@ func instanceFiles() []string {
 	return []string{pausedFile, volumesFile, stateFile, socketFile}
 }
 
-// Dial connects to the agent's socket, whose file no sandbox can see.
+// Dial connects to the agent.
 func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	i.mu.Lock()
-	up := i.live != nil
+	l := i.live
 	i.mu.Unlock()
-	if !up {
+	if l == nil {
 		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", i.d.socketPath(i.id))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if conn := l.line.take(); conn != nil {
+		return conn, nil
+	}
+	conn, err := i.connect(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s does not answer", i.id)
 	}
@@ -284,6 +291,7 @@ func (i *Instance) watch(l *live) {
 	l.over = true // and nothing is written of it any more
 	replaced := l.replaced
 	i.mu.Unlock()
+	l.line.close()
 
 	if l.source != nil {
 		_ = l.source.Close()

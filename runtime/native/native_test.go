@@ -15,17 +15,23 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/agent/server/fork"
+	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime/native/changes"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/runtime/runtimetest"
 	"sandpit.dev/sandbox"
 )
 
 // agentProgram builds the agent as the server carries it: static, and without
-// the race detector, which no process 1 could bear.
+// the race detector, which no process 1 could bear. Where there is no Go, SANDPIT_TEST_AGENT
+// names one that was built before.
 var agentProgram = sync.OnceValues(func() ([]byte, error) {
+	if built := os.Getenv("SANDPIT_TEST_AGENT"); built != "" {
+		return os.ReadFile(built)
+	}
 	dir, err := os.MkdirTemp("", "sandpit-agent-")
 	if err != nil {
 		return nil, err
@@ -50,11 +56,16 @@ func needRoot(t *testing.T) {
 
 func open(t *testing.T, dir string, kind layer.Kind) *native.Driver {
 	t.Helper()
-	program, err := agentProgram()
-	if err != nil {
+	return openWith(t, native.Options{Dir: dir, Layers: kind})
+}
+
+func openWith(t *testing.T, o native.Options) *native.Driver {
+	t.Helper()
+	var err error
+	if o.Agent, err = agentProgram(); err != nil {
 		t.Fatalf("build the agent: %v", err)
 	}
-	d, err := native.Open(t.Context(), native.Options{Dir: dir, Agent: program, Layers: kind})
+	d, err := native.Open(t.Context(), o)
 	if err != nil {
 		t.Fatalf("native.Open: %v", err)
 	}
@@ -82,14 +93,35 @@ func TestConformance(t *testing.T) {
 func TestConformanceOnPlainLayers(t *testing.T) {
 	needRoot(t)
 	root := imagetest.Python(t).Root
+	must := []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.Reopen, runtime.Pause, runtime.Snapshots, runtime.Volumes}
+	if changes.TellsApart(t.TempDir()) == nil { // Linux 6.6
+		must = append(must, runtime.TrackChanges, runtime.WatchFiles)
+	}
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		dir := t.TempDir()
 		return runtimetest.Harness{
 			Root: root,
 			Open: func(t *testing.T) runtime.Driver { return open(t, dir, layer.Plain) },
-			Must: []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.TrackChanges, runtime.WatchFiles, runtime.Reopen, runtime.Pause, runtime.Snapshots, runtime.Volumes},
+			Must: must,
 		}
 	})
+}
+
+// Before Linux 6.15 mounts are made by way of a yard, which works on any kernel.
+func TestConformanceByAYard(t *testing.T) {
+	needRoot(t)
+	root := imagetest.Python(t).Root
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		dir := t.TempDir()
+		return runtimetest.Harness{
+			Root: root,
+			Open: func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Yard: true}) },
+			Must: []runtime.Feature{
+				runtime.Isolation, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles,
+				runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes,
+			},
+		}
+	}, "Changes", "Watches") // no mount has a part in them
 }
 
 // The agent's own suite, through a real sandbox.
@@ -112,7 +144,7 @@ func TestAgent(t *testing.T) {
 			}
 		})
 		return agent.NewClient(i.Dial)
-	}, agenttest.Options{HasRoot: true, IsPID1: true, HasGroups: true, OwnRoot: true, Unprivileged: true})
+	}, agenttest.Options{HasRoot: true, IsPID1: true, HasGroups: true, OwnRoot: true, Unprivileged: true, Reaps: !kept.Works()})
 }
 
 // Between setuid and execve a command is the user's, whose other processes may stop

@@ -16,20 +16,38 @@ import (
 	"sandpit.dev/runtime/native/mount"
 )
 
-// overlay mounts, detached, the layer over the image, both seen through the
-// user namespace's map: on disk all ids stay canonical, and root is 0.
+// overlayAttrs and overlayParams are of every overlay.
 //
 // It is not volatile: an fsync inside is an fsync. index and nfs_export make
 // file handles of the overlay decodable, which tracking of changes needs. It keeps no
 // times of access: a layer on btrfs has none anyway, and to look at each read whether
 // one is to be written takes a third of opening and reading a small file.
+const overlayAttrs = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOATIME
+
+func overlayParams() []mount.Param {
+	return []mount.Param{
+		{Key: "index", Value: "on"},
+		{Key: "nfs_export", Value: "on"},
+		// Whatever the host's default is: a layer says by itself what is in it, so that it
+		// can be compared and exported.
+		{Key: "redirect_dir", Value: "nofollow"},
+	}
+}
+
+// overlay mounts, detached, the layer over the image, both seen through the
+// user namespace's map: on disk all ids stay canonical, and root is 0. Both are
+// detached mounts, and layer's is of a directory with `upper` and `work`.
 //
 // The kernel lets go of a sandbox's mounts some time after its last process, and
 // refuses the layer until then; nothing tells when. So a busy layer is tried
 // again, until ctx is done.
-func overlay(ctx context.Context, image, upper, work *os.File, base uint32) (m *os.File, err error) {
+func (d *Driver) overlay(ctx context.Context, image, layer *os.File, base uint32) (m *os.File, err error) {
+	try := mountOverlay
+	if d.yard != nil {
+		try = d.mountInYard
+	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		m, err = mountOverlay(image, upper, work, base)
+		m, err = try(image, layer, base)
 		if !errors.Is(err, unix.EBUSY) {
 			return m, err
 		}
@@ -44,21 +62,36 @@ func overlay(ctx context.Context, image, upper, work *os.File, base uint32) (m *
 // mountOverlay mounts with the file-system ids of the sandbox's root: overlay makes its
 // work directory with the ids of the thread that mounts it, and they must exist in the
 // map, or it mounts read-only and tells nobody.
-func mountOverlay(image, upper, work *os.File, base uint32) (*os.File, error) {
-	var m *os.File
-	var err error
-	if failed := withFileIDs(base, base, func() {
-		m, err = mount.New("overlay", unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOATIME,
-			mount.Param{Key: "lowerdir+", File: image},
-			mount.Param{Key: "upperdir", File: upper},
-			mount.Param{Key: "workdir", File: work},
-			mount.Param{Key: "index", Value: "on"},
-			mount.Param{Key: "nfs_export", Value: "on"},
-			// Whatever the host's default is: a layer says by itself what is in it, so that it
-			// can be compared and exported.
-			mount.Param{Key: "redirect_dir", Value: "nofollow"})
-	}); failed != nil {
+func mountOverlay(image, layer *os.File, base uint32) (m *os.File, err error) {
+	upper, err := openDir(int(layer.Fd()), "upper")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = upper.Close() }()
+	work, err := openDir(int(layer.Fd()), "work")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = work.Close() }()
+	params := append([]mount.Param{{Key: "lowerdir+", File: image}, {Key: "upperdir", File: upper}, {Key: "workdir", File: work}}, overlayParams()...)
+	if failed := withFileIDs(base, base, func() { m, err = mount.New("overlay", overlayAttrs, params...) }); failed != nil {
 		return nil, failed
+	}
+	return m, err
+}
+
+// mountInYard is mountOverlay for kernels that need a yard. A layer that was refused is
+// attached once more: what was is let go of.
+func (d *Driver) mountInYard(image, layer *os.File, base uint32) (*os.File, error) {
+	as := func(fn func()) error { return withFileIDs(base, base, fn) }
+	return d.yard.Overlay(image, layer, overlayAttrs, as, overlayParams()...)
+}
+
+// clone makes a detached copy of the part of the store that dir is open on.
+func (d *Driver) clone(dir int) (*os.File, error) {
+	m, err := mount.CloneAt(dir, "")
+	if err != nil && d.yard != nil {
+		return d.yard.CloneAt(dir, "") // the store is a loop file's, and attached there
 	}
 	return m, err
 }

@@ -38,7 +38,7 @@ const (
 type ranges struct {
 	kits   *furnish.Kits
 	mounts *os.File     // that they are made in
-	also   func() error // makes what else is to be ready for one more sandbox; it may fail; nil: nothing
+	also   func() error // makes what else is to be ready and is not; it may fail; nil: nothing
 
 	mu    sync.Mutex
 	next  uint32
@@ -69,10 +69,14 @@ func (u *uidRange) close() {
 
 // newRanges starts at a place that depends on the data directory, so that two
 // servers on one host are unlikely to use the same ranges.
-func newRanges(dir string, mounts *os.File, c *calm) *ranges {
+func newRanges(dir string, mounts *os.File, c *calm, old bool) (*ranges, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dir))
-	return &ranges{kits: furnish.NewKits(), mounts: mounts, next: h.Sum32() % rangeCount, taken: map[uint32]bool{}, low: make(chan struct{}, 1), calm: c}
+	kits, err := furnish.NewKits(old)
+	if err != nil {
+		return nil, err
+	}
+	return &ranges{kits: kits, mounts: mounts, next: h.Sum32() % rangeCount, taken: map[uint32]bool{}, low: make(chan struct{}, 1), calm: c}, nil
 }
 
 // refill makes namespaces ahead until ctx is done: as many as are given back, and the rest
@@ -102,14 +106,18 @@ func (r *ranges) fill(ctx context.Context) time.Duration {
 		r.mu.Lock()
 		missing := len(r.ready) < haveReady
 		now := r.given > 0 || len(r.ready) < fewReady || wait == 0
-		if missing && now {
+		switch {
+		case !missing: // nobody's create pays later for one that was given back now
+			r.given = 0
+		case now:
 			r.given = max(0, r.given-1)
 		}
 		r.mu.Unlock()
 		switch {
-		case !missing:
+		case !missing && wait == 0: // and so nothing else is used while it is made
+			r.others()
 			return 0
-		case !now:
+		case !missing || !now:
 			return wait
 		}
 		u, err := r.make()
@@ -119,11 +127,15 @@ func (r *ranges) fill(ctx context.Context) time.Duration {
 		r.mu.Lock()
 		r.ready = append(r.ready, u)
 		r.mu.Unlock()
-		if r.also != nil {
-			_ = r.also()
-		}
+		r.others()
 	}
 	return 0
+}
+
+func (r *ranges) others() {
+	if r.also != nil {
+		_ = r.also()
+	}
 }
 
 // take gives a free range, complete.
@@ -260,4 +272,5 @@ func (r *ranges) close() {
 		u.close()
 	}
 	r.spare, r.ready = nil, nil
+	_ = r.kits.Close()
 }

@@ -63,7 +63,11 @@ func newTestRanges(t *testing.T, c *calm) *ranges {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mounts.Close() })
-	return newRanges(t.TempDir(), mounts, c)
+	r, err := newRanges(t.TempDir(), mounts, c, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func TestNoTwoSandboxesShareARange(t *testing.T) {
@@ -113,6 +117,21 @@ func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
 			t.Fatalf("the next look is in %v, want %v at most", wait, rangesQuiet)
 		}
 		<-time.After(wait)
+	}
+
+	// One that was given back when none was missing is no reason to make one during a create.
+	if u, err = r.mapped(); err != nil {
+		t.Fatal(err)
+	}
+	r.give(u)
+	r.fill(t.Context())
+	defer c.begin()()
+	if u, err = r.take(); err != nil {
+		t.Fatal(err)
+	}
+	defer r.give(u)
+	if r.fill(t.Context()); len(r.ready) != haveReady-1 {
+		t.Errorf("%d are ready while a sandbox begins, want %d: that one was made then", len(r.ready), haveReady-1)
 	}
 }
 

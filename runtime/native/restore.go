@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"strconv"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -29,9 +31,15 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if _, err := i.running(); err != nil {
+	last, err := i.running()
+	if err != nil {
 		return err
 	}
+	names, err := i.groupNames(last)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = names.Close() }()
 	if from != "" { // before anything is done
 		snapshot, err := i.d.layers.OpenSnapshot(string(from))
 		if err != nil {
@@ -49,7 +57,7 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	x := i.exchange(limit, spec, from)
 	defer x.settle()
 	defer cancel() // of what nobody asked for the disk of
-	b, err := i.heir(l)
+	b, err := i.heir(l, names)
 	if err == nil {
 		if err = i.succeed(ctx, l, int(b.uids.base)); err != nil {
 			b.end(i.d)
@@ -107,15 +115,34 @@ func (i *Instance) replace() (*live, error) {
 	return l, nil
 }
 
-// heir starts the process 1 of the next life in the groups of l, all or nothing: a blank that
-// only this instance can use.
-func (i *Instance) heir(l *live) (*blank, error) {
+// groupNames gives the cgroup namespace of a life for the next one, to be closed; nil where
+// cgroup2 holds no limit. Its root is the sandbox's group, in which the next process 1 cannot
+// be born (see [cgroup.Group.RebirthDir]): with a namespace of its own, from below, the group
+// of the commands would be beyond it, and the kernel starts nothing there (nsdelegate).
+func (i *Instance) groupNames(l *live) (*os.File, error) {
+	if !i.d.unified() {
+		return nil, nil
+	}
+	names, err := os.Open("/proc/" + strconv.Itoa(l.pid) + "/ns/cgroup")
+	if err != nil {
+		return nil, fault.Wrap(fault.State, err, "sandbox %s is not running", i.id) // it ended just now
+	}
+	if ended(l.pidfd, 0) { // and its number may be another process's, whose names these are
+		_ = names.Close()
+		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
+	}
+	return names, nil
+}
+
+// heir starts the process 1 of the next life in the groups of l, which have their names from
+// names, all or nothing: a blank that only this instance can use.
+func (i *Instance) heir(l *live, names *os.File) (*blank, error) {
 	uids, err := i.d.uids.take()
 	if err != nil {
 		return nil, err
 	}
 	b := &blank{id: i.id, uids: uids, used: true}
-	b.first, err = i.startIn(l.group, l.group.RebirthDir, uids)
+	b.first, err = i.start(context.Background(), l.group, l.group.RebirthDir, names, uids)
 	if err != nil {
 		i.d.uids.give(b.uids)
 		return nil, err

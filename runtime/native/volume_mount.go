@@ -5,6 +5,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -53,7 +54,7 @@ func (i *Instance) openVolumes(mounts []sandbox.Mount, root, userns *os.File) (v
 		if err != nil {
 			return v, blockedAs(err, "no volume can be mounted at %s", m.Path)
 		}
-		tree, err := lendVolume(dir, userns, m.ReadOnly)
+		tree, err := i.d.lendVolume(dir, userns, m.ReadOnly)
 		if err != nil {
 			_ = at.Close()
 			return v, fault.Wrap(fault.Unavailable, err, "volume %s cannot be mounted", m.Volume).
@@ -66,8 +67,8 @@ func (i *Instance) openVolumes(mounts []sandbox.Mount, root, userns *os.File) (v
 
 // lendVolume makes a detached mount of a volume's directory. Nothing inside can make
 // a read-only one writable: no command has the right to change a mount.
-func lendVolume(dir, userns *os.File, readOnly bool) (*os.File, error) {
-	tree, err := mount.Clone(dir, "")
+func (d *Driver) lendVolume(dir, userns *os.File, readOnly bool) (*os.File, error) {
+	tree, err := d.clone(int(dir.Fd()))
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +186,8 @@ func openToAll(above, dir *os.File) {
 		return
 	}
 	if st.Uid == owner.Uid && st.Mode&0o7777 != mode {
-		_ = unix.Fchmodat(int(dir.Fd()), "", mode, unix.AT_EMPTY_PATH)
+		if unix.Fchmodat(int(dir.Fd()), "", mode, unix.AT_EMPTY_PATH) != nil { // before Linux 6.6
+			_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), mode)
+		}
 	}
 }

@@ -133,6 +133,7 @@ func (w *whole) suit(spec runtime.Spec) error {
 		return fault.Wrap(fault.Internal, err, "the mark of sandbox %s cannot be removed", i.id)
 	}
 	i.d.checkpoint("whole.given")
+	i.Expect()
 	return nil
 }
 

@@ -278,7 +278,7 @@ s.send(struct.pack('IHHIIBBHHH8s', 32, 10 << 8, 5, 1, 0, 1, 0, 0, 12, 1, b'sandp
 code = struct.unpack('i', s.recv(4096)[16:20])[0]
 if code: raise OSError(-code, 'netfilter')`),
 	both("send what is no TCP and no UDP", eperm, `result = each(lambda p: socket.socket(socket.AF_INET, socket.SOCK_RAW, p), [1, 2, 47, 132, 255])`),
-	both("open sockets of SCTP and DCCP", "REFUSED EPERM or REFUSED EPROTONOSUPPORT or REFUSED ESOCKTNOSUPPORT", `result = each(lambda a: socket.socket(*a), [(2, 1, 132), (10, 1, 132)])`),
+	both("open sockets of SCTP, DCCP and L2TP", eperm, `result = each(lambda a: socket.socket(*a), [(2, 1, 132), (10, 1, 132), (10, 5, 132), (2, 6, 33), (2, 2, 115)])`),
 	both("be transparent", eperm, `result = each(lambda f: socket.socket(f).setsockopt(*{2: (0, 19), 10: (41, 75)}[f], 1), [2, 10])`),
 	both("choose an interface", "REFUSED ENODEV or REFUSED EPERM", `socket.socket().setsockopt(socket.SOL_SOCKET, 25, b'eth0\0')`),
 	both("choose a route in the packet", "REFUSED EPERM or REFUSED EINVAL or REFUSED ECONNREFUSED or REFUSED ETIMEDOUT", `s = socket.socket(); s.settimeout(3)

@@ -6,6 +6,7 @@ package runtimetest
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +28,9 @@ type Harness struct {
 	Must []runtime.Feature
 }
 
-// Run runs the whole suite. make gives each test a new harness, with a data
-// directory of its own.
-func Run(t *testing.T, make func(t *testing.T) Harness) {
+// Run runs the whole suite but for the groups in without, of which another run of the same
+// code tests all. make gives each test a new harness, with a data directory of its own.
+func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 	for _, g := range []struct {
 		name string
 		run  func(t *testing.T, s *suite)
@@ -50,6 +51,9 @@ func Run(t *testing.T, make func(t *testing.T) Harness) {
 		{"Neighbours", neighbours},
 		{"Concurrency", concurrency},
 	} {
+		if slices.Contains(without, g.name) {
+			continue
+		}
 		t.Run(g.name, func(t *testing.T) {
 			s := &suite{Harness: make(t)}
 			s.driver = s.Open(t)

@@ -60,15 +60,19 @@ func TestLeakOfWhatIsMadeAhead(t *testing.T) {
 	}
 }
 
-// steady waits until n sandboxes' first processes are there, and stay.
+// steady waits until n sandboxes' first processes are there, and nothing more is made: groups
+// and namespaces are made ahead after them.
 func (h *host) steady(ctx context.Context, n int) error {
 	limit, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	for calm := 0; calm < 5; {
-		got := h.look().Count(leaktest.Processes)
-		if calm++; got != n {
+	var was string
+	for calm := 0; calm < 10; {
+		now := h.look()
+		got, is := now.Count(leaktest.Processes), now.String()
+		if calm++; got != n || is != was {
 			calm = 0
 		}
+		was = is
 		select {
 		case <-limit.Done():
 			return fmt.Errorf("there are %d processes, not %d:\n%v", got, n, h.look()[leaktest.Processes])

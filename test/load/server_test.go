@@ -47,6 +47,7 @@ var caches = []leaktest.Cache{
 	{Kind: leaktest.Descriptors, Part: "/sandpit.db", Most: 16}, // connections of the database's pool
 	{Kind: leaktest.Descriptors, Part: "pipe:[]", Most: 64},     // of connections through gates; the next ones take them
 	{Kind: leaktest.Directories, Part: "/spare/", Most: 256},    // emptied layers, each seen by two ways
+	{Kind: leaktest.Cgroups, Part: "/_spare", Most: 1},          // one of each number, for the next sandboxes
 }
 
 // program is the server as users have it, and otherBuild the same of another version.

@@ -29,6 +29,8 @@ type Message struct {
 	// seccomp/install: for commands of the sandbox's user, and of its root.
 	UserFilter []byte
 	RootFilter []byte
+	// Reap: the kernel does not keep the status of whom it reaped, so the agent reaps.
+	Reap bool
 }
 
 // Files are the descriptors that travel with a [Message].
@@ -52,9 +54,9 @@ func (f *Files) list() []*os.File {
 }
 
 // A message is AgentCaps, RootCaps, the length of UserFilter and that of RootFilter, in the
-// machine's order of bytes, then the two. Both ends are one build: the server
-// carries the agent that it starts.
-const headerLen = 8 + 8 + 4 + 4
+// machine's order of bytes, a byte that is 1 for Reap, then the two filters. Both ends are
+// one build: the server carries the agent that it starts.
+const headerLen = 8 + 8 + 4 + 4 + 1
 
 // Send sends m and its files over the server's end of the pair.
 func Send(conn *net.UnixConn, m Message, f Files) error {
@@ -63,7 +65,11 @@ func Send(conn *net.UnixConn, m Message, f Files) error {
 	b = binary.NativeEndian.AppendUint64(b, m.RootCaps)
 	b = binary.NativeEndian.AppendUint32(b, uint32(len(m.UserFilter)))
 	b = binary.NativeEndian.AppendUint32(b, uint32(len(m.RootFilter)))
-	b = append(append(b, m.UserFilter...), m.RootFilter...)
+	reap := byte(0)
+	if m.Reap {
+		reap = 1
+	}
+	b = append(append(append(b, reap), m.UserFilter...), m.RootFilter...)
 	list := f.list()
 	fds := make([]int, len(list))
 	for i, file := range list {
@@ -123,7 +129,7 @@ func decode(b []byte) (Message, error) {
 	if len(b) < headerLen {
 		return Message{}, fmt.Errorf("boot: a message of %d bytes", len(b))
 	}
-	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:])}
+	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:]), Reap: b[24] == 1}
 	user, root := uint64(binary.NativeEndian.Uint32(b[16:])), uint64(binary.NativeEndian.Uint32(b[20:]))
 	if b = b[headerLen:]; uint64(len(b)) != user+root {
 		return Message{}, fmt.Errorf("boot: filters of %d bytes, told as %d", len(b), user+root)

@@ -16,7 +16,7 @@
 // what they fork is born limited.
 //
 // Some such groups are made before there is a sandbox, under names that are no id's
-// ([Driver.MakeSpare]), and renamed when there is.
+// ([Driver.MakeSpares]), and renamed when there is.
 //
 // The v2 tree of a sandbox is
 //

@@ -168,9 +168,15 @@ func (d *Driver) openV2(m mount) {
 	root, dir, err := d.parents(m.path)
 	if err == nil {
 		// The kernel counts from here: once, instead of once a sandbox.
-		if err = d.kernel.write(dir, "cgroup.max.depth", []byte(maxDepth)); err != nil {
-			unix.Close(root)
+		if err = first(
+			func() error { return valid(dir) },
+			func() error { return d.kernel.write(dir, "cgroup.max.depth", []byte(maxDepth)) },
+		); err != nil {
 			unix.Close(dir)
+			if d.kernel.rmdirat(root, top+"/"+d.namespace) == nil { // unless sandboxes are in it
+				_ = d.kernel.rmdirat(root, top)
+			}
+			unix.Close(root)
 		}
 	}
 	if err != nil {
@@ -192,12 +198,21 @@ func (d *Driver) openV2(m mount) {
 				WithRemedy("run Linux 5.14 or later"))
 		}
 	}
-	available, err := read(root, "cgroup.controllers")
+	available, unusable := read(root, "cgroup.controllers")
+	if unusable == nil {
+		unusable = vacant(root)
+	}
 	for _, f := range []Feature{CPU, Memory, PIDs} {
-		if _, taken := d.info.Version[f]; taken || err == nil && !slices.Contains(list(available), string(f)) {
+		if _, taken := d.info.Version[f]; taken {
 			continue
 		}
-		on := []byte("+" + string(f))
+		if unusable == nil && !slices.Contains(list(available), string(f)) {
+			if inner(root) {
+				d.info.lacks(f, withheld(f, m.path))
+			}
+			continue
+		}
+		on, err := []byte("+"+string(f)), unusable
 		for _, path := range []string{"", top + "/", top + "/" + d.namespace + "/"} {
 			if err == nil {
 				err = d.kernel.write(root, path+"cgroup.subtree_control", on)
@@ -205,7 +220,6 @@ func (d *Driver) openV2(m mount) {
 		}
 		if err != nil {
 			d.info.lacks(f, refusal(f, m.path, err))
-			err = nil
 			continue
 		}
 		d.info.has(f, 2)

@@ -88,6 +88,20 @@ func create(t *testing.T, d *Driver, l Limits) *Group {
 	return g
 }
 
+// makeAgent makes the group of process 1, where v2 has limits and it is born elsewhere than
+// in ID.
+func makeAgent(t *testing.T, g *Group) {
+	t.Helper()
+	if len(g.driver.v2.limits) == 0 {
+		return
+	}
+	procs, err := g.MakeAgent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = procs.Close()
+}
+
 // onThread runs f on an OS thread that ends with it and is not the first of
 // the process: that one never ends, and would stay in the groups it joins.
 func onThread(f func()) {

@@ -93,9 +93,10 @@ func refusal(f Feature, path string, err error) *fault.Error {
 		return e.WithRemedy("mount it writable: mount -o remount,rw %s (in a container: run it with a writable cgroup mount)", path)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return e.WithRemedy("run the server as root")
-	case errors.Is(err, unix.EBUSY):
-		return e.WithRemedy("the group at %s has processes of its own, and so cannot give its children controllers: "+
-			"move them to a child group first (in a container: docker run --cgroupns=host, or an init that does it)", path)
+	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EOPNOTSUPP):
+		return e.WithRemedy("the group at %[1]s has processes of its own, and so cannot give its children controllers: "+
+			"move them to a child group before the server starts, with "+
+			"mkdir %[1]s/init && xargs -n1 <%[1]s/cgroup.procs >%[1]s/init/cgroup.procs (or docker run --cgroupns=host)", path)
 	case errors.Is(err, unix.ENOENT):
 		return e.WithRemedy("the parent of %s gives it no such controller: enable it in the parent's cgroup.subtree_control", path)
 	}

@@ -19,9 +19,8 @@ import (
 // made, gets controllers, processes, and goes. It exists since the machines
 // that test us often have all controllers on v1.
 type model struct {
-	root string
-	// inner makes the root behave as a container's: no real root group.
-	inner bool
+	root  string
+	inner bool // see contain
 	// stuck processes do not freeze.
 	stuck bool
 	// bytes of memory that cannot be taken from a group.
@@ -49,6 +48,13 @@ func newModel(t *testing.T, controllers string) *model {
 	return m
 }
 
+// contain makes the root behave as a container's: it is not the root of all groups.
+func (m *model) contain(procs string) {
+	m.inner = true
+	m.put(m.root, "cgroup.type", "domain\n")
+	m.put(m.root, "cgroup.procs", procs)
+}
+
 // mountinfo is a file that mounts the model, with the blank in its name escaped.
 func (m *model) mountinfo(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "mountinfo")
@@ -74,6 +80,9 @@ func (m *model) get(dir, file string) string {
 }
 
 func (m *model) path(dir int, path string) string {
+	if dir == unix.AT_FDCWD {
+		return path
+	}
 	base, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir))
 	if err != nil {
 		panic(err)
@@ -109,7 +118,7 @@ func (m *model) mkdirat(dir int, path string) error {
 	for name, text := range map[string]string{
 		"cgroup.procs": "", "cgroup.threads": "", "cgroup.subtree_control": "\n", "cgroup.controllers": given + "\n",
 		"cgroup.events": "populated 0\nfrozen 0\n", "cgroup.freeze": "0\n", "cgroup.kill": "",
-		"cgroup.max.depth": "max\n", "cgroup.max.descendants": "max\n",
+		"cgroup.max.depth": "max\n", "cgroup.max.descendants": "max\n", "cgroup.type": "domain\n",
 	} {
 		m.put(p, name, text)
 	}
@@ -170,9 +179,7 @@ func (m *model) write(dir int, path string, value []byte) error {
 	group = filepath.Clean(group)
 	switch file {
 	case "cgroup.subtree_control":
-		if (group != m.root || m.inner) && m.get(group, "cgroup.procs") != "" {
-			return unix.EBUSY
-		}
+		shared := (group != m.root || m.inner) && m.get(group, "cgroup.procs") != ""
 		on := strings.Fields(m.get(group, "cgroup.subtree_control"))
 		for _, word := range strings.Fields(string(value)) {
 			c, ok := strings.CutPrefix(word, "+")
@@ -185,8 +192,14 @@ func (m *model) write(dir int, path string, value []byte) error {
 			if slices.Contains(on, c) {
 				continue
 			}
+			if shared && c == "memory" {
+				return unix.EBUSY
+			}
 			on = append(on, c)
 			for _, child := range m.groups(group) {
+				if shared { // only threads can share cpu and pids
+					m.put(child, "cgroup.type", "domain invalid\n")
+				}
 				m.give(child, c)
 				m.put(child, "cgroup.controllers", strings.Join(on, " ")+"\n")
 			}

@@ -52,7 +52,12 @@ func TestALimitUnderTheMemoryInUseChangesNothing(t *testing.T) {
 func TestReclaimTakesTheCacheOfWhatStandsStill(t *testing.T) {
 	d := openHost(t, Memory, Freeze, Kill)
 	g := create(t, d, Limits{MemoryBytes: 256 << 20})
-	file := filepath.Join(t.TempDir(), "file")
+	dir, err := os.MkdirTemp("/var/tmp", "sandpit-cgroup-test-") // where /tmp is memory, its pages are no cache
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	file := filepath.Join(dir, "file")
 	await(t, g, exec.Command("/bin/sh", "-c", "head -c 64M /dev/zero >"+file+"; sync "+file+"; echo up; exec sleep 1000"))
 	if err := g.Freeze(t.Context()); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package cgroup
 
 import (
 	"context"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -18,7 +19,8 @@ import (
 func TestRenew(t *testing.T) {
 	d := openHost(t, Kill)
 	g := create(t, d, Limits{})
-	cmd := self("spin")
+	makeAgent(t, g)
+	cmd := exec.Command("/bin/sleep", "1000")
 	start(t, g, cmd)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -50,7 +52,7 @@ func TestRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	next := self("spin")
+	next := exec.Command("/bin/sleep", "1000")
 	next.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
 	if err := next.Start(); err != nil {
 		t.Fatal(err)

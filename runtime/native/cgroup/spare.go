@@ -28,30 +28,39 @@ type spares struct {
 	ready []int
 }
 
-// MakeSpare makes a set of v1 groups for a [Group.Prepare] to come, unless enough are
-// ready. None is a sandbox's, none has limits, and Close removes them.
-func (d *Driver) MakeSpare() error {
-	s := &d.spares
-	s.mu.Lock()
-	n := slices.Index(s.taken[:], false)
-	if len(d.v1) == 0 || n < 0 {
-		s.mu.Unlock()
+// MakeSpares makes the sets of v1 groups that are missing, for each [Group.Prepare] to come.
+// None is a sandbox's, none has limits, and Close removes them. A set that is being claimed
+// counts as there until it has its new name.
+func (d *Driver) MakeSpares() error {
+	if len(d.v1) == 0 {
 		return nil
 	}
-	s.taken[n] = true
-	s.mu.Unlock()
-	name := spareName(n)
-	for i := range d.v1 {
-		if err := d.kernel.mkdirat(d.v1[i].dir, name); err != nil {
-			d.dropSpare(n)
-			s.give(n)
-			return fmt.Errorf("cgroup: make %s: %w", name, err)
+	s := &d.spares
+	for n := s.reserve(); n >= 0; n = s.reserve() {
+		name := spareName(n)
+		for i := range d.v1 {
+			if err := d.kernel.mkdirat(d.v1[i].dir, name); err != nil {
+				d.dropSpare(n)
+				s.give(n)
+				return fmt.Errorf("cgroup: make %s: %w", name, err)
+			}
 		}
+		s.mu.Lock()
+		s.ready = append(s.ready, n)
+		s.mu.Unlock()
 	}
-	s.mu.Lock()
-	s.ready = append(s.ready, n)
-	s.mu.Unlock()
 	return nil
+}
+
+// reserve gives a number that is not in use, and is its caller's; -1 if there is none.
+func (s *spares) reserve() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := slices.Index(s.taken[:], false)
+	if n >= 0 {
+		s.taken[n] = true
+	}
+	return n
 }
 
 func spareName(n int) string { return spare + strconv.Itoa(n) }

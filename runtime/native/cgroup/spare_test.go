@@ -47,33 +47,49 @@ func needV1(t *testing.T, d *Driver) {
 func TestASpareGroupBecomesTheNextSandboxs(t *testing.T) {
 	d := openHost(t, Kill, PIDs)
 	needV1(t, d)
-	if err := d.MakeSpare(); err != nil {
+	if err := d.MakeSpares(); err != nil {
 		t.Fatal(err)
 	}
 	before := spareOnes(t, d)
-	if len(before) != 1 {
-		t.Fatalf("one set was made, and there are %v", before)
+	if len(before) != maxSpares {
+		t.Fatalf("%d sets were made, and there are %v", maxSpares, before)
 	}
 	if ids, err := d.List(); err != nil || len(ids) != 0 {
 		t.Errorf("a spare group is listed as a sandbox's: %q, %v", ids, err)
 	}
 	g := create(t, d, Limits{PIDs: 123})
-	for _, inodes := range before {
+	after := spareOnes(t, d)
+	for name, inodes := range before {
+		if _, still := after[name]; still {
+			continue
+		}
 		for i := range d.v1 {
 			if got := inodeAt(t, d.v1[i].dir, g.ID()); got != inodes[i] {
 				t.Errorf("%s: the sandbox's group is another than the spare one", d.v1[i].path)
 			}
 		}
 	}
-	if left := spareOnes(t, d); len(left) != 0 {
-		t.Errorf("the spare groups are there still: %v", left)
+	if len(after) != maxSpares-1 {
+		t.Errorf("of %d spare sets one was used, and left are %v", maxSpares, after)
 	}
 	if l, err := g.Limits(); err != nil || l.PIDs != 123 {
 		t.Errorf("limits %+v, %v", l, err)
 	}
-	second := create(t, d, Limits{PIDs: 45}) // without a spare one
-	if l, err := second.Limits(); err != nil || l.PIDs != 45 {
+	for range maxSpares - 1 {
+		create(t, d, Limits{})
+	}
+	if left := spareOnes(t, d); len(left) != 0 {
+		t.Errorf("the spare groups are there still: %v", left)
+	}
+	last := create(t, d, Limits{PIDs: 45}) // without a spare one
+	if l, err := last.Limits(); err != nil || l.PIDs != 45 {
 		t.Errorf("limits %+v, %v", l, err)
+	}
+	if err := d.MakeSpares(); err != nil {
+		t.Fatal(err)
+	}
+	if left := spareOnes(t, d); len(left) != maxSpares {
+		t.Errorf("%d sets are made again, and there are %v", maxSpares, left)
 	}
 }
 
@@ -81,7 +97,7 @@ func TestNoMoreGroupsAreSpareThanAreOfUse(t *testing.T) {
 	d := openHost(t)
 	needV1(t, d)
 	for range 3 * maxSpares {
-		if err := d.MakeSpare(); err != nil {
+		if err := d.MakeSpares(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +110,7 @@ func TestNoMoreGroupsAreSpareThanAreOfUse(t *testing.T) {
 func TestAServerRemovesTheSpareGroupsOfTheOneBefore(t *testing.T) {
 	d := openHost(t, Kill, PIDs)
 	needV1(t, d)
-	if err := d.MakeSpare(); err != nil {
+	if err := d.MakeSpares(); err != nil {
 		t.Fatal(err)
 	}
 	next, err := Open(Options{Namespace: d.namespace})

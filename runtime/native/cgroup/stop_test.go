@@ -84,7 +84,8 @@ func TestFreezeStopsAndThawGoesOn(t *testing.T) {
 func TestWhatIsFrozenIsInTheMiddleOfNothing(t *testing.T) {
 	d := openHost(t, Freeze, Kill)
 	g := create(t, d, Limits{})
-	dir, err := g.Dir()
+	makeAgent(t, g)
+	dir, err := g.RebirthDir()
 	if err != nil {
 		t.Fatal(err)
 	}

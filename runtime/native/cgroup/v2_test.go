@@ -362,20 +362,6 @@ func TestPureV2(t *testing.T) {
 			t.Error(err)
 		}
 	})
-
-	t.Run("InAContainerThatHoldsProcessesInItsRootTheRemedySaysSo", func(t *testing.T) {
-		m := newModel(t, all)
-		m.inner = true
-		d := openModel(t, m)
-		e := wantCode(t, d.Info().Err(CPU), fault.Unsupported)
-		want := "cpu: cannot use the cgroups at " + m.root + ": device or resource busy"
-		if e.Message != want || e.Remedy == "" {
-			t.Errorf("got %q with remedy %q, want %q", e.Message, e.Remedy, want)
-		}
-		if err := d.Info().Err(Kill); err != nil {
-			t.Errorf("kill needs no controller: %v", err)
-		}
-	})
 }
 
 // onceFailing lets one write fail.

@@ -37,12 +37,17 @@
 //     and a name that is gone is not listed, or listed as it should be;
 //   - a file written within some 10 ms before the window (the file clock's ticks)
 //     and in it only opened for writing: listed as modified;
+//   - before Linux 6.13 (6.12.10, 6.6.72), on which the kernel does not say which
+//     directory was removed: what had been in a directory of the sandbox's own that
+//     is gone, and where that was. The directory itself is listed as deleted, the
+//     answer is not Complete, and a watch says how much it dropped;
 //   - what lies under a mount that the sandbox made inside the directory: the
 //     answer is then not Complete.
 //
 // The package knows nothing of commands, of the agent, or of who owns a
 // sandbox; it needs an overlay mounted with index=on,nfs_export=on, root of the
-// host, and Linux 5.17 (6.6 for overlays whose uppers share a file system).
+// host, and Linux 5.17 (6.6 for overlays whose uppers share a file system, unless each
+// is in a btrfs subvolume of its own: see [TellsApart]).
 package changes
 
 // Action is what happened to a name between the begin and the end of a window.

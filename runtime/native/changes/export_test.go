@@ -5,6 +5,8 @@
 
 package changes
 
+import "golang.org/x/sys/unix"
+
 // OpenLimited is Open with the kernel's bounded queue, which can be made to overflow.
 func OpenLimited(o Options) (*Group, error) { return open(o, 0) }
 
@@ -28,6 +30,29 @@ func (s *Source) Drain() int {
 	defer s.g.mu.Unlock()
 	n, _ := s.g.drainLocked(1 << 20)
 	return n
+}
+
+// Named reads what is queued, gives how many records of mask there are, and how many of
+// them say which file they are about.
+func (g *Group) Named(mask uint64) (named, all int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, err := unix.Read(g.fd, g.buf)
+	if err != nil {
+		return 0, 0
+	}
+	for b := g.buf[:n]; len(b) > 0; {
+		r, rest, ok := parse(b)
+		if !ok {
+			break
+		}
+		if b = rest; r.has(mask) {
+			if all++; r.target != nil {
+				named++
+			}
+		}
+	}
+	return named, all
 }
 
 // ParseAll parses a whole buffer.

@@ -19,6 +19,7 @@ import (
 )
 
 func TestSandboxesDoNotSeeEachOther(t *testing.T) {
+	needOwnIDs(t)
 	g := newGroup(t, changes.Options{})
 	shared := t.TempDir()
 	var overlays []*overlay

@@ -146,6 +146,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		}
 	})
 	t.Run("AnotherSandboxesWindowTakesNothingAway", func(t *testing.T) {
+		needOwnIDs(t)
 		g := newGroup(t, changes.Options{})
 		a, b := newOverlay(t, t.TempDir(), nil), newOverlay(t, t.TempDir(), nil)
 		sa, sb := add(t, g, a), add(t, g, b)

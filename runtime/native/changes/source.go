@@ -191,6 +191,7 @@ func (s *Source) restLocked() {
 	}
 	if !s.g.running {
 		s.unmarkLocked()
+		s.g.drainAllLocked() // what is queued is not the next window's
 		return
 	}
 	s.idleSince = time.Now()

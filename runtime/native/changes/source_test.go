@@ -46,6 +46,7 @@ func TestAdd(t *testing.T) {
 		wantCode(t, err, fault.Exists)
 	})
 	t.Run("ACopiedUpperIsAConflictUntilItsUUIDIsRemoved", func(t *testing.T) {
+		needOwnIDs(t)
 		a := newOverlay(t, t.TempDir(), nil)
 		add(t, g, a)
 		dir := t.TempDir()

@@ -6,7 +6,9 @@
 package changes_test
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -180,12 +182,12 @@ func TestStop(t *testing.T) {
 			f.Close()
 		}, []string{"created fifo"}},
 		{"AnUnnamedFileIsLinked", func(s steps) {
-			f := s.open(".", unix.O_TMPFILE|os.O_RDWR)
+			f := unnamed(s)
 			f.WriteString("x")
 			must(s.t, unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), unix.AT_FDCWD, s.path("new"), unix.AT_SYMLINK_FOLLOW))
 			f.Close()
 		}, []string{"created new"}},
-		{"AnUnnamedFileIsForgotten", func(s steps) { f := s.open(".", unix.O_TMPFILE|os.O_RDWR); f.WriteString("x"); f.Close() }, nil},
+		{"AnUnnamedFileIsForgotten", func(s steps) { f := unnamed(s); f.WriteString("x"); f.Close() }, nil},
 		{"AWriteThroughAMapping", func(s steps) { mapped(s, "old") }, []string{"modified old"}},
 		{"AWriteToAnUnlinkedFileIsNothing", func(s steps) {
 			f := s.open("new", os.O_CREATE|os.O_RDWR)
@@ -256,6 +258,10 @@ func TestStop(t *testing.T) {
 			[]string{"created x (deleted)", "created x (deleted)/f"}},
 		{"NewlinesAndQuotesAreNamesToo", func(s steps) { s.write("a\n\"b\\", "") }, []string{"created a\n\"b\\"}},
 	}
+	// Of these an older kernel does not tell where the directory was, and the answer says
+	// that it is not whole.
+	halfTold := []string{"ADirectoryIsRemovedWithFiles", "ADirectoryIsRemovedAndMadeAnew", "ADirectoryIsRenamedAndRemoved"}
+	named := namesTheRemoved(t)
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			files := lower
@@ -277,11 +283,30 @@ func TestStop(t *testing.T) {
 			if want == nil {
 				want = []string{}
 			}
+			if !named && slices.Contains(halfTold, tc.name) {
+				c, err := tr.Stop(t.Context())
+				must(t, err)
+				if c.Complete || !slices.Contains(lines(c), want[0]) {
+					t.Errorf("got %v, Complete=%v, want %q in an answer that is not complete", lines(c), c.Complete, want[0])
+				}
+				return
+			}
 			if diff := cmp.Diff(stop(t, tr), want); diff != "" {
 				t.Errorf("got - want +\n%s", diff)
 			}
 		})
 	}
+}
+
+// unnamed opens a file without a name.
+func unnamed(s steps) *os.File {
+	s.t.Helper()
+	f, err := os.OpenFile(s.dir, unix.O_TMPFILE|os.O_RDWR, 0o644)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		s.t.Skip("the kernel's overlay makes no files without a name (Linux 6.10)")
+	}
+	must(s.t, err)
+	return f
 }
 
 // mapped writes to a file through a shared mapping alone.

@@ -23,7 +23,9 @@ type teller struct {
 	moves  []move            // of directories, later than where we are; the latest first
 	at     map[string]placed // directories that were found in this batch
 	born   map[string]*happening
-	fresh  bool // no directory moved: what the watch remembers holds
+	blind  bool                  // a directory was removed and the kernel did not say which, see doc.go
+	went   map[string]*happening // where directories were renamed to last, if blind
+	fresh  bool                  // no directory moved: what the watch remembers holds
 	events []Event
 	last   map[string]Kind // of each path in events
 	been   map[visit]bool
@@ -79,8 +81,13 @@ func (t *teller) tell(batch []*happening) (events []Event, missing int, gone boo
 		switch {
 		case h.has(unix.FAN_RENAME):
 			moves++
+			if t.went == nil {
+				t.went = make(map[string]*happening)
+			}
+			t.went[h.target] = h
 		case h.has(unix.FAN_DELETE):
 			removed = true
+			t.blind = t.blind || h.target == ""
 		}
 		if h.has(unix.FAN_CREATE) && h.target != "" {
 			if t.born == nil {
@@ -206,6 +213,11 @@ func (t *teller) locateKey(key string) placed {
 		}
 	}
 	// It is gone, and the record of its end is still to be read, or was without it.
+	if t.blind {
+		if p := t.afterMove(key); p.known {
+			return p
+		}
+	}
 	if has {
 		return placed{remembered, len(t.moves), true}
 	}
@@ -219,6 +231,23 @@ func (t *teller) locateKey(key string) placed {
 		}
 	}
 	return placed{}
+}
+
+// afterMove places a directory of whose end the kernel did not tell by its last move in
+// the batch, which was made while it was there.
+func (t *teller) afterMove(key string) placed {
+	for n := range t.moves {
+		if t.moves[n].target == key {
+			return placed{t.moves[n].to, n, true}
+		}
+	}
+	h := t.went[key]
+	if h == nil {
+		return placed{}
+	}
+	delete(t.went, key) // a cycle is only in records that lie
+	dir, ok := t.path(h.newDir)
+	return placed{join(dir, h.newName), len(t.moves), ok}
 }
 
 // remember keeps for the next batch where directories are at the end of this one.

@@ -18,13 +18,15 @@ import (
 // namespace, so that it can be made ahead.
 type Kit struct {
 	Net *os.File // network namespace with loopback up and nothing else
-	Dev *os.File // detached /dev, complete
+	Dev *os.File // detached /dev, complete but for the next two
+	Pts *os.File // detached terminals and shared memory; nil where they are in Dev already
+	Shm *os.File
 	Sys *os.File // detached, read-only and empty
 }
 
 // Close lets go of what is left of it.
 func (k *Kit) Close() error {
-	for _, f := range []**os.File{&k.Net, &k.Dev, &k.Sys} {
+	for _, f := range []**os.File{&k.Net, &k.Dev, &k.Pts, &k.Shm, &k.Sys} {
 		if *f != nil {
 			_ = (*f).Close()
 			*f = nil
@@ -35,6 +37,7 @@ func (k *Kit) Close() error {
 
 // Kits makes them. It is safe for concurrent use.
 type Kits struct {
+	older         *older // nil from Linux 6.15 on
 	tape          spawn.Tape
 	net, pts, shm spawn.Arg
 	sys           spawn.Arg
@@ -48,9 +51,14 @@ type ifreq struct {
 	_     [22]byte
 }
 
-// NewKits writes the tape.
-func NewKits() *Kits {
+// NewKits writes the tape, for kernels before Linux 6.15 where older is set.
+func NewKits(old bool) (_ *Kits, err error) {
 	k := &Kits{loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
+	if old {
+		if k.older, err = openOlder(); err != nil {
+			return nil, err
+		}
+	}
 	p := &k.tape
 	// Nothing inside makes a user namespace, by whatever system call. A filter can
 	// tell clone's flags and not those of clone3, which are in memory; this limit is
@@ -62,12 +70,15 @@ func NewKits() *Kits {
 	p.Do("make a network namespace", spawn.Never, unix.SYS_UNSHARE, spawn.Int(unix.CLONE_NEWNET|unix.CLONE_NEWNS))
 	sock := p.Open("bring up loopback: socket", spawn.Never, unix.SYS_SOCKET, spawn.Int(unix.AF_INET), spawn.Int(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), spawn.Int(0))
 	p.Do("bring up loopback", spawn.Never, unix.SYS_IOCTL, sock, spawn.Int(unix.SIOCSIFFLAGS), spawn.Pointer(unsafe.Pointer(&k.loopback)))
-	k.net = own(p, "keep the network namespace", getNetNS)
+	k.net = k.older.own(p, "keep the network namespace", getNetNS, netNS)
 	k.pts = fresh(p, "devpts", quiet, option{"newinstance", ""}, option{"ptmxmode", "0666"}, option{"mode", "0620"}, option{"max", "64"})
 	k.shm = fresh(p, "tmpfs", quiet|unix.MOUNT_ATTR_NODEV, option{"mode", "1777"}, option{"size", shmSize})
 	k.sys = fresh(p, "tmpfs", quiet|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY, option{"mode", "0555"}, option{"size", "4k"})
-	return k
+	return k, nil
 }
+
+// Close lets go of what they are made with.
+func (k *Kits) Close() error { return k.older.Close() }
 
 // Make makes a kit for the user namespace. mounts is a mount namespace of the host's with
 // a /proc and little else. It blocks its thread for about a millisecond, as long as all else
@@ -78,18 +89,19 @@ func (k *Kits) Make(userns, mounts *os.File) (_ *Kit, err error) {
 		return nil, err
 	}
 	defer played.Close()
-	kit := &Kit{Net: played.Take(k.net, "netns"), Sys: played.Take(k.sys, "sys")}
-	pts, shm := played.Take(k.pts, "devpts"), played.Take(k.shm, "shm")
+	kit := &Kit{Net: played.Take(k.net, "netns"), Sys: played.Take(k.sys, "sys"), Pts: played.Take(k.pts, "devpts"), Shm: played.Take(k.shm, "shm")}
 	defer func() {
-		_, _ = pts.Close(), shm.Close()
 		if err != nil {
 			_ = kit.Close()
 		}
 	}()
-	if kit.Dev, err = makeDev(); err != nil {
-		return nil, err
+	if kit.Dev, err = makeDev(); err != nil || k.older != nil {
+		return kit, err
 	}
 	// One tree, that is attached in one step.
+	pts, shm := kit.Pts, kit.Shm
+	kit.Pts, kit.Shm = nil, nil
+	defer func() { _, _ = pts.Close(), shm.Close() }()
 	for _, m := range []struct {
 		mount *os.File
 		at    string

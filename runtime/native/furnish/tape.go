@@ -41,10 +41,13 @@ const (
 	paramSys
 	paramName // the host name's bytes
 	paramNameLen
+	paramPts // of an older kernel's kit
+	paramShm
 )
 
 // Tape makes insides. It is safe for concurrent use.
 type Tape struct {
+	older *older // nil from Linux 6.15 on
 	birth spawn.Tape
 	tape  spawn.Tape
 	view  spawn.Arg // the user's mount namespace
@@ -55,8 +58,8 @@ type Tape struct {
 	readOnly unix.MountAttr
 }
 
-// New writes the tape.
-func New() *Tape {
+// New writes the tape, for kernels before Linux 6.15 where older is set.
+func New(old bool) (_ *Tape, err error) {
 	t := &Tape{
 		// What is at a mount point may have been put there by hostile code: links
 		// are not followed.
@@ -67,13 +70,21 @@ func New() *Tape {
 		frozen:   unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC},
 		readOnly: unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY},
 	}
+	if old {
+		if t.older, err = openOlder(); err != nil {
+			return nil, err
+		}
+	}
 	t.born()
 	t.root()
 	t.host()
 	t.masks()
 	t.userView()
-	return t
+	return t, nil
 }
+
+// Close lets go of what the tape is played with.
+func (t *Tape) Close() error { return t.older.Close() }
 
 // Inside is what was made: the caller closes it once the agent has the view.
 type Inside struct {
@@ -96,7 +107,11 @@ func (t *Tape) Birth() *spawn.Tape { return &t.birth }
 // It blocks its thread for about 1 ms.
 func (t *Tape) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside, error) {
 	name := append([]byte(hostname), 0)
-	played, err := t.tape.Play(pidfd, root.Fd(), kit.Dev.Fd(), kit.Sys.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)))
+	pts, shm := uintptr(0), uintptr(0)
+	if t.older != nil {
+		pts, shm = kit.Pts.Fd(), kit.Shm.Fd()
+	}
+	played, err := t.tape.Play(pidfd, root.Fd(), kit.Dev.Fd(), kit.Sys.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)), pts, shm)
 	runtime.KeepAlive(root)
 	runtime.KeepAlive(kit)
 	runtime.KeepAlive(name)
@@ -122,20 +137,6 @@ func fresh(p *spawn.Tape, fstype string, attrs int, options ...option) spawn.Arg
 	}
 	p.Do(what+": create", spawn.Never, unix.SYS_FSCONFIG, ctx, spawn.Int(unix.FSCONFIG_CMD_CREATE))
 	return p.Open(what+": mount", spawn.Never, unix.SYS_FSMOUNT, ctx, spawn.Int(unix.FSMOUNT_CLOEXEC), spawn.Int(attrs))
-}
-
-// Requests of ioctl(2) on a pidfd, see linux/pidfd.h: a descriptor of a namespace. A
-// path below /proc takes five times as long.
-const (
-	getMountNS = 0xff03
-	getNetNS   = 0xff04
-)
-
-// own opens a namespace of the child that plays the tape.
-func own(p *spawn.Tape, what string, request uintptr) spawn.Arg {
-	pid := p.Do(what+": who", spawn.Never, unix.SYS_GETPID)
-	self := p.Open(what+": pidfd", spawn.Never, unix.SYS_PIDFD_OPEN, pid, spawn.Int(0))
-	return p.Open(what, spawn.Never, unix.SYS_IOCTL, self, spawn.Int(request), spawn.Int(0))
 }
 
 // open opens the mount point at path below root.
@@ -179,6 +180,14 @@ func (t *Tape) root() {
 		at := t.open("the image's /"+m.at+" cannot be a mount point", spawn.Never, root, m.at)
 		p.Do("mount /"+m.at, spawn.Never, unix.SYS_MOVE_MOUNT, m.mount, m.path, at, none, spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 	}
+	if t.older != nil {
+		for _, m := range []struct {
+			mount spawn.Arg
+			at    string
+		}{{spawn.Param(paramPts), "dev/pts"}, {spawn.Param(paramShm), "dev/shm"}} {
+			t.move("mount /"+m.at, m.mount, t.open("open /"+m.at, spawn.Never, root, m.at))
+		}
+	}
 	p.Do("enter the root", spawn.Never, unix.SYS_FCHDIR, root)
 	p.Do("make it the root", spawn.Never, unix.SYS_CHROOT, p.Text("."))
 }
@@ -203,8 +212,15 @@ func (t *Tape) masks() {
 	}
 	for _, path := range readOnly {
 		// A clone of the mount is attached onto itself; where there is no such file, neither happens.
-		clone := p.Open("make "+path+" read-only: clone", unix.ENOENT, unix.SYS_OPEN_TREE_ATTR, spawn.At(), p.Text(path), spawn.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC),
-			spawn.Pointer(unsafe.Pointer(&t.frozen)), spawn.Int(unsafe.Sizeof(t.frozen)))
+		what, as, size := "make "+path+" read-only: clone", spawn.Pointer(unsafe.Pointer(&t.frozen)), spawn.Int(unsafe.Sizeof(t.frozen))
+		flags := spawn.Int(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
+		var clone spawn.Arg
+		if t.older == nil {
+			clone = p.Open(what, unix.ENOENT, unix.SYS_OPEN_TREE_ATTR, spawn.At(), p.Text(path), flags, as, size)
+		} else {
+			clone = p.Open(what, unix.ENOENT, unix.SYS_OPEN_TREE, spawn.At(), p.Text(path), flags)
+			p.Do(what, spawn.Never, unix.SYS_MOUNT_SETATTR, clone, p.Text(""), spawn.Int(unix.AT_EMPTY_PATH), as, size)
+		}
 		p.Do("make "+path+" read-only: attach", spawn.Never, unix.SYS_MOVE_MOUNT, clone, p.Text(""), spawn.At(), p.Text(path), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
 	}
 }
@@ -233,5 +249,5 @@ func (t *Tape) userView() {
 	for i, pl := range places {
 		t.move("the user's /"+writable[i]+": attach", pl.tree, pl.at)
 	}
-	t.view = own(p, "the user's view: keep it", getMountNS)
+	t.view = t.older.own(p, "the user's view: keep it", getMountNS, mountNS)
 }

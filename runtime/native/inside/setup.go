@@ -68,6 +68,7 @@ func receive(user *view) (server.Options, error) {
 	return server.Options{
 		User: user, Root: root,
 		Init:         true,
+		Reap:         m.Reap,
 		Log:          f.Log,
 		Groups:       server.Cgroups(f.Cgroup),
 		OOMKills:     reader(f.OOM, counter.OOMKills),

@@ -31,36 +31,60 @@ func mounted(tb testing.TB, image *os.File, l *Layer, f func(root string)) {
 	if err := l.FreshWork(); err != nil {
 		tb.Fatal(err)
 	}
-	clone, err := mount.CloneAt(l.Fd(), "")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer clone.Close()
-	dirs := make(map[string]*os.File)
-	for _, name := range []string{"upper", "work"} {
-		fd, err := unix.Openat(int(clone.Fd()), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		dirs[name] = os.NewFile(uintptr(fd), name)
-		defer dirs[name].Close()
-	}
 	var m *os.File
+	var err error
+	layers, done := overlaid(tb, image, l)
+	defer done()
 	until(tb, "the layer is free", func() bool {
-		m, err = mount.New("overlay", 0,
-			mount.Param{Key: "lowerdir+", File: image},
-			mount.Param{Key: "upperdir", File: dirs["upper"]},
-			mount.Param{Key: "workdir", File: dirs["work"]},
+		m, err = mount.New("overlay", 0, append(layers,
 			mount.Param{Key: "index", Value: "on"},
 			mount.Param{Key: "nfs_export", Value: "on"},
-			mount.Param{Key: "redirect_dir", Value: "nofollow"})
+			mount.Param{Key: "redirect_dir", Value: "nofollow"})...)
 		return !errors.Is(err, unix.EBUSY)
 	})
+	skipWithoutClones(tb, err)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer m.Close()
 	f(at(int(m.Fd()), "."))
+}
+
+// overlaid gives what an overlay of the layer over the image is made of. Older kernels
+// (see mount.Yard) take paths, of what is attached in the host's namespace. done lets go of it.
+func overlaid(tb testing.TB, image *os.File, l *Layer) (params []mount.Param, done func()) {
+	tb.Helper()
+	byPath, err := mount.NeedsYard()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if byPath {
+		return []mount.Param{
+			{Key: "lowerdir", Value: at(int(image.Fd()), "")},
+			{Key: "upperdir", Value: at(l.Fd(), "upper")},
+			{Key: "workdir", Value: at(l.Fd(), "work")},
+		}, func() {}
+	}
+	clone, err := mount.CloneAt(l.Fd(), "")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	held := []*os.File{clone}
+	params = []mount.Param{{Key: "lowerdir+", File: image}}
+	for _, part := range [][2]string{{"upperdir", "upper"}, {"workdir", "work"}} {
+		fd, err := unix.Openat(int(clone.Fd()), part[1], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		dir := os.NewFile(uintptr(fd), part[1])
+		held = append(held, dir)
+		params = append(params, mount.Param{Key: part[0], File: dir})
+	}
+	return params, func() {
+		for _, f := range held {
+			_ = f.Close()
+		}
+	}
 }
 
 // imageDir makes the root of an image.

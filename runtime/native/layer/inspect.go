@@ -166,7 +166,10 @@ func checkStore(ctx context.Context, dir *os.File) (Finding, bool) {
 		return bad(err)
 	}
 	defer func() { _ = file.Close() }()
-	store, err := mountStore(ctx, file, path)
+	store, err := mountStore(ctx, file, path, func(int) error { return nil })
+	if fault.Is(err, fault.Unsupported) {
+		return Finding{What: path + " cannot be read by this host", Err: err}, true
+	}
 	if err != nil {
 		return bad(err)
 	}

@@ -33,7 +33,7 @@ func churn(dir string, kind Kind) {
 		}
 	}
 	ctx := context.Background()
-	s, err := Open(ctx, Options{Dir: dir, Kind: kind, SizeBytes: minLoopSize})
+	s, err := Open(ctx, withAttach(Options{Dir: dir, Kind: kind, SizeBytes: minLoopSize}))
 	check(err)
 	if _, err := s.Open("baselayer"); err != nil {
 		base, err := s.Create("baselayer", 0)
@@ -156,7 +156,7 @@ func TestAKilledServerLeavesWholeDisksOrNone(t *testing.T) {
 // inspect opens the store of a killed server.
 func inspect(t *testing.T, dir string, kind Kind, kept []string) {
 	t.Helper()
-	s, err := Open(t.Context(), Options{Dir: dir, Kind: kind})
+	s, err := Open(t.Context(), withAttach(Options{Dir: dir, Kind: kind}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func openLoop(ctx context.Context, dir *os.File, opts Options) (*loopStore, erro
 	file, err := openRegular(dir, loopFile)
 	if err == nil {
 		defer file.Close()
-		return mountStore(ctx, file, path)
+		return mountStore(ctx, file, path, opts.attach())
 	}
 	if !errors.Is(err, unix.ENOENT) {
 		return nil, fault.Wrap(fault.Unavailable, err, "%s cannot be opened (%s)", path, err)
@@ -103,7 +103,7 @@ func makeStore(ctx context.Context, dir *os.File, opts Options, size int64) (*lo
 	if err := formatBtrfs(ctx, tmp); err != nil {
 		return nil, err
 	}
-	ls, err := mountStore(ctx, file, filepath.Join(opts.Dir, loopFile))
+	ls, err := mountStore(ctx, file, filepath.Join(opts.Dir, loopFile), opts.attach())
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,15 @@ func (l *loopStore) Close() {
 	unix.Close(l.mount)
 }
 
-func mountStore(ctx context.Context, file *os.File, path string) (*loopStore, error) {
+// attach makes it possible to clone parts of the mount.
+func (o *Options) attach() func(mount int) error {
+	if o.Attach != nil {
+		return o.Attach
+	}
+	return canClone
+}
+
+func mountStore(ctx context.Context, file *os.File, path string, attach func(mount int) error) (*loopStore, error) {
 	dev, err := attachLoop(file)
 	if err != nil {
 		return nil, err
@@ -199,9 +207,12 @@ func mountStore(ctx context.Context, file *os.File, path string) (*loopStore, er
 	defer dev.Close()
 	mount, err := mountLoop(ctx, dev)
 	if err != nil {
+		if newer := refusedAs(file, path, featuresDir); newer != nil {
+			return nil, newer
+		}
 		return nil, fmt.Errorf("mount %s: %w", path, err)
 	}
-	if err := canClone(mount); err != nil {
+	if err := attach(mount); err != nil {
 		unix.Close(mount)
 		return nil, err
 	}

@@ -372,6 +372,7 @@ func testSnapshots(t *testing.T, opts Options) {
 func TestASnapshotAndACopyHaveLimitsAndSizesOfTheirOwn(t *testing.T) {
 	needLoop(t)
 	s := mustOpen(t, Options{Dir: t.TempDir(), Kind: Loop})
+	needLimits(t, s)
 	l := mustCreate(t, s, "fulllayer", 16*mib)
 	if _, err := fill(at(l.Fd(), "upper/big"), 32*mib); !errors.Is(err, unix.EDQUOT) {
 		t.Fatal(err)
@@ -434,6 +435,7 @@ func TestASnapshotAndACopyHaveLimitsAndSizesOfTheirOwn(t *testing.T) {
 func TestAFullLayerGetsAFreshWorkDirectory(t *testing.T) {
 	needLoop(t)
 	s := mustOpen(t, Options{Dir: t.TempDir(), Kind: Loop})
+	needLimits(t, s)
 	l := mustCreate(t, s, "fulllayer", 4*mib)
 	if err := os.MkdirAll(at(l.Fd(), "work/index/x"), 0o700); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestASmallLayerIsEmptiedForTheNextAndABigOneIsNot(t *testing.T) {
 	if _, err := findMkfs(); err != nil {
 		t.Skipf("needs mkfs.btrfs: %v", err)
 	}
-	s, err := Open(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "s"), Kind: Loop})
+	s, err := Open(t.Context(), withAttach(Options{Dir: filepath.Join(t.TempDir(), "s"), Kind: Loop}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +32,7 @@ func TestASmallLayerIsEmptiedForTheNextAndABigOneIsNot(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	needLimits(t, s)
 	make := func(id string, limit int64) *Layer {
 		t.Helper()
 		l, err := s.Create(id, limit)

@@ -43,6 +43,11 @@ type Options struct {
 	// SizeBytes is the size of a new loop file, at least 2 GiB; 0 is half of
 	// the free space, at most 1 TiB. It has no effect on a store that exists.
 	SizeBytes int64
+	// Attach is told of the mount of a loop store on a kernel that clones no detached
+	// mounts (before Linux 6.15): it is to attach it in a mount namespace of the caller's,
+	// in which the caller makes clones, and to keep it there until the store is closed. nil: such
+	// a kernel has no loop stores.
+	Attach func(mount int) error
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
 }

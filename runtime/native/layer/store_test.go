@@ -343,9 +343,7 @@ func TestDiskLimit(t *testing.T) {
 			}
 			return
 		}
-		if err := s.Info().DiskLimit; err != nil {
-			t.Skip("the kernel has no simple quotas:", err)
-		}
+		needLimits(t, s)
 		n, err := fill(at(full.Fd(), "upper/big"), 32*mib)
 		if !errors.Is(err, unix.EDQUOT) || n > 16*mib || n < 12*mib {
 			t.Errorf("wrote %d bytes and then %v; want EDQUOT at nearly 16 MiB", n, err)

@@ -20,6 +20,7 @@ import (
 func TestUnwrittenIsWhatWaitsForTheDisk(t *testing.T) {
 	needLoop(t)
 	s := mustOpen(t, Options{Dir: t.TempDir(), Kind: Loop})
+	needLimits(t, s)
 	l := mustCreate(t, s, "firstlayer", 0)
 	mustCreate(t, s, "otherlayer", 0)
 	if got := s.Unwritten("firstlayer"); got != 0 {
@@ -52,6 +53,7 @@ func TestUnwrittenIsWhatWaitsForTheDisk(t *testing.T) {
 func TestFlushWritesOneLayer(t *testing.T) {
 	needLoop(t)
 	s := mustOpen(t, Options{Dir: t.TempDir(), Kind: Loop})
+	needLimits(t, s)
 	const size = 4 << 20
 	layers := map[string]*Layer{}
 	for _, id := range []string{"firstlayer", "otherlayer"} {

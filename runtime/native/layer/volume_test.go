@@ -22,7 +22,7 @@ func TestVolumes(t *testing.T) {
 		defer unix.Umask(old)
 		s := mustOpen(t, opts)
 		limit := int64(8 * mib)
-		if opts.Kind == Plain {
+		if s.Info().DiskLimit != nil {
 			if err := s.CreateVolume("firstvolume", limit); !fault.Is(err, fault.Unsupported) {
 				t.Errorf("CreateVolume with a limit = %v, want unsupported", err)
 			}
@@ -47,7 +47,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("the volume is %s", got)
 		}
 		used, most, err := s.VolumeUsage("firstvolume")
-		if opts.Kind == Plain {
+		if s.Info().DiskLimit != nil {
 			if !fault.Is(err, fault.Unsupported) {
 				t.Errorf("VolumeUsage = %v, want unsupported", err)
 			}

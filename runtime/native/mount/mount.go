@@ -98,7 +98,7 @@ func SetAttr(m *os.File, attrs uint64) error {
 
 func setattr(m *os.File, flags uint, a *unix.MountAttr) error {
 	if err := unix.MountSetattr(int(m.Fd()), "", flags, a); err != nil {
-		return fmt.Errorf("mount_setattr of %s: %w", m.Name(), err)
+		return fmt.Errorf("mount_setattr of %q: %w", m.Name(), err)
 	}
 	return nil
 }

@@ -11,28 +11,38 @@
 #define PR_SET_PDEATHSIG 1
 #define SIGKILL 9
 
-// func cloneVfork(args *cloneArgs, size uintptr) (r, errno uintptr)
+// func cloneBeside(args *cloneArgs, size, entry uintptr, p unsafe.Pointer) (r, errno uintptr)
 //
-// The child returns first, on this very stack, and its calls overwrite the
-// return address. So the address is kept in a register, which the kernel
-// restores in parent and child alike, and is put back before the return.
-TEXT ·cloneVfork(SB), NOSPLIT|NOFRAME, $0-32
+// The child begins on the stack that args give it, runs the Go function at entry with p, and
+// never returns; the parent goes on beside it. The function is called as the compiler itself
+// would, its argument in AX with room to spill it: the wrapper that assembly gets by a
+// function's name would tell the race detector of it, as of the parent's.
+TEXT ·cloneBeside(SB), NOSPLIT|NOFRAME, $0-48
 	MOVQ	args+0(FP), DI
 	MOVQ	size+8(FP), SI
+	MOVQ	entry+16(FP), R12
+	MOVQ	p+24(FP), R13
 	MOVQ	$SYS_clone3, AX
-	POPQ	R12
 	SYSCALL
-	PUSHQ	R12
+	CMPQ	AX, $0
+	JEQ	born
 	CMPQ	AX, $0xfffffffffffff001
-	JCS	done
+	JCS	ok
 	NEGQ	AX
-	MOVQ	$0, r+16(FP)
-	MOVQ	AX, errno+24(FP)
+	MOVQ	$0, r+32(FP)
+	MOVQ	AX, errno+40(FP)
 	RET
-done:
-	MOVQ	AX, r+16(FP)
-	MOVQ	$0, errno+24(FP)
+ok:
+	MOVQ	AX, r+32(FP)
+	MOVQ	$0, errno+40(FP)
 	RET
+born:
+	SUBQ	$64, SP
+	XORPS	X15, X15
+	MOVQ	(TLS), R14
+	MOVQ	R13, AX
+	CALL	R12
+	INT	$3
 
 // func cloneParked(args *cloneArgs, size, self uintptr) (r, errno uintptr)
 //

@@ -9,8 +9,12 @@
 // os/exec cannot join a user namespace that was made before, and for a new one
 // it gives up vfork: the child is then a copy of the server's page tables,
 // which takes 15 ms with a heap of 200 MB. Re-executing a helper costs a
-// millisecond. Here a child is cloned with CLONE_VM and CLONE_VFORK whatever it
-// unshares, and between clone and execve it makes system calls and nothing else.
+// millisecond. Here a child is cloned with CLONE_VM whatever it unshares, and between
+// clone and execve it makes system calls and nothing else.
+//
+// Nor does anybody sleep in vfork(2) meanwhile. Who does holds one of Go's processors, and is
+// woken behind the child, on the child's own processor: while process 1's runtime starts
+// there, for a millisecond, though another processor be idle.
 //
 // # How
 //
@@ -29,10 +33,11 @@
 //
 // # The rules of code between clone and execve
 //
-// The child shares the server's memory and runs on the stack of the goroutine
-// that cloned it, which stands still meanwhile. It must not allocate, grow the
-// stack, lock, be preempted, or call anything that does. So those functions are
-// nosplit and norace, take what was prepared before, and make raw system calls
-// only. The runtime hooks that package syscall uses for its own forks block
+// The child shares the server's memory, and runs in it beside the server, on a stack of its
+// own. What it works from is on the heap, where nothing moves, and is kept by who waits for
+// it; it writes no pointers. It must not allocate, grow the stack, lock, be preempted, or call
+// anything that does. So those functions are nosplit and norace, and make raw system calls
+// only, by package syscall: that of x/sys/unix goes through a wrapper that the race detector
+// sees, and would take for the thread that cloned. The runtime hooks that package syscall uses for its own forks block
 // signals around it, and CLONE_CLEAR_SIGHAND takes the handlers away.
 package spawn

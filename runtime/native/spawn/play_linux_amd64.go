@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -60,12 +61,13 @@ func (t *Tape) visit(params []uintptr) *visit {
 }
 
 func (t *Tape) play(v *visit) (*Played, error) {
-	child, errno := vforkVisit(v)
-	runtime.KeepAlive(t)
+	child, errno := v.begin()
 	if errno != 0 {
 		return nil, fmt.Errorf("visit a sandbox: clone3: %w", errno)
 	}
 	_, err := wait(child)
+	runtime.KeepAlive(v)
+	runtime.KeepAlive(t) // has the strings of the calls
 	played := v.run.opened()
 	switch {
 	case v.failed != stageNone:
@@ -90,31 +92,40 @@ type visit struct {
 	fresh      uint64  // namespaces that it is born into
 	run        run
 
+	args   cloneArgs
 	failed stage
 	errno  unix.Errno
+	stack  stack
 }
 
-// vforkVisit is vfork for a visit: the child joins the namespaces and plays the tape.
+// begin makes the child. Nobody sleeps in vfork(2) meanwhile, see [plan.begin].
 //
 //go:norace
 //go:noinline
 //go:nocheckptr
-func vforkVisit(v *visit) (pid int, errno unix.Errno) {
+func (v *visit) begin() (pid int, errno unix.Errno) {
 	// The table of descriptors is shared: what the tape opens stays with us. Its end is
 	// told by no signal, which would only interrupt one of our threads: it is waited for.
-	args := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | v.fresh}
-
+	v.args = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | v.fresh}
+	v.args.onStack(&v.stack)
+	child := entry(visitor)
 	runtimeBeforeFork()
-	r, e := cloneVfork(&args, unsafe.Sizeof(args))
-	if e != 0 || r != 0 {
-		runtimeAfterFork()
-		return int(r), unix.Errno(e)
-	}
+	r, e := cloneBeside(&v.args, unsafe.Sizeof(v.args), child, unsafe.Pointer(v))
+	runtimeAfterFork()
+	return int(r), unix.Errno(e)
+}
+
+// visitor is the child: it joins the namespaces and plays the tape.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func visitor(of unsafe.Pointer) {
+	v := (*visit)(of)
 	if v.enter() {
 		v.run.play()
 	}
 	exit(0)
-	return 0, 0
 }
 
 //go:norace
@@ -122,14 +133,14 @@ func vforkVisit(v *visit) (pid int, errno unix.Errno) {
 //go:nocheckptr
 func (v *visit) enter() bool {
 	if v.mounts != noFile {
-		if _, _, e := unix.RawSyscall(unix.SYS_SETNS, v.mounts, unix.CLONE_NEWNS, 0); e != 0 {
+		if _, _, e := syscall.RawSyscall(unix.SYS_SETNS, v.mounts, unix.CLONE_NEWNS, 0); e != 0 {
 			return v.fail(stageMounts, uintptr(e))
 		}
 	}
 	if v.where == noFile {
 		return true
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, v.where, v.namespaces, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETNS, v.where, v.namespaces, 0); e != 0 {
 		return v.fail(stageJoin, uintptr(e))
 	}
 	if s, e := becomeRoot(); s != stageNone {

@@ -4,11 +4,15 @@
 package spawn
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +33,8 @@ type Process struct {
 	Cgroup  *os.File   // cgroup2 directory to start in; nil: the caller's
 	Groups  []*os.File // tasks files of v1 cgroups to start in, open for writing
 	Mounts  *os.File   // mount namespace to begin with a copy of; nil: the caller's
+	// CgroupNS is joined; nil: it gets one of its own, whose root is the group it starts in.
+	CgroupNS *os.File
 	// Tape is played by process 1 itself, in all its namespaces and with all capabilities
 	// there, before it executes the program. What it opens is closed. Nil: there is none.
 	Tape *Tape
@@ -42,82 +48,179 @@ type Process struct {
 // times a millisecond while the agent works.
 const TimerSlack = 500_000
 
-// Start starts process 1 and returns its pid, as the caller's own namespace
-// counts, once execve succeeded. The caller is its parent and must reap it. It
-// blocks its thread for about 0.5 ms. The child inherits what belongs to the
-// calling thread: v1 cgroups that none of Groups is of, and nothing else that it does not reset.
-func (s *Starter) Start(p Process) (pid int, err error) {
-	pl := plan{keepCaps: p.KeepCaps, cgroup: -1, mounts: noFile, userns: p.UserNS.Fd(), netns: p.NetNS.Fd(), empty: &[]byte{0}[0], zero: '0'}
+// Birth is a process 1 on its way to its program. It is ended by Wait, until when all files
+// that it was given stay open.
+type Birth struct {
+	s      *Starter
+	p      Process // kept for its descriptors
+	slot   *slot
+	middle int
+
+	joined    bool // the first child
+	middleErr error
+}
+
+// Begin begins to start process 1, and does not wait for it: that takes 0.5 ms, on
+// another processor where there is one. The caller becomes its parent. The child inherits
+// what belongs to the calling thread: v1 cgroups that none of Groups is of, and nothing else
+// that it does not reset.
+// ctx bounds the wait for others' births, of which there are only so many at a time.
+func (s *Starter) Begin(ctx context.Context, p Process) (_ *Birth, err error) {
 	if len(p.Files) > maxFiles {
-		return 0, fmt.Errorf("start process 1: %d files are more than %d", len(p.Files), maxFiles)
+		return nil, fmt.Errorf("start process 1: %d files are more than %d", len(p.Files), maxFiles)
 	}
-	places := <-s.free
+	var slot *slot
+	select {
+	case slot = <-s.free:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	defer func() {
-		s.clear(places)
-		s.free <- places
+		if err != nil {
+			s.release(slot)
+		}
 	}()
+	pl := &plan{keepCaps: p.KeepCaps, mounts: noFile, groupns: noFile, userns: p.UserNS.Fd(), netns: p.NetNS.Fd(), empty: &[]byte{0}[0], zero: '0'}
+	slot.plan = pl // its memory stays where it is, whatever becomes of the Birth
 	place := func(i int, f *os.File) (uintptr, error) {
-		if err := unix.Dup3(int(f.Fd()), places[i], unix.O_CLOEXEC); err != nil {
+		if err := unix.Dup3(int(f.Fd()), slot.places[i], unix.O_CLOEXEC); err != nil {
 			return 0, fmt.Errorf("start process 1: place descriptor %d: %w", f.Fd(), err)
 		}
-		return uintptr(places[i]), nil
+		return uintptr(slot.places[i]), nil
 	}
 	if pl.program, err = place(maxFiles, p.Program); err != nil {
-		return 0, err
+		return nil, err
 	}
 	for i, f := range p.Files {
 		if pl.files[i], err = place(i, f); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	pl.nfiles, pl.above = len(p.Files), uintptr(slices.Max(places[:])+1)
+	pl.nfiles, pl.above = len(p.Files), uintptr(slices.Max(slot.places[:])+1)
 	if p.Mounts != nil {
 		pl.mounts = p.Mounts.Fd()
 	}
 	if len(p.Groups) > len(pl.groups) {
-		return 0, fmt.Errorf("start process 1: %d v1 cgroups are more than %d", len(p.Groups), len(pl.groups))
+		return nil, fmt.Errorf("start process 1: %d v1 cgroups are more than %d", len(p.Groups), len(pl.groups))
 	}
 	for i, f := range p.Groups {
 		pl.groups[i] = f.Fd()
 	}
 	pl.ngroups = len(p.Groups)
-	if p.Cgroup != nil {
-		pl.cgroup = int(p.Cgroup.Fd())
+	if p.CgroupNS != nil {
+		pl.groupns = p.CgroupNS.Fd()
 	}
 	if pl.argv, err = syscall.SlicePtrFromStrings(p.Args); err != nil {
-		return 0, fmt.Errorf("start process 1: arguments: %w", err)
+		return nil, fmt.Errorf("start process 1: arguments: %w", err)
 	}
 	if pl.envp, err = syscall.SlicePtrFromStrings(p.Env); err != nil {
-		return 0, fmt.Errorf("start process 1: environment: %w", err)
+		return nil, fmt.Errorf("start process 1: environment: %w", err)
 	}
-
 	if p.Tape != nil {
 		pl.tape = &run{calls: p.Tape.calls, failed: -1}
 	}
 
-	middle, errno := vfork(&pl)
-	runtime.KeepAlive(p)
-	if errno != 0 {
-		return 0, fmt.Errorf("start process 1: clone3: %w", errno)
+	// The first child shares the descriptors' table: it opens and closes nothing, and copying a
+	// large table is dear. No signal tells its end, which would only interrupt one of our
+	// threads: it is waited for.
+	pl.outer = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND}
+	pl.outer.onStack(&pl.stacks[0])
+	if p.Cgroup != nil {
+		pl.outer.flags |= unix.CLONE_INTO_CGROUP
+		pl.outer.cgroup = uint64(p.Cgroup.Fd())
 	}
-	_, werr := wait(middle)
+	// So does the second, until it takes what it needs of the table: see exec. Once it
+	// executes the agent, its end is told by SIGCHLD, as that of any program.
+	pl.inner = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_PARENT | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID}
+	pl.inner.onStack(&pl.stacks[1])
+	pl.inner.parentTID, pl.inner.childTID = uint64(uintptr(unsafe.Pointer(&pl.pid))), uint64(uintptr(unsafe.Pointer(&pl.ours)))
+	pl.ours = 1
+	pl.middle, pl.first = entry(middle), entry(first)
+
+	middle, errno := pl.begin()
+	if errno != 0 {
+		return nil, fmt.Errorf("start process 1: clone3: %w", errno)
+	}
+	return &Birth{s: s, p: p, slot: slot, middle: middle}, nil
+}
+
+// Born waits until process 1 is in its namespaces and has played its tape, and returns its
+// pid, as the caller's own namespace counts. It may be called before Wait, once, for what
+// can be done to process 1 while that comes to its program; after an error Wait says more.
+func (b *Birth) Born() (pid int, err error) {
+	pl := b.slot.plan
+	b.join()
+	if pl.pid == 0 {
+		return 0, errNotBorn
+	}
+	// It takes a few microseconds: who sleeps is not awake again as soon.
+	for began := time.Now(); atomic.LoadUint32(&pl.ready) == 0; {
+		if atomic.LoadUint32(&pl.ours) == 0 && atomic.LoadUint32(&pl.ready) == 0 {
+			return 0, errNotBorn // it has ended
+		}
+		if time.Since(began) > bornPatience {
+			pl.awaitProgram()
+			continue
+		}
+		_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return int(pl.pid), nil
+}
+
+// bornPatience is how long Born looks again and again.
+const bornPatience = time.Millisecond
+
+var errNotBorn = errors.New("start process 1: it has not come so far")
+
+// join waits for the first child, which ends once it has made process 1.
+func (b *Birth) join() {
+	if !b.joined {
+		b.joined = true
+		_, b.middleErr = wait(b.middle)
+	}
+}
+
+// Wait waits until process 1 has executed its program, and returns its pid; the caller must
+// reap it. After an error there is none. It is called once, and last.
+func (b *Birth) Wait() (pid int, err error) {
+	pl := b.slot.plan
+	b.join()
+	if pid = int(pl.pid); pid != 0 {
+		pl.awaitProgram()
+	}
+	runtime.KeepAlive(b.p)
 	if pl.tape != nil {
 		pl.tape.opened().Close()
 	}
-	if pl.failed != stageNone {
-		if pl.pid != 0 {
-			_, _ = wait(pl.pid)
-		}
-		if pl.failed == stageTape {
-			return 0, fmt.Errorf("start process 1: %w", pl.tape.err())
-		}
-		return 0, fmt.Errorf("start process 1: %s: %w", pl.failed, pl.errno)
+	b.s.release(b.slot)
+	switch {
+	case pl.failed == stageTape:
+		err = fmt.Errorf("start process 1: %w", pl.tape.err())
+	case pl.failed != stageNone:
+		err = fmt.Errorf("start process 1: %s: %w", pl.failed, pl.errno)
+	case b.middleErr != nil:
+		err = fmt.Errorf("start process 1: wait for the first child: %w", b.middleErr)
+	case pid == 0:
+		err = errors.New("start process 1: the first child was killed")
+	default:
+		return pid, nil
 	}
-	if werr != nil {
-		return 0, fmt.Errorf("start process 1: wait for the first child: %w", werr)
+	if pid != 0 {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		_, _ = wait(pid)
 	}
-	return pl.pid, nil
+	return 0, err
 }
+
+// awaitProgram waits until process 1 no longer has its parent's memory, having executed its
+// program or ended: the kernel clears the word then, and wakes who waits for it.
+func (p *plan) awaitProgram() {
+	for atomic.LoadUint32(&p.ours) != 0 {
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.ours)), futexWait, 1, 0, 0, 0)
+	}
+}
+
+const futexWait = 0 // FUTEX_WAIT: not private, since the kernel's own wake is not
 
 // noFile is no descriptor.
 const noFile = ^uintptr(0)
@@ -135,9 +238,9 @@ type plan struct {
 	userns   uintptr
 	netns    uintptr
 	mounts   uintptr // or noFile
+	groupns  uintptr // or noFile
 	groups   [8]uintptr
 	ngroups  int
-	cgroup   int
 	keepCaps uint64
 	tape     *run // or nil
 	empty    *byte
@@ -145,9 +248,16 @@ type plan struct {
 
 	unblocked uint64 // the signals that process 1 starts with blocked: none
 
-	pid    int // of process 1
+	outer, inner  cloneArgs
+	middle, first uintptr // the functions of the children
+
+	pid    int32  // of process 1
+	ours   uint32 // not 0 as long as process 1 has this memory
+	ready  uint32 // not 0 once process 1 has played its tape
 	failed stage
 	errno  unix.Errno
+
+	stacks [2]stack // of the first child, and of process 1
 }
 
 // stage names the step of a child that failed.
@@ -157,6 +267,7 @@ const (
 	stageNone stage = iota
 	stageCgroups
 	stageMounts
+	stageGroupNS
 	stageUserNS
 	stageJoin
 	stageIDs
@@ -173,51 +284,49 @@ const (
 
 func (s stage) String() string {
 	return [...]string{
-		"", "join its v1 cgroups", "join the mounts to begin with", "join the user namespace", "join its namespaces", "become its root", "drop groups", "join the network namespace", "unshare namespaces",
+		"", "join its v1 cgroups", "join the mounts to begin with", "join the cgroup namespace", "join the user namespace", "join its namespaces", "become its root", "drop groups", "join the network namespace", "unshare namespaces",
 		"clone process 1", "play its tape", "place descriptors", "drop capabilities", "unblock signals", "execute the agent",
 	}[s]
 }
 
-// vfork makes the first child and returns in the parent once that child is
-// gone and its own child has executed the program or failed.
+// begin makes the first child, and does not wait for it: nobody sleeps in vfork(2) here. The
+// kernel would wake who does behind the child, on its processor, though another one be idle.
 //
 //go:norace
 //go:noinline
 //go:nocheckptr
-func vfork(p *plan) (pid int, errno unix.Errno) {
-	// The first child shares the descriptors' table: it opens and closes
-	// nothing, and copying a large table is dear.
-	// No signal tells its end, which would only interrupt one of our threads: it is waited for.
-	outer := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND}
-	if p.cgroup >= 0 {
-		outer.flags |= unix.CLONE_INTO_CGROUP
-		outer.cgroup = uint64(p.cgroup)
-	}
-	// So does the second, until it takes what it needs of the table: see exec. Once it
-	// executes the agent, its end is told by SIGCHLD, as that of any program.
-	inner := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_PARENT}
-
+func (p *plan) begin() (pid int, errno unix.Errno) {
 	runtimeBeforeFork()
-	r, e := cloneVfork(&outer, unsafe.Sizeof(outer))
-	if e != 0 || r != 0 {
-		runtimeAfterFork()
-		return int(r), unix.Errno(e)
-	}
+	r, e := cloneBeside(&p.outer, unsafe.Sizeof(p.outer), p.middle, unsafe.Pointer(p))
+	runtimeAfterFork()
+	return int(r), unix.Errno(e)
+}
+
+// middle is the first child, which makes process 1 where it has gone.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func middle(of unsafe.Pointer) {
+	p := (*plan)(of)
 	if !p.enter() {
 		exit(1)
 	}
-	r, e = cloneVfork(&inner, unsafe.Sizeof(inner))
-	if e != 0 {
+	if _, e := cloneBeside(&p.inner, unsafe.Sizeof(p.inner), p.first, of); e != 0 {
 		p.fail(stageClone, e)
 		exit(1)
 	}
-	if r != 0 {
-		p.pid = int(r)
-		exit(0)
-	}
-	p.exec()
+	exit(0)
+}
+
+// first is process 1, on its way to its program.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func first(of unsafe.Pointer) {
+	(*plan)(of).exec()
 	exit(1)
-	return 0, 0
 }
 
 // becomeRoot takes on the ids of the root of the user namespace that was joined.
@@ -227,13 +336,13 @@ func vfork(p *plan) (pid int, errno unix.Errno) {
 //go:nocheckptr
 func becomeRoot() (failed stage, errno uintptr) {
 	// gid first: after setuid the child may not change it.
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0); e != 0 {
 		return stageIDs, uintptr(e)
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0); e != 0 {
 		return stageIDs, uintptr(e)
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
 		return stageGroups, uintptr(e)
 	}
 	return stageNone, 0
@@ -246,29 +355,38 @@ func becomeRoot() (failed stage, errno uintptr) {
 //go:nocheckptr
 func (p *plan) enter() bool {
 	for i := 0; i < p.ngroups; i++ {
-		if _, _, e := unix.RawSyscall(unix.SYS_WRITE, p.groups[i], uintptr(unsafe.Pointer(&p.zero)), 1); e != 0 {
+		if _, _, e := syscall.RawSyscall(unix.SYS_WRITE, p.groups[i], uintptr(unsafe.Pointer(&p.zero)), 1); e != 0 {
 			return p.fail(stageCgroups, uintptr(e))
 		}
 	}
 	if p.mounts != noFile {
-		if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.mounts, unix.CLONE_NEWNS, 0); e != 0 {
+		if _, _, e := syscall.RawSyscall(unix.SYS_SETNS, p.mounts, unix.CLONE_NEWNS, 0); e != 0 {
 			return p.fail(stageMounts, uintptr(e))
 		}
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.userns, unix.CLONE_NEWUSER, 0); e != 0 {
+	if p.groupns != noFile { // before the rights on the host are gone
+		if _, _, e := syscall.RawSyscall(unix.SYS_SETNS, p.groupns, unix.CLONE_NEWCGROUP, 0); e != 0 {
+			return p.fail(stageGroupNS, uintptr(e))
+		}
+	}
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETNS, p.userns, unix.CLONE_NEWUSER, 0); e != 0 {
 		return p.fail(stageUserNS, uintptr(e))
 	}
 	if s, e := becomeRoot(); s != stageNone {
 		return p.fail(s, e)
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETNS, p.netns, unix.CLONE_NEWNET, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETNS, p.netns, unix.CLONE_NEWNET, 0); e != 0 {
 		return p.fail(stageNetNS, uintptr(e))
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_UNSHARE, Namespaces&^unix.CLONE_NEWNET, 0, 0); e != 0 {
+	own := uintptr(Namespaces &^ unix.CLONE_NEWNET)
+	if p.groupns != noFile {
+		own &^= unix.CLONE_NEWCGROUP
+	}
+	if _, _, e := syscall.RawSyscall(unix.SYS_UNSHARE, own, 0, 0); e != 0 {
 		return p.fail(stageUnshare, uintptr(e))
 	}
 	// A process starts with its parent's timer slack. It cannot fail.
-	unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, TimerSlack, 0, 0, 0, 0)
+	syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, TimerSlack, 0, 0, 0, 0)
 	return true
 }
 
@@ -284,25 +402,26 @@ func (p *plan) exec() {
 			return
 		}
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
+	p.ready = 1
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
 		p.fail(stageFiles, uintptr(e))
 		return
 	}
 	// The table is still the server's. Only its beginning is copied: what all sandboxes have
 	// open is thousands, and the last to let go of an overlay waits for the disk.
-	if _, _, e := unix.RawSyscall(unix.SYS_CLOSE_RANGE, p.above, ^uintptr(0)>>32, unix.CLOSE_RANGE_UNSHARE); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_CLOSE_RANGE, p.above, ^uintptr(0)>>32, unix.CLOSE_RANGE_UNSHARE); e != 0 {
 		p.fail(stageFiles, uintptr(e))
 		return
 	}
 	for i := 0; i < p.nfiles; i++ {
-		if _, _, e := unix.RawSyscall(unix.SYS_DUP3, p.files[i], uintptr(i), 0); e != 0 {
+		if _, _, e := syscall.RawSyscall(unix.SYS_DUP3, p.files[i], uintptr(i), 0); e != 0 {
 			p.fail(stageFiles, uintptr(e))
 			return
 		}
 	}
 	// Whatever the server, or its parent, had open without close-on-exec must
 	// not reach the sandbox.
-	if _, _, e := unix.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(p.nfiles), ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(p.nfiles), ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC); e != 0 {
 		p.fail(stageFiles, uintptr(e))
 		return
 	}
@@ -310,7 +429,7 @@ func (p *plan) exec() {
 		if p.keepCaps&(1<<c) != 0 {
 			continue
 		}
-		if _, _, e := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0); e != 0 {
+		if _, _, e := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0); e != 0 {
 			if e == unix.EINVAL { // past the last capability of this kernel
 				break
 			}
@@ -319,11 +438,11 @@ func (p *plan) exec() {
 		}
 	}
 	// Handlers went with CLONE_CLEAR_SIGHAND; the mask is still that of a fork in Go.
-	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&p.unblocked)), 0, 8, 0, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&p.unblocked)), 0, 8, 0, 0); e != 0 {
 		p.fail(stageSignals, uintptr(e))
 		return
 	}
-	_, _, e := unix.RawSyscall6(unix.SYS_EXECVEAT, p.program, uintptr(unsafe.Pointer(p.empty)),
+	_, _, e := syscall.RawSyscall6(unix.SYS_EXECVEAT, p.program, uintptr(unsafe.Pointer(p.empty)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p.argv))), uintptr(unsafe.Pointer(unsafe.SliceData(p.envp))), unix.AT_EMPTY_PATH, 0)
 	p.fail(stageExec, uintptr(e))
 }
@@ -339,6 +458,6 @@ func (p *plan) fail(s stage, errno uintptr) bool {
 //go:nosplit
 func exit(code uintptr) {
 	for {
-		unix.RawSyscall(unix.SYS_EXIT_GROUP, code, 0, 0)
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, code, 0, 0)
 	}
 }

@@ -175,7 +175,7 @@ func start(t *testing.T, change func(*Process)) []string {
 	if change != nil {
 		change(&p)
 	}
-	pid, err := starter(t).Start(p)
+	pid, err := startBy(starter(t), p)
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +197,26 @@ func TestProcessOneIsRootOfItsOwnNamespaces(t *testing.T) {
 	lines := start(t, nil)
 	if got, want := lines[0], "pid 1 uid 0 gid 0"; got != want {
 		t.Errorf("inside: got %q, want %q", got, want)
+	}
+}
+
+func TestProcessOneJoinsTheCgroupNamespaceThatItIsGiven(t *testing.T) {
+	needRoot(t)
+	ours, err := os.Open("/proc/self/ns/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ours.Close() }()
+	name, err := os.Readlink("/proc/self/ns/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "ns cgroup " + name + " <nil>"
+	if lines := start(t, nil); slices.Contains(lines, want) {
+		t.Errorf("given none: got %q, want one of its own", lines)
+	}
+	if lines := start(t, func(p *Process) { p.CgroupNS = ours }); !slices.Contains(lines, want) {
+		t.Errorf("given ours: got %q, want %q in it", lines, want)
 	}
 }
 
@@ -269,9 +289,9 @@ func TestProcessOneWhoseTapeFailsIsAnErrorAndLeavesNoProcess(t *testing.T) {
 	tape.Do("make the impossible", Never, unix.SYS_MKDIRAT, At(), tape.Text("/dev/zero/x"), Int(0o755))
 	net, s := netOf(t, ns), starter(t)
 	before := openFDs(t)
-	_, err = s.Start(Process{Program: self, Args: []string{"x"}, UserNS: ns, NetNS: net, Tape: &tape})
+	_, err = startBy(s, Process{Program: self, Args: []string{"x"}, UserNS: ns, NetNS: net, Tape: &tape})
 	if !errors.Is(err, unix.ENOTDIR) || !strings.Contains(err.Error(), "make the impossible") {
-		t.Errorf("Start: got %v", err)
+		t.Errorf("start: got %v", err)
 	}
 	if _, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err != unix.ECHILD {
 		t.Errorf("a child is left: wait4 says %v", err)
@@ -293,9 +313,9 @@ func TestAProgramThatCannotBeExecutedIsAnErrorAndLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	_, err = starter(t).Start(Process{Program: f, Args: []string{"x"}, UserNS: ns, NetNS: netOf(t, ns)})
+	_, err = startBy(starter(t), Process{Program: f, Args: []string{"x"}, UserNS: ns, NetNS: netOf(t, ns)})
 	if !errors.Is(err, unix.EACCES) {
-		t.Errorf("Start: got %v, want EACCES", err)
+		t.Errorf("start: got %v, want EACCES", err)
 	}
 	if _, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err != unix.ECHILD {
 		t.Errorf("a child is left: wait4 says %v", err)

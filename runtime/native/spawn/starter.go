@@ -21,45 +21,58 @@ const firstPlace = 2 * maxFiles
 // the sandboxes of a server have open. It is safe for concurrent use.
 type Starter struct {
 	null int // what is in a place that is not in use
-	free chan places
-	all  []places
+	free chan *slot
+	all  []*slot
 }
 
-// places are the numbers for the files of one process 1, and for its program.
-type places [maxFiles + 1]int
+// slot is what one birth at a time uses.
+type slot struct {
+	places [maxFiles + 1]int // the numbers for the files of one process 1, and for its program
+	plan   *plan             // nil: nothing is born
+}
 
 // NewStarter makes one for n starts at a time; a further one waits.
 func NewStarter(n int) (_ *Starter, err error) {
-	s := &Starter{free: make(chan places, n)}
+	s := &Starter{free: make(chan *slot, n)}
 	if s.null, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 		return nil, fmt.Errorf("open /dev/null: %w", err)
 	}
 	for range n {
-		var p places
-		for i := range p {
-			if p[i], err = unix.FcntlInt(uintptr(s.null), unix.F_DUPFD_CLOEXEC, firstPlace); err != nil {
-				closeAll(p[:i])
-				_ = s.Close()
-				return nil, fmt.Errorf("take a place for a descriptor: %w", err)
-			}
+		slot, err := s.newSlot()
+		if err != nil {
+			_ = s.Close()
+			return nil, err
 		}
-		s.all = append(s.all, p)
-		s.free <- p
+		s.all = append(s.all, slot)
+		s.free <- slot
 	}
 	return s, nil
 }
 
-// clear lets go of what is in the places. Putting one open file in another's place cannot fail.
-func (s *Starter) clear(p places) {
-	for _, fd := range p {
-		_ = unix.Dup3(s.null, fd, unix.O_CLOEXEC)
+func (s *Starter) newSlot() (_ *slot, err error) {
+	n := new(slot)
+	for i := range n.places {
+		if n.places[i], err = unix.FcntlInt(uintptr(s.null), unix.F_DUPFD_CLOEXEC, firstPlace); err != nil {
+			closeAll(n.places[:i])
+			return nil, fmt.Errorf("take a place for a descriptor: %w", err)
+		}
 	}
+	return n, nil
 }
 
-// Close lets the places go. No start is under way, and none follows.
+// release lets go of what is in a slot. Putting one open file in another's place cannot fail.
+func (s *Starter) release(n *slot) {
+	for _, fd := range n.places {
+		_ = unix.Dup3(s.null, fd, unix.O_CLOEXEC)
+	}
+	n.plan = nil
+	s.free <- n
+}
+
+// Close lets the slots go. No start is under way, and none follows.
 func (s *Starter) Close() error {
-	for _, p := range s.all {
-		closeAll(p[:])
+	for _, n := range s.all {
+		closeAll(n.places[:])
 	}
 	return unix.Close(s.null)
 }

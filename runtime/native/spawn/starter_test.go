@@ -4,6 +4,7 @@
 package spawn
 
 import (
+	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -11,6 +12,15 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// startBy starts a process 1 and waits for it.
+func startBy(s *Starter, p Process) (pid int, err error) {
+	b, err := s.Begin(context.Background(), p)
+	if err != nil {
+		return 0, err
+	}
+	return b.Wait()
+}
 
 // starter gives one that is closed with the test.
 func starter(t *testing.T) *Starter {
@@ -55,7 +65,7 @@ func TestTheServersDescriptorsAreNotCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = program.Close() }()
-	pid, err := s.Start(Process{Program: program, Args: []string{"sleep", "100"}, Files: many[:3], UserNS: ns, NetNS: netOf(t, ns)})
+	pid, err := startBy(s, Process{Program: program, Args: []string{"sleep", "100"}, Files: many[:3], UserNS: ns, NetNS: netOf(t, ns)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +103,7 @@ func TestWhatAProcessGotIsNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = program.Close() }()
-	pid, err := s.Start(Process{Program: program, Args: []string{"true"}, Files: []*os.File{w, w, w}, UserNS: ns, NetNS: netOf(t, ns)})
+	pid, err := startBy(s, Process{Program: program, Args: []string{"true"}, Files: []*os.File{w, w, w}, UserNS: ns, NetNS: netOf(t, ns)})
 	if err != nil {
 		t.Fatal(err)
 	}

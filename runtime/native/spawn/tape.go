@@ -6,6 +6,7 @@ package spawn
 import (
 	"fmt"
 	"os"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -156,7 +157,7 @@ calls:
 				a[n] = r.params[-from-1]
 			}
 		}
-		v, _, e := unix.RawSyscall6(c.trap, a[0], a[1], a[2], a[3], a[4], a[5])
+		v, _, e := syscall.RawSyscall6(c.trap, a[0], a[1], a[2], a[3], a[4], a[5])
 		if e != 0 {
 			r.results[i] = noResult
 			if c.tolerate != e && c.tolerate != Any {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ func NewUserNS(base uint32) (*os.File, error) {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, 1<<2 /* NO_SETUID_FIXUP */, 0, 0, 0); err != nil {
 		return nil, err
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(base), ^uintptr(0)); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(base), ^uintptr(0)); e != 0 {
 		return nil, e
 	}
 	args := cloneArgs{flags: unix.CLONE_VM | unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD)}
@@ -41,7 +42,7 @@ func NewUserNS(base uint32) (*os.File, error) {
 			_, _ = wait(pid)
 		}()
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 0, ^uintptr(0)); e != 0 {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 0, ^uintptr(0)); e != 0 {
 		return nil, e
 	}
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, 0, 0, 0, 0); err != nil {

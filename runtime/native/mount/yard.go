@@ -1,0 +1,162 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Yard is a mount namespace of ours, and the thread that is in it, for kernels before
+// Linux 6.15: they clone no mount that is attached nowhere, and overlay takes its layers by
+// paths. In a yard such mounts are attached, while they are used or until it is closed, and
+// nobody else sees them. It is safe for concurrent use; one call goes on at a time.
+type Yard struct {
+	calls chan func()
+	left  chan struct{} // closed once the thread has gone
+
+	mu   sync.Mutex
+	kept bool // Keep attached a mount
+}
+
+// What is in the root of a yard.
+const (
+	yardLower = "lower"
+	yardLayer = "layer"
+	yardKept  = "kept"
+)
+
+// NeedsYard tells whether this kernel can do nothing with a mount that is attached nowhere.
+func NeedsYard() (bool, error) {
+	m, err := New("tmpfs", 0, Param{Key: "size", Value: "4k"})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = m.Close() }()
+	clone, err := Clone(m, "")
+	if err != nil {
+		return true, nil
+	}
+	return false, clone.Close()
+}
+
+// NewYard makes one.
+func NewYard() (*Yard, error) {
+	y := &Yard{calls: make(chan func()), left: make(chan struct{})}
+	made := make(chan error)
+	OnThread(func() {
+		err := LeaveHost(yardLower, yardLayer, yardKept)
+		made <- err
+		if err == nil {
+			for call := range y.calls {
+				call()
+			}
+		}
+		close(y.left)
+	})
+	if err := <-made; err != nil {
+		return nil, err
+	}
+	return y, nil
+}
+
+// Close detaches what is in the yard. No call is under way, and none follows.
+func (y *Yard) Close() (err error) {
+	if y.kept {
+		y.do(func() { err = unmount(yardKept) })
+	}
+	close(y.calls)
+	<-y.left
+	return err
+}
+
+// do runs fn on the thread.
+func (y *Yard) do(fn func()) {
+	done := make(chan struct{})
+	y.calls <- func() {
+		defer close(done)
+		fn()
+	}
+	<-done
+}
+
+// Keep attaches a detached mount until the yard is closed; one, and no other after it. Of
+// what is below it, CloneAt can make clones from then on.
+func (y *Yard) Keep(m int) (err error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.kept {
+		return errors.New("a yard keeps one mount")
+	}
+	y.do(func() { err = attach(m, yardKept) })
+	y.kept = err == nil
+	return err
+}
+
+// CloneAt is the package's CloneAt for what is below a mount that is kept.
+func (y *Yard) CloneAt(dir int, path string) (f *os.File, err error) {
+	y.do(func() { f, err = CloneAt(dir, path) })
+	return f, err
+}
+
+// Overlay makes a detached overlay, of the directories `upper` and `work` in layer over
+// lower. Both are detached mounts, of which nothing can be made after a success; after an
+// error they are what they were. The mount is made by around calling make, on the thread.
+func (y *Yard) Overlay(lower, layer *os.File, attrs int, around func(make func()) error, params ...Param) (m *os.File, err error) {
+	y.do(func() {
+		for _, at := range []struct {
+			mount *os.File
+			name  string
+		}{{lower, yardLower}, {layer, yardLayer}} {
+			if err = attach(int(at.mount.Fd()), at.name); err != nil {
+				return
+			}
+			defer func() { err = errors.Join(err, detach(at.mount, at.name, err != nil)) }()
+		}
+		layers := []Param{
+			{Key: "lowerdir", Value: "/" + yardLower},
+			{Key: "upperdir", Value: "/" + yardLayer + "/upper"},
+			{Key: "workdir", Value: "/" + yardLayer + "/work"},
+		}
+		if failed := around(func() { m, err = New("overlay", attrs, append(layers, params...)...) }); failed != nil {
+			err = failed
+		}
+	})
+	if err != nil && m != nil { // what it was made of could not be detached
+		_ = m.Close()
+		m = nil
+	}
+	return m, err
+}
+
+// detach takes what is attached at name away. Then m is a mount no more, and of use to
+// nobody; with again it becomes a copy that was made before, as detached as m once was.
+func detach(m *os.File, name string, again bool) error {
+	var err error
+	if again {
+		var clone *os.File
+		if clone, err = CloneAt(unix.AT_FDCWD, "/"+name); err == nil {
+			err = unix.Dup3(int(clone.Fd()), int(m.Fd()), unix.O_CLOEXEC)
+			_ = clone.Close()
+		}
+	}
+	return errors.Join(err, unmount(name))
+}
+
+func unmount(name string) error {
+	if err := unix.Unmount("/"+name, unix.MNT_DETACH); err != nil {
+		return &os.PathError{Op: "umount", Path: "/" + name, Err: err}
+	}
+	return nil
+}
+
+func attach(m int, name string) error {
+	if err := unix.MoveMount(m, "", unix.AT_FDCWD, "/"+name, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return &os.PathError{Op: "move_mount", Path: "/" + name, Err: err}
+	}
+	return nil
+}
