@@ -166,7 +166,9 @@ func (g *guardCalls) idle(ctx context.Context, o *ours, got map[string]float64) 
 			return err
 		}
 	}
-	if err := sleep(ctx, 2*calm); err != nil { // what was put off is done, and Go's runtime is at rest
+	// What was put off is done, the connection of a next call is let go of, and Go's runtime is
+	// at rest.
+	if err := sleep(ctx, 4*calm); err != nil {
 		return err
 	}
 	before, began := g.counter.Read(), time.Now()

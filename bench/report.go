@@ -161,6 +161,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	if v := r.Travel; v != nil {
 		row("pause", v.Pause)
 		row("resume", v.Resume)
+		row("the kernel's part: freeze", v.Freeze)
+		row("the kernel's part: thaw", v.Thaw)
 		for _, d := range v.Disks {
 			row(fmt.Sprintf("snapshot, %d files, %s", d.Files, d.Condition), d.Snapshot)
 			row("its rollback", d.Rollback)

@@ -55,7 +55,7 @@ var parts = []part{
 	}},
 	{"changes", false, func(ctx context.Context, s *session) error { return s.us.changes(ctx, s.o.pairs(), s.out) }},
 	{"travel", false, func(ctx context.Context, s *session) (err error) {
-		s.out.Travel, err = s.us.travel(ctx, s.o.pairs(), s.o.Million)
+		s.out.Travel, err = s.us.travel(ctx, s.server, s.o.pairs(), s.o.Million)
 		return err
 	}},
 	{"processes", false, func(ctx context.Context, s *session) (err error) {

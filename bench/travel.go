@@ -17,6 +17,8 @@ import (
 type Travel struct {
 	Pause  *Figures `json:"pause"`
 	Resume *Figures `json:"resume"`
+	Freeze *Figures `json:"freeze"` // the kernel's part of it: until all processes stand still
+	Thaw   *Figures `json:"thaw"`   // until they go on
 	Disks  []Disk   `json:"disks"`
 	Forks  *Forks   `json:"forks"` // of a large workspace
 }
@@ -30,6 +32,9 @@ type Disk struct {
 	Rollback  *Figures `json:"rollback"` // until it runs again, where it ran
 	Fork      *Figures `json:"fork"`     // until the fork runs
 }
+
+// Crowded tells whether a neighbour wrote meanwhile.
+func (d Disk) Crowded() bool { return d.Condition == whileNeighbour }
 
 // Live tells whether something ran inside, and wrote.
 func (d Disk) Live() bool { return d.Condition == Writing }
@@ -64,9 +69,9 @@ const (
 )
 
 // travel measures all that. n is how often each thing is done.
-func (o *ours) travel(ctx context.Context, n int, million bool) (_ *Travel, err error) {
+func (o *ours) travel(ctx context.Context, s *server, n int, million bool) (_ *Travel, err error) {
 	t := new(Travel)
-	if err := o.pausing(ctx, n, t); err != nil {
+	if err := o.pausing(ctx, s, n, t); err != nil {
 		return nil, fmt.Errorf("pause and resume: %w", err)
 	}
 	for _, files := range disks {
@@ -75,6 +80,9 @@ func (o *ours) travel(ctx context.Context, n int, million bool) (_ *Travel, err 
 		}
 		if err := o.disk(ctx, max(10, n/5), files, t); err != nil {
 			return nil, fmt.Errorf("a workspace of %d files: %w", files, err)
+		}
+		if err := settle(ctx, files); err != nil {
+			return nil, err
 		}
 	}
 	if t.Forks, err = o.forks(ctx); err != nil {
@@ -94,7 +102,11 @@ func (o *ours) with(ctx context.Context, r v1.CreateSandbox, fn func(ref string)
 	return fn(box.ID)
 }
 
-func (o *ours) pausing(ctx context.Context, n int, t *Travel) error {
+func (o *ours) pausing(ctx context.Context, s *server, n int, t *Travel) error {
+	before, err := s.scope().Processes()
+	if err != nil {
+		return err
+	}
 	return o.with(ctx, v1.CreateSandbox{}, func(ref string) error {
 		if _, err := o.client.StartProcess(ctx, ref, v1.StartProcess{Argv: []string{"sleep", "3600"}, TimeoutSeconds: new(3600.0)}); err != nil {
 			return err
@@ -112,7 +124,12 @@ func (o *ours) pausing(ctx context.Context, n int, t *Travel) error {
 			}
 		}
 		t.Pause, t.Resume = pause.figures(), resume.figures()
-		return nil
+		pid, err := newcomer(s, before)
+		if err != nil {
+			return err
+		}
+		t.Freeze, t.Thaw, err = freezing(ctx, pid, ref, n)
+		return err
 	})
 }
 

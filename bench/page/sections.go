@@ -115,6 +115,8 @@ func travel(r *bench.Report) string {
 	t := newTiming("operation", false)
 	t.add("pause", v.Pause)
 	t.add("resume", v.Resume)
+	t.add("the kernel's part of a pause: until all processes stand still", v.Freeze)
+	t.add("the kernel's part of a resume", v.Thaw)
 	for _, d := range v.Disks {
 		where := fmt.Sprintf("%s files, %s", count(d.Files), plain(d.Condition))
 		t.add("snapshot, "+where, d.Snapshot)
