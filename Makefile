@@ -8,7 +8,7 @@ export SANDPIT_TEST_IMAGES ?= /var/tmp/sandpit-images
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: help build agent up down test lint bench soak setup clean
+.PHONY: help build agent up down test lint bench soak kernels setup clean
 
 help: ## Print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ bench: setup build ## Measure, beside what a user would pick instead
 
 soak: setup build ## The long form of the tests' campaigns
 	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many' ./...
+
+kernels: ## Check on the kernels of Debian's releases, in virtual machines (hours, as root)
+	$(GO) run ./test/kernels
 
 setup: ## Install what is missing (Debian and Ubuntu, as root)
 	@deploy/setup.sh

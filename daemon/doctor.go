@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -55,8 +54,9 @@ const (
 // server runs, ask that instead. It needs no server and never fails: what it
 // cannot find out is a check of its own.
 func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
+	fs := hostFileSystems()
 	checks := []Check{
-		checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), checkOverlay(), checkBtrfs(),
+		checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), fs.checkOverlay(), fs.checkBtrfs("/dev/loop-control"),
 		checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
 		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images), checkFiles(), checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"),
 	}
@@ -144,32 +144,6 @@ func checkCgroups() Check {
 		return ok("cgroups", "version 1")
 	}
 	return failure("cgroups", "mount -t cgroup2 none /sys/fs/cgroup", "none are mounted")
-}
-
-func checkOverlay() Check {
-	if !knowsFS("overlay") {
-		return failure("overlay", "modprobe overlay", "the kernel does not know the overlay file system (yet)")
-	}
-	return ok("overlay", "yes")
-}
-
-func checkBtrfs() Check {
-	const worse = "disk limits cannot be enforced without it"
-	switch _, err := exec.LookPath("mkfs.btrfs"); {
-	case err != nil:
-		return warning("btrfs", "apt-get install btrfs-progs", "there is no mkfs.btrfs: %s", worse)
-	case !knowsFS("btrfs"):
-		return warning("btrfs", "modprobe btrfs", "the kernel does not know btrfs (yet): %s", worse)
-	}
-	if _, err := os.Stat("/dev/loop-control"); err != nil {
-		return warning("btrfs", "modprobe loop, or put the data directory on btrfs", "there are no loop devices: %s", worse)
-	}
-	return ok("btrfs", "tools, kernel and loop devices")
-}
-
-func knowsFS(name string) bool {
-	b, err := os.ReadFile("/proc/filesystems")
-	return err == nil && slices.Contains(strings.Fields(string(b)), name)
 }
 
 func checkProgram(name, what, remedy string) Check {
