@@ -1,0 +1,141 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is a line of `go test -json`, see `go doc test2json`.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Elapsed float64
+	Output  string
+	Key     string
+	Value   string
+}
+
+// key names a test; without one, a package.
+type key struct{ pkg, test string }
+
+func (k key) String() string { return k.pkg + "." + k.test }
+
+// tally is what became of a run.
+type tally struct {
+	err     error // how `go test` ended; nil: all went well
+	passed  int
+	failed  map[key]string // with what it said
+	broken  []string       // packages
+	crashed bool           // something ended otherwise than a test that fails does
+	skips   []string
+	figures []string
+}
+
+// crashes are the words of what is no failed test, wherever they stand.
+func crashes() []string {
+	return []string{"DATA RACE", "race detected during execution", "panic: ", "fatal error: ", "test timed out", "goleak: "}
+}
+
+// goTest runs `go test` with these arguments and prints how it goes. Its error is that the
+// result cannot be told.
+func goTest(args []string) (*tally, error) {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	t := &tally{failed: map[key]string{}}
+	output := map[key][]string{}
+	sc := bufio.NewScanner(out)
+	sc.Buffer(make([]byte, 1<<20), 64<<20)
+	for sc.Scan() {
+		var e event
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			fmt.Println(sc.Text()) // what is not of a test: a build's error
+			continue
+		}
+		k := key{e.Package, e.Test}
+		switch e.Action {
+		case "output", "build-output":
+			output[k] = append(output[k], e.Output)
+			continue
+		case "attr":
+			t.figures = append(t.figures, e.Key+": "+e.Value)
+			continue
+		case "pass", "fail", "skip":
+		default:
+			continue
+		}
+		t.ended(e, k, output[k], time.Since(began))
+		delete(output, k)
+	}
+	if err := sc.Err(); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, err
+	}
+	t.err = cmd.Wait()
+	return t, nil
+}
+
+// ended counts a test or a package that has ended.
+func (t *tally) ended(e event, k key, output []string, at time.Duration) {
+	said := strings.Join(output, "")
+	if e.Action == "fail" {
+		for _, c := range crashes() {
+			t.crashed = t.crashed || strings.Contains(said, c)
+		}
+	}
+	switch {
+	case e.Test == "":
+		fmt.Printf("%6.0fs  %-4s  %s (%.1fs)\n", at.Seconds(), e.Action, e.Package, e.Elapsed)
+		if e.Action == "fail" {
+			t.broken = append(t.broken, e.Package)
+			t.crashed = t.crashed || !t.explains(e.Package)
+			fmt.Print(said)
+		}
+	case e.Action == "pass":
+		t.passed++
+	case e.Action == "fail":
+		t.failed[k] = said
+		fmt.Print(said)
+	case e.Action == "skip":
+		t.skips = append(t.skips, k.String()+": "+reason(output))
+	}
+}
+
+// explains tells whether a test of a package failed.
+func (t *tally) explains(pkg string) bool {
+	for k := range t.failed {
+		if k.pkg == pkg {
+			return true
+		}
+	}
+	return false
+}
+
+// reason finds what t.Skip said in a test's output.
+func reason(lines []string) string {
+	for _, l := range slices.Backward(lines) {
+		l = strings.TrimSpace(l)
+		if l != "" && !strings.HasPrefix(l, "---") && !strings.HasPrefix(l, "===") {
+			return l
+		}
+	}
+	return "no reason given"
+}

@@ -1,0 +1,80 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// gate runs the gate over a module of one file, whose tests can tell a first run from a
+// later one by firstTime.
+func gate(t *testing.T, tests string) error {
+	t.Helper()
+	dir := t.TempDir()
+	mark := filepath.Join(dir, "mark")
+	source := "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
+		"func firstTime(name string) bool {\n\tname = " + quote(mark) + " + name\n\t_, err := os.Stat(name)\n\t_ = os.WriteFile(name, nil, 0o600)\n\treturn err != nil\n}\n\n" +
+		"var _ = testing.Short\n\n" + tests
+	for name, content := range map[string]string{"go.mod": "module example.test/p\n\ngo 1.26\n", "p_test.go": source} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("CI", "")
+	t.Setenv("GOFLAGS", "-mod=mod")
+	return run([]string{"-timeout", "20s", "./..."})
+}
+
+func quote(s string) string { return "`" + s + "`" }
+
+func TestTheGate(t *testing.T) {
+	for name, c := range map[string]struct {
+		tests string
+		fails string // a part of the error; empty: none
+	}{
+		"passes what passes": {`func TestA(t *testing.T) {}`, ""},
+		"fails what fails":   {`func TestA(t *testing.T) {}; func TestB(t *testing.T) { t.Error("always") }`, "failed: example.test/p"},
+		"passes what is unsteady": {`func TestA(t *testing.T) {}
+func TestB(t *testing.T) {
+	t.Run("other (one)", func(t *testing.T) { if !firstTime("other") { t.Error("run again") } })
+	t.Run("this [one]", func(t *testing.T) { if firstTime("this") { t.Error("once") } })
+}`, ""},
+		"fails where one of several fails again": {`
+func TestA(t *testing.T) { if firstTime("a") { t.Error("once") } }
+func TestB(t *testing.T) { t.Error("always") }`, "failed"},
+		"fails where many failed once": {`
+func TestA(t *testing.T) { if firstTime("a") { t.Error("once") } }
+func TestB(t *testing.T) { if firstTime("b") { t.Error("once") } }
+func TestC(t *testing.T) { if firstTime("c") { t.Error("once") } }
+func TestD(t *testing.T) { if firstTime("d") { t.Error("once") } }`, "failed"},
+		"fails where it crashed once":            {`func TestA(t *testing.T) { if firstTime("a") { panic("once") } }`, "failed"},
+		"fails where one ended the program once": {`func TestA(t *testing.T) { if firstTime("a") { os.Exit(1) } }`, "failed"},
+		"fails where what failed is skipped then": {`
+func TestA(t *testing.T) { if firstTime("a") { t.Error("once") }; t.Skip("now") }`, "failed"},
+		"fails where it was not built": {`func TestA(t *testing.T) { none() }`, "failed"},
+		"fails where nothing ran":      {``, "no test ran"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := gate(t, c.tests)
+			if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+				t.Errorf("got %v, want %q", err, c.fails)
+			}
+		})
+	}
+}
+
+func TestTheGateCountsSkips(t *testing.T) {
+	many := `func TestA(t *testing.T) { for range 31 { t.Run("x", func(t *testing.T) { t.Skip("a reason") }) } }`
+	if err := gate(t, many); err != nil {
+		t.Errorf("without CI: %v", err)
+	}
+	t.Setenv("CI", "true")
+	if err := run([]string{"./..."}); err == nil || !strings.Contains(err.Error(), "31 tests were skipped") {
+		t.Errorf("got %v", err)
+	}
+}
