@@ -73,8 +73,8 @@ require('child_process').execFileSync('cat', {stdio: ['inherit', 'inherit', 'inh
 		t.Errorf("stdout is %.100q, stderr %q", r.out, r.err)
 	}
 	// What a timer says later belongs to whatever runs then.
-	b.run("setTimeout(() => console.log('late'), 5)")
-	if r := b.run("await new Promise(r => setTimeout(r, 50)); 0"); r.out != "late\n" {
+	b.run("var said; const until = new Promise(r => said = r); setTimeout(() => { console.log('late'); said() }, 1000); 0")
+	if r := b.run("await until; 0"); r.out != "late\n" {
 		t.Errorf("%q", r.out)
 	}
 }
