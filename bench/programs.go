@@ -101,8 +101,10 @@ func (p *programs) bring(ctx context.Context, program string, from source) (_ ki
 	if into == "" {
 		into = p.scratch
 	}
-	if err := os.MkdirAll(into, 0o755); err != nil {
-		return kit{}, err
+	for _, dir := range []string{into, p.scratch} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return kit{}, err
+		}
 	}
 	// What is half done has another name: only what is complete gets the true one.
 	dir, err := os.MkdirTemp(into, "."+from.name()+"-")
