@@ -27,6 +27,9 @@ type Machine struct {
 	// how many the hypervisor kept to itself.
 	Others float64 `json:"others_cores"`
 	Stolen float64 `json:"stolen_cores"`
+	// CPUID is how long one such instruction takes, in microseconds; zero: not known. See
+	// cpuidCost.
+	CPUID float64 `json:"cpuid_us,omitempty"`
 }
 
 // quiet is how much of the machine others may use for figures to mean something.
@@ -36,7 +39,7 @@ const quiet = 0.05
 func (m Machine) Busy() bool { return m.Others+m.Stolen > quiet*float64(m.Cores) }
 
 func describe(dir string) Machine {
-	m := Machine{Cores: runtime.NumCPU(), CPU: cpuName(), DataFS: fileSystem(dir), LoadBefore: load()}
+	m := Machine{Cores: runtime.NumCPU(), CPU: cpuName(), DataFS: fileSystem(dir), LoadBefore: load(), CPUID: cpuidCost()}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		m.Kernel = unix.ByteSliceToString(u.Release[:])

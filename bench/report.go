@@ -110,6 +110,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	} else {
 		b.WriteString("the machine was quiet\n")
 	}
+	if m.CPUID > 0 {
+		fmt.Fprintf(&b, "one CPUID instruction: %.2f us; a program with shared libraries starts with some 70\n", m.CPUID)
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
 		fmt.Fprintf(&b, "%s: %s\n", name, r.Versions[name])
 	}

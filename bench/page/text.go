@@ -54,6 +54,9 @@ func machine(b *strings.Builder, r *bench.Report) {
 	t.add("memory", count(int(m.MemoryMB))+" MB")
 	t.add("kernel", "Linux "+plain(m.Kernel))
 	t.add("data on", plain(m.DataFS))
+	if m.CPUID > 0 {
+		t.add("one CPUID instruction", plot.Number(m.CPUID)+" µs; a program with shared libraries starts with some 70 of them, which a hypervisor answers where there is one")
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
 		t.add(plain(label(name)), plain(r.Versions[name]))
 	}
