@@ -32,6 +32,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	m := &making{c: c, env: pairs{}, labels: pairs{}}
 	f := c.Flags()
 	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
+	keyIsName(f)
 	f.StringVar(&m.image, "image", "", "what to run on; see sandpit image ls")
 	f.Float64Var(&m.cpu, "cpu", 0, "CPU cores (0.5, 2)")
 	f.Var(&m.memory, "memory", "memory (512M, 2G)")

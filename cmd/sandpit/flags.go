@@ -140,3 +140,13 @@ func given[T any](flags *pflag.FlagSet, name string, value T) *T {
 	}
 	return &value
 }
+
+// keyIsName has --key mean --name: it is the same thing, which the API calls a key.
+func keyIsName(flags *pflag.FlagSet) {
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "key" {
+			name = "name"
+		}
+		return pflag.NormalizedName(name)
+	})
+}

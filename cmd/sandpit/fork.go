@@ -20,14 +20,15 @@ own that begins as the sandbox's, and an id of its own; none has its key or any 
 made, or none.`,
 		Example: `  sandpit fork web
   sandpit fork web --count 10 --from before
-  sandpit fork web --key web-experiment`,
+  sandpit fork web --name web-experiment`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
 	f := c.Flags()
 	count := f.IntP("count", "n", 1, "how many, at most 100")
 	from := f.String("from", "", "name or id of a snapshot, instead of the sandbox as it is now")
-	key := f.String("key", "", "the fork's own key, where it is one")
+	key := f.String("name", "", "the fork's own key, where it is one")
+	keyIsName(f)
 	labels := pairs{}
 	f.Var(labels, "label", "label, instead of those of the sandbox; may be given again")
 	_ = c.RegisterFlagCompletionFunc("from", a.completePoint())
@@ -37,13 +38,13 @@ made, or none.`,
 			return misuse(c, "--count %d is less than 1", *count)
 		}
 		if *key != "" && *count > 1 {
-			return misuse(c, "--key %s cannot be that of %d forks", *key, *count)
+			return misuse(c, "--name %s cannot be that of %d forks", *key, *count)
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		r := v1.ForkSandbox{Count: count, From: given(f, "from", *from), Key: given(f, "key", *key), Metadata: labels.value()}
+		r := v1.ForkSandbox{Count: count, From: given(f, "from", *from), Key: given(f, "name", *key), Metadata: labels.value()}
 		forks, err := cl.Fork(c.Context(), args[0], r)
 		switch {
 		case err != nil:
