@@ -50,7 +50,11 @@ func run(args []string) error {
 	for _, u := range unsteady {
 		fmt.Println("unsteady:", u)
 	}
-	fmt.Printf("%d passed, %d failed, %d skipped\n", t.passed, len(t.failed), len(t.skips))
+	if len(unsteady) > 0 {
+		fmt.Printf("%d passed, %d of them unsteady, %d skipped\n", t.passed+len(t.failed), len(unsteady), len(t.skips))
+	} else {
+		fmt.Printf("%d passed, %d failed, %d skipped\n", t.passed, len(t.failed), len(t.skips))
+	}
 	switch {
 	case t.err != nil && len(unsteady) == 0:
 		return fmt.Errorf("failed: %s", strings.Join(t.broken, " "))

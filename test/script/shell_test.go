@@ -117,6 +117,24 @@ func TestShell(t *testing.T) {
 		}
 	}
 
+	running := func(t *testing.T) []string {
+		t.Helper()
+		out, err := s.command("ps", "-q", "box").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	// hungUp waits for the end of a shell whose client has ended: that takes a moment more.
+	hungUp := func(t *testing.T) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); len(running(t)) > 0; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("still running: %q", running(t))
+			}
+		}
+	}
+
 	t.Run("TypesResizesInterruptsAndPassesTheStatusOn", func(t *testing.T) {
 		cmd, ours, theirs, sc := open(t, "shell", "box")
 		before, err := term.GetState(int(theirs.Fd()))
@@ -185,6 +203,7 @@ func TestShell(t *testing.T) {
 		if got != 128+int(syscall.SIGTERM) {
 			t.Errorf("exit status %d, want %d", got, 128+int(syscall.SIGTERM))
 		}
+		hungUp(t)
 		after, err := term.GetState(int(theirs.Fd()))
 		if err != nil {
 			t.Fatal(err)
@@ -194,14 +213,6 @@ func TestShell(t *testing.T) {
 		}
 	})
 
-	running := func(t *testing.T) []string {
-		t.Helper()
-		out, err := s.command("ps", "-q", "box").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Fields(string(out))
-	}
 	status := func(t *testing.T, cmd *exec.Cmd, sc *screen, want int) {
 		t.Helper()
 		if got, err := code(cmd.Wait()); err != nil || got != want {
