@@ -48,6 +48,7 @@ func (d *Driver) createOf(ctx context.Context, spec runtime.Spec, disk func() (*
 	}
 	e := beginEarly(disk)
 	i, err := d.create(ctx, spec, e.open)
+	defer d.layers.Settle()
 	if e.drop() {
 		_ = d.layers.Remove(string(spec.ID))
 	}

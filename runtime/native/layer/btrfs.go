@@ -21,7 +21,8 @@ import (
 const (
 	btrfsSnapCreateV2   = 0x50009417 // BTRFS_IOC_SNAP_CREATE_V2
 	btrfsSubvolCreateV2 = 0x50009418 // BTRFS_IOC_SUBVOL_CREATE_V2
-	btrfsSync           = 0x9408     // BTRFS_IOC_SYNC
+	btrfsStartSync      = 0x80089418 // BTRFS_IOC_START_SYNC
+	btrfsWaitSync       = 0x40089416 // BTRFS_IOC_WAIT_SYNC
 	btrfsSnapDestroy    = 0x5000940f // BTRFS_IOC_SNAP_DESTROY
 	btrfsQuotaCtl       = 0xc0109428 // BTRFS_IOC_QUOTA_CTL
 	btrfsQgroupLimit    = 0x8030942b // BTRFS_IOC_QGROUP_LIMIT
@@ -35,6 +36,7 @@ const (
 	subvolQgroupInherit = 1 << 2 // BTRFS_SUBVOL_QGROUP_INHERIT
 	inheritSetLimits    = 1 << 0 // BTRFS_QGROUP_INHERIT_SET_LIMITS
 	limitMaxReferenced  = 1 << 0 // BTRFS_QGROUP_LIMIT_MAX_RFER
+	limitReserved       = 1 << 2 // BTRFS_QGROUP_LIMIT_RSV_RFER
 	limitNone           = ^uint64(0)
 
 	// subvolInode is BTRFS_FIRST_FREE_OBJECTID, the inode number of the top of
@@ -44,6 +46,10 @@ const (
 	rootTree     = 1   // BTRFS_ROOT_TREE_OBJECTID
 	rootItemKey  = 132 // BTRFS_ROOT_ITEM_KEY
 	lastSnapshot = 200 // where last_snapshot is in struct btrfs_root_item
+
+	quotaTree     = 8   // BTRFS_QUOTA_TREE_OBJECTID
+	groupLimitKey = 244 // BTRFS_QGROUP_LIMIT_KEY
+	reserved      = 24  // where rsv_rfer is in struct btrfs_qgroup_limit_item
 )
 
 // struct btrfs_qgroup_limit
@@ -144,24 +150,31 @@ func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {
 // two are one transaction, so there is no moment without the limit and no
 // second call to pay for.
 func createSubvolume(dir int, name string, limit int64) error {
-	return makeSubvolume(dir, btrfsSubvolCreateV2, 0, name, limit)
+	return makeSubvolume(dir, btrfsSubvolCreateV2, 0, name, limit, 0)
 }
 
 // snapshotSubvolume makes a subvolume that holds what the one at the top of which
 // source is holds now. It is on the disk, under its name, when it returns, and
 // the directory dir is locked until then: the kernel commits a transaction, which
-// calls for other directories share.
-func snapshotSubvolume(dir int, name string, source int, limit int64) error {
-	return makeSubvolume(dir, btrfsSnapCreateV2, source, name, limit)
+// calls for other directories share. inherited, if > 0, is noted with it, see inherited.
+func snapshotSubvolume(dir int, name string, source int, limit, inherited int64) error {
+	return makeSubvolume(dir, btrfsSnapCreateV2, source, name, limit, inherited)
 }
 
-func makeSubvolume(dir int, request uintptr, source int, name string, limit int64) error {
+func makeSubvolume(dir int, request uintptr, source int, name string, limit, inherited int64) error {
 	args := volArgsV2{fd: int64(source)}
 	copy(args.name[:len(args.name)-1], name)
 	inherit := &qgroupInherit{}
 	if limit > 0 {
+		inherit.limit.flags |= limitMaxReferenced
+		inherit.limit.maxReferenced = uint64(limit)
+	}
+	if inherited > 0 {
+		inherit.limit.flags |= limitReserved
+		inherit.limit.reservedReferenced = uint64(inherited)
+	}
+	if inherit.limit.flags != 0 {
 		inherit.flags = inheritSetLimits
-		inherit.limit = qgroupLimit{flags: limitMaxReferenced, maxReferenced: uint64(limit)}
 		args.flags = subvolQgroupInherit
 		args.size = uint64(unsafe.Sizeof(*inherit))
 		args.inherit = inherit
@@ -171,8 +184,16 @@ func makeSubvolume(dir int, request uintptr, source int, name string, limit int6
 	return err
 }
 
-// commit writes the file system that fd is in to the disk, as one transaction.
-func commit(fd int) error { return ioctl(fd, btrfsSync, nil) }
+// commit writes what was made, renamed and removed so far in the file system that fd is in
+// to the disk, as one transaction; the data of files that are being written only as far as
+// they are there already.
+func commit(fd int) error {
+	var transaction uint64
+	if err := ioctl(fd, btrfsStartSync, unsafe.Pointer(&transaction)); err != nil {
+		return err
+	}
+	return ioctl(fd, btrfsWaitSync, unsafe.Pointer(&transaction))
+}
 
 // destroySubvolume unlinks a subvolume with all that is in it; the kernel
 // frees its blocks afterwards, by itself. It is not quick where many of its
@@ -234,17 +255,41 @@ func wasSnapshotted(fd int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	args := searchArgs{
-		tree: rootTree, minObject: id, maxObject: id, maxOffset: ^uint64(0), maxTransID: ^uint64(0),
-		minType: rootItemKey, maxType: rootItemKey, items: 1,
+	n, err := readItem(fd, &searchArgs{
+		tree: rootTree, minObject: id, maxObject: id, maxOffset: ^uint64(0), minType: rootItemKey, maxType: rootItemKey,
+	}, lastSnapshot)
+	return n != 0, err
+}
+
+// readItem reads the number at an offset in the one item of a tree that is asked for.
+func readItem(fd int, args *searchArgs, at uint32) (uint64, error) {
+	args.maxTransID, args.items = ^uint64(0), 1
+	if err := ioctl(fd, btrfsTreeSearch, unsafe.Pointer(args)); err != nil {
+		return 0, err
 	}
-	if err := ioctl(fd, btrfsTreeSearch, unsafe.Pointer(&args)); err != nil {
-		return false, err
+	if args.items != 1 || args.length < at+8 {
+		return 0, unix.ENOENT
 	}
-	if args.items != 1 || args.length < lastSnapshot+8 {
-		return false, unix.ENOENT
+	return binary.LittleEndian.Uint64(args.data[at:]), nil
+}
+
+// inherited gives what was noted with a subvolume when it was made, 0 where that is
+// nothing. It is kept in its quota group, as bytes that are set aside for it: the format
+// has a field for those which the kernel writes and reads back, and does not heed.
+func inherited(fd int, volume uint64) (int64, error) {
+	n, err := readItem(fd, &searchArgs{
+		tree: quotaTree, minOffset: volume, maxOffset: volume, minType: groupLimitKey, maxType: groupLimitKey,
+	}, reserved)
+	if err == unix.ENOENT {
+		return 0, nil
 	}
-	return binary.LittleEndian.Uint64(args.data[lastSnapshot:]) != 0, nil
+	return int64(n), err
+}
+
+// setInherited notes that for a subvolume that exists. top is as for setLimit.
+func setInherited(top int, volume uint64, n int64) error {
+	args := qgroupLimitArgs{group: volume, limit: qgroupLimit{flags: limitReserved, reservedReferenced: uint64(n)}}
+	return ioctl(top, btrfsQgroupLimit, unsafe.Pointer(&args))
 }
 
 // common gives the time, in seconds, up to which two subvolumes were one and the same: an

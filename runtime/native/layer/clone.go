@@ -7,7 +7,6 @@ package layer
 
 import (
 	"context"
-	"crypto/rand"
 
 	"golang.org/x/sys/unix"
 
@@ -30,9 +29,9 @@ func (s *Store) CreateFrom(ctx context.Context, id, snapshot string, diskBytes i
 	if err := checkLimit(diskBytes); err != nil {
 		return nil, err
 	}
-	return s.copyOf(ctx, id, "snapshot "+snapshot, diskBytes, func() (int, int64, error) {
+	return s.copyOf(ctx, id, "snapshot "+snapshot, diskBytes, func() (int, bool, error) {
 		fd, err := s.openSnapshot(snapshot)
-		return fd, noSize, err
+		return fd, false, err
 	})
 }
 
@@ -50,21 +49,12 @@ func (s *Store) Fork(ctx context.Context, id, of string, diskBytes int64) (*Laye
 	if err := checkLimit(diskBytes); err != nil {
 		return nil, err
 	}
-	return s.copyOf(ctx, id, of, diskBytes, func() (int, int64, error) {
-		fd, isLayer, err := s.openSource(of)
-		if err != nil || !isLayer {
-			return fd, noSize, err
-		}
-		return fd, s.holds(fd, true), nil
-	})
+	return s.copyOf(ctx, id, of, diskBytes, func() (int, bool, error) { return s.openSource(of) })
 }
 
-// noSize: a copy has the size of its source already, see sizeAttr.
-const noSize = -1
-
 // copyOf makes the layer id with the content of what open opens, which is named what in
-// errors, and says how much that holds beside what the copy counts itself.
-func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, open func() (source int, size int64, err error)) (*Layer, error) {
+// errors.
+func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, open func() (source int, isLayer bool, err error)) (*Layer, error) {
 	leave, err := s.enter()
 	if err != nil {
 		return nil, err
@@ -73,20 +63,15 @@ func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, op
 	if unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		return nil, fault.New(fault.Exists, "the layer %s exists", id)
 	}
-	source, size, err := open()
+	source, isLayer, err := open()
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(source)
 	fd := -1
 	err = s.stage(ctx, id, func(slot *slot) error {
-		if fd, err = s.cloneLayer(ctx, slot.dir, id, source, diskBytes); err != nil {
+		if fd, err = s.clone(ctx, slot.dir, id, source, isLayer, diskBytes); err != nil {
 			return err
-		}
-		if size != noSize {
-			if err := setSize(fd, size); err != nil {
-				return err
-			}
 		}
 		if err := unix.Renameat2(slot.dir, id, s.layers, id, unix.RENAME_NOREPLACE); err != nil {
 			return err
@@ -107,7 +92,7 @@ func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, op
 		return nil, failed(err, "the layer %s cannot be made of %s", id, what)
 	}
 	l := &Layer{id: id, fd: fd, store: s}
-	l.fresh.Store(true)
+	l.roomy.Store(true)
 	return l, nil
 }
 
@@ -157,11 +142,13 @@ func (s *Store) ExchangeWhen(ctx context.Context, id, from string, diskBytes int
 		defer unix.Close(source)
 	}
 	err = s.stage(ctx, id, func(slot *slot) error {
-		make := s.cloneLayer
+		var fd int
+		var err error
 		if from == "" {
-			make = s.emptyLayer
+			fd, err = s.emptyLayer(slot.dir, id, diskBytes)
+		} else {
+			fd, err = s.clone(ctx, slot.dir, id, source, false, diskBytes)
 		}
-		fd, err := make(ctx, slot.dir, id, source, diskBytes)
 		if err != nil {
 			return err
 		}
@@ -191,6 +178,7 @@ func (s *Store) settleExchange(id string) error {
 		return err
 	}
 	defer leave()
+	defer s.trash.kick() // the old content: its deletion would hold up the commit
 	if s.kind == Plain {
 		err = unix.Fsync(s.layers)
 	} else {
@@ -203,7 +191,8 @@ func (s *Store) settleExchange(id string) error {
 }
 
 // stage calls f with a slot of the staging area that is f's alone, and throws away
-// what is there under the name id afterwards.
+// what is there under the name id afterwards. Where f succeeds that is deleted with the
+// trash's next kick.
 func (s *Store) stage(ctx context.Context, id string, f func(*slot) error) error {
 	slot, err := s.staging.take(ctx)
 	if err != nil {
@@ -211,23 +200,28 @@ func (s *Store) stage(ctx context.Context, id string, f func(*slot) error) error
 	}
 	defer s.staging.give(slot)
 	err = f(slot)
-	if left := s.trash.put(slot.dir, id); left == nil {
-		s.trash.kick()
-	} else if left != unix.ENOENT {
+	if left := s.trash.put(slot.dir, id); left != nil && left != unix.ENOENT {
 		s.log.Error("what is left of a copy stays until the next start", "id", id, "error", left)
+	}
+	if err != nil {
+		s.trash.kick()
 	}
 	return err
 }
 
-// clone makes name in dir, with a copy of the tree `upper` in source, and opens it.
-// On btrfs everything else in source comes along.
-func (s *Store) clone(ctx context.Context, dir int, name string, source int, limit int64) (int, error) {
+// clone makes name in dir, with a copy of the tree `upper` in source, which is a layer or
+// a snapshot, and opens it. On btrfs everything else in source comes along.
+func (s *Store) clone(ctx context.Context, dir int, name string, source int, isLayer bool, limit int64) (int, error) {
 	if s.limitErr != nil {
 		limit = 0
 	}
 	if s.kind != Plain && isSubvolume(source) {
-		if err := snapshotSubvolume(dir, name, source, limit); err != nil {
+		size := s.holds(source, isLayer)
+		if err := snapshotSubvolume(dir, name, source, limit, size); err != nil {
 			return -1, err
+		}
+		if size >= settleBytes {
+			s.unsettled.Store(true)
 		}
 		return openDir(dir, name)
 	}
@@ -256,37 +250,8 @@ func (s *Store) makeTop(dir int, name string, limit int64) (int, error) {
 	return openDir(dir, name)
 }
 
-// cloneLayer makes a layer of a snapshot: an overlay of its own.
-func (s *Store) cloneLayer(ctx context.Context, dir int, name string, source int, limit int64) (_ int, err error) {
-	fd, err := s.clone(ctx, dir, name, source, limit)
-	if err != nil {
-		return -1, err
-	}
-	defer func() {
-		if err != nil {
-			unix.Close(fd)
-		}
-	}()
-	if err = s.trash.freshWork(fd); err != nil {
-		return -1, err
-	}
-	// The overlay that was mounted on the source left its id, and two with the same
-	// one could not be told apart by what watches their files.
-	upper, err := openDir(fd, "upper")
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(upper)
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	if err = unix.Fsetxattr(upper, "trusted.overlay.uuid", id, 0); err != nil {
-		return -1, err // and no number of what is closed here
-	}
-	return fd, nil
-}
-
 // emptyLayer makes a layer with nothing in it.
-func (s *Store) emptyLayer(_ context.Context, dir int, name string, _ int, limit int64) (_ int, err error) {
+func (s *Store) emptyLayer(dir int, name string, limit int64) (_ int, err error) {
 	if s.limitErr != nil {
 		limit = 0
 	}

@@ -44,7 +44,7 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 	}
 	size := int64(-1)
 	err = s.stageImport(ctx, id, func(slot *slot) error {
-		fd, err := s.emptyLayer(ctx, slot.dir, id, -1, 0)
+		fd, err := s.emptyLayer(slot.dir, id, 0)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 			return err
 		}
 		if size = s.holds(fd, true); size >= 0 {
-			if err := setSize(fd, size); err != nil {
+			if err := s.setSize(fd, size); err != nil {
 				return err
 			}
 		}

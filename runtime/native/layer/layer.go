@@ -26,6 +26,7 @@ type Layer struct {
 	fd    int
 	store *Store
 	fresh atomic.Bool // the work directory was never given away
+	roomy atomic.Bool // it holds nothing that it wrote itself
 
 	closed atomic.Bool
 }
@@ -48,10 +49,10 @@ func (l *Layer) Close() error {
 }
 
 // FreshWork makes `work` empty and new, as an overlay mount needs it each
-// time: what an earlier mount left there belongs to that mount. The layer must
-// not be mounted. It takes no longer where there was much in it: that is deleted in the
-// background. On the Layer that Create or CreateFrom gave it costs nothing the first
-// time.
+// time: what an earlier mount left there belongs to that mount, and so does its id in
+// `upper`, which is exchanged for another. The layer must not be mounted. It takes no longer
+// where there was much in it: that is deleted in the background. On the Layer that Create
+// gave it costs nothing the first time.
 //
 // A mount needs room of its own. A layer that has less than 4 MiB left of its limit
 // may hold 4 MiB more than it does, until Resize says again what it may: after the mount.
@@ -59,11 +60,16 @@ func (l *Layer) FreshWork() error {
 	if l.fresh.Swap(false) {
 		return nil
 	}
-	if err := l.store.makeRoom(l.fd); err != nil {
-		return failed(err, "layer %s gets no room for a mount", l.id)
+	if !l.roomy.Swap(false) {
+		if err := l.store.makeRoom(l.fd); err != nil {
+			return failed(err, "layer %s gets no room for a mount", l.id)
+		}
 	}
 	if err := l.store.trash.freshWork(l.fd); err != nil {
 		return failed(err, "the work directory of layer %s cannot be made anew", l.id)
+	}
+	if err := renameOverlay(l.fd); err != nil {
+		return failed(err, "the layer %s cannot be told apart from its copies", l.id)
 	}
 	return nil
 }

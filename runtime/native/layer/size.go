@@ -5,43 +5,38 @@
 
 package layer
 
-import (
-	"encoding/binary"
+// How much a snapshot holds is noted with its subvolume: quotas count a block to the
+// subvolume that wrote it, so a snapshot's own count is next to nothing. With a
+// layer that was made of something the size of that is noted, and there it is the part that
+// the layer's own count lacks. It is not in the tree: the first write to a copy makes the
+// kernel count a reference to each of hundreds of blocks, in the commit that the next
+// snapshot waits for.
 
-	"golang.org/x/sys/unix"
-)
-
-// sizeAttr is on the top directory of a snapshot: how many bytes it holds. Quotas count
-// a block to the subvolume that wrote it, so a snapshot's own count is next to
-// nothing. A layer that is made of the snapshot has the attribute from it, and there
-// it is the part that the layer's own count lacks.
-const sizeAttr = "trusted.sandpit.size"
-
-func setSize(fd int, size int64) error {
-	return unix.Fsetxattr(fd, sizeAttr, binary.LittleEndian.AppendUint64(nil, uint64(size)), 0)
-}
-
-func getSize(fd int) int64 {
-	var buf [8]byte
-	if n, err := unix.Fgetxattr(fd, sizeAttr, buf[:]); err != nil || n != len(buf) {
-		return 0
+// setSize notes it for a subvolume that exists.
+func (s *Store) setSize(fd int, size int64) error {
+	volume, err := subvolumeID(fd)
+	if err != nil {
+		return err
 	}
-	return max(0, int64(binary.LittleEndian.Uint64(buf[:])))
+	return setInherited(s.top, volume, size)
 }
 
 // holds gives how many bytes a layer or a snapshot holds, -1 where nothing
-// counts it. What a layer deleted of the snapshot that it was made of is still in it.
+// counts it. What a layer deleted of what it was made of is still in it.
 func (s *Store) holds(fd int, isLayer bool) int64 {
 	if s.limitErr != nil || !isSubvolume(fd) {
 		return -1
 	}
-	size := getSize(fd)
-	if !isLayer {
-		return size
-	}
 	volume, err := subvolumeID(fd)
 	if err != nil {
 		return -1
+	}
+	size, err := inherited(s.top, volume)
+	if err != nil {
+		return -1
+	}
+	if !isLayer {
+		return size
 	}
 	own, _, err := readGroup(s.fsid, volume)
 	if err != nil {

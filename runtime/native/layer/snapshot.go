@@ -48,9 +48,10 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 	if s.hasSnapshot(id) {
 		return 0, fault.New(fault.Exists, "the snapshot %s exists", id)
 	}
+	size := s.holds(source, isLayer)
 	if s.kind != Plain && isSubvolume(source) {
 		slot := s.snapshots.of(id)
-		err = snapshotSubvolume(slot.dir, id, source, 0)
+		err = snapshotSubvolume(slot.dir, id, source, 0, size)
 		slot.mu.Unlock()
 	} else {
 		err = s.keepCopy(ctx, source, id)
@@ -61,13 +62,13 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 	case err != nil:
 		return 0, failed(err, "the snapshot %s cannot be made", id)
 	}
-	return s.weigh(source, isLayer, id), nil
+	return size, nil
 }
 
 // keepCopy copies a tree and makes it the snapshot id.
 func (s *Store) keepCopy(ctx context.Context, source int, id string) error {
 	return s.stage(ctx, id, func(slot *slot) error {
-		fd, err := s.clone(ctx, slot.dir, id, source, 0)
+		fd, err := s.clone(ctx, slot.dir, id, source, true, 0)
 		if err != nil {
 			return err
 		}
@@ -92,20 +93,6 @@ func (s *Store) settle(staged *slot, id string, fd int) error {
 		return err
 	}
 	return nil
-}
-
-// weigh notes in the new snapshot id how much is in it, and gives that.
-func (s *Store) weigh(source int, isLayer bool, id string) int64 {
-	size := s.holds(source, isLayer)
-	if size >= 0 {
-		if fd, err := openDir(s.snapshots.at(id).dir, id); err == nil {
-			if err := setSize(fd, size); err != nil {
-				s.log.Debug("the size of a snapshot is not kept", "id", id, "error", err)
-			}
-			unix.Close(fd)
-		}
-	}
-	return size
 }
 
 // openSource opens a layer, or else a snapshot.

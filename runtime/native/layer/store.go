@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -68,6 +69,8 @@ type Store struct {
 	snapshots                  *slots
 	staging                    *slots // where copies are made, each under its final name
 	trash                      *trash
+	unsettled                  atomic.Bool // a large copy was made since the last Settle
+	settling                   background
 	importing                  chan struct{} // one for each archive that is being unpacked
 
 	mu      sync.RWMutex // held for reading by every call, for writing by Close
@@ -119,6 +122,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		s.closeFiles()
 		return nil, err
 	}
+	s.settling.do = s.commit
 	s.trash.kick()
 	return s, nil
 }
@@ -274,6 +278,34 @@ func (s *Store) Sync(ctx context.Context) error {
 	}
 }
 
+// A copy of a tree that holds that much leaves much to be committed: the first writes to it have
+// the kernel count hundreds of references. They count with a commit within half a minute, or
+// with the next Snapshot or Fork, whose caller waits for it: 5 ms with 1,000,000 files.
+const settleBytes = 16 << 20
+
+// settleAfter gives who made a copy time to use it first, and others to make more.
+const settleAfter = 20 * time.Millisecond
+
+// Settle is to be called when copies were made and their overlays mounted. Where they are
+// large it has the kernel commit what that left, a moment later and behind the caller's back.
+func (s *Store) Settle() {
+	leave, err := s.enter()
+	if err != nil {
+		return
+	}
+	defer leave()
+	if s.unsettled.Swap(false) {
+		s.settling.kick()
+	}
+}
+
+func (s *Store) commit() {
+	time.Sleep(settleAfter)
+	if err := commit(s.top); err != nil {
+		s.log.Error("the store's last changes are not on the disk yet", "error", err)
+	}
+}
+
 // Close waits until all that was removed is deleted, and lets go of the store.
 // Layers that are open stay usable; running sandboxes keep a loop store
 // mounted. A second Close does nothing. The error says what could not be deleted;
@@ -287,6 +319,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.syncing.Wait()
+	s.settling.wait()
 	err := s.trash.end()
 	s.closeFiles()
 	return err

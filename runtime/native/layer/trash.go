@@ -28,13 +28,12 @@ type trash struct {
 	subvolume bool // entries may be subvolumes
 	spares    *spares
 	log       *slog.Logger
+	deletion  background
 
-	mu      sync.Mutex
-	serial  int64
-	running bool
-	again   bool // something came in after the running deletion last looked
-	closed  bool // clean is to delete at once
-	work    sync.WaitGroup
+	mu       sync.Mutex
+	serial   int64
+	closed   bool // clean is to delete at once
+	cleaning sync.WaitGroup
 }
 
 func openTrash(top int, subvolume bool, log *slog.Logger) (_ *trash, err error) {
@@ -53,7 +52,9 @@ func openTrash(top int, subvolume bool, log *slog.Logger) (_ *trash, err error) 
 		unix.Close(grave)
 		return nil, err
 	}
-	return &trash{dir: dir, grave: grave, subvolume: subvolume, spares: kept, log: log, serial: time.Now().UnixNano()}, nil
+	t := &trash{dir: dir, grave: grave, subvolume: subvolume, spares: kept, log: log, serial: time.Now().UnixNano()}
+	t.deletion.do = t.run
+	return t, nil
 }
 
 // next gives a number that this and earlier servers never had before.
@@ -89,29 +90,11 @@ func (t *trash) putAll(dir int) error {
 }
 
 // kick starts the deletion, or makes the one that runs look again.
-func (t *trash) kick() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.again = true
-	if !t.running {
-		t.running = true
-		t.work.Go(t.run)
-	}
-}
+func (t *trash) kick() { t.deletion.kick() }
 
 func (t *trash) run() {
-	for {
-		t.mu.Lock()
-		if !t.again {
-			t.running = false
-			t.mu.Unlock()
-			return
-		}
-		t.again = false
-		t.mu.Unlock()
-		if err := t.delete(); err != nil {
-			t.log.Error("what was removed cannot be deleted; the next start tries again", "error", err)
-		}
+	if err := t.delete(); err != nil {
+		t.log.Error("what was removed cannot be deleted; the next start tries again", "error", err)
 	}
 }
 
@@ -164,7 +147,8 @@ func (t *trash) end() error {
 // drain waits until nothing is being deleted, and says what is left.
 func (t *trash) drain() error {
 	t.kick()
-	t.work.Wait()
+	t.deletion.wait()
+	t.cleaning.Wait()
 	left := 0
 	for _, dir := range []int{t.dir, t.grave} {
 		entries, err := names(dir)

@@ -6,6 +6,7 @@
 package layer
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 
@@ -103,5 +104,25 @@ func (t *trash) clean(fd int) {
 		t.mu.Lock()
 		return
 	}
-	t.work.Go(remove)
+	t.cleaning.Go(remove)
+}
+
+// renameOverlay gives the layer at fd a new overlay's id. The one that is there is of the
+// overlay that was mounted last, perhaps on what this is a copy of, and two with the same could
+// not be told apart by what watches their files. A store that is full, or cannot keep an id,
+// leaves the old one: who watches finds out then.
+func renameOverlay(fd int) error {
+	upper, err := openDir(fd, "upper")
+	if err != nil {
+		return err
+	}
+	defer unix.Close(upper)
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	switch err := unix.Fsetxattr(upper, "trusted.overlay.uuid", id, 0); err {
+	case unix.ENOSPC, unix.EDQUOT, unix.EOPNOTSUPP:
+		return nil
+	default:
+		return err
+	}
 }
