@@ -31,7 +31,7 @@ func (d *diff) locateOpen(n *node) int {
 		return -1
 	}
 	n.place.looked = true
-	fd, err := d.openAgain(n.key)
+	fd, err := d.openAgain(n.key, unix.O_DIRECTORY)
 	if err != nil {
 		if !errors.Is(err, unix.ESTALE) && !errors.Is(err, unix.ENOENT) {
 			d.lost.becausef(err, "cannot open a directory by its handle")
@@ -47,13 +47,13 @@ func (d *diff) locateOpen(n *node) int {
 	return fd
 }
 
-// openAgain opens a directory by its handle. Of one that is gone the kernel says
+// openAgain opens a file by its handle. Of one that is gone the kernel says
 // ENOMEM, and not ESTALE, while its inode number is being given to a new file, by
 // whatever process of the host: it is asked again until it has done so. That takes
 // microseconds, or on a busy host as long as its creator waits for a processor.
-func (d *diff) openAgain(key string) (fd int, err error) {
+func (d *diff) openAgain(key string, kind int) (fd int, err error) {
 	for pause := 50 * time.Microsecond; ; pause *= 2 {
-		fd, err = d.handle.open(d.root, key, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+		fd, err = d.handle.open(d.root, key, unix.O_PATH|unix.O_NOFOLLOW|kind)
 		if pause = min(pause, d.patience); !errors.Is(err, unix.ENOMEM) || pause == 0 {
 			return fd, err
 		}

@@ -119,9 +119,17 @@ func (m tree) step(t *rapid.T, top string) string {
 		"write", "write", "append", "truncate", "chmod", "rm", "rm", "rmall", "mkdir", "mkdir",
 		"rename", "rename", "rename", "exchange", "symlink", "link", "save",
 	}).Draw(t, "op")
-	one := pick("path")
-	p := top + "/" + one
-	said := op + " " + one
+	one, two := pick("path"), ""
+	if op == "rename" || op == "exchange" || op == "link" {
+		two = pick("to")
+	}
+	m.do(op, top, one, two)
+	return strings.TrimSpace(op + " " + one + " " + two)
+}
+
+// do does one step, on disk and in the model.
+func (m tree) do(op, top, one, two string) {
+	p, q := top+"/"+one, top+"/"+two
 	touch := func(name string) {
 		if it := m[name]; it != nil {
 			it.version++
@@ -174,11 +182,8 @@ func (m tree) step(t *rapid.T, top string) string {
 			}
 		}
 	case "rename", "exchange", "link":
-		two := pick("to")
-		q := top + "/" + two
-		said += " " + two
 		if m[one] != nil && m[one] == m[two] {
-			return said + " (the same)"
+			return
 		}
 		switch op {
 		case "rename":
@@ -198,7 +203,6 @@ func (m tree) step(t *rapid.T, top string) string {
 			}
 		}
 	}
-	return said
 }
 
 // TestAnAnswerIsTheDifferenceOfTheTree does random steps over a small tree, in

@@ -5,6 +5,11 @@
 
 package changes
 
+import (
+	"maps"
+	"slices"
+)
+
 // maxLookups bounds the directories that one relief looks up: it runs in the
 // reader, whose time belongs to all sandboxes.
 const maxLookups = 512
@@ -87,12 +92,14 @@ func (w *window) keepInside() {
 	for _, n := range w.touched {
 		keep(n)
 	}
-	for _, p := range w.pending {
+	renames := slices.Concat(slices.Collect(maps.Values(w.pending)), w.doubts, w.clear)
+	for _, p := range renames {
 		keep(p.old.dir)
 		keep(p.new.dir)
 		keep(p.moved)
 		keep(p.victim)
 	}
+	w.cost += doubtCost * (len(w.doubts) + len(w.clear))
 	// To know a directory as outside saves looking it up again; no more than that.
 	for _, n := range old {
 		if n.outside == w.epoch {

@@ -15,6 +15,8 @@ import (
 const (
 	nodeCost  = 256
 	entryCost = 192
+	// doubtCost is of a rename that only the end of the window tells more about.
+	doubtCost = 64
 	// maxPending bounds the threads that are between the events of a rename.
 	maxPending = 1024
 )
@@ -39,6 +41,7 @@ type node struct {
 	born    bool   // a directory: made in this window
 	moved   bool   // a directory: renamed in this window, and in window.moved
 	touched bool   // a directory: in window.touched
+	told    bool   // an event told which of its names went
 	// from and fromName: where a directory was when the window began, if it is not there now.
 	from     *node
 	fromName string
@@ -81,6 +84,8 @@ type window struct {
 	moved   []*node // directories
 	touched []*node // directories whose own attributes changed
 	pending map[int32]rename
+	doubts  []rename // that have a victim, or it only seems so
+	clear   []rename // of directories, that seem to have none
 
 	cost, limit int
 	epoch       int  // counts the renames of directories, from 1
@@ -204,6 +209,7 @@ func (w *window) applyName(r *record) {
 	if !created && !deleted {
 		return
 	}
+	n.told = n.told || deleted
 	isDir := r.has(unix.FAN_ONDIR)
 	if e.before == unsaid {
 		switch {
@@ -242,7 +248,11 @@ func (w *window) applyRename(r *record) {
 	if from.before == unsaid {
 		from.before, from.was, from.isDir = present, n, isDir
 	}
-	if to.before == unsaid {
+	if to.before != unsaid {
+		if to.last != nil {
+			to.last.told = true
+		}
+	} else {
 		to.before = absent
 		if len(w.pending) >= maxPending {
 			w.lost.because(errors.New("too many threads rename at once"))
@@ -270,6 +280,10 @@ func (w *window) applyRename(r *record) {
 // file, without a name; MOVE_SELF on the moved file. Linking and unlinking also
 // begin with an ATTRIB without a name, and then name the same file. An exchange
 // is two renames, back to back, of two files.
+//
+// The kernel merges an event with one of the same thread that has the same subject and
+// was not read yet. So either of the last two may be missing, and what follows in their
+// place is about something else: [diff.settle] then asks the file system.
 func (w *window) settle(r *record) {
 	p, ok := w.pending[r.tid]
 	if !ok {
@@ -281,15 +295,17 @@ func (w *window) settle(r *record) {
 	}
 	alone := r.dir == nil || r.self()
 	switch {
+	case p.victim != nil && alone && string(subject) == p.moved.key && r.has(unix.FAN_MOVE_SELF):
+		p.replaced(p.victim)
+	case p.victim != nil && r.has(unix.FAN_CREATE|unix.FAN_DELETE) && string(r.target) == p.victim.key:
+		w.alone(p)
 	case p.victim != nil:
-		if !(r.has(unix.FAN_CREATE|unix.FAN_DELETE) && string(r.target) == p.victim.key) {
-			p.replaced(p.victim)
-		}
+		w.doubt(p)
 	case alone && string(subject) == p.moved.key && !p.over:
 		p.over = r.has(unix.FAN_MOVE_SELF)
 		w.pending[r.tid] = p
 		return
-	case alone && r.has(unix.FAN_ATTRIB) && !p.over:
+	case alone && r.has(unix.FAN_ATTRIB) && r.has(unix.FAN_ONDIR) == p.isDir && !p.over:
 		p.victim = w.node(subject)
 		w.pending[r.tid] = p
 		return
@@ -299,23 +315,44 @@ func (w *window) settle(r *record) {
 		if n := w.node(r.target); n != nil {
 			p.replaced(n)
 		}
+	default:
+		w.alone(p)
 	}
 	delete(w.pending, r.tid)
 }
 
+// doubt keeps a rename whose victim may be none.
+func (w *window) doubt(p rename) {
+	if w.room(doubtCost) {
+		w.doubts = append(w.doubts, p)
+	}
+}
+
+// alone keeps a rename that no event says had a victim. A file that was replaced is told by an
+// event without a name, which can only have been merged with another such, and only
+// directories have those while they keep their names.
+func (w *window) alone(p rename) {
+	if p.isDir && w.room(doubtCost) {
+		w.clear = append(w.clear, p)
+	}
+}
+
 // replaced books that the new name had a file before the rename.
 func (p *rename) replaced(n *node) {
+	n.told = true
 	p.new.before, p.new.was, p.new.isDir = present, n, p.isDir
 	if p.isDir && !n.placed {
 		n.placed, n.from, n.fromName = true, p.new.dir, p.new.name
 	}
 }
 
-// finish settles what no further event will.
+// finish ends what waits for a further event.
 func (w *window) finish() {
 	for _, p := range w.pending {
 		if p.victim != nil {
-			p.replaced(p.victim)
+			w.doubt(p)
+		} else {
+			w.alone(p)
 		}
 	}
 	w.pending = nil
