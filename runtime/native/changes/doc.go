@@ -36,7 +36,8 @@
 //     then a name that is there in the end is listed as modified, or as created,
 //     and a name that is gone is not listed, or listed as it should be;
 //   - which of several renames of directories by one thread replaced an empty one that
-//     it had changed before, faster than the queue is read: the answer is then not Complete;
+//     it had changed before, or whether it removed one of a lower layer that it had changed,
+//     all faster than the queue is read: the answer is then not Complete;
 //   - a file written within some 10 ms before the window (the file clock's ticks)
 //     and in it only opened for writing: listed as modified;
 //   - before Linux 6.13 (6.12.10, 6.6.72), on which the kernel does not say which

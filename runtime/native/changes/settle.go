@@ -16,7 +16,8 @@ import (
 // What was replaced is gone, and no event named it when it went. So a victim that is still
 // there is none, and neither is one that was removed by its name. And a directory that is gone
 // without a word, though something changed it before, was the victim of a rename that seems to
-// have none. Where more than one rename can have done it the answer is not Complete.
+// have none. Where more than one rename can have done it, or a removal that the kernel does not
+// say the directory of, the answer is not Complete.
 func (d *diff) settle() {
 	var dirs []*node // gone without a word
 	for _, p := range d.w.doubts {
@@ -42,7 +43,7 @@ func (d *diff) settle() {
 	}
 	switch {
 	case len(dirs) == 0:
-	case len(dirs) == 1 && len(d.w.clear) == 1:
+	case len(dirs) == 1 && len(d.w.clear) == 1 && !d.w.unnamed:
 		d.w.clear[0].replaced(dirs[0])
 	default:
 		d.lost.because(errors.New("which of several renames replaced a directory was not told"))

@@ -71,6 +71,12 @@ func TestARenameWhoseEventsWereMerged(t *testing.T) {
 			rename(top, "e", "to")
 			must(t, os.Remove(top+"/d"))
 		}, "deleted d, deleted e, created to, created z"},
+		"ADirectoryOfTheImageIsRemovedAndAnotherMoves": {func(top string) {
+			chmod(top, "lower")
+			must(t, os.Remove(top+"/lower"))
+			mkdir(top, "new")
+			rename(top, "new", "to")
+		}, "not complete"},
 		"OneOfTwoRenamesReplacedADirectory": {func(top string) {
 			mkdir(top, "new")
 			rename(top, "new", "to")
@@ -80,6 +86,7 @@ func TestARenameWhoseEventsWereMerged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOverlay(t, t.TempDir(), map[string]string{"workspace/file": "1", "workspace/other": "2"})
+			must(t, os.Mkdir(o.dir+"/lower/workspace/lower", 0o755)) // no overlay looked there yet
 			mkdir(o.ws, "d")
 			mkdir(o.ws, "e")
 			s, err := g.Add(o.mount, []string{o.dir + "/lower"})
@@ -114,7 +121,8 @@ func TestManyRenamesInOneDirectory(t *testing.T) {
 		defer os.RemoveAll(dir)
 		o := newOverlay(t, dir, map[string]string{"workspace/a": "1", "workspace/b": "2"})
 		defer o.mount.Close()
-		m := tree{"workspace/a": {}, "workspace/b": {}, "workspace/c": {}, "workspace/d": {}, "workspace/e": {}}
+		m := tree{"workspace/a": {}, "workspace/b": {}, "workspace/c": {}, "workspace/d": {}, "workspace/e": {}, "workspace/f": {}}
+		must(t, os.Mkdir(dir+"/lower/workspace/f", 0o755)) // no overlay looked there yet
 		for _, name := range []string{"c", "d", "e"} {
 			must(t, os.Mkdir(o.ws+"/"+name, 0o755))
 		}

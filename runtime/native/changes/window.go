@@ -86,6 +86,7 @@ type window struct {
 	pending map[int32]rename
 	doubts  []rename // that have a victim, or it only seems so
 	clear   []rename // of directories, that seem to have none
+	unnamed bool     // a directory was removed, and no event says which
 
 	cost, limit int
 	epoch       int  // counts the renames of directories, from 1
@@ -198,8 +199,11 @@ func (w *window) applyName(r *record) {
 	}
 	if n == nil {
 		// The removal of a directory of a lower layer comes without the directory.
-		if r.target == nil && r.has(unix.FAN_DELETE) && e.before == unsaid {
-			e.before, e.isDir = present, r.has(unix.FAN_ONDIR)
+		if r.target == nil && r.has(unix.FAN_DELETE) {
+			w.unnamed = true
+			if e.before == unsaid {
+				e.before, e.isDir = present, r.has(unix.FAN_ONDIR)
+			}
 		}
 		return
 	}
