@@ -38,7 +38,7 @@ func (s *Store) holds(fd int, isLayer bool) int64 {
 	if !isLayer {
 		return size
 	}
-	own, _, err := readGroup(s.fsid, volume)
+	own, err := readContent(s.fsid, volume)
 	if err != nil {
 		return -1
 	}

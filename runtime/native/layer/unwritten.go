@@ -5,14 +5,7 @@
 
 package layer
 
-import (
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Unwritten gives how many bytes of a layer's data wait to be written to the disk; -1
 // where nothing counts them, or the layer is not there. What Flush wrote counts until the
@@ -38,14 +31,10 @@ func (s *Store) Unwritten(id string) int64 {
 	if err != nil {
 		return -1
 	}
-	// What is reserved for data that has no place yet.
-	text, err := os.ReadFile(fmt.Sprintf("/sys/fs/btrfs/%s/qgroups/0_%d/rsv_data", s.fsid, volume))
-	if err != nil {
+	g := openGroup(s.fsid, volume)
+	n := g.read("rsv_data") // reserved for data that has no place yet
+	if g.err != nil {
 		return -1
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
+	return int64(n)
 }

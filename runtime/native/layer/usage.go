@@ -99,22 +99,41 @@ func (s *Store) limitable(fd int, what, id string) error {
 // readGroup reads the quota group of a subvolume. sysfs has the kernel's
 // numbers of now; the quota tree has those of the last commit.
 func readGroup(fsid string, volume uint64) (bytes, limit int64, err error) {
-	dir := fmt.Sprintf("/sys/fs/btrfs/%s/qgroups/0_%d/", fsid, volume)
-	read := func(name string) (n uint64) {
-		text, e := os.ReadFile(dir + name)
-		if e == nil {
-			n, e = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-		}
-		if e != nil && err == nil {
-			err = fmt.Errorf("quota group 0/%d: %w", volume, e)
-		}
-		return n
-	}
-	used := read("referenced") + read("rsv_data") + read("rsv_meta_pertrans") + read("rsv_meta_prealloc")
-	if read("limit_flags")&limitMaxReferenced != 0 {
-		if most := read("max_referenced"); most != limitNone {
+	g := openGroup(fsid, volume)
+	used := g.read("referenced") + g.read("rsv_data") + g.read("rsv_meta_pertrans") + g.read("rsv_meta_prealloc")
+	if g.read("limit_flags")&limitMaxReferenced != 0 {
+		if most := g.read("max_referenced"); most != limitNone {
 			limit = int64(most)
 		}
 	}
-	return int64(used), limit, err
+	return int64(used), limit, g.err
+}
+
+// readContent gives what files hold of that: not what is set aside for changes of metadata,
+// which is far more than they need and given back with the next commit.
+func readContent(fsid string, volume uint64) (bytes int64, err error) {
+	g := openGroup(fsid, volume)
+	return int64(g.read("referenced") + g.read("rsv_data")), g.err
+}
+
+// group reads the numbers of a quota group, and keeps the first error.
+type group struct {
+	volume uint64
+	dir    string
+	err    error
+}
+
+func openGroup(fsid string, volume uint64) *group {
+	return &group{volume: volume, dir: fmt.Sprintf("/sys/fs/btrfs/%s/qgroups/0_%d/", fsid, volume)}
+}
+
+func (g *group) read(name string) (n uint64) {
+	text, err := os.ReadFile(g.dir + name)
+	if err == nil {
+		n, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	}
+	if err != nil && g.err == nil {
+		g.err = fmt.Errorf("quota group 0/%d: %w", g.volume, err)
+	}
+	return n
 }
