@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -55,24 +56,11 @@ func Open(netns *os.File) (_ *Steering, err error) {
 	var undo cleanup.Stack
 	defer undo.Run()
 	undo.Add(func() { _ = s.netns.Close() })
-	err = within(s.netns, func() error {
-		if s.tcp, err = listen(); err != nil {
-			return err
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if err = within(s.netns, s.begin); !errors.Is(err, unix.EADDRINUSE) || time.Since(began) > patience {
+			break
 		}
-		undo.Add(func() { _ = s.tcp.Close() })
-		if s.udp, err = datagrams(port); err != nil {
-			return err
-		}
-		undo.Add(func() { _ = s.udp.Close() })
-		if err := everything(unix.AF_INET, true); err != nil {
-			return fmt.Errorf("make all addresses local: %w", err)
-		}
-		// A host without IPv6 has nothing to steer of it.
-		if err := everything(unix.AF_INET6, true); err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) {
-			return fmt.Errorf("make all IPv6 addresses local: %w", err)
-		}
-		return nil
-	})
+	}
 	if errors.Is(err, unix.EADDRINUSE) {
 		return nil, fault.Wrap(fault.Conflict, err, "a program in the sandbox has port %d, which the network needs", port).
 			WithRemedy("end that program, or start the sandbox again")
@@ -80,6 +68,8 @@ func Open(netns *os.File) (_ *Steering, err error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's network cannot be made (%s)", err)
 	}
+	undo.Add(func() { _ = s.tcp.Close() })
+	undo.Add(func() { _ = s.udp.Close() })
 	err = descriptors(s.tcp, s.udp, func(tcp, udp int) error {
 		return held(s.netns, func(ns int) error {
 			s.link, err = attach(ns, tcp, udp)
@@ -91,6 +81,34 @@ func Open(netns *os.File) (_ *Steering, err error) {
 	}
 	undo.Release()
 	return s, nil
+}
+
+// patience is how long port 53 may be in use before a program has it. What the server
+// starts has copies of its descriptors for a moment, the last steering's sockets among them.
+const patience = 100 * time.Millisecond
+
+// begin opens the sockets and makes all addresses local, all or nothing, on a thread that
+// is in the namespace.
+func (s *Steering) begin() (err error) {
+	var undo cleanup.Stack
+	defer undo.Run()
+	if s.tcp, err = listen(); err != nil {
+		return err
+	}
+	undo.Add(func() { _ = s.tcp.Close() })
+	if s.udp, err = datagrams(port); err != nil {
+		return err
+	}
+	undo.Add(func() { _ = s.udp.Close() })
+	if err := everything(unix.AF_INET, true); err != nil {
+		return fmt.Errorf("make all addresses local: %w", err)
+	}
+	// A host without IPv6 has nothing to steer of it.
+	if err := everything(unix.AF_INET6, true); err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("make all IPv6 addresses local: %w", err)
+	}
+	undo.Release()
+	return nil
 }
 
 // Accept gives the next connection to another address than the loopback's, or to

@@ -253,6 +253,34 @@ func TestPort53Taken(t *testing.T) {
 	}
 }
 
+// A process that the server starts has copies of its descriptors until it is its program.
+func TestASteeringFollowsOneWhoseSocketsAreStillHeld(t *testing.T) {
+	s, ns := steered(t)
+	tcp, err := s.tcp.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := s.udp.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	let := time.AfterFunc(20*time.Millisecond, func() {
+		tcp.Close()
+		udp.Close()
+	})
+	defer let.Stop()
+	next, err := Open(ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestNothingIsMadeAfterClose(t *testing.T) {
 	s, _ := steered(t)
 	if err := s.Close(); err != nil {
