@@ -150,31 +150,24 @@ func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {
 // two are one transaction, so there is no moment without the limit and no
 // second call to pay for.
 func createSubvolume(dir int, name string, limit int64) error {
-	return makeSubvolume(dir, btrfsSubvolCreateV2, 0, name, limit, 0)
+	return makeSubvolume(dir, btrfsSubvolCreateV2, 0, name, limit)
 }
 
 // snapshotSubvolume makes a subvolume that holds what the one at the top of which
 // source is holds now. It is on the disk, under its name, when it returns, and
 // the directory dir is locked until then: the kernel commits a transaction, which
-// calls for other directories share. inherited, if > 0, is noted with it, see inherited.
-func snapshotSubvolume(dir int, name string, source int, limit, inherited int64) error {
-	return makeSubvolume(dir, btrfsSnapCreateV2, source, name, limit, inherited)
+// calls for other directories share.
+func snapshotSubvolume(dir int, name string, source int, limit int64) error {
+	return makeSubvolume(dir, btrfsSnapCreateV2, source, name, limit)
 }
 
-func makeSubvolume(dir int, request uintptr, source int, name string, limit, inherited int64) error {
+func makeSubvolume(dir int, request uintptr, source int, name string, limit int64) error {
 	args := volArgsV2{fd: int64(source)}
 	copy(args.name[:len(args.name)-1], name)
 	inherit := &qgroupInherit{}
 	if limit > 0 {
-		inherit.limit.flags |= limitMaxReferenced
-		inherit.limit.maxReferenced = uint64(limit)
-	}
-	if inherited > 0 {
-		inherit.limit.flags |= limitReserved
-		inherit.limit.reservedReferenced = uint64(inherited)
-	}
-	if inherit.limit.flags != 0 {
 		inherit.flags = inheritSetLimits
+		inherit.limit = qgroupLimit{flags: limitMaxReferenced, maxReferenced: uint64(limit)}
 		args.flags = subvolQgroupInherit
 		args.size = uint64(unsafe.Sizeof(*inherit))
 		args.inherit = inherit
@@ -273,8 +266,7 @@ func readItem(fd int, args *searchArgs, at uint32) (uint64, error) {
 	return binary.LittleEndian.Uint64(args.data[at:]), nil
 }
 
-// inherited gives what was noted with a subvolume when it was made, 0 where that is
-// nothing. It is kept in its quota group, as bytes that are set aside for it: the format
+// inherited gives what setInherited noted with a subvolume, 0 where that is nothing. It is kept in its quota group, as bytes that are set aside for it: the format
 // has a field for those which the kernel writes and reads back, and does not heed.
 func inherited(fd int, volume uint64) (int64, error) {
 	n, err := readItem(fd, &searchArgs{
@@ -286,7 +278,7 @@ func inherited(fd int, volume uint64) (int64, error) {
 	return int64(n), err
 }
 
-// setInherited notes that for a subvolume that exists. top is as for setLimit.
+// setInherited notes a number of bytes with a subvolume. top is as for setLimit.
 func setInherited(top int, volume uint64, n int64) error {
 	args := qgroupLimitArgs{group: volume, limit: qgroupLimit{flags: limitReserved, reservedReferenced: uint64(n)}}
 	return ioctl(top, btrfsQgroupLimit, unsafe.Pointer(&args))

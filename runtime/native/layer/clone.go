@@ -216,14 +216,17 @@ func (s *Store) clone(ctx context.Context, dir int, name string, source int, isL
 		limit = 0
 	}
 	if s.kind != Plain && isSubvolume(source) {
-		size := s.holds(source, isLayer)
-		if err := snapshotSubvolume(dir, name, source, limit, size); err != nil {
+		if err := snapshotSubvolume(dir, name, source, limit); err != nil {
 			return -1, err
 		}
-		if size >= settleBytes {
+		fd, err := openDir(dir, name)
+		if err != nil {
+			return -1, err
+		}
+		if size := s.weigh(source, isLayer, fd); size >= settleBytes {
 			s.unsettled.Store(true)
 		}
-		return openDir(dir, name)
+		return fd, nil
 	}
 	fd, err := s.makeTop(dir, name, limit)
 	if err != nil {

@@ -48,10 +48,9 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 	if s.hasSnapshot(id) {
 		return 0, fault.New(fault.Exists, "the snapshot %s exists", id)
 	}
-	size := s.holds(source, isLayer)
 	if s.kind != Plain && isSubvolume(source) {
 		slot := s.snapshots.of(id)
-		err = snapshotSubvolume(slot.dir, id, source, 0, size)
+		err = snapshotSubvolume(slot.dir, id, source, 0)
 		slot.mu.Unlock()
 	} else {
 		err = s.keepCopy(ctx, source, id)
@@ -62,7 +61,24 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 	case err != nil:
 		return 0, failed(err, "the snapshot %s cannot be made", id)
 	}
-	return size, nil
+	fd, err := s.openSnapshot(id)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	return s.weigh(source, isLayer, fd), nil
+}
+
+// weigh notes with the copy at fd how much is in its source, and gives that. Quotas count
+// what a tree takes when it is committed, which it was when the copy was made.
+func (s *Store) weigh(source int, isLayer bool, fd int) int64 {
+	size := s.holds(source, isLayer)
+	if size > 0 {
+		if err := s.setSize(fd, size); err != nil {
+			s.log.Debug("the size of a copy is not kept", "error", err)
+		}
+	}
+	return size
 }
 
 // keepCopy copies a tree and makes it the snapshot id.

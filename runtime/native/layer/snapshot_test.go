@@ -533,3 +533,30 @@ func TestSnapshotsCountAsDataOfAPlainStore(t *testing.T) {
 		}
 	}
 }
+
+// Quotas count what a tree takes when it is committed, and that is after the files were made.
+func TestTheSizeOfASnapshotCountsItsTree(t *testing.T) {
+	needLoop(t)
+	s := mustOpen(t, Options{Dir: t.TempDir(), Kind: Loop})
+	needLimits(t, s)
+	l := mustCreate(t, s, "manyfiles", 0)
+	for i := range 10_000 {
+		writeFile(t, at(l.Fd(), fmt.Sprintf("upper/%d", i)), nil)
+	}
+	size, err := s.Snapshot(t.Context(), "manyfiles", "manysnapshot")
+	if err != nil || size < 1<<20 {
+		t.Errorf("10,000 empty files take %d bytes, %v", size, err)
+	}
+	fd, err := s.openSnapshot("manysnapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if kept := s.holds(fd, false); kept != size {
+		t.Errorf("with it %d bytes are noted, want %d", kept, size)
+	}
+	f := mustFork(t, s, "manycopies", "manyfiles", 0)
+	if kept := s.holds(f.fd, true); kept < size || kept > size+1<<20 {
+		t.Errorf("a fork holds %d bytes, want some %d", kept, size)
+	}
+}
