@@ -18,7 +18,8 @@ type Driver interface {
 	Probe(ctx context.Context) (Capabilities, error)
 
 	// Create makes an instance and starts it: all or nothing. When it returns
-	// without an error, Dial works. After an error nothing of the instance
+	// without an error, Dial works; its agent may be on its way still, and answers
+	// when it is there. One that cannot is an instance that goes down. After an error nothing of the instance
 	// remains, also when ctx ended halfway. An id that exists, up or down, is
 	// fault.Exists.
 	Create(ctx context.Context, spec Spec) (Instance, error)

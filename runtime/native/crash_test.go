@@ -99,7 +99,7 @@ func TestAServerThatIsKilledAtAnyStepLeavesNothingThatIsNotFound(t *testing.T) {
 	scope := leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}}
 	for _, point := range []string{
 		"create.group", "create.socket", "create.born", "create.layer", "create.disk", "create.state", "create.groups",
-		"create.inside", "create.served", "stop.killed", "remove.stopped", "remove.layer",
+		"create.inside", "create.told", "stop.killed", "remove.stopped", "remove.layer",
 	} {
 		t.Run(point, func(t *testing.T) {
 			cmd := exec.Command("/proc/self/exe")
@@ -118,7 +118,7 @@ func TestAServerThatIsKilledAtAnyStepLeavesNothingThatIsNotFound(t *testing.T) {
 				if err != nil {
 					t.Fatalf("open what was left: %v", err)
 				}
-				if point == "create.served" {
+				if point == "create.told" {
 					if _, err := agent.NewClient(i.Dial).Ping(t.Context()); err != nil {
 						t.Errorf("a sandbox that served does not answer: %v", err)
 					}

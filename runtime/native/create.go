@@ -6,7 +6,6 @@ package native
 import (
 	"context"
 	"io"
-	"net"
 	"os"
 	"strconv"
 	"time"
@@ -16,15 +15,11 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/boot"
 	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/runtime/native/furnish"
 	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
-
-// bootTimeout bounds the agent's start; it takes two milliseconds.
-const bootTimeout = 20 * time.Second
 
 // busyTimeout bounds the wait for the mounts of a layer's last life to go.
 const busyTimeout = 15 * time.Second
@@ -138,14 +133,18 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 		}
 		return err
 	}
-	defer leave()
-	return i.rise(ctx, spec, b, open)
+	if err := i.rise(ctx, spec, b, open, leave); err != nil {
+		leave()
+		return err
+	}
+	return nil
 }
 
 // rise begins a life on the layer that open gives, all or nothing, of the process 1 of b
 // or of a new one. That comes to its program and gets its runtime up while its ground is
-// made here: each takes as long as the other.
-func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error)) (err error) {
+// made here: each takes as long as the other. The agent has all it needs when rise gives no
+// error, and serves a millisecond later, or not; served is called then. See [serving].
+func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open func() (*layer.Layer, error), served func()) (err error) {
 	d := i.d
 	var undo cleanup.Stack
 	defer undo.Run()
@@ -201,7 +200,6 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 		}
 	}
 	undo.Add(func() { first.end(i) })
-	defer func() { _ = first.conn.Close() }()
 	undo.Add(func() { _ = i.remove(stateFile) })
 	if unlaid != nil {
 		return unlaid
@@ -229,16 +227,16 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 		return err
 	}
 	files.View = inside.View
-	var call net.Conn
-	if call, err = i.boot(ctx, first.conn, files); err != nil {
+	if err := i.tell(first.conn, files); err != nil {
 		return err
 	}
-	d.checkpoint("create.served")
+	d.checkpoint("create.told")
 	undo.Release()
 	held = append(held, uids.kit)
 	uids.kit = nil
 	l := &live{pid: first.pid, pidfd: first.pidfd, root: g.disk.root, uids: uids, group: first.group, image: spec.Root, state: first.state}
-	if call != nil {
+	l.serving = &serving{conn: first.conn, heard: make(chan struct{}), then: served}
+	if call, err := i.connect(ctx); err == nil { // the agent will find it waiting
 		l.line.keep(call)
 	}
 	i.begin(l)
@@ -314,34 +312,6 @@ func (d *Driver) setApart(first *firstProcess) error {
 		return fault.Wrap(fault.Unavailable, err, "the agent cannot be moved to its cgroup")
 	}
 	return first.group.Activate()
-}
-
-// boot hands the agent what it needs and waits until it serves. Meanwhile it connects for
-// the first call, which the agent will find waiting; nil: that failed.
-func (i *Instance) boot(ctx context.Context, conn *net.UnixConn, f boot.Files) (call net.Conn, err error) {
-	deadline := time.Now().Add(bootTimeout)
-	if t, ok := ctx.Deadline(); ok && t.Before(deadline) {
-		deadline = t
-	}
-	_ = conn.SetDeadline(deadline)
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	err = boot.Send(conn, boot.Message{UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: i.d.reap}, f)
-	if err == nil {
-		if call, err = i.connect(ctx); err != nil {
-			call = nil
-		}
-		err = boot.Await(conn)
-	}
-	if err == nil {
-		return call, nil
-	}
-	if call != nil {
-		_ = call.Close()
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
 }
 
 func openProcess(pid int) (*os.File, error) {

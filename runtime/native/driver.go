@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/fault"
@@ -84,6 +85,8 @@ type Driver struct {
 	running  context.Context    // of what else runs
 	end      context.CancelFunc // of the same
 	reclaims chan struct{}      // held by the one that takes memory back
+
+	patience time.Duration // of the wait for an agent's word
 
 	volumes sync.RWMutex // for reading by who is about to mount one
 
@@ -195,6 +198,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	undo.Release()
 
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	d.patience = serveTimeout
 	d.running, d.end, d.reclaims = running, end, make(chan struct{}, 1)
 	d.watchers.Go(func() { d.uids.refill(running) })
 	if opts.Blanks > 0 {

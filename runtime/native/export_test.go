@@ -80,3 +80,6 @@ func (i *Instance) CallWaits() bool {
 	defer l.line.mu.Unlock()
 	return l.line.conn != nil
 }
+
+// SetServePatience is for how long an agent may say nothing, of instances made after it.
+func (d *Driver) SetServePatience(t time.Duration) { d.patience = t }

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -52,6 +51,8 @@ type live struct {
 	state state
 
 	line line // to its agent
+
+	serving *serving // nil: an earlier server waited for its agent
 
 	stopReclaim context.CancelFunc // of its memory, while it is paused; guarded by Instance.verb
 
@@ -283,10 +284,13 @@ func (i *Instance) watch(l *live) {
 	if !ok {
 		return // the driver was closed; the sandbox goes on
 	}
+	failed := l.serving.failed()
 
 	i.mu.Lock()
 	if l.stopping {
 		exit = runtime.Exit{Cause: sandbox.CauseStopped}
+	} else if failed != nil {
+		exit = runtime.Exit{Cause: sandbox.CauseHost, Detail: failed.Error()}
 	}
 	l.over = true // and nothing is written of it any more
 	replaced := l.replaced
@@ -361,7 +365,7 @@ func (i *Instance) adopt() error {
 		i.d.uids.give(uidRange{base: s.UID}) // and not before: it is in use until then
 		return nil
 	}
-	root, err := os.Open("/proc/" + strconv.Itoa(s.PID) + "/root")
+	root, err := openRoot(s.PID, pidfd)
 	if err != nil && ended(pidfd, endPatience) {
 		// It was on its way out: one that was never told to begin ends when its
 		// server does.
@@ -422,6 +426,9 @@ func (i *Instance) begin(l *live) {
 	i.live, i.leaving = l, nil
 	i.mu.Unlock()
 	i.d.watchers.Go(func() { i.watch(l) })
+	if l.serving != nil {
+		i.d.watchers.Go(func() { i.hear(l) })
+	}
 }
 
 // lower is where the image is on the host.

@@ -64,7 +64,7 @@ func TestAServerThatIsKilledWhileAVolumeIsMounted(t *testing.T) {
 	}{
 		{"volume.created", false, true},
 		{"create.volumes", false, true},
-		{"create.served", true, true},
+		{"create.told", true, true},
 		{"stop.killed", false, true},
 		{"volume.removed", false, false},
 	} {

@@ -76,7 +76,7 @@ func (b *blank) complete(ctx context.Context, d *Driver, spec runtime.Spec) erro
 		}
 		d.checkpoint("whole.layer")
 		return l, err
-	})
+	}, func() {})
 	if err != nil {
 		if layered {
 			if left := d.layers.Remove(string(b.id)); left != nil {

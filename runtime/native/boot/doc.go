@@ -7,5 +7,6 @@
 //
 // The agent ends when the socket closes before the message came, so that a
 // server that is killed between starting an agent and writing down its pid
-// leaves nothing behind.
+// leaves nothing behind. From the message on it serves, whether or not anybody hears
+// its reply.
 package boot

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -154,11 +155,16 @@ func Answer(sock int, failed error) error {
 	return nil
 }
 
+// ErrEnded is Await's error when the agent ended before it replied.
+var ErrEnded = errors.New("boot: the agent ended")
+
 // Await waits for the agent's reply, until the deadline that was set on conn.
 func Await(conn *net.UnixConn) error {
 	buf := make([]byte, maxMessage)
 	n, err := conn.Read(buf)
 	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+		return ErrEnded
 	case err != nil:
 		return fmt.Errorf("boot: the agent gave no reply: %w", err)
 	case string(buf[:n]) != served:

@@ -1,0 +1,109 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime/native/boot"
+)
+
+// serveTimeout bounds the wait for the word of an agent that has all it needs. It takes a
+// millisecond.
+const serveTimeout = 20 * time.Second
+
+// serving is the wait for an agent's word that it serves. Nobody stands in it: the sandbox is
+// given out as soon as its process 1 has all it needs, and whoever calls it meanwhile finds
+// the socket open, and is answered once the agent gets there. That millisecond is also what
+// the way to the caller and back takes. An agent that says why it cannot serve, or nothing,
+// is one whose process 1 has ended: a sandbox that went down, with that as the reason.
+type serving struct {
+	conn  *net.UnixConn
+	then  func()        // called when the wait is over, however it ended
+	heard chan struct{} // closed then
+	err   error         // why the agent does not serve; holds once heard is closed
+}
+
+// failed waits until the wait is over, which it is soon after process 1 has ended, and gives
+// why the agent did not serve; nil: it did, or that process 1 ended says all there is to say.
+func (s *serving) failed() error {
+	if s == nil {
+		return nil
+	}
+	<-s.heard
+	return s.err
+}
+
+// tell hands the agent what it needs.
+func (i *Instance) tell(conn *net.UnixConn, f boot.Files) error {
+	_ = conn.SetWriteDeadline(time.Now().Add(serveTimeout))
+	err := boot.Send(conn, boot.Message{UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: i.d.reap}, f)
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
+	}
+	return nil
+}
+
+// hear waits for the word of the agent of l, and ends a life whose agent does not give it.
+func (i *Instance) hear(l *live) {
+	s := l.serving
+	defer s.then()
+	defer close(s.heard)
+	defer func() { _ = s.conn.Close() }()
+	defer context.AfterFunc(i.d.running, func() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) })()
+	for {
+		_ = s.conn.SetReadDeadline(time.Now().Add(i.d.patience))
+		if i.d.running.Err() != nil {
+			return // the sandbox goes on, and the next server sees for itself
+		}
+		err := boot.Await(s.conn)
+		switch {
+		case err == nil, i.d.running.Err() != nil, errors.Is(err, boot.ErrEnded):
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded) && i.Paused():
+			continue // it says nothing while it stands
+		}
+		s.err = fault.Wrap(fault.Unavailable, err, "the agent did not start")
+		i.d.log.Error("a sandbox is ended whose agent did not start", "sandbox", i.id, "error", err)
+		if err := i.kill(l); err != nil {
+			i.d.log.Error("a sandbox whose agent did not start cannot be killed", "sandbox", i.id, "error", err)
+		}
+		return
+	}
+}
+
+// openRoot opens the root of a sandbox's process 1 that a server started which was killed,
+// perhaps before that had got to its root.
+func openRoot(pid int, pidfd *os.File) (*os.File, error) {
+	const look = time.Millisecond
+	for deadline := time.Now().Add(endPatience); ; {
+		root, err := os.Open("/proc/" + strconv.Itoa(pid) + "/root")
+		if err != nil {
+			return nil, err
+		}
+		var st unix.Statfs_t
+		if err = unix.Fstatfs(int(root.Fd()), &st); err == nil && st.Type == unix.OVERLAYFS_SUPER_MAGIC {
+			return root, nil
+		}
+		_ = root.Close()
+		if err != nil {
+			return nil, &os.PathError{Op: "statfs", Path: root.Name(), Err: err}
+		}
+		if time.Now().After(deadline) {
+			_ = kill(pidfd) // nobody will ever get an answer of it
+			return nil, errors.New("its process 1 has not got there")
+		}
+		if ended(pidfd, look) {
+			continue // which opens it no more
+		}
+	}
+}
