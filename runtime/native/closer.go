@@ -12,8 +12,8 @@ import (
 
 // closer lets go of overlays in batches. The last one to let go of an overlay
 // makes the kernel write the whole store of layers back to the disk, in the
-// caller's time; of several that go together only the first has anything to
-// write. Nobody waits for it but a Start on the same layer, which hurries it.
+// caller's time. Those that let go at the same time have one such commit together; one
+// after the other, while others make and delete sandboxes, each would have its own. Nobody waits for it but a Start on the same layer, which hurries it.
 type closer struct {
 	mu      sync.Mutex
 	pending []leaving
@@ -29,6 +29,9 @@ type leaving struct {
 }
 
 const closeBatch = 250 * time.Millisecond
+
+// closeTogether is how many overlays go at the same time: each is a thread of the server's.
+const closeTogether = 16
 
 // closeMost bounds what waits of each kind: whoever has more to close does it itself. Sandboxes
 // that come and go without a pause would else use up the server's descriptors.
@@ -106,8 +109,15 @@ func (c *closer) flush() {
 	for _, f := range loose {
 		_ = f.Close()
 	}
-	for _, l := range batch {
-		_ = l.root.Close()
-		close(l.gone)
+	var all sync.WaitGroup
+	for i, l := range batch {
+		if i > 0 && i%closeTogether == 0 {
+			all.Wait()
+		}
+		all.Go(func() {
+			_ = l.root.Close()
+			close(l.gone)
+		})
 	}
+	all.Wait()
 }
