@@ -21,10 +21,10 @@ import (
 // as much as the machine is busy.
 var callBounds = []bound{
 	{"create/server-calls", 225, 290, "the server's own, before the answer and behind it on the same processors"},
-	{"create/tape-calls", 171, 220, "namespaces and mounts, made by bare children of the server: lists of calls that do not vary"},
+	{"create/tape-calls", 128, 170, "namespaces and mounts, made by bare children of the server: lists of calls that do not vary"},
 	{"create/agent-calls", 270, 350, "of process 1 until it answers; half of them are Go's looks at signals"},
-	{"create/mounts", 101, 130, "mounts and what configures them, by whoever"},
-	{"create/processes", 6, 6, "process 1, those that make the inside, and what joins their namespaces"},
+	{"create/mounts", 63, 85, "mounts and what configures them, by whoever"},
+	{"create/processes", 3, 4, "process 1, those that make the inside, and what joins their namespaces"},
 	{"create/opens", 36, 46, "files opened, by whoever"},
 	{"create/database-writes", 26, 34, "two for each page of two commits: intent and result"},
 	{"create/flushes", 0, 0, "none is waited for: a syncer follows within a second"},

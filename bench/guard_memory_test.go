@@ -21,9 +21,9 @@ var allocationBounds = []bound{
 	{"create/allocations", 630, 950, "a seventh is the two commits, a quarter the request"},
 	{"create/allocated-bytes", 50e3, 90e3, "what each object weighs"},
 	{"exec/allocations", 285, 430, "a quarter is the two commits, a quarter the request"},
-	{"exec/allocated-bytes", 26e3, 45e3, "what each object weighs"},
+	{"exec/allocated-bytes", 21e3, 32e3, "what each object weighs"},
 	{"delete/allocations", 620, 930, "with the layer that is emptied behind the answer"},
-	{"delete/allocated-bytes", 32e3, 60e3, "what each object weighs"},
+	{"delete/allocated-bytes", 21e3, 36e3, "what each object weighs"},
 }
 
 // holdAllocations has a server tell what it allocated, for which it has a door: its metrics.

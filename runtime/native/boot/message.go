@@ -48,6 +48,7 @@ const (
 	fixedFiles = 5
 	maxJoins   = 8
 	maxMessage = 16 << 10
+	maxReply   = 1 << 10
 )
 
 func (f *Files) list() []*os.File {
@@ -149,7 +150,7 @@ func Answer(sock int, failed error) error {
 	if failed != nil {
 		text = failed.Error()
 	}
-	if err := unix.Sendmsg(sock, []byte(text[:min(len(text), maxMessage)]), nil, nil, unix.MSG_NOSIGNAL); err != nil {
+	if err := unix.Sendmsg(sock, []byte(text[:min(len(text), maxReply)]), nil, nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("boot: reply: %w", err)
 	}
 	return nil
@@ -160,7 +161,7 @@ var ErrEnded = errors.New("boot: the agent ended")
 
 // Await waits for the agent's reply, until the deadline that was set on conn.
 func Await(conn *net.UnixConn) error {
-	buf := make([]byte, maxMessage)
+	buf := make([]byte, maxReply)
 	n, err := conn.Read(buf)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
