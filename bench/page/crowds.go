@@ -161,6 +161,9 @@ func crowdMarks(r *bench.Report) []mark {
 				at.figure = p50(c.AtOnce)
 			case with.figure == nil:
 				with.figure, with.beside = p50(c.Alone), blanks(c.Blanks)
+				if host := alone(r.FirstCommand); host != "" {
+					with.beside += ", " + host
+				}
 			}
 			if f := c.AtOnce; f != nil && (all.figure == nil || f.Success*100 < *all.figure) {
 				all.figure, all.beside = new(f.Success*100), fmt.Sprintf("%d of %d, %s", f.OK, f.N, blanks(c.Blanks))

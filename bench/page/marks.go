@@ -80,16 +80,26 @@ func marks(r *bench.Report) []mark {
 		cold = nil
 	}
 	all := []mark{
-		{what: "create → first command, cold: p50", limit: firstLimit, unit: " ms", figure: p50(cold["sandpit"])},
+		{what: "create → first command, cold: p50", limit: firstLimit, unit: " ms", figure: p50(cold["sandpit"]), beside: alone(cold)},
 		{what: "create → first command, cold: p99", limit: 15, unit: " ms", figure: p99(cold["sandpit"])},
 		{what: "`runc run` takes longer to the first command", limit: 10, least: true, unit: " ×", figure: r.FirstCommandRatio["runc"]},
 		{what: "Docker, by the Engine's API, takes longer to the first command", limit: 40, least: true, unit: " ×", figure: r.FirstCommandRatio["docker"]},
-		{what: "command in a sandbox that runs: p50", limit: execLimit, unit: " ms", figure: p50(r.Exec["sandpit"])},
+		{what: "command in a sandbox that runs: p50", limit: execLimit, unit: " ms", figure: p50(r.Exec["sandpit"]), beside: alone(r.Exec)},
 	}
 	for _, more := range []func(*bench.Report) []mark{crowdMarks, diskMarks, pauseMarks, densityMarks, insideMarks} {
 		all = append(all, more(r)...)
 	}
 	return all
+}
+
+// alone says what is in a figure whoever runs the program: the program, on the bare host in
+// the same run. A mark that this is above cannot be reached on that machine.
+func alone(measured map[string]*bench.Figures) string {
+	host := p50(measured["host"])
+	if host == nil {
+		return ""
+	}
+	return "the bare host takes " + plot.Number(*host) + " ms for the program alone"
 }
 
 // diskMarks compares the slowest of the workspaces that were measured, and says which were.

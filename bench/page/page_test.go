@@ -244,6 +244,37 @@ func TestMissedMarksComeFirst(t *testing.T) {
 	}
 }
 
+// A mark of a time says what of it is the program's own.
+func TestAMarkSaysWhatTheProgramAloneTakes(t *testing.T) {
+	r := &bench.Report{
+		FirstCommand: map[string]*bench.Figures{"sandpit": {N: 1, OK: 1, P50: 6}, "host": {N: 1, OK: 1, P50: 1.25}},
+		Exec:         map[string]*bench.Figures{"sandpit": {N: 1, OK: 1, P50: 3}, "host": {N: 1, OK: 1, P50: 1.5}},
+	}
+	for _, c := range []struct{ what, want string }{
+		{"create → first command, cold: p50", "6.00 ms; the bare host takes 1.25 ms for the program alone"},
+		{"command in a sandbox that runs: p50", "3.00 ms; the bare host takes 1.50 ms for the program alone"},
+	} {
+		if got := markOf(t, r, c.what).here(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+	delete(r.Exec, "host")
+	if got := markOf(t, r, "command in a sandbox that runs: p50").here(); got != "3.00 ms" {
+		t.Errorf("where the host was not measured the page says %q", got)
+	}
+}
+
+func markOf(t *testing.T, r *bench.Report, what string) mark {
+	t.Helper()
+	for _, m := range marks(r) {
+		if m.what == what {
+			return m
+		}
+	}
+	t.Fatalf("there is no mark %q", what)
+	return mark{}
+}
+
 // That nothing leaked is said where somebody looked, and then alone.
 func TestWhatLivesLeftIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
