@@ -23,8 +23,9 @@ type Machine struct {
 	DataFS     string  `json:"data_file_system"`
 	LoadBefore float64 `json:"load_before"` // runnable tasks, mean of the last minute
 	LoadAfter  float64 `json:"load_after"`  // with the benchmark's own
-	// Others is how many cores others kept busy, the mean of the whole run; Stolen
-	// how many the hypervisor kept to itself.
+	// Others is how many cores processes kept busy that the benchmark did not start, the
+	// mean of the whole run; where they cannot be seen, how many were busy that the benchmark
+	// does not know to be its own, which is more. Stolen is how many the hypervisor kept to itself.
 	Others float64 `json:"others_cores"`
 	Stolen float64 `json:"stolen_cores"`
 	// CPUID is how long one such instruction takes, in microseconds; zero: not known. See
@@ -94,6 +95,7 @@ type usage struct {
 	at          time.Time
 	all, stolen time.Duration // of the machine
 	own         time.Duration // of this process and of what it started and waited for
+	others      spenders      // nil: they cannot be seen
 	err         error
 }
 
@@ -107,6 +109,7 @@ func readUsage() usage {
 		}
 		u.own += time.Duration(r.Utime.Nano() + r.Stime.Nano())
 	}
+	u.others, _ = lookAround()
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		u.err = err
@@ -139,5 +142,8 @@ func (m *Machine) since(before, after usage) {
 	}
 	cores := func(d time.Duration) float64 { return math.Round(max(0, float64(d)/float64(wall))*100) / 100 }
 	m.Others = cores((after.all - before.all) - (after.own - before.own))
+	if before.others != nil && after.others != nil {
+		m.Others = cores(after.others.since(before.others))
+	}
 	m.Stolen = cores(after.stolen - before.stolen)
 }

@@ -61,7 +61,7 @@ func machine(b *strings.Builder, r *bench.Report) {
 		t.add(plain(label(name)), plain(r.Versions[name]))
 	}
 	t.add("load before, and after with its own", plot.Number(m.LoadBefore)+", "+plot.Number(m.LoadAfter))
-	t.add("cores that others used, and that were stolen", plot.Number(m.Others)+", "+plot.Number(m.Stolen))
+	t.add("cores that other processes used, and that were stolen", plot.Number(m.Others)+", "+plot.Number(m.Stolen))
 	if m.Busy() {
 		b.WriteString("> **The machine was busy**: meanwhile others used " + plot.Number(m.Others) + " of " + fmt.Sprint(m.Cores) + " cores and " + plot.Number(m.Stolen) +
 			" were stolen by the hypervisor. Times mean little; ratios, which are taken pair by pair, mean something.\n\n")
