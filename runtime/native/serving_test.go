@@ -54,10 +54,7 @@ func TestAnAgentThatSaysNothingIsEnded(t *testing.T) {
 	if err != nil || exit.Cause != sandbox.CauseHost || !strings.Contains(exit.Detail, "did not start") {
 		t.Errorf("its end: %+v, %v, want that its agent did not start", exit, err)
 	}
-	if err := i.Remove(t.Context()); err != nil {
-		t.Error(err)
-	}
-	closeEmpty(t, d, dir)
+	closeEmpty(t, d, dir, i)
 }
 
 // While it is paused it cannot say anything.
@@ -80,10 +77,7 @@ func TestAnAgentThatIsPausedBeforeItServesIsWaitedFor(t *testing.T) {
 	if exit, err := i.Wait(within(t, 10*time.Second)); err != nil || exit.Cause != sandbox.CauseHost {
 		t.Errorf("its end: %+v, %v, want that its agent did not start", exit, err)
 	}
-	if err := i.Remove(t.Context()); err != nil {
-		t.Error(err)
-	}
-	closeEmpty(t, d, dir)
+	closeEmpty(t, d, dir, i)
 }
 
 // The next server gives up what never came as far as to its root.
@@ -113,10 +107,7 @@ func TestAnAgentThatNeverServedIsNotAdopted(t *testing.T) {
 	if out := sh(t, i, "", "echo well"); out != "well\n" {
 		t.Errorf("once started it says %q", out)
 	}
-	if err := i.Remove(t.Context()); err != nil {
-		t.Error(err)
-	}
-	closeEmpty(t, d, dir)
+	closeEmpty(t, d, dir, i)
 }
 
 // A server that goes away between its word and the agent's leaves a sandbox that serves.
@@ -137,10 +128,7 @@ func TestASandboxOutlivesAServerThatDidNotHearOfIt(t *testing.T) {
 		if out := sh(t, i, "", "echo well"); out != "well\n" {
 			t.Errorf("after the server is another one it says %q", out)
 		}
-		if err := i.Remove(t.Context()); err != nil {
-			t.Error(err)
-		}
-		closeEmpty(t, d, dir)
+		closeEmpty(t, d, dir, i)
 	}
 }
 
@@ -170,9 +158,14 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// closeEmpty closes a driver of which nothing may be left on the host.
-func closeEmpty(t *testing.T, d runtime.Driver, dir string) {
+// closeEmpty removes what is left and closes the driver, of which nothing may be on the host then.
+func closeEmpty(t *testing.T, d runtime.Driver, dir string, left ...runtime.Instance) {
 	t.Helper()
+	for _, i := range left {
+		if err := i.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
