@@ -51,10 +51,10 @@ func TestOthersAreWhoWasNotStarted(t *testing.T) {
 }
 
 func TestSpentSince(t *testing.T) {
-	a, b, c, d := process{10, 1}, process{11, 2}, process{12, 3}, process{11, 9}
+	a, b, c, d := process{10, "1"}, process{11, "2"}, process{12, "3"}, process{11, "9"}
 	s := time.Second
 	before := spenders{
-		a: {time: 5 * s, reaps: true}, b: {parent: a, time: 3 * s, reaps: true}, c: {parent: process{1, 0}, time: 7 * s, reaps: true},
+		a: {time: 5 * s, reaps: true}, b: {parent: a, time: 3 * s, reaps: true}, c: {parent: process{1, "0"}, time: 7 * s, reaps: true},
 	}
 	for name, test := range map[string]struct {
 		after spenders

@@ -32,8 +32,7 @@ type Process struct {
 }
 
 type proc struct {
-	Process
-	parent int
+	Stat
 	marked bool
 }
 
@@ -64,10 +63,11 @@ func (s Scope) table() (map[int]proc, error) {
 		if err != nil {
 			continue
 		}
-		p, ok := readStat(pid)
-		if !ok {
+		stat, err := ReadStat(pid)
+		if err != nil {
 			continue // it ended meanwhile
 		}
+		p := proc{Stat: stat}
 		groups, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup")) // the same
 		p.marked = s.marked(string(groups))
 		all[pid] = p
@@ -78,10 +78,10 @@ func (s Scope) table() (map[int]proc, error) {
 // owns tells whether p, or one of its ancestors, belongs to the scope.
 func (s Scope) owns(all map[int]proc, p proc) bool {
 	for range len(all) { // a number that was reused could make a ring
-		if p.marked || slices.Contains(s.Servers, p.parent) {
+		if p.marked || slices.Contains(s.Servers, p.Parent) {
 			return true
 		}
-		next, ok := all[p.parent]
+		next, ok := all[p.Parent]
 		if !ok {
 			return false
 		}
@@ -97,30 +97,4 @@ func (s Scope) marked(text string) bool {
 // within tells whether path is Dir or below it.
 func (s Scope) within(path string) bool {
 	return s.Dir != "" && (path == s.Dir || strings.HasPrefix(path, s.Dir+"/"))
-}
-
-// readStat reads /proc/PID/stat, see proc_pid_stat(5).
-func readStat(pid int) (proc, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return proc{}, false
-	}
-	text := string(b)
-	// The name may hold anything, brackets and spaces too.
-	open, shut := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
-	if open < 0 || shut < open {
-		return proc{}, false
-	}
-	fields := strings.Fields(text[shut+1:])
-	if len(fields) < 20 {
-		return proc{}, false
-	}
-	parent, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return proc{}, false
-	}
-	return proc{
-		Process: Process{PID: pid, Name: text[open+1 : shut], Start: fields[19], Dead: fields[0] == "Z"},
-		parent:  parent,
-	}, true
 }

@@ -24,24 +24,8 @@ func Available() (int64, error) { return field("/proc/meminfo", "MemAvailable:")
 // started, directly or not, and that was waited for. It is exact to a tick of
 // 10 ms.
 func CPU(pid int) (time.Duration, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, err
-	}
-	text := string(b)
-	f := strings.Fields(text[max(0, strings.LastIndexByte(text, ')')):])
-	if len(f) < 15 {
-		return 0, fmt.Errorf("/proc/%d/stat has another form than expected", pid)
-	}
-	var ticks int64
-	for _, v := range f[12:16] { // utime, stime, cutime, cstime
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/%d/stat: %w", pid, err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil
+	s, err := ReadStat(pid)
+	return s.Own + s.Children, err
 }
 
 func field(path, name string) (int64, error) {
