@@ -248,7 +248,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		return err
 	}, func(ctx context.Context) {
 		if s.Key == "" {
-			e.abandon(ctx, s.ID)
+			e.abandon(ctx, s.ID, wentAway)
 		}
 	})
 	if err != nil {
@@ -314,8 +314,11 @@ func (e *Engine) unbuild(ctx context.Context, b *box, inst runtime.Instance, who
 	return err
 }
 
-// abandon deletes a new sandbox whose creator went away before it learnt the id.
-func (e *Engine) abandon(ctx context.Context, id sandbox.ID) {
+// wentAway is why a sandbox was abandoned that is made after all.
+const wentAway = "whoever asked for it went away before it was made"
+
+// abandon deletes a new sandbox whose creator never learns the id, and why.
+func (e *Engine) abandon(ctx context.Context, id sandbox.ID, why string) {
 	b, err := e.acquire(ctx, id)
 	if err != nil {
 		return
@@ -325,7 +328,7 @@ func (e *Engine) abandon(ctx context.Context, id sandbox.ID) {
 		return
 	}
 	defer b.turn.give()
-	if err := e.remove(ctx, b, system, sandbox.CauseUser, "whoever asked for it went away before it was made"); err != nil {
+	if err := e.remove(ctx, b, system, sandbox.CauseUser, why); err != nil {
 		e.log.Error("a sandbox that nobody waits for cannot be deleted; it is tried again", "sandbox", id, "error", err)
 	}
 }

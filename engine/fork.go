@@ -78,7 +78,7 @@ func (e *Engine) Fork(ctx context.Context, c access.Caller, ref string, r ForkRe
 	}, func(ctx context.Context) {
 		for _, s := range made {
 			if s.Key == "" { // nobody has learnt its id
-				e.abandon(ctx, s.ID)
+				e.abandon(ctx, s.ID, wentAway)
 			}
 		}
 	})

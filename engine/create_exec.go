@@ -1,0 +1,73 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Place is where a first command runs.
+type Place struct {
+	Sandbox *sandbox.Sandbox // as it was before the command
+	Created bool             // it was made for the command; else it had the key already
+}
+
+// CreateExec is Create, and then Exec in what that gives: a sandbox and its first
+// command's result in one call. r.Wait and r.Timeout begin with the command.
+//
+// A command that is wrong makes no sandbox. One that could not begin, in a sandbox
+// that was made for it and has no key, takes that with it: the caller gets an error,
+// and nobody would know what to delete. Once it has begun, all is as with Exec, and
+// the sandbox stays.
+//
+// found, if not nil, is called once, when the sandbox is there and before Started.
+// Fields that Create finds wrong are told below "sandbox.".
+func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateRequest, r ExecRequest, found func(Place), sink func(agent.Frame) error) (Place, ExecResult, error) {
+	if err := e.enter(c, access.SandboxesWrite); err != nil { // here, so that the engine's end waits for the cleaning up
+		return Place{}, ExecResult{}, err
+	}
+	defer e.group.leave()
+	if _, err := e.command(r, sink != nil); err != nil {
+		return Place{}, ExecResult{}, err
+	}
+	var p Place
+	var err error
+	if p.Sandbox, p.Created, err = e.Create(ctx, c, in); err != nil {
+		return Place{}, ExecResult{}, below("sandbox.", err)
+	}
+	if found != nil {
+		found(p)
+	}
+	res, err := e.Exec(ctx, c, string(p.Sandbox.ID), r, sink)
+	if err != nil && res.ProcessID == "" && p.Created && p.Sandbox.Key == "" {
+		ctx, cancel := aside(ctx)
+		defer cancel()
+		e.abandon(ctx, p.Sandbox.ID, "its first command could not begin: "+reason(err))
+	}
+	return p, res, err
+}
+
+// below gives an error about fields of a part of a request under their names in
+// the whole.
+func below(prefix string, err error) error {
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok || len(e.Fields) == 0 {
+		return err
+	}
+	whole := *e
+	whole.Fields = make([]fault.Field, len(e.Fields))
+	for i, f := range e.Fields {
+		whole.Fields[i] = fault.Field{Name: prefix + f.Name, Message: f.Message}
+	}
+	if e.Message == tell(e.Fields) {
+		whole.Message = tell(whole.Fields)
+	}
+	return &whole
+}
