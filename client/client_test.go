@@ -79,6 +79,32 @@ func TestSandboxes(t *testing.T) {
 	wantCode(t, err, fault.NotFound)
 }
 
+func TestCreateExec(t *testing.T) {
+	h := open(t)
+	ctx := t.Context()
+	r := v1.CreateExec{Exec: v1.Exec{Command: new("echo x >> f; cat f")}, Sandbox: v1.CreateSandbox{Key: new("k")}}
+	first, err := h.CreateExec(ctx, r)
+	if err != nil || !first.SandboxCreated || first.Stdout != "x\n" {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	var where string
+	var p *client.Process
+	var out strings.Builder
+	second, err := h.CreateExecStarted(ctx, r, func(sandbox string, started *client.Process) { where, p = sandbox, started }, func(f client.Frame) error {
+		out.Write(f.Data)
+		return nil
+	})
+	if err != nil || second.SandboxCreated || second.SandboxID != first.SandboxID || where != first.SandboxID || *second.ExitCode != 0 || out.String() != "x\nx\n" {
+		t.Errorf("got %+v in %q, %q, %v", second, where, out.String(), err)
+	}
+	if p == nil || p.ID() != second.ProcessID {
+		t.Errorf("told %+v", p)
+	}
+	if _, err := h.CreateExec(ctx, v1.CreateExec{Sandbox: r.Sandbox}); fault.Of(err) != fault.Invalid {
+		t.Errorf("without a command: got %v", err)
+	}
+}
+
 func TestExec(t *testing.T) {
 	h, ctx := open(t), t.Context()
 	id := h.box()

@@ -28,6 +28,16 @@ func (c *Client) Exec(ctx context.Context, ref string, r v1.Exec) (*v1.ExecResul
 	return out, nil
 }
 
+// CreateExec runs a command in a sandbox that is made for it, or that has the key,
+// in one request: as [Client.Create] and then [Client.Exec].
+func (c *Client) CreateExec(ctx context.Context, r v1.CreateExec) (*v1.CreateExecResult, error) {
+	out := new(v1.CreateExecResult)
+	if _, err := c.call(ctx, request{method: "POST", path: "/exec", body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Frame is a piece of a command's output.
 type Frame struct {
 	Seq    int64 // grows within the command
@@ -46,7 +56,7 @@ func (c *Client) ExecStream(ctx context.Context, ref string, r v1.Exec, fn func(
 // ExecStarted is ExecStream that tells the command's process as soon as it runs,
 // before any of its output: whoever gives up waiting can end it by that.
 func (c *Client) ExecStarted(ctx context.Context, ref string, r v1.Exec, started func(*Process), fn func(Frame) error) (*v1.ExecOutcome, error) {
-	data, err := c.streamCommand(ctx, of(ref, "/exec"), r, func(id string) { started(c.OpenProcess(ref, id)) }, fn)
+	data, err := c.streamCommand(ctx, of(ref, "/exec"), r, func(s v1.ExecStarted) { started(c.OpenProcess(ref, s.ProcessID)) }, fn)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +67,22 @@ func (c *Client) ExecStarted(ctx context.Context, ref string, r v1.Exec, started
 	return out, nil
 }
 
+// CreateExecStarted is [Client.CreateExec] that streams as [Client.ExecStarted]
+// does, and tells the sandbox's id with the process.
+func (c *Client) CreateExecStarted(ctx context.Context, r v1.CreateExec, started func(sandbox string, p *Process), fn func(Frame) error) (*v1.CreateExecOutcome, error) {
+	data, err := c.streamCommand(ctx, "/exec", r, func(s v1.ExecStarted) { started(s.SandboxID, c.OpenProcess(s.SandboxID, s.ProcessID)) }, fn)
+	if err != nil {
+		return nil, err
+	}
+	out := new(v1.CreateExecOutcome)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, garbled(err)
+	}
+	return out, nil
+}
+
 // streamCommand runs a command by its events, and gives the data of the last one.
-func (c *Client) streamCommand(ctx context.Context, path string, r v1.Exec, started func(id string), fn func(Frame) error) ([]byte, error) {
+func (c *Client) streamCommand(ctx context.Context, path string, r any, started func(v1.ExecStarted), fn func(Frame) error) ([]byte, error) {
 	resp, err := c.do(ctx, request{
 		method: "POST", path: path, body: r,
 		header: http.Header{"Accept": {"text/event-stream"}},
@@ -86,7 +110,7 @@ func (c *Client) streamCommand(ctx context.Context, path string, r v1.Exec, star
 				return nil, garbled(err)
 			}
 			goesOn = "the command goes on as process " + clip(s.ProcessID, 40) + ": attach to that"
-			started(s.ProcessID)
+			started(s)
 		case v1.StreamStdout, v1.StreamStderr:
 			var out v1.Output
 			if err := json.Unmarshal(ev.data, &out); err != nil {

@@ -69,7 +69,7 @@ func (s *Shell) Exec(ctx context.Context, r v1.Exec) (*v1.ShellExecResult, error
 // ExecStarted runs a command in the shell and hands its output on as it comes, as
 // [Client.ExecStarted] does without one. What it tells started is the command's id.
 func (s *Shell) ExecStarted(ctx context.Context, r v1.Exec, started func(id string), fn func(Frame) error) (*v1.ShellExecOutcome, error) {
-	data, err := s.c.streamCommand(ctx, s.path("/exec"), r, started, fn)
+	data, err := s.c.streamCommand(ctx, s.path("/exec"), r, func(s v1.ExecStarted) { started(s.ProcessID) }, fn)
 	if err != nil {
 		return nil, err
 	}

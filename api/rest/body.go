@@ -29,11 +29,12 @@ type object struct {
 	typ    reflect.Type
 	fields map[string]reflect.Type // by JSON name
 	lists  map[string]*object      // those that are lists of objects
+	parts  map[string]*object      // those that are objects
 	names  []string
 }
 
 func newObject(t reflect.Type) *object {
-	o := &object{typ: t, fields: make(map[string]reflect.Type), lists: make(map[string]*object)}
+	o := &object{typ: t, fields: make(map[string]reflect.Type), lists: make(map[string]*object), parts: make(map[string]*object)}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" || f.Anonymous {
@@ -45,6 +46,9 @@ func newObject(t reflect.Type) *object {
 		}
 		if typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct {
 			o.lists[name] = newObject(typ.Elem())
+		}
+		if typ.Kind() == reflect.Struct && typ != reflect.TypeFor[time.Time]() {
+			o.parts[name] = newObject(typ)
 		}
 		o.fields[name] = typ
 		o.names = append(o.names, name)
@@ -168,7 +172,17 @@ func (o *object) check(data []byte) (bad []fault.Field) {
 			bad = append(bad, checkOnce(name, value)...)
 		case o.lists[name] != nil && value[0] == '[':
 			bad = append(bad, o.lists[name].checkList(name, value)...)
+		case o.parts[name] != nil && value[0] == '{':
+			bad = append(bad, inside(name, o.parts[name].check(value))...)
 		}
+	}
+	return bad
+}
+
+// inside names the fields of an object that is itself a field.
+func inside(field string, bad []fault.Field) []fault.Field {
+	for i := range bad {
+		bad[i].Name = field + "." + bad[i].Name
 	}
 	return bad
 }
@@ -186,9 +200,7 @@ func (o *object) checkList(field string, data []byte) (bad []fault.Field) {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch value[0] {
 		case '{':
-			for _, f := range o.check(value) {
-				bad = append(bad, fault.Field{Name: at + "." + f.Name, Message: f.Message})
-			}
+			bad = append(bad, inside(at, o.check(value))...)
 		case 'n':
 			bad = append(bad, fault.Field{Name: at, Message: "is null; it must be an object"})
 		}
@@ -232,8 +244,15 @@ func checkMap(field string, value []byte) (bad []fault.Field) {
 	return bad
 }
 
-// mistyped tells which fields have a value of a wrong type.
-func (o *object) mistyped(data []byte, err error) (bad []fault.Field) {
+// mistyped tells which fields have a value of a wrong type, at least one.
+func (o *object) mistyped(data []byte, err error) []fault.Field {
+	if bad := o.misfits(data); bad != nil {
+		return bad
+	}
+	return []fault.Field{{Name: "body", Message: err.Error()}}
+}
+
+func (o *object) misfits(data []byte) (bad []fault.Field) {
 	for name, value := range members(data) {
 		typ, ok := o.fields[name]
 		if !ok || value[0] == 'n' {
@@ -251,12 +270,13 @@ func (o *object) mistyped(data []byte, err error) (bad []fault.Field) {
 			bad = append(bad, list.mistypedList(name, value)...)
 			continue
 		}
+		if part := o.parts[name]; part != nil && value[0] == '{' {
+			bad = append(bad, inside(name, part.misfits(value))...)
+			continue
+		}
 		if !fits(value, typ) {
 			bad = append(bad, wrongType(name, value, typ))
 		}
-	}
-	if bad == nil {
-		bad = []fault.Field{{Name: "body", Message: err.Error()}}
 	}
 	return bad
 }

@@ -63,6 +63,7 @@ type Engine interface {
 	RunStreams(ctx context.Context, c access.Caller, id string) ([]engine.RunStreams, error)
 
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
+	CreateExec(ctx context.Context, c access.Caller, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(agent.Frame) error) (engine.Place, engine.ExecResult, error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
 	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
 	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)

@@ -43,14 +43,21 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
+	out := c.resultOf(in.Ref, &res)
+	return c.json(&out)
+}
+
+// resultOf is a command's outcome with its output. One that goes on is an answer
+// of its own, with the place where it is asked after.
+func (c *call) resultOf(ref string, res *engine.ExecResult) v1.ExecResult {
 	if res.Running {
 		c.status = http.StatusAccepted
-		c.w.Header().Set("Location", "/v1/sandboxes/"+url.PathEscape(in.Ref)+"/processes/"+res.ProcessID)
+		c.w.Header().Set("Location", "/v1/sandboxes/"+url.PathEscape(ref)+"/processes/"+res.ProcessID)
 	}
-	out := v1.ExecResult{ExecOutcome: outcomeOf(&res)}
+	out := v1.ExecResult{ExecOutcome: outcomeOf(res)}
 	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
 	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
-	return c.json(&out)
+	return out
 }
 
 // execRequest makes the engine's request. Zero means "the default" to the

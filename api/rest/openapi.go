@@ -42,7 +42,7 @@ func document(ops []operation, version string) ([]byte, error) {
 		paths[path][strings.ToLower(o.method)] = s.operation(o)
 	}
 	for _, t := range []reflect.Type{reflect.TypeFor[v1.Output](), reflect.TypeFor[v1.ExecOutcome](), reflect.TypeFor[v1.TerminalControl](),
-		reflect.TypeFor[v1.ExecStarted](), reflect.TypeFor[v1.OutputGap](), reflect.TypeFor[v1.OutputEnd](), reflect.TypeFor[v1.ProcessControl](),
+		reflect.TypeFor[v1.CreateExecOutcome](), reflect.TypeFor[v1.ExecStarted](), reflect.TypeFor[v1.OutputGap](), reflect.TypeFor[v1.OutputEnd](), reflect.TypeFor[v1.ProcessControl](),
 		reflect.TypeFor[v1.Watching](), reflect.TypeFor[v1.WatchEvent](), reflect.TypeFor[v1.WatchEnd](),
 		reflect.TypeFor[v1.CodeStarted](), reflect.TypeFor[v1.CodeValue](), reflect.TypeFor[v1.CodeOutcome]()} {
 		s.ref(t) // of streams, which the document can only describe

@@ -101,7 +101,7 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 	ctx, done := a.bound(ctx)
 	defer done()
 	if wantsEvents(c.r) {
-		return a.streamCommand(ctx, c, r, &sp, func(r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+		return a.streamCommand(ctx, c, r, &sp, func(_ *events, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
 			res, err := a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, sink)
 			return v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}, err
 		})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"sandpit.dev/fault"
@@ -19,6 +20,18 @@ import (
 type spellings struct {
 	bad     []fault.Field
 	written map[string]string // the field's own name → what the caller wrote
+	parts   map[string]*spellings
+}
+
+// part gives the spellings of an object that is a field.
+func (s *spellings) part(field string) *spellings {
+	if s.parts == nil {
+		s.parts = make(map[string]*spellings)
+	}
+	if s.parts[field] == nil {
+		s.parts[field] = new(spellings)
+	}
+	return s.parts[field]
 }
 
 func (s *spellings) add(name, format string, args ...any) {
@@ -33,10 +46,14 @@ func (s *spellings) wrote(own, other string) {
 }
 
 func (s *spellings) err() error {
-	if len(s.bad) == 0 {
+	bad := slices.Clone(s.bad)
+	for _, field := range slices.Sorted(maps.Keys(s.parts)) {
+		bad = append(bad, inside(field, slices.Clone(s.parts[field].bad))...)
+	}
+	if len(bad) == 0 {
 		return nil
 	}
-	return invalid(s.bad)
+	return invalid(bad)
 }
 
 // either gives the value of a field that may be written as own or as other.
@@ -78,11 +95,10 @@ func (s *spellings) disagree(own string, x any, other string, y any) {
 // rename tells an engine's error about fields under the names that were written.
 func (s *spellings) rename(err error) error {
 	e, ok := errors.AsType[*fault.Error](err)
-	if !ok || len(s.written) == 0 || len(e.Fields) == 0 {
+	if !ok || len(s.written)+len(s.parts) == 0 || len(e.Fields) == 0 {
 		return err
 	}
 	renamed := *e
-
 	renamed.Fields = make([]fault.Field, len(e.Fields))
 	for i, f := range e.Fields {
 		name := s.renamed(f.Name)
@@ -96,6 +112,9 @@ func (s *spellings) rename(err error) error {
 // (env.PORT), and for one of a list's elements (mounts[0].path).
 func (s *spellings) renamed(name string) string {
 	root, rest, deep := strings.Cut(name, ".")
+	if part := s.parts[root]; part != nil && deep {
+		return root + "." + part.renamed(rest)
+	}
 	root, index, listed := strings.Cut(root, "[")
 	if other, ok := s.written[root+"."+rest]; ok && listed {
 		rest = other

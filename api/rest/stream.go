@@ -24,18 +24,18 @@ const firstWait = 250 * time.Millisecond
 // streamExec runs a command and sends its output as it comes. A client that goes
 // away, or stops reading, loses the stream and nothing else: the command goes on.
 func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sp *spellings) error {
-	return a.streamCommand(ctx, c, r, sp, func(r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+	return a.streamCommand(ctx, c, r, sp, func(_ *events, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
 		res, err := a.engine.Exec(ctx, c.caller, ref, r, sink)
 		return outcomeOf(&res), err
 	})
 }
 
 // streamCommand streams what run gives out, and at last its outcome.
-func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, sp *spellings, run func(engine.ExecRequest, func(agent.Frame) error) (any, error)) error {
+func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, sp *spellings, run func(*events, engine.ExecRequest, func(agent.Frame) error) (any, error)) error {
 	s := openEvents(c, a.heartbeat, a.stall)
 	defer s.steady.done()
 	r.Started = s.started
-	out, err := run(r, func(f agent.Frame) error {
+	out, err := run(s, r, func(f agent.Frame) error {
 		name := v1.StreamStdout
 		if f.Stream == agent.Stderr {
 			name = v1.StreamStderr
@@ -60,7 +60,7 @@ func (s *events) started(id string) {
 		s.w.Header().Set(processHeader, id)
 	}
 	s.mu.Unlock()
-	_ = s.send(v1.StreamStart, 0, v1.ExecStarted{ProcessID: id}) // the next frame's sender will see it
+	_ = s.send(v1.StreamStart, 0, v1.ExecStarted{ProcessID: id, SandboxID: s.sandbox}) // the next frame's sender will see it
 }
 
 // processHeader names the process that an answer is about.
@@ -73,6 +73,10 @@ type events struct {
 	steady *steadyWriter
 	quit   chan struct{}
 	wg     sync.WaitGroup
+
+	// sandbox is what the first event says of where the command runs, if the client
+	// cannot know. It is set before started is called.
+	sandbox string
 
 	mu    sync.Mutex
 	begun bool

@@ -64,6 +64,11 @@ func (a *API) operations() []operation {
 		op("getSecretOf", "GET /sandboxes/{id}/secrets/{secret}", "Get the secret of a name that holds for a sandbox, without its value.", http.StatusOK, a.getSecretOf),
 		op("deleteSecretOf", "DELETE /sandboxes/{id}/secrets/{secret}", "Delete a secret of a sandbox's own.", http.StatusNoContent, a.deleteSecretOf),
 
+		raw("createExec", "POST /exec", "Run a command in a sandbox that is made for it, or that has the key: createSandbox and exec in one request. A command that is wrong makes no sandbox, and one that cannot begin in a new one without a key takes that with it. Streamed as exec, with the sandbox in the first event and CreateExecOutcome in the last.", http.StatusOK, a.createExec).
+			withOut(reflect.TypeFor[v1.CreateExecResult]()).withBig().
+			withAlso(http.StatusOK, "text/event-stream", nil, "").
+			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.CreateExecResult](), "It still runs after wait_seconds.").
+			withExample(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}),
 		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem).", http.StatusOK, a.exec).
 			withOut(reflect.TypeFor[v1.ExecResult]()).withBig().
 			withAlso(http.StatusOK, "text/event-stream", nil, "").

@@ -26,6 +26,31 @@ type Exec struct {
 	MaxStderrBytes *int64 `json:"max_stderr_bytes,omitempty" jsonschema:"the same for stderr alone"`
 }
 
+// CreateExec asks to run one command in a sandbox that is made for it, or that has
+// the key already.
+type CreateExec struct {
+	Exec
+	Sandbox CreateSandbox `json:"sandbox,omitzero" jsonschema:"as for createSandbox; with a key the sandbox that has it is used, without one it is a new one"`
+}
+
+// ExecPlace says where a command ran that came with a sandbox.
+type ExecPlace struct {
+	SandboxID      string `json:"sandbox_id"`
+	SandboxCreated bool   `json:"sandbox_created" jsonschema:"whether it was made for the command; else it had the key"`
+}
+
+// CreateExecOutcome is how such a command ended, or that it has not.
+type CreateExecOutcome struct {
+	ExecPlace
+	ExecOutcome
+}
+
+// CreateExecResult is the same with the command's output.
+type CreateExecResult struct {
+	ExecPlace
+	ExecResult
+}
+
 // ExecOutcome is how a command ended, or that it has not.
 type ExecOutcome struct {
 	ProcessID   string `json:"process_id"`
@@ -70,6 +95,7 @@ type FileChange struct {
 // ExecStarted is told as soon as a streamed command runs.
 type ExecStarted struct {
 	ProcessID string `json:"process_id"`
+	SandboxID string `json:"sandbox_id,omitempty" jsonschema:"of a command that came with its sandbox"`
 }
 
 // Names of the server-sent events of a streamed command. The ids of stdout and
