@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	v1 "sandpit.dev/api/v1"
 )
 
 // Burst is many who want a sandbox at the same time, on a server that keeps blanks and
@@ -76,7 +74,7 @@ func (s *session) burst(ctx context.Context) (_ *Burst, err error) {
 			return err
 		}
 		began := time.Now()
-		id, err := both[side].ready(ctx)
+		id, err := both[side].ready(ctx, byArgv)
 		if took := time.Since(began); i >= warmUp {
 			alone[side].add(took, err)
 		}
@@ -103,7 +101,7 @@ func (s *session) burst(ctx context.Context) (_ *Burst, err error) {
 		c.Alone, c.AtOnce, c.Last = alone[side].figures(), atOnce[side].figures(), median(last[side])
 		ids := make([]string, crowd)
 		times := together(ctx, crowd, crowdEvery, func(n int) (err error) {
-			ids[n], err = both[side].ready(ctx)
+			ids[n], err = both[side].ready(ctx, byArgv)
 			return err
 		})
 		s.failed("burst, staggered", times.failure)
@@ -152,23 +150,13 @@ func inTurn(ctx context.Context, n int, fn func(round, side int) error) error {
 	return nil
 }
 
-// ready makes a sandbox and runs a first command; the id is given also with an error,
-// where there is one.
-func (o *ours) ready(ctx context.Context) (id string, err error) {
-	box, _, err := o.client.Create(ctx, v1.CreateSandbox{})
-	if err != nil {
-		return "", err
-	}
-	return box.ID, o.exec(ctx, box.ID, byArgv)
-}
-
 // atOnce has n ask in the same moment, and gives how long until the last one was
 // answered. It deletes what they got.
 func (o *ours) atOnce(ctx context.Context, n int) (times crowded, last time.Duration, err error) {
 	ids := make([]string, n)
 	began := time.Now()
 	times = together(ctx, n, 0, func(i int) (err error) {
-		ids[i], err = o.ready(ctx)
+		ids[i], err = o.ready(ctx, byArgv)
 		return err
 	})
 	last = time.Since(began)

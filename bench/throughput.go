@@ -98,7 +98,7 @@ func (o *ours) busy(ctx context.Context) (_ []Busy, err error) {
 	ids := make([]string, busyClients[len(busyClients)-1])
 	defer func() { err = errors.Join(err, o.deleteAll(context.WithoutCancel(ctx), ids)) }()
 	for i := range ids {
-		if ids[i], err = o.ready(ctx); err != nil {
+		if ids[i], err = o.ready(ctx, byArgv); err != nil {
 			return nil, err
 		}
 	}
@@ -158,7 +158,7 @@ func relentless(ctx context.Context, clients int, until time.Time, fn func(clien
 // sustained lives lives for so long, and accounts for what they left.
 func (s *session) sustained(ctx context.Context, o *ours, long time.Duration, quit func()) (*Sustained, error) {
 	life := func(int) error {
-		id, err := o.ready(ctx)
+		id, err := o.ready(ctx, byArgv)
 		return errors.Join(err, o.deleteAll(ctx, []string{id}))
 	}
 	clients := livesPerCore * runtime.NumCPU()

@@ -31,7 +31,7 @@ func burst(r *bench.Report) string {
 			without += fmt.Sprintf("ComputeSDK's loop was not measured, %s: %s\n\n", with, sentence(plain(c.Compute.Missing)))
 		}
 	}
-	s := "Two servers in turn: one keeps blanks, which are started first processes for the next sandboxes, whatever those ask for, and most of them sandboxes of the image that is asked for most, which lack only somebody who has them; there are fewer of them than a crowd has members. The other keeps none. " +
+	s := asked(r) + "Two servers in turn: one keeps blanks, which are started first processes for the next sandboxes, whatever those ask for, and most of them sandboxes of the image that is asked for most, which lack only somebody who has them; there are fewer of them than a crowd has members. The other keeps none. " +
 		"One after the other means a quarter of a second after the last was answered, in which blanks are made. " +
 		"At once means that all ask in the same moment and none is deleted before all have their answer.\n\n" + t.String() + last
 	return s + compute(b) + without
@@ -51,7 +51,7 @@ func compute(b *bench.Burst) string {
 	if len(t.rows) == 0 {
 		return ""
 	}
-	return "The same by the loop of ComputeSDK's public benchmark: create, a probe that tells whether the sandbox is a fresh one, and `node -v`. Nothing is left out as an outlier.\n\n" + t.String()
+	return "The same by the loop of ComputeSDK's public benchmark: create, a probe that tells whether the sandbox is a fresh one, and `node -v`, each a request. Nothing is left out as an outlier.\n\n" + t.String()
 }
 
 func blanks(n int) string {

@@ -6,6 +6,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"sandpit.dev/bench"
@@ -80,7 +81,7 @@ func marks(r *bench.Report) []mark {
 		cold = nil
 	}
 	all := []mark{
-		{what: "create → first command, cold: p50", limit: firstLimit, unit: " ms", figure: p50(cold["sandpit"]), beside: alone(cold)},
+		{what: "create → first command, cold: p50", limit: firstLimit, unit: " ms", figure: p50(cold["sandpit"]), beside: beside(inTwo(cold), alone(cold))},
 		{what: "create → first command, cold: p99", limit: 15, unit: " ms", figure: p99(cold["sandpit"])},
 		{what: "`runc run` takes longer to the first command", limit: 10, least: true, unit: " ×", figure: r.FirstCommandRatio["runc"]},
 		{what: "Docker, by the Engine's API, takes longer to the first command", limit: 40, least: true, unit: " ×", figure: r.FirstCommandRatio["docker"]},
@@ -90,6 +91,20 @@ func marks(r *bench.Report) []mark {
 		all = append(all, more(r)...)
 	}
 	return all
+}
+
+// inTwo says what the same takes as a create and a command, by two requests.
+func inTwo(measured map[string]*bench.Figures) string {
+	two := p50(measured["sandpit_two_requests"])
+	if two == nil {
+		return ""
+	}
+	return "by two requests " + plot.Number(*two) + " ms"
+}
+
+// beside joins what belongs to a figure.
+func beside(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "; ")
 }
 
 // alone says what is in a figure whoever runs the program: the program, on the bare host in

@@ -128,7 +128,7 @@ func full(t *testing.T) (*bench.Report, map[string]string) {
 			keys := []string{"sandpit", "runc", "docker"}
 			switch {
 			case path == ".FirstCommand":
-				keys = append(keys, "sandpit_shell")
+				keys = append(keys, "sandpit_two_requests", "sandpit_shell")
 			case strings.HasSuffix(path, "Ratio"):
 				keys = keys[1:]
 			}

@@ -53,20 +53,37 @@ func firstCommand(r *bench.Report) string {
 	for _, name := range peers(r.FirstCommand) {
 		t.add(plain(label(name)), r.FirstCommand[name], r.FirstCommandRatio[name])
 	}
-	t.add("sandpit, by `sh -c true`", r.FirstCommand["sandpit_shell"])
+	t.add("sandpit, by two requests", r.FirstCommand["sandpit_two_requests"])
 	t.add("the create in it", r.Create)
+	t.add("sandpit, by `sh -c true`", r.FirstCommand["sandpit_shell"])
 	t.add("its delete, not in it", r.Delete)
 	pool := "No pool and no blanks: each sandbox is made when it is asked for."
 	if r.Blanks > 0 {
 		pool = fmt.Sprintf("**The server kept %d blanks started for the next sandboxes**: these creates are not cold.", r.Blanks)
 	}
-	s := "From the request for a sandbox to the result of its first command, which is `/bin/true`; one after the other. " + pool +
+	s := "From the request for a sandbox to the result of its first command, which is `/bin/true`; one after the other. " + asked(r) + likewise(r) + pool +
 		" A ratio says how many times longer a peer took than sandpit did in the same pair, the median over the pairs.\n\n" + t.String()
 	if cpu := processorTime(r); cpu != "" {
 		s += "Processor time of one whole life (create, command and delete; the server and all that ran inside, without the client; mean), " +
 			"which depends less than times do on what else the machine does:\n\n" + cpu
 	}
 	return s
+}
+
+// asked says how sandpit is asked for a sandbox and its first command.
+func asked(r *bench.Report) string {
+	if r.FirstCommand["sandpit_two_requests"] == nil {
+		return ""
+	}
+	return "One request asks for a sandbox and its first command (`POST /v1/exec`). "
+}
+
+// likewise says what of the peers compares with that.
+func likewise(r *bench.Report) string {
+	if asked(r) == "" {
+		return ""
+	}
+	return "So does one command line for `docker run`, `runc run` and `bwrap`; Docker's API has no such request. A create and a command by two requests are a row of their own. "
 }
 
 func processorTime(r *bench.Report) string {
