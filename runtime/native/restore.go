@@ -185,9 +185,8 @@ func (b *blank) limit(limits cgroup.Limits) error {
 type exchange struct {
 	i *Instance
 
-	done   chan struct{} // closed when the disk is exchanged, or is not
-	err    error         // why it is not
-	commit func() error  // writes that to the host's disk
+	done chan struct{} // closed when the disk is exchanged, or is not
+	err  error         // why it is not
 }
 
 // exchange begins one.
@@ -195,7 +194,7 @@ func (i *Instance) exchange(ctx context.Context, spec runtime.Spec, from sandbox
 	x := &exchange{i: i, done: make(chan struct{})}
 	go func() { // settle waits for it
 		defer close(x.done)
-		x.commit, x.err = i.d.layers.ExchangeWhen(ctx, string(i.id), string(from), int64(spec.Limits.DiskMB)<<20, ctx.Err)
+		x.err = i.d.layers.Exchange(ctx, string(i.id), string(from), int64(spec.Limits.DiskMB)<<20, ctx.Err)
 		if x.err == nil {
 			i.d.checkpoint("restore.exchanged")
 		}
@@ -212,16 +211,9 @@ func (x *exchange) open() (*layer.Layer, error) {
 	return x.i.d.layers.Open(string(x.i.id))
 }
 
-// settle waits until the disk is exchanged, or is not, and has it written. The mounts of the
-// new life have been made by then: a commit would have held them up.
+// settle waits until the disk is exchanged, or is not, and has it written soon. The mounts of
+// the new life have been made by then: a commit would have held them up.
 func (x *exchange) settle() {
 	<-x.done
-	if x.err != nil {
-		return
-	}
-	x.i.d.watchers.Go(func() {
-		if err := x.commit(); err != nil {
-			x.i.d.log.Error("the rollback of a sandbox is not on the disk; a crash of the host may take it back", "sandbox", x.i.id, "error", err)
-		}
-	})
+	x.i.d.layers.Settle()
 }

@@ -113,9 +113,10 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	case !fault.Is(err, fault.State):
 		return err
 	}
-	if err := d.layers.Exchange(ctx, string(of), string(from), int64(l.DiskMB)<<20); err != nil {
+	if err := d.layers.Exchange(ctx, string(of), string(from), int64(l.DiskMB)<<20, ctx.Err); err != nil {
 		return err
 	}
+	d.layers.Settle()
 	d.checkpoint("rollback.exchanged")
 	i.mu.Lock()
 	i.leaving = nil // who mounts the new disk does not wait for the old one's overlay

@@ -125,8 +125,8 @@ func BenchmarkSnapshot(b *testing.B) {
 					}
 					return c.Close()
 				})
-				timed("exchange", func() error { return s.Exchange(b.Context(), copied, snapshot, 1<<30) })
-				timed("restart", func() error { return s.Exchange(b.Context(), copied, "", 1<<30) })
+				timed("exchange", func() error { return s.Exchange(b.Context(), copied, snapshot, 1<<30, atOnce) })
+				timed("restart", func() error { return s.Exchange(b.Context(), copied, "", 1<<30, atOnce) })
 				if err := errors.Join(s.Remove(copied), s.RemoveSnapshot(snapshot), s.trash.drain()); err != nil {
 					b.Fatal(err)
 				}

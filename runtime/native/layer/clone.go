@@ -60,6 +60,7 @@ func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, op
 		return nil, err
 	}
 	defer leave()
+	defer s.copies.begin()()
 	if unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		return nil, fault.New(fault.Exists, "the layer %s exists", id)
 	}
@@ -96,48 +97,38 @@ func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, op
 	return l, nil
 }
 
-// Exchange gives a layer, which must not be mounted, another content: that of the
-// snapshot from, or none where from is "". The limit is diskBytes from then on, as
-// in Create. The old content is thrown away, under who has it open too; the logs stay.
-// It is on the disk when Exchange returns; a crash leaves either.
+// Exchange gives a layer another content: that of the snapshot from, or none where from
+// is "". It makes the new content, calls ready, which waits until nobody uses the old one,
+// and then exchanges them; where ready fails nothing is exchanged. The limit is diskBytes from
+// then on, as in Create. The old content is thrown away, under who has it open too; the logs stay.
 //
-// All or nothing. Errors: Invalid, NotFound, Exhausted.
-func (s *Store) Exchange(ctx context.Context, id, from string, diskBytes int64) error {
-	settle, err := s.ExchangeWhen(ctx, id, from, diskBytes, func() error { return nil })
-	if err != nil {
+// All or nothing. [Store.Settle] brings it to the disk: a crash of the host before that leaves
+// either content. Errors: Invalid, NotFound, Exhausted.
+func (s *Store) Exchange(ctx context.Context, id, from string, diskBytes int64, ready func() error) error {
+	if err := checkID(id); err != nil {
 		return err
 	}
-	return settle()
-}
-
-// ExchangeWhen is Exchange of a layer that is still in use: it makes the new content,
-// calls ready, which waits until nobody uses the old one, and then exchanges them. What
-// it gives writes that to the disk, and is to be called once: a crash before it is
-// back leaves either content. Where ready fails nothing is exchanged.
-func (s *Store) ExchangeWhen(ctx context.Context, id, from string, diskBytes int64, ready func() error) (settle func() error, err error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
 	if err := checkLimit(diskBytes); err != nil {
-		return nil, err
+		return err
 	}
 	source := -1
 	if from != "" {
 		if err := checkID(from); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	leave, err := s.enter()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
+	defer s.copies.begin()()
 	if unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return nil, fault.New(fault.NotFound, "there is no layer %s", id)
+		return fault.New(fault.NotFound, "there is no layer %s", id)
 	}
 	if from != "" {
 		if source, err = s.openSnapshot(from); err != nil {
-			return nil, err
+			return err
 		}
 		defer unix.Close(source)
 	}
@@ -165,28 +156,11 @@ func (s *Store) ExchangeWhen(ctx context.Context, id, from string, diskBytes int
 	})
 	switch {
 	case err == unix.ENOENT:
-		return nil, fault.New(fault.NotFound, "there is no layer %s", id)
+		return fault.New(fault.NotFound, "there is no layer %s", id)
 	case err != nil:
-		return nil, failed(err, "the content of layer %s cannot be exchanged", id)
+		return failed(err, "the content of layer %s cannot be exchanged", id)
 	}
-	return func() error { return s.settleExchange(id) }, nil
-}
-
-func (s *Store) settleExchange(id string) error {
-	leave, err := s.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	defer s.trash.kick() // the old content: its deletion would hold up the commit
-	if s.kind == Plain {
-		err = unix.Fsync(s.layers)
-	} else {
-		err = commit(s.top)
-	}
-	if err != nil {
-		return failed(err, "the new content of layer %s could not be written to the disk", id)
-	}
+	s.unsettled.Store(true)
 	return nil
 }
 

@@ -28,13 +28,13 @@ func TestAnExchangeWaitsUntilTheOldContentIsFree(t *testing.T) {
 			return readFile(t, at(now.Fd(), "upper/file"))
 		}
 		refused := errors.New("refused")
-		if _, err := s.ExchangeWhen(t.Context(), "firstlayer", "firstsnapshot", 0, func() error { return refused }); !errors.Is(err, refused) {
+		if err := s.Exchange(t.Context(), "firstlayer", "firstsnapshot", 0, func() error { return refused }); !errors.Is(err, refused) {
 			t.Errorf("got %v", err)
 		}
 		if got := holds(); got != "late" {
 			t.Errorf("an exchange that was refused left %q", got)
 		}
-		settle, err := s.ExchangeWhen(t.Context(), "firstlayer", "firstsnapshot", 0, func() error {
+		err := s.Exchange(t.Context(), "firstlayer", "firstsnapshot", 0, func() error {
 			if got := holds(); got != "late" {
 				t.Errorf("while the old content is in use, the layer holds %q", got)
 			}
@@ -46,9 +46,12 @@ func TestAnExchangeWaitsUntilTheOldContentIsFree(t *testing.T) {
 		if got := holds(); got != "early" {
 			t.Errorf("after it, the layer holds %q", got)
 		}
-		if err := settle(); err != nil {
-			t.Fatal(err)
-		}
+		s.Settle()
+		until(t, "the old content is deleted", func() bool {
+			thrown, err := names(s.trash.dir)
+			buried, err2 := names(s.trash.grave)
+			return err == nil && err2 == nil && len(thrown)+len(buried) == 0
+		})
 		if left, err := names(s.staging.slot[0].dir); err != nil || len(left) != 0 {
 			t.Errorf("left: %v, %v", left, err)
 		}

@@ -81,7 +81,8 @@ func churn(dir string, kind Kind) {
 	})
 	go loop(func(id string) {
 		for _, from := range []string{"snapshota", "", "snapshotb"} {
-			check(s.Exchange(ctx, "rolledlayer", from, 0))
+			check(s.Exchange(ctx, "rolledlayer", from, 0, atOnce))
+			s.Settle()
 		}
 	})
 	go loop(func(id string) {

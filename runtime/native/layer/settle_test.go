@@ -52,7 +52,7 @@ func TestASnapshotAndTheDiskOfARollbackAreNotWrittenTo(t *testing.T) {
 	if touched(t, s, slot, "firstsnapshot") {
 		t.Error("a snapshot was written to")
 	}
-	if err := s.Exchange(t.Context(), "firstlayer", "firstsnapshot", 0); err != nil {
+	if err := s.Exchange(t.Context(), "firstlayer", "firstsnapshot", 0, atOnce); err != nil {
 		t.Fatal(err)
 	}
 	if touched(t, s, s.layers, "firstlayer") {

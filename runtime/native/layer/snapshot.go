@@ -37,6 +37,7 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 		return 0, err
 	}
 	defer leave()
+	defer s.copies.begin()()
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -222,7 +222,7 @@ func testSnapshots(t *testing.T, opts Options) {
 		writeFile(t, at(int(logs.Fd()), "1.log"), []byte("output"))
 		logs.Close()
 		for _, from := range []string{"rolledsnapshot", "", "rolledsnapshot"} {
-			if err := s.Exchange(t.Context(), "rolledlayer", from, 0); err != nil {
+			if err := s.Exchange(t.Context(), "rolledlayer", from, 0, atOnce); err != nil {
 				t.Fatal(err)
 			}
 			now, err := s.Open("rolledlayer")
@@ -272,9 +272,9 @@ func testSnapshots(t *testing.T, opts Options) {
 			"CreateFrom with a tiny limit":      {small, fault.Invalid},
 			"Snapshot as a path":                {bad, fault.Invalid},
 			"OpenSnapshot of nothing":           {open, fault.NotFound},
-			"Exchange for nothing":              {s.Exchange(t.Context(), "wholelayer", "missingsnapshot", 0), fault.NotFound},
-			"Exchange of nothing":               {s.Exchange(t.Context(), "missinglayer", "", 0), fault.NotFound},
-			"Exchange of nothing for something": {s.Exchange(t.Context(), "missinglayer", "wholesnapshot", 0), fault.NotFound},
+			"Exchange for nothing":              {s.Exchange(t.Context(), "wholelayer", "missingsnapshot", 0, atOnce), fault.NotFound},
+			"Exchange of nothing":               {s.Exchange(t.Context(), "missinglayer", "", 0, atOnce), fault.NotFound},
+			"Exchange of nothing for something": {s.Exchange(t.Context(), "missinglayer", "wholesnapshot", 0, atOnce), fault.NotFound},
 		} {
 			if !fault.Is(c.err, c.code) {
 				t.Errorf("%s = %v, want %s", name, c.err, c.code)
@@ -471,7 +471,7 @@ func TestAFullLayerGetsAFreshWorkDirectory(t *testing.T) {
 	}
 	mustSnapshot(t, s, "fulllayer", "fullsnapshot")
 	mustCreateFrom(t, s, "fullcopy", "fullsnapshot", 4*mib)
-	if err := s.Exchange(t.Context(), "fulllayer", "fullsnapshot", 4*mib); err != nil {
+	if err := s.Exchange(t.Context(), "fulllayer", "fullsnapshot", 4*mib, atOnce); err != nil {
 		t.Fatal(err)
 	}
 }

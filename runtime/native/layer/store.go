@@ -69,8 +69,10 @@ type Store struct {
 	snapshots                  *slots
 	staging                    *slots // where copies are made, each under its final name
 	trash                      *trash
-	unsettled                  atomic.Bool // a large copy was made since the last Settle
+	copies                     copies
+	unsettled                  atomic.Bool // something was made since the last Settle that this is for
 	settling                   background
+	ending                     chan struct{} // closed by Close
 	importing                  chan struct{} // one for each archive that is being unpacked
 
 	mu      sync.RWMutex // held for reading by every call, for writing by Close
@@ -114,7 +116,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := lock(ctx, fd); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: opts.Dir, log: opts.Logger, importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1}
+	s := &Store{dir: opts.Dir, log: opts.Logger, importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1, ending: make(chan struct{})}
 	if err := s.choose(ctx, dir, opts); err != nil {
 		return nil, err
 	}
@@ -122,7 +124,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		s.closeFiles()
 		return nil, err
 	}
-	s.settling.do = s.commit
+	s.settling.do = s.settleNow
 	s.trash.kick()
 	return s, nil
 }
@@ -283,11 +285,17 @@ func (s *Store) Sync(ctx context.Context) error {
 // with the next Snapshot or Fork, whose caller waits for it: 5 ms with 1,000,000 files.
 const settleBytes = 16 << 20
 
-// settleAfter gives who made a copy time to use it first, and others to make more.
-const settleAfter = 20 * time.Millisecond
+// What can wait waits for a moment without copies, since a commit holds up all that are being
+// made; whoever makes one meanwhile commits what was left before. But not for longer than
+// most: an exchange that is not on the disk yet is one that a crash of the host takes back.
+const (
+	settleAfter = 20 * time.Millisecond
+	settleMost  = 200 * time.Millisecond
+)
 
-// Settle is to be called when copies were made and their overlays mounted. Where they are
-// large it has the kernel commit what that left, a moment later and behind the caller's back.
+// Settle is to be called when copies were made, or contents exchanged, and their overlays mounted.
+// It has what that left brought to the disk, where it is much or somebody counts on it, and
+// deletes what was exchanged: a moment later, and behind the caller's back.
 func (s *Store) Settle() {
 	leave, err := s.enter()
 	if err != nil {
@@ -299,11 +307,18 @@ func (s *Store) Settle() {
 	}
 }
 
-func (s *Store) commit() {
-	time.Sleep(settleAfter)
-	if err := commit(s.top); err != nil {
-		s.log.Error("the store's last changes are not on the disk yet", "error", err)
+func (s *Store) settleNow() {
+	s.copies.lull(settleAfter, settleMost, s.ending)
+	var err error
+	if s.kind == Plain {
+		err = unix.Fsync(s.layers)
+	} else {
+		err = commit(s.top)
 	}
+	if err != nil {
+		s.log.Error("the last rollbacks are not on the disk yet; a crash of the host may take them back", "error", err)
+	}
+	s.trash.kick() // not before: its work would hold up the commit
 }
 
 // Close waits until all that was removed is deleted, and lets go of the store.
@@ -318,6 +333,7 @@ func (s *Store) Close() error {
 	if closed {
 		return nil
 	}
+	close(s.ending)
 	s.syncing.Wait()
 	s.settling.wait()
 	err := s.trash.end()
