@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"sandpit.dev/internal/sysmon"
 )
 
 // warmUp is how often each side runs before it counts: page cache, connections
@@ -107,6 +109,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the native runtime needs root: run it with sudo")
 	}
+	sysmon.Calm() // what measures takes as little from what is measured as it can
 	before := readUsage()
 	dir, err := os.MkdirTemp(o.Data, "sandpit-bench-")
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"sandpit.dev/image"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/internal/running"
+	"sandpit.dev/internal/sysmon"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/runtime/native/layer"
@@ -53,7 +54,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	calmSysmon()
+	sysmon.Calm()
 	hush := &engine.LogRedactor{}
 	log := slog.New(hush.Handler(logger(opts.Log, cfg.Log).Handler()))
 	var down cleanup.Stack
