@@ -95,7 +95,7 @@ func (s *session) inside(ctx context.Context) (_ *Inside, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Inside{Rounds: min(30, max(5, s.o.pairs()/25)), DataFS: fileSystem(s.dir)}
+	r := &Inside{Rounds: min(30, max(5, s.o.pairs()/4)), DataFS: fileSystem(s.dir)}
 	device, err := s.server.loopDevice()
 	if err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func throughput(r *bench.Report) string {
 		speeds.add(fmt.Sprintf("create, command and delete, %d at a time", l.Clients), plot.Number(l.PerSecond))
 		speeds.add("the same for each core", plot.Number(l.PerCore))
 	}
-	return t.String() + speeds.String() + sustained(x.Sustained)
+	return asked(r) + t.String() + speeds.String() + sustained(x.Sustained)
 }
 
 // sustained tells what many lives cost, and what they left.
