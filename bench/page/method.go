@@ -24,8 +24,8 @@ func peerTexts() map[string]peerText {
 	const oci = "No user namespace, no seccomp filter, no daemon, no authentication, no record."
 	return map[string]peerText{
 		"sandpit": {
-			"sandpit", "`POST /v1/sandboxes`, then `POST …/exec`, over HTTP on the loopback, until the second answer has been read. The delete comes after. " +
-				"A further command is the second request.", "",
+			"sandpit", "`POST /v1/exec`, over HTTP on the loopback, until the answer has been read; by two requests it is `POST /v1/sandboxes`, then `POST …/exec`. The delete comes after. " +
+				"A further command is `POST …/exec`.", "",
 		},
 		"bwrap": {
 			"bubblewrap", "`bwrap` from the start of its process to its end, in all namespaces that it knows, on an overlay over sandpit's own image that is mounted before.",
