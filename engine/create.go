@@ -319,18 +319,23 @@ const wentAway = "whoever asked for it went away before it was made"
 
 // abandon deletes a new sandbox whose creator never learns the id, and why.
 func (e *Engine) abandon(ctx context.Context, id sandbox.ID, why string) {
+	err := e.removeNew(ctx, id, why)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		e.log.Error("a sandbox that nobody waits for cannot be deleted", "sandbox", id, "error", err)
+	}
+}
+
+func (e *Engine) removeNew(ctx context.Context, id sandbox.ID, why string) error {
 	b, err := e.acquire(ctx, id)
 	if err != nil {
-		return
+		return err
 	}
 	defer e.release(b)
-	if err := e.take(ctx, b); err != nil {
-		return
+	if err := e.takeToDelete(ctx, b); err != nil {
+		return err
 	}
 	defer b.turn.give()
-	if err := e.remove(ctx, b, system, sandbox.CauseUser, why); err != nil {
-		e.log.Error("a sandbox that nobody waits for cannot be deleted; it is tried again", "sandbox", id, "error", err)
-	}
+	return e.remove(ctx, b, system, sandbox.CauseUser, why)
 }
 
 // whole is what a driver needs to know of a new sandbox.

@@ -31,7 +31,8 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 		})
 	}
 	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
-	p, res, err := a.engine.CreateExec(ctx, c.caller, box, r, nil, nil)
+	found := func(p engine.Place) { c.w.Header().Set(sandboxHeader, string(p.Sandbox.ID)) }
+	p, res, err := a.engine.CreateExec(ctx, c.caller, box, r, found, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}

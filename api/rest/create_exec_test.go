@@ -42,6 +42,9 @@ func TestCreateExec(t *testing.T) {
 		if a.StatusCode != 202 {
 			t.Fatalf("got %d %s", a.StatusCode, a.body)
 		}
+		if id := a.Header.Get("Sandpit-Sandbox-Id"); !strings.Contains(a.Header.Get("Location"), "/"+id+"/") || id == "" {
+			t.Errorf("it is in %q, and %q is where it goes on", id, a.Header.Get("Location"))
+		}
 		p := want[v1.Process](h, 200, "GET", a.Header.Get("Location"), nil)
 		if id := a.Header.Get("Sandpit-Process-Id"); p.ProcessID != id || p.Status != "running" {
 			t.Errorf("got %+v, and the header %q", p, id)

@@ -66,6 +66,9 @@ func (s *events) started(id string) {
 // processHeader names the process that an answer is about.
 const processHeader = "Sandpit-Process-Id"
 
+// sandboxHeader names the sandbox of a command that asked for one, in an error, too.
+const sandboxHeader = "Sandpit-Sandbox-Id"
+
 // events writes server-sent events. Its methods may be called concurrently.
 type events struct {
 	w      http.ResponseWriter

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sandpit.dev/bench"
 	"sandpit.dev/bench/plot"
@@ -79,7 +80,11 @@ func throughput(r *bench.Report) string {
 		speeds.add(fmt.Sprintf("create, command and delete, %d at a time", l.Clients), plot.Number(l.PerSecond))
 		speeds.add("the same for each core", plot.Number(l.PerCore))
 	}
-	return asked(r) + t.String() + speeds.String() + sustained(x.Sustained)
+	how := strings.TrimSpace(asked(r))
+	if how != "" {
+		how += "\n\n"
+	}
+	return how + t.String() + speeds.String() + sustained(x.Sustained)
 }
 
 // sustained tells what many lives cost, and what they left.

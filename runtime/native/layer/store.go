@@ -302,13 +302,16 @@ func (s *Store) Settle() {
 		return
 	}
 	defer leave()
-	if s.unsettled.Swap(false) {
+	if s.unsettled.Load() {
 		s.settling.kick()
 	}
 }
 
 func (s *Store) settleNow() {
 	s.copies.lull(settleAfter, settleMost, s.ending)
+	if !s.unsettled.Swap(false) {
+		return // what was kicked for meanwhile went with the time before
+	}
 	var err error
 	if s.kind == Plain {
 		err = unix.Fsync(s.layers)
@@ -316,7 +319,8 @@ func (s *Store) settleNow() {
 		err = commit(s.top)
 	}
 	if err != nil {
-		s.log.Error("the last rollbacks are not on the disk yet; a crash of the host may take them back", "error", err)
+		s.unsettled.Store(true)
+		s.log.Error("the last copies and rollbacks are not on the disk yet; a crash of the host may take them back", "error", err)
 	}
 	s.trash.kick() // not before: its work would hold up the commit
 }
