@@ -144,11 +144,14 @@ func (l *liveRun) write(tx store.Tx, c runChange) (committed func(), err error) 
 }
 
 // commit writes a change. A store that refuses it is asked again until it does, since a
-// run must not say what is not so; the error is ctx's.
+// run must not say what is not so. The error is ctx's, and nothing was written then.
 func (l *liveRun) commit(ctx context.Context, c runChange) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := l.tryCommit(ctx, c)
-		if err == nil || ctx.Err() != nil {
+		switch {
+		case err == nil: // also where ctx ended meanwhile: who heard of an error would write it again
+			return nil
+		case ctx.Err() != nil:
 			return ctx.Err()
 		}
 		l.e.log.Error("a run cannot be recorded now; it is tried again", "run", l.id, "error", err)
