@@ -30,8 +30,12 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 			return v1.CreateExecOutcome{ExecPlace: placeOf(p), ExecOutcome: outcomeOf(&res)}, err
 		})
 	}
-	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
-	found := func(p engine.Place) { c.w.Header().Set(sandboxHeader, string(p.Sandbox.ID)) }
+	var where engine.Place
+	found := func(p engine.Place) { where = p }
+	r.Started = func(id string) { // not before: a sandbox whose command does not begin may be gone
+		c.w.Header().Set(processHeader, id)
+		c.w.Header().Set(sandboxHeader, string(where.Sandbox.ID))
+	}
 	p, res, err := a.engine.CreateExec(ctx, c.caller, box, r, found, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))

@@ -96,6 +96,10 @@ func TestCreateExec(t *testing.T) {
 			!strings.Contains(got[1], `"one\n"`) || !strings.Contains(got[2], `"sandbox_id":"`+id+`","sandbox_created":true,`) {
 			t.Errorf("got %q", got)
 		}
+		gone := h.do("POST", "/v1/exec", object{"command": "true", "cwd": "nosuch"})
+		if id := gone.Header.Get("Sandpit-Sandbox-Id"); gone.StatusCode == 200 || id != "" {
+			t.Errorf("one that cannot begin: got %d, and the sandbox %q, which is gone", gone.StatusCode, id)
+		}
 		if resp, _ := h.stream("/v1/exec", `{"command":"true","cwd":"nosuch"}`); resp.StatusCode == 200 || resp.Header.Get("Content-Type") != v1.ProblemType {
 			t.Errorf("one that cannot begin: got %d %v", resp.StatusCode, resp.Header)
 		}

@@ -66,7 +66,8 @@ func (s *events) started(id string) {
 // processHeader names the process that an answer is about.
 const processHeader = "Sandpit-Process-Id"
 
-// sandboxHeader names the sandbox of a command that asked for one, in an error, too.
+// sandboxHeader names the sandbox of a command that asked for one and has begun, whatever
+// becomes of the answer.
 const sandboxHeader = "Sandpit-Sandbox-Id"
 
 // events writes server-sent events. Its methods may be called concurrently.
