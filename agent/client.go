@@ -275,6 +275,12 @@ func asFault(p []byte) error {
 	}
 	e := fault.New(code, "%s", clean(w.Message, 4096))
 	e.Remedy = clean(w.Remedy, 1024)
+	if code == fault.Full {
+		e.Disk = fault.SandboxDisk
+		if slices.Contains(fault.Disks(), w.Disk) {
+			e.Disk = w.Disk
+		}
+	}
 	if code == fault.Invalid {
 		for _, f := range w.Fields[:min(len(w.Fields), 50)] {
 			e.Fields = append(e.Fields, fault.Field{Name: clean(f.Name, 100), Message: clean(f.Message, 4096)})

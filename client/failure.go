@@ -53,7 +53,10 @@ func faultOf(p *v1.Problem, retryAfter string) *fault.Error {
 	if e.Code == fault.Internal {
 		e.Message = fmt.Sprintf("%s (request %s)", p.Detail, p.RequestID)
 	}
-	if p.Cause != "" {
+	switch disk := fault.Disk(p.Cause); {
+	case e.Code == fault.Full && slices.Contains(fault.Disks(), disk):
+		e.Disk = disk
+	case p.Cause != "":
 		e.Err = errors.New(p.Cause)
 	}
 	for _, f := range p.Errors {
@@ -82,6 +85,8 @@ func codeOf(status int) fault.Code {
 		return fault.Invalid
 	case http.StatusTooManyRequests:
 		return fault.Exhausted
+	case http.StatusInsufficientStorage:
+		return fault.Full
 	case http.StatusNotImplemented:
 		return fault.Unsupported
 	case http.StatusBadGateway, http.StatusServiceUnavailable:

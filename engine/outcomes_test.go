@@ -81,7 +81,7 @@ type refusing struct {
 
 func (r *refusing) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if r.full.Load() {
-		return fault.New(fault.Exhausted, "the disk that holds the records is full")
+		return fault.NoSpace(fault.RecordsDisk, nil, "the disk that holds the records is full")
 	}
 	return r.Store.Update(ctx, fn)
 }
@@ -96,7 +96,7 @@ func TestACommandThatCannotBeRecordedIsNotRun(t *testing.T) {
 	s := h.create(engine.CreateRequest{Key: "box"})
 	st.full.Store(true)
 	_, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "touch ran"}, nil)
-	wantCode(t, err, fault.Exhausted)
+	wantCode(t, err, fault.Full)
 	st.full.Store(false)
 	h.exec("box", "test ! -e ran")
 	h.wantEvents(s.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventExec)

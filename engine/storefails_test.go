@@ -113,7 +113,7 @@ func TestADatabaseThatTakesNothing(t *testing.T) {
 				err := do(ctx)
 				cancel()
 				switch fault.Of(err) {
-				case fault.Unavailable, fault.Exhausted, fault.Timeout, fault.Canceled:
+				case fault.Unavailable, fault.Full, fault.Timeout, fault.Canceled:
 				case "": // what the database has room for in its log goes on
 					if name == "LockedByAnother" {
 						t.Errorf("%s: it was done", verb)

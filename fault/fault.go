@@ -43,8 +43,10 @@ const (
 	Conflict Code = "conflict"
 	// State: the thing is not in a state that allows this.
 	State Code = "state"
-	// Exhausted: a quota, or the host, is full.
+	// Exhausted: a bound of how many or how often is reached; it may be free again by itself.
 	Exhausted Code = "exhausted"
+	// Full: a disk is full, see [Error.Disk]; a retry does not help before something is deleted.
+	Full Code = "full"
 	// Unsupported: this runtime, on this host, cannot do it.
 	Unsupported Code = "unsupported"
 	// Unavailable: a part does not answer; a retry may help.
@@ -61,9 +63,26 @@ const (
 func Codes() []Code {
 	return []Code{
 		Malformed, Invalid, TooLarge, Unauthenticated, Denied, NotFound, Exists, Conflict,
-		State, Exhausted, Unsupported, Unavailable, Timeout, Canceled, Internal,
+		State, Exhausted, Full, Unsupported, Unavailable, Timeout, Canceled, Internal,
 	}
 }
+
+// Disk names a disk that can be full.
+type Disk string
+
+const (
+	// SandboxDisk is the disk of one sandbox: its own limit is reached.
+	SandboxDisk Disk = "sandbox"
+	// StoreDisk is what the disks of all sandboxes share.
+	StoreDisk Disk = "store"
+	// HostDisk is the host's file system, on which the data directory lies.
+	HostDisk Disk = "host"
+	// RecordsDisk is the disk with the server's records.
+	RecordsDisk Disk = "records"
+)
+
+// Disks returns every disk that can be full.
+func Disks() []Disk { return []Disk{SandboxDisk, StoreDisk, HostDisk, RecordsDisk} }
 
 // Field names one wrong field of a request.
 type Field struct {
@@ -79,6 +98,7 @@ type Error struct {
 	Message string        // for the caller; safe to show
 	Remedy  string        // the caller's next step; may be empty
 	Fields  []Field       // only with Invalid
+	Disk    Disk          // the disk that is full; only with Full
 	Retry   time.Duration // when a retry may help; zero where unknown
 	Err     error         // the cause; for the log only
 }
@@ -97,6 +117,13 @@ func Wrap(code Code, err error, format string, args ...any) *Error {
 func InvalidField(name, format string, args ...any) *Error {
 	msg := fmt.Sprintf(format, args...)
 	return &Error{Code: Invalid, Message: name + ": " + msg, Fields: []Field{{Name: name, Message: msg}}}
+}
+
+// NoSpace returns a Full error of a disk, with a cause that only the log will see; err may be nil.
+func NoSpace(disk Disk, err error, format string, args ...any) *Error {
+	e := Wrap(Full, err, format, args...)
+	e.Disk = disk
+	return e
 }
 
 // WithRemedy sets the next step and returns e.

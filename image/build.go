@@ -243,7 +243,7 @@ func buildFault(name string, err error) error {
 	}
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fault.Wrap(fault.Exhausted, err, "building the image %q failed in stage %q: the disk is full", name, stage).
+		return fault.NoSpace(fault.HostDisk, err, "building the image %q failed in stage %q: the disk is full", name, stage).
 			WithRemedy("free 2 GiB where images are kept, then try again; what was downloaded is kept")
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Wrap(fault.Timeout, err, "building the image %q took longer than %s and was ended in stage %q%s", name, maxBuildTime, stage, last).

@@ -220,7 +220,7 @@ func TestEnsure(t *testing.T) {
 			fmt.Fprintln(w.lines, "dpkg: error: failed to write: No space left on device")
 			return errors.New("exit status 1")
 		}))
-		if _, err := s.Ensure(t.Context(), "tree"); !fault.Is(err, fault.Exhausted) {
+		if _, err := s.Ensure(t.Context(), "tree"); !fault.Is(err, fault.Full) {
 			t.Errorf("Ensure gives %v, want exhausted", err)
 		}
 	})

@@ -30,7 +30,7 @@
 //
 // fault.NotFound for a missing row, fault.Exists for a taken id or key,
 // fault.Conflict for a revision that is not current, fault.Invalid for a cursor
-// that this store did not make, fault.Exhausted when the disk is full,
+// that this store did not make, fault.Full when the disk is full,
 // fault.Unavailable when the disk or the database does not answer, and the
 // context's own error when that ended.
 //

@@ -139,7 +139,7 @@ func (c *conn) fail(err error) {
 	if e.Code == fault.Internal && e.Err != nil {
 		msg = e.Error() // the server logs it; it decides what its callers see
 	}
-	_ = c.send(wire.Failure, wire.Error{Code: string(e.Code), Message: clip(msg, 4096), Remedy: e.Remedy, Fields: e.Fields})
+	_ = c.send(wire.Failure, wire.Error{Code: string(e.Code), Message: clip(msg, 4096), Remedy: e.Remedy, Fields: e.Fields, Disk: e.Disk})
 }
 
 // until gives a context that ends when the client goes away. It reads the

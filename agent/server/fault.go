@@ -5,6 +5,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -40,8 +41,7 @@ func fileFault(v View, verb, p string, err error) error {
 	case is(unix.EROFS):
 		return denied(v, verb, p, "sees the system's files read-only, and so is not allowed to")
 	case is(unix.ENOSPC, unix.EDQUOT):
-		return fault.Wrap(fault.Exhausted, err, "%s %q: the sandbox's disk limit is reached", verb, p).
-			WithRemedy("delete files in the sandbox, or give it a larger disk")
+		return noSpace(err, "%s %q", verb, p)
 	case is(unix.EMFILE, unix.ENFILE, unix.ENOMEM):
 		return fault.Wrap(fault.Exhausted, err, "%s %q: the sandbox's agent has no more open files or memory", verb, p).
 			WithRemedy("try again")
@@ -69,6 +69,18 @@ func fileFault(v View, verb, p string, err error) error {
 		return fault.Wrap(fault.Unsupported, err, "%s: this kernel lacks a call that is needed to do it safely", verb)
 	}
 	return fault.Wrap(fault.Internal, err, "%s %q failed: %s", verb, p, errorText(err))
+}
+
+// noSpace returns the error of a disk without room. A limit of the sandbox's own is EDQUOT;
+// ENOSPC is the disk below, which all sandboxes share.
+func noSpace(err error, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	if errors.Is(err, unix.EDQUOT) {
+		return fault.NoSpace(fault.SandboxDisk, err, "%s: the sandbox's disk limit is reached", what).
+			WithRemedy("delete files in the sandbox, or give it a larger disk")
+	}
+	return fault.NoSpace(fault.StoreDisk, err, "%s: the disk that all sandboxes share is full", what).
+		WithRemedy("delete sandboxes or snapshots that are not needed, or give the store a larger disk")
 }
 
 func denied(v View, verb, p, why string) error {

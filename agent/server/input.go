@@ -57,8 +57,7 @@ func (s *Server) receiveStdin(c *conn, id string, st *wire.Start) (in input, err
 			return in, fault.New(fault.Malformed, "stdin was said to have %d bytes, and has not", st.StdinSize)
 		}
 		if _, err := w.Write(b); err != nil {
-			return in, fault.Wrap(fault.Exhausted, err, "stdin of %d bytes could not be stored: the sandbox's disk is full", st.StdinSize).
-				WithRemedy("delete files in the sandbox, or give it a larger disk")
+			return in, noSpace(err, "stdin of %d bytes could not be stored", st.StdinSize)
 		}
 		left -= int64(len(b))
 	}
@@ -73,8 +72,7 @@ func (s *Server) inputFile(id string) (r, w *os.File, err error) {
 		if err == unix.EEXIST {
 			return nil, nil, processExists(id)
 		}
-		return nil, nil, fault.Wrap(fault.Exhausted, err, "stdin could not be stored: the sandbox's disk is full").
-			WithRemedy("delete files in the sandbox, or give it a larger disk")
+		return nil, nil, noSpace(err, "stdin could not be stored")
 	}
 	defer func() { _ = unix.Unlinkat(s.logDir, name, 0) }()
 	rd, err := unix.Openat(s.logDir, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)

@@ -281,4 +281,5 @@ type Error struct {
 	Message string        `json:"message"`
 	Remedy  string        `json:"remedy,omitempty"`
 	Fields  []fault.Field `json:"fields,omitempty"`
+	Disk    fault.Disk    `json:"disk,omitempty"` // with the code full
 }

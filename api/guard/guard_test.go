@@ -320,6 +320,17 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
+	t.Run("AFullDisk", func(t *testing.T) {
+		for _, disk := range fault.Disks() {
+			s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+				guard.Error(w, r, fault.NoSpace(disk, fault.New(fault.Unavailable, "inner"), "no room"))
+			})
+			w := s.ask("GET")
+			if p := problemOf(t, w); w.Code != 507 || p.Code != "full" || p.Cause != string(disk) || w.Header().Get("Retry-After") != "" {
+				t.Errorf("got %d %+v, Retry-After %q", w.Code, p, w.Header().Get("Retry-After"))
+			}
+		}
+	})
 	t.Run("WithoutACode", func(t *testing.T) {
 		s := newSite(t, func(w http.ResponseWriter, r *http.Request) { guard.Error(w, r, secret) })
 		if p := problemOf(t, s.ask("GET")); p.Code != "internal" || p.Detail != "internal error" {

@@ -39,6 +39,8 @@ func Status(code fault.Code) int {
 		return http.StatusConflict
 	case fault.Exhausted:
 		return http.StatusTooManyRequests
+	case fault.Full:
+		return http.StatusInsufficientStorage
 	case fault.Unsupported:
 		return http.StatusNotImplemented
 	case fault.Unavailable:
@@ -94,6 +96,9 @@ func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 		return p, ""
 	}
 	p.Cause = cause(e)
+	if e.Disk != "" {
+		p.Cause = string(e.Disk) // a program decides by it
+	}
 	for _, f := range e.Fields {
 		p.Errors = append(p.Errors, v1.ProblemField{Field: f.Name, Message: f.Message})
 	}

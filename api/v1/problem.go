@@ -13,7 +13,7 @@ type Problem struct {
 	Status    int            `json:"status" jsonschema:"the HTTP status"`
 	Detail    string         `json:"detail" jsonschema:"what is wrong, with the value that was sent and the bound that it broke"`
 	Code      string         `json:"code" jsonschema:"what a program decides by; one of a fixed list"`
-	Cause     string         `json:"cause,omitempty" jsonschema:"what lies behind it"`
+	Cause     string         `json:"cause,omitempty" jsonschema:"what lies behind it; with the code full the disk: sandbox, store, host or records"`
 	Remedy    string         `json:"remedy,omitempty" jsonschema:"the next step"`
 	RequestID string         `json:"request_id" jsonschema:"finds the request in the server's log"`
 	Errors    []ProblemField `json:"errors,omitempty" jsonschema:"with the code invalid: every field that is wrong"`

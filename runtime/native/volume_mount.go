@@ -107,7 +107,7 @@ func blockedAs(err error, format string, args ...any) error {
 	case ok:
 		return fault.Wrap(fault.Conflict, err, format, args...).WithRemedy("remove what is there, or choose another path")
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fault.Wrap(fault.Exhausted, err, format, args...).WithRemedy("delete files, or give it a larger disk")
+		return fault.NoSpace(fault.SandboxDisk, err, format, args...).WithRemedy("delete files, or give it a larger disk")
 	}
 	return fault.Wrap(fault.Unavailable, err, format, args...)
 }

@@ -47,7 +47,7 @@ func sqliteDialect() dialect {
 		code: func(err error) (fault.Code, string) {
 			switch sqliteCode(err) & 0xff {
 			case sqlite3.SQLITE_FULL:
-				return fault.Exhausted, "the disk that holds the records is full"
+				return fault.Full, "the disk that holds the records is full"
 			case sqlite3.SQLITE_TOOBIG:
 				return fault.TooLarge, "a value is larger than a record can hold"
 			case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

@@ -32,5 +32,9 @@ func (d *dialect) explain(ctx context.Context, err error) error {
 		return fault.Wrap(fault.Internal, err, "the transaction is over")
 	}
 	code, msg := d.code(err)
+	if code == fault.Full {
+		return fault.NoSpace(fault.RecordsDisk, err, "%s", msg).
+			WithRemedy("free space on the file system of the data directory")
+	}
 	return fault.Wrap(code, err, "%s", msg)
 }

@@ -75,6 +75,10 @@ func (s *Store) openError(ctx context.Context, err error, file string) error {
 	if _, ok := asSQLite(err); !ok {
 		code, msg = fault.Unavailable, "the data base cannot be opened"
 	}
+	if code == fault.Full {
+		return fault.NoSpace(fault.RecordsDisk, err, "%s: %s", file, msg).
+			WithRemedy("free space on the file system of the data directory")
+	}
 	return fault.Wrap(code, err, "%s: %s", file, msg).
 		WithRemedy("look after the file, put a copy in its place, or move it away to begin anew")
 }

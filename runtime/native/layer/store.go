@@ -382,7 +382,7 @@ func failed(err error, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...) + " (" + err.Error() + ")"
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fault.Wrap(fault.Exhausted, err, "%s", message).
+		return fault.NoSpace(fault.StoreDisk, err, "%s", message).
 			WithRemedy("delete sandboxes that nobody needs, or give the store a larger disk")
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
 		return fault.Wrap(fault.Exhausted, err, "%s", message)
