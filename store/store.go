@@ -30,6 +30,7 @@ type Tx interface {
 	Volumes() Volumes
 	Runs() Runs
 	Secrets() Secrets
+	Requests() Requests
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.

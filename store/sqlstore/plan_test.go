@@ -196,6 +196,10 @@ func TestPlans(t *testing.T) {
 			"AllSecrets":     {allSecrets, "SCAN secrets USING INDEX sqlite_autoindex_secrets_1"},
 			"DropSecrets":    {deleteSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=?)"},
 			"ByHash":         {tokenByHash, "SEARCH tokens USING INDEX tokens_hash (hash=?)"},
+			"Request":        {getRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
+			"AnswerRequest":  {answerRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
+			"LastRequest":    {lastRequest, "SEARCH requests USING COVERING INDEX requests_project (project=?)"},
+			"PruneRequests":  {pruneRequests, "SEARCH requests USING INDEX requests_project (project=? AND n<?)"},
 		} {
 			args := make([]any, 60) // more than the longest has
 			if got := planOf(t, s, c.text, args); got != c.want {

@@ -31,6 +31,7 @@ func (t *tx) Snapshots() store.Snapshots { return snapshots{t} }
 func (t *tx) Volumes() store.Volumes     { return volumes{t} }
 func (t *tx) Runs() store.Runs           { return runs{t} }
 func (t *tx) Secrets() store.Secrets     { return secrets{t} }
+func (t *tx) Requests() store.Requests   { return requests{t} }
 
 // ready tells whether t may still be used, for writing if so asked. It is
 // asked before each statement, which is what ends a canceled transaction.

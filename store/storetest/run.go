@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Volumes", volumeRecords},
 		{"Secrets", secretRecords},
 		{"Runs", runRecords},
+		{"Requests", requestRecords},
 		{"Values", values},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, open) })
