@@ -51,21 +51,23 @@ const firstFree = 3
 
 // plan is what the child works from; it writes errno.
 type plan struct {
-	args     cloneArgs
-	program  *byte
-	argv     []*byte
-	envp     []*byte
-	dir      int
-	files    [3]int
-	terminal bool
-	cred     *syscall.Credential
-	ambient  []uintptr
-	kill     sigevent
-	when     timespecs
-	timer    int32
-	head     unix.CapUserHeader
-	caps     [2]unix.CapUserData
-	unmask   uint64 // the empty set of signals
+	args      cloneArgs
+	program   *byte
+	argv      []*byte
+	envp      []*byte
+	dir       int
+	files     [3]int
+	terminal  bool
+	cred      *syscall.Credential
+	ambient   []uintptr
+	kill      sigevent
+	when      timespecs
+	timer     int32
+	head      unix.CapUserHeader
+	caps      [2]unix.CapUserData
+	unmask    uint64 // the empty set of signals
+	ignored   []uintptr
+	byDefault [4]uint64 // the kernel's struct sigaction: SIG_DFL
 
 	pidfd int32
 	errno unix.Errno // of the step that failed
@@ -82,6 +84,9 @@ func (c *Command) clone() (pid, pidfd int, err error) {
 			flags:      unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND,
 			exitSignal: uint64(unix.SIGCHLD),
 		},
+	}
+	for _, sig := range ignored() {
+		p.ignored = append(p.ignored, uintptr(sig.(syscall.Signal))) // CLONE_CLEAR_SIGHAND keeps them
 	}
 	if c.Group >= 0 {
 		p.args.flags |= unix.CLONE_INTO_CGROUP
@@ -178,6 +183,11 @@ func (p *plan) exec() {
 	}
 	if p.terminal && p.fail(unix.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1)) {
 		return
+	}
+	for i := 0; i < len(p.ignored); i++ {
+		if p.fail(unix.RawSyscall6(unix.SYS_RT_SIGACTION, p.ignored[i], uintptr(unsafe.Pointer(&p.byDefault)), 0, 8, 0, 0)) {
+			return
+		}
 	}
 	// All are blocked since before the clone, and none is of ours to handle.
 	if p.fail(unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.unmask)), 0, 8, 0, 0)) {

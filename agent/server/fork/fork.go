@@ -4,6 +4,8 @@
 package fork
 
 import (
+	"os"
+	"os/signal"
 	"strconv"
 	"syscall"
 
@@ -47,6 +49,18 @@ func (c *Command) Start() (pid, pidfd int, err error) {
 	return pid, pidfd, err
 }
 
+// ignored returns the signals that this process ignores, most often since whoever started
+// it does (nohup). execve hands them on, unlike handlers.
+func ignored() []os.Signal {
+	var all []os.Signal
+	for sig := syscall.Signal(1); sig <= 64; sig++ {
+		if signal.Ignored(sig) {
+			all = append(all, sig)
+		}
+	}
+	return all
+}
+
 // errRefused is a clone3 that this kernel does not have, or that is not allowed.
 const errRefused = unix.ENOTSUP
 
@@ -57,6 +71,10 @@ func (c *Command) classic() (pid, pidfd int, err error) {
 		sys.UseCgroupFD, sys.CgroupFD = true, c.Group
 	}
 	pidfd = -1
+	if sigs := ignored(); len(sigs) > 0 { // what has a handler begins with its default
+		signal.Notify(make(chan os.Signal, 1), sigs...)
+		defer signal.Ignore(sigs...)
+	}
 	pid, err = syscall.ForkExec(c.Program, c.Argv, &syscall.ProcAttr{
 		Dir: "/proc/self/fd/" + strconv.Itoa(c.Dir), Env: c.Env, Sys: sys,
 		Files: []uintptr{uintptr(c.Files[0]), uintptr(c.Files[1]), uintptr(c.Files[2])},

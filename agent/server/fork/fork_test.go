@@ -129,6 +129,23 @@ func TestNoSignalIsBlockedInTheChild(t *testing.T) {
 	}
 }
 
+func TestNoSignalIsIgnoredInTheChild(t *testing.T) {
+	sigs := []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGUSR1}
+	signal.Ignore(sigs...)
+	defer signal.Reset(sigs...)
+	c := Command{Program: "/bin/grep", Argv: []string{"grep", "SigIgn", "/proc/self/status"}}
+	for name, start := range ways {
+		if out, _, err := run(t, start, "/", c); err != nil || out != "SigIgn:\t0000000000000000\n" {
+			t.Errorf("%s: %q %v", name, out, err)
+		}
+	}
+	for _, sig := range sigs {
+		if !signal.Ignored(sig) {
+			t.Errorf("afterwards %v is not ignored here any more", sig)
+		}
+	}
+}
+
 func TestWhyAProgramIsNotExecuted(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) {
