@@ -32,13 +32,39 @@ func (k key) String() string { return k.pkg + "." + k.test }
 
 // tally is what became of a run.
 type tally struct {
-	err     error // how `go test` ended; nil: all went well
-	passed  int
+	err     error          // how `go test` ended; nil: all went well
+	passed  map[key]bool   // with the parents of subtests
 	failed  map[key]string // with what it said
 	broken  []string       // packages
 	crashed bool           // something ended otherwise than a test that fails does
 	skips   []string
 	figures []string
+}
+
+// parent returns the test whose subtest k is; false: it is none's.
+func (k key) parent() (key, bool) {
+	i := strings.LastIndexByte(k.test, '/')
+	if i < 0 {
+		return key{}, false
+	}
+	return key{k.pkg, k.test[:i]}, true
+}
+
+// leaves counts the tests that passed and have no subtests of their own.
+func (t *tally) leaves() int {
+	parents := map[key]bool{}
+	for k := range t.passed {
+		if p, ok := k.parent(); ok {
+			parents[p] = true
+		}
+	}
+	n := 0
+	for k := range t.passed {
+		if !parents[k] {
+			n++
+		}
+	}
+	return n
 }
 
 // crashes are the words of what is no failed test, wherever they stand.
@@ -59,7 +85,7 @@ func goTest(args []string) (*tally, error) {
 		return nil, err
 	}
 	began := time.Now()
-	t := &tally{failed: map[key]string{}}
+	t := &tally{failed: map[key]string{}, passed: map[key]bool{}}
 	output := map[key][]string{}
 	sc := bufio.NewScanner(out)
 	sc.Buffer(make([]byte, 1<<20), 64<<20)
@@ -110,7 +136,7 @@ func (t *tally) ended(e event, k key, output []string, at time.Duration) {
 			fmt.Print(said)
 		}
 	case e.Action == "pass":
-		t.passed++
+		t.passed[k] = true
 	case e.Action == "fail":
 		t.failed[k] = said
 		fmt.Print(said)

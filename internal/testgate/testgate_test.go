@@ -68,6 +68,40 @@ func TestA(t *testing.T) { if firstTime("a") { t.Error("once") }; t.Skip("now") 
 	}
 }
 
+func TestTheGateSaysOfEachTestWhatBecameOfIt(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	stdout := os.Stdout
+	os.Stdout = out
+	err = gate(t, `
+func TestA(t *testing.T) { t.Error("always") }
+func TestB(t *testing.T) {
+	t.Run("once", func(t *testing.T) { if firstTime("once") { t.Error("once") } })
+	t.Run("good", func(t *testing.T) {})
+}
+func TestC(t *testing.T) { t.Run("inner", func(t *testing.T) { t.Run("most", func(t *testing.T) {}) }) }`)
+	os.Stdout = stdout
+	if err == nil {
+		t.Error("a test that failed twice was passed")
+	}
+	said, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"failed again: example.test/p.TestA\n",
+		"unsteady: example.test/p.TestB/once: it failed once and passed by itself\n",
+		"2 passed, 2 failed, 0 skipped\n", // no parents: TestB, TestC and TestC/inner
+	} {
+		if !strings.Contains(string(said), line) {
+			t.Errorf("%q is not in:\n%s", line, said)
+		}
+	}
+}
+
 func TestTheGateCountsSkips(t *testing.T) {
 	many := `func TestA(t *testing.T) { for range 31 { t.Run("x", func(t *testing.T) { t.Skip("a reason") }) } }`
 	if err := gate(t, many); err != nil {
