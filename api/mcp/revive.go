@@ -25,6 +25,9 @@ const (
 	taskOfCommand = "command-"
 )
 
+// records reports whether the tool of that name begins what the next server can answer for.
+func records(tool string) bool { return tool == "run_sandbox" || tool == "run_command" }
+
 // callAbout is a call as those that began the tasks which outlive the server: what it
 // answers with is what they would have. all are the profile's tools.
 func (h *Handler) callAbout(req mcp.Request, all map[string]*tool) *call {

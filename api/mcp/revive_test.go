@@ -4,17 +4,22 @@
 package mcp_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 func TestTasksOutliveTheServer(t *testing.T) {
-	h := openRuns(t, nil)
+	held := &heldStore{}
+	h := openRuns(t, func(o *engine.Options) { o.Store = held.over(o.Store) })
 	h.after = 100 * time.Millisecond
 	h.restart()
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
@@ -67,6 +72,41 @@ func TestTasksOutliveTheServer(t *testing.T) {
 		})
 	}
 
+	t.Run("ThoughItsStartTakesLong", func(t *testing.T) {
+		for tool, args := range map[string]string{
+			"run_command": `{"sandbox":"box","command":"` + waits + `"}`,
+			"run_sandbox": `{"identifier":"box","commands":["` + waits + `"]}`,
+		} {
+			t.Run(tool, func(t *testing.T) {
+				release := held.hold()
+				defer release()
+				answered := make(chan shownTask, 1)
+				go func() {
+					task, _, _ := h.ask("t-alice", "tools/call", tool, `"name":"`+tool+`","arguments":`+args)
+					answered <- task
+				}()
+				var task shownTask
+				select {
+				case task = <-answered:
+					t.Errorf("acknowledged before it was on record: %+v", task)
+				case <-time.After(5 * h.after):
+					release()
+					task = <-answered
+				}
+				release()
+				if task.ResultType != "task" {
+					t.Fatalf("got %+v; want a task", task)
+				}
+				h.restart()
+				if got, _, body := get("t-alice", task.TaskID); got.Status != "working" {
+					t.Errorf("with the next server: %s", body)
+				}
+				letGo()
+				h.until(t, task.TaskID, ended)
+			})
+		}
+	})
+
 	t.Run("IsCancelledByTheNextServer", func(t *testing.T) {
 		one, two := h.runTask(t, "sleep 600"), runTask("sleep 600")
 		h.restart()
@@ -112,4 +152,28 @@ func TestTasksOutliveTheServer(t *testing.T) {
 		}
 		ok(t, h.alice(), "stop_process", arguments{"process": id})
 	})
+}
+
+// heldStore is a store whose updates wait while it is held.
+type heldStore struct {
+	store.Store
+	mu *sync.RWMutex
+}
+
+func (s *heldStore) over(inner store.Store) store.Store {
+	if s.mu == nil {
+		s.mu = &sync.RWMutex{}
+	}
+	return &heldStore{inner, s.mu}
+}
+
+func (s *heldStore) hold() (release func()) {
+	s.mu.Lock()
+	return sync.OnceFunc(s.mu.Unlock)
+}
+
+func (s *heldStore) Update(ctx context.Context, fn func(store.Tx) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.Store.Update(ctx, fn)
 }

@@ -33,6 +33,7 @@ type task struct {
 	id, owner string // the id is set for good when it begins
 	created   time.Time
 	stop      context.CancelCauseFunc // of the call
+	stood     chan struct{}           // closed by the first standFor
 
 	mu      sync.Mutex
 	updated time.Time
@@ -83,9 +84,13 @@ func (t *task) standFor(id string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.status == "" {
-		t.stands = id
+	if t.status != "" {
+		return
 	}
+	if t.stands == "" {
+		close(t.stood)
+	}
+	t.stands = id
 }
 
 // lasting is that id.

@@ -40,6 +40,7 @@ const (
 	taskAfter    = 10 * time.Second // how long a call takes before it becomes one
 	taskKept     = time.Hour        // after its end
 	taskPoll     = time.Second      // how often a client is told to ask
+	taskRecord   = 20 * time.Second // how much longer a call may take until what it begins is on record
 	tasksOfToken = 64
 	tasksInAll   = 1024
 )
@@ -155,21 +156,32 @@ func (ts *tasks) call(ctx context.Context, r *mcp.CallToolRequest, owner string,
 		return next(ctx, methodCallTool, r)
 	}
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	t := &task{id: rand.Text(), owner: owner, stop: stop}
+	t := &task{id: rand.Text(), owner: owner, stop: stop, stood: make(chan struct{})}
 	done := ts.start(context.WithValue(work, taskKey{}, t), r, next)
 	long := time.NewTimer(ts.after)
 	defer long.Stop()
-	select {
-	case o := <-done:
-		stop(nil)
-		ts.release(owner)
-		return o.result, o.err
-	case <-ctx.Done():
-		stop(context.Cause(ctx))
-		o := <-done
-		ts.release(owner)
-		return o.result, o.err
-	case <-long.C:
+	var stood <-chan struct{}
+	for call := true; call; {
+		select {
+		case o := <-done:
+			stop(nil)
+			ts.release(owner)
+			return o.result, o.err
+		case <-ctx.Done():
+			stop(context.Cause(ctx))
+			o := <-done
+			ts.release(owner)
+			return o.result, o.err
+		case <-stood:
+			call = false
+		case <-long.C:
+			// Where the next server could answer for the task it is acknowledged once that one
+			// would find it: a busy host takes its time until a command is on record.
+			if call = stood == nil && records(r.Params.Name); call {
+				stood = t.stood
+				long.Reset(taskRecord)
+			}
+		}
 	}
 	ts.keep(t)
 	shown := t.show(false)
