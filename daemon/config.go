@@ -43,6 +43,7 @@ type Config struct {
 	Preview PreviewConfig `yaml:"preview"`
 	MCP     MCPConfig     `yaml:"mcp"`
 	Runs    RunsConfig    `yaml:"runs"`
+	Events  EventsConfig  `yaml:"events"`
 
 	Network NetworkConfig `yaml:"network"`
 	Secrets SecretsConfig `yaml:"secrets"`
@@ -60,6 +61,22 @@ type Config struct {
 type LogConfig struct {
 	Level  slog.Level `yaml:"level"`  // debug, info, warn, error
 	Format string     `yaml:"format"` // text, json
+}
+
+// EventsConfig is the retention of events; zero fields take the value named behind them.
+type EventsConfig struct {
+	Keep  time.Duration `yaml:"keep"`       // 2160h, which is 90 days
+	Count int           `yaml:"keep_count"` // of a project, the oldest go first: 1000000
+}
+
+func (c EventsConfig) check() error {
+	if c.Keep < 0 || c.Keep > 0 && c.Keep < time.Minute {
+		return fault.InvalidField("events.keep", "%v is less than a minute", c.Keep).WithRemedy("write it as 2160h for 90 days; leave it out for that")
+	}
+	if c.Count < 0 || c.Count > 0 && c.Count < 1000 {
+		return fault.InvalidField("events.keep_count", "%d is less than 1000", c.Count)
+	}
+	return nil
 }
 
 // MCPConfig says what agents see.
@@ -237,6 +254,9 @@ func (c *Config) Check() error {
 		return err
 	}
 	if err := c.Runs.check(); err != nil {
+		return err
+	}
+	if err := c.Events.check(); err != nil {
 		return err
 	}
 	switch c.Log.Format {

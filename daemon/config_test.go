@@ -110,6 +110,8 @@ func TestConfig(t *testing.T) {
 		"ANegativeClock":        {set: func(c *Config) { c.Defaults.Retention = -1 }, want: "retention"},
 		"AnUnknownLogFormat":    {set: func(c *Config) { c.Log.Format = "xml" }, want: "xml"},
 		"AnUnknownProfile":      {set: func(c *Config) { c.MCP.Profile = "nonsense" }, want: "nonsense"},
+		"EventsKeptForSeconds":  {set: func(c *Config) { c.Events.Keep = time.Second }, want: "events.keep"},
+		"EventsKeptByTheDozen":  {set: func(c *Config) { c.Events.Count = 12 }, want: "events.keep_count"},
 		"ANegativeBoundOfRuns":  {set: func(c *Config) { c.Runs.Artifacts.MaxFiles = -1 }, want: "runs.artifacts.max_files"},
 		"AnUnknownGroupOfTools": {set: func(c *Config) { c.MCP.Groups = []string{"stat"} }, want: "stat"},
 	} {

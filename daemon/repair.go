@@ -53,9 +53,7 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 	for _, name := range []string{AdminTokenFile, PreviewKeyFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}
-	if err := sqlstore.Check(ctx, filepath.Join(cfg.Data, dbFile)); err != nil {
-		r.checks = append(r.checks, refused("records", Failed, err))
-	}
+	r.records(ctx, filepath.Join(cfg.Data, dbFile))
 	if os.Geteuid() == 0 {
 		found, err := native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), mend)
 		for _, f := range found {
@@ -91,6 +89,31 @@ func (r *repair) found(name, what, done string, err error) {
 	default:
 		r.checks = append(r.checks, warning(name, "stop the server, and run `sandpit doctor --repair`", "%s", what))
 	}
+}
+
+// records looks whether the records are sound, and give space back.
+func (r *repair) records(ctx context.Context, path string) {
+	if err := sqlstore.Check(ctx, path); err != nil {
+		r.checks = append(r.checks, refused("records", Failed, err))
+		return
+	}
+	old, size, err := sqlstore.Convertible(ctx, path)
+	if err != nil || !old {
+		if err != nil {
+			r.found("records", "", "", err)
+		}
+		return
+	}
+	what := fmt.Sprintf("%s (%d MB) was made by an older version and gives no space back", path, size>>20)
+	if !r.mend {
+		r.found("records", what, "", nil)
+		return
+	}
+	if err := sqlstore.Compact(ctx, path); err != nil {
+		r.found("records", what, "", err)
+		return
+	}
+	r.found("records", what, "it was rewritten", nil)
 }
 
 // directory sees to it that nobody else writes to a directory. It is false for one

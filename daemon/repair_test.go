@@ -4,11 +4,14 @@
 package daemon
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"sandpit.dev/store/sqlstore"
 )
 
 // What is made on a host and what is another user's is tried with real servers, in
@@ -40,6 +43,34 @@ func TestRepair(t *testing.T) {
 		}
 		return st.Mode().Perm()
 	}
+	t.Run("RewritesRecordsThatGiveNoSpaceBack", func(t *testing.T) {
+		cfg := setup(t)
+		path := filepath.Join(cfg.Data, dbFile)
+		st, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(1)
+		if _, err := db.ExecContext(t.Context(), "PRAGMA auto_vacuum = 0; VACUUM"); err != nil { // as older versions had it
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		is(t, Repair(t.Context(), cfg, false), "records", Warned, false)
+		is(t, Repair(t.Context(), cfg, true), "records", Passed, true)
+		if got := Repair(t.Context(), cfg, false); slices.ContainsFunc(got, func(c Check) bool { return c.Name == "records" }) {
+			t.Errorf("they were rewritten, and are found again: %+v", got)
+		}
+	})
 	t.Run("ClosesWhatIsOpenToOthers", func(t *testing.T) {
 		cfg := setup(t)
 		token := filepath.Join(cfg.Data, AdminTokenFile)

@@ -111,6 +111,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		Network: network,
 		Pools:   cfg.pools(),
 		Runs:    cfg.runs(),
+		Events:  engine.EventOptions{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
 		Version: opts.Version,
 		Logger:  log,
 		Keys:    keys,

@@ -33,6 +33,7 @@ type Options struct {
 	Metrics  *Metrics     // nil: none
 	Pools    []Pool       // sandboxes that are made ahead
 	Runs     RunOptions
+	Events   EventOptions
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
 	JanitorRound time.Duration
@@ -114,12 +115,13 @@ type Engine struct {
 	wall  func() time.Time
 	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see Engine.lastUse
 
-	outcomes outcomes
-	holds    *holds // on snapshots
-	pools    *pools
-	runs     *runs
-	runKeep  RunOptions
-	round    time.Duration // of the janitor
+	outcomes  outcomes
+	holds     *holds // on snapshots
+	pools     *pools
+	runs      *runs
+	runKeep   RunOptions
+	eventKeep EventOptions
+	round     time.Duration // of the janitor
 
 	mu    sync.Mutex
 	boxes map[sandbox.ID]*box
@@ -165,7 +167,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys, logHush: o.Redact,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), runKeep: o.Runs.filled(), round: o.JanitorRound, ready: make(chan struct{}),
+		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound, ready: make(chan struct{}),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}
@@ -223,6 +225,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		close(e.ready)
 		e.group.spawn(e.runJanitor)
 		e.group.spawn(e.runCollector)
+		e.group.spawn(e.runRetention)
 		e.runClock(ctx)
 	} else if ctx.Err() != nil {
 		err = nil

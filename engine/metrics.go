@@ -31,6 +31,7 @@ type Metrics struct {
 	janitorRounds  prometheus.Counter
 	janitorRemoved *prometheus.CounterVec
 	janitorForeign prometheus.Counter
+	eventsPruned   prometheus.Counter
 }
 
 // NewMetrics makes the collectors and registers them on reg; nil registers none.
@@ -72,6 +73,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Name: "sandpit_janitor_removed_total", Help: "What no record owned and was removed, by kind."}, []string{"kind"})
 	m.janitorForeign = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sandpit_janitor_foreign_total", Help: "What is another store's and was left alone."})
+	m.eventsPruned = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "sandpit_events_pruned_total", Help: "Events that were deleted since they were too old, or too many."})
 	for _, kind := range []string{kindInstance, kindSnapshot, kindVolume} {
 		m.janitorRemoved.WithLabelValues(kind)
 	}
@@ -89,7 +92,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	if reg != nil {
 		reg.MustRegister(m.active, m.activeRuns, m.runs, m.commands, m.commandSeconds, m.reaped,
 			m.sandboxes, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds,
-			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign)
+			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign, m.eventsPruned)
 	}
 	return m
 }

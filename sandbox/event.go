@@ -43,6 +43,14 @@ const (
 	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time
 )
 
+// OwningEvents are the types by which the engine knows that an instance, a snapshot or a
+// volume which no record mentions is its own to remove.
+func OwningEvents() []EventType {
+	return []EventType{
+		EventCreated, EventDeleted, EventPrepared, EventSnapshot, EventSnapshotDeleted, EventVolume, EventVolumeDeleted,
+	}
+}
+
 // Event is one row of what happened to a sandbox. A command's row is written
 // when it is begun (Done false) and completed when it ends; all others are
 // written once, with the change that they tell of, in one transaction.

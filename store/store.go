@@ -185,6 +185,35 @@ type Events interface {
 	// Unfinished gives the rows with a ProcessID and without Done: commands that
 	// have no result yet, oldest first; of all sandboxes for an empty id.
 	Unfinished(id sandbox.ID) ([]*sandbox.Event, error)
+	// Prune looks at the oldest events that q selects and deletes those that are
+	// past its bounds and that nothing needs: never one without a result, one of
+	// a command of a run that has not ended, or the newest of all, so that no
+	// Seq is given twice. It returns how many it deleted, and the Seq of the last one
+	// that it looked at, which is the next q.After; zero: there are no more to look at.
+	Prune(q EventPrune) (deleted int, last int64, err error)
+	// Surplus returns, by project, the Seq of the newest event that is too many where
+	// only the newest keep of each project are kept. Projects with fewer are not in it.
+	Surplus(keep int) (map[string]int64, error)
+}
+
+// EventPrune selects events that may be deleted, by age or by number.
+type EventPrune struct {
+	// Before selects those of any project with an earlier At. The look ends where none
+	// of q.Limit events is earlier.
+	Before time.Time
+	// Upto, if it is not zero, selects those of Project whose Seq is not greater,
+	// and Before says nothing then.
+	Project string
+	Upto    int64
+	// Recent is since when the events by which the engine knows its own instances,
+	// snapshots and volumes (see [sandbox.OwningEvents]) are not deleted whatever
+	// their number.
+	Recent time.Time
+	// Spare reports whether the event that a sandbox was made ahead is still needed;
+	// nil: none is.
+	Spare func(sandbox.ID) bool
+	After int64
+	Limit int // looked at; 1 to MaxPage
 }
 
 // EventQuery selects events. Zero fields select all.

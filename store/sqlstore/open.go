@@ -51,7 +51,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fault.Wrap(fault.Invalid, err, "the data base has no file name")
 	}
 	s := &Store{
-		dialect: sqliteDialect(), logger: o.Logger,
+		file: file, dialect: sqliteDialect(), logger: o.Logger,
 		turn: make(chan struct{}, 1), views: make(chan struct{}, readers), closing: make(chan struct{}),
 	}
 	s.turn <- struct{}{}
@@ -98,7 +98,9 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	if err := onlyOwner(file); err != nil {
 		return err
 	}
-	writing := []string{"synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_mode(WAL)"}
+	// Only a file without tables takes auto_vacuum: before the mode of the journal, which
+	// writes the first page.
+	writing := []string{"auto_vacuum(INCREMENTAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_mode(WAL)"}
 	if s.toWrite, err = connector(file, writing...); err != nil {
 		return err
 	}
@@ -125,6 +127,9 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	if s.writer, err = s.dialect.openConn(ctx, s.toWrite); err != nil {
 		return err
 	}
+	if err := s.convert(); err != nil {
+		return err
+	}
 	var mode string
 	if err := s.writer.row("PRAGMA journal_mode", nil, &mode); err != nil {
 		return err
@@ -145,7 +150,7 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	s.syncer = newSyncer(fileFlush(wal), s.walCheckpoint(keeper, hugeLog), func() {
+	s.syncer = newSyncer(fileFlush(wal), logIsLong(wal), s.tidy(keeper, wal), func() {
 		keeper.close()
 		_ = wal.Close() // flushed already, and no lock hangs on this file
 	}, s.logger)

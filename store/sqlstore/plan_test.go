@@ -171,6 +171,20 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	})
+	t.Run("Prune", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			q    store.EventPrune
+			want string
+		}{
+			"Age":     {store.EventPrune{Before: time.Now()}, "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+			"Project": {store.EventPrune{Project: "p", Upto: 9}, "SEARCH events USING INDEX events_project (project=? AND seq>? AND seq<?)"},
+		} {
+			text, args := pruning(&c.q, 5, []int64{3})
+			if plan := planOf(t, s, text, args); !strings.HasPrefix(plan, c.want) || !strings.Contains(plan, "r USING INDEX runs_live") {
+				t.Errorf("%s: got plan %q, want %q", name, plan, c.want)
+			}
+		}
+	})
 	t.Run("Others", func(t *testing.T) {
 		for name, c := range map[string]struct{ text, want string }{
 			"Get":            {getSandbox, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
@@ -195,6 +209,12 @@ func TestPlans(t *testing.T) {
 			"Secrets":        {listSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=?)"},
 			"AllSecrets":     {allSecrets, "SCAN secrets USING INDEX sqlite_autoindex_secrets_1"},
 			"DropSecrets":    {deleteSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=?)"},
+			"LookByAge":      {lookByAge, "CO-ROUTINE look; SEARCH events USING INTEGER PRIMARY KEY (rowid>?); SCAN look"},
+			"LookByProject":  {lookByProject, "CO-ROUTINE look; SEARCH events USING COVERING INDEX events_project (project=? AND seq>? AND seq<?); SEARCH look"},
+			"FirstProject":   {firstProject, "SCAN events USING COVERING INDEX events_project"},
+			"NextProject":    {nextProject, "SEARCH events USING COVERING INDEX events_project (project>?)"},
+			"Surplus":        {surplusUpto, "SEARCH events USING COVERING INDEX events_project (project=?)"},
+			"Prepared":       {preparedEvents, "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
 			"ByHash":         {tokenByHash, "SEARCH tokens USING INDEX tokens_hash (hash=?)"},
 			"Request":        {getRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
 			"AnswerRequest":  {answerRequest, "SEARCH requests USING INDEX requests_id (id=?)"},

@@ -19,6 +19,7 @@ const readers = 4
 
 // Store is a [store.Store] in an SQL data base. Make one with [Open].
 type Store struct {
+	file    string
 	dialect dialect
 	logger  *slog.Logger
 

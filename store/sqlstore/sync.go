@@ -4,7 +4,6 @@
 package sqlstore
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"sync"
@@ -34,6 +33,7 @@ const (
 // The store owns it. Its two goroutines begin in start and end in close.
 type syncer struct {
 	flush      func() error // the log to the disk
+	long       func() bool  // whether the log's file is so long that a checkpoint is due
 	checkpoint func() error // the log into the file
 	release    func()       // what the two of them use, at the end
 	logger     *slog.Logger
@@ -47,9 +47,9 @@ type syncer struct {
 	wg   sync.WaitGroup
 }
 
-func newSyncer(flush, checkpoint func() error, release func(), logger *slog.Logger) *syncer {
+func newSyncer(flush func() error, long func() bool, checkpoint func() error, release func(), logger *slog.Logger) *syncer {
 	return &syncer{
-		flush: flush, checkpoint: checkpoint, release: release, logger: logger,
+		flush: flush, long: long, checkpoint: checkpoint, release: release, logger: logger,
 		dirty: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 }
@@ -66,10 +66,14 @@ func (y *syncer) committed() {
 	default:
 	}
 	if y.since.Add(1) >= checkpointAfter {
-		select {
-		case y.full <- struct{}{}:
-		default:
-		}
+		y.checkpointSoon()
+	}
+}
+
+func (y *syncer) checkpointSoon() {
+	select {
+	case y.full <- struct{}{}:
+	default:
 	}
 }
 
@@ -127,6 +131,9 @@ func (y *syncer) sync() {
 		y.err.Store(&err)
 		y.logger.Error("the disk refused to keep the records; no more are taken", "err", err)
 	}
+	if y.long() { // few commits, of many pages each
+		y.checkpointSoon()
+	}
 }
 
 func (y *syncer) checkpointing() {
@@ -152,22 +159,5 @@ func fileFlush(f *os.File) func() error {
 				return err
 			}
 		}
-	}
-}
-
-// walCheckpoint moves the log into the file beside readers and writers, on a
-// connection of its own. When the log has become huge, in pages, because writing
-// never rests, it lets no one write until the log can begin anew.
-func (s *Store) walCheckpoint(c *conn, huge int64) func() error {
-	return func() error {
-		var busy, pages, moved int64
-		if err := c.row("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &moved); err != nil || pages < huge {
-			return err
-		}
-		if err := s.take(context.Background(), s.turn); err != nil {
-			return nil // closing does it all the same
-		}
-		defer func() { s.turn <- struct{}{} }()
-		return c.row("PRAGMA wal_checkpoint(RESTART)", nil, &busy, &pages, &moved)
 	}
 }

@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"SandboxLists", sandboxLists},
 		{"Events", eventRecords},
 		{"EventLists", eventLists},
+		{"EventRetention", eventRetention},
 		{"Tokens", tokenRecords},
 		{"Contexts", contextRecords},
 		{"Snapshots", snapshotRecords},
