@@ -193,7 +193,21 @@ type Result struct {
 	StderrTruncated bool
 	StdoutLost      int64 // of StdoutBytes, those that are in no frame
 	StderrLost      int64
+	StdoutCut       Cut // why it is truncated
+	StderrCut       Cut
 }
+
+// Cut is why a stream is truncated. That of an agent of an earlier build is empty.
+type Cut string
+
+// The reasons.
+const (
+	CutLimit  Cut = wire.CutLimit  // it is longer than the process's own limit
+	CutLogs   Cut = wire.CutLogs   // all logs of the sandbox together had no room for it
+	CutDisk   Cut = wire.CutDisk   // the disk refused it
+	CutRolled Cut = wire.CutRolled // its older frames were let go of, and all others are there
+	CutAgent  Cut = wire.CutAgent  // the agent ended before the process did: what came last may be missing
+)
 
 // record checks a record from the agent, which must be that of id.
 func record(w wire.Record, id string) (Record, error) {
@@ -223,6 +237,7 @@ func result(w wire.Result) Result {
 		StdoutBytes: max(0, w.StdoutBytes), StderrBytes: max(0, w.StderrBytes),
 		StdoutTruncated: w.StdoutTruncated, StderrTruncated: w.StderrTruncated,
 		StdoutLost: max(0, w.StdoutLost), StderrLost: max(0, w.StderrLost),
+		StdoutCut: cut(w.StdoutCut), StderrCut: cut(w.StderrCut),
 	}
 	if res.ExitCode < -1 || res.ExitCode > 255 {
 		res.ExitCode = 255
@@ -231,6 +246,14 @@ func result(w wire.Result) Result {
 		res.Signal = ""
 	}
 	return res
+}
+
+func cut(s string) Cut {
+	switch c := Cut(s); c {
+	case CutLimit, CutLogs, CutDisk, CutRolled, CutAgent:
+		return c
+	}
+	return ""
 }
 
 // cause knows the causes that a process can have; any other is that something

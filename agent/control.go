@@ -32,6 +32,12 @@ func (c *Client) Resize(ctx context.Context, processID string, cols, rows uint16
 	return c.ask(ctx, &wire.Request{Op: wire.OpResize, ID: processID, Cols: cols, Rows: rows}, nil)
 }
 
+// LimitLogs changes how many bytes the logs of all processes may take together. An agent of a
+// build that has no such limit is fault.Unsupported.
+func (c *Client) LimitLogs(ctx context.Context, bytes int64) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpLimitLogs, Size: bytes}, nil)
+}
+
 // MaxInput is the most bytes of one [Input].
 const MaxInput = wire.MaxData
 

@@ -159,7 +159,11 @@ func (g *Following) continuous(sink FollowSink) func(agent.Frame) error {
 			}
 		case cut || !missing || sink.Gap == nil:
 		default:
-			err := sink.Gap(Gap{Frames: skipped, Why: "the process's log keeps the last of what it wrote, and has let go of this"})
+			why := "the process's log keeps the last of what it wrote, and has let go of this"
+			if !g.rec.Rolling {
+				why = "the logs of the sandbox's processes had no more room together, and the oldest of this one was let go of"
+			}
+			err := sink.Gap(Gap{Frames: skipped, Why: why})
 			if err != nil {
 				return err
 			}
@@ -168,28 +172,43 @@ func (g *Following) continuous(sink FollowSink) func(agent.Frame) error {
 	}
 }
 
-// lost tells of what was dropped for the bounds of the log. They keep the beginning
-// of each stream, so that the gap stands at its end.
+// lost tells of what is in no frame, and why, at the end of the stream. Frames that were let
+// go of were told where they are missing.
 func (s FollowSink) lost(res agent.Result) error {
 	if s.Gap == nil {
 		return nil
 	}
-	const why = "the process wrote more than its log keeps of a stream, or than its disk had room for"
 	for _, g := range []struct {
-		cut bool
+		truncated bool
+		cut       agent.Cut
 		Gap
 	}{
-		{res.StdoutTruncated, Gap{Stream: agent.Stdout, Bytes: res.StdoutLost, Why: why}},
-		{res.StderrTruncated, Gap{Stream: agent.Stderr, Bytes: res.StderrLost, Why: why}},
+		{res.StdoutTruncated, res.StdoutCut, Gap{Stream: agent.Stdout, Bytes: res.StdoutLost}},
+		{res.StderrTruncated, res.StderrCut, Gap{Stream: agent.Stderr, Bytes: res.StderrLost}},
 	} {
-		if !g.cut {
+		if !g.truncated || g.cut == agent.CutRolled {
 			continue
 		}
+		g.Why = whyLost(g.cut)
 		if err := s.Gap(g.Gap); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func whyLost(c agent.Cut) string {
+	switch c {
+	case agent.CutLimit:
+		return "the process wrote more than its log keeps of a stream"
+	case agent.CutLogs:
+		return "the logs of the sandbox's processes had no more room together"
+	case agent.CutDisk:
+		return "the disk had no room for it"
+	case agent.CutAgent:
+		return "the sandbox went down under the process: what it wrote last may be missing"
+	}
+	return "the process wrote more than its log keeps of a stream, or than its disk had room for"
 }
 
 // Close ends the following; the process goes on. It is called once, after Run.

@@ -46,6 +46,18 @@ func (l Limits) Or(def Limits) Limits {
 	return l
 }
 
+// Bounds of [Limits.LogBytes].
+const (
+	minLogMB = 16
+	maxLogMB = 512
+)
+
+// LogBytes is how many bytes the output that is kept of all its processes may take beside the
+// disk: a quarter of the disk's limit, from 16 to 512 MiB.
+func (l Limits) LogBytes() int64 {
+	return int64(min(max(l.Or(DefaultLimits()).DiskMB/4, minLogMB), maxLogMB)) << 20
+}
+
 // Check checks every field against its bounds; the error is Invalid and names
 // them all. The names are the wire's: cpu_cores, memory_mb, disk_mb, pids.
 func (l Limits) Check() error {

@@ -26,7 +26,9 @@
 //   - A program never waits for us: output over its cap is read, counted and
 //     dropped.
 //   - Stdin that is given at once is complete before the program starts, and
-//     comes from a file or a pipe's buffer: no connection needs to live for it.
+//     comes from a pipe's buffer, or through a pipe from a file that only the
+//     agent has open: no connection needs to live for it.
+//   - All logs together, and stdin that is stored, have one budget: see budget.
 //   - A log that the disk refuses is kept in memory up to a bound, so that a
 //     full disk can still be looked into; what is lost is flagged.
 package server

@@ -68,10 +68,8 @@ func (p *process) seek(after, recent int64) (int64, error) {
 }
 
 // copyLog sends a piece of the log from off on, and gives where the next begins.
-// The disk's part is read without the lock: what is there never changes.
 func (p *process) copyLog(c *conn, off int64) (int64, error) {
 	p.mu.Lock()
-	fd, size, rolls := p.log.fd, p.log.size, p.rec.Rolling
 	tail := p.log.tailAt(off)
 	if len(tail) > 0 {
 		tail = append([]byte(nil), tail...)
@@ -81,10 +79,7 @@ func (p *process) copyLog(c *conn, off int64) (int64, error) {
 		n, err := c.Write(tail)
 		return off + int64(n), err
 	}
-	if rolls {
-		return p.copyRolling(c, off)
-	}
-	return p.srv.sendFile(c, fd, off, size)
+	return p.copyFrames(c, off)
 }
 
 // sendFile sends one buffer's worth of the file's bytes from off to end.
@@ -135,6 +130,9 @@ func (s *Server) serveAttach(c *conn, req *wire.Request) error {
 	}
 	p := s.find(req.ID)
 	if p == nil {
+		if f := s.budget.read(req.ID); f != nil { // it stays while it is read
+			defer s.budget.done(f)
+		}
 		l, err := s.openLog(req.ID)
 		if err != nil {
 			return err

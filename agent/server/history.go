@@ -8,76 +8,15 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/wire"
 )
 
-// history bounds the finished logs on disk: their number and their bytes. The
-// oldest go first.
-type history struct {
-	mu     sync.Mutex
-	loaded bool
-	logs   []finished // oldest first
-	bytes  int64
-}
-
-type finished struct {
-	id   string
-	size int64
-}
-
-// finish counts a log that was sealed, and removes what is too much.
-func (s *Server) finish(id string, size int64) {
-	h := &s.history
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.loaded {
-		// What earlier agents left is looked at now, and not when we start: the
-		// first command must not wait for it.
-		h.loaded = true
-		h.logs, h.bytes = s.storedLogs(id)
-	}
-	h.logs = append(h.logs, finished{id, size})
-	h.bytes += size
-	drop := 0
-	for drop < len(h.logs)-1 && (len(h.logs)-drop > s.o.MaxFinished || h.bytes > s.o.MaxLogBytes) {
-		_ = unix.Unlinkat(s.logDir, logName(h.logs[drop].id), 0)
-		h.bytes -= h.logs[drop].size
-		drop++
-	}
-	h.logs = slices.Delete(h.logs, 0, drop)
-}
-
-// storedLogs lists the logs on disk that no process in memory owns, but for one.
-func (s *Server) storedLogs(but string) (logs []finished, bytes int64) {
-	type entry struct {
-		finished
-		mod int64
-	}
-	var all []entry
-	for _, id := range s.logIDs() {
-		s.mu.Lock()
-		_, live := s.procs[id]
-		s.mu.Unlock()
-		var st unix.Stat_t
-		if live || id == but || unix.Fstatat(s.logDir, logName(id), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			continue
-		}
-		all = append(all, entry{finished{id, min(st.Size, st.Blocks*512)}, st.Mtim.Nano()}) // of a rolling log a part is a hole
-	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.mod, b.mod) })
-	for _, e := range all {
-		logs = append(logs, e.finished)
-		bytes += e.size
-	}
-	return logs, bytes
-}
-
-// logIDs lists the processes that have a log on disk.
-func (s *Server) logIDs() []string {
+// logIDs lists the processes that have a log on disk, and tells other, if that is not nil,
+// of every other file.
+func (s *Server) logIDs(other func(name string)) []string {
 	fd, err := unix.Openat(s.logDir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		s.o.Logger.Error("reading the log directory", "error", err)
@@ -93,6 +32,8 @@ func (s *Server) logIDs() []string {
 	for _, name := range names {
 		if id, ok := strings.CutSuffix(name, ".log"); ok && validProcessID(id) {
 			ids = append(ids, id)
+		} else if other != nil {
+			other(name)
 		}
 	}
 	return ids
@@ -118,7 +59,7 @@ func (s *Server) records(running bool) []wire.Record {
 		}
 	}
 	if !running {
-		for _, id := range s.logIDs() {
+		for _, id := range s.logIDs(nil) {
 			if seen[id] {
 				continue
 			}

@@ -12,14 +12,57 @@ import (
 	"sandpit.dev/fault"
 )
 
-// input is a command's stdin that was given at once: an open file, at its
-// beginning; nil: nothing.
-type input struct{ f *os.File }
+// input is a command's stdin that was given at once: a pipe with all of it, or a file
+// that is stored; nil: nothing.
+type input struct {
+	f      *os.File
+	room   int64 // what the file takes of the budget; 0: it is a pipe
+	budget *budget
+}
 
-func (in input) close() {
+func (in *input) close() {
 	if in.f != nil {
 		_ = in.f.Close()
 	}
+	if in.room > 0 {
+		in.budget.giveBack(in.room)
+	}
+	*in = input{}
+}
+
+// feeder brings stdin that is stored to a process, through a pipe: with the file itself the
+// sandbox's root could write to it as much as it likes, outside of its disk's limit.
+type feeder struct {
+	in input
+	to *os.File
+}
+
+// run ends when all is written, when nobody reads any more, or with stop.
+func (f *feeder) run() {
+	defer f.close()
+	raw, err := f.to.SyscallConn()
+	if err != nil {
+		return
+	}
+	from, off := int(f.in.f.Fd()), int64(0)
+	_ = raw.Write(func(to uintptr) bool {
+		for {
+			switch n, err := unix.Splice(from, &off, int(to), nil, 1<<20, unix.SPLICE_F_NONBLOCK); {
+			case err == unix.EINTR:
+			case err == unix.EAGAIN:
+				return false
+			case err != nil || n == 0:
+				return true
+			}
+		}
+	})
+}
+
+func (f *feeder) stop() { _ = f.to.SetWriteDeadline(longAgo) }
+
+func (f *feeder) close() {
+	_ = f.to.Close()
+	f.in.close()
 }
 
 // smallInput surely fits in a pipe, also where the kernel has cut pipes down to one page.
@@ -38,14 +81,21 @@ func (s *Server) receiveStdin(c *conn, id string, st *wire.Start) (in input, err
 			return in, fault.Wrap(fault.Exhausted, err, "no pipe could be made for stdin")
 		}
 		in.f, w = os.NewFile(uintptr(fds[0]), "stdin"), os.NewFile(uintptr(fds[1]), "stdin")
-	} else if in.f, w, err = s.inputFile(id); err != nil {
-		return in, err
+	} else {
+		in.budget = &s.budget
+		var ok bool
+		if in.room, ok = s.budget.grow(0, blocks(st.StdinSize)); !ok {
+			return input{}, logsFull()
+		}
+		if in.f, w, err = s.inputFile(id); err != nil {
+			in.close()
+			return in, err
+		}
 	}
 	defer w.Close()
 	defer func() {
 		if err != nil {
 			in.close()
-			in.f = nil
 		}
 	}()
 	for left := st.StdinSize; left > 0; {

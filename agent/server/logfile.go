@@ -42,6 +42,10 @@ type logFile struct {
 	later bool   // the file is still to be made
 	lost  int64  // bytes of output that neither took
 	err   error  // why the disk did not
+	why   string // why output was not kept, one of wire's Cut words
+
+	budget *budget
+	room   int64 // what the log may take, by the budget
 
 	// Of a rolling log.
 	keep    int64 // how much of it is kept at least; 0: it does not roll
@@ -61,7 +65,13 @@ func (s *Server) newLog(id string, output int64) (*logFile, error) {
 		}
 		return nil, &os.PathError{Op: "create", Path: logName(id), Err: err}
 	}
-	return &logFile{dir: s.logDir, name: logName(id), fd: -1, later: true, limit: 2*output + 4<<20}, nil
+	if err := s.budget.begin(); err != nil {
+		return nil, err
+	}
+	return &logFile{
+		dir: s.logDir, name: logName(id), fd: -1, later: true, limit: 2*output + 4<<20,
+		budget: &s.budget, room: minLog,
+	}, nil
 }
 
 // settle makes the file, and brings to disk what is in memory.
@@ -85,22 +95,48 @@ func (l *logFile) create() (err error) {
 
 func (l *logFile) end() int64 { return l.size + int64(len(l.tail)) }
 
-// output adds a frame of output: b has its header's room first. It tells whether
-// the frame was kept.
-func (l *logFile) output(b []byte, t wire.Type, at time.Time) bool {
+// output adds a frame of output, b, which has its header's room first, or of what fits the
+// beginning, and returns how many bytes of output it kept. Where that is not all, why says why.
+func (l *logFile) output(b []byte, t wire.Type, at time.Time) int64 {
 	if l.end()+int64(len(b)) > l.limit {
-		return false
+		if l.why == "" {
+			l.why = wire.CutLimit
+		}
+		return 0
+	}
+	if n := l.fit(int64(len(b)), at); n <= wire.LogHeaderLen {
+		return 0
+	} else if n < int64(len(b)) {
+		b = b[:n]
 	}
 	wire.PutLogHeader(b, t, l.seq+1, at)
-	off := l.end()
+	off, n := l.end(), int64(len(b)-wire.LogHeaderLen)
 	if !l.add(b, maxTail) {
-		l.lost += int64(len(b) - wire.LogHeaderLen)
-		return false
+		l.lost += n
+		l.why = wire.CutDisk
+		return 0
 	}
 	l.seq++
 	l.mark(off)
 	l.roll(at)
-	return true
+	return n
+}
+
+// fit makes room for n bytes more, and returns how many there is room for. Where the
+// budget has no more for it, the log lets go of its older half.
+func (l *logFile) fit(n int64, at time.Time) int64 {
+	left := l.room - endRoom - l.held()
+	if n <= left {
+		return n
+	}
+	var ok bool
+	if l.room, ok = l.budget.grow(l.room, l.held()+n+endRoom); ok {
+		return n
+	}
+	l.why = wire.CutLogs
+	l.settle()
+	l.rollTo((l.room-endRoom)/2, at)
+	return min(n, l.room-endRoom-l.held())
 }
 
 // add appends whole frames, in one write.

@@ -109,6 +109,7 @@ func (l *storedLog) readSealed() bool {
 func (l *storedLog) scan() error {
 	l.end = l.first
 	var last time.Time
+	var written [2]int64
 	for off := l.first; ; {
 		f, next, err := l.frame(off)
 		if err != nil {
@@ -118,6 +119,7 @@ func (l *storedLog) scan() error {
 		switch f.Type {
 		case wire.LogStdout, wire.LogStderr:
 			l.rec.LastSeq = f.Seq
+			written[f.Type-wire.LogStdout] += int64(len(f.Data))
 		case wire.LogExit:
 			res := new(wire.Result)
 			if wire.Decode(f.Data, res) == nil {
@@ -133,8 +135,9 @@ func (l *storedLog) scan() error {
 		}
 		l.rec.Result = &wire.Result{
 			ExitCode: -1, Cause: wire.CauseHost, Ended: last, DurationNS: int64(last.Sub(l.rec.Started)),
-			CauseDetail:     "the sandbox's first process ended under it; this is the last time that it was heard of",
-			StdoutTruncated: true, StderrTruncated: true,
+			CauseDetail: "the sandbox's first process ended under it; this is the last time that it was heard of",
+			StdoutBytes: written[0], StderrBytes: written[1],
+			StdoutTruncated: true, StderrTruncated: true, StdoutCut: wire.CutAgent, StderrCut: wire.CutAgent,
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 
 // A rolling log keeps the last of what a process wrote, where another one keeps
 // the first: who joins a terminal, or a process that is never to end, wants to see
-// what is now. Frames stay where they are in the file, and what is in front of the
+// what is now. Any log lets go of its oldest frames where the budget has no room. Frames stay where they are in the file, and what is in front of the
 // oldest one that is kept is given back to the file system as a hole. A LogFloor
 // frame behind LogStart says where that one begins; it is written before the hole is
 // made, so that a reader never meets one.
@@ -47,11 +47,18 @@ func (l *logFile) roll(at time.Time) {
 	if l.keep == 0 || l.size-l.floor <= l.keep+rollSlack {
 		return
 	}
-	floor := l.floor
-	err := walk(fileAt(l.fd), l.floor, l.size, func(_ wire.Type, off int64, _ int) bool {
-		floor = off
-		return off < l.size-l.keep
-	})
+	l.rollTo(l.keep, at)
+}
+
+// rollTo lets go of the oldest frames, but for the last keep bytes on disk.
+func (l *logFile) rollTo(keep int64, at time.Time) {
+	if l.fd < 0 || l.size-l.floor <= keep {
+		return
+	}
+	floor, err := l.frameFrom(l.size - keep)
+	if err == nil && floor == l.floor {
+		return
+	}
 	if err == nil {
 		_, err = unix.Pwrite(l.fd, floorFrame(floor, at), l.floorAt)
 	}
@@ -59,14 +66,14 @@ func (l *logFile) roll(at time.Time) {
 		err = unix.Fallocate(l.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, l.floor, floor-l.floor)
 	}
 	if err != nil {
-		l.keep, l.limit, l.err = 0, l.end(), err
+		l.keep, l.limit, l.err, l.why = 0, l.end(), err, wire.CutDisk
 		return
 	}
 	l.floor, l.rolled = floor, true
 }
 
-// held is how much of the disk the log takes.
-func (l *logFile) held() int64 { return l.size - (l.floor - l.first) }
+// held is how much of the disk the log takes, or will once all of it is there.
+func (l *logFile) held() int64 { return l.end() - (l.floor - l.first) }
 
 // skipHole gives where the frames of a stored log begin, after what its LogFloor says.
 func (l *storedLog) skipHole(next int64) int64 {
@@ -147,9 +154,10 @@ func (l *logFile) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// copyRolling sends whole frames of a rolling log from off on, or from where its
-// oldest ones are by now, and gives where the next begins.
-func (p *process) copyRolling(c *conn, off int64) (int64, error) {
+// copyFrames sends whole frames of the log from off on, or from where its oldest ones
+// are by now, and gives where the next begins. It reads without the lock: but for what is let
+// go of, what is there never changes.
+func (p *process) copyFrames(c *conn, off int64) (int64, error) {
 	p.mu.Lock()
 	fd, size := p.log.fd, p.log.size
 	off = max(off, p.log.floor)

@@ -41,6 +41,8 @@ type process struct {
 	ended chan struct{} // closed when the first process has ended and the result stands
 	gone  chan struct{} // closed when nothing is left of it, in the group or in memory
 
+	feeder *feeder // of stdin that is stored; nil: there is none
+
 	stdinMu    sync.Mutex
 	stdin      *os.File      // streamed; nil: not, or closed. The terminal, if there is one
 	stdinTurn  chan struct{} // orders those who write to stdin; nil: it is not streamed
@@ -54,8 +56,9 @@ type process struct {
 	killCause   string        // why we killed it
 	killDetail  string
 	groupIsGone bool
-	holders     int  // followers that read the log's file
-	forgotten   bool // it is out of memory; the last holder closes the log
+	holders     int       // followers that read the log's file
+	forgotten   bool      // it is out of memory; the last holder closes the log
+	stored      *finished // the log on disk, once it is sealed
 }
 
 // stream is one of a process's outputs.
@@ -73,7 +76,7 @@ type stream struct {
 
 	// Under the process's mu.
 	total, kept, limit int64
-	truncated          bool
+	cut                string // why it is truncated; "": it is not
 }
 
 // snapshot is the process's record as it stands.
@@ -96,6 +99,9 @@ func (p *process) run(timeout time.Duration) {
 			defer p.pumps.Done()
 			p.pump(st)
 		})
+	}
+	if p.feeder != nil {
+		p.srv.work.Go(p.feeder.run)
 	}
 	if timeout > 0 {
 		p.limit.begin(timeout, func() {
@@ -198,25 +204,35 @@ func (p *process) output(st *stream, b []byte) {
 	defer p.mu.Unlock()
 	n := int64(len(b) - wire.LogHeaderLen)
 	st.total += n
-	keep := min(n, st.limit-st.kept)
-	if keep > 0 && !p.log.output(b[:wire.LogHeaderLen+keep], st.t, now) {
-		keep = 0
+	keep, why := min(n, st.limit-st.kept), wire.CutLimit
+	if keep > 0 {
+		if kept := p.log.output(b[:wire.LogHeaderLen+keep], st.t, now); kept < keep {
+			keep, why = kept, p.log.why
+		}
 	}
 	st.kept += keep
 	if p.log.rolled {
 		for _, other := range p.streams {
 			if other != nil {
-				other.truncated = true
+				other.truncate(wire.CutRolled)
 			}
 		}
 	}
 	if keep < n {
-		st.truncated = true
+		st.truncate(why)
 		if keep == 0 {
 			return
 		}
 	}
 	p.wakeLocked()
+}
+
+// truncate notes why not all of the stream is kept: the first reason for what is in no frame,
+// or else that frames were let go of.
+func (st *stream) truncate(why string) {
+	if st.cut == "" || st.cut == wire.CutRolled {
+		st.cut = why
+	}
 }
 
 // wakeLocked tells the followers that there is more.
@@ -383,6 +399,9 @@ func (p *process) retire() {
 	p.removeGroup()
 	p.endStreams()
 	p.pumps.Wait()
+	if p.feeder != nil {
+		p.feeder.stop()
+	}
 	if p.terminal != nil {
 		_ = p.terminal.Close()
 	}

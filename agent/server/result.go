@@ -43,10 +43,10 @@ func (p *process) resultLocked(status unix.WaitStatus, now time.Time) *wire.Resu
 
 func (p *process) countLocked(res *wire.Result) {
 	if st := p.streams[0]; st != nil {
-		res.StdoutBytes, res.StdoutTruncated, res.StdoutLost = st.total, st.truncated, st.total-st.kept
+		res.StdoutBytes, res.StdoutTruncated, res.StdoutCut, res.StdoutLost = st.total, st.cut != "", st.cut, st.total-st.kept
 	}
 	if st := p.streams[1]; st != nil {
-		res.StderrBytes, res.StderrTruncated, res.StderrLost = st.total, st.truncated, st.total-st.kept
+		res.StderrBytes, res.StderrTruncated, res.StderrCut, res.StderrLost = st.total, st.cut != "", st.cut, st.total-st.kept
 	}
 }
 

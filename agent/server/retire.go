@@ -46,11 +46,12 @@ func (p *process) seal() bool {
 		return false
 	}
 	ok := p.log.seal(time.Now())
-	size := p.log.held()
+	if ok {
+		p.stored = p.srv.budget.finish(p.rec.ID, p.log.room, blocks(p.log.held()))
+	}
 	p.mu.Unlock()
 	if ok {
 		p.srv.forget(p)
-		p.srv.finish(p.rec.ID, size)
 	}
 	return ok
 }
@@ -66,7 +67,17 @@ func (s *Server) forget(p *process) {
 	defer p.mu.Unlock()
 	p.forgotten = true
 	if p.holders == 0 {
-		p.log.close()
+		p.closeLogLocked()
+	}
+}
+
+// closeLogLocked lets go of the log's file.
+func (p *process) closeLogLocked() {
+	p.log.close()
+	if p.stored != nil {
+		p.srv.budget.done(p.stored)
+	} else { // the disk never took its end
+		p.srv.budget.giveBack(p.log.room)
 	}
 }
 
@@ -86,6 +97,6 @@ func (p *process) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.holders--; p.holders == 0 && p.forgotten {
-		p.log.close()
+		p.closeLogLocked()
 	}
 }

@@ -47,7 +47,7 @@ type Options struct {
 	Version string            // told by a ping
 
 	MaxFinished int   // logs of finished processes that are kept; 0: 1000
-	MaxLogBytes int64 // of them together; 0: 256 MiB
+	MaxLogBytes int64 // of all logs together, those of running processes too; 0: 256 MiB
 
 	Logger *slog.Logger // nil: silent
 }
@@ -74,7 +74,7 @@ type Server struct {
 	rest    lull // gives memory back
 	spare   lull // ends threads
 	masks   masks
-	history history
+	budget  budget
 	pause   suspension
 	reaper  reaper          // nothing, without Options.Reap
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
@@ -113,6 +113,7 @@ func New(o Options) *Server {
 		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
 		seeking: make(chan struct{}, 1),
 	}
+	s.budget = budget{srv: s, limit: o.MaxLogBytes}
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
 	s.rest = lull{burst: memoryBurst, quiet: memoryQuiet, do: debug.FreeOSMemory}
 	s.spare = lull{burst: 1, quiet: threadsQuiet, do: s.trimThreads}
@@ -222,6 +223,8 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		return s.serveWait(ctx, c, req)
 	case wire.OpInput:
 		return s.serveInput(ctx, c, req)
+	case wire.OpLimitLogs:
+		return c.outcome(s.limitLogs(req))
 	case wire.OpResize:
 		return c.outcome(s.resize(req.ID, req.Cols, req.Rows))
 	case wire.OpKill:

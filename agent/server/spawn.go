@@ -52,7 +52,7 @@ const (
 // prepare makes of a command's needs what takes no thread of the view's: to change threads
 // costs more than all of it, and is done once, when the command begins. It has nothing that
 // others see, and takes in over.
-func (s *Server) prepare(st *wire.Start, in input) (*spawn, error) {
+func (s *Server) prepare(st *wire.Start, in *input) (*spawn, error) {
 	defer in.close()
 	view, err := s.view(st.User)
 	if err != nil {
@@ -148,6 +148,10 @@ func (sp *spawn) drop() {
 		_ = p.stdin.Close()
 	}
 	p.stdin, p.stdinTurn = nil, nil
+	if p.feeder != nil {
+		p.feeder.close()
+		p.feeder = nil
+	}
 }
 
 // exec forks and executes the first candidate that can be executed.
@@ -249,11 +253,16 @@ func pollable(fd int, name string) *os.File {
 }
 
 // pipes makes the streams of a command that has no terminal, but for an empty stdin.
-func (sp *spawn) pipes(in input) error {
+func (sp *spawn) pipes(in *input) error {
 	p, id := sp.p, sp.p.view.Identity()
 	var ours int
 	var err error
 	switch {
+	case in.room > 0:
+		if sp.child[0], ours, err = pipe(id); err == nil {
+			p.feeder = &feeder{in: *in, to: pollable(ours, "stdin")}
+			*in = input{}
+		}
 	case in.f != nil:
 		sp.child[0], err = unix.FcntlInt(in.f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	case sp.st.StreamStdin:

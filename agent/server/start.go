@@ -24,7 +24,7 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	if err != nil {
 		return err
 	}
-	sp, err := s.prepare(req.Start, in)
+	sp, err := s.prepare(req.Start, &in)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,11 @@ func processExists(id string) error {
 func (s *Server) fork(id string, sp *spawn) (err error) {
 	p, st := sp.p, sp.st
 	if p.log, err = s.newLog(id, st.MaxStdout+st.MaxStderr); err != nil {
-		if errors.Is(err, unix.EEXIST) {
+		switch {
+		case errors.Is(err, unix.EEXIST):
 			return processExists(id)
+		case fault.Is(err, fault.Full):
+			return err
 		}
 		return fault.Wrap(fault.Internal, err, "the log of the process could not be made")
 	}
@@ -128,8 +131,12 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 		if err != nil {
 			p.log.close()
 			_ = unix.Unlinkat(s.logDir, logName(id), 0)
+			s.budget.giveBack(p.log.room)
 		}
 	}()
+	if n := recordRoom(st); p.log.fit(n, time.Time{}) < n {
+		return logsFull()
+	}
 	if s.o.Groups != nil {
 		if p.group, err = s.o.Groups.New(id); err != nil {
 			return groupFailed(err)
@@ -160,6 +167,35 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 	return nil
 }
 
+// recordRoom is the most that the record of a command takes in its log.
+func recordRoom(st *wire.Start) int64 {
+	n := 1<<10 + spelled(st.Cwd) + spelled(clip(st.Shell, wire.MaxRecordText))
+	left := wire.MaxRecordText
+	for _, a := range st.Argv {
+		if left > 0 {
+			n += spelled(clip(a, left)) + len(`"",`)
+			left -= len(a)
+		}
+	}
+	return int64(n)
+}
+
+// spelled is how many bytes a string has in JSON at most.
+func spelled(s string) int {
+	n := len(s)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
+}
+
+func logsFull() error {
+	return fault.NoSpace(fault.SandboxDisk, nil, "what is kept of the output of the sandbox's processes leaves no room for another one").
+		WithRemedy("kill processes that wrote much, end what follows them, or give the sandbox a larger disk")
+}
+
 func groupFailed(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EAGAIN) {
 		return fault.Wrap(fault.Exhausted, err, "no process group could be made: the sandbox has too many")
@@ -178,7 +214,7 @@ func (p *process) beginLog() error {
 	if !p.log.add(b, 2*maxTail) {
 		return fault.New(fault.Exhausted, "the log of the process could not be begun")
 	}
-	if p.log.keep > 0 && !p.log.markFloor(p.began) {
+	if !p.log.markFloor(p.began) {
 		return fault.New(fault.Exhausted, "the log of the process could not be begun")
 	}
 	p.log.first = p.log.end()

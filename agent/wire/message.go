@@ -41,6 +41,8 @@ const (
 	OpInput = "input"
 	// OpResize: ID, Cols, Rows. Reply, Done.
 	OpResize = "resize"
+	// OpLimitLogs: Size, the most that all logs may take together, in bytes. Reply, Done.
+	OpLimitLogs = "limit_logs"
 	// OpKill: ID, Cause. Reply, Done when nothing of it is left.
 	OpKill = "kill"
 	// OpShutdown: GraceMS. Reply, Done when no process is left.
@@ -224,7 +226,18 @@ type Result struct {
 	StderrTruncated bool      `json:"stderr_truncated,omitempty"`
 	StdoutLost      int64     `json:"stdout_lost,omitempty"` // bytes that are not in the log
 	StderrLost      int64     `json:"stderr_lost,omitempty"`
+	StdoutCut       string    `json:"stdout_cut,omitempty"` // why it is truncated, one of the words below
+	StderrCut       string    `json:"stderr_cut,omitempty"`
 }
+
+// Why a stream is truncated.
+const (
+	CutLimit  = "limit"  // it is longer than the process's own limit
+	CutLogs   = "logs"   // all logs of the sandbox together had no room for it
+	CutDisk   = "disk"   // the disk refused it
+	CutRolled = "rolled" // the log keeps the end
+	CutAgent  = "agent"  // the agent ended before the process did
+)
 
 // Ending is the Done of OpStart and OpAttach.
 type Ending struct {

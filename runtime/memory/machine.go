@@ -135,9 +135,10 @@ func (m *machine) startLocked(spec runtime.Spec) error {
 			View: server.Plain(server.Identity{Name: "sandbox", UID: os.Getuid(), GID: os.Getgid(), Home: filepath.Join(disk, "home/sandbox")}),
 			gate: g,
 		},
-		Log:    log,
-		Dir:    disk,
-		Logger: m.host.log,
+		Log:         log,
+		Dir:         disk,
+		Logger:      m.host.log,
+		MaxLogBytes: spec.Limits.LogBytes(),
 	})
 	// The agent's life is the machine's, not that of the call that starts it.
 	ctx, cancel := context.WithCancel(context.Background())

@@ -227,7 +227,7 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 		return err
 	}
 	files.View = inside.View
-	if err := i.tell(first.conn, files); err != nil {
+	if err := i.tell(first.conn, files, spec.Limits); err != nil {
 		return err
 	}
 	d.checkpoint("create.told")

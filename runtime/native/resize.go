@@ -6,7 +6,9 @@ package native
 import (
 	"context"
 	"errors"
+	"time"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -43,8 +45,26 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 		}
 		return err
 	}
+	i.limitLogs(ctx, l)
 	return nil
 }
+
+// limitLogs tells the agent how much the output may take that it keeps, with the limits l. One
+// that does not answer has it from its next start on; one that is paused, once it goes on.
+func (i *Instance) limitLogs(ctx context.Context, l sandbox.Limits) {
+	patience := time.Duration(agentPatience)
+	if i.Paused() {
+		patience = pausedPatience
+	}
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := agent.NewClient(i.Dial).LimitLogs(limit, l.LogBytes()); err != nil {
+		i.d.log.Debug("a sandbox's agent was not told how much output to keep", "sandbox", i.id, "error", err)
+	}
+}
+
+// pausedPatience is how long a call waits to be written to the socket of an agent that is paused.
+const pausedPatience = 10 * time.Millisecond
 
 // limitDisk makes the limit that l has the disk's, where this host can.
 func (i *Instance) limitDisk(l sandbox.Limits) error {

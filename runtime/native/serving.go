@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/native/boot"
+	"sandpit.dev/sandbox"
 )
 
 // serveTimeout bounds the wait for the word of an agent that has all it needs. It takes a
@@ -44,9 +45,12 @@ func (s *serving) failed() error {
 }
 
 // tell hands the agent what it needs.
-func (i *Instance) tell(conn *net.UnixConn, f boot.Files) error {
+func (i *Instance) tell(conn *net.UnixConn, f boot.Files, l sandbox.Limits) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(serveTimeout))
-	err := boot.Send(conn, boot.Message{UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: i.d.reap}, f)
+	err := boot.Send(conn, boot.Message{
+		UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: i.d.reap,
+		LogBytes: uint64(l.LogBytes()),
+	}, f)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
 	}

@@ -123,6 +123,9 @@ func (w *whole) suit(spec runtime.Spec) error {
 			return err
 		}
 	}
+	if spec.Limits.LogBytes() != w.spec.Limits.LogBytes() {
+		i.limitLogs(context.Background(), spec.Limits)
+	}
 	i.d.checkpoint("whole.suited")
 	// From here on it is a sandbox that outlives this server.
 	err = i.d.layers.Claim(string(i.id))

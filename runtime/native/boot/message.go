@@ -32,6 +32,8 @@ type Message struct {
 	RootFilter []byte
 	// Reap: the kernel does not keep the status of whom it reaped, so the agent reaps.
 	Reap bool
+	// LogBytes is how much the logs of all processes may take together.
+	LogBytes uint64
 }
 
 // Files are the descriptors that travel with a [Message].
@@ -56,9 +58,9 @@ func (f *Files) list() []*os.File {
 }
 
 // A message is AgentCaps, RootCaps, the length of UserFilter and that of RootFilter, in the
-// machine's order of bytes, a byte that is 1 for Reap, then the two filters. Both ends are
+// machine's order of bytes, a byte that is 1 for Reap, LogBytes, then the two filters. Both ends are
 // one build: the server carries the agent that it starts.
-const headerLen = 8 + 8 + 4 + 4 + 1
+const headerLen = 8 + 8 + 4 + 4 + 1 + 8
 
 // Send sends m and its files over the server's end of the pair.
 func Send(conn *net.UnixConn, m Message, f Files) error {
@@ -71,7 +73,8 @@ func Send(conn *net.UnixConn, m Message, f Files) error {
 	if m.Reap {
 		reap = 1
 	}
-	b = append(append(append(b, reap), m.UserFilter...), m.RootFilter...)
+	b = binary.NativeEndian.AppendUint64(append(b, reap), m.LogBytes)
+	b = append(append(b, m.UserFilter...), m.RootFilter...)
 	list := f.list()
 	fds := make([]int, len(list))
 	for i, file := range list {
@@ -131,7 +134,7 @@ func decode(b []byte) (Message, error) {
 	if len(b) < headerLen {
 		return Message{}, fmt.Errorf("boot: a message of %d bytes", len(b))
 	}
-	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:]), Reap: b[24] == 1}
+	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:]), Reap: b[24] == 1, LogBytes: binary.NativeEndian.Uint64(b[25:])}
 	user, root := uint64(binary.NativeEndian.Uint32(b[16:])), uint64(binary.NativeEndian.Uint32(b[20:]))
 	if b = b[headerLen:]; uint64(len(b)) != user+root {
 		return Message{}, fmt.Errorf("boot: filters of %d bytes, told as %d", len(b), user+root)

@@ -70,6 +70,7 @@ func receive(user *view) (server.Options, error) {
 		Init:         true,
 		Reap:         m.Reap,
 		Log:          f.Log,
+		MaxLogBytes:  int64(m.LogBytes),
 		Groups:       server.Cgroups(f.Cgroup),
 		OOMKills:     reader(f.OOM, counter.OOMKills),
 		PidsRefusals: reader(f.Pids, counter.PIDsRefused),
