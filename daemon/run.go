@@ -79,6 +79,15 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { report(log, "close the store", db.Close()) })
+	registry := newRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sandpit_records_full", Help: "1 while the disk that holds the records has no room for new work.",
+	}, func() float64 {
+		if db.Room() != nil {
+			return 1
+		}
+		return 0
+	}))
 	images, err := image.Open(image.Options{Dir: cfg.Images, Logger: log})
 	if err != nil {
 		return err
@@ -90,7 +99,6 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	down.Add(func() { report(log, "close the native runtime", driver.Close()) })
 
-	registry := newRegistry()
 	network, err := cfg.Network.options()
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	mux.Handle(filelink.Root, g.WrapOpen(api.LinkedFiles(p.links.files)))
 	mux.Handle("GET "+connectPath, g.WrapOpen(newConnect()))
 	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
-	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Ready)))
+	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Health)))
 	mux.Handle("GET /metrics", g.WrapOpen(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
 	mux.Handle("/", api) // which says in its own words that there is no such path
 	artifacts := newArtifacts(g, p.engine, p.links.files)

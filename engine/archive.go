@@ -119,7 +119,7 @@ func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reade
 			return nil, err
 		}
 	}
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
+	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return nil, err
 	}
 	defer e.group.leave()

@@ -59,7 +59,7 @@ type CreateRequest struct {
 // it; one without is deleted, since nobody has learnt its id.
 func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (s *sandbox.Sandbox, created bool, err error) {
 	began := time.Now()
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
+	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return nil, false, err
 	}
 	defer e.group.leave()

@@ -269,6 +269,27 @@ func shuttingDown() *fault.Error {
 	return err.WithRemedy("ask again when it is back; sandboxes and their commands go on running")
 }
 
+// enterWork is enter for verbs that begin something: a disk without room for the records
+// keeps what it has for what ends and deletes.
+func (e *Engine) enterWork(c access.Caller, scope access.Scope) error {
+	if err := e.enter(c, scope); err != nil {
+		return err
+	}
+	if err := e.store.Room(); err != nil {
+		e.group.leave()
+		return err
+	}
+	return nil
+}
+
+// Health is nil where the engine is Ready and its records take work; see [store.Store].
+func (e *Engine) Health() error {
+	if err := e.Ready(); err != nil {
+		return err
+	}
+	return e.store.Room()
+}
+
 // enter is what every verb starts with: may the caller do this at all, and is
 // the engine at work. The verb leaves by e.group.leave.
 func (e *Engine) enter(c access.Caller, scope access.Scope) error {

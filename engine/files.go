@@ -32,6 +32,10 @@ func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string
 	if err != nil {
 		return agent.FileInfo{}, nil, err
 	}
+	if err := e.store.Room(); err != nil { // for its event
+		u.end()
+		return agent.FileInfo{}, nil, err
+	}
 	ev := u.fileEvent(sandbox.EventDownload, path, o.User)
 	rctx, cancel := e.group.bind(ctx)
 	info, r, err := u.l.client.ReadFile(rctx, path, o)

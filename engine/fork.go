@@ -51,7 +51,7 @@ func (e *Engine) Fork(ctx context.Context, c access.Caller, ref string, r ForkRe
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
+	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return nil, err
 	}
 	defer e.group.leave()

@@ -30,7 +30,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // one that is paused, too. One that is stopped already is given as it is, but no
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, func(ctx context.Context, b *box) error {
+	return e.verbBy(ctx, c, ref, stopBound+e.defaults.StopGrace, e.take, func(ctx context.Context, b *box) error {
 		return e.stop(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 }

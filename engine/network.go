@@ -239,6 +239,9 @@ func (e *Engine) recordRefusals(ctx context.Context, b *box, news <-chan *egress
 		if s == nil {
 			return
 		}
+		if e.store.Room() != nil { // the log of its network has them
+			continue
+		}
 		events := make([]*sandbox.Event, len(batch))
 		for i, x := range batch {
 			ev := system.event(sandbox.EventNetworkRefused, s, x.First)

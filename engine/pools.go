@@ -186,6 +186,9 @@ func (e *Engine) announce(ctx context.Context, id sandbox.ID, p *pool) error {
 // of, and says when to look again.
 func (e *Engine) fillPools(ctx context.Context) time.Duration {
 	wait := poolShrink
+	if e.store.Room() != nil {
+		return wait
+	}
 	for _, p := range e.pools.list {
 		last, busy := e.pools.load()
 		n, again := p.due(time.Now(), last, busy)

@@ -53,6 +53,9 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 		return Preview{}, err
 	}
 	defer e.leave(b)
+	if err := e.store.Room(); err != nil {
+		return Preview{}, err
+	}
 	b.touch(e.now(), actCall)
 	s := b.record.Load()
 	if s == nil {

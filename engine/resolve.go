@@ -130,12 +130,18 @@ func (e *Engine) takeToDelete(ctx context.Context, b *box) error {
 
 // verb runs a lifecycle verb to its end, in the sandbox's turn, and gives the
 // record after it. do finds the record settled: Running and up, Paused,
-// Stopped or Failed.
+// Stopped or Failed. It is not called while the records have no room; see
+// [store.Store].
 func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
-	return e.verbBy(ctx, c, ref, bound, e.take, do)
+	return e.verbBy(ctx, c, ref, bound, e.take, func(ctx context.Context, b *box) error {
+		if err := e.store.Room(); err != nil {
+			return err
+		}
+		return do(ctx, b)
+	})
 }
 
-// verbBy is verb with another way to take the turn.
+// verbBy is verb with another way to take the turn, also while the records have no room.
 func (e *Engine) verbBy(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *box) error, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
 	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {

@@ -87,7 +87,7 @@ func (e *Engine) StartRun(ctx context.Context, c access.Caller, r RunRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
+	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return nil, err
 	}
 	defer e.group.leave()

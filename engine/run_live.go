@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -164,6 +165,11 @@ func (l *liveRun) commit(ctx context.Context, c runChange) error {
 }
 
 func (l *liveRun) tryCommit(ctx context.Context, c runChange) error {
+	if slices.ContainsFunc(c.events, func(ev *sandbox.RunEvent) bool { return len(ev.Data) > 0 }) {
+		if err := l.e.store.Room(); err != nil {
+			return err // output waits in the process's log
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var committed func()

@@ -51,7 +51,7 @@ func secretScope(ref string) access.Scope {
 // are begun from now on, where it is bound to hosts. It gives the secret without its value,
 // which nothing gives.
 func (e *Engine) SetSecret(ctx context.Context, c access.Caller, ref string, r SecretRequest) (sandbox.Secret, error) {
-	if err := e.enter(c, secretScope(ref)); err != nil {
+	if err := e.enterWork(c, secretScope(ref)); err != nil {
 		return sandbox.Secret{}, err
 	}
 	defer e.group.leave()

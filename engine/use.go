@@ -44,7 +44,11 @@ const (
 // wake for the rules. Else it is fault.State. The caller ends the use by end, once,
 // from any goroutine.
 func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*use, error) {
-	if err := e.enter(c, scope); err != nil {
+	enter := e.enter
+	if scope == access.SandboxesWrite && what != actPort {
+		enter = e.enterWork
+	}
+	if err := enter(c, scope); err != nil {
 		return nil, err
 	}
 	u, err := e.reach(ctx, c, ref, what, wakes)
@@ -89,6 +93,9 @@ func (u *use) end() {
 func (e *Engine) wake(ctx context.Context, b *box, who asker, may func(*sandbox.Sandbox) bool) error {
 	if s := b.record.Load(); s != nil && !s.State.Intent() && s.State != sandbox.Running && !may(s) {
 		return notUp(s) // without waiting for anything
+	}
+	if err := e.store.Room(); err != nil {
+		return err
 	}
 	return e.turnWork(ctx, b, startBound, func(ctx context.Context) error {
 		if s := b.record.Load(); s != nil && s.State != sandbox.Running && !may(s) {

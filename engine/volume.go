@@ -34,7 +34,7 @@ type VolumeInfo struct {
 
 // CreateVolume makes an empty volume. A name that the project has is fault.Exists.
 func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r VolumeRequest) (VolumeInfo, error) {
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
+	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return VolumeInfo{}, err
 	}
 	defer e.group.leave()

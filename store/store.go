@@ -15,6 +15,10 @@ import (
 type Store interface {
 	View(ctx context.Context, fn func(Tx) error) error
 	Update(ctx context.Context, fn func(Tx) error) error
+	// Room is nil, or fault.Full while the disk of the records is nearly full: who would
+	// begin something is to be refused then. Updates are taken still, from a reserve,
+	// for what ends and deletes.
+	Room() error
 	// Changed is closed at the next commit. It is a hint to read, never the news.
 	Changed() <-chan struct{}
 	Close() error

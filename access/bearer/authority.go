@@ -177,6 +177,9 @@ func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (ac
 				n.ExpiresAt.Format(time.RFC3339), now.Format(time.RFC3339)))
 		}
 	}
+	if err := a.store.Room(); err != nil {
+		return none(err)
+	}
 	secret := newSecret()
 	sum := digestOf(secret.text)
 	t := access.Token{

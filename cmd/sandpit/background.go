@@ -179,7 +179,8 @@ func lastWords(path string, begin int64) string {
 	return strings.TrimPrefix(lines[last], "sandpit: ")
 }
 
-// ready tells whether a server answers, and takes requests.
+// ready tells whether a server answers, and takes requests: one whose disk is full takes
+// those that make room, and says to the others what is wrong.
 func ready(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -192,5 +193,5 @@ func ready(ctx context.Context, url string) bool {
 		return false
 	}
 	_ = resp.Body.Close() // only the status matters
-	return resp.StatusCode == http.StatusOK
+	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusInsufficientStorage
 }

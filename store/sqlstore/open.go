@@ -4,10 +4,12 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -27,7 +29,12 @@ type Options struct {
 	// write them until the store is closed.
 	Path   string
 	Logger *slog.Logger // nil: silent
+	// Reserve is how many bytes of the disk are held for commits of a full disk, in the
+	// log's file and as much in the data base's. 0: 16 MiB.
+	Reserve int64
 }
+
+const defaultReserve = 16 << 20
 
 // busyTimeout is for a program that looks into the file when we open it; our own
 // writers take turns before SQLite sees them.
@@ -58,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	for range readers {
 		s.views <- struct{}{}
 	}
-	if err := s.open(ctx, file); err != nil {
+	if err := s.open(ctx, file, o.Reserve); err != nil {
 		return nil, s.openError(ctx, err, file)
 	}
 	return s, nil
@@ -83,7 +90,7 @@ func (s *Store) openError(ctx context.Context, err error, file string) error {
 		WithRemedy("look after the file, put a copy in its place, or move it away to begin anew")
 }
 
-func (s *Store) open(ctx context.Context, file string) (err error) {
+func (s *Store) open(ctx context.Context, file string, reserve int64) (err error) {
 	all, latest, err := migrations(&s.dialect)
 	if err != nil {
 		return err
@@ -91,6 +98,16 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	if err := makeFile(file); err != nil {
 		return err
 	}
+	// This file is open for as long as any connection is: with the first that a process
+	// closes of a file, it loses all its locks on it.
+	if s.held, err = os.OpenFile(file, os.O_RDWR, 0); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.held.Close()
+		}
+	}()
 	version, err := look(ctx, file, latest)
 	if err != nil {
 		return err
@@ -100,7 +117,7 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	}
 	// Only a file without tables takes auto_vacuum: before the mode of the journal, which
 	// writes the first page.
-	writing := []string{"auto_vacuum(INCREMENTAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_mode(WAL)"}
+	writing := []string{"auto_vacuum(INCREMENTAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_mode(WAL)", fmt.Sprintf("journal_size_limit(%d)", longLog)}
 	if s.toWrite, err = connector(file, writing...); err != nil {
 		return err
 	}
@@ -150,7 +167,9 @@ func (s *Store) open(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	s.syncer = newSyncer(fileFlush(wal), logIsLong(wal), s.tidy(keeper, wal), func() {
+	s.reserve = newReserve(filepath.Dir(file), cmp.Or(reserve, defaultReserve), s.held, wal, s.logger)
+	s.reserve.look()
+	s.syncer = newSyncer(fileFlush(wal), s.reserve.look, logIsLong(wal), s.tidy(keeper), func() {
 		keeper.close()
 		_ = wal.Close() // flushed already, and no lock hangs on this file
 	}, s.logger)

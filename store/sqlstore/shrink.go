@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// longLog is the length from which the log's file is moved into the data base without
-	// waiting for more commits, and cut then. A shorter one is written over: to grow again
-	// costs more than it holds.
+	// longLog is the length from which the log is moved into the data base without waiting
+	// for more commits. Its file is cut to that when it begins anew: what it holds then is
+	// written over, and is part of the reserve.
 	longLog = 16 << 20
 	// Of the pages that deleted rows left, freePages (4 MB) and a sixteenth of the file
 	// stay for the rows to come.
@@ -36,16 +36,20 @@ const (
 func logIsLong(wal *os.File) func() bool {
 	return func() bool {
 		info, err := wal.Stat()
-		return err == nil && info.Size() >= longLog
+		return err == nil && info.Size() > longLog
 	}
 }
 
 // tidy returns what is done after many commits: the log is moved into the file, and
 // space that neither needs goes back to the file system.
-func (s *Store) tidy(c *conn, wal *os.File) func() error {
-	checkpoint := s.walCheckpoint(c, wal, hugeLog, longLog)
+func (s *Store) tidy(c *conn) func() error {
+	checkpoint := s.walCheckpoint(c, hugeLog)
 	return func() error {
 		if err := checkpoint(); err != nil {
+			return err
+		}
+		s.reserve.moved()
+		if err := s.refill(); err != nil {
 			return err
 		}
 		for {
@@ -56,6 +60,7 @@ func (s *Store) tidy(c *conn, wal *os.File) func() error {
 			if err := checkpoint(); err != nil {
 				return err
 			}
+			s.reserve.moved()
 			t := time.NewTimer(shrinkRest * time.Since(began))
 			select {
 			case <-t.C:
@@ -69,26 +74,18 @@ func (s *Store) tidy(c *conn, wal *os.File) func() error {
 
 // walCheckpoint moves the log into the file beside readers and writers, on a
 // connection of its own. When the log has become huge, in pages, because writing
-// never rests, or its file is long, in bytes, and has nothing that is not moved, it lets
-// no one write until the log begins anew in a file without length.
-func (s *Store) walCheckpoint(c *conn, wal *os.File, huge, long int64) func() error {
+// never rests, it lets no one write until the log can begin anew.
+func (s *Store) walCheckpoint(c *conn, huge int64) func() error {
 	return func() error {
 		var busy, pages, moved int64
-		if err := c.row("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &moved); err != nil {
+		if err := c.row("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &moved); err != nil || pages < huge {
 			return err
-		}
-		info, err := wal.Stat()
-		if err != nil {
-			return err
-		}
-		if pages < huge && (info.Size() < long || moved < pages) {
-			return nil
 		}
 		if err := s.take(context.Background(), s.turn); err != nil {
 			return nil // closing does it all the same
 		}
 		defer func() { s.turn <- struct{}{} }()
-		return c.row("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &pages, &moved)
+		return c.row("PRAGMA wal_checkpoint(RESTART)", nil, &busy, &pages, &moved)
 	}
 }
 

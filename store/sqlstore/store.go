@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"log/slog"
+	"os"
 	"sync"
 
 	"sandpit.dev/fault"
@@ -36,7 +37,9 @@ type Store struct {
 	idle    []*conn       // readers at rest, the last used on top
 	changed chan struct{} // nil while nobody waits
 
-	syncer *syncer
+	syncer  *syncer
+	reserve *reserve
+	held    *os.File // the data base's file, for its reserve
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -105,6 +108,11 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 		}
 		s.writer = c
 	}
+	if s.reserve.room() != nil {
+		if err := s.relieve(s.writer); err != nil {
+			s.logger.Warn("the reserve of the records cannot be used", "error", err)
+		}
+	}
 	if _, err := s.writer.exec(s.dialect.beginUpdate); err != nil {
 		s.dropWriter()
 		return s.dialect.explain(ctx, err)
@@ -122,19 +130,25 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 		}
 	}()
 	if err := fn(t); err != nil {
+		s.noteFull(err)
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if _, err := s.writer.exec("COMMIT"); err != nil {
-		return s.dialect.explain(ctx, err)
+		err = s.dialect.explain(ctx, err)
+		s.noteFull(err)
+		return err
 	}
 	committed = true
 	s.syncer.committed()
 	s.wake()
 	return nil
 }
+
+// Room is nil, or fault.Full; see [store.Store].
+func (s *Store) Room() error { return s.reserve.room() }
 
 // Changed is closed at the next commit.
 func (s *Store) Changed() <-chan struct{} {
@@ -182,6 +196,7 @@ func (s *Store) shut() error {
 	if s.writer != nil {
 		s.dropWriter()
 	}
+	_ = s.held.Close()
 	return err
 }
 
@@ -215,6 +230,14 @@ func (s *Store) reader(ctx context.Context) (*conn, error) {
 	s.mu.Unlock()
 	c, err := s.dialect.openConn(ctx, s.toRead)
 	return c, s.dialect.explain(ctx, err)
+}
+
+// noteFull has the disk looked at, and the log's room used again, where a write found none.
+func (s *Store) noteFull(err error) {
+	if e := fault.As(err); err != nil && e.Code == fault.Full && e.Disk == fault.RecordsDisk {
+		s.reserve.ranOut()
+		s.syncer.checkpointSoon()
+	}
 }
 
 func (s *Store) dropWriter() {

@@ -19,6 +19,8 @@ const (
 	// syncEvery is how long a commit may wait for the disk; together with the
 	// flush itself that keeps the promise of one second.
 	syncEvery = 200 * time.Millisecond
+	// lookEvery is how often the disk's room is looked at while nothing is committed.
+	lookEvery = time.Second
 	// checkpointAfter commits, the log is moved into the file: about 8 MB.
 	checkpointAfter = 500
 	// hugeLog, in pages (64 MB), is when writing has to wait for that.
@@ -33,6 +35,7 @@ const (
 // The store owns it. Its two goroutines begin in start and end in close.
 type syncer struct {
 	flush      func() error // the log to the disk
+	look       func()       // at the disk's room, every lookEvery and with each flush
 	long       func() bool  // whether the log's file is so long that a checkpoint is due
 	checkpoint func() error // the log into the file
 	release    func()       // what the two of them use, at the end
@@ -47,9 +50,9 @@ type syncer struct {
 	wg   sync.WaitGroup
 }
 
-func newSyncer(flush func() error, long func() bool, checkpoint func() error, release func(), logger *slog.Logger) *syncer {
+func newSyncer(flush func() error, look func(), long func() bool, checkpoint func() error, release func(), logger *slog.Logger) *syncer {
 	return &syncer{
-		flush: flush, long: long, checkpoint: checkpoint, release: release, logger: logger,
+		flush: flush, look: look, long: long, checkpoint: checkpoint, release: release, logger: logger,
 		dirty: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 }
@@ -103,9 +106,14 @@ func (y *syncer) close() error {
 }
 
 func (y *syncer) flushing() {
+	idle := time.NewTicker(lookEvery)
+	defer idle.Stop()
 	for {
 		select {
 		case <-y.dirty:
+		case <-idle.C:
+			y.look()
+			continue
 		case <-y.quit:
 			return
 		}
@@ -131,6 +139,7 @@ func (y *syncer) sync() {
 		y.err.Store(&err)
 		y.logger.Error("the disk refused to keep the records; no more are taken", "err", err)
 	}
+	y.look()
 	if y.long() { // few commits, of many pages each
 		y.checkpointSoon()
 	}

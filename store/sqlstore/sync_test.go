@@ -6,7 +6,6 @@ package sqlstore
 import (
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -22,13 +21,14 @@ import (
 func TestSyncer(t *testing.T) {
 	silent := slog.New(slog.DiscardHandler)
 	none := func() error { return nil }
+	nothing := func() {}
 	short := func() bool { return false }
 
 	t.Run("CommitsShareAFlushWithinASecond", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var flushed []time.Duration
 			begin := time.Now()
-			y := newSyncer(func() error { flushed = append(flushed, time.Since(begin)); return nil }, short, none, func() {}, silent)
+			y := newSyncer(func() error { flushed = append(flushed, time.Since(begin)); return nil }, nothing, short, none, func() {}, silent)
 			y.start()
 			for range 100 { // one second of commits
 				y.committed()
@@ -54,7 +54,7 @@ func TestSyncer(t *testing.T) {
 	t.Run("CloseFlushesWhatIsLeft", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			flushes, released := 0, false
-			y := newSyncer(func() error { flushes++; return nil }, short, none, func() { released = true }, silent)
+			y := newSyncer(func() error { flushes++; return nil }, nothing, short, none, func() { released = true }, silent)
 			y.start()
 			y.committed()
 			if err := y.close(); err != nil || flushes != 1 || !released {
@@ -65,7 +65,7 @@ func TestSyncer(t *testing.T) {
 	t.Run("ARefusedFlushIsRememberedAndNotTriedAgain", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			flushes, eio := 0, errors.New("input/output error")
-			y := newSyncer(func() error { flushes++; return eio }, short, none, func() {}, silent)
+			y := newSyncer(func() error { flushes++; return eio }, nothing, short, none, func() {}, silent)
 			y.start()
 			for range 5 {
 				y.committed()
@@ -82,7 +82,7 @@ func TestSyncer(t *testing.T) {
 	t.Run("CheckpointsComeByTheNumberOfCommits", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var checkpoints atomic.Int64
-			y := newSyncer(none, short, func() error { checkpoints.Add(1); return errors.New("not now") }, func() {}, silent)
+			y := newSyncer(none, nothing, short, func() error { checkpoints.Add(1); return errors.New("not now") }, func() {}, silent)
 			y.start()
 			for range 3*checkpointAfter + 1 {
 				y.committed()
@@ -164,12 +164,7 @@ func TestStore(t *testing.T) {
 		if got := logPages(); got < 256 {
 			t.Fatalf("a log of a megabyte has %d pages", got)
 		}
-		wal, err := os.Open(s.file + "-wal")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer wal.Close()
-		if err := s.walCheckpoint(c, wal, 256, longLog)(); err != nil {
+		if err := s.walCheckpoint(c, 256)(); err != nil {
 			t.Fatal(err)
 		}
 		write(1)
