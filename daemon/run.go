@@ -28,6 +28,7 @@ import (
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/store/keyed"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -103,12 +104,13 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	keys, err := openKeys(cfg)
+	seals, err := openKeys(cfg)
 	if err != nil {
 		return err
 	}
+	keys := keyed.New(db, keyed.Options{Logger: log})
 	eng, err := engine.New(engine.Options{
-		Store:    db,
+		Store:    keys.Store(),
 		Runtimes: map[string]runtime.Driver{nativeName: driver},
 		Default:  nativeName,
 		Images:   images,
@@ -122,14 +124,14 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		Events:  engine.EventOptions{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
 		Version: opts.Version,
 		Logger:  log,
-		Keys:    keys,
+		Keys:    seals,
 		Redact:  hush,
 		Metrics: engine.NewMetrics(registry),
 	})
 	if err != nil {
 		return err
 	}
-	tokens, err := openTokens(cfg, db, log)
+	tokens, err := openTokens(cfg, keys.Store(), log)
 	if err != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, tokens: tokens, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
+		engine: eng, tokens: tokens, keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log,
 	})
 	if err != nil {
@@ -153,6 +155,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return eng.Run(ctx) })
 	group.Go(func() error { return tokens.Run(ctx) })
+	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fault.Wrap(fault.Unavailable, err, "the server stopped listening on %s", cfg.Listen)

@@ -21,12 +21,14 @@ import (
 	"sandpit.dev/api/rest"
 	"sandpit.dev/api/runs"
 	"sandpit.dev/engine"
+	"sandpit.dev/store/keyed"
 )
 
 // surfaceParts is what the surfaces are made of.
 type surfaceParts struct {
 	engine         *engine.Engine
 	tokens         *bearer.Authority
+	keys           *keyed.Keys
 	links          links
 	registry       *prometheus.Registry
 	hosts, origins []string
@@ -54,7 +56,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version})
+	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version})
 	if err != nil {
 		return surfaces{}, err
 	}

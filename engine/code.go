@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 // Bounds of code.
@@ -134,7 +135,7 @@ func (e *Engine) RunCode(ctx context.Context, c access.Caller, ref string, r Cod
 		return CodeResult{}, err
 	}
 	x := newCell(u, cc, r, sink)
-	e.group.spawn(x.do)
+	e.group.spawn(func(own context.Context) { x.do(keyed.Carry(own, ctx)) })
 	res, err := x.wait(ctx)
 	e.metrics.codeSeconds.Observe(time.Since(began).Seconds())
 	return res, err

@@ -481,7 +481,7 @@ func (x *cell) notBegun(ctx context.Context, err error) {
 	x.kernel = nil
 	x.mu.Unlock()
 	x.cc.change(func(rec *sandbox.Context) { rec.RunningID = "" })
-	cutOff(x.event, sandbox.CauseNone, "not run: "+reason(err), x.u.e.now())
+	cutOff(x.event, sandbox.CauseNone, notRun+reason(err), x.u.e.now())
 	x.event.ExitCode, x.event.Signal = exitNotStarted, ""
 	cctx, cancel := aside(ctx)
 	defer cancel()

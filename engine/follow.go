@@ -334,14 +334,16 @@ func (f *follower) notBegun(ctx context.Context, err error) {
 			e.log.Warn("a window on a sandbox's files cannot be closed", "sandbox", f.u.b.id, "error", err)
 		}
 	}
+	why := notStarted
 	switch fault.Of(err) {
 	case fault.Unavailable, fault.Timeout, fault.Canceled, fault.Internal:
 		// The answer was lost, and the command may have begun without us.
+		why = "not known to have started: "
 		if err := f.u.l.client.Kill(ctx, ev.ProcessID, sandbox.CauseHost); err != nil && !fault.Is(err, fault.NotFound) {
 			e.log.Warn("whether a command was begun is not known", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", err)
 		}
 	}
-	cutOff(ev, sandbox.CauseNone, "not started: "+reason(err), e.now())
+	cutOff(ev, sandbox.CauseNone, why+reason(err), e.now())
 	ev.ExitCode, ev.Signal = exitNotStarted, ""
 	dbErr := e.tally(ctx, f.u.b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	if dbErr != nil && !fault.Is(dbErr, fault.Conflict) {

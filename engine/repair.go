@@ -200,7 +200,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.
 	rec, err := l.client.Process(pctx, ev.ProcessID)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		cutOff(ev, sandbox.CauseHost, "the server ended before it was begun, or its record is lost", e.now())
+		cutOff(ev, sandbox.CauseHost, neverHeardOf, e.now())
 		return e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	case err == nil && rec.Result != nil:
 		e.metrics.ran(ev, rec.Result)

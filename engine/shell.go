@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 // A shell is a named bash of a sandbox: what a command in it leaves behind (its directory,
@@ -275,7 +276,7 @@ func (e *Engine) ShellExec(ctx context.Context, c access.Caller, ref, name strin
 	if r.Started != nil {
 		r.Started(x.ids.CellID)
 	}
-	e.group.spawn(x.do)
+	e.group.spawn(func(own context.Context) { x.do(keyed.Carry(own, ctx)) })
 	if r.Wait > 0 {
 		r.Wait = max(r.Wait-time.Since(began), 1)
 	}

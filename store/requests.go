@@ -29,9 +29,10 @@ type KeyedRequest struct {
 type Requests interface {
 	// Get returns one by its ID.
 	Get(id []byte) (*KeyedRequest, error)
-	// Put adds a request, or where there is one of the same ID and CreatedAt appends Made
-	// to that one's, and replaces its answer if r has a Status. One of the same ID and
-	// another CreatedAt is replaced. Of a project's more than MaxKeyedRequests the oldest go.
+	// Put adds a request. Of one with the same ID and CreatedAt it appends to Made, or where
+	// r has a Status replaces Made and the answer; one with an earlier CreatedAt it replaces
+	// whole, and one with a later it leaves. Of a project's more than MaxKeyedRequests the
+	// oldest go.
 	Put(r *KeyedRequest) error
 	// Expire removes at most limit of those that were made before then, the first that
 	// were put first, and returns how many it removed.

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/fault"
+	"sandpit.dev/store/keyed"
 )
 
 // Options is what the coat is made of.
@@ -18,6 +19,9 @@ type Options struct {
 	Engine Engine       // required
 	Tokens Tokens       // required
 	Guard  *guard.Guard // required
+	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
+	// no operation takes one.
+	Keys *keyed.Keys
 	// Previews makes links to ports; nil: there are none.
 	Previews Previews
 	// Files makes links to artifacts; nil: there are none.
@@ -44,6 +48,7 @@ const (
 type API struct {
 	engine    Engine
 	tokens    Tokens
+	keys      *keyed.Keys
 	previews  Previews
 	files     *filelink.Links
 	maxFile   int64
@@ -63,7 +68,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs an engine, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, tokens: o.Tokens, previews: o.Previews, files: o.Files, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
+		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, files: o.Files, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
 	}
 	a.life, a.close = context.WithCancelCause(context.Background())
 	if a.maxFile <= 0 {

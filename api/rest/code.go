@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 type runCode struct {
@@ -26,20 +27,38 @@ func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
 	}
 	ctx, done := a.bound(ctx)
 	defer done()
-	if wantsEvents(c.r) || in.Body.Stream != nil && *in.Body.Stream {
+	if r.InterruptOnDisconnect {
+		var leave context.CancelFunc
+		ctx, leave = c.attached(ctx)
+		defer leave()
+	}
+	stream := wantsEvents(c.r) || in.Body.Stream != nil && *in.Body.Stream
+	if out, ok, err := a.codeAgain(ctx, c); err != nil {
+		return why(ctx, err)
+	} else if ok && stream {
+		return a.streamResult(c, out)
+	} else if ok {
+		return c.json(out)
+	}
+	if stream {
 		return a.streamCode(ctx, c, in.Ref, r, &sp)
 	}
 	res, err := a.engine.RunCode(ctx, c.caller, in.Ref, r, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
-	out := v1.CodeResult{CodeOutcome: codeOutcome(&res), Results: make([]v1.CodeValue, 0, len(res.Results))}
+	out := codeResult(&res)
+	return c.json(&out)
+}
+
+func codeResult(res *engine.CodeResult) v1.CodeResult {
+	out := v1.CodeResult{CodeOutcome: codeOutcome(res), Results: make([]v1.CodeValue, 0, len(res.Results))}
 	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
 	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
 	for _, one := range res.Results {
 		out.Results = append(out.Results, codeValue(one))
 	}
-	return c.json(&out)
+	return out
 }
 
 func codeRequest(sp *spellings, b *v1.RunCode) (engine.CodeRequest, error) {
@@ -69,23 +88,31 @@ func codeRequest(sp *spellings, b *v1.RunCode) (engine.CodeRequest, error) {
 func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.CodeRequest, sp *spellings) error {
 	s := openEvents(c, a.heartbeat, a.stall)
 	defer s.steady.done()
-	text := func(name string) func([]byte) error {
+	keep, send := c.codeKeeper(r.InterruptOnDisconnect), c.codeSender(s, r.InterruptOnDisconnect)
+	text := func(name string, kept *[]byte) func([]byte) error {
 		return func(b []byte) error {
+			keep.text(kept, b)
 			out := v1.Output{At: time.Now().UTC()}
 			out.Data, out.DataBase64 = output(b, false)
-			return s.send(name, 0, &out)
+			return send(name, &out)
 		}
 	}
 	res, err := a.engine.RunCode(ctx, c.caller, ref, r, &engine.CodeSink{
-		Started: func(st engine.CodeStart) error { return s.send(v1.StreamStart, 0, codeStarted(st)) },
-		Stdout:  text(v1.StreamStdout),
-		Stderr:  text(v1.StreamStderr),
-		Result:  func(r kernel.Result) error { return s.send(v1.StreamResult, 0, codeValue(r)) },
+		Started: func(st engine.CodeStart) error { return send(v1.StreamStart, codeStarted(st)) },
+		Stdout:  text(v1.StreamStdout, &keep.res.Stdout),
+		Stderr:  text(v1.StreamStderr, &keep.res.Stderr),
+		Result: func(r kernel.Result) error {
+			keep.result(r)
+			return send(v1.StreamResult, codeValue(r))
+		},
 	})
 	if err != nil {
 		return s.fail(c, sp.rename(why(ctx, err)))
 	}
 	s.end()
+	if err := keep.done(c, res); err != nil {
+		return err
+	}
 	_ = s.send(v1.StreamEnd, 0, new(codeOutcome(&res))) // the client went away: nothing to tell
 	return nil
 }
@@ -139,7 +166,10 @@ func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1
 	if err := sp.err(); err != nil {
 		return v1.Context{}, err
 	}
-	cc, err := a.engine.CreateContext(ctx, c.caller, in.Ref, r)
+	cc, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.engine.Contexts), nil)
+	if !made && err == nil {
+		cc, err = a.engine.CreateContext(ctx, c.caller, in.Ref, r)
+	}
 	if err != nil {
 		return v1.Context{}, sp.rename(err)
 	}

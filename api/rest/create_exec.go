@@ -9,6 +9,9 @@ import (
 	"sandpit.dev/agent"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 type createExec struct {
@@ -24,25 +27,69 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	}
 	ctx, done := a.bound(ctx)
 	defer done()
+	ctx, attach := c.attachLater(ctx)
+	defer attach()
 	if wantsEvents(c.r) {
 		return a.streamCommand(ctx, c, r, &sp, func(s *events, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
-			p, res, err := a.engine.CreateExec(ctx, c.caller, box, r, func(p engine.Place) { s.sandbox = string(p.Sandbox.ID) }, sink)
-			return v1.CreateExecOutcome{ExecPlace: placeOf(p), ExecOutcome: outcomeOf(&res)}, err
+			started := r.Started
+			r.Started = func(id string) { attach(); started(id) }
+			p, res, err := a.runCreateExec(ctx, c, box, r, func(p engine.Place) { s.sandbox = string(p.Sandbox.ID) }, sink)
+			if err != nil {
+				return nil, err
+			}
+			out := v1.CreateExecOutcome{ExecPlace: placeOf(p), ExecOutcome: outcomeOf(&res)}
+			return &out, c.complete(&out.ExecOutcome, &out)
 		})
 	}
 	var where engine.Place
 	found := func(p engine.Place) { where = p }
 	r.Started = func(id string) { // not before: a sandbox whose command does not begin may be gone
+		attach()
 		c.w.Header().Set(processHeader, id)
 		c.w.Header().Set(sandboxHeader, string(where.Sandbox.ID))
 	}
-	p, res, err := a.engine.CreateExec(ctx, c.caller, box, r, found, nil)
+	p, res, err := a.runCreateExec(ctx, c, box, r, found, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
 	out := v1.CreateExecResult{ExecPlace: placeOf(p)}
 	out.ExecResult = c.resultOf(out.SandboxID, &res)
+	kept := v1.CreateExecOutcome{ExecPlace: out.ExecPlace, ExecOutcome: out.ExecOutcome}
+	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
+		return err
+	}
+	out.ExecPlace, out.ExecOutcome = kept.ExecPlace, kept.ExecOutcome
 	return c.json(&out)
+}
+
+// runCreateExec makes a sandbox and runs a command in it, or goes on where the same request
+// before got to: it may have made the sandbox, and not begun the command.
+func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(agent.Frame) error) (engine.Place, engine.ExecResult, error) {
+	box, made := c.made(keyed.Sandbox)
+	if t, ok := c.made(keyed.Process); ok {
+		p := engine.Place{Created: made, Sandbox: &sandbox.Sandbox{ID: t.Sandbox}}
+		found(p)
+		res, began, err := a.engine.ExecAgain(ctx, c.caller, t.Sandbox, t.ID, r, sink)
+		if began || err != nil {
+			return p, res, err
+		}
+	}
+	if made {
+		s, err := a.engine.Get(ctx, c.caller, box.ID)
+		if err == nil {
+			p := engine.Place{Created: true, Sandbox: s}
+			found(p)
+			res, err := a.engine.Exec(ctx, c.caller, box.ID, r, sink)
+			return p, res, err
+		}
+		if !fault.Is(err, fault.NotFound) {
+			return engine.Place{}, engine.ExecResult{}, err
+		}
+	}
+	if c.key != nil && c.key.Prior() != nil { // it made nothing, or that is undone
+		c.renew()
+	}
+	return a.engine.CreateExec(ctx, c.caller, in, r, found, sink)
 }
 
 func placeOf(p engine.Place) v1.ExecPlace {

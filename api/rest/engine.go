@@ -64,6 +64,11 @@ type Engine interface {
 
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	CreateExec(ctx context.Context, c access.Caller, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(agent.Frame) error) (engine.Place, engine.ExecResult, error)
+	// ExecAgain, CodeAgain, ProcessAgain and EverRan tell what became of what an earlier request began.
+	ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r engine.ExecRequest, sink func(agent.Frame) error) (res engine.ExecResult, began bool, err error)
+	CodeAgain(ctx context.Context, c access.Caller, of sandbox.ID, cellID string) (res engine.CodeResult, began bool, err error)
+	ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec agent.Record, began bool, err error)
+	EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
 	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
 	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)

@@ -6,6 +6,7 @@ package rest
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"math"
 	"mime"
 	"net/http"
@@ -16,10 +17,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sandpit.dev/agent"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 type execInput struct {
@@ -39,12 +42,49 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 		return a.streamExec(ctx, c, in.Ref, r, &sp)
 	}
 	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
-	res, err := a.engine.Exec(ctx, c.caller, in.Ref, r, nil)
+	res, err := a.runExec(ctx, c, in.Ref, r, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
 	out := c.resultOf(in.Ref, &res)
+	if err := c.complete(&out.ExecOutcome, &out.ExecOutcome); err != nil {
+		return err
+	}
 	return c.json(&out)
+}
+
+// runExec runs a command, or goes on with that of the same request before.
+func (a *API) runExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error) {
+	if t, ok := c.made(keyed.Process); ok {
+		res, began, err := a.engine.ExecAgain(ctx, c.caller, t.Sandbox, t.ID, r, sink)
+		if began || err != nil {
+			return res, err
+		}
+		c.renew()
+	}
+	return a.engine.Exec(ctx, c.caller, ref, r, sink)
+}
+
+// complete has the outcome of a command kept, without its output. Where one is kept already
+// it is that, into which what was read again goes.
+func (c *call) complete(o *v1.ExecOutcome, whole any) error {
+	switch {
+	case c.key == nil:
+		return nil
+	case o.Status == statusRunning:
+		c.keepNothing()
+		return nil
+	}
+	if p := c.key.Prior(); p != nil && p.Answer != nil {
+		cutOut, cutErr := o.StdoutTruncated, o.StderrTruncated // of what was read again
+		if err := json.Unmarshal(p.Answer, whole); err != nil {
+			return fault.Wrap(fault.Internal, err, "the answer that was kept cannot be read")
+		}
+		o.StdoutTruncated, o.StderrTruncated = o.StdoutTruncated || cutOut, o.StderrTruncated || cutErr
+		c.keepNothing()
+		return nil
+	}
+	return c.keepAs(whole)
 }
 
 // resultOf is a command's outcome with its output. One that goes on is an answer

@@ -40,3 +40,18 @@ var (
 	Output   = output
 	Suggest  = suggest
 )
+
+// Posts tells of every operation that is a POST whether it takes an idempotency key, and why
+// if not; and of all others that do.
+func (a *API) Posts() map[string]string {
+	out := make(map[string]string)
+	for _, o := range a.operations() {
+		switch {
+		case o.key != nil && o.method == "POST" && o.unkeyed == "":
+			out[o.id] = "takes a key"
+		case o.key != nil || o.method == "POST":
+			out[o.id] = o.unkeyed
+		}
+	}
+	return out
+}

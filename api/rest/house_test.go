@@ -25,6 +25,8 @@ import (
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
+	"sandpit.dev/store"
+	"sandpit.dev/store/keyed"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -36,6 +38,8 @@ type house struct {
 	api    *rest.API
 	token  string // the one that calls are made with; admin at first
 	tokens *bearer.Authority
+	store  store.Store
+	made   rest.Options // what api was made of
 }
 
 const adminToken = "an-admin-token-for-tests"
@@ -54,30 +58,41 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	st, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "records.db")})
 	must(t, err)
 	t.Cleanup(func() { must(t, st.Close()) })
+	keys := keyed.New(st, keyed.Options{})
 	e, err := engine.New(engine.Options{
-		Store: st, Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{}, Version: "v0.0.0-test",
+		Store: keys.Store(), Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{}, Version: "v0.0.0-test",
 		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
+	ended := make(chan error, 2)
 	go func() { ended <- e.Run(ctx) }()
-	t.Cleanup(func() { cancel(); must(t, <-ended) })
+	go func() { ended <- keys.Run(ctx) }()
+	t.Cleanup(func() { cancel(); must(t, <-ended); must(t, <-ended) })
 	must(t, e.WaitReady(t.Context()))
-	tokens, err := bearer.New(st, bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
+	tokens, err := bearer.New(keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
 	guarded.Tokens = tokens
 	g, err := guard.New(guarded)
 	must(t, err)
-	o := rest.Options{Engine: e, Tokens: tokens, Guard: g, Previews: links{}, Version: "v0.0.0-test"}
+	o := rest.Options{Engine: e, Tokens: tokens, Keys: keys, Guard: g, Previews: links{}, Version: "v0.0.0-test"}
 	for _, f := range change {
 		f(&o)
 	}
+	h := &house{t: t, token: adminToken, tokens: tokens, store: st, made: o}
+	return h.serve(o)
+}
+
+// serve gives the house with a coat of its own.
+func (h *house) serve(o rest.Options) *house {
+	h.t.Helper()
 	api, err := rest.New(o)
-	must(t, err)
+	must(h.t, err)
 	srv := httptest.NewServer(api)
-	t.Cleanup(func() { api.Close(); srv.Close() })
-	return &house{t: t, url: srv.URL, api: api, token: adminToken, tokens: tokens}
+	h.t.Cleanup(func() { api.Close(); srv.Close() })
+	other := *h
+	other.url, other.api = srv.URL, api
+	return &other
 }
 
 func must(t testing.TB, err error) {

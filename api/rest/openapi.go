@@ -18,6 +18,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 // document makes the OpenAPI 3.1 document of the operations. It is made once,
@@ -115,7 +116,14 @@ func (s *schemas) operation(o operation) map[string]any {
 	if o.open {
 		out["security"] = []any{}
 	}
-	if params := s.parameters(o.in); len(params) > 0 {
+	params := s.parameters(o.in)
+	if o.key != nil {
+		params = append(params, map[string]any{
+			"name": v1.IdempotencyKey, "in": "header", "description": keyDoc,
+			"schema": map[string]any{"type": "string", "minLength": 1, "maxLength": keyed.MaxKey},
+		})
+	}
+	if len(params) > 0 {
 		out["parameters"] = params
 	}
 	if o.in.body != nil {
@@ -169,6 +177,9 @@ func (s *schemas) operation(o operation) map[string]any {
 	out["responses"] = responses
 	return out
 }
+
+// keyDoc describes the header that most POSTs take.
+const keyDoc = "a text of the client's own choice, for sending the request again where no answer came: for 24 hours the same key with the same body begins nothing a second time and gets the first answer, with the header " + v1.IdempotentReplayed + "; with another body it is refused (422), and while the first is being served, too (409, with Retry-After)"
 
 func (s *schemas) parameters(b *binder) (out []any) {
 	for _, p := range b.params {

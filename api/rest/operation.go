@@ -26,6 +26,8 @@ type operation struct {
 	in               *binder      // what is read from the request
 	out              reflect.Type // what is answered as JSON; nil: nothing
 	open             bool         // needs no token
+	key              *keying      // how it takes an idempotency key; nil: it takes none
+	unkeyed          string       // why a POST takes none
 
 	// For the document only.
 	also     []answer // other answers that are no errors
@@ -50,6 +52,7 @@ type call struct {
 	r      *http.Request
 	caller access.Caller
 	status int
+	key    *keyedCall // nil: it has none
 }
 
 // op makes an operation that answers JSON, or nothing if Out is none.
@@ -112,6 +115,10 @@ func (o operation) withBig() operation { o.in.maxBody = maxBigJSON; return o }
 
 func (o operation) openly() operation { o.open = true; return o }
 
+func (o operation) withKey(k keying) operation { o.key = &k; return o }
+
+func (o operation) withoutKey(why string) operation { o.unkeyed = why; return o }
+
 // buffers are reused between requests; large ones are left to the collector.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
@@ -128,6 +135,19 @@ func putBuffer(b *bytes.Buffer) {
 
 // json answers v with the call's status.
 func (c *call) json(v any) error {
+	return encode(v, func(body []byte) {
+		h := c.w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+		c.keep(c.status, body)
+		c.w.WriteHeader(c.status)
+		_, _ = c.w.Write(body) // the caller went away: nothing to tell
+	})
+}
+
+// encode has fn look at v as JSON; the bytes are its own until it returns.
+func encode(v any, fn func([]byte)) error {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	enc := json.NewEncoder(buf)
@@ -135,12 +155,7 @@ func (c *call) json(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fault.Wrap(fault.Internal, err, "the answer cannot be encoded")
 	}
-	h := c.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(buf.Len()))
-	c.w.WriteHeader(c.status)
-	_, _ = c.w.Write(buf.Bytes()) // the caller went away: nothing to tell
+	fn(buf.Bytes())
 	return nil
 }
 

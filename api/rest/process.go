@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 type byProcess struct {
@@ -35,14 +36,27 @@ func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.P
 	if err != nil {
 		return v1.Process{}, err
 	}
-	rec, err := a.engine.StartProcess(ctx, c.caller, in.Ref, r)
+	rec, err := a.runProcess(ctx, c, in.Ref, r)
 	if err != nil {
 		return v1.Process{}, sp.rename(err)
 	}
+	c.keepNothing() // its command may have a secret in it, which the record has not
 	h := c.w.Header()
 	h.Set(processHeader, rec.ID)
 	h.Set("Location", "/v1/sandboxes/"+url.PathEscape(in.Ref)+"/processes/"+rec.ID)
 	return processOf(rec), nil
+}
+
+// runProcess starts a process, or finds that of the same request before.
+func (a *API) runProcess(ctx context.Context, c *call, ref string, r engine.StartRequest) (agent.Record, error) {
+	if t, ok := c.made(keyed.Process); ok {
+		rec, began, err := a.engine.ProcessAgain(ctx, c.caller, t.Sandbox, t.ID)
+		if began || err != nil {
+			return rec, err
+		}
+		c.renew()
+	}
+	return a.engine.StartProcess(ctx, c.caller, ref, r)
 }
 
 // startRequest makes the engine's request; what it shares with a command that is

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sandpit.dev/api/guard"
+	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -124,7 +125,13 @@ func (a *API) guarded(o operation, g *guard.Guard) http.Handler {
 			}
 			c.caller = caller
 		}
-		if err := o.serve(c); err != nil {
+		var err error
+		if keys := r.Header[v1.IdempotencyKey]; o.key != nil && a.keys != nil && len(keys) > 0 {
+			err = a.serveKeyed(&o, c, keys)
+		} else {
+			err = o.serve(c)
+		}
+		if err != nil {
 			guard.Error(w, r, err)
 		}
 	})

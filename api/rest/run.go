@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
+	"sandpit.dev/store/keyed"
 )
 
 // runAddresses are where runs are, for who knows of one by this coat.
@@ -46,7 +47,10 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 	if err := sp.err(); err != nil {
 		return v1.Run{}, err
 	}
-	run, err := a.engine.StartRun(ctx, c.caller, r)
+	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.engine.RunOf(ctx, c.caller, id) }, nil)
+	if !made && err == nil {
+		run, err = a.engine.StartRun(ctx, c.caller, r)
+	}
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -54,6 +58,8 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 	if wait > 0 {
 		ctx, done := a.bound(ctx)
 		defer done()
+		ctx, leave := c.attached(ctx)
+		defer leave()
 		if run, err = a.engine.AwaitRun(ctx, c.caller, run.ID, wait); err != nil {
 			return v1.Run{}, why(ctx, err)
 		}

@@ -11,6 +11,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 // byRef is the input of operations that need nothing but a sandbox.
@@ -34,7 +35,11 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 	}
 	ctx, done := a.bound(ctx)
 	defer done()
-	s, created, err := a.engine.Create(ctx, c.caller, r)
+	s, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
+	created := made
+	if !made && err == nil {
+		s, created, err = a.engine.Create(ctx, c.caller, r)
+	}
 	if err != nil {
 		return v1.Sandbox{}, sp.rename(why(ctx, err))
 	}
@@ -43,6 +48,15 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 	}
 	c.w.Header().Set("Location", "/v1/sandboxes/"+string(s.ID))
 	return a.oneSandbox(ctx, c, s), nil
+}
+
+// sandboxBy and everRan find what a request has made; see [again].
+func (a *API) sandboxBy(ctx context.Context, c *call) func(string) (*sandbox.Sandbox, error) {
+	return func(id string) (*sandbox.Sandbox, error) { return a.engine.Get(ctx, c.caller, id) }
+}
+
+func (a *API) everRan(ctx context.Context, c *call) func(string) (bool, error) {
+	return func(id string) (bool, error) { return a.engine.EverRan(ctx, c.caller, sandbox.ID(id)) }
 }
 
 // createRequest makes the engine's request out of all spellings of a create.

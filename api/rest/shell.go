@@ -7,11 +7,15 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
+	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/store/keyed"
 )
 
 type byShell struct {
@@ -40,12 +44,29 @@ func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.She
 	if err := sp.err(); err != nil {
 		return v1.Shell{}, err
 	}
-	s, err := a.engine.CreateShell(ctx, c.caller, in.Ref, r)
+	s, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.engine.Shells), nil)
+	if !made && err == nil {
+		s, err = a.engine.CreateShell(ctx, c.caller, in.Ref, r)
+	}
 	if err != nil {
 		return v1.Shell{}, sp.rename(err)
 	}
 	c.w.Header().Set("Location", shellPath(in.Ref, s.Name))
 	return shellOf(s), nil
+}
+
+// contextBy finds what a request has made; see [again].
+func (a *API) contextBy(ctx context.Context, c *call, ref string, list func(context.Context, access.Caller, string) ([]engine.Context, error)) func(string) (engine.Context, error) {
+	return func(id string) (engine.Context, error) {
+		all, err := list(ctx, c.caller, ref)
+		if i := slices.IndexFunc(all, func(one engine.Context) bool { return one.ID == id }); i >= 0 {
+			return all[i], nil
+		}
+		if err == nil {
+			err = fault.New(fault.NotFound, "there is no context %q", id)
+		}
+		return engine.Context{}, err
+	}
 }
 
 func shellPath(ref, name string) string {
@@ -102,16 +123,53 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 	defer done()
 	if wantsEvents(c.r) {
 		return a.streamCommand(ctx, c, r, &sp, func(_ *events, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
-			res, err := a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, sink)
-			return v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}, err
+			res, err := a.runShellExec(ctx, c, in, r, c.deafened(sink))
+			if err != nil {
+				return nil, err
+			}
+			out := v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}
+			return &out, c.complete(&out.ExecOutcome, &out)
 		})
 	}
 	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
-	res, err := a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, nil)
+	res, err := a.runShellExec(ctx, c, in, r, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
 	return c.shellResult(in.Ref, &res)
+}
+
+// runShellExec runs a command in a shell, or goes on with that of the same request before,
+// whose output the shell may have forgotten.
+func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ShellResult, error) {
+	t, ok := c.made(keyed.Process)
+	if !ok {
+		return a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, sink)
+	}
+	wait := r.Wait
+	if wait == 0 {
+		wait = engine.MaxCommandTimeout
+	}
+	res, err := a.engine.ShellCommand(ctx, c.caller, in.Ref, in.Name, t.ID, wait)
+	if fault.Is(err, fault.NotFound) {
+		var began bool
+		res.Shell.Name = in.Name
+		if res.ExecResult, began, err = a.engine.ExecAgain(ctx, c.caller, t.Sandbox, t.ID, r, nil); err == nil && !began {
+			c.renew()
+			return a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, sink)
+		}
+	} else if r.Started != nil {
+		r.Started(t.ID)
+	}
+	if err != nil || sink == nil {
+		return res, err
+	}
+	for stream, data := range map[agent.Stream][]byte{agent.Stdout: res.Stdout, agent.Stderr: res.Stderr} {
+		if len(data) > 0 {
+			_ = sink(agent.Frame{Stream: stream, At: time.Now(), Data: data}) // it tells nobody of a client that has gone
+		}
+	}
+	return res, nil
 }
 
 type shellCommand struct {
@@ -147,6 +205,11 @@ func (c *call) shellResult(ref string, res *engine.ShellResult) error {
 	out := v1.ShellExecResult{ExecResult: v1.ExecResult{ExecOutcome: outcomeOf(&res.ExecResult)}, Shell: shellStateOf(res.Shell)}
 	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
 	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
+	kept := v1.ShellExecOutcome{ExecOutcome: out.ExecOutcome, Shell: out.Shell}
+	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
+		return err
+	}
+	out.ExecOutcome, out.Shell = kept.ExecOutcome, kept.Shell
 	return c.json(&out)
 }
 

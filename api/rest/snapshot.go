@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
+	"sandpit.dev/store/keyed"
 )
 
 type createSnapshot struct {
@@ -34,12 +35,20 @@ func (a *API) createSnapshot(ctx context.Context, c *call, in *createSnapshot) (
 		return v1.Snapshot{}, fault.InvalidField("replace", "is given without a name; there is nothing to replace").
 			WithRemedy("send the name of the snapshot to replace, or leave replace out")
 	}
-	s, err := a.engine.CreateSnapshot(ctx, c.caller, in.Ref, r)
+	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
+	if !made && err == nil {
+		s, err = a.engine.CreateSnapshot(ctx, c.caller, in.Ref, r)
+	}
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
 	c.w.Header().Set("Location", "/v1/snapshots/"+string(s.ID))
 	return snapshotOf(s), nil
+}
+
+// snapshotBy finds what a request has made; see [again].
+func (a *API) snapshotBy(ctx context.Context, c *call) func(string) (*sandbox.Snapshot, error) {
+	return func(id string) (*sandbox.Snapshot, error) { return a.engine.Snapshot(ctx, c.caller, "", id) }
 }
 
 type snapshotPage struct {
@@ -180,7 +189,10 @@ func (a *API) importSnapshot(ctx context.Context, c *call, in *importSnapshot) (
 	ctx, done := a.bound(ctx)
 	defer done()
 	body := http.MaxBytesReader(nil, c.r.Body, a.maxFile)
-	s, err := a.engine.ImportSnapshot(ctx, c.caller, body, engine.ImportRequest{Name: text0(in.Name)})
+	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
+	if !made && err == nil {
+		s, err = a.engine.ImportSnapshot(ctx, c.caller, body, engine.ImportRequest{Name: text0(in.Name)})
+	}
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return v1.Snapshot{}, guard.TooLarge(tooBig.Limit)

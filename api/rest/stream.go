@@ -25,8 +25,12 @@ const firstWait = 250 * time.Millisecond
 // away, or stops reading, loses the stream and nothing else: the command goes on.
 func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sp *spellings) error {
 	return a.streamCommand(ctx, c, r, sp, func(_ *events, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
-		res, err := a.engine.Exec(ctx, c.caller, ref, r, sink)
-		return outcomeOf(&res), err
+		res, err := a.runExec(ctx, c, ref, r, sink)
+		if err != nil {
+			return nil, err
+		}
+		out := outcomeOf(&res)
+		return &out, c.complete(&out, &out)
 	})
 }
 

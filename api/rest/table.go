@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"reflect"
 
+	"sandpit.dev/access"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/store/keyed"
 )
 
 // operations is the table: all that /v1 can do.
@@ -16,26 +18,35 @@ func (a *API) operations() []operation {
 	return []operation{
 		op("createSandbox", "POST /sandboxes", "Create a sandbox, or get the one that has the key.", http.StatusCreated, a.createSandbox).
 			withAlso(http.StatusOK, "", reflect.TypeFor[v1.Sandbox](), "The key is known: that sandbox, started if it was stopped.").
-			withExample(v1.CreateSandbox{Image: new("python"), MemoryMB: new(512), IdleTimeoutSeconds: new(int64(1800)), Key: new("agent-session-abc")}),
+			withExample(v1.CreateSandbox{Image: new("python"), MemoryMB: new(512), IdleTimeoutSeconds: new(int64(1800)), Key: new("agent-session-abc")}).
+			withKey(making(keyed.Sandbox)),
 		op("listSandboxes", "GET /sandboxes", "List sandboxes, newest first.", http.StatusOK, a.listSandboxes),
 		op("getSandbox", "GET /sandboxes/{id}", "Get a sandbox.", http.StatusOK, a.getSandbox),
 		op("updateSandbox", "PATCH /sandboxes/{id}", "Change a sandbox.", http.StatusOK, a.updateSandbox).
 			withExample(v1.UpdateSandbox{IdleTimeoutSeconds: new(int64(3600))}),
 		op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it. Its snapshots that have a name stay.", http.StatusNoContent, a.deleteSandbox),
-		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Start)),
-		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.engine.Stop)),
-		op("restartSandbox", "POST /sandboxes/{id}/restart", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.engine.Restart)),
-		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.engine.Pause)),
-		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Resume)),
+		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Start)).
+			withoutKey("twice is as once"),
+		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.engine.Stop)).
+			withoutKey("twice is as once"),
+		op("restartSandbox", "POST /sandboxes/{id}/restart", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.engine.Restart)).
+			withoutKey("it makes nothing"),
+		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.engine.Pause)).
+			withoutKey("twice is as once"),
+		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Resume)).
+			withoutKey("twice is as once"),
 		op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
-			withExample(v1.RollbackSandbox{To: "base"}),
+			withExample(v1.RollbackSandbox{To: "base"}).
+			withoutKey("it makes nothing"),
 		op("forkSandbox", "POST /sandboxes/{id}/fork", "Make running copies of a sandbox, as it is now or as it was: all of them or none.", http.StatusCreated, a.forkSandbox).
-			withExample(v1.ForkSandbox{Count: new(2)}),
+			withExample(v1.ForkSandbox{Count: new(2)}).
+			withKey(making(keyed.Sandbox)),
 		op("diffSandbox", "GET /sandboxes/{id}/diff", "What changed of a sandbox's disk between two points in time.", http.StatusOK, a.diffSandbox),
 		op("listActivity", "GET /sandboxes/{id}/activity", "What happened to a sandbox, newest first.", http.StatusOK, a.listActivity),
 
 		op("createSnapshot", "POST /sandboxes/{id}/snapshots", "Keep a sandbox's disk as it is, while it runs or not.", http.StatusCreated, a.createSnapshot).
-			withExample(v1.CreateSnapshot{Name: new("before-upgrade")}),
+			withExample(v1.CreateSnapshot{Name: new("before-upgrade")}).
+			withKey(making(keyed.Snapshot)),
 		op("listSnapshotsOf", "GET /sandboxes/{id}/snapshots", "List a sandbox's snapshots, newest first.", http.StatusOK, a.listSnapshotsOf),
 		op("getSnapshotOf", "GET /sandboxes/{id}/snapshots/{snapshot}", "Get a snapshot of a sandbox.", http.StatusOK, a.getSnapshotOf),
 		op("deleteSnapshotOf", "DELETE /sandboxes/{id}/snapshots/{snapshot}", "Delete a snapshot of a sandbox. What was made from it stays.", http.StatusNoContent, a.deleteSnapshotOf),
@@ -45,10 +56,12 @@ func (a *API) operations() []operation {
 		raw("exportSnapshot", "GET /snapshots/{snapshot}/archive", "Get a snapshot as an archive, for this server or another. One that breaks off ends without its last chunk.", http.StatusOK, a.exportSnapshot).
 			withRaw("", v1.SnapshotType),
 		op("importSnapshot", "POST /snapshots/import", "Make a snapshot from an archive, which is the raw body. It belongs to no sandbox.", http.StatusCreated, a.importSnapshot).
-			withRaw(v1.SnapshotType, ""),
+			withRaw(v1.SnapshotType, "").
+			withKey(keying{scope: access.SandboxesWrite, makes: []keyed.Kind{keyed.Snapshot}, unread: true}),
 
 		op("createVolume", "POST /volumes", "Make an empty volume.", http.StatusCreated, a.createVolume).
-			withExample(v1.CreateVolume{Name: "datasets"}),
+			withExample(v1.CreateVolume{Name: "datasets"}).
+			withKey(making(keyed.Volume)),
 		op("listVolumes", "GET /volumes", "List the project's volumes, with what they hold and who mounts them.", http.StatusOK, a.listVolumes),
 		op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
 		op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
@@ -68,14 +81,17 @@ func (a *API) operations() []operation {
 			withOut(reflect.TypeFor[v1.CreateExecResult]()).withBig().
 			withAlso(http.StatusOK, "text/event-stream", nil, "").
 			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.CreateExecResult](), "It still runs after wait_seconds.").
-			withExample(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}),
+			withExample(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}).
+			withKey(running(keyed.Sandbox)),
 		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem).", http.StatusOK, a.exec).
 			withOut(reflect.TypeFor[v1.ExecResult]()).withBig().
 			withAlso(http.StatusOK, "text/event-stream", nil, "").
 			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ExecResult](), "It still runs after wait_seconds.").
-			withExample(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}),
+			withExample(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}).
+			withKey(running().following()),
 		op("startProcess", "POST /sandboxes/{id}/processes", "Start a process and do not wait for it: it goes on whoever goes away.", http.StatusCreated, a.startProcess).withBig().
-			withExample(v1.StartProcess{Command: new("npm run dev"), StreamStdin: new(false)}),
+			withExample(v1.StartProcess{Command: new("npm run dev"), StreamStdin: new(false)}).
+			withKey(making(keyed.Process)),
 		op("listProcesses", "GET /sandboxes/{id}/processes", "List a sandbox's processes.", http.StatusOK, a.listProcesses),
 		op("getProcess", "GET /sandboxes/{id}/processes/{pid}", "Get a process.", http.StatusOK, a.getProcess),
 		op("waitProcess", "GET /sandboxes/{id}/processes/{pid}/wait", "Wait for a process's end.", http.StatusOK, a.waitProcess).
@@ -85,13 +101,17 @@ func (a *API) operations() []operation {
 			withAlso(http.StatusSwitchingProtocols, "", nil, "The WebSocket that was asked for."),
 		raw("processLogs", "GET /sandboxes/{id}/processes/{pid}/logs", "Read a process's output as plain bytes.", http.StatusOK, a.processLogs).withRaw("", "text/plain"),
 		op("signalProcess", "POST /sandboxes/{id}/processes/{pid}/signal", "Send a signal to a process.", http.StatusNoContent, a.signalProcess).
-			withExample(v1.SignalProcess{Signal: "SIGINT"}),
+			withExample(v1.SignalProcess{Signal: "SIGINT"}).
+			withoutKey("it begins nothing"),
 		raw("writeStdin", "POST /sandboxes/{id}/processes/{pid}/stdin", "Write the raw body, of at most 1 MiB, to the standard input of a process that was started with stream_stdin or tty.", http.StatusOK, a.writeStdin).
 			withRaw(anyBytes, "").withOut(reflect.TypeFor[v1.ProcessInput]()).
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ProcessInput](), "It did not take all of it: it does not read."),
+			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ProcessInput](), "It did not take all of it: it does not read.").
+			withoutKey("its offset has it taken once"),
 		op("resizeProcess", "POST /sandboxes/{id}/processes/{pid}/resize", "Tell a process that its terminal has another size.", http.StatusNoContent, a.resizeProcess).
-			withExample(v1.ResizeProcess{Cols: 120, Rows: 40}),
-		op("killProcessByPost", "POST /sandboxes/{id}/processes/{pid}/kill", "The same as DELETE.", http.StatusNoContent, a.killProcess),
+			withExample(v1.ResizeProcess{Cols: 120, Rows: 40}).
+			withoutKey("twice is as once"),
+		op("killProcessByPost", "POST /sandboxes/{id}/processes/{pid}/kill", "The same as DELETE.", http.StatusNoContent, a.killProcess).
+			withoutKey("twice is as once"),
 		op("killProcess", "DELETE /sandboxes/{id}/processes/{pid}", "Kill a command and all that it started.", http.StatusNoContent, a.killProcess),
 		raw("openTerminal", "GET /sandboxes/{id}/terminal", "Open a terminal: a WebSocket whose binary messages are its bytes, both ways, and whose text messages are TerminalControl.", http.StatusSwitchingProtocols, a.openTerminal),
 
@@ -99,27 +119,33 @@ func (a *API) operations() []operation {
 		raw("attachTerminal", "GET /sandboxes/{id}/terminals/{pid}", "Join a terminal that was opened with stays, or started as a process with tty: a WebSocket as that of openTerminal, which first gets what the terminal has shown last. Many clients may join; each of them types and resizes. Whoever goes leaves the terminal as it is.", http.StatusSwitchingProtocols, a.attachTerminal),
 
 		op("startRun", "POST /sandboxes/{id}/runs", "Run commands one after the other, whoever goes away. With a key the sandbox is made if it is missing.", http.StatusAccepted, a.startRun).withBig().
-			withExample(v1.StartRun{Commands: []v1.RunCommandSpec{{Shell: new("make test")}}, ContinueOnError: true}),
+			withExample(v1.StartRun{Commands: []v1.RunCommandSpec{{Shell: new("make test")}}, ContinueOnError: true}).
+			withKey(making(keyed.Run)),
 		op("listRunsOf", "GET /sandboxes/{id}/runs", "List a sandbox's runs, newest first.", http.StatusOK, a.listRunsOf),
 		op("listRuns", "GET /runs", "List the project's runs, newest first.", http.StatusOK, a.listRuns),
 		op("getRun", "GET /runs/{run}", "Get a run with the output of its commands.", http.StatusOK, a.getRun),
-		op("cancelRun", "POST /runs/{run}/cancel", "End a run: the command that it is at is killed, and no other begun.", http.StatusOK, a.cancelRun),
+		op("cancelRun", "POST /runs/{run}/cancel", "End a run: the command that it is at is killed, and no other begun.", http.StatusOK, a.cancelRun).
+			withoutKey("twice is as once"),
 		raw("runEvents", "GET /runs/{run}/events", "Follow a run: server-sent events run_started, command_started, command_stdout, command_stderr, command_finished, artifacts_extracted, and at last run_finished or run_failed, each with an id; error, where the stream breaks off.", http.StatusOK, a.runEvents).
 			withRaw("", "text/event-stream").
 			withAlso(http.StatusNoContent, "", nil, "The run has ended, and Last-Event-ID is its last event's."),
-		op("createArtifactLink", "POST /runs/{run}/links", "Make a link to an artifact of a run that is good for whoever has it.", http.StatusCreated, a.createArtifactLink),
+		op("createArtifactLink", "POST /runs/{run}/links", "Make a link to an artifact of a run that is good for whoever has it.", http.StatusCreated, a.createArtifactLink).
+			withoutKey("a link is a signature: nothing is made"),
 
 		op("createShell", "POST /sandboxes/{id}/shells", "Make a shell: a bash whose directory, variables, functions and background jobs one command leaves to the next.", http.StatusCreated, a.createShell).
-			withExample(v1.CreateShell{Name: new("main"), Env: map[string]string{"DEBUG": "1"}}),
+			withExample(v1.CreateShell{Name: new("main"), Env: map[string]string{"DEBUG": "1"}}).
+			withKey(making(keyed.Context)),
 		op("listShells", "GET /sandboxes/{id}/shells", "List a sandbox's shells, oldest first.", http.StatusOK, a.listShells),
 		op("getShell", "GET /sandboxes/{id}/shells/{name}", "Get a shell.", http.StatusOK, a.getShell),
 		op("deleteShell", "DELETE /sandboxes/{id}/shells/{name}", "End a shell and all that was started in it.", http.StatusNoContent, a.deleteShell),
-		op("interruptShell", "POST /sandboxes/{id}/shells/{name}/interrupt", "Interrupt the command that runs in a shell, as Ctrl-C does.", http.StatusNoContent, a.interruptShell),
+		op("interruptShell", "POST /sandboxes/{id}/shells/{name}/interrupt", "Interrupt the command that runs in a shell, as Ctrl-C does.", http.StatusNoContent, a.interruptShell).
+			withoutKey("it begins nothing"),
 		raw("shellExec", "POST /sandboxes/{id}/shells/{name}/exec", "Run a command in a shell, after those that came before; a shell that is not there is made. As exec, also streamed, but without cwd, and a timeout ends the command and not the shell, where that can be.", http.StatusOK, a.shellExec).
 			withOut(reflect.TypeFor[v1.ShellExecResult]()).withBig().
 			withAlso(http.StatusOK, "text/event-stream", nil, "").
 			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs after wait_seconds.").
-			withExample(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}),
+			withExample(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}).
+			withKey(running()),
 		raw("shellCommand", "GET /sandboxes/{id}/shells/{name}/commands/{pid}", "Get the result of one of the last commands of a shell, with its output.", http.StatusOK, a.shellCommand).
 			withOut(reflect.TypeFor[v1.ShellExecResult]()).
 			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs."),
@@ -127,20 +153,25 @@ func (a *API) operations() []operation {
 		raw("runCode", "POST /sandboxes/{id}/code", "Run code in a context, whose variables live on. With Accept: text/event-stream it is streamed: events start (CodeStarted), stdout and stderr (Output) and result (CodeValue), then end (CodeOutcome) or error (Problem).", http.StatusOK, a.runCode).
 			withOut(reflect.TypeFor[v1.CodeResult]()).withBig().
 			withAlso(http.StatusOK, "text/event-stream", nil, "").
-			withExample(v1.RunCode{Code: "x = 6 * 7\nx", Language: new("python")}),
+			withExample(v1.RunCode{Code: "x = 6 * 7\nx", Language: new("python")}).
+			withKey(running()),
 		op("createContext", "POST /sandboxes/{id}/code/contexts", "Make a context of code.", http.StatusCreated, a.createContext).
-			withExample(v1.CreateContext{Language: "python"}),
+			withExample(v1.CreateContext{Language: "python"}).
+			withKey(making(keyed.Context)),
 		op("listContexts", "GET /sandboxes/{id}/code/contexts", "List a sandbox's contexts of code, oldest first.", http.StatusOK, a.listContexts),
 		op("getContext", "GET /sandboxes/{id}/code/contexts/{cid}", "Get a context.", http.StatusOK, a.getContext),
-		op("restartContext", "POST /sandboxes/{id}/code/contexts/{cid}/restart", "End a context's kernel, with all that it started, and start another.", http.StatusOK, a.restartContext),
-		op("interruptContext", "POST /sandboxes/{id}/code/contexts/{cid}/interrupt", "Interrupt the code that runs in a context; its variables stay.", http.StatusNoContent, a.interruptContext),
+		op("restartContext", "POST /sandboxes/{id}/code/contexts/{cid}/restart", "End a context's kernel, with all that it started, and start another.", http.StatusOK, a.restartContext).
+			withoutKey("it makes nothing"),
+		op("interruptContext", "POST /sandboxes/{id}/code/contexts/{cid}/interrupt", "Interrupt the code that runs in a context; its variables stay.", http.StatusNoContent, a.interruptContext).
+			withoutKey("it begins nothing"),
 		op("deleteContext", "DELETE /sandboxes/{id}/code/contexts/{cid}", "End a context, with all that it started.", http.StatusNoContent, a.deleteContext),
 
 		op("networkLog", "GET /sandboxes/{id}/network", "What a sandbox may reach, what it tried to, and what was refused.", http.StatusOK, a.networkLog),
 		op("listPorts", "GET /sandboxes/{id}/ports", "What listens in a sandbox.", http.StatusOK, a.listPorts),
 		raw("connectPort", "GET /sandboxes/{id}/ports/{port}/connect", "Connect to a port: a WebSocket whose binary messages are the connection's bytes, both ways, and whose text messages are PortControl.", http.StatusSwitchingProtocols, a.connectPort),
 		op("createPreview", "POST /sandboxes/{id}/previews", "Make a signed link to what a port serves over HTTP.", http.StatusCreated, a.createPreview).
-			withExample(v1.CreatePreview{Port: 8000, ExpiresSeconds: new(int64(3600))}),
+			withExample(v1.CreatePreview{Port: 8000, ExpiresSeconds: new(int64(3600))}).
+			withoutKey("a link is a signature: nothing is made"),
 
 		raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
 			withOut(reflect.TypeFor[[]v1.FileEntry]()).
@@ -148,7 +179,8 @@ func (a *API) operations() []operation {
 			withAlso(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), ""),
 		op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).withBig().
 			withAlso(http.StatusCreated, "", reflect.TypeFor[v1.FileInfo](), "The file is new.").
-			withExample(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}),
+			withExample(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}).
+			withoutKey("twice is as once"),
 		raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).withRaw(anyBytes, ""),
 		op("deleteFileByQuery", "DELETE /sandboxes/{id}/files", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
 		raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. A directory is listed as an array.", http.StatusOK, a.readFile).
@@ -161,17 +193,21 @@ func (a *API) operations() []operation {
 		raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
 			withRaw("", "text/event-stream"),
 		op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
-			withExample(v1.MakeDir{Path: "outputs/charts"}),
+			withExample(v1.MakeDir{Path: "outputs/charts"}).
+			withoutKey("twice is as once"),
 		op("moveFile", "POST /sandboxes/{id}/move", "Rename or move a file or a directory.", http.StatusNoContent, a.moveFile).
-			withExample(v1.MoveFile{From: "draft.csv", To: "report.csv"}),
+			withExample(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
+			withoutKey("the second finds nothing to move"),
 
 		op("listTokens", "GET /tokens", "List tokens.", http.StatusOK, a.listTokens),
 		op("createToken", "POST /tokens", "Make a token.", http.StatusCreated, a.createToken).
-			withExample(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}),
+			withExample(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}).
+			withKey(keying{scope: access.Admin, makes: []keyed.Kind{keyed.Token}, own: true}),
 		op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
 		op("listImages", "GET /images", "List what sandboxes can run on.", http.StatusOK, a.listImages),
 		op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is."),
+			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
+			withoutKey("the second joins the build"),
 		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
 		op("getLimits", "GET /limits", "What a sandbox may ask for.", http.StatusOK, a.getLimits),
 		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).withRaw("", "application/json").openly(),

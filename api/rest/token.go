@@ -10,6 +10,8 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+	"sandpit.dev/store/keyed"
 )
 
 type noInput struct{}
@@ -57,11 +59,34 @@ func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.Cre
 	if err := sp.err(); err != nil {
 		return v1.CreatedToken{}, err
 	}
+	old, made, err := again(c, keyed.Token, a.tokenBy(ctx, c), nil)
+	if made || err != nil {
+		return v1.CreatedToken{Token: tokenOf(old), SecretOmitted: true}, err
+	}
 	t, secret, err := a.tokens.Create(ctx, c.caller, n)
 	if err != nil {
 		return v1.CreatedToken{}, err
 	}
+	if err := c.keepAs(v1.CreatedToken{Token: tokenOf(t), SecretOmitted: true}); err != nil {
+		return v1.CreatedToken{}, err
+	}
 	return v1.CreatedToken{Token: tokenOf(t), Secret: secret.Reveal()}, nil
+}
+
+// tokenBy finds what a request has made; see [again].
+func (a *API) tokenBy(ctx context.Context, c *call) func(string) (access.Token, error) {
+	return func(id string) (access.Token, error) {
+		all, err := a.tokens.List(ctx, c.caller, "")
+		for _, t := range all {
+			if t.ID == id {
+				return *t, nil
+			}
+		}
+		if err == nil {
+			err = fault.New(fault.NotFound, "there is no token with the id %s", id)
+		}
+		return access.Token{}, err
+	}
 }
 
 type byToken struct {

@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 // becoming makes an operation that needs a sandbox's name and answers with what
@@ -69,7 +70,19 @@ func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.San
 	}
 	ctx, done := a.bound(ctx)
 	defer done()
-	forks, err := a.engine.Fork(ctx, c.caller, in.Ref, r)
+	// All of them are made or none: the first stands for all.
+	_, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
+	var forks []*sandbox.Sandbox
+	for _, t := range c.madeAll(keyed.Sandbox) {
+		var s *sandbox.Sandbox
+		if s, err = a.engine.Get(ctx, c.caller, t.ID); err != nil {
+			break
+		}
+		forks = append(forks, s)
+	}
+	if !made && err == nil {
+		forks, err = a.engine.Fork(ctx, c.caller, in.Ref, r)
+	}
 	if err != nil {
 		return v1.SandboxList{}, why(ctx, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
 type createVolume struct{ Body v1.CreateVolume }
@@ -23,7 +24,10 @@ func (a *API) createVolume(ctx context.Context, c *call, in *createVolume) (v1.V
 	if in.Body.SizeMB != nil {
 		r.SizeMB = *in.Body.SizeMB
 	}
-	v, err := a.engine.CreateVolume(ctx, c.caller, r)
+	v, made, err := again(c, keyed.Volume, func(id string) (engine.VolumeInfo, error) { return a.engine.Volume(ctx, c.caller, id) }, nil)
+	if !made && err == nil {
+		v, err = a.engine.CreateVolume(ctx, c.caller, r)
+	}
 	if err != nil {
 		return v1.Volume{}, err
 	}

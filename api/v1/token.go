@@ -31,6 +31,8 @@ type CreateToken struct {
 type CreatedToken struct {
 	Token
 	Secret string `json:"token" jsonschema:"the secret: keep it, it is never shown again"`
+	// SecretOmitted is set in the answer to a request that was repeated.
+	SecretOmitted bool `json:"token_omitted,omitempty" jsonschema:"true: the request was repeated, and the secret is in its first answer alone; if that is lost, delete the token and make another"`
 }
 
 // TokenList is all tokens that the caller may see.

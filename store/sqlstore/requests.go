@@ -18,12 +18,11 @@ const requestColumns = "id, project, hash, created_at, made, status, header, ans
 const (
 	getRequest = "SELECT " + requestColumns + " FROM requests WHERE id = $1"
 	// The same request again; it keeps its place.
-	amendRequest = "UPDATE requests SET made = made || $3 WHERE id = $1 AND created_at = $2"
-	// What it made stays, and the answer is the last thing that is known of it.
-	answerRequest = "UPDATE requests SET made = made || $3, status = $4, header = $5, answer = $6 WHERE id = $1 AND created_at = $2"
+	amendRequest  = "UPDATE requests SET made = made || $3 WHERE id = $1 AND created_at = $2"
+	answerRequest = "UPDATE requests SET made = $3, status = $4, header = $5, answer = $6 WHERE id = $1 AND created_at = $2"
 	lastRequest   = "SELECT n FROM requests WHERE project = $1 ORDER BY n DESC LIMIT 1"
-	insertRequest = "INSERT INTO requests (" + requestColumns + ", n) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-	deleteRequest = "DELETE FROM requests WHERE id = $1"
+	insertRequest = "INSERT INTO requests (" + requestColumns + ", n) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"
+	deleteRequest = "DELETE FROM requests WHERE id = $1 AND created_at < $2"
 	pruneRequests = "DELETE FROM requests WHERE project = $1 AND n <= $2"
 	countRequests = "SELECT COUNT(*) FROM requests WHERE project = $1"
 	// In the order of seq, so that no index on the time has to be written.
@@ -63,7 +62,7 @@ func (q requests) Put(r *store.KeyedRequest) error {
 	if err != nil || n > 0 {
 		return err
 	}
-	if _, err := q.tx.exec(deleteRequest, r.ID); err != nil {
+	if _, err := q.tx.exec(deleteRequest, r.ID, micros(r.CreatedAt)); err != nil {
 		return err
 	}
 	var last int64

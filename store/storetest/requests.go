@@ -73,22 +73,25 @@ func requestRecords(t *testing.T, open func(*testing.T) store.Store) {
 		put(t, s, r)
 		r.Made = "process a b\n"
 		put(t, s, r)
-		r.Made, r.Status, r.Header, r.Answer = "", 200, "A: b\n", []byte("{}")
-		put(t, s, r)
 		late := *r
+		r.Made, r.Status, r.Header, r.Answer = "sandbox a\nprocess a b\n", 200, "A: b\n", []byte("{}")
+		put(t, s, r)
+		want(t, s, r)
 		late.Made, late.Status, late.Header, late.Answer = "more\n", 0, "", nil
 		put(t, s, &late)
 		r.Made = "sandbox a\nprocess a b\nmore\n"
 		want(t, s, r)
 		wantSame(t, "Count", count(t, s, "p"), 1)
 	})
-	t.Run("AnotherAttemptReplacesTheFirst", func(t *testing.T) {
+	t.Run("ALaterAttemptReplacesTheFirst", func(t *testing.T) {
 		s := open(t)
 		put(t, s, request("p", 1))
 		again := request("p", 1)
 		again.CreatedAt, again.Hash = epoch.Add(time.Hour), []byte("other")
 		again.Made, again.Status, again.Header, again.Answer = "new\n", 0, "", nil
 		put(t, s, again)
+		want(t, s, again)
+		put(t, s, request("p", 1)) // of the first, late
 		want(t, s, again)
 		wantSame(t, "Count", count(t, s, "p"), 1)
 	})

@@ -1,0 +1,140 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"sandpit.dev/agent"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/kernel"
+	"sandpit.dev/store"
+	"sandpit.dev/store/keyed"
+)
+
+// codeAgain is the result of a cell of the same request before: as it was kept, or else as
+// far as it is on record.
+func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, error) {
+	if c.key == nil || c.key.Prior() == nil {
+		return nil, false, nil
+	}
+	if p := c.key.Prior(); p.Answer != nil {
+		out := new(v1.CodeResult)
+		if err := json.Unmarshal(p.Answer, out); err != nil {
+			return nil, false, fault.Wrap(fault.Internal, err, "the answer that was kept cannot be read")
+		}
+		return out, true, nil
+	}
+	t, ok := c.made(keyed.Process)
+	if !ok {
+		return nil, false, nil
+	}
+	res, began, err := a.engine.CodeAgain(ctx, c.caller, t.Sandbox, t.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	if !began {
+		c.renew()
+		return nil, false, nil
+	}
+	out := codeResult(&res)
+	return &out, true, nil
+}
+
+// streamResult streams a result that is known already.
+func (a *API) streamResult(c *call, r *v1.CodeResult) error {
+	s := openEvents(c, a.heartbeat, a.stall)
+	defer s.steady.done()
+	items := []item{{v1.StreamStart, 0, r.CodeStarted}}
+	if r.Stdout != "" {
+		items = append(items, item{v1.StreamStdout, 0, v1.Output{At: time.Now().UTC(), Data: r.Stdout, DataBase64: r.StdoutBase64}})
+	}
+	if r.Stderr != "" {
+		items = append(items, item{v1.StreamStderr, 0, v1.Output{At: time.Now().UTC(), Data: r.Stderr, DataBase64: r.StderrBase64}})
+	}
+	for _, one := range r.Results {
+		items = append(items, item{v1.StreamResult, 0, one})
+	}
+	_ = s.sendAll(append(items, item{v1.StreamEnd, 0, r.CodeOutcome})) // the client went away: nothing to tell
+	s.end()
+	return nil
+}
+
+// codeKeeper keeps what a cell streams, for the same request again. A nil one keeps nothing.
+type codeKeeper struct {
+	res  engine.CodeResult
+	held int
+	on   bool
+}
+
+func (c *call) codeKeeper(interrupts bool) *codeKeeper {
+	return &codeKeeper{on: c.key != nil && !interrupts}
+}
+
+// room reports whether n bytes more can be kept.
+func (k *codeKeeper) room(n int) bool {
+	k.held += n
+	if k.held > store.MaxKeptAnswer {
+		k.on, k.res = false, engine.CodeResult{}
+	}
+	return k.on
+}
+
+func (k *codeKeeper) text(to *[]byte, b []byte) {
+	if k.on && k.room(len(b)) {
+		*to = append(*to, b...)
+	}
+}
+
+func (k *codeKeeper) result(r kernel.Result) {
+	size := len(r.Text) + len(r.HTML) + len(r.PNG) + len(r.JPEG) + len(r.PDF) + len(r.SVG) + len(r.JSON)
+	if k.on && k.room(size) {
+		k.res.Results = append(k.res.Results, r)
+	}
+}
+
+// done keeps the whole as the answer that is no stream.
+func (k *codeKeeper) done(c *call, res engine.CodeResult) error {
+	if !k.on {
+		c.keepNothing()
+		return nil
+	}
+	res.Stdout, res.Stderr, res.Results = k.res.Stdout, k.res.Stderr, k.res.Results
+	out := codeResult(&res)
+	return c.keepAs(&out)
+}
+
+// codeSender sends events of a cell. One of a request with a key is seen to its end, whether
+// its client listens or not, so that its answer can be kept.
+func (c *call) codeSender(s *events, interrupts bool) func(string, any) error {
+	deaf := false
+	return func(name string, data any) error {
+		if deaf {
+			return nil
+		}
+		err := s.send(name, 0, data)
+		if c.key != nil && !interrupts && err != nil {
+			deaf, err = true, nil
+		}
+		return err
+	}
+}
+
+// deafened is codeSender for frames.
+func (c *call) deafened(sink func(agent.Frame) error) func(agent.Frame) error {
+	if c.key == nil {
+		return sink
+	}
+	deaf := false
+	return func(f agent.Frame) error {
+		if !deaf && sink(f) != nil {
+			deaf = true
+		}
+		return nil
+	}
+}

@@ -1,0 +1,251 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// What the rows of commands and cells say that never began.
+const (
+	notStarted   = "not started: "
+	notRun       = "not run: "
+	neverHeardOf = "the server ended before it was begun, or its record is lost" // an agent that has been up all the time
+)
+
+// neverBegan reports whether a row is of a command that is known never to have begun.
+func neverBegan(ev *sandbox.Event) bool {
+	switch {
+	case !ev.Done:
+		return false
+	case ev.Cause == sandbox.CauseHost:
+		return ev.Detail == neverHeardOf
+	}
+	return ev.ExitCode == exitNotStarted && ev.Cause == sandbox.CauseNone &&
+		(strings.HasPrefix(ev.Detail, notStarted) || strings.HasPrefix(ev.Detail, notRun))
+}
+
+// ExecAgain returns the result of a command that an earlier call of Exec, or of another verb
+// that runs one, has begun in a sandbox: it follows the command from its first frame on, as
+// Exec would. Of one whose log is gone, or that ran in a shell, it returns what is on
+// record. began is false where the command is known never to have begun.
+func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r ExecRequest, sink func(agent.Frame) error) (res ExecResult, began bool, err error) {
+	cmd, err := e.command(r, sink != nil)
+	if err != nil {
+		return ExecResult{}, false, err
+	}
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return ExecResult{}, false, err
+	}
+	defer e.group.leave()
+	ev, err := e.commandRow(ctx, c.Project, of, processID)
+	if err != nil {
+		return ExecResult{}, false, err
+	}
+	if neverBegan(ev) {
+		return ExecResult{}, false, nil
+	}
+	if r.Started != nil {
+		r.Started(processID)
+	}
+	f, leave, err := e.rejoin(ctx, c, ev)
+	if err != nil {
+		return ExecResult{}, false, err
+	}
+	here, cancel := e.group.bind(ctx)
+	defer cancel()
+	ended := ev.Done || f != nil && f.process.Record().Result != nil
+	if r.Wait > 0 && !ended {
+		here, cancel = context.WithTimeout(here, r.Wait)
+		defer cancel()
+	}
+	res.ProcessID = processID
+	if f != nil {
+		defer leave()
+		if f.deaf = cancel; sink != nil {
+			f.take = sink
+		} else {
+			f.collect(cmd.MaxStdout, cmd.MaxStderr)
+		}
+		switch res.Result, err = f.follow(here); {
+		case err == nil:
+			res.Stdout, res.Stderr = f.out.data, f.errs.data
+			res.StdoutTruncated, res.StderrTruncated = res.StdoutTruncated || f.out.cut, res.StderrTruncated || f.errs.cut
+		case fault.Is(err, fault.NotFound): // its log is gone since
+			f = nil
+		default:
+			return e.unended(ctx, f.detach(), f.sinkErr)
+		}
+	}
+	if ev, err = e.commandEnd(here, ev); err != nil {
+		return e.unended(ctx, ExecResult{ProcessID: processID, Running: true}, nil)
+	}
+	if neverBegan(ev) {
+		return ExecResult{}, false, nil
+	}
+	if f == nil {
+		res.Result = *recordOf(ev).Result
+		res.StdoutTruncated, res.StderrTruncated = ev.StdoutBytes > 0, ev.StderrBytes > 0
+	}
+	res.Changes, res.ChangesTotal = ev.Changes, ev.ChangesTotal
+	res.ChangesComplete = len(ev.Changes) > 0 && len(ev.Changes) == ev.ChangesTotal
+	return res, true, nil
+}
+
+// unended is what is to be said of a command that goes on: Wait passed, or why else nobody
+// follows it.
+func (e *Engine) unended(ctx context.Context, left ExecResult, gone error) (ExecResult, bool, error) {
+	switch {
+	case e.group.ctx.Err() != nil:
+		gone = shuttingDown()
+	case gone == nil:
+		gone = ctx.Err()
+	}
+	return left, true, gone
+}
+
+// rejoin attaches to a command that another follower completes; nil where there is nothing
+// to attach to.
+func (e *Engine) rejoin(ctx context.Context, c access.Caller, ev *sandbox.Event) (*follower, func(), error) {
+	u, err := e.peekAs(ctx, c, access.SandboxesWrite, string(ev.Sandbox), resumes)
+	switch {
+	case fault.Is(err, fault.State), fault.Is(err, fault.NotFound):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	p, err := u.l.client.Attach(ctx, ev.ProcessID, 0)
+	if err != nil {
+		err = u.fail(ctx, err)
+		u.end()
+		if fault.Is(err, fault.State) || fault.Is(err, fault.NotFound) {
+			err = nil
+		}
+		return nil, nil, err
+	}
+	f := newFollower(u, ev, 0)
+	f.process, f.guest = p, true
+	return f, f.abandon, nil
+}
+
+// commandRow reads the row of a command, of a sandbox that may be gone.
+func (e *Engine) commandRow(ctx context.Context, project string, of sandbox.ID, processID string) (*sandbox.Event, error) {
+	q := store.EventQuery{
+		Project: project, Sandbox: of, ProcessID: processID, Limit: 1,
+		Types: []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal, sandbox.EventCode},
+	}
+	var rows []*sandbox.Event
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		rows, _, err = tx.Events().List(q)
+		return err
+	})
+	if err == nil && len(rows) == 0 {
+		err = fault.New(fault.NotFound, "nothing is on record any more of the process %s of the sandbox %s", processID, of)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// commandEnd waits until the row of a command is complete.
+func (e *Engine) commandEnd(ctx context.Context, ev *sandbox.Event) (*sandbox.Event, error) {
+	for {
+		changed := e.store.Changed()
+		ev, err := e.commandRow(ctx, ev.Project, ev.Sandbox, ev.ProcessID)
+		if err != nil || ev.Done {
+			return ev, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// CodeAgain returns what is on record of a cell that an earlier RunCode has begun, when it
+// has ended: its outcome without what it wrote and showed. began is as in ExecAgain.
+func (e *Engine) CodeAgain(ctx context.Context, c access.Caller, of sandbox.ID, cellID string) (res CodeResult, began bool, err error) {
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return CodeResult{}, false, err
+	}
+	defer e.group.leave()
+	ev, err := e.commandRow(ctx, c.Project, of, cellID)
+	if err != nil {
+		return CodeResult{}, false, err
+	}
+	here, leave := e.group.bind(ctx)
+	defer leave()
+	if ev, err = e.commandEnd(here, ev); err != nil {
+		if ctx.Err() == nil && e.group.ctx.Err() != nil {
+			err = shuttingDown()
+		}
+		return CodeResult{}, true, err
+	}
+	if neverBegan(ev) {
+		return CodeResult{}, false, nil
+	}
+	res = CodeResult{
+		CodeStart: CodeStart{ContextID: ev.ContextID, CellID: ev.ProcessID, Language: ev.Language},
+		Status:    CodeOK, ExitCode: ev.ExitCode, Signal: ev.Signal, Cause: ev.Cause, CauseDetail: ev.Detail, Duration: ev.Duration,
+		StdoutBytes: ev.StdoutBytes, StderrBytes: ev.StderrBytes, StdoutTruncated: ev.StdoutBytes > 0, StderrTruncated: ev.StderrBytes > 0,
+		Changes: ev.Changes, ChangesTotal: ev.ChangesTotal, ChangesComplete: len(ev.Changes) > 0 && len(ev.Changes) == ev.ChangesTotal,
+	}
+	switch {
+	case ev.OK:
+	case ev.Cause == sandbox.CauseTimeout:
+		res.Status = CodeTimedOut
+	case ev.Cause != sandbox.CauseNone:
+		res.Status, res.Dead = CodeEnded, true
+	case ev.ExitCode == exitInterrupted:
+		res.Status = CodeInterrupted
+	default:
+		res.Status = CodeError
+	}
+	return res, true, nil
+}
+
+// EverRan reports whether a sandbox of the caller's project, which may be gone, was ever up.
+func (e *Engine) EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error) {
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return false, err
+	}
+	defer e.group.leave()
+	var rows []*sandbox.Event
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		rows, _, err = tx.Events().List(store.EventQuery{Project: c.Project, Sandbox: id, Types: []sandbox.EventType{sandbox.EventStarted}, Limit: 1})
+		return err
+	})
+	return len(rows) > 0, err
+}
+
+// ProcessAgain returns the record of a process that an earlier StartProcess has begun; began
+// is as in ExecAgain.
+func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec agent.Record, began bool, err error) {
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return agent.Record{}, false, err
+	}
+	defer e.group.leave()
+	ev, err := e.commandRow(ctx, c.Project, of, processID)
+	if err != nil || neverBegan(ev) {
+		return agent.Record{}, false, err
+	}
+	u, err := e.peekAs(ctx, c, access.SandboxesWrite, string(of), never)
+	if err != nil { // it is down, or gone
+		return recordOf(ev), true, nil
+	}
+	defer u.end()
+	if rec, err = u.l.client.Process(ctx, processID); err != nil {
+		return recordOf(ev), true, nil
+	}
+	return rec, true, nil
+}
