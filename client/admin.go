@@ -28,7 +28,7 @@ func (c *Client) Tokens(ctx context.Context, project string) ([]v1.Token, error)
 // shown again.
 func (c *Client) CreateToken(ctx context.Context, r v1.CreateToken) (*v1.CreatedToken, error) {
 	out := new(v1.CreatedToken)
-	if _, err := c.call(ctx, request{method: "POST", path: "/tokens", body: r}, out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: "/tokens", body: r}, out); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -93,8 +94,14 @@ const bigUpload = 1 << 20
 // do sends a request. The caller closes the body; an answer that is an error
 // becomes one.
 func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	resp, _, err := c.send(ctx, r)
+	return resp, err
+}
+
+// send is do that also reports whether an error is the server's answer, or ours to begin with.
+func (c *Client) send(ctx context.Context, r request) (_ *http.Response, answered bool, _ error) {
 	if c.err != nil {
-		return nil, c.err
+		return nil, true, c.err
 	}
 	target := c.base + r.path
 	if r.root {
@@ -109,13 +116,13 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		enc := json.NewEncoder(&buf)
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(r.body); err != nil {
-			return nil, fault.Wrap(fault.Invalid, err, "the request cannot be encoded")
+			return nil, true, fault.Wrap(fault.Invalid, err, "the request cannot be encoded")
 		}
 		body = bytes.NewReader(buf.Bytes())
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "the request cannot be made")
+		return nil, true, fault.Wrap(fault.Invalid, err, "the request cannot be made")
 	}
 	if r.raw != nil {
 		if req.ContentLength = r.size; r.size == 0 {
@@ -135,13 +142,13 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	c.authorize(req.Header)
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unanswered(ctx, err)
+		return nil, false, c.unanswered(ctx, err)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
-		return nil, errorOf(resp, readSome(resp.Body))
+		return nil, true, errorOf(resp, readSome(resp.Body))
 	}
-	return resp, nil
+	return resp, true, nil
 }
 
 func (c *Client) authorize(h http.Header) {
@@ -158,20 +165,35 @@ func (c *Client) call(ctx context.Context, r request, out any) (status int, err 
 		return 0, err
 	}
 	defer func() {
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
-		_ = resp.Body.Close()                                         // all that matters was read
+		drain(resp.Body)
+		_ = resp.Body.Close() // all that matters was read
 	}()
 	if out == nil {
 		return resp.StatusCode, nil
 	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		if ctx.Err() != nil {
-			return 0, c.unanswered(ctx, err)
-		}
-		return 0, fault.Wrap(fault.Unavailable, err, "the server's answer to %s %s cannot be read", r.method, r.path).
-			WithRemedy("see whether %s is a sandpit server of a fitting version", c.base)
+	if err := c.decode(ctx, r, resp.Body, out); err != nil {
+		return 0, unwrapLost(err)
 	}
 	return resp.StatusCode, nil
+}
+
+// decode reads an answer. One that breaks off is lost.
+func (c *Client) decode(ctx context.Context, r request, body io.Reader, out any) error {
+	err := json.NewDecoder(body).Decode(out)
+	if err == nil {
+		drain(body)
+		return nil
+	}
+	if ctx.Err() != nil {
+		return c.unanswered(ctx, err)
+	}
+	e := fault.Wrap(fault.Unavailable, err, "the server's answer to %s %s cannot be read", r.method, r.path).
+		WithRemedy("see whether %s is a sandpit server of a fitting version", c.base)
+	_, garbage := errors.AsType[*json.SyntaxError](err)
+	if _, other := errors.AsType[*json.UnmarshalTypeError](err); garbage || other {
+		return e
+	}
+	return lost{e}
 }
 
 // seg makes one segment of a path. A key may be ".", which no path survives

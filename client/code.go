@@ -18,7 +18,7 @@ import (
 // error. When ctx ends it goes on, unless the request says otherwise.
 func (c *Client) RunCode(ctx context.Context, ref string, r v1.RunCode) (*v1.CodeResult, error) {
 	out := new(v1.CodeResult)
-	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/code"), body: r}, out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/code"), body: r}, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -103,7 +103,7 @@ func handOn[T any](ev event, fn func(T) error) error {
 // CreateContext makes a context of code.
 func (c *Client) CreateContext(ctx context.Context, ref string, r v1.CreateContext) (*v1.Context, error) {
 	out := new(v1.Context)
-	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/code/contexts"), body: r}, out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/code/contexts"), body: r}, out); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -22,7 +22,7 @@ import (
 // fails is no error. When ctx ends the command goes on as well: Kill ends it.
 func (c *Client) Exec(ctx context.Context, ref string, r v1.Exec) (*v1.ExecResult, error) {
 	out := new(v1.ExecResult)
-	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/exec"), body: r}, out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/exec"), body: r}, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -32,7 +32,7 @@ func (c *Client) Exec(ctx context.Context, ref string, r v1.Exec) (*v1.ExecResul
 // in one request: as [Client.Create] and then [Client.Exec].
 func (c *Client) CreateExec(ctx context.Context, r v1.CreateExec) (*v1.CreateExecResult, error) {
 	out := new(v1.CreateExecResult)
-	if _, err := c.call(ctx, request{method: "POST", path: "/exec", body: r}, out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: "/exec", body: r}, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -81,58 +81,97 @@ func (c *Client) CreateExecStarted(ctx context.Context, r v1.CreateExec, started
 	return out, nil
 }
 
-// streamCommand runs a command by its events, and gives the data of the last one.
+// streamCommand runs a command by its events, and gives the data of the last one. Where the
+// connection breaks, it asks again and goes on behind what it has handed on.
 func (c *Client) streamCommand(ctx context.Context, path string, r any, started func(v1.ExecStarted), fn func(Frame) error) ([]byte, error) {
-	resp, err := c.do(ctx, request{
+	s := commandStream{c: c, started: started, fn: fn}
+	err := c.repeat(ctx, request{
 		method: "POST", path: path, body: r,
 		header: http.Header{"Accept": {"text/event-stream"}},
-	})
+	}, func(resp *http.Response) error { return s.read(ctx, resp.Body) })
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	events := newEventReader(resp.Body)
+	return s.last, nil
+}
+
+// commandStream is a command's events, over as many connections as it takes.
+type commandStream struct {
+	c       *Client
+	started func(v1.ExecStarted)
+	fn      func(Frame) error
+	told    bool     // started was called
+	given   [2]int64 // bytes of the two streams that fn was given, on all connections
+	last    []byte
+}
+
+// read hands on what one connection brings.
+func (s *commandStream) read(ctx context.Context, body io.Reader) error {
+	events := newEventReader(body)
 	goesOn := "the command goes on: see the sandbox's processes"
+	skip := s.given
 	for {
 		ev, err := events.next()
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return nil, c.unanswered(ctx, err)
+			return s.c.unanswered(ctx, err)
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, fault.New(fault.Unavailable, "the stream broke before the command's end").WithRemedy("%s", goesOn)
+			return lost{fault.New(fault.Unavailable, "the stream broke before the command's end").WithRemedy("%s", goesOn)}
 		case err != nil:
-			return nil, fault.Wrap(fault.Unavailable, err, "the stream of the command's output cannot be read").WithRemedy("%s", goesOn)
+			return lost{fault.Wrap(fault.Unavailable, err, "the stream of the command's output cannot be read").WithRemedy("%s", goesOn)}
 		}
 		switch ev.name {
 		case v1.StreamStart:
-			var s v1.ExecStarted
-			if err := json.Unmarshal(ev.data, &s); err != nil {
-				return nil, garbled(err)
+			var at v1.ExecStarted
+			if err := json.Unmarshal(ev.data, &at); err != nil {
+				return garbled(err)
 			}
-			goesOn = "the command goes on as process " + clip(s.ProcessID, 40) + ": attach to that"
-			started(s)
+			goesOn = "the command goes on as process " + clip(at.ProcessID, 40) + ": attach to that"
+			if !s.told {
+				s.told = true
+				s.started(at)
+			}
 		case v1.StreamStdout, v1.StreamStderr:
-			var out v1.Output
-			if err := json.Unmarshal(ev.data, &out); err != nil {
-				return nil, garbled(err)
-			}
-			data, err := exact(out.Data, out.DataBase64)
-			if err != nil {
-				return nil, garbled(err)
-			}
-			if err := fn(Frame{Seq: ev.id, Stderr: ev.name == v1.StreamStderr, At: out.At, Data: data}); err != nil {
-				return nil, err
+			if err := s.output(ev, &skip); err != nil {
+				return err
 			}
 		case v1.StreamExit:
-			return bytes.Clone(ev.data), nil
+			s.last = bytes.Clone(ev.data)
+			return nil
 		case v1.StreamError:
 			var p v1.Problem
 			if err := json.Unmarshal(ev.data, &p); err != nil {
-				return nil, garbled(err)
+				return garbled(err)
 			}
-			return nil, faultOf(&p, "")
+			if e := faultOf(&p, ""); e.Code == fault.Unavailable { // the server stops, say
+				return lost{e}
+			}
+			return faultOf(&p, "")
 		}
 	}
+}
+
+// output hands on what of an event was not handed on before.
+func (s *commandStream) output(ev event, skip *[2]int64) error {
+	var out v1.Output
+	if err := json.Unmarshal(ev.data, &out); err != nil {
+		return garbled(err)
+	}
+	data, err := exact(out.Data, out.DataBase64)
+	if err != nil {
+		return garbled(err)
+	}
+	stream := 0
+	if ev.name == v1.StreamStderr {
+		stream = 1
+	}
+	known := min(skip[stream], int64(len(data)))
+	if skip[stream] -= known; known > 0 && known == int64(len(data)) {
+		return nil
+	}
+	data = data[known:]
+	s.given[stream] += int64(len(data))
+	return s.fn(Frame{Seq: ev.id, Stderr: stream == 1, At: out.At, Data: data})
 }
 
 func garbled(err error) error {

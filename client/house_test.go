@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
+	"sandpit.dev/store/keyed"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -42,21 +43,23 @@ func open(t testing.TB) *house {
 	st, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "records.db")})
 	must(t, err)
 	t.Cleanup(func() { must(t, st.Close()) })
+	keys := keyed.New(st, keyed.Options{})
 	e, err := engine.New(engine.Options{
-		Store: st, Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{}, Version: "v0.0.0-test",
+		Store: keys.Store(), Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{}, Version: "v0.0.0-test",
 		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
+	ended := make(chan error, 2)
 	go func() { ended <- e.Run(ctx) }()
-	t.Cleanup(func() { cancel(); must(t, <-ended) })
+	go func() { ended <- keys.Run(ctx) }()
+	t.Cleanup(func() { cancel(); must(t, <-ended); must(t, <-ended) })
 	must(t, e.WaitReady(t.Context()))
-	tokens, err := bearer.New(st, bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
+	tokens, err := bearer.New(keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
 	g, err := guard.New(guard.Options{Tokens: tokens})
 	must(t, err)
-	api, err := rest.New(rest.Options{Engine: e, Tokens: tokens, Guard: g, Version: "v0.0.0-test"})
+	api, err := rest.New(rest.Options{Engine: e, Tokens: tokens, Keys: keys, Guard: g, Version: "v0.0.0-test"})
 	must(t, err)
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); srv.Close() })

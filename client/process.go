@@ -29,7 +29,7 @@ type Process struct {
 // StartProcess starts a process and does not wait for it.
 func (c *Client) StartProcess(ctx context.Context, ref string, r v1.StartProcess) (*Process, error) {
 	var out v1.Process
-	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/processes"), body: r}, &out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/processes"), body: r}, &out); err != nil {
 		return nil, err
 	}
 	return c.OpenProcess(ref, out.ProcessID), nil

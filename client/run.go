@@ -22,7 +22,11 @@ import (
 // StartRun begins a run in a sandbox, by its id, or by a key: then it is made if it is
 // missing. The run goes on whoever goes away.
 func (c *Client) StartRun(ctx context.Context, sandbox string, r v1.StartRun) (*v1.Run, error) {
-	return c.run(ctx, request{method: "POST", path: "/sandboxes/" + seg(sandbox) + "/runs", body: r})
+	out := new(v1.Run)
+	if _, err := c.begin(ctx, request{method: "POST", path: "/sandboxes/" + seg(sandbox) + "/runs", body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // Run gives a run with the output of its commands.

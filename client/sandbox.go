@@ -18,7 +18,7 @@ import (
 // tells which. When it returns, commands can run.
 func (c *Client) Create(ctx context.Context, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
 	s = new(v1.Sandbox)
-	status, err := c.call(ctx, request{method: "POST", path: "/sandboxes", body: r}, s)
+	status, err := c.begin(ctx, request{method: "POST", path: "/sandboxes", body: r}, s)
 	if err != nil {
 		return nil, false, err
 	}

@@ -28,7 +28,7 @@ func (c *Client) OpenShell(ref, name string) *Shell { return &Shell{c: c, ref: r
 // CreateShell makes a shell. A name that is taken is fault.Exists.
 func (c *Client) CreateShell(ctx context.Context, ref string, r v1.CreateShell) (*Shell, error) {
 	var out v1.Shell
-	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/shells"), body: r}, &out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/shells"), body: r}, &out); err != nil {
 		return nil, err
 	}
 	return c.OpenShell(ref, out.Name), nil
@@ -60,7 +60,7 @@ func (s *Shell) Get(ctx context.Context) (*v1.Shell, error) {
 // Exec runs a command in the shell, as [Client.Exec] does without one.
 func (s *Shell) Exec(ctx context.Context, r v1.Exec) (*v1.ShellExecResult, error) {
 	out := new(v1.ShellExecResult)
-	if _, err := s.c.call(ctx, request{method: "POST", path: s.path("/exec"), body: r}, out); err != nil {
+	if _, err := s.c.begin(ctx, request{method: "POST", path: s.path("/exec"), body: r}, out); err != nil {
 		return nil, err
 	}
 	return out, nil

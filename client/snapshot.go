@@ -22,7 +22,11 @@ import (
 // Snapshot keeps a sandbox's disk as it is, while it runs or not. The zero
 // request gives one without a name, which is deleted with its sandbox.
 func (c *Client) Snapshot(ctx context.Context, ref string, r v1.CreateSnapshot) (*v1.Snapshot, error) {
-	return c.snapshot(ctx, request{method: "POST", path: of(ref, "/snapshots"), body: r})
+	out := new(v1.Snapshot)
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/snapshots"), body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // SnapshotQuery selects snapshots. The zero value selects all of the project.
@@ -138,7 +142,7 @@ func (c *Client) Rollback(ctx context.Context, ref, to string) (*v1.Sandbox, err
 // are asked for, or none. They have ids of their own, and none of its processes.
 func (c *Client) Fork(ctx context.Context, ref string, r v1.ForkSandbox) ([]v1.Sandbox, error) {
 	var out v1.SandboxList
-	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/fork"), body: r}, &out); err != nil {
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/fork"), body: r}, &out); err != nil {
 		return nil, err
 	}
 	return out.Items, nil

@@ -14,7 +14,11 @@ import (
 // CreateVolume makes an empty volume. A name that the project has already is an
 // error.
 func (c *Client) CreateVolume(ctx context.Context, r v1.CreateVolume) (*v1.Volume, error) {
-	return c.volume(ctx, request{method: "POST", path: "/volumes", body: r})
+	out := new(v1.Volume)
+	if _, err := c.begin(ctx, request{method: "POST", path: "/volumes", body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // Volumes gives all volumes of the project, with what they hold and who mounts

@@ -33,8 +33,8 @@ gives one. Its standard input is empty, or with -i left open for sandpit attach.
 With --shell it runs in a named shell, which is made if it is not there: what it leaves behind (directory,
 variables, functions, background jobs) the next command in that shell finds. A CMD without ARG is shell text then.
 
-Ctrl-C kills the command, with all that it started, and exits with 130. If the connection breaks the
-command goes on: see sandpit activity. A failure of sandpit's own exits with 125.`,
+Ctrl-C kills the command, with all that it started, and exits with 130. If the connection breaks, or the
+server is started again, the command goes on, and so do we; see sandpit activity if no server comes back. A failure of sandpit's own exits with 125.`,
 		Example: `  sandpit exec web python main.py --verbose
   sandpit exec web -c 'ls *.csv | wc -l'
   sandpit exec web -u root -- apt-get --version
