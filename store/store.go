@@ -15,8 +15,8 @@ import (
 type Store interface {
 	View(ctx context.Context, fn func(Tx) error) error
 	Update(ctx context.Context, fn func(Tx) error) error
-	// Room is nil, or fault.Full while the disk of the records is nearly full: who would
-	// begin something is to be refused then. Updates are taken still, from a reserve,
+	// Room is nil, fault.Full while the disk of the records is nearly full, or
+	// fault.Unavailable once they are found damaged: who would begin something is to be refused then. Updates are taken still, from a reserve,
 	// for what ends and deletes.
 	Room() error
 	// Changed is closed at the next commit. It is a hint to read, never the news.

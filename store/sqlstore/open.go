@@ -50,25 +50,30 @@ const exclusive = "unix-excl"
 // another program, or of a newer sandpit is Unavailable and is left as it is.
 // ctx bounds the opening only.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	file, err := filepath.Abs(o.Path)
 	if err != nil || o.Path == "" {
 		return nil, fault.Wrap(fault.Invalid, err, "the data base has no file name")
 	}
+	s := newStore(file, o)
+	if err := s.open(ctx, file, o.Reserve); err != nil {
+		return nil, s.openError(ctx, err, file)
+	}
+	return s, nil
+}
+
+func newStore(file string, o Options) *Store {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	s := &Store{
-		file: file, dialect: sqliteDialect(), logger: o.Logger,
+		file: file, checkAtOpen: checkAtOpen, dialect: sqliteDialect(), logger: o.Logger,
 		turn: make(chan struct{}, 1), views: make(chan struct{}, readers), closing: make(chan struct{}),
 	}
 	s.turn <- struct{}{}
 	for range readers {
 		s.views <- struct{}{}
 	}
-	if err := s.open(ctx, file, o.Reserve); err != nil {
-		return nil, s.openError(ctx, err, file)
-	}
-	return s, nil
+	return s
 }
 
 func (s *Store) openError(ctx context.Context, err error, file string) error {
@@ -114,6 +119,12 @@ func (s *Store) open(ctx context.Context, file string, reserve int64) (err error
 	}
 	if err := onlyOwner(file); err != nil {
 		return err
+	}
+	checked := version == 0
+	if !checked {
+		if checked, err = s.checkNow(ctx); err != nil {
+			return err
+		}
 	}
 	// Only a file without tables takes auto_vacuum: before the mode of the journal, which
 	// writes the first page.
@@ -174,6 +185,11 @@ func (s *Store) open(ctx context.Context, file string, reserve int64) (err error
 		_ = wal.Close() // flushed already, and no lock hangs on this file
 	}, s.logger)
 	s.syncer.start()
+	var cctx context.Context
+	cctx, s.endCheck = context.WithCancel(context.Background())
+	if !checked {
+		s.checks.Go(func() { s.checkLater(cctx) })
+	}
 	return nil
 }
 

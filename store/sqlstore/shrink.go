@@ -78,7 +78,7 @@ func (s *Store) tidy(c *conn) func() error {
 func (s *Store) walCheckpoint(c *conn, huge int64) func() error {
 	return func() error {
 		var busy, pages, moved int64
-		if err := c.row("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &moved); err != nil || pages < huge {
+		if err := c.row("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &moved); err != nil || pages < huge || s.checking.Load() {
 			return err
 		}
 		if err := s.take(context.Background(), s.turn); err != nil {

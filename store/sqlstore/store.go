@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/store"
@@ -40,6 +41,12 @@ type Store struct {
 	syncer  *syncer
 	reserve *reserve
 	held    *os.File // the data base's file, for its reserve
+
+	checkAtOpen int64
+	checking    atomic.Bool           // a check reads the file for a while
+	damage      atomic.Pointer[error] // that a check has found
+	endCheck    context.CancelFunc
+	checks      sync.WaitGroup
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -147,8 +154,13 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return nil
 }
 
-// Room is nil, or fault.Full; see [store.Store].
-func (s *Store) Room() error { return s.reserve.room() }
+// Room is nil, fault.Full, or Unavailable where the records are damaged; see [store.Store].
+func (s *Store) Room() error {
+	if p := s.damage.Load(); p != nil {
+		return *p
+	}
+	return s.reserve.room()
+}
 
 // Changed is closed at the next commit.
 func (s *Store) Changed() <-chan struct{} {
@@ -175,6 +187,8 @@ func (s *Store) Close() error {
 	var err error
 	s.closeOnce.Do(func() {
 		close(s.closing)
+		s.endCheck()
+		s.checks.Wait()
 		<-s.turn
 		for range readers {
 			<-s.views
