@@ -48,7 +48,7 @@ func (b *bell) wait() error {
 		return err
 	}
 	// It looks before it waits: what came before it listened rings no more.
-	err = conn.Read(func(uintptr) bool { return b.queued() })
+	err = conn.Read(func(uintptr) bool { return queued(b.queue) })
 	return errors.Join(err, b.listen(conn, unix.EPOLL_CTL_DEL))
 }
 
@@ -58,12 +58,6 @@ func (b *bell) listen(conn syscall.RawConn, op int) (err error) {
 		err = unix.EpollCtl(int(epoll), op, b.queue, &unix.EpollEvent{Events: unix.EPOLLIN})
 	})
 	return errors.Join(err, cerr)
-}
-
-// queued tells whether the queue has an event.
-func (b *bell) queued() bool {
-	n, err := unix.IoctlGetInt(b.queue, unix.TIOCINQ) // also named FIONREAD
-	return err != nil || n > 0
 }
 
 // wake ends a wait, also one that begins later; until heal.

@@ -15,6 +15,22 @@
 // name (was it there before?) and asks the file system for the rest when it
 // ends: the answer is the difference of the tree before and after, not a log.
 //
+// # What one sandbox costs the others
+//
+// All share the kernel's queue, so one goroutine reads it and does nothing else: it puts
+// each event, as bytes, into the backlog of its source. What the events mean is worked out
+// by that source, under its own lock: by a goroutine behind the reader, and by its
+// commands and watches. The begin and the end of a window wait until the reader has passed
+// what was queued before, and then book their own source's backlog; they do none of the
+// work for others' events, and take no lock that another sandbox can make long. A watch
+// takes what was booked and never has the queue read.
+//
+// Who makes more events than can be handled loses its own, and hears of it: its answers
+// are not Complete, its watches get [KindDropped]. So it is with the source's share of the
+// memory of all backlogs, and, where the kernel's queue itself grows beyond its bound, with
+// the sandbox that has most in it: it is not watched for a second. Where the queue is not
+// read in time all the same, the answer is not Complete rather than late.
+//
 // # What an answer means
 //
 //   - created then deleted: nothing. Deleted then made anew, or replaced by a

@@ -12,31 +12,35 @@ func OpenLimited(o Options) (*Group, error) { return open(o, 0) }
 
 // Open gives how many windows and watches are open and whether the overlay is watched.
 func (s *Source) Open() (windows int, watched bool) {
-	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
-	return len(s.trackers) + len(s.watches), s.marked
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set, _ := s.mark.look()
+	return len(s.trackers) + len(s.watches), set
 }
 
 // Running tells whether Run has begun.
-func (g *Group) Running() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.running
-}
+func (g *Group) Running() bool { return g.runs() }
 
-// Drain books what is queued, as the reader does at any time, and gives how much it was.
+// Drain reads what is queued and has it booked, as the reader does at any time, and gives
+// how much it was.
 func (s *Source) Drain() int {
-	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
-	n, _ := s.g.drainLocked(1 << 20)
-	return n
+	all := 0
+	for n := 1; n > 0; all += n {
+		n = s.g.read()
+	}
+	for _, o := range s.g.all() {
+		o.mu.Lock()
+		o.bookLocked()
+		o.mu.Unlock()
+	}
+	return all
 }
 
 // Named reads what is queued, gives how many records of mask there are, and how many of
 // them say which file they are about.
 func (g *Group) Named(mask uint64) (named, all int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.reading.Lock()
+	defer g.reading.Unlock()
 	n, err := unix.Read(g.fd, g.buf)
 	if err != nil {
 		return 0, 0
@@ -86,3 +90,32 @@ const (
 	MaxMuted     = maxMuted
 	MaxMutedEach = maxMutedEach
 )
+
+// Hold takes the source's lock, as booking does for as long as the sandbox's disk takes.
+func (s *Source) Hold() (release func()) {
+	s.mu.Lock()
+	return s.mu.Unlock
+}
+
+// HoldReading keeps the queue from being read.
+func (g *Group) HoldReading() (release func()) {
+	g.reading.Lock()
+	return g.reading.Unlock
+}
+
+// Booked is how many events wait for Next.
+func (w *Watch) Booked() int {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	return len(w.queue)
+}
+
+// BoundBacklogs sets the bounds of what is read and not booked, in bytes.
+func (g *Group) BoundBacklogs(one, all int) { g.maxBacklog, g.maxBacklogs = one, all }
+
+// Pending is how many bytes are read and not booked.
+func (g *Group) Pending() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.pending
+}

@@ -25,7 +25,7 @@ const (
 	maxMuted     = 512
 )
 
-// muted counts what is muted of a source.
+// muted counts what is muted of a source; the group's muting guards it.
 type muted struct {
 	files int
 	epoch int // in which they were; in any other they are not any more
@@ -34,7 +34,6 @@ type muted struct {
 // hushLocked mutes the file of a record, booked in all windows, if it was written to before
 // and all windows know of that.
 func (s *Source) hushLocked(r *record) {
-	g := s.g
 	if !r.has(unix.FAN_MODIFY) || r.target == nil || len(s.watches) > 0 || len(s.trackers) == 0 {
 		return
 	}
@@ -46,10 +45,7 @@ func (s *Source) hushLocked(r *record) {
 		return
 	}
 	youngest.writes = 0
-	if s.muted.epoch != g.epoch {
-		s.muted = muted{epoch: g.epoch}
-	}
-	if s.muted.files >= maxMutedEach || g.muted >= maxMuted {
+	if s.mutedEnough() {
 		return
 	}
 	for _, t := range s.trackers {
@@ -57,19 +53,16 @@ func (s *Source) hushLocked(r *record) {
 			return
 		}
 	}
-	if s.mute(string(r.target)) {
-		s.muted.files++
-		g.muted++
-	}
+	s.mute(string(r.target))
 }
 
 // mute has the kernel ignore writes to a file of one name: of several, the windows know one
 // that was used, and have to hear of another. A name that it gets later is told by itself. The
 // file keeps no memory for it: when the kernel forgets its inode, it is not muted any more.
-func (s *Source) mute(key string) (done bool) {
+func (s *Source) mute(key string) {
 	conn, err := s.root.SyscallConn()
 	if err != nil {
-		return false
+		return
 	}
 	_ = conn.Control(func(root uintptr) {
 		var h handle
@@ -82,18 +75,47 @@ func (s *Source) mute(key string) (done bool) {
 		if unix.Fstat(fd, &st) != nil || st.Nlink != 1 {
 			return
 		}
-		// The kernel marks nothing by a descriptor of this kind, but by the link to what it is open on.
-		err = unix.FanotifyMark(s.g.fd, unix.FAN_MARK_ADD|unix.FAN_MARK_IGNORE_SURV|unix.FAN_MARK_EVICTABLE,
-			unix.FAN_MODIFY, unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd))
-		done = err == nil
+		s.muteOpen(fd)
 	})
-	return done
+}
+
+// mutedEnough reports whether the bounds are reached.
+func (s *Source) mutedEnough() bool {
+	s.g.muting.Lock()
+	defer s.g.muting.Unlock()
+	return s.mutedEnoughLocked()
+}
+
+func (s *Source) mutedEnoughLocked() bool {
+	g := s.g
+	if s.muted.epoch != g.epoch {
+		s.muted = muted{epoch: g.epoch}
+	}
+	return s.muted.files >= maxMutedEach || g.muted >= maxMuted
+}
+
+func (s *Source) muteOpen(fd int) {
+	g := s.g
+	g.muting.Lock()
+	defer g.muting.Unlock()
+	if s.mutedEnoughLocked() { // others mute, too, since it was asked
+		return
+	}
+	// The kernel marks nothing by a descriptor of this kind, but by the link to what it is open on.
+	err := unix.FanotifyMark(g.fd, unix.FAN_MARK_ADD|unix.FAN_MARK_IGNORE_SURV|unix.FAN_MARK_EVICTABLE,
+		unix.FAN_MODIFY, unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd))
+	if err == nil {
+		s.muted.files++
+		g.muted++
+	}
 }
 
 // unmuteLocked has the kernel tell of all writes again, if any of the source's are muted:
 // to all sources, in one call. It fails where a write might go untold.
 func (s *Source) unmuteLocked() error {
 	g := s.g
+	g.muting.Lock()
+	defer g.muting.Unlock()
 	if s.muted.files == 0 || s.muted.epoch != g.epoch {
 		return nil
 	}
@@ -104,4 +126,15 @@ func (s *Source) unmuteLocked() error {
 	g.epoch++
 	g.muted = 0
 	return nil
+}
+
+// forgetMuted counts the source's muted files no more.
+func (s *Source) forgetMuted() {
+	g := s.g
+	g.muting.Lock()
+	defer g.muting.Unlock()
+	if s.muted.epoch == g.epoch {
+		g.muted -= s.muted.files
+	}
+	s.muted = muted{}
 }

@@ -25,6 +25,8 @@ type overlay struct {
 	ws string
 	// top is the root of the overlay.
 	top string
+	// made counts the files that storm made.
+	made int
 }
 
 // newOverlay mounts an overlay over dir/lower (made where it is missing).

@@ -40,6 +40,23 @@ type record struct {
 	target []byte
 }
 
+// glance tells of the event that b begins with only its size, its file system, and whether
+// it stands for events that were dropped. It gives false as [parse] does.
+func glance(b []byte) (size int, id fsid, overflow, ok bool) {
+	const header = unix.FAN_EVENT_METADATA_LEN
+	if len(b) < header {
+		return 0, id, false, false
+	}
+	size = int(binary.NativeEndian.Uint32(b))
+	if size < header || size > len(b) || b[4] != unix.FANOTIFY_METADATA_VERSION {
+		return 0, id, false, false
+	}
+	if size >= header+12 { // each record of information has the id after its own header
+		copy(id[:], b[header+4:])
+	}
+	return size, id, binary.NativeEndian.Uint64(b[8:])&unix.FAN_Q_OVERFLOW != 0, true
+}
+
 // parse takes one event off b. It gives false where b holds no whole event of
 // the version we know, which the kernel never sends.
 func parse(b []byte) (r record, rest []byte, ok bool) {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// maxLookups bounds the directories that one relief looks up: it runs in the
-// reader, whose time belongs to all sandboxes.
+// maxLookups bounds the directories that one relief looks up: it runs between two
+// events, whose sandbox's commands wait meanwhile.
 const maxLookups = 512
 
 // relieve throws away what a window knows of directories outside the tracked

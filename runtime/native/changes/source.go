@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -34,8 +35,17 @@ type Source struct {
 	dev   uint64
 	id    fsid
 
+	mark mark
+	turn turn // of its watches
+
 	// guarded by g.mu
-	marked    bool
+	backlog backlog
+	unread  bool // in g.unread
+	booking bool // by a goroutine of the reader's
+
+	// mu may be held for as long as the sandbox's own file system takes. No other
+	// sandbox's calls take it, nor does the reader.
+	mu        sync.Mutex
 	closed    bool
 	shared    bool // the root is somebody else's to close
 	trackers  []*Tracker
@@ -74,7 +84,7 @@ func (g *Group) Add(mount *os.File, lower []string) (*Source, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "cannot open the root of the overlay")
 	}
-	s := &Source{g: g, root: os.NewFile(uintptr(fd), "overlay"), lower: slices.Clone(lower)}
+	s := &Source{g: g, root: os.NewFile(uintptr(fd), "overlay"), lower: slices.Clone(lower), turn: newTurn()}
 	if err := s.identify(fd); err != nil {
 		s.root.Close()
 		return nil, err
@@ -118,6 +128,21 @@ func (s *Source) identify(fd int) error {
 }
 
 func (g *Group) enter(s *Source) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := g.register(s); err != nil {
+		return err
+	}
+	// Tried once, so that a host that cannot do it says so here and not at a command.
+	_, err := s.addMark(time.Now())
+	s.removeMark()
+	if err != nil {
+		s.dropLocked()
+	}
+	return err
+}
+
+func (g *Group) register(s *Source) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -130,11 +155,6 @@ func (g *Group) enter(s *Source) error {
 		return fault.New(fault.Conflict, "two live overlays have the file system id %x, so that their changes cannot be told apart", s.id).
 			WithRemedy("remove the xattr trusted.overlay.uuid from a copied upper directory before mounting it, on Linux 6.6 or later")
 	}
-	// Tried once, so that a host that cannot do it says so here and not at a command.
-	if err := s.markLocked(); err != nil {
-		return err
-	}
-	s.unmarkLocked()
 	g.sources[s.id] = s
 	return nil
 }
@@ -142,8 +162,8 @@ func (g *Group) enter(s *Source) error {
 // Close forgets the overlay. Windows that are open on it end, and their Stop
 // answers with what it knows, not Complete. Twice is fine.
 func (s *Source) Close() error {
-	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.dropLocked()
 	return nil
 }
@@ -159,13 +179,15 @@ func (s *Source) dropLocked() {
 	for _, w := range s.watches {
 		w.endLocked(errDown())
 	}
-	s.g.watches -= len(s.watches)
+	g := s.g
+	s.closeBacklog()
+	s.removeMark()
+	s.forgetMuted() // its marks go with its files
+	g.mu.Lock()
+	g.watches -= len(s.watches)
+	delete(g.sources, s.id)
+	g.mu.Unlock()
 	s.trackers, s.watches = nil, nil
-	s.unmarkLocked()
-	if s.muted.epoch == s.g.epoch { // its marks go with its files
-		s.g.muted -= s.muted.files
-	}
-	delete(s.g.sources, s.id)
 	if !s.shared {
 		s.root.Close()
 	}
@@ -174,8 +196,8 @@ func (s *Source) dropLocked() {
 // Root hands out the source's descriptor of the overlay's root, so that one does for
 // whoever needs it too. From then on it is the caller's, who closes it after the source.
 func (s *Source) Root() *os.File {
-	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.shared = true
 	return s.root
 }
@@ -189,16 +211,32 @@ func (s *Source) restLocked() {
 	if s.busyLocked() {
 		return
 	}
-	if !s.g.running {
-		s.unmarkLocked()
-		s.g.drainAllLocked() // what is queued is not the next window's
+	s.closeBacklog()
+	s.idleSince = time.Now()
+	if s.g.runs() {
+		s.g.wakeExpiry()
 		return
 	}
-	s.idleSince = time.Now()
-	select {
-	case s.g.idle <- struct{}{}:
-	default: // it is awake
+	s.removeMark()
+}
+
+// beginLocked prepares for a window or a watch that begins with the current time of files,
+// which it returns. It fails with errPaused where one can begin, but misses changes.
+func (s *Source) beginLocked() (at unix.Timespec, err error) {
+	// Events from before belong to what is open, not to this one.
+	s.bookLocked()
+	paused := s.listenLocked(time.Now())
+	if paused != nil && !errors.Is(paused, errPaused) {
+		return at, paused
 	}
+	if err := s.unmuteLocked(); err != nil {
+		return at, fault.Wrap(fault.Internal, err, "writes to files cannot be told")
+	}
+	// The clock that file times are taken from, not the finer one.
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &at); err != nil {
+		return at, fault.Wrap(fault.Internal, err, "cannot read the clock")
+	}
+	return at, paused
 }
 
 // Track begins a window on the directory dir, an absolute path inside the
@@ -208,72 +246,29 @@ func (s *Source) Track(dir string) (*Tracker, error) {
 	if !strings.HasPrefix(dir, "/") || strings.ContainsRune(dir, 0) || len(dir) >= unix.PathMax {
 		return nil, fault.InvalidField("dir", "%.200q is not an absolute path below %d bytes", dir, unix.PathMax)
 	}
-	g := s.g
 	t := &Tracker{s: s, dir: strings.TrimPrefix(path.Clean(dir), "/")}
-	t.window.limit = g.memory
+	t.window.limit = s.g.memory
 	t.window.relieve = t.relieve
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if !s.g.catchUp() {
+		t.window.lost.because(errBehind)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed {
 		return nil, fault.New(fault.State, "the overlay is no longer tracked")
 	}
 	if len(s.trackers) >= maxTrackers {
 		return nil, fault.New(fault.Exhausted, "%d windows are open on this sandbox, which is the bound", maxTrackers)
 	}
-	if s.marked {
-		// Events from before belong to the windows that are open, not to this one.
-		g.drainAllLocked()
-	} else if err := s.markLocked(); err != nil {
+	begin, err := s.beginLocked()
+	switch {
+	case errors.Is(err, errPaused):
+		t.window.lost.because(err)
+	case err != nil:
+		s.restLocked()
 		return nil, err
 	}
-	if err := s.unmuteLocked(); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "writes to files cannot be told")
-	}
-	// The clock that file times are taken from, not the finer one.
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t.window.begin); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "cannot read the clock")
-	}
+	t.window.begin = begin
 	s.trackers = append(s.trackers, t)
 	return t, nil
-}
-
-func (s *Source) markLocked() error {
-	err := s.fanotifyMarkLocked(unix.FAN_MARK_ADD)
-	switch {
-	case err == nil:
-		s.marked = true
-		return nil
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL):
-		return fault.Wrap(fault.Unsupported, err, "changed files cannot be told: the overlay cannot be watched").
-			WithRemedy("mount it with index=on,nfs_export=on, on Linux 6.6 or later")
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.ENOMEM):
-		return fault.Wrap(fault.Exhausted, err, "changed files cannot be told: the kernel has no room for a watch")
-	}
-	return fault.Wrap(fault.Internal, err, "the overlay cannot be watched")
-}
-
-func (s *Source) unmarkLocked() {
-	if !s.marked {
-		return
-	}
-	s.marked = false
-	if err := s.fanotifyMarkLocked(unix.FAN_MARK_REMOVE); err != nil && !errors.Is(err, unix.ENOENT) {
-		s.g.log.Warn("cannot stop watching an overlay", "error", err)
-	}
-}
-
-func (s *Source) fanotifyMarkLocked(flag uint) error {
-	if s.g.closed && flag == unix.FAN_MARK_ADD {
-		return unix.EBADF
-	}
-	conn, err := s.root.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if cerr := conn.Control(func(root uintptr) {
-		err = unix.FanotifyMark(s.g.fd, flag|unix.FAN_MARK_FILESYSTEM, watched, int(root), "")
-	}); cerr != nil {
-		return cerr
-	}
-	return err
 }

@@ -6,6 +6,7 @@
 package changes
 
 import (
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -105,9 +106,11 @@ func (t *teller) tell(batch []*happening) (events []Event, missing int, gone boo
 	paths := make([]dirsOf, len(batch))
 	known := make([]bool, len(batch))
 	for i := len(batch) - 1; i >= 0; i-- {
+		t.yield(i)
 		paths[i], known[i] = t.placesOf(batch[i])
 	}
 	for i := 0; i < len(batch); i++ {
+		t.yield(i)
 		h := batch[i]
 		switch {
 		case !known[i]:
@@ -126,6 +129,13 @@ func (t *teller) tell(batch []*happening) (events []Event, missing int, gone boo
 	}
 	t.remember()
 	return t.events, t.missed, (removed || moves > 0) && !t.stays()
+}
+
+// yield lets other goroutines run from time to time: those of other sandboxes' commands.
+func (t *teller) yield(i int) {
+	if i%bookTurn == 0 {
+		runtime.Gosched()
+	}
 }
 
 // comesBack tells whether a file was renamed to a place that it had in this batch

@@ -22,7 +22,7 @@ type Tracker struct {
 	s   *Source
 	dir string // relative to the overlay's root
 
-	// guarded by s.g.mu until the window ended, and then its ender's alone
+	// guarded by s.mu until the window ended, and then its ender's alone
 	window window
 	ended  bool
 }
@@ -77,12 +77,13 @@ func (t *Tracker) answer(ctx context.Context, d *diff) (Changes, error) {
 // Cancel ends the window without an answer. It may be called after Stop.
 func (t *Tracker) Cancel() { t.end(false) }
 
-// end takes the window out of its source, and tells whether it had not ended.
-func (t *Tracker) end(drain bool) bool {
+// end takes the window out of its source, and tells whether it had not ended. With read,
+// all that was queued before is in the window, or the window tells that it is not.
+func (t *Tracker) end(read bool) bool {
 	s := t.s
-	g := s.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	late := read && !s.g.catchUp()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if t.ended {
 		return false
 	}
@@ -90,15 +91,18 @@ func (t *Tracker) end(drain bool) bool {
 	if s.closed {
 		return true
 	}
-	if drain {
-		g.drainAllLocked()
+	if read {
+		s.bookLocked()
+	}
+	if late {
+		t.window.lost.because(errBehind)
 	}
 	s.trackers = slices.DeleteFunc(s.trackers, func(o *Tracker) bool { return o == t })
 	s.restLocked()
 	return true
 }
 
-// relieve makes room in the window; the group's lock is held.
+// relieve makes room in the window; the source's lock is held.
 func (t *Tracker) relieve(w *window) {
 	conn, err := t.s.root.SyscallConn()
 	if err != nil {

@@ -7,6 +7,7 @@ package changes
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ const (
 	maxMoves = 512
 	// maxPlaces bounds the directories whose paths a watch remembers.
 	maxPlaces = 8192
+	// maxNext bounds the events of one Next, whose caller works on all at once.
+	maxNext = 512
 )
 
 // Kind is what an [Event] of a watch tells of.
@@ -68,6 +71,24 @@ type happening struct {
 	at              time.Time
 }
 
+// happened copies the record.
+func (r *record) happened(at time.Time) *happening {
+	var b strings.Builder // one piece of memory for all
+	b.Grow(len(r.dir) + len(r.name) + len(r.newDir) + len(r.newName) + len(r.target))
+	for _, part := range [][]byte{r.dir, r.name, r.newDir, r.newName, r.target} {
+		b.Write(part)
+	}
+	rest := b.String()
+	cut := func(part []byte) (one string) {
+		one, rest = rest[:len(part)], rest[len(part):]
+		return one
+	}
+	return &happening{
+		mask: r.mask & (told | unix.FAN_ONDIR), dir: cut(r.dir), name: cut(r.name),
+		newDir: cut(r.newDir), newName: cut(r.newName), target: cut(r.target), at: at,
+	}
+}
+
 func (h *happening) has(mask uint64) bool { return h.mask&mask != 0 }
 func (h *happening) isDir() bool          { return h.has(unix.FAN_ONDIR) }
 
@@ -77,8 +98,8 @@ const told = unix.FAN_CREATE | unix.FAN_DELETE | unix.FAN_RENAME | unix.FAN_MODI
 // Watch tells of changes in a directory as they happen, from [Source.Watch] to
 // its end. Its methods may be called concurrently; Next by one at a time.
 //
-// It has no goroutine: the group's reader queues, and who calls Next pays for
-// finding the paths.
+// It has no goroutine: the source's events are booked for all its watches, and who calls
+// Next pays for finding the paths.
 type Watch struct {
 	s         *Source
 	dir, key  string // the directory: relative to the root, and its handle
@@ -88,8 +109,9 @@ type Watch struct {
 
 	next   sync.Mutex
 	places map[string]string // of directories: their path at the end of the last batch
+	made   []Event           // for the following calls
 
-	// guarded by s.g.mu
+	// guarded by s.mu
 	queue   []*happening
 	dropped int
 	ended   error
@@ -118,9 +140,9 @@ func (s *Source) Watch(dir string, recursive bool) (*Watch, error) {
 	if err := w.find(); err != nil {
 		return nil, err
 	}
-	g := s.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	read := s.g.catchUp() // what was before is not for this one
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errDown()
 	}
@@ -128,20 +150,25 @@ func (s *Source) Watch(dir string, recursive bool) (*Watch, error) {
 		return nil, fault.New(fault.Exhausted, "%d watches are open on this sandbox, which is the bound", maxWatches).
 			WithRemedy("close one, or watch a directory above, recursively")
 	}
-	if s.marked {
-		g.drainAllLocked() // what was before is not for this one
-	} else if err := s.markLocked(); err != nil {
+	begin, err := s.beginLocked()
+	if err != nil && !errors.Is(err, errPaused) {
+		s.restLocked()
 		return nil, err
 	}
-	if err := s.unmuteLocked(); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "writes to files cannot be told")
-	}
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &w.begin); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "cannot read the clock")
+	if w.begin = begin; err != nil || !read {
+		w.dropped = 1
+		w.poke()
 	}
 	s.watches = append(s.watches, w)
-	g.watches++
+	s.g.addWatches(1)
 	return w, nil
+}
+
+// addWatches counts watches, for whose events somebody waits.
+func (g *Group) addWatches(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.watches += n
 }
 
 func errDown() error { return fault.New(fault.State, "the sandbox is no longer watched") }
@@ -200,9 +227,8 @@ func (w *Watch) Close() error {
 // end takes the watch out of its source; the first reason holds.
 func (w *Watch) end(why error) {
 	s := w.s
-	g := s.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if w.ended == nil {
 		w.endLocked(why)
 	}
@@ -210,7 +236,7 @@ func (w *Watch) end(why error) {
 		return
 	}
 	s.watches = slices.DeleteFunc(s.watches, func(o *Watch) bool { return o == w })
-	g.watches--
+	s.g.addWatches(-1)
 	s.restLocked()
 }
 
@@ -231,21 +257,23 @@ func (s *Source) queueLocked(r *record, at time.Time) {
 	if !r.has(told) || r.dir == nil {
 		return
 	}
-	h := &happening{
-		mask: r.mask & (told | unix.FAN_ONDIR), dir: string(r.dir), name: string(r.name),
-		newDir: string(r.newDir), newName: string(r.newName), target: string(r.target), at: at,
-	}
+	room := false
 	for _, w := range s.watches {
-		switch n := len(w.queue); {
-		case w.ended != nil:
-		case n >= maxQueue || w.dropped > 0:
+		if len(w.queue) < maxQueue && w.dropped == 0 {
+			room = true
+		} else {
 			// Once one is missing, what follows would be misread without it.
 			w.dropped++
-		case n > 0 && w.queue[n-1].repeats(h):
-		default:
+		}
+	}
+	if !room {
+		return
+	}
+	h := r.happened(at)
+	for _, w := range s.watches {
+		if n := len(w.queue); w.dropped == 0 && (n == 0 || !w.queue[n-1].repeats(h)) {
 			w.queue = append(w.queue, h)
 		}
-		w.poke()
 	}
 }
 
@@ -261,10 +289,18 @@ func (h *happening) repeats(o *happening) bool {
 func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 	w.next.Lock()
 	defer w.next.Unlock()
-	for {
-		events, err := w.take()
-		if len(events) > 0 || err != nil {
-			return events, err
+	for len(w.made) == 0 {
+		if err := w.s.turn.take(ctx); err != nil {
+			return nil, err
+		}
+		var err error
+		w.made, err = w.take()
+		w.s.turn.give()
+		if len(w.made) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
 		}
 		select {
 		case <-w.wake:
@@ -272,18 +308,23 @@ func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 			return nil, ctx.Err()
 		}
 	}
+	n := min(len(w.made), maxNext)
+	events := w.made[:n:n]
+	if w.made = w.made[n:]; len(w.made) == 0 {
+		w.made = nil
+	}
+	return events, nil
 }
 
-// take gives what there is to tell now; the error comes once that is nothing.
+// take gives what there is to tell of what was read; the error comes once that is nothing.
+// It has nothing read: what was queued since is told by the next.
 func (w *Watch) take() ([]Event, error) {
-	g := w.s.g
-	g.mu.Lock()
-	if len(w.queue) > 0 {
-		g.drainAllLocked() // the later the moves that are known, the truer the paths
-	}
+	s := w.s
+	s.mu.Lock()
+	s.bookLocked() // the later the moves that are known, the truer the paths
 	batch, dropped, ended := w.queue, w.dropped, w.ended
 	w.queue, w.dropped = nil, 0
-	g.mu.Unlock()
+	s.mu.Unlock()
 
 	events, missing, gone := w.tell(batch)
 	if gone && ended == nil {
