@@ -33,6 +33,7 @@ type Options struct {
 	Metrics  *Metrics     // nil: none
 	Pools    []Pool       // sandboxes that are made ahead
 	Runs     RunOptions
+	Watches  int // the most that a project has open at once; 0: MaxWatches
 	Events   EventOptions
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
@@ -118,6 +119,7 @@ type Engine struct {
 	outcomes  outcomes
 	holds     *holds // on snapshots
 	pools     *pools
+	watches   *watches
 	runs      *runs
 	runKeep   RunOptions
 	eventKeep EventOptions
@@ -167,7 +169,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys, logHush: o.Redact,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound, ready: make(chan struct{}),
+		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound, ready: make(chan struct{}),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}

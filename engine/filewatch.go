@@ -44,7 +44,8 @@ const (
 //
 // A watch is a use: a sandbox that is watched is not idle, and one that idleness
 // stopped is started. Runtimes that cannot tell of changes are
-// fault.Unsupported, and the driver bounds the watches of one sandbox.
+// fault.Unsupported. The driver bounds the watches of one sandbox and the engine those
+// of a project, both by fault.Exhausted.
 func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r WatchRequest, sink func([]sandbox.FileEvent) error) (WatchEnd, error) {
 	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &r.User, func(k *check) { k.path("path", r.Path) })
 	if err != nil {
@@ -52,6 +53,10 @@ func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r 
 	}
 	u.what = actWatch
 	defer u.end()
+	if err := e.watches.begin(u.b.project); err != nil {
+		return WatchEnd{}, err
+	}
+	defer e.watches.end(u.b.project)
 	ctx, leave := e.group.bind(ctx)
 	defer leave()
 	w, err := u.watchFiles(ctx, r)

@@ -131,6 +131,36 @@ func TestWatchFiles(t *testing.T) {
 			t.Errorf("a stopped one: got %v", err)
 		}
 	})
+	t.Run("AreBoundedForAProject", func(t *testing.T) {
+		h := open(t, t.TempDir(), sees, func(o *engine.Options) { o.Watches = 2 })
+		one, two := h.create(engine.CreateRequest{}), h.create(engine.CreateRequest{})
+		first := h.watch(one.Ref(), engine.WatchRequest{Path: "."})
+		h.watch(two.Ref(), engine.WatchRequest{Path: "."})
+		for _, s := range []*sandbox.Sandbox{one, two} {
+			_, err := h.engine.WatchFiles(t.Context(), alice, s.Ref(), engine.WatchRequest{Path: "."}, nil)
+			if !fault.Is(err, fault.Exhausted) || fault.As(err).Remedy == "" {
+				t.Errorf("a third: got %v, want it refused with what would help", err)
+			}
+		}
+		first.cancel()
+		<-first.over
+		h.watch(two.Ref(), engine.WatchRequest{Path: "."}) // there is room again
+	})
+	t.Run("AreBoundedForEachProjectByItself", func(t *testing.T) {
+		h := open(t, t.TempDir(), sees, func(o *engine.Options) { o.Watches = 1 })
+		s := h.create(engine.CreateRequest{})
+		h.watch(s.Ref(), engine.WatchRequest{Path: "."})
+		bob := access.Caller{Project: "other", Scopes: alice.Scopes}
+		theirs, _, err := h.engine.Create(t.Context(), bob, engine.CreateRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		enough := errors.New("enough")
+		_, err = h.engine.WatchFiles(t.Context(), bob, theirs.Ref(), engine.WatchRequest{Path: "."}, func([]sandbox.FileEvent) error { return enough })
+		if !errors.Is(err, enough) {
+			t.Errorf("another project's first: got %v, want it to begin", err)
+		}
+	})
 	t.Run("EndsWithTheDirectory", func(t *testing.T) {
 		h := open(t, t.TempDir(), sees)
 		s := h.create(engine.CreateRequest{})
