@@ -23,7 +23,8 @@
 // commands and watches. The begin and the end of a window wait until the reader has passed
 // what was queued before, and then book their own source's backlog; they do none of the
 // work for others' events, and take no lock that another sandbox can make long. A watch
-// takes what was booked and never has the queue read.
+// takes what was booked and never has the queue read; finding the paths for it is the
+// server's time, so all watches of a source together rest three times as long as they work.
 //
 // Who makes more events than can be handled loses its own, and hears of it: its answers
 // are not Complete, its watches get [KindDropped]. So it is with the source's share of the
