@@ -62,6 +62,8 @@ const (
 	einval = "REFUSED EINVAL"
 	enosys = "REFUSED ENOSYS"
 	exdev  = "REFUSED EXDEV"
+
+	eprotonosupport = "REFUSED EPROTONOSUPPORT"
 )
 
 // isolation lets hostile code loose in a sandbox, as its user and as its root.

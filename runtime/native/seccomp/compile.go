@@ -64,6 +64,9 @@ func (a *assembler) spans(p policy) []span {
 // rule emits the decision of one call.
 func (a *assembler) rule(r rule) label {
 	pass, fail := a.ret(r.pass), a.ret(r.fail)
+	if r.otherwise != nil {
+		fail = a.rule(*r.otherwise)
+	}
 	if len(r.clauses) == 0 {
 		return pass
 	}

@@ -42,10 +42,12 @@ type condition struct {
 type clause []condition
 
 // rule decides one system call: pass when there are no clauses or any of them
-// holds, else fail. Both are values of the kernel's SECCOMP_RET_*.
+// holds, else what otherwise says, or fail where that is nil. pass and fail are
+// values of the kernel's SECCOMP_RET_*.
 type rule struct {
 	clauses    []clause
 	pass, fail uint32
+	otherwise  *rule
 }
 
 // conditionOf translates a condition of Docker's list. It compares all 64 bits,

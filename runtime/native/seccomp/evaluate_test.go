@@ -144,15 +144,15 @@ func (r reference) decide(c call) uint32 {
 		return retErrno(enosys)
 	}
 	if s, ok := r.strict[c.nr]; ok {
-		for _, cl := range s.clauses {
-			if all(cl, c) {
+		for {
+			if len(s.clauses) == 0 || slices.ContainsFunc(s.clauses, func(cl clause) bool { return all(cl, c) }) {
 				return s.pass
 			}
+			if s.otherwise == nil {
+				return s.fail
+			}
+			s = *s.otherwise
 		}
-		if len(s.clauses) == 0 {
-			return s.pass
-		}
-		return s.fail
 	}
 	for _, s := range r.list[c.nr] {
 		if slices.ContainsFunc(s.Args, func(a specs.LinuxSeccompArg) bool { return !matches(a, c) }) {

@@ -136,6 +136,11 @@ func TestCompileAgreesWithTheRules(t *testing.T) {
 				}
 				r.clauses = append(r.clauses, cl)
 			}
+			if rapid.Bool().Draw(t, "otherwise") {
+				next := r
+				next.pass, r.clauses = retErrno(93), next.clauses[:len(next.clauses)/2]
+				r.otherwise = &next
+			}
 			p.rules[rapid.Uint32Range(0, p.ceiling).Draw(t, "nr")] = r
 		}
 		prog, err := compile(p)
@@ -230,6 +235,10 @@ func TestFilterIsStricterThanDocker(t *testing.T) {
 			{"socket", []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 1}, retAllow},
 			{"socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG}, retAllow},
 			{"socket", []uint64{unix.AF_NETLINK}, retAllow},
+			{"socket", []uint64{unix.AF_NETLINK, unix.SOCK_DGRAM, unix.NETLINK_KOBJECT_UEVENT}, retAllow},
+			{"socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC}, retErrno(eprotonosupport)},
+			{"socket", []uint64{high | unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_CRYPTO}, retErrno(eprotonosupport)},
+			{"socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, 1 << 31}, retErrno(eprotonosupport)},
 			{"socket", []uint64{unix.AF_UNSPEC}, retErrno(eperm)},
 			{"socket", []uint64{unix.AF_PACKET}, retErrno(eperm)},
 			{"socket", []uint64{unix.AF_ALG}, retErrno(eperm)},

@@ -89,6 +89,7 @@ func attempts() []attempt {
 		{"socket AF_VSOCK", unix.SYS_SOCKET, [3]uintptr{unix.AF_VSOCK, 99}, eperm},
 		{"socket of SCTP", unix.SYS_SOCKET, [3]uintptr{unix.AF_INET, 99, unix.IPPROTO_SCTP}, eperm},
 		{"socket of SCTP, upper half set", unix.SYS_SOCKET, [3]uintptr{unix.AF_INET6, 99, 1<<32 | unix.IPPROTO_SCTP}, eperm},
+		{"socket of generic netlink", unix.SYS_SOCKET, [3]uintptr{unix.AF_NETLINK, 99, unix.NETLINK_GENERIC}, unix.EPROTONOSUPPORT},
 		{"socketpair AF_INET", unix.SYS_SOCKETPAIR, [3]uintptr{unix.AF_INET, 1, 0}, eperm},
 		{"ioctl TIOCSTI", unix.SYS_IOCTL, [3]uintptr{bad, unix.TIOCSTI}, eperm},
 		{"ioctl TIOCSTI, upper half set", unix.SYS_IOCTL, [3]uintptr{bad, 1<<32 | unix.TIOCSTI}, eperm},

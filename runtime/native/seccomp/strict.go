@@ -20,6 +20,8 @@ const (
 
 	rlimitCore = unix.RLIMIT_CORE
 	einval     = uint32(unix.EINVAL)
+
+	eprotonosupport = uint32(unix.EPROTONOSUPPORT)
 )
 
 // refused are the calls that no command gets, whatever its capabilities and
@@ -116,13 +118,26 @@ func strictRules(a arch) map[uint32]rule {
 	// thinly used kernel code, and some load a module for the asking.
 	// So are the internet's own protocols but these: SCTP, DCCP and L2TP are modules that
 	// load for the asking on Debian, and nothing of theirs leaves a sandbox anyway.
-	sockets := among(0, unix.AF_UNIX, unix.AF_NETLINK)
-	for _, protocol := range []uint64{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP} {
+	// Of netlink's, routes and addresses, lists of sockets, and events of devices: what
+	// libraries and tools ask without a right. The rest are modules that load for the asking,
+	// by number or, generic netlink, by a family's name. The answer is that of a kernel without.
+	sockets := among(0, unix.AF_UNIX)
+	// Two values that differ in one bit are one comparison without that bit.
+	protocols := func(family, families, protocol, protocols uint64) {
 		sockets.clauses = append(sockets.clauses, clause{
-			{arg: 0, op: opEQ, mask: lowWord &^ (unix.AF_INET ^ unix.AF_INET6), value: unix.AF_INET & unix.AF_INET6}, // one of the two: they differ in one bit
-			{arg: 2, op: opEQ, mask: lowWord, value: protocol},
+			{arg: 0, op: opEQ, mask: lowWord &^ (family ^ families), value: family & families},
+			{arg: 2, op: opEQ, mask: lowWord &^ (protocol ^ protocols), value: protocol & protocols},
 		})
 	}
+	protocols(unix.AF_INET, unix.AF_INET6, 0, unix.IPPROTO_ICMP)
+	for _, p := range []uint64{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP} {
+		protocols(unix.AF_INET, unix.AF_INET6, p, p)
+	}
+	protocols(unix.AF_NETLINK, unix.AF_NETLINK, unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG)
+	protocols(unix.AF_NETLINK, unix.AF_NETLINK, unix.NETLINK_KOBJECT_UEVENT, unix.NETLINK_KOBJECT_UEVENT)
+	netlink := among(0, unix.AF_NETLINK)
+	netlink.pass = retErrno(eprotonosupport)
+	sockets.otherwise = &netlink
 	set("socket", sockets)
 	// The other door to the same families. Pairs of inet sockets do not exist.
 	set("socketpair", among(0, unix.AF_UNIX))
