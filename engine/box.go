@@ -61,9 +61,9 @@ type activity struct {
 type live struct {
 	inst   runtime.Instance
 	client *agent.Client
-	image  map[string]string                 // the image's variables
-	env    atomic.Pointer[map[string]string] // the image's and the sandbox's, of every command
-	down   chan struct{}                     // closed when the instance is down, after exit was set
+	image  map[string]string         // the image's variables
+	env    atomic.Pointer[variables] // of every command
+	down   chan struct{}             // closed when the instance is down, after exit was set
 	exit   runtime.Exit
 	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
 	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial

@@ -208,7 +208,7 @@ func (e *Engine) codeRequest(r *CodeRequest) (sandbox.Context, error) {
 
 // wantContext checks what a context is to be. An empty language stays.
 func (e *Engine) wantContext(k *check, r ContextRequest) (sandbox.Context, error) {
-	want := sandbox.Context{Cwd: k.cwd(r.Cwd), Env: r.Env}
+	want := sandbox.Context{Cwd: k.cwd(r.Cwd, r.User), Env: r.Env}
 	k.env(r.Env)
 	if r.Language != "" {
 		l, err := kernel.ParseLanguage(r.Language)

@@ -16,7 +16,7 @@ import (
 // ContextRequest is a context that is to be made.
 type ContextRequest struct {
 	Language string
-	Cwd      string // relative to the workspace; empty: the workspace
+	Cwd      string // relative to the workspace; empty: the workspace, or root's home
 	User     string // "sandbox" or "root"; empty: sandbox
 	Env      map[string]string
 }

@@ -14,13 +14,14 @@ import (
 // dress gives a command, which has its own variables, all that it begins with: those of
 // the image, over them the sandbox's, over them its secrets, over them its own; and the
 // values that its output is not to tell. Of a secret that is bound to hosts it gets the
-// stand-in, unless the name is taken.
+// stand-in, unless the name is taken. The root's have no PATH or HOME that the user decides
+// about, unless the command's own do.
 func (u *use) dress(ctx context.Context, cmd *agent.Command) error {
 	set, err := u.e.secretSet(ctx, u.b.project, u.b.id)
 	if err != nil {
 		return err
 	}
-	env := maps.Clone(*u.l.env.Load())
+	env := maps.Clone(u.l.env.Load().of(cmd.User))
 	for _, s := range set.all {
 		if !s.Bound() {
 			env[s.Name] = s.Value

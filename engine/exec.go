@@ -20,7 +20,7 @@ import (
 type ExecRequest struct {
 	Shell     string   // run by a shell; or
 	Argv      []string // a program and its arguments. Exactly one of the two
-	Cwd       string   // relative to the workspace; empty: the workspace
+	Cwd       string   // relative to the workspace; empty: the workspace, or root's home
 	Env       map[string]string
 	User      string        // "sandbox" or "root"; empty: sandbox
 	Stdin     []byte        // at most MaxStdin bytes
@@ -112,7 +112,7 @@ func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
 	k.bytes("max_stdout", r.MaxStdout, most)
 	k.bytes("max_stderr", r.MaxStderr, most)
 	cmd := agent.Command{
-		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd), Env: r.Env, Stdin: r.Stdin, Timeout: r.Timeout,
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultOutput), MaxStderr: orDefault(r.MaxStderr, DefaultOutput),
 	}
 	if cmd.Timeout == 0 {

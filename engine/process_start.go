@@ -21,7 +21,7 @@ const DefaultDetachedOutput = 16 << 20
 type StartRequest struct {
 	Shell       string   // run by a shell; or
 	Argv        []string // a program and its arguments. Exactly one of the two
-	Cwd         string   // relative to the workspace; empty: the workspace
+	Cwd         string   // relative to the workspace; empty: the workspace, or root's home
 	Env         map[string]string
 	User        string        // "sandbox" or "root"; empty: sandbox
 	Stdin       []byte        // at most MaxStdin bytes; or:

@@ -69,7 +69,7 @@ type RunRequest struct {
 type RunCommandRequest struct {
 	Shell        string   // run by a shell; or
 	Argv         []string // a program and its arguments. Exactly one of the two
-	Cwd          string   // absolute; empty: the workspace
+	Cwd          string   // absolute; empty: the workspace, or root's home
 	Env          map[string]string
 	Timeout      time.Duration // it is killed then; zero: DefaultRunTimeout
 	AllowFailure bool          // its failure does not fail the run
@@ -150,19 +150,19 @@ func (e *Engine) newRun(c access.Caller, r *RunRequest) (*sandbox.Run, error) {
 		return nil, err
 	}
 	for i := range r.Commands[:min(len(r.Commands), MaxRunCommands)] {
-		run.Commands = append(run.Commands, e.runCommand(&k, fmt.Sprintf("commands[%d].", i), &r.Commands[i]))
+		run.Commands = append(run.Commands, e.runCommand(&k, fmt.Sprintf("commands[%d].", i), r.User, &r.Commands[i]))
 	}
 	return run, k.err()
 }
 
-func (e *Engine) runCommand(k *check, at string, r *RunCommandRequest) sandbox.RunCommand {
+func (e *Engine) runCommand(k *check, at, user string, r *RunCommandRequest) sandbox.RunCommand {
 	var one check
 	one.command(r.Shell, r.Argv)
 	one.env(r.Env)
 	if r.Cwd != "" && !path.IsAbs(r.Cwd) {
 		one.bad("cwd", "%q is not absolute", sandbox.Clip(r.Cwd, 80))
 	}
-	cwd := one.cwd(r.Cwd)
+	cwd := one.cwd(r.Cwd, user)
 	one.timeout("timeout_ms", r.Timeout, e.defaults.MaxCommandTimeout)
 	for _, f := range one.fields {
 		k.bad(at+f.Name, "%s", f.Message)

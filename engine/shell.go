@@ -37,7 +37,7 @@ const (
 // ShellRequest is a shell that is to be made.
 type ShellRequest struct {
 	Name string // of letters, digits, ".", "_" and "-", not the first; empty: one is made up
-	Cwd  string // relative to the workspace; empty: the workspace
+	Cwd  string // relative to the workspace; empty: the workspace, or root's home
 	User string // "sandbox" or "root"; empty: sandbox
 	Env  map[string]string
 }

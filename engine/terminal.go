@@ -110,7 +110,7 @@ func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
 	k.command(r.Shell, r.Argv)
 	k.env(r.Env)
 	cmd := agent.Command{
-		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd), Env: r.Env, Terminal: k.terminal(r.Cols, r.Rows, r.Term),
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd, r.User), Env: r.Env, Terminal: k.terminal(r.Cols, r.Rows, r.Term),
 		StreamStdin: true, MaxStdout: terminalLog, MaxStderr: 1, Rolling: true,
 	}
 	var err error

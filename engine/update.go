@@ -204,7 +204,7 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 	}
 	e.checkpoint("update.outcome")
 	if l != nil && p.Env != nil {
-		l.setEnv(*p.Env)
+		l.setEnv(*p.Env, b.record.Load().Mounts)
 	}
 	e.plan(b)
 	return nil

@@ -180,9 +180,14 @@ func (k *check) command(shell string, argv []string) {
 	}
 }
 
-// cwd checks a working directory and makes it absolute.
-func (k *check) cwd(dir string) string {
+// cwd checks a working directory of user's and makes it absolute. Where none is asked for,
+// root's is its home: the user writes in the workspace, and programs run what lies where
+// they start.
+func (k *check) cwd(dir, user string) string {
 	if dir == "" {
+		if user == userRoot {
+			return sandbox.RootHome
+		}
 		return sandbox.Workspace
 	}
 	k.path("cwd", dir)

@@ -20,7 +20,8 @@ import (
 func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
 	l := &live{inst: inst, image: img.Env, down: make(chan struct{})}
 	l.client = agent.NewClient(l.dial)
-	l.setEnv(b.record.Load().Env)
+	rec := b.record.Load()
+	l.setEnv(rec.Env, rec.Mounts)
 	return l
 }
 
@@ -48,12 +49,22 @@ func (l *live) told(res agent.Result) agent.Result {
 	return res
 }
 
+// variables are what commands begin with, by who runs them.
+type variables struct{ user, root map[string]string }
+
+func (v *variables) of(user string) map[string]string {
+	if user == userRoot {
+		return v.root
+	}
+	return v.user
+}
+
 // setEnv makes own, over the image's, the variables of commands begun from now on.
-func (l *live) setEnv(own map[string]string) {
+func (l *live) setEnv(own map[string]string, mounts []sandbox.Mount) {
 	env := make(map[string]string, len(l.image)+len(own))
 	maps.Copy(env, l.image)
 	maps.Copy(env, own)
-	l.env.Store(&env)
+	l.env.Store(&variables{user: env, root: sandbox.ForRoot(env, mounts)})
 }
 
 // watch waits until the instance is down. If that was no verb's doing, it

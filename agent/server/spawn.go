@@ -103,7 +103,11 @@ func (sp *spawn) run() (failed *spawnError) {
 func (sp *spawn) start() *spawnError {
 	p := sp.p
 	var err error
-	if sp.dir, err = p.srv.workDir(sp.st.Cwd); err != nil {
+	sp.dir, err = p.srv.workDir(sp.st.Cwd)
+	if id := p.view.Identity(); err != nil && id.UID == 0 && sp.st.Cwd == id.Home {
+		sp.dir, err = p.srv.workDir("/") // an image need not have a home of root's
+	}
+	if err != nil {
 		return outside(err)
 	}
 	if sp.st.Shell != "" {

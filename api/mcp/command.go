@@ -47,7 +47,7 @@ func runCommand() tool {
 		params: []param{
 			{name: "command", kind: text, required: true, about: "Shell text.", aliases: []string{"cmd", "script", "shell", "code"}},
 			paramSandbox(),
-			{name: "cwd", kind: text, about: "Default /workspace.", aliases: []string{"workdir", "working_directory", "working_dir", "dir"}},
+			{name: "cwd", kind: text, about: "Default /workspace, as root /root.", aliases: []string{"workdir", "working_directory", "working_dir", "dir"}},
 			{name: "env", kind: texts, about: "Variables of this command.", aliases: []string{"env_vars", "environment"}},
 			{name: "stdin", kind: text, about: "Its standard input.", aliases: []string{"input"}},
 			paramWait(mostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45; with background 1."),

@@ -95,7 +95,7 @@ func createContext() tool {
 			{name: "language", kind: text, enum: []string{"python", "javascript", "typescript", "bash"}, about: "Default python.", aliases: []string{"lang"}},
 			{name: "shell", kind: text, about: "Name of a shell to make, instead of a context.", aliases: []string{"shell_name"}},
 			paramWhich(),
-			{name: "cwd", kind: text, about: "Where it starts, default /workspace.", aliases: []string{"workdir"}},
+			{name: "cwd", kind: text, about: "Where it starts, default /workspace, as root /root.", aliases: []string{"workdir"}},
 			{name: "env", kind: texts, about: "Environment variables.", aliases: []string{"env_vars", "environment"}},
 			{name: "as_user", kind: text, about: "sandbox (default) or root.", aliases: []string{"user"}},
 		},

@@ -126,9 +126,6 @@ func absolute(p string) string {
 	return path.Clean(p)
 }
 
-// writable are the directories that the user of a sandbox may write to.
-var writable = []string{sandbox.Workspace, sandbox.Artifacts, "/home/sandbox", "/tmp", "/var/tmp"}
-
 func clip(s string) string { return sandbox.Clip(s, maxShown) }
 
 // pathError adds to an error about a path what is near it.
@@ -146,7 +143,7 @@ func (c *call) pathError(ctx context.Context, ref, p string, err error) error {
 	}
 	if e.Code == fault.Denied && c.caller.May(access.SandboxesWrite) {
 		return fault.Wrap(fault.Denied, err, "%s (path %s)", e.Message, quote(clip(p))).
-			WithRemedy("the user sandbox writes below %s; run_command with {\"as_user\": \"root\"} may reach the rest of the system", strings.Join(writable, ", "))
+			WithRemedy("the user sandbox writes below %s; run_command with {\"as_user\": \"root\"} may reach the rest of the system", strings.Join(sandbox.Writable(), ", "))
 	}
 	if e.Code != fault.NotFound || c.gone(ctx) {
 		return err

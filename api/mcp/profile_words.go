@@ -84,7 +84,7 @@ func (w *words) pathError(ctx context.Context, c *call, p string, err error) err
 		return c.pathError(ctx, c.ref, p, err)
 	case e.Code == fault.Denied && c.caller.May(access.SandboxesWrite):
 		return fault.Wrap(fault.Denied, err, "%s (path %s)", e.Message, quote(clip(p))).
-			WithRemedy("commands and files are the user sandbox's, who writes below %s", strings.Join(writable, ", "))
+			WithRemedy("commands and files are the user sandbox's, who writes below %s", strings.Join(sandbox.Writable(), ", "))
 	case e.Code == fault.Invalid && e.Remedy == "":
 		told := *e
 		if _, _, lerr := c.engine.ListFiles(ctx, c.caller, c.ref, p, agent.ListOptions{Limit: 1}); lerr == nil {

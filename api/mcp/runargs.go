@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
-	"sandpit.dev/sandbox"
 )
 
 // Bounds of runs; the engine has the others.
@@ -34,7 +33,7 @@ const commandsSchema = `{"type":"array","minItems":1,"description":"Commands to 
 func optionsSchema(await bool) string {
 	return `{"type":"object","description":"Options of the run.","properties":{` +
 		`"ttl_seconds":{"type":"integer","minimum":1,"description":"Delete the sandbox when unused for so long, default 3600, at most 604800; each run starts it anew."},` +
-		`"default_cwd":{"type":"string","description":"Default /workspace."},` +
+		`"default_cwd":{"type":"string","description":"Default /workspace, as root /root."},` +
 		`"default_env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables of all commands."},` +
 		`"as_user":{"type":"string","enum":["sandbox","root"],"description":"Default sandbox."},` +
 		`"continue_on_error":{"type":"boolean","description":"Run the rest after a failure; the run fails all the same."},` +
@@ -62,7 +61,7 @@ func readRun(a *args, await bool) runArgs {
 	if ttl, ok := o.integer("ttl_seconds", 1, 0); ok {
 		r.TTL = min(time.Duration(ttl)*time.Second, engine.MaxRunTTL)
 	}
-	cwd := o.cwd("default_cwd", sandbox.Workspace)
+	cwd := o.cwd("default_cwd", "")
 	env := o.env("default_env")
 	r.User = o.text("as_user")
 	if r.User != "" && r.User != "sandbox" && r.User != "root" {

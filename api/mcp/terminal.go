@@ -20,7 +20,7 @@ func openTerminal() tool {
 			paramWhich(),
 			{name: "cols", kind: integer, min: 1, max: mostTerminal, about: "Columns, default 80."},
 			{name: "rows", kind: integer, min: 1, max: mostTerminal, about: "Rows, default 24."},
-			{name: "cwd", kind: text, about: "Where it starts, default /workspace.", aliases: []string{"workdir"}},
+			{name: "cwd", kind: text, about: "Where it starts, default /workspace, as root /root.", aliases: []string{"workdir"}},
 			{name: "env", kind: texts, about: "Environment variables.", aliases: []string{"env_vars", "environment"}},
 			{name: "as_user", kind: text, about: "sandbox (default) or root.", aliases: []string{"user"}},
 			paramOutput(),

@@ -32,7 +32,7 @@ type openTerminal struct {
 	Term    *string `query:"term" doc:"the kind of terminal; default xterm-256color"`
 	User    *string `query:"user" doc:"sandbox (the default) or root"`
 	AsUser  *string `query:"as_user" doc:"the same as user"`
-	Cwd     *string `query:"cwd" doc:"where it starts; default /workspace"`
+	Cwd     *string `query:"cwd" doc:"where it starts; default /workspace, as root /root"`
 	Stays   *bool   `query:"stays" doc:"true: it belongs to the sandbox and outlives this connection, see listTerminals; the default is to hang up when the connection ends"`
 }
 

@@ -107,7 +107,7 @@ const StreamResult = "result"
 // CreateContext asks for a context.
 type CreateContext struct {
 	Language string            `json:"language" jsonschema:"python, javascript, typescript or bash"`
-	Cwd      *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace"`
+	Cwd      *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace, as root /root"`
 	User     *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
 	AsUser   *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
 	Env      map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`

@@ -43,7 +43,7 @@ type StartProcess struct {
 	Command *string  `json:"command,omitempty" jsonschema:"shell text"`
 	Argv    []string `json:"argv,omitempty" jsonschema:"a program and its arguments, run without a shell"`
 
-	Cwd    *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace"`
+	Cwd    *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace, as root /root"`
 	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
 	User   *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
 	AsUser *string           `json:"as_user,omitempty" jsonschema:"the same as user"`

@@ -8,7 +8,7 @@ import "time"
 // StartRun asks for a run: commands that run one after the other, whoever goes away.
 type StartRun struct {
 	Commands        []RunCommandSpec  `json:"commands" jsonschema:"1 to 100 commands, in order"`
-	DefaultCwd      *string           `json:"default_cwd,omitempty" jsonschema:"absolute working directory of commands that name none; the default is /workspace"`
+	DefaultCwd      *string           `json:"default_cwd,omitempty" jsonschema:"absolute working directory of commands that name none; the default is /workspace, as root /root"`
 	DefaultEnv      map[string]string `json:"default_env,omitempty" jsonschema:"variables of all commands, under their own"`
 	AsUser          *string           `json:"as_user,omitempty" jsonschema:"sandbox or root; the default is sandbox"`
 	TTLSeconds      *int64            `json:"ttl_seconds,omitempty" jsonschema:"delete the sandbox when unused for so long, 1 to 604800; of one that the run makes the default is 3600"`

@@ -48,7 +48,7 @@ func commandFlags(c *cobra.Command, withEnv bool) *command {
 	m := &command{c: c, env: pairs{}}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of CMD")
-	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace)")
+	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
 	f.Var(&m.timeout, "timeout", "kill it after this long")
 	f.BoolVarP(&m.stdin, "interactive", "i", false, "read standard input to its end first, whatever it is")

@@ -52,7 +52,7 @@ func newContextCreate(a *app) *cobra.Command {
 	env := pairs{}
 	f := c.Flags()
 	f.StringVarP(&language, "language", "l", "python", "python, javascript, typescript or bash")
-	f.StringVarP(&cwd, "cwd", "w", "", "where it starts (default /workspace)")
+	f.StringVarP(&cwd, "cwd", "w", "", "where it starts (default /workspace, as root /root)")
 	f.StringVarP(&user, "user", "u", "", "sandbox (the default) or root")
 	f.VarP(env, "env", "e", "environment variable of its code; may be given again")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))

@@ -38,7 +38,7 @@ standard input, as ssh does it.`,
 	m := &command{c: c, tty: true}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of a login shell")
-	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace)")
+	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
 	join := f.String("attach", "", "join the terminal of this process")
 	keys := f.String("detach-keys", "ctrl-p,ctrl-q", "keys that leave the terminal as it is; empty: none")

@@ -43,6 +43,18 @@ func users(t *testing.T, s *suite) {
 			t.Errorf("root sees %q", o.Stdout)
 		}
 	})
+	t.Run("RootsProgramsAndHomeAreNotTheUsers", func(t *testing.T) {
+		s.need(t, runtime.RootUser)
+		places := b.asRoot(`echo $PATH:$HOME | tr : '\n'`).Stdout
+		if !strings.Contains(places, "/usr/bin\n") || !strings.HasSuffix(places, "\n/root\n") {
+			t.Errorf("root's programs and home are at\n%s", places)
+		}
+		for place := range strings.Lines(places) {
+			if o := b.run("touch " + strings.TrimSpace(place) + "/probe"); o.ExitCode == 0 {
+				t.Errorf("the user could write to %s", place)
+			}
+		}
+	})
 	t.Run("ItsOwnHostNameAndOnlyLoopback", func(t *testing.T) {
 		if got := b.ok("hostname; ls /sys/class/net 2>/dev/null; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"); got != "box\nlo" {
 			t.Errorf("got %q", got)
