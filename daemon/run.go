@@ -61,6 +61,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	var down cleanup.Stack
 	defer down.Run()
 
+	lowerScore("/proc/self/oom_score_adj", log)
 	lock, err := lockData(cfg.Data)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ const (
 	Isolation    Feature = "isolation"     // nothing of the host, or of another sandbox, can be reached
 	LimitCPU     Feature = "limit_cpu"     // Limits.CPU holds
 	LimitMemory  Feature = "limit_memory"  // Limits.MemoryMB holds, swap included
+	LimitSockets Feature = "limit_sockets" // what sockets hold counts against Limits.MemoryMB
 	LimitPids    Feature = "limit_pids"    // Limits.Pids holds
 	LimitDisk    Feature = "limit_disk"    // Limits.DiskMB holds
 	KillTree     Feature = "kill_tree"     // killing a command ends all that it started, whatever it did
@@ -28,7 +29,7 @@ const (
 
 // Features lists every feature, in the order of the printed matrix.
 func Features() []Feature {
-	return []Feature{Isolation, LimitCPU, LimitMemory, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, Network}
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitSockets, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, Network}
 }
 
 // Capabilities says for each feature whether it works: nil, or a

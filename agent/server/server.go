@@ -43,6 +43,11 @@ type Options struct {
 	// Init it means nothing.
 	Reap bool
 
+	// Score is the oom_score_adj(5) of commands, which they lower no further than to the
+	// server's own; OpenFiles how many descriptors each of their processes has at most. 0: as
+	// the server's own process.
+	Score, OpenFiles uint32
+
 	Env     map[string]string // of every command, over the built-in and under its own
 	Version string            // told by a ping
 

@@ -84,6 +84,7 @@ func (sp *spawn) run() (failed *spawnError) {
 		sp.drop()
 		return failed
 	}
+	p.srv.raiseScore(p.pid)
 	closeAll(sp.child[:])
 	_ = unix.Close(sp.dir)
 	sp.dir = -1
@@ -127,6 +128,7 @@ func (sp *spawn) start() *spawnError {
 	id := p.view.Identity()
 	cmd := fork.Command{
 		Argv: sp.argv, Env: sp.env, Dir: sp.dir, Files: sp.child, Terminal: sp.master >= 0, Group: -1,
+		OpenFiles:  p.srv.o.OpenFiles,
 		Credential: id.Credential, AmbientCaps: id.AmbientCaps,
 	}
 	if p.group != nil {

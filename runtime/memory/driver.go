@@ -29,6 +29,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Isolation:      no("runs commands on the host itself"),
 		runtime.LimitCPU:       no("limits no CPU"),
 		runtime.LimitMemory:    no("limits no memory"),
+		runtime.LimitSockets:   no("limits no memory"),
 		runtime.LimitPids:      no("limits no processes"),
 		runtime.LimitDisk:      no("limits no disk"),
 		runtime.KillTree:       no("finds the processes of a command by their session only"),

@@ -106,7 +106,10 @@ func (n *launch) born() (*firstProcess, error) {
 	pid, err := n.birth.Born()
 	if err == nil {
 		var pidfd *os.File
-		if pidfd, err = openProcess(pid); err == nil {
+		if err = score(pid); err == nil {
+			pidfd, err = openProcess(pid)
+		}
+		if err == nil {
 			n.d.checkpoint("create.born")
 			return &firstProcess{pid: pid, pidfd: pidfd, group: n.group, conn: n.conn, launch: n}, nil
 		}

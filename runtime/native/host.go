@@ -56,6 +56,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 		runtime.Reopen:       nil,
 		runtime.LimitCPU:     groups.Err(cgroup.CPU),
 		runtime.LimitMemory:  groups.Err(cgroup.Memory),
+		runtime.LimitSockets: groups.Err(cgroup.Sockets),
 		runtime.LimitPids:    groups.Err(cgroup.PIDs),
 		runtime.KillTree:     groups.Err(cgroup.Kill),
 		runtime.LimitDisk:    d.layers.Info().DiskLimit,

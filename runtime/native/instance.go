@@ -365,6 +365,7 @@ func (i *Instance) adopt() error {
 		i.d.uids.give(uidRange{base: s.UID}) // and not before: it is in use until then
 		return nil
 	}
+	_ = score(s.PID) // an older server may have set none
 	root, err := openRoot(s.PID, pidfd)
 	if err != nil && ended(pidfd, endPatience) {
 		// It was on its way out: one that was never told to begin ends when its

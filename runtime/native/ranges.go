@@ -68,11 +68,11 @@ func (u *uidRange) close() {
 }
 
 // newRanges starts at a place that depends on the data directory, so that two
-// servers on one host are unlikely to use the same ranges.
-func newRanges(dir string, mounts *os.File, c *calm, old bool) (*ranges, error) {
+// servers on one host are unlikely to use the same ranges. old and small are furnish.NewKits'.
+func newRanges(dir string, mounts *os.File, c *calm, old, small bool) (*ranges, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dir))
-	kits, err := furnish.NewKits(old)
+	kits, err := furnish.NewKits(old, small)
 	if err != nil {
 		return nil, err
 	}

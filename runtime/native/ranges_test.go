@@ -63,7 +63,7 @@ func newTestRanges(t *testing.T, c *calm) *ranges {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mounts.Close() })
-	r, err := newRanges(t.TempDir(), mounts, c, false)
+	r, err := newRanges(t.TempDir(), mounts, c, false, true)
 	if err != nil {
 		t.Fatal(err)
 	}

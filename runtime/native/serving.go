@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/native/boot"
+	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/sandbox"
 )
 
@@ -47,10 +48,14 @@ func (s *serving) failed() error {
 // tell hands the agent what it needs.
 func (i *Instance) tell(conn *net.UnixConn, f boot.Files, l sandbox.Limits) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(serveTimeout))
-	err := boot.Send(conn, boot.Message{
+	m := boot.Message{
 		UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: i.d.reap,
-		LogBytes: uint64(l.LogBytes()),
-	}, f)
+		LogBytes: uint64(l.LogBytes()), Score: commandScore,
+	}
+	if i.d.cgroups.Info().Err(cgroup.Sockets) != nil {
+		m.OpenFiles = commandFiles
+	}
+	err := boot.Send(conn, m, f)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
 	}

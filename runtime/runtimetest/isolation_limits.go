@@ -36,6 +36,10 @@ result = 'KILLED ' + signal.Signals(os.WTERMSIG(s)).name`),
 	both("be spared by the out-of-memory killer", eacces, `result = each(lambda v: write('/proc/self/oom_score_adj', v), ['-1', '-1000'])`),
 	both("be born spared by the out-of-memory killer", "NOT SPARED", `v = int(read('/proc/self/oom_score_adj'))
 result = 'NOT SPARED' if v >= 0 else str(v)`),
+	both("be born to end after the agent when the host's memory ends", "BEFORE", `own, agent = (int(read('/proc/%s/oom_score_adj' % p)) for p in ('self', '1'))
+result = 'BEFORE' if own > agent else '%d is not above %d' % (own, agent)`),
+	both("have more descriptors than given", eperm, `hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+call('prlimit64', 0, 7, ctypes.create_string_buffer(struct.pack('QQ', hard + 1, hard + 1)), 0)`),
 	both("run before others", eacces, `os.setpriority(os.PRIO_PROCESS, 0, -1)`),
 	both("run in real time", eperm, `result = each(lambda p: os.sched_setscheduler(0, p, os.sched_param(1)), [os.SCHED_FIFO, os.SCHED_RR])`),
 	both("run by deadline", eperm, `call('sched_setattr', 0, ctypes.create_string_buffer(struct.pack('IIQiIQQQ', 48, 6, 0, 0, 0, 10000000, 20000000, 20000000)), 0)`),

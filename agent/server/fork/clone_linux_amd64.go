@@ -51,23 +51,24 @@ const firstFree = 3
 
 // plan is what the child works from; it writes errno.
 type plan struct {
-	args      cloneArgs
-	program   *byte
-	argv      []*byte
-	envp      []*byte
-	dir       int
-	files     [3]int
-	terminal  bool
-	cred      *syscall.Credential
-	ambient   []uintptr
-	kill      sigevent
-	when      timespecs
-	timer     int32
-	head      unix.CapUserHeader
-	caps      [2]unix.CapUserData
-	unmask    uint64 // the empty set of signals
-	ignored   []uintptr
-	byDefault [4]uint64 // the kernel's struct sigaction: SIG_DFL
+	args        cloneArgs
+	program     *byte
+	argv        []*byte
+	envp        []*byte
+	dir         int
+	files       [3]int
+	terminal    bool
+	cred        *syscall.Credential
+	ambient     []uintptr
+	kill        sigevent
+	when        timespecs
+	timer       int32
+	head        unix.CapUserHeader
+	caps        [2]unix.CapUserData
+	unmask      uint64 // the empty set of signals
+	ignored     []uintptr
+	byDefault   [4]uint64    // the kernel's struct sigaction: SIG_DFL
+	descriptors *unix.Rlimit // nil: the caller's
 
 	pidfd int32
 	errno unix.Errno // of the step that failed
@@ -87,6 +88,9 @@ func (c *Command) clone() (pid, pidfd int, err error) {
 	}
 	for _, sig := range ignored() {
 		p.ignored = append(p.ignored, uintptr(sig.(syscall.Signal))) // CLONE_CLEAR_SIGHAND keeps them
+	}
+	if c.OpenFiles > 0 {
+		p.descriptors = c.openFiles()
 	}
 	if c.Group >= 0 {
 		p.args.flags |= unix.CLONE_INTO_CGROUP
@@ -168,6 +172,9 @@ func (p *plan) vfork() (pid int, errno unix.Errno) {
 func (p *plan) exec() {
 	if p.fail(unix.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&p.kill)), uintptr(unsafe.Pointer(&p.timer)))) ||
 		p.fail(unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(p.timer), 0, uintptr(unsafe.Pointer(&p.when)), 0, 0, 0)) {
+		return
+	}
+	if p.descriptors != nil && p.fail(unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(p.descriptors)), 0, 0, 0)) {
 		return
 	}
 	if p.fail(unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)) || !p.stepDown() {

@@ -28,6 +28,7 @@ type Command struct {
 	Group    int      // the cgroup v2 directory that it is born in; below zero: the caller's
 	// Credential is what it takes on; nil: it keeps the thread's.
 	Credential *syscall.Credential
+	OpenFiles  uint32 // its RLIMIT_NOFILE; 0: the caller's
 	// AmbientCaps are kept over the change of credentials and the execve.
 	AmbientCaps []uintptr
 }
@@ -79,5 +80,12 @@ func (c *Command) classic() (pid, pidfd int, err error) {
 		Dir: "/proc/self/fd/" + strconv.Itoa(c.Dir), Env: c.Env, Sys: sys,
 		Files: []uintptr{uintptr(c.Files[0]), uintptr(c.Files[1]), uintptr(c.Files[2])},
 	})
+	if err == nil && c.OpenFiles > 0 { // what it has forked by now has the caller's
+		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, c.openFiles(), nil)
+	}
 	return pid, pidfd, err
+}
+
+func (c *Command) openFiles() *unix.Rlimit {
+	return &unix.Rlimit{Cur: uint64(c.OpenFiles), Max: uint64(c.OpenFiles)}
 }

@@ -34,6 +34,10 @@ type Message struct {
 	Reap bool
 	// LogBytes is how much the logs of all processes may take together.
 	LogBytes uint64
+	// Score is what the kernel's out-of-memory killer adds for commands, in thousandths of
+	// the memory, and OpenFiles how many descriptors each of their processes has at most; 0: as
+	// the agent.
+	Score, OpenFiles uint32
 }
 
 // Files are the descriptors that travel with a [Message].
@@ -58,9 +62,9 @@ func (f *Files) list() []*os.File {
 }
 
 // A message is AgentCaps, RootCaps, the length of UserFilter and that of RootFilter, in the
-// machine's order of bytes, a byte that is 1 for Reap, LogBytes, then the two filters. Both ends are
-// one build: the server carries the agent that it starts.
-const headerLen = 8 + 8 + 4 + 4 + 1 + 8
+// machine's order of bytes, a byte that is 1 for Reap, LogBytes, Score and OpenFiles, then the two
+// filters. Both ends are one build: the server carries the agent that it starts.
+const headerLen = 8 + 8 + 4 + 4 + 1 + 8 + 4 + 4
 
 // Send sends m and its files over the server's end of the pair.
 func Send(conn *net.UnixConn, m Message, f Files) error {
@@ -74,6 +78,8 @@ func Send(conn *net.UnixConn, m Message, f Files) error {
 		reap = 1
 	}
 	b = binary.NativeEndian.AppendUint64(append(b, reap), m.LogBytes)
+	b = binary.NativeEndian.AppendUint32(b, m.Score)
+	b = binary.NativeEndian.AppendUint32(b, m.OpenFiles)
 	b = append(append(b, m.UserFilter...), m.RootFilter...)
 	list := f.list()
 	fds := make([]int, len(list))
@@ -134,7 +140,8 @@ func decode(b []byte) (Message, error) {
 	if len(b) < headerLen {
 		return Message{}, fmt.Errorf("boot: a message of %d bytes", len(b))
 	}
-	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:]), Reap: b[24] == 1, LogBytes: binary.NativeEndian.Uint64(b[25:])}
+	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:]), Reap: b[24] == 1, LogBytes: binary.NativeEndian.Uint64(b[25:]),
+		Score: binary.NativeEndian.Uint32(b[33:]), OpenFiles: binary.NativeEndian.Uint32(b[37:])}
 	user, root := uint64(binary.NativeEndian.Uint32(b[16:])), uint64(binary.NativeEndian.Uint32(b[20:]))
 	if b = b[headerLen:]; uint64(len(b)) != user+root {
 		return Message{}, fmt.Errorf("boot: filters of %d bytes, told as %d", len(b), user+root)

@@ -37,7 +37,7 @@ func TestAMessageComesAsItWasSent(t *testing.T) {
 	}
 	defer null.Close()
 	for _, want := range []Message{
-		{AgentCaps: 1<<63 | 5, RootCaps: 3, UserFilter: []byte("user"), RootFilter: []byte("the root's"), Reap: true, LogBytes: 16<<20 | 3},
+		{AgentCaps: 1<<63 | 5, RootCaps: 3, UserFilter: []byte("user"), RootFilter: []byte("the root's"), Reap: true, LogBytes: 16<<20 | 3, Score: 950, OpenFiles: 1 << 20},
 		{AgentCaps: 7, UserFilter: []byte{}, RootFilter: []byte("r")},
 	} {
 		server, agent := pair(t)

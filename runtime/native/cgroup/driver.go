@@ -43,6 +43,8 @@ type hierarchy struct {
 	// limits are the controllers that we use of it.
 	limits []Feature
 	swap   bool
+	// sockets: v1 limits what sockets hold, beside memory.
+	sockets bool
 }
 
 // Driver makes and finds the groups of one namespace.
@@ -151,6 +153,9 @@ func (d *Driver) openV1(m mount) {
 			h.swap = true
 			d.info.has(Swap, 1)
 		}
+		if f == Memory {
+			h.sockets = exists(h.dir, socketLimit)
+		}
 	}
 	if err != nil {
 		if h.dir >= 0 {
@@ -224,6 +229,9 @@ func (d *Driver) openV2(m mount) {
 		}
 		d.info.has(f, 2)
 		h.limits = append(h.limits, f)
+		if f == Memory {
+			d.info.has(Sockets, 2)
+		}
 		if f == Memory && exists(dir, "memory.swap.max") {
 			h.swap = true
 			d.info.has(Swap, 2)

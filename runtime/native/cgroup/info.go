@@ -20,12 +20,14 @@ const (
 	Memory Feature = "memory" // limit of memory
 	Swap   Feature = "swap"   // the memory limit leaves nothing to swap
 	PIDs   Feature = "pids"   // limit of processes and threads
-	Kill   Feature = "kill"   // kill all of a sandbox at once
-	Freeze Feature = "freeze"
+	// Sockets: the limit of memory is one of what sockets hold, too.
+	Sockets Feature = "sockets"
+	Kill    Feature = "kill" // kill all of a sandbox at once
+	Freeze  Feature = "freeze"
 )
 
 // Features lists every feature, in the order to show them.
-func Features() []Feature { return []Feature{CPU, Memory, Swap, PIDs, Kill, Freeze} }
+func Features() []Feature { return []Feature{CPU, Memory, Swap, Sockets, PIDs, Kill, Freeze} }
 
 // Info says what this host's cgroups can do for us.
 type Info struct {
@@ -77,6 +79,10 @@ func newInfo(list []mount) Info {
 		case Swap:
 			i.Missing[f] = fault.New(fault.Unsupported, "swap: the kernel counts no swap for groups").
 				WithRemedy("boot with swapaccount=1, or turn swap off (swapoff -a)")
+		case Sockets:
+			i.Missing[f] = fault.New(fault.Unsupported, "sockets: cgroup v1 counts what sockets hold beside the limit of memory: "+
+				"a sandbox that means to can hold some times its limit of the host's memory in them").
+				WithRemedy("boot with cgroup v2: cgroup_no_v1=all, or with systemd systemd.unified_cgroup_hierarchy=1")
 		default:
 			i.Missing[f] = fault.New(fault.Unsupported, "%s: no mounted cgroup hierarchy has the %s controller", f, f).
 				WithRemedy("boot without cgroup_disable=%s, and mount cgroup2: mount -t cgroup2 none /sys/fs/cgroup", f)

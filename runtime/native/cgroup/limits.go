@@ -38,6 +38,12 @@ const (
 	// SpawnerThreads is how many threads of the agent join the v1 groups of
 	// the commands at most. They are charged there, so the limit is raised by it.
 	SpawnerThreads = 2
+
+	// socketLimit is v1's own limit of what sockets hold. It is socketShare of that of
+	// memory, which does not count them: UDP keeps it, TCP takes about 70 kB more for each
+	// connection past it.
+	socketLimit = "memory.kmem.tcp.limit_in_bytes"
+	socketShare = 4
 )
 
 func (l Limits) check(i *Info) error {
@@ -108,6 +114,9 @@ func (h *hierarchy) apply(k kernel, path string, l Limits, fresh bool) error {
 				}
 			} else if h.swap && err == nil {
 				err = write("memory.memsw.limit_in_bytes", value)
+			}
+			if h.sockets && err == nil {
+				err = write(socketLimit, number(l.MemoryBytes/socketShare, "-1"))
 			}
 		case f == PIDs:
 			v := int64(l.PIDs)

@@ -76,7 +76,7 @@ func TestPureV2(t *testing.T) {
 	t.Run("OneLifeFromCreateToRemove", func(t *testing.T) {
 		m := newModel(t, "cpuset cpu io memory pids")
 		d := openModel(t, m)
-		want := map[Feature]int{CPU: 2, Memory: 2, Swap: 2, PIDs: 2, Kill: 2, Freeze: 2}
+		want := map[Feature]int{CPU: 2, Memory: 2, Swap: 2, Sockets: 2, PIDs: 2, Kill: 2, Freeze: 2}
 		if diff := cmp.Diff(d.Info().Version, want); diff != "" || d.Info().Layout != "v2" || len(d.Info().Missing) != 0 {
 			t.Errorf("info %+v (-got +want):\n%s", d.Info(), diff)
 		}

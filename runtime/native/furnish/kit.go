@@ -51,8 +51,17 @@ type ifreq struct {
 	_     [22]byte
 }
 
-// NewKits writes the tape, for kernels before Linux 6.15 where older is set.
-func NewKits(old bool) (_ *Kits, err error) {
+// socketBuffers are the least, the usual and the most bytes that a connection of TCP holds,
+// each way, unless a program asks for more. What is not read stays in the usual ones; both are
+// enough for a loopback at full speed.
+var socketBuffers = [...]struct{ file, bytes string }{
+	{"/proc/sys/net/ipv4/tcp_rmem", "4096 16384 262144"},
+	{"/proc/sys/net/ipv4/tcp_wmem", "4096 16384 262144"},
+}
+
+// NewKits writes the tape, for kernels before Linux 6.15 where old is set. Where small is,
+// buffers of sockets are bounded: no limit of memory counts them there.
+func NewKits(old, small bool) (_ *Kits, err error) {
 	k := &Kits{loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
 	if old {
 		if k.older, err = openOlder(); err != nil {
@@ -68,6 +77,13 @@ func NewKits(old bool) (_ *Kits, err error) {
 	p.Do(what, spawn.Never, unix.SYS_WRITE, file, p.Text("0"), spawn.Int(1))
 	// In a mount namespace of the user namespace's own the file systems are its own too.
 	p.Do("make a network namespace", spawn.Never, unix.SYS_UNSHARE, spawn.Int(unix.CLONE_NEWNET|unix.CLONE_NEWNS))
+	if small {
+		for _, b := range socketBuffers {
+			const what = "bound the buffers of sockets"
+			file := p.Open(what, spawn.Never, unix.SYS_OPENAT, spawn.At(), p.Text(b.file), spawn.Int(unix.O_WRONLY|unix.O_CLOEXEC))
+			p.Do(what, spawn.Never, unix.SYS_WRITE, file, p.Text(b.bytes), spawn.Int(len(b.bytes)))
+		}
+	}
 	sock := p.Open("bring up loopback: socket", spawn.Never, unix.SYS_SOCKET, spawn.Int(unix.AF_INET), spawn.Int(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), spawn.Int(0))
 	p.Do("bring up loopback", spawn.Never, unix.SYS_IOCTL, sock, spawn.Int(unix.SIOCSIFFLAGS), spawn.Pointer(unsafe.Pointer(&k.loopback)))
 	k.net = k.older.own(p, "keep the network namespace", getNetNS, netNS)

@@ -69,6 +69,8 @@ func receive(user *view) (server.Options, error) {
 		User: user, Root: root,
 		Init:         true,
 		Reap:         m.Reap,
+		Score:        m.Score,
+		OpenFiles:    m.OpenFiles,
 		Log:          f.Log,
 		MaxLogBytes:  int64(m.LogBytes),
 		Groups:       server.Cgroups(f.Cgroup),
