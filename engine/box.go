@@ -66,6 +66,7 @@ type live struct {
 	down   chan struct{}             // closed when the instance is down, after exit was set
 	exit   runtime.Exit
 	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
+	ends   endings                      // of processes that it took along
 	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
 	nap    nap
 	outlet outlet

@@ -6,6 +6,7 @@ package engine_test
 import (
 	"context"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -92,6 +93,8 @@ type faultyInstance struct {
 	runtime.Instance
 	f *faulty
 }
+
+func (i *faultyInstance) Logs() (*os.File, error) { return i.Instance.(runtime.LogKeeper).Logs() }
 
 func (i *faultyInstance) Start(ctx context.Context, spec runtime.Spec) error {
 	return i.f.call(ctx, "start", func() error { return i.Instance.Start(ctx, spec) })

@@ -30,6 +30,8 @@ type follower struct {
 	limit     time.Time     // when to give up on an agent that does not end it; zero: never
 	slept     time.Duration // that the sandbox was paused before limit was set; what comes on top puts it off
 	seen      int64         // of the last frame
+	got       [3]int64      // bytes of the frames, by stream
+	last      int64         // of a process that went down with its sandbox: the number of its last frame
 	guest     bool          // the row is another follower's, who alone tells what a lost command means
 
 	mu        sync.Mutex
@@ -190,6 +192,7 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 		switch {
 		case err == nil:
 			f.seen = fr.Seq
+			f.got[fr.Stream] += int64(len(fr.Data))
 			f.deliver(fr)
 			if ctx.Err() != nil { // a sink that failed ends it at once
 				return agent.Result{}, ctx.Err()
@@ -278,11 +281,11 @@ func (f *follower) overdue(ctx context.Context) agent.Result {
 
 // exited is the result of a command whose sandbox went down under it.
 func (f *follower) exited() agent.Result {
-	cause := f.u.l.exit.Cause
-	if cause == sandbox.CauseNone {
-		cause = sandbox.CauseHost
-	}
-	return f.killed(cause, f.u.l.exit.Detail)
+	seen := unseen(f.event, f.u.e.now())
+	seen.LastSeq, seen.Result.StdoutBytes, seen.Result.StderrBytes = f.seen, f.got[agent.Stdout], f.got[agent.Stderr]
+	rec := f.u.l.ended(f.event.ProcessID, seen)
+	f.last = rec.LastSeq
+	return *rec.Result
 }
 
 func (f *follower) killed(cause sandbox.Cause, detail string) agent.Result {
@@ -290,7 +293,7 @@ func (f *follower) killed(cause sandbox.Cause, detail string) agent.Result {
 	return agent.Result{
 		ExitCode: exitKilled, Signal: "SIGKILL", Cause: cause, CauseDetail: detail,
 		Duration: max(at.Sub(f.event.At), 0), EndedAt: at,
-		StdoutBytes: int64(len(f.out.data)), StderrBytes: int64(len(f.errs.data)),
+		StdoutBytes: f.got[agent.Stdout], StderrBytes: f.got[agent.Stderr],
 	}
 }
 
@@ -368,8 +371,8 @@ func (e *Engine) finish(ctx context.Context, b *box, ev *sandbox.Event, r ExecRe
 			s.ExecTime += r.Duration
 		}
 	}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
-	if fault.Is(err, fault.Conflict) && b.record.Load() == nil {
-		err = nil // its sandbox was deleted, and the row completed with it
+	if fault.Is(err, fault.Conflict) {
+		err = nil // its sandbox is being deleted, and the row was completed with that
 	}
 	return err
 }

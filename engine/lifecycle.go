@@ -265,6 +265,9 @@ func (e *Engine) removeIf(ctx context.Context, b *box, who asker, cause sandbox.
 	} else if inst, err = e.open(ctx, s); fault.Is(err, fault.NotFound) {
 		inst, err = nil, nil
 	}
+	if l != nil && b.uses() > 0 {
+		err = e.closeRows(ctx, b, l)
+	}
 	if err == nil && inst != nil {
 		err = inst.Remove(ctx)
 	}

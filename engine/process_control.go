@@ -31,8 +31,8 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 		return rec, err
 	}
 	u, err := e.peek(ctx, c, access.SandboxesRead, ref)
-	if fault.Is(err, fault.State) {
-		return e.Process(ctx, c, ref, processID) // it went down meanwhile
+	if fault.Is(err, fault.State) { // it goes down, and the row is about to say how the process ended
+		return e.awaitRow(ctx, c, ref, processID, wait)
 	}
 	if err != nil {
 		return agent.Record{}, err
@@ -67,6 +67,10 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 	switch {
 	case err == nil:
 		rec.State, rec.Result = agent.Exited, &res
+		if f.last > 0 { // it went down with its sandbox
+			rec.LastSeq = f.last
+			return rec, nil
+		}
 		if last, err := u.l.client.Process(ctx, processID); err == nil { // frames came while it was waited for
 			rec.LastSeq = max(rec.LastSeq, last.LastSeq)
 		}
@@ -78,6 +82,29 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 	}
 	return rec, nil
 }
+
+// awaitRow is WaitProcess for a sandbox that is down, or about to be.
+func (e *Engine) awaitRow(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error) {
+	for until := time.Now().Add(wait); ; {
+		rec, err := e.Process(ctx, c, ref, processID)
+		if err != nil || rec.Result != nil || !time.Now().Before(until) {
+			return rec, err
+		}
+		t := time.NewTimer(min(rowPause, time.Until(until)))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return agent.Record{}, ctx.Err()
+		case <-e.group.ctx.Done():
+			t.Stop()
+			return agent.Record{}, shuttingDown()
+		}
+	}
+}
+
+// rowPause is the time between two looks at a row.
+const rowPause = 20 * time.Millisecond
 
 // SignalProcess sends a signal to a process, or with tree to all that it started.
 // One that has ended is fault.State.

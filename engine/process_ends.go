@@ -5,14 +5,148 @@ package engine
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
+// endings are the ends of processes that went down with their sandbox, of one life of it.
+// Whoever asks gets the same: who follows, who waits, and the event.
+type endings struct {
+	mu sync.Mutex
+	of map[string]agent.Record
+}
+
+// ended returns how a process ended that went down with the sandbox, for which down is closed.
+// Where nothing is left of its log, seen is all that is known.
+func (l *live) ended(processID string, seen agent.Record) agent.Record {
+	cause := l.exit.Cause
+	if cause == sandbox.CauseNone {
+		cause = sandbox.CauseHost
+	}
+	l.ends.mu.Lock()
+	defer l.ends.mu.Unlock()
+	if rec, ok := l.ends.of[processID]; ok {
+		return rec
+	}
+	rec := endingOf(l.inst, processID, seen, cause, l.exit.Detail)
+	if l.ends.of == nil {
+		l.ends.of = make(map[string]agent.Record)
+	}
+	l.ends.of[processID] = rec
+	return rec
+}
+
+// endingOf returns how a process ended whose sandbox is down, for a cause. If its log has its end,
+// that is it. Else it was killed, and what the log holds is what is known of its output.
+func endingOf(inst runtime.Instance, processID string, seen agent.Record, cause sandbox.Cause, detail string) agent.Record {
+	rec, err := readLog(inst, processID)
+	if err != nil {
+		rec = seen
+		rec.Result.StdoutTruncated, rec.Result.StderrTruncated = true, true
+		rec.Result.StdoutCut, rec.Result.StderrCut = agent.CutAgent, agent.CutAgent
+	} else if rec.Result.StdoutCut != agent.CutAgent {
+		if rec.Result.Cause == sandbox.CauseStopped && cause != sandbox.CauseStopped { // all that its agent knew
+			rec.Result.Cause, rec.Result.CauseDetail = cause, detail
+		}
+		return rec
+	}
+	rec.State = agent.Exited
+	rec.Result.Duration, rec.Result.EndedAt = seen.Result.Duration, seen.Result.EndedAt
+	rec.Result.ExitCode, rec.Result.Signal, rec.Result.Cause, rec.Result.CauseDetail = exitKilled, "SIGKILL", cause, detail
+	return rec
+}
+
+// closeRow completes the row of a command that ended with its sandbox.
+func closeRow(ev *sandbox.Event, rec agent.Record) {
+	r := rec.Result
+	ev.Done, ev.OK = true, r.ExitCode == 0
+	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = r.ExitCode, r.Signal, r.Cause, sandbox.Clip(r.CauseDetail, maxDetail)
+	ev.Duration = r.Duration
+	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
+	ev.StdoutTruncated, ev.StderrTruncated = r.StdoutTruncated, r.StderrTruncated
+}
+
+// closeRows takes a sandbox that is about to be deleted down and completes the rows of its
+// commands, while their logs are there to tell.
+func (e *Engine) closeRows(ctx context.Context, b *box, l *live) error {
+	if err := l.inst.Stop(ctx, 0); err != nil {
+		return err
+	}
+	select {
+	case <-l.down:
+	case <-e.group.ctx.Done():
+		return nil // nobody watches it any more; the delete completes them
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return e.store.Update(ctx, func(tx store.Tx) error {
+		rows, err := tx.Events().Unfinished(b.id)
+		for _, ev := range rows {
+			if ev.Type != sandbox.EventExec && ev.Type != sandbox.EventTerminal {
+				continue
+			}
+			closeRow(ev, l.ended(ev.ProcessID, unseen(ev, e.now())))
+			if err := tx.Events().Finish(ev); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// closeOrphans completes the rows of commands of an earlier server whose sandbox is down.
+func (e *Engine) closeOrphans(ctx context.Context, b *box, rows []*sandbox.Event) error {
+	s := b.record.Load()
+	cause, detail := cutOffCause(s)
+	inst, err := e.open(ctx, s)
+	if err != nil {
+		inst = nil // its disk is gone, and what its processes wrote with it
+	}
+	for _, ev := range rows {
+		if ev.Type == sandbox.EventExec || ev.Type == sandbox.EventTerminal {
+			closeRow(ev, endingOf(inst, ev.ProcessID, unseen(ev, e.now()), cause, detail))
+		} else {
+			cutOff(ev, cause, detail, e.now())
+		}
+	}
+	return e.store.Update(ctx, func(tx store.Tx) error {
+		for _, ev := range rows {
+			if err := tx.Events().Finish(ev); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// unseen is what is known of a command of which nobody has seen anything.
+func unseen(ev *sandbox.Event, at time.Time) agent.Record {
+	return agent.Record{ID: ev.ProcessID, StartedAt: ev.At, Result: &agent.Result{Duration: max(at.Sub(ev.At), 0), EndedAt: at}}
+}
+
+// readLog reads what is on disk of a process; fault.NotFound where nothing is, or the
+// runtime cannot tell.
+func readLog(inst runtime.Instance, processID string) (agent.Record, error) {
+	k, ok := inst.(runtime.LogKeeper)
+	if !ok {
+		return agent.Record{}, fault.New(fault.NotFound, "the runtime keeps no logs that the host can read")
+	}
+	dir, err := k.Logs()
+	if err != nil {
+		return agent.Record{}, err
+	}
+	defer dir.Close()
+	return agent.ReadLog(dir, processID)
+}
+
 // tellEnds corrects what an agent says of processes that ended with an earlier life of
-// its sandbox: it knows that it was taken down, and their events know what for.
+// its sandbox: it knows at most that it was taken down, and their events know the rest.
 func (u *use) tellEnds(ctx context.Context, recs []agent.Record) error {
 	cut := make(map[string]*agent.Record)
 	for i := range recs {
@@ -41,11 +175,20 @@ func (u *use) tellEnds(ctx context.Context, recs []agent.Record) error {
 		return err
 	}
 	for _, ev := range rows {
-		if rec := cut[ev.ProcessID]; rec != nil && ev.Done && ev.Cause == sandbox.CauseRestore {
-			res := *rec.Result
-			res.Cause, res.CauseDetail = ev.Cause, ev.Detail
-			rec.Result = &res
+		rec := cut[ev.ProcessID]
+		if rec == nil || !ev.Done {
+			continue
 		}
+		res := *rec.Result
+		switch {
+		case res.StdoutCut == agent.CutAgent || res.ExitCode == -1: // the agent's guess
+			told := recordOf(ev).Result
+			told.StdoutCut, told.StderrCut, told.StdoutLost, told.StderrLost = res.StdoutCut, res.StderrCut, res.StdoutLost, res.StderrLost
+			res = *told
+		case ev.Cause != sandbox.CauseNone:
+			res.Cause, res.CauseDetail = ev.Cause, ev.Detail
+		}
+		rec.Result = &res
 	}
 	return nil
 }

@@ -94,6 +94,15 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 		return nil, fault.InvalidField("cursor", "%d is no frame of this process; its last one is %d", r.Cursor, rec.LastSeq).
 			WithRemedy("pass the number of a frame that you have seen, or 0 for all of them")
 	}
+	one := []agent.Record{rec}
+	if rec.Result != nil {
+		if err := u.tellEnds(ctx, one); err != nil {
+			_ = p.Close()
+			u.end()
+			return nil, err
+		}
+		rec = one[0]
+	}
 	f := newFollower(u, &sandbox.Event{ProcessID: processID, At: rec.StartedAt}, 0)
 	f.process, f.seen = p, r.Cursor
 	return &Following{f: f, rec: rec, once: r.Once, recent: r.Recent > 0}, nil
@@ -126,7 +135,19 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 		}
 	}
 	res, err := f.follow(here)
+	if err == nil && g.rec.Result != nil {
+		res = *g.rec.Result
+	}
 	end := FollowEnd{Ended: err == nil, Result: res, LastSeq: f.seen}
+	if err == nil && f.last > f.seen {
+		end.LastSeq = f.last
+		if sink.Gap != nil {
+			err := sink.Gap(Gap{Frames: f.last - f.seen, Why: "the sandbox went down before this was given out"})
+			if err != nil {
+				return end, err
+			}
+		}
+	}
 	switch {
 	case err == nil:
 		if g.rec.Rolling { // what it let go of was told where it is missing

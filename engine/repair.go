@@ -165,10 +165,7 @@ func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
 	last := b.lastUse()
 	l := b.hold(last.at, last.what) // looking at it is no use of it
 	if l == nil {
-		cause, detail := cutOffCause(b.record.Load())
-		return e.store.Update(ctx, func(tx store.Tx) error {
-			return finishAll(tx, b.id, cause, detail, e.now())
-		})
+		return e.closeOrphans(ctx, b, rows)
 	}
 	defer func() {
 		last := b.lastUse()

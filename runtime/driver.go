@@ -6,6 +6,7 @@ package runtime
 import (
 	"context"
 	"net"
+	"os"
 	"time"
 
 	"sandpit.dev/sandbox"
@@ -72,6 +73,13 @@ type Expecter interface {
 	// and what it makes is let go of when no call comes within a few seconds. An instance
 	// that is down, or paused, has none to come.
 	Expect()
+}
+
+// LogKeeper is what instances are whose logs of processes the host can read, up or down.
+type LogKeeper interface {
+	// Logs opens the directory in which the agent keeps them. The caller closes it.
+	// What is in it comes from inside the sandbox.
+	Logs() (*os.File, error)
 }
 
 // Spec is what a driver needs to know to make an instance.

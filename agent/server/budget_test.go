@@ -263,3 +263,42 @@ func TestWhatAnAgentLeftInTheMiddleOfACutGoes(t *testing.T) {
 		t.Error("it is there still")
 	}
 }
+
+func TestTheLogOfAnAgentThatIsGoneIsRead(t *testing.T) {
+	p := newPlain(t, nil)
+	q, err := p.client.Start(t.Context(), writes(100_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	awaitWritten(t, q)
+	var rec agent.Record
+	for rec.LastSeq == 0 { // a log is in memory at first
+		dir, err := os.Open(p.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err = agent.ReadLog(dir, q.ID()) // as a kill would leave it
+		_ = dir.Close()
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			t.Fatal(err)
+		}
+	}
+	r := rec.Result
+	if r == nil || r.StdoutBytes != 100_000 || r.StderrBytes != int64(len("written\n")) || r.StdoutCut != agent.CutAgent || r.ExitCode != -1 {
+		t.Errorf("%+v", rec)
+	}
+	dir, err := os.Open(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := os.Symlink("/etc/passwd", filepath.Join(p.log, "link.log")); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"link", "none", "../x"} {
+		if _, err := agent.ReadLog(dir, id); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}

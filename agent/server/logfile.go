@@ -54,7 +54,7 @@ type logFile struct {
 	rolled  bool  // something was let go of
 }
 
-func logName(id string) string { return id + ".log" }
+func logName(id string) string { return wire.LogName(id) }
 
 // newLog makes the log of a new process. One that exists is EEXIST.
 func (s *Server) newLog(id string, output int64) (*logFile, error) {

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,21 +64,15 @@ func (l *storedLog) read() error {
 		return unix.EINVAL
 	}
 	l.size = st.Size
-	f, next, err := l.frame(0)
-	if err != nil {
+	var err error
+	if l.rec, l.first, err = wire.ReadLogStart(fileAt(l.fd), l.size); err != nil {
 		return err
 	}
-	if f.Type != wire.LogStart {
-		return &wire.FormatError{Reason: "a log does not begin with its start"}
-	}
-	if err := wire.Decode(f.Data, &l.rec); err != nil {
-		return err
-	}
-	l.first = l.skipHole(next)
 	if l.readSealed() {
 		return nil
 	}
-	return l.scan()
+	l.scan()
+	return nil
 }
 
 // readSealed finds the result through the last frame.
@@ -106,41 +99,13 @@ func (l *storedLog) readSealed() bool {
 }
 
 // scan reads the whole log, up to its torn tail.
-func (l *storedLog) scan() error {
-	l.end = l.first
-	var last time.Time
-	var written [2]int64
-	for off := l.first; ; {
-		f, next, err := l.frame(off)
-		if err != nil {
-			break
-		}
-		last = f.At
-		switch f.Type {
-		case wire.LogStdout, wire.LogStderr:
-			l.rec.LastSeq = f.Seq
-			written[f.Type-wire.LogStdout] += int64(len(f.Data))
-		case wire.LogExit:
-			res := new(wire.Result)
-			if wire.Decode(f.Data, res) == nil {
-				l.rec.Result = res
-			}
-		}
-		off, l.end = next, next
-	}
-	l.rec.State = wire.Exited
+func (l *storedLog) scan() {
+	found := wire.ScanLog(fileAt(l.fd), l.first, l.size)
+	l.end, l.rec.LastSeq = found.End, found.LastSeq
+	l.rec.State, l.rec.Result = wire.Exited, found.Result
 	if l.rec.Result == nil {
-		if last.Before(l.rec.Started) {
-			last = l.rec.Started
-		}
-		l.rec.Result = &wire.Result{
-			ExitCode: -1, Cause: wire.CauseHost, Ended: last, DurationNS: int64(last.Sub(l.rec.Started)),
-			CauseDetail: "the sandbox's first process ended under it; this is the last time that it was heard of",
-			StdoutBytes: written[0], StderrBytes: written[1],
-			StdoutTruncated: true, StderrTruncated: true, StdoutCut: wire.CutAgent, StderrCut: wire.CutAgent,
-		}
+		l.rec.Result = found.CutOff(&l.rec)
 	}
-	return nil
 }
 
 // frame reads the frame at off and checks it.

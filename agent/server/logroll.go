@@ -75,19 +75,6 @@ func (l *logFile) rollTo(keep int64, at time.Time) {
 // held is how much of the disk the log takes, or will once all of it is there.
 func (l *logFile) held() int64 { return l.end() - (l.floor - l.first) }
 
-// skipHole gives where the frames of a stored log begin, after what its LogFloor says.
-func (l *storedLog) skipHole(next int64) int64 {
-	f, after, err := l.frame(next)
-	if err != nil || f.Type != wire.LogFloor || len(f.Data) != 8 {
-		return next
-	}
-	floor := int64(binary.BigEndian.Uint64(f.Data))
-	if floor < after || floor > l.size {
-		return after
-	}
-	return floor
-}
-
 // walk tells of the frames that begin from off on and before end, which have to be
 // whole, until fn has enough.
 func walk(file io.ReaderAt, off, end int64, fn func(t wire.Type, off int64, n int) bool) error {

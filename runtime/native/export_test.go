@@ -83,6 +83,3 @@ func (i *Instance) CallWaits() bool {
 
 // SetServePatience is for how long an agent may say nothing, of instances made after it.
 func (d *Driver) SetServePatience(t time.Duration) { d.patience = t }
-
-// Logs opens the directory of the logs of a sandbox's processes.
-func Logs(d *Driver, id sandbox.ID) (*os.File, error) { return d.layers.Logs(string(id)) }

@@ -15,7 +15,6 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
 
@@ -60,7 +59,7 @@ func TestOutputThatIsKeptHasABudget(t *testing.T) {
 	}
 	within := func(limits sandbox.Limits) {
 		t.Helper()
-		logs, err := native.Logs(d, i.Handle().ID)
+		logs, err := i.(runtime.LogKeeper).Logs()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,40 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// ReadLog reads the record of a process off its log in dir, where an agent kept it that is
+// gone. What dir holds is not trusted. The result is the process's own if the log has its end; else
+// it has ExitCode -1, the cause host, what the log's frames hold, and the reason CutAgent. A process
+// without a log is fault.NotFound.
+func ReadLog(dir *os.File, processID string) (Record, error) {
+	none := fault.New(fault.NotFound, "there is no log of the process %q", sandbox.Clip(processID, 80))
+	if !sandbox.ValidID(processID) {
+		return Record{}, none
+	}
+	fd, err := unix.Openat(int(dir.Fd()), wire.LogName(processID), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return Record{}, none
+	}
+	f := os.NewFile(uintptr(fd), "log")
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return Record{}, none
+	}
+	w, err := wire.ReadLog(f, st.Size(), processID)
+	if err != nil {
+		return Record{}, none
+	}
+	return record(w, processID)
+}
