@@ -4,10 +4,13 @@
 package rest_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // BenchmarkCoat is what the coat and the guard add to a call, without a
@@ -42,6 +45,34 @@ func BenchmarkDecode(b *testing.B) {
 		if w.Code != http.StatusUnprocessableEntity {
 			b.Fatal(w.Code)
 		}
+	}
+}
+
+// BenchmarkExecPairs is BenchmarkExec with an idempotency key and without one, in turns: the
+// figures are the median time of each, and of the differences.
+func BenchmarkExecPairs(b *testing.B) {
+	h := open(b)
+	path := "/v1/sandboxes/" + h.create().ID + "/exec"
+	exec := func(headers ...string) time.Duration {
+		began := time.Now()
+		if a := h.do("POST", path, `{"argv":["/bin/true"]}`, headers...); a.StatusCode != http.StatusOK {
+			b.Fatal(string(a.body))
+		}
+		return time.Since(began)
+	}
+	var bare, with, more []time.Duration
+	for n := 0; b.Loop(); n++ {
+		var x, y time.Duration
+		if n%2 == 0 {
+			x, y = exec(), exec("Idempotency-Key", rand.Text())
+		} else {
+			y, x = exec("Idempotency-Key", rand.Text()), exec()
+		}
+		bare, with, more = append(bare, x), append(with, y), append(more, y-x)
+	}
+	for name, all := range map[string][]time.Duration{"bare-µs": bare, "keyed-µs": with, "more-µs": more} {
+		slices.Sort(all)
+		b.ReportMetric(float64(all[len(all)/2].Nanoseconds())/1000, name)
 	}
 }
 

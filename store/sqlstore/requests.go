@@ -52,29 +52,41 @@ func (q requests) Put(r *store.KeyedRequest) error {
 	if len(r.Answer) > store.MaxKeptAnswer {
 		return fault.New(fault.TooLarge, "an answer of %d bytes is not kept; there can be %d", len(r.Answer), store.MaxKeptAnswer)
 	}
-	var n int64
-	var err error
-	if r.Status == 0 {
-		n, err = q.tx.exec(amendRequest, r.ID, micros(r.CreatedAt), r.Made)
-	} else {
-		n, err = q.tx.exec(answerRequest, r.ID, micros(r.CreatedAt), r.Made, int64(r.Status), r.Header, r.Answer)
+	// What a request makes comes first of all nearly always, and its answer last.
+	if r.Status != 0 {
+		n, err := q.tx.exec(answerRequest, r.ID, micros(r.CreatedAt), r.Made, int64(r.Status), r.Header, r.Answer)
+		if err != nil || n > 0 {
+			return err
+		}
 	}
+	n, err := q.insert(r)
 	if err != nil || n > 0 {
 		return err
 	}
-	if _, err := q.tx.exec(deleteRequest, r.ID, micros(r.CreatedAt)); err != nil {
+	if r.Status == 0 {
+		if n, err = q.tx.exec(amendRequest, r.ID, micros(r.CreatedAt), r.Made); err != nil || n > 0 {
+			return err
+		}
+	}
+	if n, err = q.tx.exec(deleteRequest, r.ID, micros(r.CreatedAt)); err != nil || n == 0 {
 		return err
 	}
+	_, err = q.insert(r)
+	return err
+}
+
+// insert adds a request unless there is one with its ID, and returns how many it added.
+func (q requests) insert(r *store.KeyedRequest) (int64, error) {
 	var last int64
 	if _, err := q.tx.row(lastRequest, []any{r.Project}, &last); err != nil {
-		return err
+		return 0, err
 	}
 	last++
-	_, err = q.tx.exec(insertRequest, r.ID, r.Project, r.Hash, micros(r.CreatedAt), r.Made, int64(r.Status), r.Header, r.Answer, last)
-	if err == nil && last%pruneEvery == 0 { // room for those up to the next look
+	n, err := q.tx.exec(insertRequest, r.ID, r.Project, r.Hash, micros(r.CreatedAt), r.Made, int64(r.Status), r.Header, r.Answer, last)
+	if err == nil && n > 0 && last%pruneEvery == 0 { // room for those up to the next look
 		_, err = q.tx.exec(pruneRequests, r.Project, last-store.MaxKeyedRequests+pruneEvery-1)
 	}
-	return err
+	return n, err
 }
 
 func (q requests) Expire(before time.Time, limit int) (int, error) {
