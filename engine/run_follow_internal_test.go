@@ -22,6 +22,8 @@ type lateStore struct {
 	events []string
 }
 
+func (*lateStore) Room() error { return nil }
+
 func (s *lateStore) Update(_ context.Context, fn func(store.Tx) error) error {
 	defer s.end()
 	return fn(lateTx{late: s})
