@@ -21,10 +21,13 @@ import (
 const (
 	btrfsSnapCreateV2   = 0x50009417 // BTRFS_IOC_SNAP_CREATE_V2
 	btrfsSubvolCreateV2 = 0x50009418 // BTRFS_IOC_SUBVOL_CREATE_V2
+	btrfsSync           = 0x9408     // BTRFS_IOC_SYNC
 	btrfsStartSync      = 0x80089418 // BTRFS_IOC_START_SYNC
 	btrfsWaitSync       = 0x40089416 // BTRFS_IOC_WAIT_SYNC
 	btrfsSnapDestroy    = 0x5000940f // BTRFS_IOC_SNAP_DESTROY
 	btrfsQuotaCtl       = 0xc0109428 // BTRFS_IOC_QUOTA_CTL
+	btrfsQgroupAssign   = 0x40189429 // BTRFS_IOC_QGROUP_ASSIGN
+	btrfsQgroupCreate   = 0x4010942a // BTRFS_IOC_QGROUP_CREATE
 	btrfsQgroupLimit    = 0x8030942b // BTRFS_IOC_QGROUP_LIMIT
 	btrfsFSInfo         = 0x8400941f // BTRFS_IOC_FS_INFO
 	btrfsTreeSearch     = 0xd0009411 // BTRFS_IOC_TREE_SEARCH
@@ -43,6 +46,15 @@ const (
 	// every subvolume and of nothing else.
 	subvolInode = 256
 
+	topVolume = 5 // BTRFS_FS_TREE_OBJECTID, the subvolume that all others are in
+
+	chunkTree    = 3   // BTRFS_CHUNK_TREE_OBJECTID
+	chunkObject  = 256 // BTRFS_FIRST_CHUNK_TREE_OBJECTID
+	chunkItemKey = 228 // BTRFS_CHUNK_ITEM_KEY
+	chunkData    = 1   // BTRFS_BLOCK_GROUP_DATA
+	chunkType    = 24  // where type is in struct btrfs_chunk; its length is at 0
+	chunkOffset  = 56  // where the offset of its first stripe is
+
 	rootTree     = 1   // BTRFS_ROOT_TREE_OBJECTID
 	rootItemKey  = 132 // BTRFS_ROOT_ITEM_KEY
 	lastSnapshot = 200 // where last_snapshot is in struct btrfs_root_item
@@ -57,14 +69,21 @@ type qgroupLimit struct {
 	flags, maxReferenced, maxExclusive, reservedReferenced, reservedExclusive uint64
 }
 
-// struct btrfs_qgroup_inherit, without a list of parent groups: flags, num_qgroups,
+// struct btrfs_qgroup_inherit with a list of at most one parent group: flags, num_qgroups,
 // num_ref_copies, num_excl_copies, lim. What is not named stays zero.
 type qgroupInherit struct {
-	flags uint64
-	_     [3]uint64
+	flags, parents uint64
+	_              [2]uint64
 
-	limit qgroupLimit
+	limit  qgroupLimit
+	parent uint64 // only where parents is 1
 }
+
+// struct btrfs_ioctl_qgroup_create_args
+type qgroupCreateArgs struct{ create, group uint64 }
+
+// struct btrfs_ioctl_qgroup_assign_args
+type qgroupAssignArgs struct{ assign, member, group uint64 }
 
 // struct btrfs_ioctl_qgroup_limit_args
 type qgroupLimitArgs struct {
@@ -146,30 +165,41 @@ func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {
 	}
 }
 
-// createSubvolume makes a subvolume, and its limit with it if limit > 0: the
-// two are one transaction, so there is no moment without the limit and no
-// second call to pay for.
-func createSubvolume(dir int, name string, limit int64) error {
-	return makeSubvolume(dir, btrfsSubvolCreateV2, 0, name, limit)
+// quota is what a new subvolume is born with: a limit in bytes where it is more than 0, and a
+// group above its own that it belongs to where that is not 0.
+type quota struct {
+	limit int64
+	group uint64
+}
+
+// createSubvolume makes a subvolume with its quota. They are one transaction, so there is
+// no moment without the limit and no second call to pay for.
+func createSubvolume(dir int, name string, q quota) error {
+	return makeSubvolume(dir, btrfsSubvolCreateV2, 0, name, q)
 }
 
 // snapshotSubvolume makes a subvolume that holds what the one at the top of which
 // source is holds now. It is on the disk, under its name, when it returns, and
 // the directory dir is locked until then: the kernel commits a transaction, which
 // calls for other directories share.
-func snapshotSubvolume(dir int, name string, source int, limit int64) error {
-	return makeSubvolume(dir, btrfsSnapCreateV2, source, name, limit)
+func snapshotSubvolume(dir int, name string, source int, q quota) error {
+	return makeSubvolume(dir, btrfsSnapCreateV2, source, name, q)
 }
 
-func makeSubvolume(dir int, request uintptr, source int, name string, limit int64) error {
+func makeSubvolume(dir int, request uintptr, source int, name string, q quota) error {
 	args := volArgsV2{fd: int64(source)}
 	copy(args.name[:len(args.name)-1], name)
 	inherit := &qgroupInherit{}
-	if limit > 0 {
+	if q.limit > 0 {
 		inherit.flags = inheritSetLimits
-		inherit.limit = qgroupLimit{flags: limitMaxReferenced, maxReferenced: uint64(limit)}
+		inherit.limit = qgroupLimit{flags: limitMaxReferenced, maxReferenced: uint64(q.limit)}
+	}
+	if q.group != 0 {
+		inherit.parents, inherit.parent = 1, q.group
+	}
+	if q != (quota{}) {
 		args.flags = subvolQgroupInherit
-		args.size = uint64(unsafe.Sizeof(*inherit))
+		args.size = uint64(unsafe.Offsetof(inherit.parent)) + 8*inherit.parents
 		args.inherit = inherit
 	}
 	err := ioctl(dir, request, unsafe.Pointer(&args))
@@ -188,6 +218,10 @@ func commit(fd int) error {
 	return ioctl(fd, btrfsWaitSync, unsafe.Pointer(&transaction))
 }
 
+// reclaim writes everything to the disk and has the kernel free the blocks of subvolumes that
+// were destroyed, which it else does within half a minute.
+func reclaim(fd int) error { return ioctl(fd, btrfsSync, nil) }
+
 // destroySubvolume unlinks a subvolume with all that is in it; the kernel
 // frees its blocks afterwards, by itself. It is not quick where many of its
 // files are cached (about 6 µs each), and holds the lock of dir as long.
@@ -197,14 +231,27 @@ func destroySubvolume(dir int, name string) error {
 	return ioctl(dir, btrfsSnapDestroy, unsafe.Pointer(&args))
 }
 
-// setLimit changes the limit of a subvolume; 0 takes it away. top is a directory in
-// another one, which has room: the change itself is counted to it.
-func setLimit(top int, volume uint64, limit int64) error {
-	args := qgroupLimitArgs{group: volume, limit: qgroupLimit{flags: limitMaxReferenced, maxReferenced: limitNone}}
+// setLimit changes the limit of a subvolume, or of a group of them; 0 takes it away. top is a
+// directory in another one, which has room: the change itself is counted to it.
+func setLimit(top int, group uint64, limit int64) error {
+	args := qgroupLimitArgs{group: group, limit: qgroupLimit{flags: limitMaxReferenced, maxReferenced: limitNone}}
 	if limit > 0 {
 		args.limit.maxReferenced = uint64(limit)
 	}
 	return ioctl(top, btrfsQgroupLimit, unsafe.Pointer(&args))
+}
+
+// createGroup makes a quota group above those of subvolumes; EEXIST where it is there.
+func createGroup(top int, group uint64) error {
+	args := qgroupCreateArgs{create: 1, group: group}
+	return ioctl(top, btrfsQgroupCreate, unsafe.Pointer(&args))
+}
+
+// joinGroup makes a subvolume a member of a group, with all that is counted to it; EEXIST
+// where it is one.
+func joinGroup(top int, volume, group uint64) error {
+	args := qgroupAssignArgs{assign: 1, member: volume, group: group}
+	return ioctl(top, btrfsQgroupAssign, unsafe.Pointer(&args))
 }
 
 // quotasOn asks whether the file system keeps quotas, by setting the limit of
@@ -264,6 +311,33 @@ func readItem(fd int, args *searchArgs, at uint32) (uint64, error) {
 		return 0, unix.ENOENT
 	}
 	return binary.LittleEndian.Uint64(args.data[at:]), nil
+}
+
+// chunk is a part of the device that btrfs set aside for data, or for metadata.
+type chunk struct {
+	data           bool
+	offset, length int64 // on the device
+}
+
+// readChunks lists the chunks of the file system that fd is in.
+func readChunks(fd int) ([]chunk, error) {
+	var all []chunk
+	for from := uint64(0); ; {
+		args := &searchArgs{
+			tree: chunkTree, minObject: chunkObject, maxObject: chunkObject, minType: chunkItemKey, maxType: chunkItemKey,
+			minOffset: from, maxOffset: ^uint64(0), maxTransID: ^uint64(0), items: 1,
+		}
+		if err := ioctl(fd, btrfsTreeSearch, unsafe.Pointer(args)); err != nil {
+			return nil, err
+		}
+		if args.items != 1 || args.length < chunkOffset+8 {
+			return all, nil
+		}
+		number := func(at int) int64 { return int64(binary.LittleEndian.Uint64(args.data[at:])) }
+		c := chunk{data: number(chunkType)&chunkData != 0, offset: number(chunkOffset), length: number(0)}
+		all = append(all, c)
+		from = args.offset + uint64(c.length)
+	}
 }
 
 // inherited gives what setInherited noted with a subvolume, 0 where that is nothing. It is kept in its quota group, as bytes that are set aside for it: the format

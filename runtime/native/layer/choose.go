@@ -47,6 +47,8 @@ type Info struct {
 
 // Info says what the store is and how full it is.
 func (s *Store) Info() Info {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	info := Info{Kind: s.kind, DiskLimit: s.limitErr, Declined: s.declined, Dir: s.dir}
 	if s.kind == Plain {
 		info.CheapSnapshots = s.needsBtrfs("snapshots that are no copies need")
@@ -54,11 +56,9 @@ func (s *Store) Info() Info {
 	if s.loop != nil {
 		info.Device, info.DirectIO = s.loop.device, s.loop.directIO
 	}
-	leave, err := s.enter()
-	if err != nil {
+	if s.top < 0 {
 		return info
 	}
-	defer leave()
 	var st unix.Statfs_t
 	if unix.Fstatfs(s.top, &st) == nil {
 		info.SizeBytes, info.FreeBytes = int64(st.Blocks)*int64(st.Bsize), int64(st.Bavail)*int64(st.Bsize)

@@ -55,7 +55,7 @@ func (s *Store) Fork(ctx context.Context, id, of string, diskBytes int64) (*Laye
 // copyOf makes the layer id with the content of what open opens, which is named what in
 // errors.
 func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, open func() (source int, isLayer bool, err error)) (*Layer, error) {
-	leave, err := s.enter()
+	leave, err := s.enterNew()
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *Store) clone(ctx context.Context, dir int, name string, source int, isL
 		limit = 0
 	}
 	if s.kind != Plain && isSubvolume(source) {
-		if err := snapshotSubvolume(dir, name, source, limit); err != nil {
+		if err := snapshotSubvolume(dir, name, source, s.quota(limit)); err != nil {
 			return -1, err
 		}
 		fd, err := openDir(dir, name)
@@ -219,7 +219,7 @@ func (s *Store) makeTop(dir int, name string, limit int64) (int, error) {
 	if s.kind == Plain {
 		err = unix.Mkdirat(dir, name, 0o755)
 	} else {
-		err = createSubvolume(dir, name, limit)
+		err = createSubvolume(dir, name, s.quota(limit))
 	}
 	if err != nil {
 		return -1, err

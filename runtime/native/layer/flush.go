@@ -40,7 +40,7 @@ func openFlush(top int) (int, error) {
 // commit does not wait for it. A kernel that looked first would write nothing, and the
 // snapshot that follows would take longer.
 func flushSubvolume(dir, source int) error {
-	return ignore(snapshotSubvolume(dir, flushName, source, 0), unix.EEXIST)
+	return ignore(snapshotSubvolume(dir, flushName, source, quota{}), unix.EEXIST)
 }
 
 // Flush writes what a layer's files hold to the disk, as far as it was written before the

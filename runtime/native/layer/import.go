@@ -34,7 +34,7 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 	if err := checkID(id); err != nil {
 		return 0, err
 	}
-	leave, err := s.enter()
+	leave, err := s.enterNew()
 	if err != nil {
 		return 0, err
 	}

@@ -62,11 +62,11 @@ func (l *Layer) FreshWork() error {
 	}
 	if !l.roomy.Swap(false) {
 		if err := l.store.makeRoom(l.fd); err != nil {
-			return failed(err, "layer %s gets no room for a mount", l.id)
+			return l.store.blame(failed(err, "layer %s gets no room for a mount", l.id))
 		}
 	}
 	if err := l.store.trash.freshWork(l.fd); err != nil {
-		return failed(err, "the work directory of layer %s cannot be made anew", l.id)
+		return l.store.blame(failed(err, "the work directory of layer %s cannot be made anew", l.id))
 	}
 	if err := renameOverlay(l.fd); err != nil {
 		return failed(err, "the layer %s cannot be told apart from its copies", l.id)
@@ -86,7 +86,7 @@ func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
 	if err := checkLimit(diskBytes); err != nil {
 		return nil, err
 	}
-	leave, err := s.enter()
+	leave, err := s.enterNew()
 	if err != nil {
 		return nil, err
 	}
@@ -98,18 +98,18 @@ func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
 	if s.kind == Plain {
 		err = unix.Mkdirat(s.layers, id, 0o755)
 	} else if reused, err = s.trash.spares.take(s.layers, id); !reused && err == nil {
-		err = createSubvolume(s.layers, id, diskBytes)
+		err = createSubvolume(s.layers, id, s.quota(diskBytes))
 	}
 	if err == unix.EEXIST {
 		return nil, fault.New(fault.Exists, "the layer %s exists", id)
 	}
 	if err != nil {
-		return nil, failed(err, "the layer %s cannot be made", id)
+		return nil, s.blame(failed(err, "the layer %s cannot be made", id))
 	}
 	fd, err := s.furnish(id, reused && s.limitErr == nil, diskBytes)
 	if err != nil {
 		s.undo(id)
-		return nil, failed(err, "the layer %s cannot be made", id)
+		return nil, s.blame(failed(err, "the layer %s cannot be made", id))
 	}
 	l := &Layer{id: id, fd: fd, store: s}
 	l.fresh.Store(true)

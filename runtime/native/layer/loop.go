@@ -33,6 +33,7 @@ type loopDevice struct {
 	fd       int
 	path     string
 	directIO bool
+	found    bool // it backed the file already
 }
 
 func (d *loopDevice) Close() { unix.Close(d.fd) }
@@ -132,7 +133,7 @@ func findLoop(file *os.File) (*loopDevice, error) {
 			return nil, fault.New(fault.State, "%s is attached to %s in a way that is not ours (read-only, or a part of it)", file.Name(), path).
 				WithRemedy("detach it: losetup -d %s", path)
 		}
-		return &loopDevice{fd: fd, path: path, directIO: info.Flags&unix.LO_FLAGS_DIRECT_IO != 0}, nil
+		return &loopDevice{fd: fd, path: path, directIO: info.Flags&unix.LO_FLAGS_DIRECT_IO != 0, found: true}, nil
 	}
 	return nil, nil
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +33,10 @@ const (
 	// write to a copy to each block beside those on its way: that many fewer here. With
 	// 1,000,000 files a snapshot takes 3 ms instead of 8 at half the usual size.
 	nodeSize = 4 << 10
+
+	// letGoTimeout bounds the wait for the kernel to let go of a file system whose last user
+	// has ended.
+	letGoTimeout = 30 * time.Second
 )
 
 // loopSize bounds the size of a new loop file. The file is sparse, so its size
@@ -65,8 +70,11 @@ func openLoop(ctx context.Context, dir *os.File, opts Options) (*loopStore, erro
 	path := filepath.Join(opts.Dir, loopFile)
 	file, err := openRegular(dir, loopFile)
 	if err == nil {
-		defer file.Close()
-		return mountStore(ctx, file, path, opts.attach())
+		ls, err := remountStore(ctx, file, path, opts)
+		if err != nil {
+			file.Close()
+		}
+		return ls, err
 	}
 	if !errors.Is(err, unix.ENOENT) {
 		return nil, fault.Wrap(fault.Unavailable, err, "%s cannot be opened (%s)", path, err)
@@ -96,7 +104,12 @@ func makeStore(ctx context.Context, dir *os.File, opts Options, size int64) (*lo
 	if err != nil {
 		return nil, fmt.Errorf("make the store's file: %w", err)
 	}
-	defer file.Close()
+	kept := false
+	defer func() {
+		if !kept {
+			file.Close()
+		}
+	}()
 	if err := file.Truncate(size); err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the data directory's file system takes no sparse file of %d bytes (%s)", size, err)
 	}
@@ -107,6 +120,7 @@ func makeStore(ctx context.Context, dir *os.File, opts Options, size int64) (*lo
 	if err != nil {
 		return nil, err
 	}
+	kept = true // by ls
 	// Now or never: quotas count only what is written after they were turned
 	// on. Without them the store is as good, but unlimited.
 	if err := enableSimpleQuotas(ls.root); err != nil {
@@ -180,6 +194,7 @@ func openRegular(dir *os.File, name string) (*os.File, error) {
 // A loopStore is a mounted loop file. The loop device is not among its fields:
 // the mount keeps it, and clears it when it goes.
 type loopStore struct {
+	file     *os.File
 	mount    int // of the detached mount; O_PATH
 	root     int // its top directory, for ioctls
 	device   string
@@ -189,6 +204,7 @@ type loopStore struct {
 func (l *loopStore) Close() {
 	unix.Close(l.root)
 	unix.Close(l.mount)
+	l.file.Close()
 }
 
 // attach makes it possible to clone parts of the mount.
@@ -199,6 +215,52 @@ func (o *Options) attach() func(mount int) error {
 	return canClone
 }
 
+// An abortedError says that the file system is mounted already, by what outlived a server,
+// and is read-only after an error.
+type abortedError struct{ err error }
+
+func (e *abortedError) Error() string {
+	return "it is read-only after an error, and in use by what runs in sandboxes: " + e.err.Error()
+}
+
+func (e *abortedError) Unwrap() error { return e.err }
+
+// remountStore is mountStore for a store that was mounted before, perhaps by a server that is
+// gone: where what outlived that one holds a file system that has failed, it is evicted.
+func remountStore(ctx context.Context, file *os.File, path string, opts Options) (*loopStore, error) {
+	ls, err := mountStore(ctx, file, path, opts.attach())
+	var aborted *abortedError
+	if !errors.As(err, &aborted) || opts.Evict == nil {
+		return ls, err
+	}
+	opts.Logger.Error("the disk of all sandboxes failed while no server ran: what runs in them is ended, and the store is mounted anew", "error", err)
+	if err := opts.Evict(ctx); err != nil {
+		return nil, err
+	}
+	return awaitStore(ctx, file, path, opts)
+}
+
+// awaitStore mounts a store anew that is being let go.
+func awaitStore(ctx context.Context, file *os.File, path string, opts Options) (*loopStore, error) {
+	limit := time.NewTimer(letGoTimeout)
+	defer limit.Stop()
+	for {
+		ls, err := mountStore(ctx, file, path, opts.attach())
+		var aborted *abortedError
+		if !errors.As(err, &aborted) {
+			return ls, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-limit.C:
+			return nil, fault.Wrap(fault.Unavailable, err, "%s failed and is still in use by some process", path).
+				WithRemedy("end the processes that have files open in it; the server tries again by itself")
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
 func mountStore(ctx context.Context, file *os.File, path string, attach func(mount int) error) (*loopStore, error) {
 	dev, err := attachLoop(file)
 	if err != nil {
@@ -206,6 +268,9 @@ func mountStore(ctx context.Context, file *os.File, path string, attach func(mou
 	}
 	defer dev.Close()
 	mount, err := mountLoop(ctx, dev)
+	if dev.found && (errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EROFS)) {
+		return nil, &abortedError{err}
+	}
 	if err != nil {
 		if newer := refusedAs(file, path, featuresDir); newer != nil {
 			return nil, newer
@@ -221,5 +286,5 @@ func mountStore(ctx context.Context, file *os.File, path string, attach func(mou
 		unix.Close(mount)
 		return nil, fmt.Errorf("open the top of %s: %w", path, err)
 	}
-	return &loopStore{mount: mount, root: root, device: dev.path, directIO: dev.directIO}, nil
+	return &loopStore{file: file, mount: mount, root: root, device: dev.path, directIO: dev.directIO}, nil
 }

@@ -32,7 +32,7 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 			return 0, err
 		}
 	}
-	leave, err := s.enter()
+	leave, err := s.enterNew()
 	if err != nil {
 		return 0, err
 	}
@@ -51,7 +51,7 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 	}
 	if s.kind != Plain && isSubvolume(source) {
 		slot := s.snapshots.of(id)
-		err = snapshotSubvolume(slot.dir, id, source, 0)
+		err = snapshotSubvolume(slot.dir, id, source, s.quota(0))
 		slot.mu.Unlock()
 	} else {
 		err = s.keepCopy(ctx, source, id)

@@ -49,6 +49,11 @@ type Options struct {
 	// in which the caller makes clones, and to keep it there until the store is closed. nil: such
 	// a kernel has no loop stores.
 	Attach func(mount int) error
+	// Detach undoes Attach, before the mount is made anew.
+	Detach func() error
+	// Evict ends all processes that use the store, when its file system is found read-only after
+	// an error, and in use: it is mounted anew afterwards. nil: it then cannot be opened.
+	Evict func(ctx context.Context) error
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
 }
@@ -57,11 +62,14 @@ type Options struct {
 // id that overlap are safe, and one of them wins.
 type Store struct {
 	dir      string
+	opts     Options
 	kind     Kind
 	declined []Declined
 	limitErr error  // why disk limits are not enforced; nil: they are
-	fsid     string // of a store that enforces limits
+	fsid     string // of a store that is btrfs
 	loop     *loopStore
+	group    uint64 // of the quotas of all disks together; 0: there is none
+	backed   int64  // bytes of metadata that the host's disk has room for
 	log      *slog.Logger
 
 	top, layers, logs, volumes int // directories
@@ -75,7 +83,13 @@ type Store struct {
 	ending                     chan struct{} // closed by Close
 	importing                  chan struct{} // one for each archive that is being unpacked
 
-	mu      sync.RWMutex // held for reading by every call, for writing by Close
+	space    atomic.Pointer[Space] // what was seen last
+	looking  sync.Mutex            // held by look
+	lent     atomic.Bool           // since the watch's last look, see lend
+	failing  chan struct{}
+	watching sync.WaitGroup
+
+	mu      sync.RWMutex // held for reading by every call, for writing by Close and Remount
 	closed  bool
 	syncing sync.WaitGroup
 }
@@ -116,7 +130,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := lock(ctx, fd); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: opts.Dir, log: opts.Logger, importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1, ending: make(chan struct{})}
+	s := &Store{dir: opts.Dir, opts: opts, log: opts.Logger, failing: make(chan struct{}, 1), importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1, ending: make(chan struct{})}
 	if err := s.choose(ctx, dir, opts); err != nil {
 		return nil, err
 	}
@@ -126,6 +140,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	s.settling.do = s.settleNow
 	s.trash.kick()
+	s.watching.Go(s.watch)
 	return s, nil
 }
 
@@ -176,8 +191,21 @@ func (s *Store) lay(dir *os.File) (err error) {
 			return err
 		}
 	}
-	s.limitErr = s.quotas()
-	return s.sweep()
+	if s.kind != Plain {
+		if s.fsid, err = fsid(s.top); err != nil {
+			return fault.Wrap(fault.Unsupported, err, "the id of the btrfs cannot be read (%s)", err)
+		}
+	}
+	if s.limitErr = s.quotas(); s.loop != nil && s.limitErr == nil {
+		if err := s.openGroupOfAll(); err != nil {
+			s.log.Warn("the disks of all sandboxes have no limit together: they can fill the store", "error", err)
+		}
+	}
+	if err := s.sweep(); err != nil {
+		return err
+	}
+	s.look()
+	return nil
 }
 
 // quotas says why disk limits cannot be enforced, or nil.
@@ -193,11 +221,6 @@ func (s *Store) quotas() error {
 		return fault.Wrap(fault.Unsupported, err, "the store was made without simple quotas (%s)", err).
 			WithRemedy("use Linux 6.7 or later with an empty store: remove its sandboxes and its file %s", filepath.Join(s.dir, loopFile))
 	}
-	id, err := fsid(s.top)
-	if err != nil {
-		return fault.Wrap(fault.Unsupported, err, "the id of the btrfs cannot be read (%s)", err)
-	}
-	s.fsid = id
 	return nil
 }
 
@@ -338,9 +361,13 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.ending)
+	s.watching.Wait()
 	s.syncing.Wait()
 	s.settling.wait()
-	err := s.trash.end()
+	var err error
+	if s.trash != nil { // else a failed store was closed already
+		err = s.trash.end()
+	}
 	s.closeFiles()
 	return err
 }
@@ -354,24 +381,42 @@ func (s *Store) closeFiles() {
 			slots.close()
 		}
 	}
-	for _, fd := range []int{s.flush, s.volumes, s.layers, s.logs, s.top} {
-		if fd >= 0 {
-			unix.Close(fd)
+	for _, fd := range []*int{&s.flush, &s.volumes, &s.layers, &s.logs, &s.top} {
+		if *fd >= 0 {
+			unix.Close(*fd)
 		}
+		*fd = -1
 	}
 	if s.loop != nil {
 		s.loop.Close()
 	}
+	s.trash, s.snapshots, s.staging, s.loop = nil, nil, nil, nil
 }
 
 // enter keeps the store open until leave is called.
 func (s *Store) enter() (leave func(), err error) {
-	s.mu.RLock()
-	if s.closed {
-		s.mu.RUnlock()
-		return nil, fault.New(fault.Unavailable, "the store of layers is closed")
+	if seen := s.space.Load(); seen != nil && seen.Failed != nil {
+		return nil, seen.Failed
 	}
-	return s.mu.RUnlock, nil
+	s.mu.RLock()
+	switch {
+	case s.closed:
+		err = fault.New(fault.Unavailable, "the store of layers is closed")
+	case s.top < 0: // it fails just now, see Remount
+		err = failedStore()
+	default:
+		return s.mu.RUnlock, nil
+	}
+	s.mu.RUnlock()
+	return nil, err
+}
+
+// enterNew is enter for what makes something new, which a full disk has no room for.
+func (s *Store) enterNew() (leave func(), err error) {
+	if err := s.Room(); err != nil {
+		return nil, err
+	}
+	return s.enter()
 }
 
 // failed gives the kernel's error the code that says what to do about it.

@@ -24,8 +24,6 @@ import (
 	"sandpit.dev/fault"
 )
 
-const mib = 1 << 20
-
 func TestStore(t *testing.T) { eachKind(t, testStore) }
 
 func testStore(t *testing.T, opts Options) {
@@ -466,11 +464,12 @@ func TestADeepTreeIsRemovedWithFewDescriptors(t *testing.T) {
 
 func TestStructuresAreTheKernels(t *testing.T) {
 	got := map[string]uintptr{
-		"fs_info": unsafe.Sizeof(fsInfoArgs{}), "ino_lookup": unsafe.Sizeof(inoLookupArgs{}), "qgroup_inherit": unsafe.Sizeof(qgroupInherit{}),
+		"fs_info": unsafe.Sizeof(fsInfoArgs{}), "ino_lookup": unsafe.Sizeof(inoLookupArgs{}), "qgroup_inherit": unsafe.Offsetof(qgroupInherit{}.parent),
+		"qgroup_assign": unsafe.Sizeof(qgroupAssignArgs{}), "qgroup_create": unsafe.Sizeof(qgroupCreateArgs{}),
 		"qgroup_limit": unsafe.Sizeof(qgroupLimitArgs{}), "quota_ctl": unsafe.Sizeof(quotaCtlArgs{}), "vol_args": unsafe.Sizeof(volArgs{}),
 		"vol_args_v2": unsafe.Sizeof(volArgsV2{}), "search": unsafe.Sizeof(searchArgs{}), "subvol_info": unsafe.Sizeof(subvolInfo{}),
 	}
-	want := map[string]uintptr{"fs_info": 1024, "ino_lookup": 4096, "qgroup_inherit": 72, "qgroup_limit": 48, "quota_ctl": 16, "search": 4096, "subvol_info": 504, "vol_args": 4096, "vol_args_v2": 4096}
+	want := map[string]uintptr{"fs_info": 1024, "ino_lookup": 4096, "qgroup_assign": 24, "qgroup_create": 16, "qgroup_inherit": 72, "qgroup_limit": 48, "quota_ctl": 16, "search": 4096, "subvol_info": 504, "vol_args": 4096, "vol_args_v2": 4096}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sizes (-want +got):\n%s", diff)
 	}

@@ -65,13 +65,19 @@ func (t *trash) next() int64 {
 	return t.serial
 }
 
-// put moves name out of dir; deletion waits for kick. ENOENT if it is not there.
+// put moves name out of dir; deletion waits for kick. ENOENT if it is not there. A disk that
+// is full may have no room for a rename: then it is deleted where it is, for which the kernel
+// keeps some.
 func (t *trash) put(dir int, name string) error {
 	for {
 		err := unix.Renameat2(dir, name, t.dir, fmt.Sprintf("%s.%x", name, t.next()), unix.RENAME_NOREPLACE)
-		if err != unix.EEXIST {
-			return err
+		switch err {
+		case unix.EEXIST:
+			continue
+		case unix.ENOSPC, unix.EDQUOT:
+			return t.destroyIn(dir, name)
 		}
+		return err
 	}
 }
 
@@ -103,7 +109,11 @@ func (t *trash) delete() error {
 	entries, err := names(t.dir)
 	errs := []error{err}
 	for _, name := range entries {
-		if err := unix.Renameat(t.dir, name, t.grave, name); err != nil {
+		err := unix.Renameat(t.dir, name, t.grave, name)
+		if err == unix.ENOSPC || err == unix.EDQUOT {
+			err = t.destroyIn(t.dir, name)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
@@ -117,23 +127,31 @@ func (t *trash) delete() error {
 	return errors.Join(errs...)
 }
 
+// destroy deletes what is in the grave, or keeps it for the next layer.
 func (t *trash) destroy(name string) error {
-	if t.subvolume {
-		var st unix.Stat_t
-		if err := unix.Fstatat(t.grave, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Ino == subvolInode {
-			kept, err := t.spares.keep(t.grave, name)
-			if kept {
-				return nil
-			}
-			if err != nil {
-				t.log.Debug("a layer is destroyed instead of emptied", "error", err)
-			}
-			if destroySubvolume(t.grave, name) == nil {
-				return nil
-			}
+	if t.isSubvolume(t.grave, name) {
+		kept, err := t.spares.keep(t.grave, name)
+		if kept {
+			return nil
+		}
+		if err != nil {
+			t.log.Debug("a layer is destroyed instead of emptied", "error", err)
 		}
 	}
-	return removeTree(t.grave, name)
+	return t.destroyIn(t.grave, name)
+}
+
+// destroyIn deletes name in dir. It needs no room on the disk.
+func (t *trash) destroyIn(dir int, name string) error {
+	if t.isSubvolume(dir, name) && destroySubvolume(dir, name) == nil {
+		return nil
+	}
+	return removeTree(dir, name)
+}
+
+func (t *trash) isSubvolume(dir int, name string) bool {
+	var st unix.Stat_t
+	return t.subvolume && unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Ino == subvolInode
 }
 
 // end is drain for the last time: nothing is deleted in the background afterwards.

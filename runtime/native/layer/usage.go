@@ -118,22 +118,30 @@ func readContent(fsid string, volume uint64) (bytes int64, err error) {
 
 // group reads the numbers of a quota group, and keeps the first error.
 type group struct {
-	volume uint64
-	dir    string
-	err    error
+	name, dir string
+	err       error
 }
 
-func openGroup(fsid string, volume uint64) *group {
-	return &group{volume: volume, dir: fmt.Sprintf("/sys/fs/btrfs/%s/qgroups/0_%d/", fsid, volume)}
+// openGroup names a group by its id, which for that of a subvolume is the subvolume's.
+func openGroup(fsid string, id uint64) *group {
+	name := fmt.Sprintf("%d_%d", id>>48, id&(1<<48-1))
+	return &group{name: name, dir: "/sys/fs/btrfs/" + fsid + "/qgroups/" + name + "/"}
 }
 
-func (g *group) read(name string) (n uint64) {
-	text, err := os.ReadFile(g.dir + name)
-	if err == nil {
-		n, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	}
+func (g *group) read(name string) uint64 {
+	n, err := readNumber(g.dir + name)
 	if err != nil && g.err == nil {
-		g.err = fmt.Errorf("quota group 0/%d: %w", g.volume, err)
+		g.err = fmt.Errorf("quota group %s: %w", g.name, err)
 	}
-	return n
+	return uint64(n)
+}
+
+// readNumber reads a file of sysfs. What is over the most of an int64 there is negative here.
+func readNumber(path string) (int64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return int64(n), err
 }

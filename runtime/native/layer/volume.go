@@ -29,7 +29,7 @@ func (s *Store) CreateVolume(id string, limit int64) error {
 	if err := checkLimit(limit); err != nil {
 		return err
 	}
-	leave, err := s.enter()
+	leave, err := s.enterNew()
 	if err != nil {
 		return err
 	}

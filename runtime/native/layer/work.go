@@ -25,6 +25,9 @@ func (s *Store) makeRoom(fd int) error {
 	if s.limitErr != nil || !isSubvolume(fd) {
 		return nil
 	}
+	if err := s.lend(); err != nil {
+		return err
+	}
 	volume, err := subvolumeID(fd)
 	if err != nil {
 		return err
