@@ -25,11 +25,18 @@ import (
 // methods ctx bounds the call, and its end makes the error that of ctx.
 type Client struct {
 	dial func(ctx context.Context) (net.Conn, error)
+	full func() fault.Disk // nil: the agent knows as much as anybody
 }
 
 // NewClient makes a client that reaches the agent by dial.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
 	return &Client{dial: dial}
+}
+
+// WithFullDisk returns a client that asks full which disk it was where the agent says that one
+// is: inside, the limit of one sandbox and that of all together look alike.
+func (c *Client) WithFullDisk(full func() fault.Disk) *Client {
+	return &Client{dial: c.dial, full: full}
 }
 
 // Info is what an agent says of itself.
@@ -140,6 +147,7 @@ type stream struct {
 	r    *wire.Reader
 	ctx  context.Context // of the call, until detach
 	stop func() bool     // takes the connection off ctx
+	full func() fault.Disk
 }
 
 // call dials, sends a request and reads its Reply into into, if that is not nil. The
@@ -175,7 +183,7 @@ func (c *Client) open(ctx context.Context, req *wire.Request) (*stream, error) {
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's agent cannot be reached")
 	}
-	s := &stream{Conn: nc, r: wire.NewReader(nc), ctx: ctx}
+	s := &stream{Conn: nc, r: wire.NewReader(nc), ctx: ctx, full: c.full}
 	s.stop = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	if _, err := nc.Write(b); err != nil {
 		defer s.close()
@@ -201,7 +209,7 @@ func (s *stream) next() (wire.Type, []byte, error) {
 		case err != nil:
 			return 0, nil, s.failed(err)
 		case t == wire.Failure:
-			return 0, nil, asFault(p)
+			return 0, nil, s.asFault(p)
 		case !t.Ignorable():
 			return t, p, nil
 		}
@@ -264,7 +272,7 @@ func (s *stream) broken(reason string) error {
 
 // asFault reads a Failure. Its words come from inside the sandbox, so they are
 // cut to size and cleaned, and its code must be one that an agent may use.
-func asFault(p []byte) error {
+func (s *stream) asFault(p []byte) error {
 	var w wire.Error
 	if err := wire.Decode(p, &w); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the sandbox's agent gave an answer that makes no sense")
@@ -280,6 +288,9 @@ func asFault(p []byte) error {
 		if slices.Contains(fault.Disks(), w.Disk) {
 			e.Disk = w.Disk
 		}
+		if s.full != nil {
+			s.blame(e)
+		}
 	}
 	if code == fault.Invalid {
 		for _, f := range w.Fields[:min(len(w.Fields), 50)] {
@@ -287,6 +298,34 @@ func asFault(p []byte) error {
 		}
 	}
 	return e
+}
+
+// blame has an error of a full disk name the one that is full.
+func (s *stream) blame(e *fault.Error) {
+	disk := s.full()
+	if disk == e.Disk || disk == fault.SandboxDisk {
+		return
+	}
+	what := e.Message
+	if i := strings.LastIndex(what, ": "); i >= 0 {
+		what = what[:i]
+	}
+	e.Disk, e.Message = disk, what+": "+DiskFull(disk)
+	e.Remedy = "delete sandboxes, snapshots or volumes that are not needed"
+	if disk == fault.HostDisk {
+		e.Remedy += ", or free space on the host"
+	}
+}
+
+// DiskFull says in words that a disk is full.
+func DiskFull(disk fault.Disk) string {
+	switch disk {
+	case fault.StoreDisk:
+		return "the disk that all sandboxes share is full"
+	case fault.HostDisk:
+		return "the disk of the host is full"
+	}
+	return "the sandbox's disk limit is reached"
 }
 
 // clean makes a string from the agent fit to be shown: valid, printable, and

@@ -133,7 +133,7 @@ func (p *PortConn) moreLocked() error {
 	case t == wire.End, t == wire.Done:
 		return io.EOF
 	case t == wire.Failure:
-		return asFault(b)
+		return p.s.asFault(b)
 	case t.Ignorable():
 		return nil
 	}

@@ -201,7 +201,7 @@ func (p *Process) next() (Frame, error) {
 		case wire.LogExit, wire.LogSeal:
 			// Done says the same.
 		case wire.Failure:
-			return Frame{}, asFault(b)
+			return Frame{}, p.s.asFault(b)
 		case wire.Done:
 			return Frame{}, p.end(b)
 		default:

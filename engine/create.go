@@ -87,6 +87,9 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	}
 	img, err := e.imageOf(ctx, entry, disks)
 	if err == nil {
+		err = e.roomFor(r.Runtime) // a pool's sandbox has a disk that nothing can be written to
+	}
+	if err == nil {
 		err = e.mayIdle(ctx, r.Runtime, r.OnIdle)
 	}
 	if err == nil {

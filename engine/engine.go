@@ -201,6 +201,11 @@ func New(o Options) (*Engine, error) {
 	if err := e.openPools(o.Pools); err != nil {
 		return nil, err
 	}
+	for n, r := range e.runtimes {
+		if d, ok := r.(runtime.DiskReporter); ok {
+			e.metrics.disk(n, d)
+		}
+	}
 	return e, nil
 }
 
@@ -254,6 +259,18 @@ func (e *Engine) Ready() error {
 	return err.WithRemedy("ask again in a moment")
 }
 
+// roomFor returns why a runtime has no room for anything new, fault.Full, or nil.
+func (e *Engine) roomFor(name string) error {
+	if r, ok := e.runtimes[name].(runtime.DiskReporter); ok {
+		if d := r.Disk(); d.Failed != nil {
+			return d.Failed
+		} else if d.Full != nil {
+			return d.Full
+		}
+	}
+	return nil
+}
+
 // WaitReady waits until the repair is done, or the engine has ended, and gives
 // what Ready does then; or ctx's error.
 func (e *Engine) WaitReady(ctx context.Context) error {
@@ -284,10 +301,18 @@ func (e *Engine) enterWork(c access.Caller, scope access.Scope) error {
 	return nil
 }
 
-// Health is nil where the engine is Ready and its records take work; see [store.Store].
+// Health is nil where the engine is Ready, all runtimes can use their disks and its records
+// take work; see [store.Store] and [runtime.Disk].
 func (e *Engine) Health() error {
 	if err := e.Ready(); err != nil {
 		return err
+	}
+	for _, n := range e.runtimeNames() {
+		if r, ok := e.runtimes[n].(runtime.DiskReporter); ok {
+			if err := r.Disk().Failed; err != nil {
+				return err
+			}
+		}
 	}
 	return e.store.Room()
 }

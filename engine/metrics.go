@@ -7,11 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
 // Metrics are the engine's figures. No label holds what a caller can fill.
 type Metrics struct {
+	reg prometheus.Registerer // nil: nothing is registered
+
 	active         prometheus.Gauge
 	activeRuns     prometheus.Gauge
 	runs           *prometheus.CounterVec
@@ -38,6 +41,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	fast := []float64{.0005, .001, .002, .004, .008, .016, .032, .064, .128, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	m := &Metrics{
+		reg: reg,
 		active: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcp_active_sandboxes", Help: "Sandboxes that are running."}),
 		activeRuns: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -95,6 +99,35 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign, m.eventsPruned)
 	}
 	return m
+}
+
+// disk registers the figures of the disk that all sandboxes of a runtime share.
+func (m *Metrics) disk(name string, d runtime.DiskReporter) {
+	if m.reg == nil {
+		return
+	}
+	for _, g := range []struct {
+		name, help string
+		read       func(runtime.Disk) float64
+	}{
+		{"sandpit_store_size_bytes", "Size of the disk that all sandboxes share.", func(d runtime.Disk) float64 { return float64(d.SizeBytes) }},
+		{"sandpit_store_free_bytes", "What is free of it, its reserve included.", func(d runtime.Disk) float64 { return float64(d.FreeBytes) }},
+		{"sandpit_store_room_bytes", "What sandboxes may still take together, of that disk and of the host's.", func(d runtime.Disk) float64 { return float64(d.RoomBytes) }},
+		{"sandpit_host_free_bytes", "What is free of the host's disk, on which the data directory is.", func(d runtime.Disk) float64 { return float64(d.HostFreeBytes) }},
+		{"sandpit_store_full", "1 while nothing new is begun, since that disk or the host's is full.", func(d runtime.Disk) float64 { return flag(d.Full) }},
+		{"sandpit_store_failed", "1 while that disk cannot be used at all.", func(d runtime.Disk) float64 { return flag(d.Failed) }},
+	} {
+		m.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: g.name, Help: g.help, ConstLabels: prometheus.Labels{"runtime": name},
+		}, func() float64 { return g.read(d.Disk()) }))
+	}
+}
+
+func flag(err error) float64 {
+	if err != nil {
+		return 1
+	}
+	return 0
 }
 
 // poolFigures are those of one pool, whose name is the configuration's.

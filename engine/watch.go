@@ -20,6 +20,9 @@ import (
 func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
 	l := &live{inst: inst, image: img.Env, down: make(chan struct{})}
 	l.client = agent.NewClient(l.dial)
+	if t, ok := inst.(runtime.DiskTeller); ok {
+		l.client = l.client.WithFullDisk(t.FullDisk)
+	}
 	rec := b.record.Load()
 	l.setEnv(rec.Env, rec.Mounts)
 	return l
@@ -45,6 +48,9 @@ func (l *live) dial(ctx context.Context) (net.Conn, error) {
 func (l *live) told(res agent.Result) agent.Result {
 	if x := l.ending.Load(); x != nil && res.Cause == sandbox.CauseStopped {
 		res.Cause, res.CauseDetail = x.Cause, x.Detail
+	}
+	if t, ok := l.inst.(runtime.DiskTeller); ok && res.Cause == sandbox.CauseDisk {
+		res.CauseDetail = agent.DiskFull(t.FullDisk()) + ": " + res.CauseDetail
 	}
 	return res
 }

@@ -6,6 +6,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"path"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +22,7 @@ func fileFault(v View, verb, p string, err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
+	whole := p
 	p = clip(shown(p), 400)
 	is := func(targets ...error) bool {
 		for _, t := range targets {
@@ -38,6 +40,9 @@ func fileFault(v View, verb, p string, err error) error {
 		return fault.New(fault.NotFound, "%s: there is no %q", verb, p).WithRemedy("list its directory to see what is there")
 	case is(unix.EACCES, unix.EPERM):
 		return denied(v, verb, p, "is not allowed to")
+	case is(unix.EROFS) && !onReadOnly(v, whole):
+		return fault.Wrap(fault.Unavailable, err, "%s %q: the disk of all sandboxes has become read-only: it failed", verb, p).
+			WithRemedy("try again later: the server mounts it anew, and the sandbox then is started again")
 	case is(unix.EROFS):
 		return denied(v, verb, p, "sees the system's files read-only, and so is not allowed to")
 	case is(unix.ENOSPC, unix.EDQUOT):
@@ -81,6 +86,22 @@ func noSpace(err error, format string, args ...any) error {
 	}
 	return fault.NoSpace(fault.StoreDisk, err, "%s: the disk that all sandboxes share is full", what).
 		WithRemedy("delete sandboxes or snapshots that are not needed, or give the store a larger disk")
+}
+
+// onReadOnly reports whether a path, or where it would be made, is mounted read-only in the
+// view, or may be. A write that is refused as read-only elsewhere met a file system that failed.
+func onReadOnly(v View, p string) bool {
+	var st unix.Statfs_t
+	var err unix.Errno
+	v.Do(func() {
+		for dir := p; ; dir = path.Dir(dir) {
+			err, _ = unix.Statfs(dir, &st).(unix.Errno)
+			if err != unix.ENOENT || dir == "/" || dir == "." {
+				return
+			}
+		}
+	})
+	return err != 0 || st.Flags&unix.ST_RDONLY != 0
 }
 
 func denied(v View, verb, p, why string) error {

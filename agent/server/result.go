@@ -65,22 +65,27 @@ func (p *process) causeLocked(code int, signal unix.Signal) (cause, detail strin
 	if n, ok := grown(p.refusals, p.srv.o.PidsRefusals); ok && n > 0 {
 		return wire.CausePids, fmt.Sprintf("forks that the sandbox's limit of processes refused while it ran: %d", n)
 	}
-	if diskFull(filepath.Join(p.srv.o.Dir, p.srv.o.Workspace)) {
-		return wire.CauseDisk, "less than 1 MiB was left on the sandbox's disk when it ended"
+	switch err := askRoom(filepath.Join(p.srv.o.Dir, p.srv.o.Workspace)); {
+	case errors.Is(err, unix.ENOSPC):
+		return wire.CauseDisk, "less than 1 MiB of disk was left when it ended, for all sandboxes together"
+	case errors.Is(err, unix.EDQUOT): // of the sandbox's own, or of all: the server knows
+		return wire.CauseDisk, "less than 1 MiB of disk was left when it ended"
+	case errors.Is(err, unix.EROFS):
+		return wire.CauseHost, "the disk of all sandboxes had become read-only when it ended: it failed"
 	}
 	return "", ""
 }
 
-// diskFull asks for a little room in dir and gives it back. A quota of the
-// sandbox's own shows in no statfs, only to who asks for room.
-func diskFull(dir string) bool {
+// askRoom asks for a little room in dir and gives it back. A quota shows in no statfs, only to
+// who asks for room.
+func askRoom(dir string) error {
 	const little = 1 << 20
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		defer unix.Close(fd)
 		err = unix.Fallocate(fd, 0, 0, little)
 	}
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+	return err
 }
 
 // counter reads a counter; below zero: unknown.

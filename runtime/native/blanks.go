@@ -156,6 +156,9 @@ func (s *blanks) turn(ctx context.Context) time.Duration {
 	if quiet := s.d.calm.until(blankQuiet); quiet > 0 {
 		return quiet
 	}
+	if s.d.layers.Room() != nil {
+		return blankRetry
+	}
 	if err := step(ctx); err != nil && ctx.Err() == nil {
 		s.d.log.Warn("a process 1 cannot be prepared; creates are slower until one can", "error", err)
 		return blankRetry
@@ -248,6 +251,27 @@ func (s *blanks) put(b *blank) {
 	if b != nil {
 		s.ready = append(s.ready, b)
 	}
+}
+
+// takeWhole takes away those that are whole, lent ones as well: they have a disk.
+func (s *blanks) takeWhole() []*Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*Instance
+	s.ready = slices.DeleteFunc(s.ready, func(b *blank) bool {
+		if b.whole != nil {
+			all = append(all, b.whole.instance)
+		}
+		return b.whole != nil
+	})
+	for id, b := range s.lent {
+		if b.whole != nil {
+			all = append(all, b.whole.instance)
+			delete(s.lent, id)
+		}
+	}
+	poke(s.wake)
+	return all
 }
 
 // forgotten ends blanks whose ids were given out and never used. An id that comes back

@@ -45,7 +45,7 @@ func (d *Driver) createOf(ctx context.Context, spec runtime.Spec, disk func() (*
 	i, err := d.create(ctx, spec, e.open)
 	defer d.layers.Settle()
 	if e.drop() {
-		_ = d.layers.Remove(string(spec.ID))
+		d.removeLayer(spec.ID)
 	}
 	return i, err
 }
@@ -53,6 +53,9 @@ func (d *Driver) createOf(ctx context.Context, spec runtime.Spec, disk func() (*
 // create is Create with the disk that the function disk makes.
 func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*layer.Layer, error)) (runtime.Instance, error) {
 	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := d.layers.Room(); err != nil { // also where its disk was made ahead
 		return nil, err
 	}
 	defer d.calm.begin()()
@@ -89,7 +92,7 @@ func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*la
 	layered := false
 	undo.Add(func() {
 		if layered { // and not one that was there before
-			_ = d.layers.Remove(string(spec.ID))
+			d.removeLayer(spec.ID)
 		}
 	})
 	open := func() (*layer.Layer, error) {
@@ -112,6 +115,14 @@ func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*la
 	}
 	undo.Release()
 	return i, nil
+}
+
+// removeLayer removes the disk of a create that failed. What cannot be removed now has no
+// record, by which it is found and removed later.
+func (d *Driver) removeLayer(id sandbox.ID) {
+	if err := d.layers.Remove(string(id)); err != nil {
+		d.log.Error("the disk of a sandbox that was not made is left behind; it is tried again", "sandbox", id, "error", err)
+	}
 }
 
 // newLayer makes an instance's disk: an empty one, or a copy of a snapshot's.

@@ -90,6 +90,8 @@ type Driver struct {
 
 	volumes sync.RWMutex // for reading by who is about to mount one
 
+	evicted map[sandbox.ID]bool // by Open, see evictFound
+
 	mu     sync.Mutex
 	known  map[sandbox.ID]*Instance
 	closed bool
@@ -100,7 +102,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := checkHost(); err != nil {
 		return nil, err
 	}
-	d := &Driver{log: opts.Logger, checkpoint: opts.Checkpoint, known: map[sandbox.ID]*Instance{}}
+	d := &Driver{log: opts.Logger, checkpoint: opts.Checkpoint, known: map[sandbox.ID]*Instance{}, evicted: map[sandbox.ID]bool{}}
 	if d.checkpoint == nil {
 		d.checkpoint = func(string) {}
 	}
@@ -144,19 +146,19 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := d.openYard(opts.Yard); err != nil {
 		return nil, err
 	}
-	store := layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Logger: d.log}
+	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespaceOf(dir)}); err != nil {
+		return nil, err
+	}
+	undo.Add(func() { _ = d.cgroups.Close() })
+	store := layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Logger: d.log, Evict: d.evictFound}
 	if d.yard != nil {
 		undo.Add(func() { _ = d.yard.Close() })
-		store.Attach = d.yard.Keep
+		store.Attach, store.Detach = d.yard.Keep, d.yard.Release
 	}
 	if d.layers, err = layer.Open(ctx, store); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.layers.Close() })
-	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespaceOf(dir)}); err != nil {
-		return nil, err
-	}
-	undo.Add(func() { _ = d.cgroups.Close() })
 	if err := d.cgroups.Info().Err(cgroup.Kill); err != nil {
 		return nil, err // without it no command could be ended for sure
 	}
@@ -205,6 +207,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.watchers.Go(func() { d.blanks.run(running) })
 	}
 	d.watchers.Go(func() { d.closer.run(running.Done()) })
+	d.watchers.Go(func() { d.recoverStore(running) })
 	if d.changes != nil {
 		d.watchers.Go(func() {
 			if err := d.changes.Run(running); err != nil {

@@ -6,6 +6,7 @@ package native
 import (
 	"net"
 	"os"
+	"testing"
 	"time"
 
 	"sandpit.dev/sandbox"
@@ -13,6 +14,16 @@ import (
 
 // NamespaceOf is the mark of a driver's cgroups.
 var NamespaceOf = namespaceOf
+
+// StoreOf is the loop device of the store, and a directory in it.
+func (d *Driver) StoreOf(t *testing.T, id sandbox.ID) (device string, dir *os.File) {
+	t.Helper()
+	dir, err := d.layers.Logs(string(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.layers.Info().Device, dir
+}
 
 // Forget does what happens a minute after ids of blanks were given out that nobody used.
 func (d *Driver) Forget() {

@@ -112,6 +112,10 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	}
 	defer func() { _ = l.Close() }()
 	failed := func(err error) (disk, error) {
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			return disk{}, fault.NoSpace(i.FullDisk(), err, "the root of sandbox %s cannot be mounted: its disk has no room for that", i.id).
+				WithRemedy("delete sandboxes, snapshots or volumes that are not needed, or give this one a larger disk")
+		}
 		return disk{}, fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
 			WithRemedy("run `sandpit doctor` on the host")
 	}

@@ -58,6 +58,7 @@ type live struct {
 
 	// Guarded by Instance.mu.
 	stopping bool
+	evicted  bool // because the disk of all sandboxes failed
 	replaced bool // another life takes its groups over, see Restore
 	paused   bool // by Pause
 	over     bool // process 1 is gone, and the files with it
@@ -287,7 +288,9 @@ func (i *Instance) watch(l *live) {
 	failed := l.serving.failed()
 
 	i.mu.Lock()
-	if l.stopping {
+	if l.evicted {
+		exit = storeFailed()
+	} else if l.stopping {
 		exit = runtime.Exit{Cause: sandbox.CauseStopped}
 	} else if failed != nil {
 		exit = runtime.Exit{Cause: sandbox.CauseHost, Detail: failed.Error()}
@@ -356,7 +359,9 @@ func (i *Instance) adopt() error {
 	}
 	if pidfd == nil {
 		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "its process 1 ended while no server ran"}
-		if s.Boot != i.d.boot {
+		if i.d.evicted[i.id] {
+			i.last = storeFailed()
+		} else if s.Boot != i.d.boot {
 			i.last.Detail = hostRestarted
 		}
 		if err := i.d.sweepDown(i); err != nil {

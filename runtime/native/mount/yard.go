@@ -84,7 +84,7 @@ func (y *Yard) do(fn func()) {
 	<-done
 }
 
-// Keep attaches a detached mount until the yard is closed; one, and no other after it. Of
+// Keep attaches a detached mount until Release, or until the yard is closed; one at a time. Of
 // what is below it, CloneAt can make clones from then on.
 func (y *Yard) Keep(m int) (err error) {
 	y.mu.Lock()
@@ -94,6 +94,17 @@ func (y *Yard) Keep(m int) (err error) {
 	}
 	y.do(func() { err = attach(m, yardKept) })
 	y.kept = err == nil
+	return err
+}
+
+// Release detaches what Keep attached; another mount can be kept after it.
+func (y *Yard) Release() (err error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.kept {
+		y.do(func() { err = unmount(yardKept) })
+		y.kept = err != nil
+	}
 	return err
 }
 

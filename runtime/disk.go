@@ -1,0 +1,30 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"sandpit.dev/fault"
+)
+
+// DiskReporter is what drivers are that keep the disks of all instances in one place. Its
+// answers are of the last look, a moment ago, and cost nothing.
+type DiskReporter interface {
+	// Disk returns how full that is.
+	Disk() Disk
+}
+
+// Disk is how full the place of all disks is.
+type Disk struct {
+	SizeBytes, FreeBytes         int64 // of the disk that all instances share
+	HostSizeBytes, HostFreeBytes int64 // of the host's, which that lies on
+	RoomBytes                    int64 // what instances may still take together
+	Full                         error // why no new instance is made, fault.Full; nil: they are
+	Failed                       error // why no disk can be used, fault.Unavailable; nil: they can
+}
+
+// DiskTeller is what instances are that know which disk is full when a write in one of them
+// finds no room: inside, the limit of one and that of all together look alike.
+type DiskTeller interface {
+	FullDisk() fault.Disk
+}
