@@ -40,9 +40,9 @@ func fileFault(v View, verb, p string, err error) error {
 		return fault.New(fault.NotFound, "%s: there is no %q", verb, p).WithRemedy("list its directory to see what is there")
 	case is(unix.EACCES, unix.EPERM):
 		return denied(v, verb, p, "is not allowed to")
-	case is(unix.EROFS) && !onReadOnly(v, whole):
-		return fault.Wrap(fault.Unavailable, err, "%s %q: the disk of all sandboxes has become read-only: it failed", verb, p).
-			WithRemedy("try again later: the server mounts it anew, and the sandbox then is started again")
+	case is(unix.EIO), is(unix.EROFS) && !onReadOnly(v, whole):
+		return fault.Wrap(fault.Unavailable, err, "%s %q: the disk of all sandboxes failed (%s)", verb, p, errorText(err)).
+			WithRemedy("try again later: the server mounts it anew, and the sandbox is started again after that")
 	case is(unix.EROFS):
 		return denied(v, verb, p, "sees the system's files read-only, and so is not allowed to")
 	case is(unix.ENOSPC, unix.EDQUOT):

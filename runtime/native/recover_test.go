@@ -5,13 +5,16 @@ package native_test
 
 import (
 	"context"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/runtime"
@@ -77,6 +80,22 @@ func wantEvicted(t *testing.T, i runtime.Instance, spec runtime.Spec) {
 	}
 }
 
+// wantNotDenied checks that an agent whose disk failed says so, and not that its user lacks a right.
+func wantNotDenied(t *testing.T, socket string) {
+	t.Helper()
+	client := agent.NewClient(func(context.Context) (net.Conn, error) { return net.Dial("unix", socket) })
+	write := func(path string) error {
+		_, _, err := client.WriteFile(t.Context(), path, strings.NewReader("text"), agent.WriteOptions{})
+		return err
+	}
+	if err := write("/workspace/other"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "disk of all sandboxes") {
+		t.Errorf("a write to a disk that failed = %v, want unavailable, for its disk", err)
+	}
+	if err := write("/usr/other"); !fault.Is(err, fault.Denied) {
+		t.Errorf("a write to the system = %v, want denied", err)
+	}
+}
+
 // A store that becomes read-only says so, and is mounted anew by the server that runs, or by
 // the next one; nobody has to end a process by hand.
 func TestAFailedStoreComesBackByItself(t *testing.T) {
@@ -136,6 +155,7 @@ func TestAFailedStoreComesBackByItself(t *testing.T) {
 				t.Error(err)
 			}
 			failStore(t, device, logs)
+			wantNotDenied(t, filepath.Join(dir, "instances", string(spec.ID)+".sock"))
 			d = openWith(t, o)
 			if i, err = d.Open(t.Context(), runtime.Handle{ID: spec.ID}); err != nil {
 				t.Fatal(err)

@@ -120,14 +120,14 @@ func (s *Store) look() {
 	}
 	var st, host unix.Statfs_t
 	if err := unix.Fstatfs(s.top, &st); err != nil {
-		s.log.Warn("the store does not say how full it is", "error", err)
+		s.trouble("the store does not say how full it is", err)
 		return
 	}
 	now.SizeBytes, now.FreeBytes = int64(st.Blocks)*int64(st.Bsize), int64(st.Bavail)*int64(st.Bsize)
 	host = st
 	if s.loop != nil {
 		if err := unix.Fstatfs(int(s.loop.file.Fd()), &host); err != nil {
-			s.log.Warn("the host's disk does not say how full it is", "error", err)
+			s.trouble("the host's disk does not say how full it is", err)
 			return
 		}
 		if now.Failed == nil && st.Flags&unix.ST_RDONLY != 0 {
@@ -141,8 +141,8 @@ func (s *Store) look() {
 		if err == nil {
 			err = s.back(total)
 		}
-		if err != nil && before.Full == nil {
-			s.log.Warn("the host's disk may have no room for metadata of the store", "error", err)
+		if err != nil {
+			s.trouble("the host's disk may have no room for metadata of the store", err)
 		}
 		storeRoom += free - storeReserve(now.SizeBytes)
 		hostRoom -= s.unbacked(&st)
@@ -165,6 +165,14 @@ func (s *Store) look() {
 	}
 	s.space.Store(&now)
 	s.say(before, now)
+}
+
+// trouble logs what a look could not do, once and not at each look.
+func (s *Store) trouble(what string, err error) {
+	if text := what + ": " + err.Error(); text != s.troubled {
+		s.troubled = text
+		s.log.Warn(what, "error", err)
+	}
 }
 
 // say writes what has changed to the log, and tells of a failure.
@@ -195,7 +203,7 @@ func failedStore() *fault.Error {
 // refused before btrfs, or the host, has no room.
 func (s *Store) bounded(h holdings, size, storeRoom, hostRoom int64) (int64, int64) {
 	if h.err != nil {
-		s.log.Warn("what all disks hold together is not known", "error", h.err)
+		s.trouble("what all disks hold together is not known", h.err)
 		return storeRoom, hostRoom
 	}
 	// What is free lags behind what is held while much is written: the size does not.
@@ -208,7 +216,7 @@ func (s *Store) bounded(h holdings, size, storeRoom, hostRoom int64) (int64, int
 	}
 	if limit := h.used + room; limit >= h.limit+step || limit <= h.limit-step {
 		if err := setLimit(s.top, s.group, limit); err != nil {
-			s.log.Warn("the limit of all disks together cannot be set", "bytes", limit, "error", err)
+			s.trouble("the limit of all disks together cannot be set", err)
 		}
 	}
 	return storeRoom, hostRoom

@@ -85,6 +85,7 @@ type Store struct {
 
 	space    atomic.Pointer[Space] // what was seen last
 	looking  sync.Mutex            // held by look
+	troubled string                // what it logged last
 	lent     atomic.Bool           // since the watch's last look, see lend
 	failing  chan struct{}
 	watching sync.WaitGroup
