@@ -8,7 +8,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"syscall"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -166,6 +169,26 @@ func (c *conn) until(parent context.Context) (ctx context.Context, done func()) 
 // closeRead ends a Read that is blocked in another goroutine, and leaves the
 // other direction as it is.
 func closeRead(nc net.Conn) { _ = nc.SetReadDeadline(longAgo) }
+
+// gone reports whether the client has closed its end, though what it sent is still to be
+// read: one that gave up on an agent that was stopped was told that its call failed.
+func (c *conn) gone() bool {
+	sc, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	gone := false
+	_ = raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(p, 0)
+		gone = err == nil && n > 0
+	})
+	return gone
+}
 
 // isCut tells whether the connection failed, so that nobody is there to tell.
 func isCut(err error) bool {

@@ -197,6 +197,13 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 		return
 	}
 	_ = nc.SetReadDeadline(time.Time{})
+	switch req.Op {
+	case wire.OpStart, wire.OpStartMasked, wire.OpWrite: // they ask when all has come
+	default:
+		if c.gone() {
+			return
+		}
+	}
 	if err := s.dispatch(ctx, c, req); err != nil {
 		c.fail(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,9 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	}
 	if req.Start.Held {
 		err = c.end()
+	}
+	if err == nil && c.gone() {
+		err = net.ErrClosed
 	}
 	var p *process
 	if err == nil {

@@ -67,7 +67,11 @@ func (s *Server) serveWrite(c *conn, req *wire.Request) error {
 		return s.refuseUpload(c, fileFault(v, "write", p, err))
 	}
 	defer u.close()
-	if err := u.receive(c, req.Size); err != nil {
+	err = u.receive(c, req.Size)
+	if err == nil && c.gone() {
+		err = net.ErrClosed
+	}
+	if err != nil {
 		v.Do(u.discard)
 		return s.refuseUpload(c, fileFault(v, "write", u.path, err))
 	}
