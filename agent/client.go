@@ -22,21 +22,23 @@ import (
 
 // Client speaks to the agent of one sandbox. It keeps no connections: each call
 // dials, and its connection ends with it. It is safe for concurrent use. In all
-// methods ctx bounds the call, and its end makes the error that of ctx.
+// methods ctx bounds the call, and its end makes the error that of ctx. An agent that says
+// nothing for SilenceBound ends it as well, see [ErrSilent].
 type Client struct {
-	dial func(ctx context.Context) (net.Conn, error)
-	full func() fault.Disk // nil: the agent knows as much as anybody
+	dial    func(ctx context.Context) (net.Conn, error)
+	full    func() fault.Disk // nil: the agent knows as much as anybody
+	silence silence
 }
 
 // NewClient makes a client that reaches the agent by dial.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
-	return &Client{dial: dial}
+	return &Client{dial: dial, silence: newSilence()}
 }
 
 // WithFullDisk returns a client that asks full which disk it was where the agent says that one
 // is: inside, the limit of one sandbox and that of all together look alike.
 func (c *Client) WithFullDisk(full func() fault.Disk) *Client {
-	return &Client{dial: c.dial, full: full}
+	return &Client{dial: c.dial, full: full, silence: newSilence()}
 }
 
 // Info is what an agent says of itself.
@@ -144,16 +146,21 @@ func (c *Client) ask(ctx context.Context, req *wire.Request, into any) error {
 // stream is the connection of one call.
 type stream struct {
 	net.Conn
+	c    *Client
 	r    *wire.Reader
 	ctx  context.Context // of the call, until detach
 	stop func() bool     // takes the connection off ctx
 	full func() fault.Disk
+
+	guarded       bool // an agent that is silent ends it
+	reads, writes bool // a deadline for the next word, or for what is sent, is set
+	sent          int  // bytes
 }
 
 // call dials, sends a request and reads its Reply into into, if that is not nil. The
 // stream is bound to ctx until it is closed or detached.
 func (c *Client) call(ctx context.Context, req *wire.Request, into any) (*stream, error) {
-	s, err := c.open(ctx, req)
+	s, err := c.open(ctx, req, true)
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +171,9 @@ func (c *Client) call(ctx context.Context, req *wire.Request, into any) (*stream
 	return s, nil
 }
 
-// open dials and sends a request.
-func (c *Client) open(ctx context.Context, req *wire.Request) (*stream, error) {
+// open dials and sends a request. Guarded, the stream does not wait for ever for an agent
+// that is silent.
+func (c *Client) open(ctx context.Context, req *wire.Request, guarded bool) (*stream, error) {
 	if !utf8.ValidString(req.Path) {
 		return nil, notText("path", req.Path)
 	}
@@ -176,24 +184,32 @@ func (c *Client) open(ctx context.Context, req *wire.Request) (*stream, error) {
 	if err != nil {
 		return nil, fault.New(fault.TooLarge, "the request to the sandbox's agent is too large: %s", err)
 	}
-	nc, err := c.dial(ctx)
+	nc, err := c.connect(ctx, guarded)
 	if err != nil {
 		if _, ok := errors.AsType[*fault.Error](err); ok || ctx.Err() != nil {
 			return nil, err
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox's agent cannot be reached")
 	}
-	s := &stream{Conn: nc, r: wire.NewReader(nc), ctx: ctx, full: c.full}
+	s := &stream{Conn: nc, c: c, r: wire.NewReader(nc), ctx: ctx, full: c.full, guarded: guarded}
 	s.stop = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	if _, err := nc.Write(b); err != nil {
+	if err := s.send(b); err != nil {
 		defer s.close()
-		// The agent may have answered before it closed, with the reason.
-		if told := s.reply(nil); told != nil && !fault.Is(told, fault.Unavailable) {
-			return nil, told
-		}
-		return nil, s.failed(err)
+		return nil, s.refused(err)
 	}
 	return s, nil
+}
+
+// refused makes the error of a call that the agent did not take whole.
+func (s *stream) refused(err error) error {
+	if errors.Is(err, ErrSilent) {
+		return err
+	}
+	// The agent may have answered before it closed, with the reason.
+	if told := s.reply(nil); told != nil && !fault.Is(told, fault.Unavailable) {
+		return told
+	}
+	return s.failed(err)
 }
 
 func (s *stream) close() {
@@ -204,7 +220,7 @@ func (s *stream) close() {
 // next gives the next frame that matters. A Failure is returned as its error.
 func (s *stream) next() (wire.Type, []byte, error) {
 	for {
-		t, p, err := s.r.Next()
+		t, p, err := s.read()
 		switch {
 		case err != nil:
 			return 0, nil, s.failed(err)
@@ -258,6 +274,9 @@ func (s *stream) failed(err error) error {
 	}
 	if fe, ok := errors.AsType[*wire.FormatError](err); ok {
 		return s.broken(fe.Reason)
+	}
+	if told, ok := errors.AsType[*fault.Error](err); ok {
+		return told
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		// Not wrapped: to a caller of Next, io.EOF is a process that ended well.

@@ -19,6 +19,7 @@ func (c *Client) Wait(ctx context.Context, processID string) (Result, error) {
 		return Result{}, err
 	}
 	defer s.close()
+	s.patient() // that may take days
 	var w wire.Ending
 	if err := s.finish(&w); err != nil {
 		return Result{}, err
@@ -70,7 +71,7 @@ func (c *Client) Input(ctx context.Context, processID string, in Input) (Taken, 
 	if in.Patience > 0 {
 		w.PatienceMS = max(1, in.Patience.Milliseconds())
 	}
-	s, err := c.open(ctx, &wire.Request{Op: wire.OpInput, ID: processID, Input: w})
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpInput, ID: processID, Input: w}, true)
 	if err != nil {
 		return Taken{}, err
 	}

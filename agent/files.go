@@ -126,7 +126,7 @@ type WriteOptions struct {
 func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o WriteOptions) (fi FileInfo, created bool, err error) {
 	s, err := c.open(ctx, &wire.Request{
 		Op: wire.OpWrite, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents,
-	})
+	}, true)
 	if err != nil {
 		return FileInfo{}, false, err
 	}
@@ -173,11 +173,8 @@ func (s *stream) upload(r io.Reader) error {
 		if ended {
 			frames = wire.Append(frames, wire.End, nil)
 		}
-		if _, err := s.Write(frames); err != nil {
-			if told := s.reply(nil); told != nil { // why the agent does not want it
-				return told
-			}
-			return s.failed(err)
+		if err := s.send(frames); err != nil {
+			return s.unwanted(err)
 		}
 		if ended {
 			return nil

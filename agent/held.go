@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"sandpit.dev/agent/wire"
-	"sandpit.dev/fault"
 )
 
 // Held is a command that the agent has been sent and does not start before it
@@ -36,13 +35,9 @@ func (c *Client) Hold(ctx context.Context, cmd Command) (*Held, error) {
 
 // Start starts the command, as [Client.Start] does.
 func (h *Held) Start() (*Process, error) {
-	if _, err := h.s.Write(wire.Append(nil, wire.End, nil)); err != nil {
+	if err := h.s.send(wire.Append(nil, wire.End, nil)); err != nil {
 		defer h.s.close()
-		// The agent may have answered before it closed, with the reason.
-		if told := h.s.reply(nil); told != nil && !fault.Is(told, fault.Unavailable) {
-			return nil, told
-		}
-		return nil, h.s.failed(err)
+		return nil, h.s.refused(err)
 	}
 	return h.c.follow(h.s, h.cmd.ID, 0, h.cmd.output())
 }

@@ -70,11 +70,10 @@ func (c *Client) DialPort(ctx context.Context, port int) (*PortConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.stop() {
+	if !s.detach() {
 		defer s.close()
 		return nil, s.ctx.Err()
 	}
-	s.ctx = nil
 	return &PortConn{s: s, port: port}, nil
 }
 

@@ -69,7 +69,7 @@ func (c *Client) send(ctx context.Context, cmd *Command, st *wire.Start) (*strea
 	if len(st.Redact) > 0 {
 		op = wire.OpStartMasked
 	}
-	s, err := c.open(ctx, &wire.Request{Op: op, ID: cmd.ID, Start: st})
+	s, err := c.open(ctx, &wire.Request{Op: op, ID: cmd.ID, Start: st}, true)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (c *Client) attach(ctx context.Context, processID string, after, recent int
 	if !sandbox.ValidID(processID) {
 		return nil, fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(processID, 80))
 	}
-	s, err := c.open(ctx, &wire.Request{Op: wire.OpAttach, ID: processID, After: after, Recent: recent})
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpAttach, ID: processID, After: after, Recent: recent}, true)
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +112,13 @@ func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Proc
 		return nil, err
 	}
 	rec, err := record(w, id)
-	if err == nil && !s.stop() {
+	if err == nil && !s.detach() {
 		err = s.ctx.Err()
 	}
 	if err != nil {
 		_ = s.Close()
 		return nil, err
 	}
-	s.ctx = nil
 	if rec.Rolling {
 		left = unbounded()
 	}
@@ -130,15 +129,23 @@ func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Proc
 func (s *stream) sendAll(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), wire.MaxData)
-		if _, err := s.Write(wire.Append(nil, wire.Data, b[:n])); err != nil {
-			if told := s.reply(nil); told != nil { // why the agent does not want it
-				return told
-			}
-			return s.failed(err)
+		if err := s.send(wire.Append(nil, wire.Data, b[:n])); err != nil {
+			return s.unwanted(err)
 		}
 		b = b[n:]
 	}
 	return nil
+}
+
+// unwanted makes the error of data that the agent did not take.
+func (s *stream) unwanted(err error) error {
+	if errors.Is(err, ErrSilent) {
+		return err
+	}
+	if told := s.reply(nil); told != nil { // why the agent does not want it
+		return told
+	}
+	return s.failed(err)
 }
 
 // ID is the process's id.

@@ -28,6 +28,9 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, q st
 		return nil, "", err
 	}
 	defer e.release(b)
+	if err := e.heardIfItAnswers(ctx, b); err != nil {
+		return nil, "", err
+	}
 	if err := e.outcomes.wait(ctx, b); err != nil {
 		return nil, "", err
 	}

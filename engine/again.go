@@ -18,6 +18,7 @@ import (
 const (
 	notStarted   = "not started: "
 	notRun       = "not run: "
+	unknownStart = "not known to have started: "
 	neverHeardOf = "the server ended before it was begun, or its record is lost" // an agent that has been up all the time
 )
 

@@ -35,6 +35,9 @@ type box struct {
 
 	portConns atomic.Int64 // connections to its ports
 
+	ending  atomic.Int32                       // verbs that are about to take it down, see takeAway
+	hearing atomic.Pointer[context.CancelFunc] // of who waits for the first word of its agent
+
 	contexts contexts // of code
 
 	secrets   shelf // its own
@@ -72,6 +75,11 @@ type live struct {
 	outlet outlet
 	armour armour
 	unfit  bool // whether it has the limits of the record is not known; guarded by the turn
+
+	// unheard is that an earlier server brought it up, and its agent has not answered yet or
+	// its commands are not adopted: uses wait for that in the box's turn.
+	unheard atomic.Bool
+	asked   time.Time // when it said nothing the last time that it was waited for so; guarded by the turn
 }
 
 // acquire gives the box of a sandbox, read from the store if it is not in
@@ -199,10 +207,18 @@ func (b *box) current() (*sandbox.Sandbox, error) {
 		return nil, noSandbox(string(b.id))
 	}
 	c := clone(s)
-	if last := b.lastUse(); !last.at.IsZero() {
-		c.LastActivity = last.at
-	}
+	b.known(c)
 	return c, nil
+}
+
+// known puts into a copy of the record what memory knows better.
+func (b *box) known(s *sandbox.Sandbox) {
+	if last := b.lastUse(); !last.at.IsZero() {
+		s.LastActivity = last.at
+	}
+	if l := b.standing(); l != nil {
+		s.UnresponsiveSince = l.client.SilentSince()
+	}
 }
 
 func clone(s *sandbox.Sandbox) *sandbox.Sandbox {
@@ -233,13 +249,27 @@ func (b *box) lastUse() activity {
 	return b.last
 }
 
-// hold takes the sandbox into use if it is up; nil if not.
+// hold takes the sandbox into use if it is up and its agent was heard of; nil if not.
 func (b *box) hold(at time.Time, what string) *live {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.live == nil || b.live.unheard.Load() {
+		return nil
+	}
+	return b.holdLocked(at, what)
+}
+
+// holdUnheard is hold for who adopts its commands.
+func (b *box) holdUnheard(at time.Time, what string) *live {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.live == nil {
 		return nil
 	}
+	return b.holdLocked(at, what)
+}
+
+func (b *box) holdLocked(at time.Time, what string) *live {
 	b.busy++
 	b.last = activity{at, what}
 	return b.live
@@ -259,7 +289,7 @@ func (b *box) unhold(at time.Time, what string) {
 func (b *box) withdraw(may func(busy int, last activity) bool) (was *live, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if may != nil && !may(b.busy, b.last) {
+	if may != nil && !may(b.usesLocked(), b.last) {
 		return nil, false
 	}
 	was = b.live
@@ -305,9 +335,17 @@ func (b *box) standing() *live {
 	return b.frozen
 }
 
-// uses counts those that are not over.
+// uses counts those that are not over. Where that is not known, of a sandbox whose agent
+// nobody has heard of, it is 1 at least.
 func (b *box) uses() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.usesLocked()
+}
+
+func (b *box) usesLocked() int {
+	if b.live != nil && b.live.unheard.Load() {
+		return max(b.busy, 1)
+	}
 	return b.busy
 }

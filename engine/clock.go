@@ -6,10 +6,12 @@ package engine
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -288,7 +290,13 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.defaults.StopGrace)
 	defer cancel()
 	if err = e.outcomes.wait(wctx, b); err == nil {
-		err = e.settle(wctx, b, "finished after an earlier failure")
+		err = e.reconcile(wctx, b, "finished after an earlier failure")
+	}
+	if l := b.up(); err == nil && (l == nil || l.client.SilentSince().IsZero()) {
+		// What has a time to go by goes all the same.
+		if err = e.adoptOrphans(wctx, b); errors.Is(err, agent.ErrSilent) {
+			err = nil
+		}
 	}
 	if err == nil {
 		err = e.strikeLocked(wctx, b)
@@ -392,7 +400,7 @@ func (e *Engine) plan(b *box) {
 		return
 	}
 	b.mu.Lock()
-	busy, last := b.busy, b.last
+	busy, last := b.usesLocked(), b.last
 	b.mu.Unlock()
 	at := e.next(s, busy, last)
 	soon := e.now().Add(horizon)

@@ -85,7 +85,7 @@ func (x *cell) interrupt(ctx context.Context) {
 	if k == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingBound)
+	ctx, cancel := context.WithTimeout(ctx, agent.SilenceBound)
 	defer cancel()
 	if err := k.session.Interrupt(ctx); err != nil && !fault.Is(err, fault.State) {
 		x.u.e.log.Warn("a cell whose caller went away cannot be interrupted", "sandbox", x.u.b.id, "cell", x.ids.CellID, "error", err)

@@ -6,9 +6,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
@@ -69,9 +71,10 @@ func (e *Engine) adoptKernel(ctx context.Context, b *box, l *live, ev *sandbox.E
 			cc = one
 		}
 	}
-	pctx, cancel := context.WithTimeout(ctx, pingBound)
-	defer cancel()
-	rec, err := l.client.Process(pctx, ev.ProcessID)
+	rec, err := l.client.Process(ctx, ev.ProcessID)
+	if errors.Is(err, agent.ErrSilent) {
+		return false, err
+	}
 	if err != nil || rec.Result != nil {
 		if err == nil && cc != nil {
 			cc.change(func(c *sandbox.Context) { c.Ended = "its kernel ended: " + exitOf(*rec.Result).String() })

@@ -244,6 +244,9 @@ func (e *Engine) DeleteContext(ctx context.Context, c access.Caller, ref, id str
 		return err
 	}
 	defer e.leave(b)
+	if err := e.heard(ctx, b); err != nil {
+		return err
+	}
 	cc, err := e.findContext(ctx, b, id)
 	if err != nil {
 		return err

@@ -335,7 +335,8 @@ func TestARestart(t *testing.T) {
 		h.end()
 		awaitExit(t, h, s.ID, res.ProcessID)
 		h.serve()
-		if ev := h.events(s.ID)[2]; !ev.Done || ev.ExitCode != 5 {
+		h.await("the end of the command", func() bool { return h.events(s.ID)[2].Done })
+		if ev := h.events(s.ID)[2]; ev.ExitCode != 5 {
 			t.Errorf("event: %+v", ev)
 		}
 	})

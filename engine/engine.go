@@ -116,6 +116,7 @@ type Engine struct {
 	wall  func() time.Time
 	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see Engine.lastUse
 
+	hearing   chan struct{} // held by who waits for the first word of an agent, unasked
 	outcomes  outcomes
 	holds     *holds // on snapshots
 	pools     *pools
@@ -169,7 +170,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys, logHush: o.Redact,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound, ready: make(chan struct{}),
+		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}

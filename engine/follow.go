@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -244,6 +245,8 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (a
 		return agent.Result{}, true, shuttingDown()
 	case limited.Err() != nil:
 		return f.overdue(ctx), true, nil
+	case errors.Is(err, agent.ErrSilent):
+		return agent.Result{}, false, nil // it is not lost
 	case fault.Is(err, fault.NotFound):
 		if f.guest {
 			return agent.Result{}, true, err
@@ -338,10 +341,13 @@ func (f *follower) notBegun(ctx context.Context, err error) {
 		}
 	}
 	why := notStarted
-	switch fault.Of(err) {
-	case fault.Unavailable, fault.Timeout, fault.Canceled, fault.Internal:
+	switch code := fault.Of(err); {
+	case errors.Is(err, agent.ErrSilent):
+		// It begins nothing for a caller that gave up, unless it is of an earlier build.
+		why = unknownStart
+	case code == fault.Unavailable, code == fault.Timeout, code == fault.Canceled, code == fault.Internal:
 		// The answer was lost, and the command may have begun without us.
-		why = "not known to have started: "
+		why = unknownStart
 		if err := f.u.l.client.Kill(ctx, ev.ProcessID, sandbox.CauseHost); err != nil && !fault.Is(err, fault.NotFound) {
 			e.log.Warn("whether a command was begun is not known", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", err)
 		}

@@ -80,6 +80,7 @@ func (e *Engine) tidy(ctx context.Context, j *janitor, at time.Time) {
 		}
 		j.began, j.before, j.now = at, j.now, make(map[thing]bool)
 		j.queue = e.inventory(ctx)
+		e.askBusy(ctx)
 		e.metrics.janitorRounds.Inc()
 	}
 	n := min(len(j.queue), janitorLook)

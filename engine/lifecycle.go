@@ -30,7 +30,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // one that is paused, too. One that is stopped already is given as it is, but no
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verbBy(ctx, c, ref, stopBound+e.defaults.StopGrace, e.take, func(ctx context.Context, b *box) error {
+	return e.verbBy(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b *box) error {
 		return e.stop(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 }
@@ -156,17 +156,30 @@ func (e *Engine) takeDown(ctx context.Context, l *live) error {
 		}
 	}
 	if grace > 0 {
-		sctx, cancel := context.WithTimeout(ctx, grace+pingBound)
-		if err := l.client.Shutdown(sctx, grace); err == nil {
-			grace = 0 // they have had it
-		}
-		cancel()
+		e.shutdown(ctx, l, grace)
 	}
-	err := l.inst.Stop(ctx, grace)
+	err := l.inst.Stop(ctx, 0)
 	if err == nil {
 		l.nap.end()
 	}
 	return err
+}
+
+// signPatience is how long a stop waits for an agent that says nothing, and for one that
+// does not end what it was given a grace to end.
+const signPatience = 2 * time.Second
+
+// shutdown has the agent end its processes, if it is there to do so.
+func (e *Engine) shutdown(ctx context.Context, l *live, grace time.Duration) {
+	limit, cancel := context.WithTimeout(ctx, signPatience)
+	_, err := l.client.Ping(limit)
+	cancel()
+	if err != nil {
+		return
+	}
+	limit, cancel = context.WithTimeout(ctx, grace+signPatience)
+	defer cancel()
+	_ = l.client.Shutdown(limit, grace) // what is left is killed
 }
 
 // stopped commits the outcome of a stop, with the cause that its intent gave.

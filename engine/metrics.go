@@ -23,6 +23,7 @@ type Metrics struct {
 	reaped         prometheus.Counter
 
 	sandboxes     *prometheus.GaugeVec
+	unresponsive  prometheus.Gauge
 	createSeconds prometheus.Histogram
 	execSeconds   prometheus.Histogram
 	events        *prometheus.CounterVec
@@ -56,6 +57,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "mcp_reaper_deletes_total", Help: "Sandboxes that a clock deleted."}),
 		sandboxes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sandpit_sandboxes", Help: "Sandboxes by state."}, []string{"state"}),
+		unresponsive: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sandpit_sandboxes_unresponsive", Help: "Running sandboxes whose process 1 does not answer."}),
 		createSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "sandpit_create_seconds", Help: "From a create's request to a sandbox that runs.", Buckets: fast}),
 		execSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -95,7 +98,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.active, m.activeRuns, m.runs, m.commands, m.commandSeconds, m.reaped,
-			m.sandboxes, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds,
+			m.sandboxes, m.unresponsive, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds,
 			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign, m.eventsPruned)
 	}
 	return m

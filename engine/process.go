@@ -119,7 +119,8 @@ func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may 
 		return nil, err
 	}
 	l := b.hold(e.now(), actCall)
-	if s := b.record.Load(); l == nil && s != nil && may(s) {
+	// What runs and cannot be held is of an earlier server, or a verb is at it.
+	if s := b.record.Load(); l == nil && s != nil && (may(s) || s.State == sandbox.Running) {
 		if err := e.wake(ctx, b, askerOf(c), may); err != nil {
 			e.release(b)
 			return nil, err

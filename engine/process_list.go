@@ -142,6 +142,9 @@ func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q
 		return nil, err
 	}
 	defer e.leave(b)
+	if err := e.heardIfItAnswers(ctx, b); err != nil {
+		return nil, err
+	}
 	if err := e.outcomes.wait(ctx, b); err != nil {
 		return nil, err
 	}

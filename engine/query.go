@@ -82,9 +82,7 @@ func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery
 	defer e.mu.Unlock()
 	for _, s := range p.Items {
 		if b := e.boxes[s.ID]; b != nil {
-			if last := b.lastUse(); !last.at.IsZero() {
-				s.LastActivity = last.at
-			}
+			b.known(s)
 		}
 	}
 	return p, nil

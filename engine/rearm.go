@@ -17,7 +17,8 @@ import (
 // armour is what one time of being up has of bound secrets. Its zero value is none.
 type armour struct {
 	env atomic.Pointer[map[string]string] // by which programs find what to trust; nil: none
-	// owed tells that what is inside could not be changed, since it was frozen.
+	// owed is that what is inside could not be changed, since it was frozen or its agent said
+	// nothing.
 	owed atomic.Bool
 
 	mu        sync.Mutex // of one rearm at a time
@@ -59,10 +60,26 @@ func (e *Engine) rearm(ctx context.Context, b *box, l *live) {
 		return
 	}
 	gate.SetKeys(a.keys)
-	if l.nap.asleep() {
+	if l.nap.asleep() || l.unheard.Load() || !l.client.SilentSince().IsZero() {
 		a.owed.Store(true)
 		return
 	}
+	e.armLocked(ctx, b, l)
+}
+
+// armOwed changes what is trusted inside, where that could not be done before.
+func (e *Engine) armOwed(ctx context.Context, b *box, l *live) {
+	a := &l.armour
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.owed.Load() {
+		e.armLocked(ctx, b, l)
+	}
+}
+
+// armLocked makes what is trusted inside that of the keys, with a.mu held.
+func (e *Engine) armLocked(ctx context.Context, b *box, l *live) {
+	a := &l.armour
 	a.owed.Store(false)
 	switch {
 	case a.keys != nil:

@@ -5,12 +5,14 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -113,7 +115,11 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 	e.mu.Unlock()
 	sctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()
-	if err := e.settle(sctx, b, "the server ended in the middle"); err != nil {
+	err = e.reconcile(sctx, b, "the server ended in the middle")
+	if err == nil && b.standing() == nil {
+		err = e.adoptOrphans(sctx, b)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -126,6 +132,19 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 	}
 	e.checkpoint("repair.settled")
 	e.plan(b)
+	if l := b.up(); l != nil && l.unheard.Load() {
+		e.retain(b)
+		e.group.spawn(func(ctx context.Context) {
+			defer e.release(b)
+			select {
+			case e.hearing <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			defer func() { <-e.hearing }()
+			e.adoptBehind(ctx, b)
+		})
+	}
 	return nil
 }
 
@@ -136,14 +155,27 @@ func (e *Engine) adoptOrphans(ctx context.Context, b *box) error {
 	e.mu.Lock()
 	_, orphans := e.unadopted[b.id]
 	e.mu.Unlock()
-	s := b.record.Load()
-	if !orphans || s != nil && s.State == sandbox.Paused {
+	s, l := b.record.Load(), b.up()
+	unheard := l != nil && l.unheard.Load()
+	if !orphans && !unheard || s != nil && s.State == sandbox.Paused {
 		return nil
 	}
-	if s != nil {
+	if unheard {
+		if err := e.hear(ctx, b, l); err != nil {
+			return err
+		}
+		if b.up() != l {
+			return nil // it was found down, and they with it
+		}
+	}
+	if s != nil && orphans {
 		if err := e.adoptCommands(ctx, b); err != nil {
 			return err
 		}
+	}
+	if unheard {
+		e.armOwed(ctx, b, l)
+		l.unheard.Store(false)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,7 +195,7 @@ func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
 		return err
 	}
 	last := b.lastUse()
-	l := b.hold(last.at, last.what) // looking at it is no use of it
+	l := b.holdUnheard(last.at, last.what) // looking at it is no use of it
 	if l == nil {
 		return e.closeOrphans(ctx, b, rows)
 	}
@@ -192,9 +224,7 @@ func cutOffCause(s *sandbox.Sandbox) (sandbox.Cause, string) {
 }
 
 func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.Event) error {
-	pctx, cancel := context.WithTimeout(ctx, pingBound)
-	defer cancel()
-	rec, err := l.client.Process(pctx, ev.ProcessID)
+	rec, err := l.client.Process(ctx, ev.ProcessID)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		cutOff(ev, sandbox.CauseHost, neverHeardOf, e.now())
@@ -204,8 +234,10 @@ func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.
 		return e.finish(ctx, b, ev, ExecResult{ProcessID: ev.ProcessID, Result: *rec.Result})
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, agent.ErrSilent):
+		return err
 	}
-	// It runs, or its agent is slow to say so; the follower finds out.
+	// It runs, or its agent cannot say so now; the follower finds out.
 	u, err := e.adoptUse(b, l, ev)
 	if err != nil {
 		return err

@@ -18,14 +18,17 @@ import (
 	"sandpit.dev/store"
 )
 
-// counting is a driver that counts what is opened.
+// counting is a driver that counts what is opened, but for one whose time has come.
 type counting struct {
 	runtime.Driver
+	due    sandbox.ID
 	opened atomic.Int64
 }
 
 func (c *counting) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, error) {
-	c.opened.Add(1)
+	if h.ID != c.due {
+		c.opened.Add(1)
+	}
 	return c.Driver.Open(ctx, h)
 }
 
@@ -62,7 +65,7 @@ func TestStoppedSandboxesCostAStartNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	count := &counting{Driver: h.host.Driver()}
+	count := &counting{Driver: h.host.Driver(), due: due}
 	var before, after goruntime.MemStats
 	goruntime.GC()
 	goruntime.ReadMemStats(&before)

@@ -5,9 +5,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -108,15 +110,38 @@ func (e *Engine) take(ctx context.Context, b *box) error {
 	return nil
 }
 
-// takeToDelete is take for a verb that needs no settled sandbox: what cannot be
-// finished, for want of room perhaps, can be deleted all the same.
-func (e *Engine) takeToDelete(ctx context.Context, b *box) error {
-	if err := b.turn.take(ctx); err != nil {
+// takeToStop is take for a verb that ends the sandbox's commands, whether or not its agent
+// tells what became of them.
+func (e *Engine) takeToStop(ctx context.Context, b *box) error {
+	if err := e.takeAway(ctx, b); err != nil {
 		return err
 	}
 	err := e.outcomes.wait(ctx, b)
 	if err == nil {
-		err = e.settle(ctx, b, "finished after an earlier failure")
+		err = e.reconcile(ctx, b, "finished after an earlier failure")
+	}
+	if err == nil {
+		limit, cancel := context.WithTimeout(ctx, signPatience)
+		if err = e.adoptOrphans(limit, b); limit.Err() != nil && ctx.Err() == nil || errors.Is(err, agent.ErrSilent) {
+			err = nil
+		}
+		cancel()
+	}
+	if err != nil {
+		b.turn.give()
+	}
+	return err
+}
+
+// takeToDelete is take for a verb that needs no settled sandbox: what cannot be
+// finished, for want of room perhaps, can be deleted all the same.
+func (e *Engine) takeToDelete(ctx context.Context, b *box) error {
+	if err := e.takeAway(ctx, b); err != nil {
+		return err
+	}
+	err := e.outcomes.wait(ctx, b)
+	if err == nil {
+		err = e.reconcile(ctx, b, "finished after an earlier failure")
 	}
 	if s := b.record.Load(); err != nil && ctx.Err() == nil && s != nil && !b.uncertain() && s.State.CanBecome(sandbox.Deleting) {
 		e.log.Warn("a sandbox is deleted that could not be settled", "sandbox", b.id, "state", s.State, "error", err)

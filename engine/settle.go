@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -18,6 +17,15 @@ import (
 // before, left halfway. After it the sandbox is Running and up, Paused and frozen,
 // Stopped, Failed, or gone. The caller has the turn. why is for the events.
 func (e *Engine) settle(ctx context.Context, b *box, why string) error {
+	if err := e.reconcile(ctx, b, why); err != nil {
+		return err
+	}
+	return e.adoptOrphans(ctx, b)
+}
+
+// reconcile is settle for who needs to know nothing of the sandbox's commands: it asks
+// the agent for nothing.
+func (e *Engine) reconcile(ctx context.Context, b *box, why string) error {
 	if err := e.refresh(ctx, b); err != nil {
 		return err
 	}
@@ -32,7 +40,7 @@ func (e *Engine) settle(ctx context.Context, b *box, why string) error {
 			e.replug(ctx, b, l)
 		}
 	}
-	return e.adoptOrphans(ctx, b)
+	return nil
 }
 
 func (e *Engine) settleState(ctx context.Context, b *box, why string) error {
@@ -182,7 +190,7 @@ func (e *Engine) recover(ctx context.Context, b *box) error {
 			e.log.Warn("a running sandbox is frozen, and cannot be resumed", "sandbox", b.id, "error", err)
 		}
 	}
-	if ok, err := e.answers(ctx, b, l); !ok {
+	if down, err := e.fallen(ctx, b, l); down {
 		return err
 	}
 	e.fit(ctx, b, l)
@@ -208,6 +216,7 @@ func (e *Engine) recoverPaused(ctx context.Context, b *box) error {
 		}
 	}
 	l.nap.begin()
+	l.unheard.Store(true)
 	e.fit(ctx, b, l)
 	e.raise(b, l)
 	return nil
@@ -243,7 +252,7 @@ func (e *Engine) goOn(ctx context.Context, b *box, event func(*sandbox.Sandbox) 
 		return e.unsettled(b, err)
 	}
 	if !known {
-		if ok, err := e.answers(ctx, b, l); !ok {
+		if down, err := e.fallen(ctx, b, l); down {
 			return err
 		}
 		e.fit(ctx, b, l)
@@ -283,27 +292,16 @@ func (e *Engine) reopen(ctx context.Context, b *box) (*live, error) {
 	return e.newLive(b, inst, img), nil
 }
 
-// answers tells whether the agent of a sandbox that was found again does. If not, the
-// sandbox is taken down, and that is recorded.
-func (e *Engine) answers(ctx context.Context, b *box, l *live) (bool, error) {
-	err := e.ping(ctx, l)
-	switch {
-	case err == nil:
-		return true, nil
-	case fault.Is(err, fault.State):
-		return false, e.found(ctx, b, l)
-	case ctx.Err() != nil:
-		return false, e.unsettled(b, err)
+// fallen reports whether an instance that was found again is down, and if so has that
+// recorded. One that is up is there, whether or not its agent answers.
+func (e *Engine) fallen(ctx context.Context, b *box, l *live) (bool, error) {
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := l.inst.Wait(now); err != nil {
+		l.unheard.Store(true)
+		return false, nil
 	}
-	e.log.Error("the agent of a running sandbox does not answer; the sandbox is stopped", "sandbox", b.id, "error", err)
-	if err := l.inst.Stop(ctx, 0); err != nil {
-		return false, e.unsettled(b, err)
-	}
-	exit := runtime.Exit{Cause: sandbox.CauseHost, Detail: "its agent did not answer"}
-	if err := e.wentDown(ctx, b, exit, e.now()); err != nil {
-		return false, e.unsettled(b, err)
-	}
-	return false, nil
+	return true, e.found(ctx, b, l)
 }
 
 // found records that a sandbox was found down, and why.
@@ -341,25 +339,6 @@ func (e *Engine) fit(ctx context.Context, b *box, l *live) {
 	l.unfit = true
 	e.log.Warn("the limits of a sandbox cannot be set again now; it is tried again", "sandbox", b.id, "error", err)
 	e.plan(b)
-}
-
-// pingTries bounds how often an agent is asked for a sign of life before its
-// sandbox counts as lost; a host that is just coming up may be slow.
-const (
-	pingTries = 3
-	pingBound = 5 * time.Second
-)
-
-func (e *Engine) ping(ctx context.Context, l *live) (err error) {
-	for range pingTries {
-		one, cancel := context.WithTimeout(ctx, pingBound)
-		_, err = l.client.Ping(one)
-		cancel()
-		if err == nil || fault.Is(err, fault.State) || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // down takes the instance of a record down; one that is gone is down.

@@ -194,6 +194,9 @@ func (e *Engine) withContexts(ctx context.Context, c access.Caller, scope access
 		return err
 	}
 	defer e.leave(b)
+	if err := e.heard(ctx, b); err != nil {
+		return err
+	}
 	if err := e.loadContexts(ctx, b); err != nil {
 		return err
 	}

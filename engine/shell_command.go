@@ -245,7 +245,7 @@ func (x *cell) kill(ctx context.Context) {
 // killYounger kills what was started in the shell since the command began.
 func (x *cell) killYounger(ctx context.Context, k *codeKernel) error {
 	const slack = 20 * time.Millisecond // of the kernel's times, which are 10 ms apart
-	ctx, cancel := context.WithTimeout(ctx, pingBound)
+	ctx, cancel := context.WithTimeout(ctx, agent.SilenceBound)
 	defer cancel()
 	err := k.l.client.SignalYounger(ctx, k.process, syscall.SIGKILL, x.event.At.Add(-slack))
 	if fault.Is(err, fault.State) {

@@ -23,6 +23,7 @@ func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
 	if t, ok := inst.(runtime.DiskTeller); ok {
 		l.client = l.client.WithFullDisk(t.FullDisk)
 	}
+	e.observe(b, l)
 	rec := b.record.Load()
 	l.setEnv(rec.Env, rec.Mounts)
 	return l

@@ -45,6 +45,10 @@ type Sandbox struct {
 	RunningSince time.Time     // of the last start or resume; zero while it does not run
 	RunTime      time.Duration // that it was running before RunningSince: what a meter counts
 
+	// UnresponsiveSince is since when its agent has not answered; zero while it does, as far
+	// as is known. No store keeps it.
+	UnresponsiveSince time.Time
+
 	ExecCount       int64
 	ExecTime        time.Duration // of all commands together
 	BytesUploaded   int64

@@ -173,6 +173,9 @@ func closeRead(nc net.Conn) { _ = nc.SetReadDeadline(longAgo) }
 // gone reports whether the client has closed its end, though what it sent is still to be
 // read: one that gave up on an agent that was stopped was told that its call failed.
 func (c *conn) gone() bool {
+	if g, ok := c.Conn.(interface{ Gone() bool }); ok { // one that has no descriptor
+		return g.Gone()
+	}
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return false

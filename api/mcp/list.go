@@ -61,6 +61,9 @@ func list(ctx context.Context, c *call) (*answer, error) {
 		if s.State != sandbox.Running && s.StopCause != "" {
 			line += " (" + string(s.StopCause) + ")"
 		}
+		if sh.UnresponsiveSince != "" {
+			line += " (unresponsive since " + sh.UnresponsiveSince + ")"
+		}
 		if s.Key != "" {
 			line += " · id " + string(s.ID)
 		}

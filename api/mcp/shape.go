@@ -31,6 +31,9 @@ type shape struct {
 	CreatedAt   string  `json:"created_at"`
 	LastUsedAt  string  `json:"last_used_at,omitempty"`
 
+	// UnresponsiveSince is since when its process 1 does not answer.
+	UnresponsiveSince string `json:"unresponsive_since,omitempty"`
+
 	// Secrets are the names of its own and of its project's; nothing tells a value.
 	Secrets []string `json:"secrets,omitempty"`
 	Volumes []string `json:"volumes,omitempty"` // as create_sandbox takes them
@@ -139,6 +142,7 @@ func shapeOf(s *sandbox.Sandbox) shape {
 		Workdir: sandbox.Workspace, Network: string(s.Network.Mode),
 		CPUs: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, IdleMinutes: s.IdleTimeout.Minutes(),
 		ExpiresAt: timeText(s.ExpiresAt), CreatedAt: timeText(s.CreatedAt), LastUsedAt: timeText(s.LastActivity),
+		UnresponsiveSince: timeText(s.UnresponsiveSince),
 	}
 	if s.OnIdle == sandbox.IdlePause && s.IdleTimeout > 0 {
 		out.IdleAction = string(s.OnIdle)
@@ -167,6 +171,9 @@ func (s *shape) lines() []string {
 			becomes = "is paused after %s idle minutes and goes on when used"
 		}
 		life += "; " + fmt.Sprintf(becomes, decimal(s.IdleMinutes))
+	}
+	if s.UnresponsiveSince != "" {
+		life += "; its process 1 has not answered since " + s.UnresponsiveSince + ": wait, or stop it and start it again"
 	}
 	return append([]string{
 		fmt.Sprintf("id %s · image %s · %s CPU, %d MiB memory, %d MiB disk · %s", s.ID, s.Image, decimal(s.CPUs), s.MemoryMB, s.DiskMB, s.networkText()),

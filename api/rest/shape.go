@@ -30,7 +30,7 @@ func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
 		RetentionSeconds: int64(s.Retention / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: timeOrNull(s.ExpiresAt),
 		AutoStart: s.AutoStart, AutoResume: s.AutoResume, Checkpoints: string(s.Checkpoints),
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), StartedAt: timeOrNull(s.StartedAt),
-		LastActivityAt: timeOrNull(s.LastActivity), StoppedAt: timeOrNull(s.StoppedAt), RunSeconds: runSeconds(s, time.Now()),
+		LastActivityAt: timeOrNull(s.LastActivity), UnresponsiveSince: timeOrNull(s.UnresponsiveSince), StoppedAt: timeOrNull(s.StoppedAt), RunSeconds: runSeconds(s, time.Now()),
 		ExecCount: s.ExecCount, ExecTotalMS: s.ExecTime.Milliseconds(),
 		BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
 	}

@@ -47,12 +47,13 @@ type Sandbox struct {
 	AutoResume         bool       `json:"auto_resume" jsonschema:"a call resumes it also when it was paused by a caller"`
 	Checkpoints        string     `json:"checkpoints" jsonschema:"off, or command: a snapshot after each command that changed a file of the workspace"`
 
-	CreatedAt      time.Time  `json:"created_at"`
-	UpdatedAt      time.Time  `json:"updated_at"`
-	StartedAt      *time.Time `json:"started_at" jsonschema:"the last start"`
-	LastActivityAt *time.Time `json:"last_activity_at" jsonschema:"the last call that counts as activity"`
-	StoppedAt      *time.Time `json:"stopped_at" jsonschema:"the last stop or pause; null while it runs"`
-	RunSeconds     float64    `json:"run_seconds" jsonschema:"how long it ran in all, time that it was stopped or paused left out"`
+	CreatedAt         time.Time  `json:"created_at"`
+	UpdatedAt         time.Time  `json:"updated_at"`
+	StartedAt         *time.Time `json:"started_at" jsonschema:"the last start"`
+	LastActivityAt    *time.Time `json:"last_activity_at" jsonschema:"the last call that counts as activity"`
+	UnresponsiveSince *time.Time `json:"unresponsive_since" jsonschema:"it runs, and its process 1 has not answered since then: calls to it end with 503 until it does; null: it answers, as far as is known"`
+	StoppedAt         *time.Time `json:"stopped_at" jsonschema:"the last stop or pause; null while it runs"`
+	RunSeconds        float64    `json:"run_seconds" jsonschema:"how long it ran in all, time that it was stopped or paused left out"`
 
 	ExecCount       int64 `json:"exec_count" jsonschema:"commands run so far"`
 	ExecTotalMS     int64 `json:"exec_total_ms" jsonschema:"milliseconds that they took together"`

@@ -48,6 +48,9 @@ func newLs(a *app) *cobra.Command {
 				if s.StopCause != "" && s.Status != "running" {
 					status += " (" + s.StopCause + ")"
 				}
+				if s.UnresponsiveSince != nil {
+					status += " (unresponsive)"
+				}
 				return []string{
 					text(s.Key), s.ID, status, s.Image, strconv.FormatFloat(s.CPUCores, 'g', 4, 64), strconv.Itoa(s.MemoryMB) + "M",
 					ago(now, &s.CreatedAt), ago(now, s.LastActivityAt),

@@ -38,6 +38,13 @@ func (e *end) Close() error {
 	return nil
 }
 
+// gone reports whether the other end is closed, whatever is still to be read.
+func (e *end) gone() bool {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	return e.in.ended
+}
+
 func (e *end) LocalAddr() net.Addr  { return pipeAddr{} }
 func (e *end) RemoteAddr() net.Addr { return pipeAddr{} }
 

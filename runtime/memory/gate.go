@@ -116,6 +116,9 @@ func (c *gatedConn) pass() bool {
 	return true
 }
 
+// Gone reports whether the other end is closed.
+func (c *gatedConn) Gone() bool { return c.Conn.(*end).gone() }
+
 func (c *gatedConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()

@@ -82,6 +82,32 @@ func (h *Host) Kill(id sandbox.ID, exit runtime.Exit) error {
 	return m.stop(exit)
 }
 
+// Silence has the agent of an instance that is up take and give nothing, as one does whose
+// process somebody stopped, until wake is called. Its commands go on. The instance must not
+// be paused meanwhile.
+func (h *Host) Silence(id sandbox.ID) (wake func(), err error) {
+	m, err := h.find(id)
+	if err != nil {
+		return nil, err
+	}
+	m.verb.Lock()
+	defer m.verb.Unlock()
+	r, err := m.running()
+	if err != nil {
+		return nil, err
+	}
+	r.gate.shut()
+	r.silent = true
+	return func() {
+		m.verb.Lock()
+		defer m.verb.Unlock()
+		if r.silent {
+			r.silent = false
+			r.gate.reopen()
+		}
+	}, nil
+}
+
 // Limits are those that an instance was created, started or resized with last.
 func (h *Host) Limits(id sandbox.ID) (sandbox.Limits, error) {
 	m, err := h.find(id)

@@ -54,6 +54,7 @@ type running struct {
 	served chan struct{}
 	turn   int64 // of the last call to suspend the agent or let it go on; under machine.verb
 	paused *herd // under machine.mu; nil while it runs
+	silent bool  // see Host.Silence; under machine.verb
 }
 
 const (
@@ -182,7 +183,8 @@ func (m *machine) stopLocked(exit runtime.Exit) error {
 		return nil
 	}
 	r.cancel()
-	if r.paused != nil {
+	if r.paused != nil || r.silent {
+		r.silent = false
 		r.gate.reopen() // its processes are stopped, and killed so
 	}
 	<-r.served

@@ -1,0 +1,156 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+// serving is a client whose agent takes every call and serves it by serve.
+func serving(t *testing.T, serve func(op string, nc net.Conn)) *Client {
+	return NewClient(func(context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			r := wire.NewReader(far)
+			var req wire.Request
+			for range 2 { // hello and call
+				_, p, err := r.Next()
+				if err != nil {
+					return
+				}
+				if err := wire.Decode(p, &req); err != nil && req.Op != "" {
+					t.Error(err)
+				}
+			}
+			serve(req.Op, far)
+		}()
+		return near, nil
+	})
+}
+
+func answerAll(nc net.Conn) { _, _ = nc.Write(frames(wire.Reply, wire.Info{}, wire.Done, struct{}{})) }
+
+// gone waits until the caller has closed its end.
+func gone(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)) }
+
+func TestALongCallIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pings := 0
+		c := serving(t, func(op string, nc net.Conn) {
+			if op == wire.OpPing {
+				pings++
+			} else {
+				time.Sleep(time.Hour)
+			}
+			answerAll(nc)
+		})
+		c.Observe(nil, func(bool) { t.Error("it is taken for silent") })
+		if err := c.Remove(t.Context(), "/large", RemoveOptions{Recursive: true}); err != nil {
+			t.Error(err)
+		}
+		if pings == 0 {
+			t.Error("nobody asked for a sign of life")
+		}
+	})
+}
+
+func TestACallToASilentAgentEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		talks := false
+		c := serving(t, func(op string, nc net.Conn) {
+			if talks {
+				answerAll(nc)
+				return
+			}
+			gone(nc)
+		})
+		var told []bool
+		c.Observe(func() bool { return false }, func(silent bool) { told = append(told, silent) })
+		began := time.Now()
+		err := c.Remove(t.Context(), "/f", RemoveOptions{})
+		if !errors.Is(err, ErrSilent) || !fault.Is(err, fault.Unavailable) || time.Since(began) != SilenceBound {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if since := c.SilentSince(); !since.Equal(began) {
+			t.Errorf("silent since %v, want %v", since, began)
+		}
+		talks = true
+		if err := c.Remove(t.Context(), "/f", RemoveOptions{}); err != nil || !c.SilentSince().IsZero() {
+			t.Errorf("it answers again: %v, silent since %v", err, c.SilentSince())
+		}
+		if len(told) != 2 || !told[0] || told[1] {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
+// The caller's own end is what it was.
+func TestTheEndOfACallersPatienceIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := serving(t, func(_ string, nc net.Conn) { gone(nc) })
+		for _, after := range []time.Duration{time.Second, wordBound, wordBound + time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			if err := c.Remove(ctx, "/f", RemoveOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("after %v: %v", after, err)
+			}
+			cancel()
+		}
+		if since := c.SilentSince(); !since.IsZero() {
+			t.Errorf("silent since %v", since)
+		}
+	})
+}
+
+// One that is frozen cannot answer, and waits for its thaw.
+func TestAFrozenAgentIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		c := serving(t, func(_ string, nc net.Conn) {
+			<-thaw
+			answerAll(nc)
+		})
+		frozen := true
+		c.Observe(func() bool { return frozen }, func(bool) { t.Error("it is taken for silent") })
+		done := make(chan error, 1)
+		go func() { done <- c.Remove(t.Context(), "/f", RemoveOptions{}) }()
+		time.Sleep(24 * time.Hour)
+		frozen = false
+		close(thaw)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A queue of connections that is full for a moment is that of a busy agent.
+func TestAFullQueueOfConnectionsIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		full := time.Second
+		talking := serving(t, func(_ string, nc net.Conn) { answerAll(nc) })
+		c := NewClient(func(ctx context.Context) (net.Conn, error) {
+			if time.Since(began) < full {
+				return nil, &net.OpError{Op: "dial", Err: syscall.EAGAIN}
+			}
+			return talking.dial(ctx)
+		})
+		if _, err := c.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+		full = 1000 * time.Hour
+		if _, err := c.Ping(t.Context()); !errors.Is(err, ErrSilent) {
+			t.Errorf("full for good: %v", err)
+		}
+	})
+}
