@@ -58,6 +58,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	sysmon.Calm()
 	hush := &engine.LogRedactor{}
 	log := slog.New(hush.Handler(logger(opts.Log, cfg.Log).Handler()))
+	if err := checkDescriptors(log); err != nil {
+		return err
+	}
 	var down cleanup.Stack
 	defer down.Run()
 

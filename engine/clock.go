@@ -106,8 +106,10 @@ func (c *clock) due(at time.Time) (id sandbox.ID, ok bool, wait time.Duration) {
 		return "", false, tick
 	}
 	a := c.heap[0]
-	if d := a.at.Sub(at); d > 0 {
-		return "", false, min(d, tick)
+	if d := a.at.Sub(at); d > tick {
+		return "", false, tick
+	} else if d > 0 {
+		return "", false, min(d, pulse)
 	}
 	heap.Pop(&c.heap)
 	delete(c.byID, a.id)
@@ -145,6 +147,9 @@ const (
 	// go astray in between to count as set.
 	tick = time.Minute
 	jump = 5 * time.Second
+	// A wait that ends jump later than it should was of a server that was stopped, or had no
+	// processor. So the clock waits for pulse at most while an alarm comes within tick.
+	pulse = 2 * time.Second
 	// The clocks of sandboxes that are down are read from the store, every
 	// sweepEvery, as far as they strike within horizon: there may be many of them.
 	sweepEvery = 5 * time.Minute
@@ -166,11 +171,15 @@ func (e *Engine) runClock(ctx context.Context) {
 		id, ok, wait := e.clock.due(at)
 		if !ok {
 			timer.Reset(wait)
+			end := time.Now().Add(wait)
 			select {
 			case <-timer.C:
 			case <-e.clock.wakes:
 			case <-ctx.Done():
 				return
+			}
+			if late := time.Since(end); late >= jump {
+				e.stoodStill(late)
 			}
 			continue
 		}
@@ -208,6 +217,14 @@ func (e *Engine) clockSet(at time.Time, by time.Duration) {
 	if by < 0 {
 		e.clock.shift(by) // each is looked at when it would have been
 	}
+}
+
+// stoodStill begins idleness anew for all: while the server stood still nobody could use
+// anything.
+func (e *Engine) stoodStill(by time.Duration) {
+	at := e.now()
+	e.log.Warn("the server stood still; nothing counts as idle before now", "by", by)
+	e.fair.Store(&at)
 }
 
 // runSweep has the clocks of sandboxes that are down looked at in time.
@@ -387,7 +404,7 @@ func (e *Engine) lastWords(s *sandbox.Sandbox, last activity) string {
 	}
 	text += "at " + last.at.UTC().Format(time.RFC3339)
 	if since := e.lastUse(s, last); since.Equal(*e.fair.Load()) && !since.Equal(last.at) {
-		text += ", counted from " + since.UTC().Format(time.RFC3339) + ", when the server began or its clock was set"
+		text += ", counted from " + since.UTC().Format(time.RFC3339) + ", when the server began, went on after it had stood still, or its clock was set"
 	}
 	return text
 }

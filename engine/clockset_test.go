@@ -159,7 +159,7 @@ func TestSlidingTTL(t *testing.T) {
 			h.wantState(up.ID, sandbox.Deleted, "after its time")
 			h.wantState(down.ID, sandbox.Deleted, "after its time")
 			evs := h.events(down.ID)
-			if last := evs[len(evs)-1]; !strings.Contains(last.Detail, "when the server began or its clock was set") {
+			if last := evs[len(evs)-1]; !strings.Contains(last.Detail, "when the server began, went on after it had stood still, or its clock was set") {
 				t.Errorf("event: %+v", last)
 			}
 		})
@@ -291,5 +291,21 @@ func TestClocksChangeOnALiveSandbox(t *testing.T) {
 		h.wantState(s.ID, sandbox.Paused, "with a minute of idleness")
 		time.Sleep(time.Hour)
 		h.wantState(s.ID, sandbox.Deleted, "an hour later")
+	})
+}
+
+// While the server stood still nobody could use a sandbox: idleness counts from then on.
+func TestAServerThatStoodStillMakesNothingIdle(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house, _ *hostClock) {
+		s := h.create(engine.CreateRequest{IdleTimeout: ptr(10 * time.Second)})
+		time.Sleep(9 * time.Second)
+		h.engine.StoodStill(8 * time.Second)
+		time.Sleep(9 * time.Second)
+		h.wantState(s.ID, sandbox.Running, "after it went on")
+		time.Sleep(2 * time.Second)
+		h.wantState(s.ID, sandbox.Stopped, "idle from then on")
+		if got := h.get(s.ID).StopDetail; !strings.Contains(got, "went on after it had stood still") {
+			t.Errorf("detail: %q", got)
+		}
 	})
 }

@@ -3,7 +3,10 @@
 
 package engine
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Recorded waits until the results that callers have are in the store.
 func (e *Engine) Recorded(ctx context.Context) error {
@@ -18,6 +21,9 @@ func (e *Engine) Held() (boxes, names, keys, alarms int) {
 	defer e.clock.mu.Unlock()
 	return len(e.boxes), len(e.names), len(e.keys), len(e.clock.heap)
 }
+
+// StoodStill is what the clock does when a wait of its own ended late by so much.
+func (e *Engine) StoodStill(by time.Duration) { e.stoodStill(by) }
 
 // AfterCut is a part with rules of its own.
 var AfterCut = afterCut

@@ -1,0 +1,45 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"log/slog"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+)
+
+// What a server opens: some 190 files at rest, and about 10 more for a sandbox that is called,
+// 3 for one that is not.
+const (
+	restFiles    = 190
+	sandboxFiles = 10
+	// leastFiles is for one sandbox, its clients and what is made ahead.
+	leastFiles = 512
+)
+
+// checkDescriptors refuses to begin where no sandbox could be made for want of open files:
+// each call would fail in words of its own then. Go has raised the limit to the hard one.
+func checkDescriptors(log *slog.Logger) error {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		log.Warn("the limit of open files is not known", "error", err)
+		return nil
+	}
+	return judgeDescriptors(log, r.Cur)
+}
+
+func judgeDescriptors(log *slog.Logger, limit uint64) error {
+	const remedy = "raise the limit: ulimit -Hn 1048576 as root, or LimitNOFILE=1048576 in the service"
+	if limit < leastFiles {
+		return fault.New(fault.Unavailable, "the server may have %d files open at a time, and needs %d at least: about %d at rest and %d for a sandbox",
+			limit, leastFiles, restFiles, sandboxFiles).WithRemedy(remedy)
+	}
+	if limit < fewFiles {
+		log.Warn("the server may have few files open at a time", "limit", limit, "recommended", fewFiles,
+			"sandboxes", (limit-restFiles)/sandboxFiles, "remedy", remedy)
+	}
+	return nil
+}
