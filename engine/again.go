@@ -71,15 +71,11 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	res.ProcessID = processID
 	if f != nil {
 		defer leave()
-		if f.deaf = cancel; sink != nil {
-			f.take = sink
-		} else {
-			f.collect(cmd.MaxStdout, cmd.MaxStderr)
-		}
+		f.deaf = cancel
+		f.give(&cmd, sink, r.Room)
 		switch res.Result, err = f.follow(here); {
 		case err == nil:
-			res.Stdout, res.Stderr = f.out.data, f.errs.data
-			res.StdoutTruncated, res.StderrTruncated = res.StdoutTruncated || f.out.cut, res.StderrTruncated || f.errs.cut
+			f.collected.result(&res)
 		case fault.Is(err, fault.NotFound): // its log is gone since
 			f = nil
 		default:

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -46,7 +47,8 @@ type CodeRequest struct {
 	// RunCode has returned. Else it goes on, as it does when the cause of ctx's end is
 	// fault.Unavailable: then it is the server that goes.
 	InterruptOnDisconnect bool
-	TellArtifacts         bool // as in ExecRequest
+	TellArtifacts         bool         // as in ExecRequest
+	Room                  *budget.Room // as in ExecRequest
 }
 
 // CodeStart is what is known when a cell begins.

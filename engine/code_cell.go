@@ -43,12 +43,14 @@ type cell struct {
 	deaf    chan struct{} // closed when the sink failed
 	stop    bool          // the caller wants it to end
 	kernel  *codeKernel   // that it runs in
-	outs    [2]bounded
+	kept    collected     // of its output
+	results keptResults
 }
 
 func newCell(u *use, cc *codeContext, r CodeRequest, sink *CodeSink) *cell {
 	x := &cell{u: u, cc: cc, r: r, sink: sink, collect: sink == nil, done: make(chan struct{}), deaf: make(chan struct{})}
-	x.outs[0].most, x.outs[1].most = orDefault(r.MaxStdout, DefaultOutput), orDefault(r.MaxStderr, DefaultOutput)
+	x.kept = collected{room: r.Room, most: [2]int64{orDefault(r.MaxStdout, DefaultOutput), orDefault(r.MaxStderr, DefaultOutput)}}
+	x.results.room = r.Room
 	rec := cc.record()
 	x.ids = CodeStart{CellID: sandbox.NewProcessID(), ContextID: cc.eventID(), Language: rec.Language}
 	x.out.CodeStart = x.ids
@@ -65,7 +67,7 @@ func (x *cell) wait(ctx context.Context) (CodeResult, error) {
 	}
 	x.mu.Lock()
 	err := x.sinkErr
-	x.sink, x.collect = nil, false
+	x.sink, x.collect, x.kept.data = nil, false, [2][]byte{} // the caller's room is closed
 	x.mu.Unlock()
 	if err == nil {
 		err = ctx.Err()
@@ -268,13 +270,13 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 	}
 	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.l.nap.total}
 	gaps := k.carrier.gaps
-	res, err := k.session.Execute(ctx, c, x.handler(k))
+	res, err := k.session.Execute(ctx, c, x.handler(ctx))
 	res, err = x.spare(ctx, k, res, err)
 	x.gap = k.carrier.gaps > gaps
 	return res, err
 }
 
-func (x *cell) handler(k *codeKernel) kernel.Handler {
+func (x *cell) handler(ctx context.Context) kernel.Handler {
 	return kernel.Handler{
 		Started: func(count int) {
 			x.begun, x.out.Count = true, count
@@ -285,14 +287,12 @@ func (x *cell) handler(k *codeKernel) kernel.Handler {
 				x.u.e.group.spawn(func(ctx context.Context) { x.interrupt(ctx) })
 			}
 		},
-		Stdout: func(b []byte) { x.output(0, b) },
-		Stderr: func(b []byte) { x.output(1, b) },
+		Stdout: func(b []byte) { x.output(ctx, 0, b) },
+		Stderr: func(b []byte) { x.output(ctx, 1, b) },
 		Result: func(r kernel.Result) {
-			x.mu.Lock()
-			if x.collect {
-				x.out.Results = append(x.out.Results, r)
+			if x.collecting() {
+				x.results.add(ctx, r)
 			}
-			x.mu.Unlock()
 			x.tell(func(s *CodeSink) error {
 				if s.Result == nil {
 					return nil
@@ -303,15 +303,18 @@ func (x *cell) handler(k *codeKernel) kernel.Handler {
 	}
 }
 
-func (x *cell) output(stream int, b []byte) {
+func (x *cell) output(ctx context.Context, stream int, b []byte) {
 	if stream == 0 {
 		x.out.StdoutBytes += int64(len(b))
 	} else {
 		x.out.StderrBytes += int64(len(b))
 	}
+	if x.collecting() {
+		x.kept.reserve(ctx, stream, len(b))
+	}
 	x.mu.Lock()
 	if x.collect {
-		x.outs[stream].write(b)
+		x.kept.write(stream, b)
 	}
 	x.mu.Unlock()
 	x.tell(func(s *CodeSink) error {
@@ -333,14 +336,15 @@ func (x *cell) settle(ctx context.Context, k *codeKernel, res kernel.Outcome, er
 	x.mu.Unlock()
 	out := &x.out
 	x.mu.Lock()
-	out.Stdout, out.Stderr = x.outs[0].data, x.outs[1].data
-	out.StdoutTruncated, out.StderrTruncated = x.outs[0].cut || x.gap, x.outs[1].cut || x.gap
+	out.Stdout, out.Stderr = x.kept.data[0], x.kept.data[1]
+	out.StdoutTruncated, out.StderrTruncated = x.kept.cut[0] || x.gap, x.kept.cut[1] || x.gap
 	x.mu.Unlock()
+	out.Results = x.results.list
 	out.Duration = res.Duration
 	if out.Duration == 0 {
 		out.Duration = max(x.u.e.now().Sub(x.event.At), 0)
 	}
-	out.Dropped, out.Error, out.ExitCode = res.Dropped, res.Error, res.ExitCode
+	out.Dropped, out.Error, out.ExitCode = res.Dropped+x.results.dropped, res.Error, res.ExitCode
 	switch {
 	case fault.Is(err, fault.Timeout):
 		out.Status, out.Dead = CodeTimedOut, true
@@ -392,7 +396,7 @@ func (x *cell) closeWindow(ctx context.Context) {
 		x.u.e.log.Warn("which files a cell changed cannot be told", "sandbox", x.u.b.id, "error", err)
 		return
 	}
-	x.out.Changes, x.out.ChangesTotal, x.out.ChangesComplete = x.u.redactor().changes(changes.Files), changes.Total, changes.Complete
+	x.out.Changes, x.out.ChangesTotal, x.out.ChangesComplete = ofBytes(x.u.redactor().changes(changes.Files), answeredChanges), changes.Total, changes.Complete
 }
 
 // conclude gives the context on, and has the result committed behind the caller's back, as a
@@ -433,7 +437,7 @@ func (x *cell) record(ctx context.Context, r *CodeResult) {
 	ev.ExitCode, ev.Signal, ev.Cause, ev.Duration = r.ExitCode, r.Signal, r.Cause, r.Duration
 	ev.Detail = sandbox.Clip(outcomeText(r), maxDetail)
 	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
-	ev.Changes, ev.ChangesTotal = slices.Clone(r.Changes[:min(len(r.Changes), sandbox.MaxEventChanges)]), r.ChangesTotal
+	ev.Changes, ev.ChangesTotal = slices.Clone(recorded(r.Changes)), r.ChangesTotal
 	if err := x.finish(ctx, r.Duration); err != nil {
 		x.u.e.log.Error("the end of a cell cannot be recorded; the next start does it", "sandbox", x.u.b.id, "cell", ev.ProcessID, "error", err)
 	}

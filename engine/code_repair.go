@@ -202,7 +202,7 @@ func (x *cell) goOn(ctx context.Context) {
 	if x.r.Timeout > 0 && x.event != nil {
 		c.Timeout = max(x.r.Timeout-x.u.e.now().Sub(x.event.At), time.Millisecond)
 	}
-	res, err := k.session.Wait(ctx, c, x.handler(k))
+	res, err := k.session.Wait(ctx, c, x.handler(ctx))
 	res, err = x.spare(ctx, k, res, err)
 	x.gap = k.carrier.gaps > 0
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -33,8 +34,10 @@ type Options struct {
 	Metrics  *Metrics     // nil: none
 	Pools    []Pool       // sandboxes that are made ahead
 	Runs     RunOptions
-	Watches  int // the most that a project has open at once; 0: MaxWatches
-	Events   EventOptions
+	// Memory bounds the output that is held in memory for answers; nil: one of its own.
+	Memory  *budget.Budget
+	Watches int // the most that a project has open at once; 0: MaxWatches
+	Events  EventOptions
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
 	JanitorRound time.Duration
@@ -125,6 +128,7 @@ type Engine struct {
 	runKeep   RunOptions
 	eventKeep EventOptions
 	round     time.Duration // of the janitor
+	memory    *budget.Budget
 
 	mu    sync.Mutex
 	boxes map[sandbox.ID]*box
@@ -170,7 +174,8 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys, logHush: o.Redact,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
+		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound,
+		memory: o.Memory, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}
@@ -195,6 +200,9 @@ func New(o Options) (*Engine, error) {
 	}
 	if e.checkpoint == nil {
 		e.checkpoint = func(string) {}
+	}
+	if e.memory == nil {
+		e.memory = budget.New(budget.Options{})
 	}
 	if e.round <= 0 {
 		e.round = janitorRound

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -34,6 +35,8 @@ type ExecRequest struct {
 	// KillOnDisconnect kills the command when ctx ends, or the sink fails, before
 	// Exec has returned. Else it goes on.
 	KillOnDisconnect bool
+	// Room is where the output that is collected counts until its owner closes it; nil: nowhere.
+	Room *budget.Room
 	// TellArtifacts has the result say whether the artifacts were left alone.
 	TellArtifacts bool
 }
@@ -80,7 +83,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	if r.TellArtifacts {
 		artifacts = u.trackArtifacts(ctx)
 	}
-	f, err := u.launch(ctx, cmd, sandbox.EventExec, sink)
+	f, err := u.launch(ctx, cmd, sandbox.EventExec, sink, r.Room)
 	if err != nil {
 		leftAlone(ctx, artifacts)
 		return ExecResult{}, err // launch has ended the use
@@ -134,7 +137,7 @@ func orDefault(n, def int64) int64 {
 
 // launch commits the intent, then starts the command. It takes the use over: the
 // follower that it gives ends it, or launch does before an error.
-func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(agent.Frame) error) (*follower, error) {
+func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(agent.Frame) error, room *budget.Room) (*follower, error) {
 	e := u.e
 	// Halfway is the one place where a command must not be left: whether it runs
 	// would not be known. All of this takes a millisecond, caller or not.
@@ -161,11 +164,7 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	}
 	e.checkpoint("exec.intent")
 	f := newFollower(u, ev, cmd.Timeout)
-	if sink != nil {
-		f.take = sink
-	} else {
-		f.collect(cmd.MaxStdout, cmd.MaxStderr)
-	}
+	f.give(&cmd, sink, room)
 	if t, ok := u.l.inst.(runtime.Tracker); ok {
 		if f.window, err = t.Track(ctx, sandbox.Workspace); err != nil {
 			e.log.Warn("which files a command changes cannot be told", "sandbox", u.b.id, "error", err)

@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -39,7 +40,8 @@ type follower struct {
 	take      func(agent.Frame) error // who gets the frames; nil: nobody
 	deaf      func()                  // called when take failed; ends the following here
 	sinkErr   error
-	out, errs bounded
+	collected collected // without a sink: what is kept
+	collects  bool
 }
 
 func newFollower(u *use, ev *sandbox.Event, timeout time.Duration) *follower {
@@ -63,41 +65,22 @@ func (f *follower) limited(ctx context.Context) (context.Context, context.Cancel
 // end it. Only a broken or hostile one does.
 const overtime = time.Minute
 
-// bounded keeps the beginning of a stream. What the agent sends is not trusted
-// to keep to the bound.
-type bounded struct {
-	data []byte
-	most int64
-	cut  bool
-}
-
-func (b *bounded) write(p []byte) {
-	if room := b.most - int64(len(b.data)); int64(len(p)) > room {
-		p, b.cut = p[:room], true
-	}
-	b.data = append(b.data, p...)
-}
-
-// collect has the follower keep the output for the result.
-func (f *follower) collect(stdout, stderr int64) {
-	f.out.most, f.errs.most = stdout, stderr
-	f.take = func(fr agent.Frame) error {
-		if fr.Stream == agent.Stderr {
-			f.errs.write(fr.Data)
-		} else {
-			f.out.write(fr.Data)
-		}
-		return nil
+// give has the output of a command go to sink, or without one be collected.
+func (f *follower) give(cmd *agent.Command, sink func(agent.Frame) error, room *budget.Room) {
+	if f.take = sink; sink == nil {
+		f.collects, f.collected = true, collected{room: room, most: [2]int64{cmd.MaxStdout, cmd.MaxStderr}}
 	}
 }
 
-// detach ends the taking: after it take is not called any more. It gives what
-// there is so far.
+// detach ends the taking: after it take is not called any more, and nothing is kept. It
+// gives what there is so far.
 func (f *follower) detach() ExecResult {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.take = nil
-	return ExecResult{ProcessID: f.event.ProcessID, Running: true, Stdout: f.out.data, Stderr: f.errs.data}
+	r := ExecResult{ProcessID: f.event.ProcessID, Running: true}
+	f.collected.result(&r)
+	f.take, f.collects, f.collected.data = nil, false, [2][]byte{}
+	return r
 }
 
 // attend follows the command on behalf of the caller, whose Wait runs since began: on a
@@ -194,7 +177,7 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 		case err == nil:
 			f.seen = fr.Seq
 			f.got[fr.Stream] += int64(len(fr.Data))
-			f.deliver(fr)
+			f.deliver(ctx, fr)
 			if ctx.Err() != nil { // a sink that failed ends it at once
 				return agent.Result{}, ctx.Err()
 			}
@@ -212,9 +195,15 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 	}
 }
 
-func (f *follower) deliver(fr agent.Frame) {
+func (f *follower) deliver(ctx context.Context, fr agent.Frame) {
+	if f.collects {
+		f.collected.reserve(ctx, int(fr.Stream-agent.Stdout), len(fr.Data))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.collects {
+		f.collected.write(int(fr.Stream-agent.Stdout), fr.Data)
+	}
 	if f.take == nil {
 		return
 	}
@@ -305,9 +294,8 @@ func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
 	defer cancel()
 	f.mu.Lock()
-	r := ExecResult{ProcessID: f.event.ProcessID, Result: res, Stdout: f.out.data, Stderr: f.errs.data}
-	r.StdoutTruncated = r.StdoutTruncated || f.out.cut
-	r.StderrTruncated = r.StderrTruncated || f.errs.cut
+	r := ExecResult{ProcessID: f.event.ProcessID, Result: res}
+	f.collected.result(&r)
 	f.mu.Unlock()
 	r.NoArtifacts = leftAlone(ctx, f.artifacts)
 	if f.window != nil {
@@ -315,7 +303,7 @@ func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
 		if err != nil {
 			f.u.e.log.Warn("which files a command changed cannot be told", "sandbox", f.u.b.id, "error", err)
 		} else {
-			r.Changes, r.ChangesTotal, r.ChangesComplete = f.u.redactor().changes(changes.Files), changes.Total, changes.Complete
+			r.Changes, r.ChangesTotal, r.ChangesComplete = ofBytes(f.u.redactor().changes(changes.Files), answeredChanges), changes.Total, changes.Complete
 		}
 	}
 	return r

@@ -58,7 +58,7 @@ func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, 
 	if cmd.Terminal != nil {
 		kind = sandbox.EventTerminal
 	}
-	f, err := u.launch(ctx, cmd, kind, ignore)
+	f, err := u.launch(ctx, cmd, kind, ignore, nil)
 	if err != nil {
 		return agent.Record{}, err // launch has ended the use
 	}

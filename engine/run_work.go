@@ -173,7 +173,7 @@ func (l *liveRun) begin(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	f, err := u.launch(ctx, cmd, sandbox.EventExec, ignore)
+	f, err := u.launch(ctx, cmd, sandbox.EventExec, ignore, nil)
 	if err != nil {
 		return err // launch has ended the use
 	}

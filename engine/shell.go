@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -267,7 +269,7 @@ func (e *Engine) ShellExec(ctx context.Context, c access.Caller, ref, name strin
 	}
 	code := CodeRequest{
 		Code: shellText(&r), Env: r.Env, Timeout: r.Timeout, MaxStdout: r.MaxStdout, MaxStderr: r.MaxStderr,
-		InterruptOnDisconnect: r.KillOnDisconnect,
+		InterruptOnDisconnect: r.KillOnDisconnect, Room: e.memory.Open(c.Project),
 	}
 	out := shellSink{give: sink, left: [2]int64{r.MaxStdout, r.MaxStderr}}
 	if sink != nil { // what is kept is for who asks again
@@ -275,6 +277,8 @@ func (e *Engine) ShellExec(ctx context.Context, c access.Caller, ref, name strin
 	}
 	x := newCell(u, cc, code, out.sink())
 	x.collect, x.stdin = true, r.Stdin
+	// What a shell remembers counts as long as it does. The shell may go in many ways.
+	runtime.AddCleanup(x, (*budget.Room).Close, code.Room)
 	cc.remember(x)
 	if r.Started != nil {
 		r.Started(x.ids.CellID)

@@ -29,6 +29,9 @@ func (cc *codeContext) remember(x *cell) {
 		}
 		first--
 	}
+	for _, old := range cc.recent[:first] {
+		old.kept.room.Close()
+	}
 	cc.recent = append(slices.Clone(cc.recent[first:]), x)
 }
 
@@ -36,7 +39,7 @@ func (cc *codeContext) remember(x *cell) {
 func (x *cell) holds() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return int64(len(x.outs[0].data) + len(x.outs[1].data))
+	return int64(len(x.kept.data[0]) + len(x.kept.data[1]))
 }
 
 // attend waits for the command on behalf of its caller, if wait is not zero no longer
@@ -82,7 +85,7 @@ func (x *cell) shellResult() ShellResult {
 	default:
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		r.Running, r.Stdout, r.Stderr = true, x.outs[0].data, x.outs[1].data
+		r.Running, r.Stdout, r.Stderr = true, x.kept.data[0], x.kept.data[1]
 		return r
 	}
 	out := &x.out
@@ -268,7 +271,7 @@ func (x *cell) spare(ctx context.Context, k *codeKernel, res kernel.Outcome, err
 		if killErr := x.killYounger(ctx, k); killErr != nil {
 			return res, err
 		}
-		res, err = k.session.Wait(ctx, kernel.Cell{Timeout: sparePause, Grace: time.Millisecond}, x.handler(k))
+		res, err = k.session.Wait(ctx, kernel.Cell{Timeout: sparePause, Grace: time.Millisecond}, x.handler(ctx))
 	}
 	return res, err
 }

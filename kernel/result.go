@@ -52,6 +52,16 @@ type Result struct {
 	Omitted []string // forms that were too large, or not what their type says
 }
 
+// Size returns about how many bytes of memory a result holds.
+func (r *Result) Size() int64 {
+	n := 512 + len(r.Text) + len(r.HTML) + len(r.Markdown) + len(r.SVG) + len(r.LaTeX) + len(r.JavaScript) +
+		len(r.JSON) + len(r.PNG) + len(r.JPEG) + len(r.PDF)
+	for name, form := range r.More {
+		n += len(name) + len(form)
+	}
+	return int64(n)
+}
+
 // Error is what ended a cell: an exception.
 type Error struct {
 	Name      string   // "ValueError"

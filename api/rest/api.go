@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/store/keyed"
 )
 
@@ -33,7 +34,9 @@ type Options struct {
 	Heartbeat time.Duration
 	// Stall is how long a client may take nothing of an answer before its
 	// connection is cut; zero: 30 s. The guard has the same for bodies.
-	Stall   time.Duration
+	Stall time.Duration
+	// Memory bounds what large answers and bodies hold; nil: a budget of its own.
+	Memory  *budget.Budget
 	Version string // in the OpenAPI document
 }
 
@@ -54,6 +57,7 @@ type API struct {
 	maxFile   int64
 	heartbeat time.Duration
 	stall     time.Duration
+	memory    *budget.Budget
 	versions  versions
 	document  []byte
 	handler   http.Handler
@@ -69,6 +73,7 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{
 		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, files: o.Files, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
+		memory: o.Memory,
 	}
 	a.life, a.close = context.WithCancelCause(context.Background())
 	if a.maxFile <= 0 {
@@ -79,6 +84,9 @@ func New(o Options) (*API, error) {
 	}
 	if a.stall <= 0 {
 		a.stall = guard.DefaultStall
+	}
+	if a.memory == nil {
+		a.memory = budget.New(budget.Options{})
 	}
 	ops := a.operations()
 	doc, err := document(ops, o.Version)

@@ -56,6 +56,10 @@ func newObject(t reflect.Type) *object {
 	return o
 }
 
+// bodyCost is what a byte of a body costs: as it came, in a buffer that grew to hold it, and
+// as the text of a field.
+const bodyCost = 4
+
 // read reads the request's body into v, at most limit bytes. No body at all is
 // an object without fields.
 func (o *object) read(c *call, v reflect.Value, limit int64) error {
@@ -67,6 +71,9 @@ func (o *object) read(c *call, v reflect.Value, limit int64) error {
 	}
 	if c.r.ContentLength > limit {
 		return guard.TooLarge(limit)
+	}
+	if err := c.reserveBody(limit); err != nil {
+		return err
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
@@ -81,6 +88,18 @@ func (o *object) read(c *call, v reflect.Value, limit int64) error {
 		return fault.Wrap(fault.Malformed, err, "the body ended after %d bytes, before its end", n)
 	}
 	return o.decode(buf.Bytes(), v)
+}
+
+// reserveBody takes room for a body that is read whole, of at most limit bytes.
+func (c *call) reserveBody(limit int64) error {
+	size := c.r.ContentLength
+	if size < 0 {
+		size = limit
+	}
+	if size <= freeAnswer || c.room.Held() > 0 { // or it was read before, for its hash
+		return nil
+	}
+	return c.reserve(c.r.Context(), bodyCost*size)
 }
 
 func checkType(r *http.Request) error {

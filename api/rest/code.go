@@ -43,12 +43,24 @@ func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
 	if stream {
 		return a.streamCode(ctx, c, in.Ref, r, &sp)
 	}
+	r.Room = c.room
 	res, err := a.engine.RunCode(ctx, c.caller, in.Ref, r, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
+	if o := (outputs{res.Stdout, res.Stderr, res.StdoutTruncated, res.StderrTruncated}); !o.small() {
+		values := make([]v1.CodeValue, 0, len(res.Results))
+		for _, one := range res.Results {
+			values = append(values, codeValue(one))
+		}
+		c.keep(c.status, nil) // it is more than is kept
+		return c.withOutput(struct {
+			v1.CodeOutcome
+			Results []v1.CodeValue `json:"results"`
+		}{codeOutcome(&res), values}, o)
+	}
 	out := codeResult(&res)
-	return c.json(&out)
+	return c.whole(&out) // its room is taken: a cell that has run is not answered by a refusal
 }
 
 func codeResult(res *engine.CodeResult) v1.CodeResult {

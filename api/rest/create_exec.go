@@ -48,18 +48,21 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 		c.w.Header().Set(processHeader, id)
 		c.w.Header().Set(sandboxHeader, string(where.Sandbox.ID))
 	}
+	r.Room = c.room
 	p, res, err := a.runCreateExec(ctx, c, box, r, found, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
-	out := v1.CreateExecResult{ExecPlace: placeOf(p)}
-	out.ExecResult = c.resultOf(out.SandboxID, &res)
-	kept := v1.CreateExecOutcome{ExecPlace: out.ExecPlace, ExecOutcome: out.ExecOutcome}
+	place := placeOf(p)
+	c.goesOn(place.SandboxID, &res)
+	kept := v1.CreateExecOutcome{ExecPlace: place, ExecOutcome: outcomeOf(&res)}
 	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
 		return err
 	}
-	out.ExecPlace, out.ExecOutcome = kept.ExecPlace, kept.ExecOutcome
-	return c.json(&out)
+	if o := outputsOf(&res); !o.small() {
+		return c.withOutput(&kept, o)
+	}
+	return c.whole(&v1.CreateExecResult{ExecPlace: kept.ExecPlace, ExecResult: resultOf(&kept.ExecOutcome, &res)})
 }
 
 // runCreateExec makes a sandbox and runs a command in it, or goes on where the same request

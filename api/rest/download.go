@@ -163,7 +163,7 @@ func (a *API) send(c *call, info agent.FileInfo, body io.Reader, part section) e
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	c.w.WriteHeader(status)
-	w := &steadyWriter{c.w, http.NewResponseController(c.w), a.stall}
+	w := &steadyWriter{w: c.w, ctl: http.NewResponseController(c.w), wait: a.stall}
 	defer w.done()
 	n, err := io.CopyN(w, body, size)
 	if n < size {

@@ -42,15 +42,21 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 		return a.streamExec(ctx, c, in.Ref, r, &sp)
 	}
 	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
+	r.Room = c.room
 	res, err := a.runExec(ctx, c, in.Ref, r, nil)
 	if err != nil {
 		return sp.rename(why(ctx, err))
 	}
-	out := c.resultOf(in.Ref, &res)
-	if err := c.complete(&out.ExecOutcome, &out.ExecOutcome); err != nil {
+	c.goesOn(in.Ref, &res)
+	kept := outcomeOf(&res)
+	if err := c.complete(&kept, &kept); err != nil {
 		return err
 	}
-	return c.json(&out)
+	if o := outputsOf(&res); !o.small() {
+		return c.withOutput(&kept, o)
+	}
+	out := resultOf(&kept, &res)
+	return c.whole(&out)
 }
 
 // runExec runs a command, or goes on with that of the same request before.
@@ -87,17 +93,25 @@ func (c *call) complete(o *v1.ExecOutcome, whole any) error {
 	return c.keepAs(whole)
 }
 
-// resultOf is a command's outcome with its output. One that goes on is an answer
-// of its own, with the place where it is asked after.
-func (c *call) resultOf(ref string, res *engine.ExecResult) v1.ExecResult {
+// goesOn gives the answer about a command that goes on its status, and the place where the
+// command is asked after.
+func (c *call) goesOn(ref string, res *engine.ExecResult) {
 	if res.Running {
 		c.status = http.StatusAccepted
 		c.w.Header().Set("Location", "/v1/sandboxes/"+url.PathEscape(ref)+"/processes/"+res.ProcessID)
 	}
-	out := v1.ExecResult{ExecOutcome: outcomeOf(res)}
+}
+
+// resultOf is a command's outcome with its output.
+func resultOf(o *v1.ExecOutcome, res *engine.ExecResult) v1.ExecResult {
+	out := v1.ExecResult{ExecOutcome: *o}
 	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
 	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
 	return out
+}
+
+func outputsOf(res *engine.ExecResult) outputs {
+	return outputs{res.Stdout, res.Stderr, res.StdoutTruncated, res.StderrTruncated}
 }
 
 // execRequest makes the engine's request. Zero means "the default" to the
@@ -202,16 +216,7 @@ func outcomeOf(r *engine.ExecResult) v1.ExecOutcome {
 // cut may go through a character: its beginning is no reason for base64, and is
 // dropped with what was cut off.
 func output(data []byte, cut bool) (text, exact string) {
-	if cut {
-		for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
-			if b := data[len(data)-n]; utf8.RuneStart(b) {
-				if b >= utf8.RuneSelf && !utf8.FullRune(data[len(data)-n:]) {
-					data = data[:len(data)-n]
-				}
-				break
-			}
-		}
-	}
+	data = uncut(data, cut)
 	if utf8.Valid(data) {
 		return string(data), ""
 	}

@@ -160,6 +160,9 @@ func (c *call) hash(o *operation) ([]byte, error) {
 	if c.r.ContentLength > o.in.maxBody {
 		return nil, guard.TooLarge(o.in.maxBody)
 	}
+	if err := c.reserveBody(o.in.maxBody); err != nil {
+		return nil, err
+	}
 	body, err := io.ReadAll(io.LimitReader(c.r.Body, o.in.maxBody+1))
 	switch {
 	case int64(len(body)) > o.in.maxBody:

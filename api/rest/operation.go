@@ -6,15 +6,14 @@ package rest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 )
 
 // operation is one row of the table: a route with everything that follows from
@@ -53,6 +52,8 @@ type call struct {
 	caller access.Caller
 	status int
 	key    *keyedCall // nil: it has none
+	stall  time.Duration
+	room   *budget.Room // what the answer, and a large body, hold in memory
 }
 
 // op makes an operation that answers JSON, or nothing if Out is none.
@@ -131,32 +132,6 @@ func putBuffer(b *bytes.Buffer) {
 		b.Reset()
 		buffers.Put(b)
 	}
-}
-
-// json answers v with the call's status.
-func (c *call) json(v any) error {
-	return encode(v, func(body []byte) {
-		h := c.w.Header()
-		h.Set("Content-Type", "application/json")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Length", strconv.Itoa(len(body)))
-		c.keep(c.status, body)
-		c.w.WriteHeader(c.status)
-		_, _ = c.w.Write(body) // the caller went away: nothing to tell
-	})
-}
-
-// encode has fn look at v as JSON; the bytes are its own until it returns.
-func encode(v any, fn func([]byte)) error {
-	buf := getBuffer()
-	defer putBuffer(buf)
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fault.Wrap(fault.Internal, err, "the answer cannot be encoded")
-	}
-	fn(buf.Bytes())
-	return nil
 }
 
 func (o operation) withOut(t reflect.Type) operation { o.out = t; return o }

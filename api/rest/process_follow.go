@@ -152,7 +152,7 @@ func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
 	ctx, done := a.bound(ctx)
 	defer done()
 	ctl := http.NewResponseController(c.w)
-	w := &steadyWriter{c.w, ctl, a.stall}
+	w := &steadyWriter{w: c.w, ctl: ctl, wait: a.stall}
 	defer w.done()
 	if live {
 		_ = ctl.Flush() // that there is a process is told before it says anything

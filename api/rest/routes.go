@@ -116,7 +116,7 @@ func shownPath(r *http.Request) string { return sandbox.Clip(r.URL.EscapedPath()
 // guarded makes one operation's handler.
 func (a *API) guarded(o operation, g *guard.Guard) http.Handler {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &call{w: w, r: r, status: o.status}
+		c := &call{w: w, r: r, status: o.status, stall: a.stall}
 		if !o.open {
 			caller, err := guard.Caller(r.Context())
 			if err != nil {
@@ -125,6 +125,8 @@ func (a *API) guarded(o operation, g *guard.Guard) http.Handler {
 			}
 			c.caller = caller
 		}
+		c.room = a.memory.Open(c.caller.Project)
+		defer c.room.Close()
 		var err error
 		if keys := r.Header[v1.IdempotencyKey]; o.key != nil && a.keys != nil && len(keys) > 0 {
 			err = a.serveKeyed(&o, c, keys)

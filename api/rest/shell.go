@@ -202,15 +202,14 @@ func (c *call) shellResult(ref string, res *engine.ShellResult) error {
 		c.status = http.StatusAccepted
 		c.w.Header().Set("Location", shellPath(ref, res.Shell.Name)+"/commands/"+res.ProcessID)
 	}
-	out := v1.ShellExecResult{ExecResult: v1.ExecResult{ExecOutcome: outcomeOf(&res.ExecResult)}, Shell: shellStateOf(res.Shell)}
-	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
-	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
-	kept := v1.ShellExecOutcome{ExecOutcome: out.ExecOutcome, Shell: out.Shell}
+	kept := v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}
 	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
 		return err
 	}
-	out.ExecOutcome, out.Shell = kept.ExecOutcome, kept.Shell
-	return c.json(&out)
+	if o := outputsOf(&res.ExecResult); !o.small() {
+		return c.withOutput(&kept, o)
+	}
+	return c.whole(&v1.ShellExecResult{ExecResult: resultOf(&kept.ExecOutcome, &res.ExecResult), Shell: kept.Shell})
 }
 
 func shellStateOf(s engine.ShellState) v1.ShellState {

@@ -163,7 +163,7 @@ func (a *API) exportSnapshot(ctx context.Context, c *call, in *bySnapshot) error
 	}
 	ctx, done := a.bound(ctx)
 	defer done()
-	w := &steadyWriter{c.w, http.NewResponseController(c.w), a.stall}
+	w := &steadyWriter{w: c.w, ctl: http.NewResponseController(c.w), wait: a.stall}
 	defer w.done()
 	return why(ctx, a.engine.ExportSnapshot(ctx, c.caller, "", string(s.ID), w))
 }

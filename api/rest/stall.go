@@ -13,13 +13,18 @@ import (
 // large and its client slow, so that no bound on the whole would be right; but
 // one that takes nothing at all would hold a sandbox in use for ever.
 type steadyWriter struct {
-	w    io.Writer
-	ctl  *http.ResponseController
-	wait time.Duration
+	w     io.Writer
+	ctl   *http.ResponseController
+	wait  time.Duration
+	until time.Time // when all of it has to be taken; zero: it may go on for ever
 }
 
 func (s *steadyWriter) Write(p []byte) (int, error) {
-	_ = s.ctl.SetWriteDeadline(time.Now().Add(s.wait)) // not every connection has one
+	end := time.Now().Add(s.wait)
+	if !s.until.IsZero() && s.until.Before(end) {
+		end = s.until
+	}
+	_ = s.ctl.SetWriteDeadline(end) // not every connection has one
 	return s.w.Write(p)
 }
 

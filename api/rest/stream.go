@@ -95,7 +95,7 @@ type events struct {
 // and keeps it alive; end ends it.
 func openEvents(c *call, heartbeat, stall time.Duration) *events {
 	ctl := http.NewResponseController(c.w)
-	s := &events{w: c.w, ctl: ctl, steady: &steadyWriter{c.w, ctl, stall}, quit: make(chan struct{})}
+	s := &events{w: c.w, ctl: ctl, steady: &steadyWriter{w: c.w, ctl: ctl, wait: stall}, quit: make(chan struct{})}
 	s.wg.Go(func() {
 		wait := time.NewTimer(min(firstWait, heartbeat))
 		defer wait.Stop()

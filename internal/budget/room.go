@@ -1,0 +1,83 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"sync"
+)
+
+// Room is what one answer holds of a budget. A nil Room has no bound and counts nothing.
+// It is safe for concurrent use.
+type Room struct {
+	b       *Budget
+	project string
+
+	mu     sync.Mutex
+	held   int64
+	closed bool
+}
+
+// Take adds n bytes to what the room holds, or as many as [Budget.Most] where that is
+// less, and returns how many; it waits for them if it must. The error is
+// fault.Exhausted, or ctx's. An answer that takes all that it may need at once cannot
+// wait for another that waits for it.
+func (r *Room) Take(ctx context.Context, n int64) (int64, error) {
+	if r == nil || n <= 0 {
+		return max(n, 0), nil
+	}
+	n = min(n, r.b.Most())
+	if err := r.b.take(ctx, r.project, n); err != nil {
+		return 0, err
+	}
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.held += n
+	}
+	r.mu.Unlock()
+	if closed { // its answer is over
+		r.b.give(r.project, n)
+		return 0, context.Canceled
+	}
+	return n, nil
+}
+
+// Give takes n bytes off what the room holds.
+func (r *Room) Give(n int64) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	n = min(n, r.held)
+	r.held -= n
+	r.mu.Unlock()
+	if n > 0 {
+		r.b.give(r.project, n)
+	}
+}
+
+// Held returns the bytes that the room holds.
+func (r *Room) Held() int64 {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
+// Close gives all back. It may be called twice.
+func (r *Room) Close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	n := r.held
+	r.held, r.closed = 0, true
+	r.mu.Unlock()
+	if n > 0 {
+		r.b.give(r.project, n)
+	}
+}
