@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -197,48 +198,82 @@ func (c *Client) Stat(ctx context.Context, path, user string) (FileInfo, error) 
 // ListOptions is how to list a directory.
 type ListOptions struct {
 	User  string
-	Limit int // entries; 0: 10,000, at most 100,000
+	Limit int    // entries; 0: 10,000, at most 100,000
+	After string // only entries whose names come after this one
 }
 
-// List lists a directory, sorted by name. truncated tells that it has more entries.
+// ErrEnough is what the taker of a list returns when it wants no more of it.
+var ErrEnough = errors.New("no more of the list is wanted")
+
+// List lists a directory, as EachFile does.
 func (c *Client) List(ctx context.Context, path string, o ListOptions) (entries []FileInfo, truncated bool, err error) {
+	truncated, err = c.EachFile(ctx, path, o, func(fi FileInfo) error {
+		entries = append(entries, fi)
+		return nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return entries, truncated, nil
+}
+
+// EachFile gives each entry of a directory in the order of their names (as bytes). truncated tells
+// that it has more entries: so many that the limit or a bound in bytes was reached, or that each
+// had enough. Another error of each ends the list and is its own.
+func (c *Client) EachFile(ctx context.Context, path string, o ListOptions, each func(FileInfo) error) (truncated bool, err error) {
 	limit := o.Limit
 	if limit == 0 {
 		limit = wire.DefaultListSize
 	}
 	var dir wire.FileInfo
-	s, err := c.call(ctx, &wire.Request{Op: wire.OpList, Path: path, User: o.User, Limit: o.Limit}, &dir)
+	s, err := c.call(ctx, &wire.Request{Op: wire.OpList, Path: path, User: o.User, Limit: o.Limit, Beyond: o.After}, &dir)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	defer s.close()
+	given, skipped := 0, 0
+	after := wire.UnescapeName(o.After)
 	for {
 		t, p, err := s.next()
 		switch {
 		case err != nil:
-			return nil, false, err
+			return false, err
 		case t == wire.Done:
 			var end wire.Listing
 			if err := wire.Decode(p, &end); err != nil {
-				return nil, false, s.broken(err.Error())
+				return false, s.broken(err.Error())
 			}
-			return entries, end.Truncated, nil
+			if end.Truncated && given == 0 && skipped > 0 {
+				return false, fault.New(fault.Unsupported, "the sandbox's agent is of an earlier build, and lists a directory from its beginning only").
+					WithRemedy("stop the sandbox and start it again, or make an archive of the directory inside")
+			}
+			return end.Truncated, nil
 		case t != wire.Item:
-			return nil, false, s.broken("a frame stands in a list that is none")
+			return false, s.broken("a frame stands in a list that is none")
 		}
 		var batch []wire.FileInfo
 		if err := wire.Decode(p, &batch); err != nil {
-			return nil, false, s.broken(err.Error())
+			return false, s.broken(err.Error())
 		}
-		if len(entries)+len(batch) > limit {
-			return nil, false, s.broken("it lists more than was asked for")
+		if given+skipped+len(batch) > limit {
+			return false, s.broken("it lists more than was asked for")
 		}
 		for _, w := range batch {
 			fi, err := fileInfo(w, dir.Path)
 			if err != nil {
-				return nil, false, err
+				return false, err
 			}
-			entries = append(entries, fi)
+			if o.After != "" && wire.UnescapeName(fi.Name) <= after { // an earlier agent knows no After
+				skipped++
+				continue
+			}
+			given++
+			switch err := each(fi); {
+			case errors.Is(err, ErrEnough):
+				return true, nil
+			case err != nil:
+				return false, err
+			}
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (c *Client) Search(ctx context.Context, path string, o SearchOptions) (dir 
 	if dir, err = fileInfo(w, ""); err != nil {
 		return dir, nil, end, err
 	}
-	for {
+	for bytes := 0; ; {
 		t, p, err := s.next()
 		switch {
 		case err != nil:
@@ -79,6 +79,9 @@ func (c *Client) Search(ctx context.Context, path string, o SearchOptions) (dir 
 			return dir, found, SearchEnd{max(0, sum.Files), max(0, sum.Binary), max(0, sum.Closed), max(0, sum.Large), max(0, sum.Passed), sum.Ended}, nil
 		case t != wire.Item:
 			return dir, nil, end, s.broken("a frame stands among what was found that is none")
+		}
+		if bytes += len(p); bytes > 2*wire.MaxFoundBytes { // an earlier agent has no such bound
+			return dir, found, SearchEnd{Files: int64(len(found)), Ended: wire.EndedByLimit}, nil
 		}
 		var batch []wire.Found
 		if err := wire.Decode(p, &batch); err != nil {

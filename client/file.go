@@ -97,9 +97,17 @@ func (c *Client) Stat(ctx context.Context, ref, path, user string) (*v1.FileInfo
 }
 
 // ListFiles gives what is in a directory, and whether there is more: at most
-// limit entries are given, or 10000 for zero.
+// limit entries are given, or 10000 for zero, and no more than the server holds of one list.
 func (c *Client) ListFiles(ctx context.Context, ref, path, user string, limit int) (files []v1.FileInfo, more bool, err error) {
+	return c.ListFilesAfter(ctx, ref, path, user, "", limit)
+}
+
+// ListFilesAfter is ListFiles that goes on after a name, which is the last of the list before.
+func (c *Client) ListFilesAfter(ctx context.Context, ref, path, user, after string, limit int) (files []v1.FileInfo, more bool, err error) {
 	q := where(path, user)
+	if after != "" {
+		q.Set("after", after)
+	}
 	q.Set("detail", "true")
 	if limit != 0 {
 		q.Set("limit", strconv.Itoa(limit))

@@ -140,18 +140,39 @@ func (e *Engine) StatFile(ctx context.Context, c access.Caller, ref, path, user 
 	return info, err
 }
 
-// ListFiles gives what is in a directory, and whether there is more than the limit.
+// ListFiles gives what is in a directory, and whether there is more: than the limit, or than
+// maxListing bytes.
 func (e *Engine) ListFiles(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions) ([]agent.FileInfo, bool, error) {
+	var list []agent.FileInfo
+	held := 0
+	more, err := e.EachFile(ctx, c, ref, path, o, func(f agent.FileInfo) error {
+		if held += fileBytes + len(f.Name) + len(f.Path) + len(f.Target); held > maxListing {
+			return agent.ErrEnough
+		}
+		list = append(list, f)
+		return nil
+	})
+	return list, more, err
+}
+
+const (
+	maxListing = 4 << 20 // bytes of a list that is held
+	fileBytes  = 160     // of an entry, beside its text
+)
+
+// EachFile gives each entry of a directory, in the order of their names, as it comes from the
+// sandbox, and tells whether there is more; see [agent.Client.EachFile].
+func (e *Engine) EachFile(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions, each func(agent.FileInfo) error) (bool, error) {
 	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check) { k.path("path", path) })
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	defer u.end()
-	list, more, err := u.l.client.List(ctx, path, o)
+	more, err := u.l.client.EachFile(ctx, path, o, each)
 	if err != nil {
 		err = u.fail(ctx, err)
 	}
-	return list, more, err
+	return more, err
 }
 
 // MakeDir makes a directory.

@@ -186,6 +186,41 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		_, _, err = c.List(within(t), "d/f1", agent.ListOptions{})
 		wantCode(t, err, fault.Invalid)
 	})
+	t.Run("ListsAreBoundedInBytesAndGoOn", func(t *testing.T) {
+		c := open(t)
+		// As JSON each of these is five times as long, and all of them 19 MB.
+		const links, length = 1000, 3800
+		sh(t, c, fmt.Sprintf(`mkdir d && cd d && to=$(printf '\377%%.0s' $(seq %d)) && for i in $(seq %d); do ln -s "$to" "$i"; done`, length, links))
+		seen, pages, size := make(map[string]bool), 0, 0
+		for after := ""; ; pages++ {
+			list, more, err := c.List(within(t), "d", agent.ListOptions{After: after})
+			if err != nil {
+				t.Fatal(err)
+			}
+			size = 0
+			for _, fi := range list {
+				if fi.Name <= after || seen[fi.Name] || len(fi.Target) != 4*length {
+					t.Fatalf("%q comes after %q, seen %v, to %d bytes", fi.Name, after, seen[fi.Name], len(fi.Target))
+				}
+				seen[fi.Name], after, size = true, fi.Name, size+len(fi.Target)
+			}
+			if size > 16<<20 {
+				t.Fatalf("a page has %d bytes", size)
+			}
+			if !more {
+				break
+			}
+		}
+		if pages == 0 || len(seen) != links {
+			t.Errorf("%d entries on %d pages before the last", len(seen), pages)
+		}
+		list, more, err := c.List(within(t), "d", agent.ListOptions{After: "998"})
+		if err != nil || more || len(list) != 1 || list[0].Name != "999" {
+			t.Errorf("after the last but one: %d entries, %v, %v", len(list), more, err)
+		}
+		_, _, err = c.List(within(t), "d", agent.ListOptions{After: strings.Repeat("x", 256)})
+		wantCode(t, err, fault.Invalid)
+	})
 	t.Run("NamesThatAreNotUnicodeSurvive", func(t *testing.T) {
 		c := open(t)
 		sh(t, c, `mkdir d; printf x > "$(printf 'd/a\377b')"; printf y > "$(printf 'd/\357\276\200')"`)

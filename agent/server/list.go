@@ -20,6 +20,8 @@ const (
 	nameBatch   = 256
 	maxScan     = 1 << 20
 	itemEntries = 32 << 10 // bytes
+	keptNames   = 8 << 20  // bytes of names, of which twice as many may be held while they are read
+	maxName     = 255
 )
 
 // serveList sends a directory, sorted by name, up to a limit.
@@ -47,7 +49,11 @@ func (s *Server) serveList(c *conn, req *wire.Request) error {
 	}
 	dir := os.NewFile(uintptr(fd), "directory")
 	defer dir.Close()
-	names, truncated, err := smallest(dir, limit)
+	after := wire.UnescapeName(req.Beyond)
+	if len(after) > maxName {
+		return fault.InvalidField("after", "has %d bytes; a name has at most %d", len(after), maxName)
+	}
+	names, truncated, err := smallest(dir, limit, after)
 	if err != nil {
 		return fileFault(v, "list", p, err)
 	}
@@ -56,10 +62,11 @@ func (s *Server) serveList(c *conn, req *wire.Request) error {
 	if err := c.send(wire.Reply, fi); err != nil {
 		return err
 	}
-	if err := sendEntries(c, v, fd, names); err != nil {
+	more, err := sendEntries(c, v, fd, names)
+	if err != nil {
 		return err
 	}
-	return c.send(wire.Done, wire.Listing{Truncated: truncated})
+	return c.send(wire.Done, wire.Listing{Truncated: truncated || more})
 }
 
 // openListed runs within Do.
@@ -83,18 +90,24 @@ func (s *Server) openListed(p string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// smallest reads the names of a directory and keeps the first limit of them in
-// order. Its memory is bounded by the limit, not by the directory.
-func smallest(dir *os.File, limit int) (names []string, truncated bool, err error) {
+// smallest reads the names of a directory that come after one, and keeps the first limit of
+// them in order. Its memory is bounded by the limit and by keptNames, not by the directory.
+func smallest(dir *os.File, limit int, after string) (names []string, truncated bool, err error) {
+	held := 0 // bytes of names
 	for seen := 0; ; {
 		batch, err := dir.Readdirnames(nameBatch)
-		names = append(names, batch...)
+		for _, name := range batch {
+			if name > after {
+				names = append(names, name)
+				held += len(name)
+			}
+		}
 		seen += len(batch)
-		if len(names) >= 2*limit+nameBatch {
+		if len(names) >= 2*limit+nameBatch || held > 2*keptNames {
 			slices.Sort(names)
-			clear(names[limit:])
-			names = names[:limit]
-			truncated = true
+			all := len(names)
+			names, held = first(names, limit)
+			truncated = truncated || len(names) < all
 		}
 		if len(batch) == 0 || err != nil {
 			break
@@ -105,16 +118,29 @@ func smallest(dir *os.File, limit int) (names []string, truncated bool, err erro
 		}
 	}
 	slices.Sort(names)
-	if len(names) > limit {
-		names, truncated = names[:limit], true
+	all := len(names)
+	names, _ = first(names, limit)
+	return names, truncated || len(names) < all, nil
+}
+
+// first returns the first of some sorted names, within the limit and keptNames, and how many
+// bytes they have.
+func first(names []string, limit int) ([]string, int) {
+	n, held := 0, 0
+	for n < min(limit, len(names)) && held+len(names[n]) <= keptNames {
+		held += len(names[n])
+		n++
 	}
-	return names, truncated, nil
+	clear(names[n:])
+	return names[:n], held
 }
 
 // sendEntries looks at the names, in batches so that the view is not held for
-// long, and sends what it sees. What was removed meanwhile is left out.
-func sendEntries(c *conn, v View, fd int, names []string) error {
+// long, and sends what it sees, up to a bound in bytes: more reports whether it was reached. What
+// was removed meanwhile is left out.
+func sendEntries(c *conn, v View, fd int, names []string) (more bool, err error) {
 	b := []byte{'['}
+	sent := 0
 	flush := func() error {
 		if len(b) == 1 {
 			return nil
@@ -140,7 +166,10 @@ func sendEntries(c *conn, v View, fd int, names []string) error {
 		for _, fi := range entries {
 			text, err := json.Marshal(fi)
 			if err != nil {
-				return err
+				return false, err
+			}
+			if sent += len(text); sent > wire.MaxListBytes {
+				return true, flush()
 			}
 			if len(b) > 1 {
 				b = append(b, ',')
@@ -148,10 +177,10 @@ func sendEntries(c *conn, v View, fd int, names []string) error {
 			b = append(b, text...)
 			if len(b) >= itemEntries {
 				if err := flush(); err != nil {
-					return err
+					return false, err
 				}
 			}
 		}
 	}
-	return flush()
+	return false, flush()
 }

@@ -52,6 +52,7 @@ type search struct {
 	found   int
 	told    int64 // the last line of the file that was given
 	entries int
+	given   int // bytes of what was found
 	sum     wire.Searched
 	items   []byte
 }
@@ -154,7 +155,7 @@ func newSearch(r *wire.Search) (*search, error) {
 func (x *search) walk(fd int, rel []string, dev uint64) error {
 	dir := os.NewFile(uintptr(fd), "directory")
 	defer dir.Close()
-	names, truncated, err := smallest(dir, sortedNames)
+	names, truncated, err := smallest(dir, sortedNames, "")
 	if err != nil {
 		x.sum.Closed++
 		return nil
@@ -374,6 +375,9 @@ func (x *search) give(f wire.Found) error {
 	text, err := json.Marshal(f)
 	if err != nil {
 		return err
+	}
+	if x.given += len(text); x.given > wire.MaxFoundBytes {
+		return searchDone(wire.EndedByLimit)
 	}
 	if len(x.items) == 0 {
 		x.items = append(x.items, '[')

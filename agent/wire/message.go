@@ -110,6 +110,7 @@ type Request struct {
 	Size      int64  `json:"size,omitempty"`   // of an upload; -1: unknown
 	Mode      uint32 `json:"mode,omitempty"`   // permission bits; 0: the default
 	Limit     int    `json:"limit,omitempty"`
+	Beyond    string `json:"beyond,omitempty"` // of a list: only names after this one, escaped
 	Parents   bool   `json:"parents,omitempty"`
 	Recursive bool   `json:"recursive,omitempty"`
 	Overwrite bool   `json:"overwrite,omitempty"`
@@ -179,6 +180,7 @@ const (
 	MaxRecordText   = 16 << 10 // bytes of a command that its record keeps
 	DefaultListSize = 10_000
 	MaxListSize     = 100_000
+	MaxListBytes    = 16 << 20 // of names, links and paths of one list
 )
 
 // States of a process.

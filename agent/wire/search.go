@@ -57,5 +57,6 @@ const (
 	MaxSearchSeconds  = 10
 	MaxSearchFile     = 64 << 20
 	MaxSearchBytes    = 1 << 30
+	MaxFoundBytes     = 4 << 20 // of all that one search gives
 	MaxSearchEntries  = 200_000
 )

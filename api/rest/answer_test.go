@@ -6,6 +6,8 @@ package rest_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -101,5 +103,46 @@ func TestAProjectThatHoldsItsShareIsRefusedAndAnotherIsNot(t *testing.T) {
 	}
 	if a := alice.do("POST", of[alice]+"/files", body); a.StatusCode >= 300 {
 		t.Errorf("when there is room again: got %d %s", a.StatusCode, a.body)
+	}
+}
+
+func TestAListingIsBoundedInBytesAndGoesOn(t *testing.T) {
+	b := budget.New(budget.Options{Total: 16 << 20}) // an answer has 2 MiB of it
+	h := open(t, withMemory(b))
+	path := "/v1/sandboxes/" + h.create().ID
+	const links = 300
+	execs(h, path+"/exec", object{"command": fmt.Sprintf(`mkdir d && cd d && to=$(printf '\377%%.0s' $(seq 3800)) && for i in $(seq %d); do ln -s "$to" "$i"; done`, links)})
+	seen, cut := 0, 0
+	for after := ""; ; {
+		a := h.do("GET", path+"/files?path=d&limit=100000&detail=true&after="+after, nil)
+		var page []v1.FileInfo
+		if err := json.Unmarshal(a.body, &page); err != nil || a.StatusCode != 200 || len(page) == 0 {
+			t.Fatalf("got %d, %d entries, %v", a.StatusCode, len(page), err)
+		}
+		if len(a.body) > 2<<20 || int64(len(a.body)) != a.ContentLength {
+			t.Errorf("a page has %d bytes, and says %d", len(a.body), a.ContentLength)
+		}
+		if seen += len(page); a.Header.Get("Sandpit-Truncated") != "true" {
+			break
+		}
+		if page[len(page)-1].Name <= after {
+			t.Fatalf("after %q comes %q", after, page[len(page)-1].Name)
+		}
+		after = page[len(page)-1].Name
+		cut++
+	}
+	if seen != links || cut < 1 {
+		t.Errorf("%d entries, and %d pages before the last", seen, cut)
+	}
+	short := h.do("GET", path+"/files?path=d&limit=100000", nil)
+	var names []v1.FileEntry
+	if err := json.Unmarshal(short.body, &names); err != nil || len(names) != links || short.Header.Get("Sandpit-Truncated") != "" {
+		t.Errorf("without detail: %d entries, %v", len(names), err)
+	}
+	if a := h.do("GET", path+"/files?path=/var/empty/none", nil); a.StatusCode != 404 {
+		t.Errorf("no directory: %d", a.StatusCode)
+	}
+	if b.Used() != 0 {
+		t.Errorf("%d bytes are counted when all is answered", b.Used())
 	}
 }

@@ -105,7 +105,7 @@ type Engine interface {
 	ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
 	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (info agent.FileInfo, created bool, err error)
 	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (agent.FileInfo, error)
-	ListFiles(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions) (files []agent.FileInfo, truncated bool, err error)
+	EachFile(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions, each func(agent.FileInfo) error) (truncated bool, err error)
 	MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error
 	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error
 	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error

@@ -20,8 +20,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// maxListed is the most entries of one directory that are copied.
-const maxListed = 100_000
+// listedAtOnce is how many entries of a directory are asked for at a time.
+const listedAtOnce = 10_000
 
 // download copies a file or directory out of the sandbox.
 func (t *transfer) download(ctx context.Context, from, to string) error {
@@ -77,14 +77,24 @@ func (t *transfer) download(ctx context.Context, from, to string) error {
 // root. Names come out of the sandbox: one that is more than a name is refused,
 // and root keeps all else where it belongs.
 func (t *transfer) downloadDir(ctx context.Context, from string, root *os.Root, rel string) error {
-	files, more, err := t.cl.ListFiles(ctx, t.ref, from, t.user, maxListed)
-	if err != nil {
-		return err
+	for after := ""; ; {
+		files, more, err := t.cl.ListFilesAfter(ctx, t.ref, from, t.user, after, listedAtOnce)
+		if err != nil {
+			return err
+		}
+		if err := t.downloadAll(ctx, from, files, root, rel); err != nil || !more {
+			return err
+		}
+		if len(files) == 0 || files[len(files)-1].Name == after {
+			return fault.New(fault.Unavailable, "the list of %s does not go on after %q", from, after).
+				WithRemedy("make an archive of it: sandpit exec %s tar c %s", t.ref, from)
+		}
+		after = files[len(files)-1].Name
 	}
-	if more {
-		return fault.New(fault.TooLarge, "%s has more than %d entries", from, maxListed).
-			WithRemedy("make an archive of it: sandpit exec %s tar c %s", t.ref, from)
-	}
+}
+
+// downloadAll copies some of the entries of a directory.
+func (t *transfer) downloadAll(ctx context.Context, from string, files []v1.FileInfo, root *os.Root, rel string) (err error) {
 	for _, f := range files {
 		if !plainName(f.Name) {
 			t.leftOut(path.Join(from, f.Name), "its name is no name of a file")

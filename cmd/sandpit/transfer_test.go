@@ -6,11 +6,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +20,11 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/fault"
 )
+
+// entriesAtOnce is how many entries of a directory hostileBox lists.
+const entriesAtOnce = 10
 
 // hostileBox is a server whose sandbox has one directory, /d, with these
 // entries, and answers every other path with the content "evil".
@@ -43,7 +49,15 @@ func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer)
 		if r.URL.Query().Get("path") != "/d" {
 			entries = nil
 		}
-		answer(w, entries)
+		page := entries
+		if at := slices.IndexFunc(page, func(f v1.FileInfo) bool { return f.Name == r.URL.Query().Get("after") }); at >= 0 {
+			page = page[at+1:]
+		}
+		if len(page) > entriesAtOnce {
+			page = page[:entriesAtOnce]
+			w.Header().Set("Sandpit-Truncated", "true")
+		}
+		answer(w, page)
 	})
 	mux.HandleFunc("GET /v1/sandboxes/box/files/", func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Query().Get("path"), "/cut") {
@@ -104,6 +118,35 @@ func TestDownload(t *testing.T) {
 		}
 		if got := strings.Count(said.String(), "left out: "); got != 7 {
 			t.Errorf("%d things are said to be left out, want 7:\n%s", got, said)
+		}
+	})
+
+	t.Run("ALongDirectoryComesInPages", func(t *testing.T) {
+		var all []v1.FileInfo
+		want := map[string]string{"out": "drwxr-xr-x"}
+		for i := range 2*entriesAtOnce + 3 {
+			name := fmt.Sprintf("f%02d", i)
+			all = append(all, file(name))
+			want["out/"+name] = "-rw-r--r-- evil"
+		}
+		tr, _ := hostileBox(t, all...)
+		dir := t.TempDir()
+		if err := tr.download(t.Context(), "/d", filepath.Join(dir, "out")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+			t.Errorf("what is here is not what should be (-want +got):\n%s", diff)
+		}
+	})
+
+	t.Run("ListsThatDoNotGoOnEnd", func(t *testing.T) {
+		same := make([]v1.FileInfo, entriesAtOnce+1)
+		for i := range same {
+			same[i] = file("same")
+		}
+		tr, _ := hostileBox(t, same...)
+		if err := tr.download(t.Context(), "/d", filepath.Join(t.TempDir(), "out")); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("got %v", err)
 		}
 	})
 
