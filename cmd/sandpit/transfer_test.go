@@ -50,8 +50,8 @@ func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer)
 			entries = nil
 		}
 		page := entries
-		if at := slices.IndexFunc(page, func(f v1.FileInfo) bool { return f.Name == r.URL.Query().Get("after") }); at >= 0 {
-			page = page[at+1:]
+		if after := r.URL.Query().Get("after"); after != "" {
+			page = page[slices.IndexFunc(page, func(f v1.FileInfo) bool { return f.Name == after })+1:]
 		}
 		if len(page) > entriesAtOnce {
 			page = page[:entriesAtOnce]
@@ -140,7 +140,7 @@ func TestDownload(t *testing.T) {
 	})
 
 	t.Run("ListsThatDoNotGoOnEnd", func(t *testing.T) {
-		same := make([]v1.FileInfo, entriesAtOnce+1)
+		same := make([]v1.FileInfo, 3*entriesAtOnce)
 		for i := range same {
 			same[i] = file("same")
 		}
