@@ -44,6 +44,7 @@ type Config struct {
 	MCP     MCPConfig     `yaml:"mcp"`
 	Runs    RunsConfig    `yaml:"runs"`
 	Events  EventsConfig  `yaml:"events"`
+	Answers AnswersConfig `yaml:"answers"`
 
 	Network NetworkConfig `yaml:"network"`
 	Secrets SecretsConfig `yaml:"secrets"`
@@ -257,6 +258,9 @@ func (c *Config) Check() error {
 		return err
 	}
 	if err := c.Events.check(); err != nil {
+		return err
+	}
+	if err := c.Answers.check(); err != nil {
 		return err
 	}
 	switch c.Log.Format {

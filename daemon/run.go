@@ -104,6 +104,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	down.Add(func() { report(log, "close the native runtime", driver.Close()) })
 
+	memory := cfg.Answers.openMemory(os.DirFS("/"), os.Getenv, log)
 	network, err := cfg.Network.options()
 	if err != nil {
 		return err
@@ -130,6 +131,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		Logger:  log,
 		Keys:    seals,
 		Redact:  hush,
+		Memory:  memory,
 		Metrics: engine.NewMetrics(registry),
 	})
 	if err != nil {
@@ -145,7 +147,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	s, err := newSurfaces(surfaceParts{
 		engine: eng, tokens: tokens, keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
-		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log,
+		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"sandpit.dev/api/rest"
 	"sandpit.dev/api/runs"
 	"sandpit.dev/engine"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/store/keyed"
 )
 
@@ -36,6 +37,7 @@ type surfaceParts struct {
 	toolProfile    string   // likewise
 	version        string
 	log            *slog.Logger
+	memory         *budget.Budget // of all of them
 }
 
 // surfaces is all that the server answers over HTTP.
@@ -56,11 +58,11 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version})
+	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version})
+	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}

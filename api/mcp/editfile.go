@@ -91,6 +91,9 @@ func (c *call) whole(ctx context.Context, ref, path string) (agent.FileInfo, str
 		return info, "", c.pathError(ctx, ref, path, err)
 	}
 	defer body.Close()
+	if err := c.reserve(ctx, min(info.Size, maxWrite)); err != nil {
+		return info, "", err
+	}
 	data, err := io.ReadAll(io.LimitReader(body, maxWrite+1))
 	switch name := printablePath(info.Path); {
 	case err != nil:

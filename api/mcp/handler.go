@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 )
 
 // Options is what a handler is made of.
@@ -45,7 +46,9 @@ type Options struct {
 	// TaskAfter is how long a call takes before a client that knows of tasks gets one;
 	// zero: 10 s.
 	TaskAfter time.Duration
-	Extend    Extension
+	// Memory bounds what requests and their answers hold; nil: a budget of its own.
+	Memory *budget.Budget
+	Extend Extension
 }
 
 // Extension adds to what a handler offers. It is called for every server of the SDK's
@@ -64,6 +67,7 @@ const (
 
 // Handler serves MCP. It is safe for concurrent use.
 type Handler struct {
+	memory  *budget.Budget
 	engine  Engine
 	caller  func(context.Context) (access.Caller, error)
 	log     *slog.Logger
@@ -106,7 +110,10 @@ func New(o Options) (*Handler, error) {
 	if err := CheckProfile("profile", o.Profile); err != nil {
 		return nil, err
 	}
-	h := &Handler{groups: switchedOn(o.Groups), engine: o.Engine, caller: o.Caller, log: o.Logger, maxBody: o.MaxBody, calls: newCalls()}
+	h := &Handler{groups: switchedOn(o.Groups), engine: o.Engine, caller: o.Caller, log: o.Logger, maxBody: o.MaxBody, calls: newCalls(), memory: o.Memory}
+	if h.memory == nil {
+		h.memory = budget.New(budget.Options{})
+	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -249,6 +256,11 @@ func (w *response) notAllowed(allow string) {
 
 // post takes a message.
 func (h *Handler) post(w *response, r *http.Request, caller access.Caller) {
+	r, room, ok := h.admit(w, r, caller)
+	if !ok {
+		return
+	}
+	defer room.Close()
 	if r.URL.RawQuery != "" && r.Header.Get(sessionHeader) == "" {
 		if id := r.URL.Query().Get(sseParam); id != "" {
 			h.takeSSE(w, r, caller, id)
@@ -337,6 +349,7 @@ func (h *Handler) serverOf(r *http.Request) *mcp.Server {
 const (
 	extraCaller   = "caller"
 	extraDelivery = "delivery"
+	extraRoom     = "room"
 )
 
 // identity is what makes two callers the same for a session.
@@ -368,6 +381,6 @@ func infoOf(r *http.Request) *auth.TokenInfo {
 		return nil
 	}
 	return &auth.TokenInfo{UserID: identity(c), Extra: map[string]any{
-		extraCaller: c, extraDelivery: deliveryOf(r.Context()), extraRequest: addressOf(r),
+		extraCaller: c, extraDelivery: deliveryOf(r.Context()), extraRequest: addressOf(r), extraRoom: r.Context().Value(roomKey{}),
 	}}
 }

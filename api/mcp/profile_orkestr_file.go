@@ -112,6 +112,9 @@ func (w *words) get(ctx context.Context, c *call, path string, most int) (got, e
 		return got{}, w.pathError(ctx, c, path, err)
 	}
 	defer body.Close()
+	if err := c.reserve(ctx, min(info.Size, int64(most))); err != nil {
+		return got{}, err
+	}
 	data, err := io.ReadAll(io.LimitReader(body, int64(most)))
 	if err != nil {
 		return got{}, err

@@ -214,6 +214,9 @@ func (c *call) readBinary(ctx context.Context, ref string, info *agent.FileInfo,
 		image = true
 	}
 	if image {
+		if err := c.reserve(ctx, min(info.Size, maxImage)); err != nil {
+			return nil, err
+		}
 		data, err := io.ReadAll(io.LimitReader(in, maxImage+1))
 		if err != nil {
 			return nil, err

@@ -117,6 +117,9 @@ func (h *Handler) readResource(ctx context.Context, req *mcp.ReadResourceRequest
 		return nil, resourceError(uri, err)
 	}
 	defer body.Close()
+	if err := h.callBy(req.Extra, nil).reserve(ctx, min(info.Size, maxResource)); err != nil {
+		return nil, resourceError(uri, err)
+	}
 	res, size, err := readWhole(uri, at.path, body)
 	if err != nil {
 		return nil, resourceError(uri, err)
@@ -135,6 +138,9 @@ func (h *Handler) readKept(ctx context.Context, req *mcp.ReadResourceRequest, at
 	}
 	defer f.Close()
 	uri := keptURI(run, a.Path)
+	if err := h.callBy(req.Extra, nil).reserve(ctx, min(a.Size, maxResource)); err != nil {
+		return nil, resourceError(uri, err)
+	}
 	res, _, err := readWhole(uri, a.Path, f)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 )
 
 // tool is one tool: what a model reads of it, and what it does.
@@ -61,6 +62,8 @@ type call struct {
 	cells    *cells          // that go on
 	files    *filelink.Links // nil: there are no links to files
 	previews Previews        // nil: there are none to ports
+	room     *budget.Room    // of the request; nil: it has none
+	own      *budget.Room    // of the call; nil: of one that is no tool's
 	address  *http.Request   // of the server, as the caller reaches it; nil: not known
 }
 
@@ -154,6 +157,7 @@ func (h *Handler) callBy(extra *mcp.RequestExtra, t *tool) *call {
 		c.caller, _ = extra.TokenInfo.Extra[extraCaller].(access.Caller)
 		c.address, _ = extra.TokenInfo.Extra[extraRequest].(*http.Request)
 		c.delivery, _ = extra.TokenInfo.Extra[extraDelivery].(*delivery)
+		c.room, _ = extra.TokenInfo.Extra[extraRoom].(*budget.Room)
 	}
 	return c
 }
@@ -163,6 +167,8 @@ func (h *Handler) callBy(extra *mcp.RequestExtra, t *tool) *call {
 func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *tool) (res *mcp.CallToolResult) {
 	c := h.call(req, t)
 	c.task = taskOf(ctx)
+	c.own = h.memory.Open(c.caller.Project)
+	defer c.own.Close()
 	ctx, done := h.calls.begin(ctx, c)
 	defer done()
 	defer func() {

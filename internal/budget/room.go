@@ -5,6 +5,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -19,9 +20,12 @@ type Room struct {
 	closed bool
 }
 
+// ErrClosed is what a room that was closed says to who takes more.
+var ErrClosed = errors.New("the answer is over")
+
 // Take adds n bytes to what the room holds, or as many as [Budget.Most] where that is
 // less, and returns how many; it waits for them if it must. The error is
-// fault.Exhausted, or ctx's. An answer that takes all that it may need at once cannot
+// fault.Exhausted, ctx's, or ErrClosed. An answer that takes all that it may need at once cannot
 // wait for another that waits for it.
 func (r *Room) Take(ctx context.Context, n int64) (int64, error) {
 	if r == nil || n <= 0 {
@@ -39,7 +43,7 @@ func (r *Room) Take(ctx context.Context, n int64) (int64, error) {
 	r.mu.Unlock()
 	if closed { // its answer is over
 		r.b.give(r.project, n)
-		return 0, context.Canceled
+		return 0, ErrClosed
 	}
 	return n, nil
 }
