@@ -48,10 +48,11 @@ type box struct {
 	stale    bool       // a commit failed: what the store has is not known
 
 	mu     sync.Mutex
-	live   *live    // nil unless up and to stay so
-	frozen *live    // what live was, and will be again, while the sandbox is paused
-	busy   int      // commands, terminals and transfers that are not over
-	last   activity // the last that counts
+	live   *live          // nil unless up and to stay so
+	frozen *live          // what live was, and will be again, while the sandbox is paused
+	busy   int            // commands, terminals and transfers that are not over
+	heard  map[string]int // followers, by process
+	last   activity       // the last that counts
 }
 
 // activity is a use that counts against idleness.

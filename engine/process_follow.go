@@ -19,6 +19,7 @@ type FollowRequest struct {
 	Cursor int64 // what comes after this frame; zero: all
 	Recent int64 // with Cursor zero: of what there is already, about the last so many bytes; zero: all
 	Once   bool  // only what there is by now: do not wait for more
+	own    bool  // it is a run's: no client can be in its way
 }
 
 // FollowSink takes what a process gave out: every frame once and in order, from
@@ -54,7 +55,7 @@ type Following struct {
 }
 
 // Follow begins to follow a process of a sandbox that is up, from any frame on. A
-// cursor that no frame had yet is fault.Invalid; the kernel of a context is
+// process that has MaxFollowers is fault.Exhausted, a cursor that no frame had yet fault.Invalid; the kernel of a context is
 // fault.State: what it writes is masked only on its way through the context. Close the Following.
 func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID string, r FollowRequest) (*Following, error) {
 	if err := checkProcessID(processID); err != nil {
@@ -70,6 +71,14 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 	if err != nil {
 		return nil, err
 	}
+	if err := u.b.listen(processID, r.own); err != nil {
+		u.end()
+		return nil, err
+	}
+	leave := func() {
+		u.b.unlisten(processID)
+		u.end()
+	}
 	var p *agent.Process
 	if r.Recent > 0 {
 		p, err = u.l.client.AttachRecent(ctx, processID, r.Recent)
@@ -78,19 +87,19 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 	}
 	if err != nil {
 		err = u.fail(ctx, err)
-		u.end()
+		leave()
 		return nil, err
 	}
 	rec := p.Record()
 	if kernel.IsCommand(rec.Argv) && !rec.Terminal {
 		_ = p.Close()
-		u.end()
+		leave()
 		return nil, fault.New(fault.State, "process %s is the kernel of a context or a shell, and speaks to the server alone", processID).
 			WithRemedy("what its cells and commands wrote came with their results")
 	}
 	if r.Cursor > rec.LastSeq {
 		_ = p.Close()
-		u.end()
+		leave()
 		return nil, fault.InvalidField("cursor", "%d is no frame of this process; its last one is %d", r.Cursor, rec.LastSeq).
 			WithRemedy("pass the number of a frame that you have seen, or 0 for all of them")
 	}
@@ -235,5 +244,6 @@ func whyLost(c agent.Cut) string {
 // Close ends the following; the process goes on. It is called once, after Run.
 func (g *Following) Close() {
 	g.f.hangUp()
+	g.f.u.b.unlisten(g.rec.ID)
 	g.f.u.end()
 }

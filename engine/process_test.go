@@ -160,11 +160,11 @@ func TestFollow(t *testing.T) {
 	t.Run("HistoryThenLifeThenTheEndForEveryone", func(t *testing.T) {
 		rec := h.spawn("box", engine.StartRequest{Shell: "while read x; do echo line $x; echo err $x >&2; done; exit 5", StreamStdin: true})
 		var wg sync.WaitGroup
-		all := make([]*heard, 20)
+		all := make([]*heard, engine.MaxFollowers)
 		for i := range 200 {
 			h.say("box", rec.ID, fmt.Sprintln(i), false)
-			if i%10 == 0 {
-				wg.Go(func() { all[i/10] = h.follow("box", rec.ID, engine.FollowRequest{}) })
+			if i%13 == 0 {
+				wg.Go(func() { all[i/13] = h.follow("box", rec.ID, engine.FollowRequest{}) })
 			}
 		}
 		h.say("box", rec.ID, "", true)

@@ -57,7 +57,7 @@ func (l *liveRun) outcome(ctx context.Context, i int) (agent.Result, error) {
 func (l *liveRun) followOnce(ctx context.Context, i int) (res agent.Result, ended bool, err error) {
 	r := l.record()
 	c := r.Commands[i]
-	g, err := l.e.Follow(ctx, l.caller, string(r.Sandbox), c.ProcessID, FollowRequest{Cursor: c.Frame})
+	g, err := l.e.Follow(ctx, l.caller, string(r.Sandbox), c.ProcessID, FollowRequest{Cursor: c.Frame, own: true})
 	if err == nil {
 		end, err := l.drain(ctx, i, g)
 		if err == nil && end.Ended {
