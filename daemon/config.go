@@ -12,11 +12,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/mcp"
@@ -50,6 +52,7 @@ type Config struct {
 	Secrets SecretsConfig `yaml:"secrets"`
 
 	Defaults Defaults     `yaml:"defaults"`
+	Ceilings LimitsConfig `yaml:"limits"`
 	Native   NativeConfig `yaml:"native"`
 	Pools    []PoolConfig `yaml:"pools"`
 	// AllowRoot lets commands run as a sandbox's own root.
@@ -206,12 +209,26 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 			*p = v
 		}
 	}
-	if v := getenv("SANDPIT_BLANKS"); v != "" {
+	for name, p := range map[string]*int{
+		"SANDPIT_BLANKS": &c.Native.Blanks, "SANDPIT_MAX_MEMORY_MB": &c.Ceilings.Max.MemoryMB,
+		"SANDPIT_MAX_DISK_MB": &c.Ceilings.Max.DiskMB, "SANDPIT_MAX_PIDS": &c.Ceilings.Max.Pids,
+	} {
+		v := getenv(name)
+		if v == "" {
+			continue
+		}
 		n, err := strconv.Atoi(v)
 		if err != nil {
-			return fault.InvalidField("SANDPIT_BLANKS", "%q is no number", sandbox.Clip(v, 20))
+			return fault.InvalidField(name, "%q is no number", sandbox.Clip(v, 20))
 		}
-		c.Native.Blanks = n
+		*p = n
+	}
+	if v := getenv("SANDPIT_MAX_CPU_CORES"); v != "" {
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return fault.InvalidField("SANDPIT_MAX_CPU_CORES", "%q is no number", sandbox.Clip(v, 20))
+		}
+		c.Ceilings.Max.CPU = n
 	}
 	switch v := getenv("SANDPIT_PREVIEW_DOMAIN"); v {
 	case "":
@@ -276,7 +293,7 @@ func (c *Config) Check() error {
 	if c.Native.Blanks < 0 || c.Native.Blanks > native.MaxBlanks {
 		return fault.InvalidField("native.blanks", "%d is outside 0 to %d", c.Native.Blanks, native.MaxBlanks)
 	}
-	if err := c.Limits().Check(); err != nil {
+	if err := c.checkLimits(); err != nil {
 		return err
 	}
 	for name, d := range map[string]time.Duration{
@@ -303,6 +320,38 @@ func (c *Config) Check() error {
 	return nil
 }
 
+// LimitsConfig bounds what sandboxes may ask for.
+type LimitsConfig struct {
+	Max MaxLimits `yaml:"max"`
+}
+
+// MaxLimits is the most that a sandbox may ask for; what is left out is the host's cores,
+// 80 % of its memory, and else the most that there is, and never less than the defaults.
+type MaxLimits struct {
+	CPU      float64 `yaml:"cpu_cores"`
+	MemoryMB int     `yaml:"memory_mb"`
+	DiskMB   int     `yaml:"disk_mb"`
+	Pids     int     `yaml:"pids"`
+}
+
+// most is what sandboxes may ask for on a host with so much.
+func (c *Config) most(cores float64, memoryMB int) sandbox.Limits {
+	m, d := c.Ceilings.Max, c.Limits()
+	return sandbox.Limits{CPU: m.CPU, MemoryMB: m.MemoryMB, DiskMB: m.DiskMB, Pids: m.Pids}.Or(sandbox.Limits{
+		CPU:      min(max(cores, d.CPU), sandbox.MaxCPU),
+		MemoryMB: min(max(memoryMB*4/5, d.MemoryMB), sandbox.MaxMemoryMB),
+	}).Or(sandbox.MaxLimits())
+}
+
+// hostMost is most on this host.
+func (c *Config) hostMost() (sandbox.Limits, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return sandbox.Limits{}, fmt.Errorf("ask how much memory the host has: %w", err)
+	}
+	return c.most(float64(runtime.NumCPU()), int(info.Totalram*uint64(info.Unit)>>20)), nil
+}
+
 // pools gives the pools as the engine takes them, which checks them.
 func (c *Config) pools() []engine.Pool {
 	out := make([]engine.Pool, len(c.Pools))
@@ -313,6 +362,22 @@ func (c *Config) pools() []engine.Pool {
 		}
 	}
 	return out
+}
+
+// checkLimits checks the defaults, and that the most is no less.
+func (c *Config) checkLimits() error {
+	if err := c.Limits().Check(); err != nil {
+		return err
+	}
+	most := c.most(sandbox.MaxCPU, sandbox.MaxMemoryMB)
+	if err := most.Check(); err != nil {
+		return fault.Wrap(fault.Invalid, err, "limits.max: %s", fault.As(err).Message)
+	}
+	if err := c.Limits().CheckUpTo(most); err != nil {
+		return fault.Wrap(fault.Invalid, err, "defaults: %s, by limits.max", fault.As(err).Message).
+			WithRemedy("raise limits.max, or lower defaults")
+	}
+	return nil
 }
 
 // Limits are the default limits of a sandbox.

@@ -87,6 +87,32 @@ func TestConfig(t *testing.T) {
 			}
 		}
 	})
+	t.Run("BoundsWhatSandboxesMayAskFor", func(t *testing.T) {
+		c := DefaultConfig()
+		if got, want := c.most(2, 10000), (sandbox.Limits{CPU: 2, MemoryMB: 8000, DiskMB: sandbox.MaxDiskMB, Pids: sandbox.MaxPids}); got != want {
+			t.Errorf("on a host of 2 cores and 10,000 MiB: %+v, want %+v", got, want)
+		}
+		if got := c.most(0.5, 500); got.CPU != 1 || got.MemoryMB != 512 {
+			t.Errorf("on a host with less than the defaults: %+v", got)
+		}
+		if got := c.most(500, 1<<30); got.Check() != nil {
+			t.Errorf("on a host with more than there is: %+v", got)
+		}
+		err := c.ReadFile(write(t, "limits: {max: {cpu_cores: 1.5, memory_mb: 1024, pids: 300}}\n"))
+		if err == nil {
+			env := map[string]string{"SANDPIT_MAX_MEMORY_MB": "2048", "SANDPIT_MAX_DISK_MB": "4096"}
+			err = c.ReadEnv(func(k string) string { return env[k] })
+		}
+		if err == nil {
+			err = c.Check()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.most(64, 1<<20), (sandbox.Limits{CPU: 1.5, MemoryMB: 2048, DiskMB: 4096, Pids: 300}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
 	t.Run("AnEmptyFileChangesNothing", func(t *testing.T) {
 		c := DefaultConfig()
 		if err := c.ReadFile(write(t, "")); err != nil {
@@ -107,6 +133,9 @@ func TestConfig(t *testing.T) {
 		"AShortAdminToken":      {set: func(c *Config) { c.AdminToken = "short" }, want: "16"},
 		"AMemoryThatIsTooSmall": {set: func(c *Config) { c.Defaults.MemoryMB = 1 }, want: "memory_mb"},
 		"AnUnknownKindOfLayers": {set: func(c *Config) { c.Native.Layers = "zfs" }, want: "zfs"},
+		"ADefaultOverTheMost":   {set: func(c *Config) { c.Ceilings.Max.MemoryMB = 256 }, want: "limits.max"},
+		"AMostThatIsNone":       {set: func(c *Config) { c.Ceilings.Max.CPU = 65 }, want: "limits.max"},
+		"AnUnknownBound":        {file: "limits: {max: {memory: 1}}\n", want: "memory"},
 		"ANegativeClock":        {set: func(c *Config) { c.Defaults.Retention = -1 }, want: "retention"},
 		"AnUnknownLogFormat":    {set: func(c *Config) { c.Log.Format = "xml" }, want: "xml"},
 		"AnUnknownProfile":      {set: func(c *Config) { c.MCP.Profile = "nonsense" }, want: "nonsense"},

@@ -114,13 +114,17 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	keys := keyed.New(db, keyed.Options{Logger: log})
+	most, err := cfg.hostMost()
+	if err != nil {
+		return err
+	}
 	eng, err := engine.New(engine.Options{
 		Store:    keys.Store(),
 		Runtimes: map[string]runtime.Driver{nativeName: driver},
 		Default:  nativeName,
 		Images:   images,
 		Defaults: engine.Defaults{
-			Limits: cfg.Limits(), IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
+			Limits: cfg.Limits(), Most: most, IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
 			CommandTimeout: cfg.Defaults.CommandTimeout, ForbidRoot: !cfg.AllowRoot,
 		},
 		Network: network,

@@ -263,7 +263,7 @@ func (m *archived) check() error {
 	if m.Name != "" {
 		k.add(sandbox.CheckSnapshotName("name", m.Name))
 	}
-	k.limits(m.Limits)
+	k.limits(m.Limits, sandbox.MaxLimits())
 	if y := m.CreatedAt.Year(); y < 1970 || y > 9999 {
 		k.bad("created_at", "is no time of this age")
 	}

@@ -140,7 +140,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 		k.key(r.Key)
 	}
 	r.Limits = r.Limits.Or(e.defaults.Limits)
-	k.limits(r.Limits)
+	k.limits(r.Limits, e.defaults.Most)
 	k.env(r.Env)
 	k.metadata("metadata", r.Metadata)
 	if r.IdleTimeout == nil {

@@ -54,6 +54,7 @@ type Options struct {
 // the value named behind them.
 type Defaults struct {
 	Limits            sandbox.Limits // sandbox.DefaultLimits
+	Most              sandbox.Limits // that a sandbox may ask for; sandbox.MaxLimits
 	IdleTimeout       time.Duration  // sandbox.DefaultIdleTimeout; negative: never
 	Retention         time.Duration  // sandbox.DefaultRetention; negative: never
 	CommandTimeout    time.Duration  // 300 s
@@ -63,7 +64,7 @@ type Defaults struct {
 }
 
 func (d Defaults) filled() Defaults {
-	d.Limits = d.Limits.Or(sandbox.DefaultLimits())
+	d.Limits, d.Most = d.Limits.Or(sandbox.DefaultLimits()), d.Most.Or(sandbox.MaxLimits())
 	d.IdleTimeout = clockDefault(d.IdleTimeout, sandbox.DefaultIdleTimeout)
 	d.Retention = clockDefault(d.Retention, sandbox.DefaultRetention)
 	if d.MaxCommandTimeout <= 0 || d.MaxCommandTimeout > MaxCommandTimeout {
@@ -168,7 +169,10 @@ func New(o Options) (*Engine, error) {
 		return nil, fault.InvalidField("default", "there is no runtime %q", o.Default)
 	}
 	d := o.Defaults.filled()
-	if err := d.Limits.Check(); err != nil {
+	if err := d.Most.Check(); err != nil {
+		return nil, err
+	}
+	if err := d.Limits.CheckUpTo(d.Most); err != nil {
 		return nil, err
 	}
 	e := &Engine{

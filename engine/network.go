@@ -38,6 +38,9 @@ type NetworkOptions struct {
 // modes in the order of how far they reach.
 var modes = []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}
 
+// Most is the most that a sandbox of this server may ask for.
+func (e *Engine) Most() sandbox.Limits { return e.defaults.Most }
+
 // Networks lists the modes that sandboxes of this server may have, the narrowest first.
 func (e *Engine) Networks() []sandbox.NetworkMode {
 	for i, m := range modes {

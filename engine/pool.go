@@ -101,7 +101,7 @@ func (e *Engine) newPool(p Pool) (*pool, error) {
 	if p.Min < 0 || p.Max < 1 || p.Min > p.Max || p.Max > MaxPoolSize {
 		k.bad("pools", "the pool %q has min %d and max %d; want 0 ≤ min ≤ max, and max 1 to %d", sandbox.Clip(p.Name, 40), p.Min, p.Max, MaxPoolSize)
 	}
-	k.limits(p.Limits)
+	k.limits(p.Limits, e.defaults.Most)
 	if err := k.err(); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patc
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}
-	if err := p.check(e.now()); err != nil {
+	if err := p.check(e.now(), e.defaults); err != nil {
 		return nil, err
 	}
 	return e.verb(ctx, c, ref, updateBound, func(ctx context.Context, b *box) error {
@@ -56,7 +56,7 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patc
 	})
 }
 
-func (p Patch) check(at time.Time) error {
+func (p Patch) check(at time.Time, d Defaults) error {
 	var k check
 	if p.Env != nil {
 		k.env(*p.Env)
@@ -84,7 +84,7 @@ func (p Patch) check(at time.Time) error {
 			k.bad("expires_at", "%s is not within the next %s seconds", p.ExpiresAt.UTC().Format(time.RFC3339), seconds(sandbox.MaxClock))
 		}
 	}
-	k.limits(p.limits(sandbox.DefaultLimits()))
+	k.limits(p.limits(d.Limits), d.Most)
 	return k.err()
 }
 

@@ -151,7 +151,7 @@ func (k *check) checkpoints(c *sandbox.Checkpoints) {
 // seconds is how the wire writes a duration.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
 
-func (k *check) limits(l sandbox.Limits) { k.add(l.Check()) }
+func (k *check) limits(l, most sandbox.Limits) { k.add(l.CheckUpTo(most)) }
 
 func (k *check) key(key string) { k.add(sandbox.CheckKey("key", key)) }
 

@@ -29,6 +29,11 @@ const (
 	MinPids, MaxPids         = 8, 32768
 )
 
+// MaxLimits are the most that any server gives.
+func MaxLimits() Limits {
+	return Limits{CPU: MaxCPU, MemoryMB: MaxMemoryMB, DiskMB: MaxDiskMB, Pids: MaxPids}
+}
+
 // Or fills the zero fields of l from def.
 func (l Limits) Or(def Limits) Limits {
 	if l.CPU == 0 {
@@ -60,22 +65,25 @@ func (l Limits) LogBytes() int64 {
 
 // Check checks every field against its bounds; the error is Invalid and names
 // them all. The names are the wire's: cpu_cores, memory_mb, disk_mb, pids.
-func (l Limits) Check() error {
+func (l Limits) Check() error { return l.CheckUpTo(MaxLimits()) }
+
+// CheckUpTo is Check with the bounds above that a server has.
+func (l Limits) CheckUpTo(most Limits) error {
 	var bad []fault.Field
 	add := func(err *fault.Error) {
 		bad = append(bad, err.Fields...)
 	}
-	if math.IsNaN(l.CPU) || l.CPU < MinCPU || l.CPU > MaxCPU {
-		add(fault.InvalidField("cpu_cores", "%v is outside %v to %v cores", l.CPU, MinCPU, MaxCPU))
+	if math.IsNaN(l.CPU) || l.CPU < MinCPU || l.CPU > most.CPU {
+		add(fault.InvalidField("cpu_cores", "%v is outside %v to %v cores", l.CPU, MinCPU, most.CPU))
 	}
 	for _, f := range []struct {
 		name           string
 		v, least, most int
 		unit           string
 	}{
-		{"memory_mb", l.MemoryMB, MinMemoryMB, MaxMemoryMB, "MiB"},
-		{"disk_mb", l.DiskMB, MinDiskMB, MaxDiskMB, "MiB"},
-		{"pids", l.Pids, MinPids, MaxPids, "processes"},
+		{"memory_mb", l.MemoryMB, MinMemoryMB, most.MemoryMB, "MiB"},
+		{"disk_mb", l.DiskMB, MinDiskMB, most.DiskMB, "MiB"},
+		{"pids", l.Pids, MinPids, most.Pids, "processes"},
 	} {
 		if f.v < f.least || f.v > f.most {
 			add(fault.InvalidField(f.name, "%d is outside %d to %d %s", f.v, f.least, f.most, f.unit))

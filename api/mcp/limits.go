@@ -124,7 +124,7 @@ func (c *call) limits(ctx context.Context) (limitsShape, error) {
 	out := limitsShape{
 		Default:        amounts{d.Limits.CPU, d.Limits.MemoryMB, d.Limits.DiskMB, d.Limits.Pids},
 		Least:          amounts{sandbox.MinCPU, sandbox.MinMemoryMB, sandbox.MinDiskMB, sandbox.MinPids},
-		Most:           amounts{sandbox.MaxCPU, sandbox.MaxMemoryMB, sandbox.MaxDiskMB, sandbox.MaxPids},
+		Most:           amounts{d.Most.CPU, d.Most.MemoryMB, d.Most.DiskMB, d.Most.Pids},
 		NetworkDefault: string(sandbox.NetworkOff),
 		Server:         serverShape{Version: i.Version, Runtime: i.Default, Cannot: make(map[string]string)},
 		CommandSeconds: d.CommandTimeout.Seconds(), MaxSeconds: d.MaxCommandTimeout.Seconds(), Root: !d.ForbidRoot,

@@ -97,6 +97,7 @@ type Engine interface {
 	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
 
 	Networks() []sandbox.NetworkMode
+	Most() sandbox.Limits
 	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
 	Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error)
 	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*engine.PortConn, error)

@@ -29,6 +29,7 @@ func (a *API) getInfo(ctx context.Context, c *call, _ *noInput) (v1.Info, error)
 			CommandTimeoutSeconds: int64(d.CommandTimeout / time.Second), MaxCommandTimeoutSeconds: int64(d.MaxCommandTimeout / time.Second),
 			RootAllowed: !d.ForbidRoot,
 		},
+		Max: v1.Max{CPUCores: d.Most.CPU, MemoryMB: d.Most.MemoryMB, DiskMB: d.Most.DiskMB, Pids: d.Most.Pids},
 	}
 	for _, p := range i.Pools {
 		out.Pools = append(out.Pools, v1.Pool{
@@ -61,18 +62,18 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *noInput) (v1.SandboxLim
 		return v1.SandboxLimits{}, err
 	}
 	return v1.SandboxLimits{
-		Sizes: v1.Sizes(), Bounds: requestBounds(), Networks: a.networks(), Regions: []string{},
+		Sizes: v1.Sizes(), Bounds: requestBounds(a.engine.Most()), Networks: a.networks(), Regions: []string{},
 	}, nil
 }
 
 // requestBounds are the bounds of the numbers that a sandbox is asked for with.
-func requestBounds() map[string]v1.Bound {
+func requestBounds(limits sandbox.Limits) map[string]v1.Bound {
 	most := sandbox.MaxClock.Seconds()
 	return map[string]v1.Bound{
-		"cpu_cores":            {Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Unit: "cores"},
-		"memory_mb":            {Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, Unit: "MiB"},
-		"disk_mb":              {Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, Unit: "MiB"},
-		"pids":                 {Min: sandbox.MinPids, Max: sandbox.MaxPids, Unit: "processes"},
+		"cpu_cores":            {Min: sandbox.MinCPU, Max: limits.CPU, Unit: "cores"},
+		"memory_mb":            {Min: sandbox.MinMemoryMB, Max: float64(limits.MemoryMB), Unit: "MiB"},
+		"disk_mb":              {Min: sandbox.MinDiskMB, Max: float64(limits.DiskMB), Unit: "MiB"},
+		"pids":                 {Min: sandbox.MinPids, Max: float64(limits.Pids), Unit: "processes"},
 		"idle_timeout_seconds": {Min: 0, Max: most, Unit: "seconds"},
 		"retention_seconds":    {Min: 0, Max: most, Unit: "seconds"},
 		"ttl_seconds":          {Min: minTTL, Max: most, Unit: "seconds"},

@@ -299,7 +299,7 @@ func bounds(t reflect.Type, name string) (least, most *float64) {
 	case "timeout_seconds":
 		name = "ttl_seconds"
 	}
-	b, ok := requestBounds()[name]
+	b, ok := requestBounds(sandbox.MaxLimits())[name]
 	switch {
 	case !ok:
 		return nil, nil

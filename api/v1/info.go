@@ -13,6 +13,7 @@ type Info struct {
 	Runtimes  []Runtime      `json:"runtimes"`
 	Sandboxes map[string]int `json:"sandboxes" jsonschema:"how many the project has by status"`
 	Defaults  Defaults       `json:"defaults"`
+	Max       Max            `json:"max" jsonschema:"the most that a sandbox may ask for, as the operator has it"`
 	Pools     []Pool         `json:"pools" jsonschema:"sandboxes that run before anybody asks"`
 }
 
@@ -59,6 +60,14 @@ type Defaults struct {
 	CommandTimeoutSeconds    int64   `json:"command_timeout_seconds"`
 	MaxCommandTimeoutSeconds int64   `json:"max_command_timeout_seconds"`
 	RootAllowed              bool    `json:"root_allowed" jsonschema:"whether commands may run as root of their sandbox"`
+}
+
+// Max is the most that a sandbox may ask for.
+type Max struct {
+	CPUCores float64 `json:"cpu_cores"`
+	MemoryMB int     `json:"memory_mb"`
+	DiskMB   int     `json:"disk_mb"`
+	Pids     int     `json:"pids"`
 }
 
 // SandboxLimits is what may be asked for.
