@@ -44,6 +44,8 @@ type Authority struct {
 	now      func() time.Time
 	cache    cache
 	uses     uses
+
+	validities validities
 }
 
 // New makes an Authority over the tokens of a store. It starts nothing: run
@@ -64,6 +66,7 @@ func New(s store.Store, o Options) (*Authority, error) {
 	}
 	a.cache.init()
 	a.uses.init()
+	a.validities.init()
 	return a, nil
 }
 
@@ -71,11 +74,18 @@ func New(s store.Store, o Options) (*Authority, error) {
 // the store does not answer, its error. A token that was checked before costs a
 // hash and a look into memory. Via is left for the coat to set.
 func (a *Authority) Check(ctx context.Context, token string) (access.Caller, error) {
+	c, _, err := a.check(ctx, token)
+	return c, err
+}
+
+// check is Check, and returns the token's record: nil for an admin token of the server's own.
+func (a *Authority) check(ctx context.Context, token string) (access.Caller, *access.Token, error) {
+	none := func(err error) (access.Caller, *access.Token, error) { return access.Caller{}, nil, err }
 	if token == "" {
-		return access.Caller{}, refuse("there is no bearer token")
+		return none(refuse("there is no bearer token"))
 	}
 	if len(token) > 4*MaxAdminToken { // a character has four bytes at most
-		return access.Caller{}, refuse("the bearer token is not valid")
+		return none(refuse("the bearer token is not valid"))
 	}
 	sum := digestOf(token)
 	admin := 0
@@ -83,22 +93,22 @@ func (a *Authority) Check(ctx context.Context, token string) (access.Caller, err
 		admin |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
 	}
 	if admin == 1 {
-		return access.Caller{Project: access.DefaultProject, Actor: AdminName, Scopes: []access.Scope{access.Admin}}, nil
+		return access.Caller{Project: access.DefaultProject, Actor: AdminName, Scopes: []access.Scope{access.Admin}}, nil, nil
 	}
 	if !ours(token) {
-		return access.Caller{}, refuse("the bearer token is not valid")
+		return none(refuse("the bearer token is not valid"))
 	}
 	t, err := a.token(ctx, sum)
 	if err != nil {
-		return access.Caller{}, err
+		return none(err)
 	}
 	now := a.now()
 	if t.Expired(now) {
 		a.cache.drop(sum)
-		return access.Caller{}, refuse("the bearer token %q expired at %s", t.Name, t.ExpiresAt.Format(time.RFC3339))
+		return none(expired(t))
 	}
 	a.uses.note(t.ID, now)
-	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile}, nil
+	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile}, t, nil
 }
 
 // token finds the record of a hash. To look a hash up in an index or a map is
@@ -208,14 +218,32 @@ func (a *Authority) List(ctx context.Context, c access.Caller, project string) (
 }
 
 // Delete removes a token by id or name; project as in [Authority.List]. When it
-// returns, the token is valid no more. It needs the scope admin.
+// returns, the token is valid no more, and what was admitted by it has ended (see
+// [Authority.Admit]). It needs the scope admin.
 func (a *Authority) Delete(ctx context.Context, c access.Caller, project, idOrName string) (err error) {
 	if project, err = manage(c, project); err != nil {
 		return err
 	}
-	err = a.store.Update(ctx, func(tx store.Tx) error { return tx.Tokens().Delete(project, idOrName) })
+	var gone []*access.Token
+	err = a.store.Update(ctx, func(tx store.Tx) error {
+		before, err := tx.Tokens().List(project)
+		if err != nil {
+			return err
+		}
+		if err := tx.Tokens().Delete(project, idOrName); err != nil {
+			return err
+		}
+		after, err := tx.Tokens().List(project)
+		gone = slices.DeleteFunc(before, func(t *access.Token) bool {
+			return slices.ContainsFunc(after, func(kept *access.Token) bool { return kept.ID == t.ID })
+		})
+		return err
+	})
 	// Also after an error: a commit whose answer was lost may have happened.
 	a.cache.clear()
+	for _, t := range gone {
+		a.validities.end(t.ID, deleted())
+	}
 	if err == nil {
 		a.logger.Info("a token was deleted", "token", idOrName, "project", project, "by", c.Actor)
 	}

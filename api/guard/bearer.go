@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -14,23 +15,26 @@ import (
 // maxToken is longer than any token that there is.
 const maxToken = 512
 
-func (g *Guard) authenticate(r *http.Request) (access.Caller, error) {
+func (g *Guard) authenticate(r *http.Request) (_ access.Caller, valid context.Context, release func(), _ error) {
 	const remedy = "send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token"
+	none := func(format string, args ...any) (access.Caller, context.Context, func(), error) {
+		return access.Caller{}, nil, nil, fault.New(fault.Unauthenticated, format, args...).WithRemedy(remedy)
+	}
 	headers := r.Header["Authorization"]
 	switch {
 	case len(headers) == 0:
-		return access.Caller{}, fault.New(fault.Unauthenticated, "the request has no token").WithRemedy(remedy)
+		return none("the request has no token")
 	case len(headers) > 1:
-		return access.Caller{}, fault.New(fault.Unauthenticated, "the request has %d Authorization headers", len(headers)).WithRemedy(remedy)
+		return none("the request has %d Authorization headers", len(headers))
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
 	token = strings.Trim(token, " ")
 	// What was sent is not repeated: it may be a secret of another server.
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return access.Caller{}, fault.New(fault.Unauthenticated, "the Authorization header is not of the form Bearer TOKEN").WithRemedy(remedy)
+		return none("the Authorization header is not of the form Bearer TOKEN")
 	}
 	if len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return access.Caller{}, fault.New(fault.Unauthenticated, "the token has %d bytes or odd characters; no token of this server does", len(token)).WithRemedy(remedy)
+		return none("the token has %d bytes or odd characters; no token of this server does", len(token))
 	}
-	return g.tokens.Check(r.Context(), token)
+	return g.tokens.Admit(r.Context(), token)
 }

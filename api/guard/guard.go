@@ -13,10 +13,12 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Checker makes a caller out of a bearer token. A token that is not valid is
-// fault.Unauthenticated. It is called concurrently, once per request.
+// Checker makes a caller out of a bearer token. It is called concurrently, once per request.
 type Checker interface {
-	Check(ctx context.Context, token string) (access.Caller, error)
+	// Admit returns the caller of a token, and a context that ends when the token is valid
+	// no more, with the reason as its cause. The guard calls release at the end of the
+	// request. A token that is not valid is fault.Unauthenticated.
+	Admit(ctx context.Context, token string) (c access.Caller, valid context.Context, release func(), err error)
 }
 
 // Options is what a guard is made of.
@@ -99,15 +101,38 @@ func New(o Options) (*Guard, error) {
 // ("rest", "mcp").
 func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 	return g.wrap(func(w *response, r *http.Request) {
-		caller, err := g.authenticate(r)
+		caller, valid, release, err := g.authenticate(r)
 		if err != nil {
 			Error(w, r, err)
 			return
 		}
+		defer release()
 		caller.Via = via
-		w.pass.caller, w.pass.known = caller, true
-		next.ServeHTTP(w, r)
+		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
+		if valid.Done() == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx, done := While(r.Context(), r.Context())
+		defer done()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// While returns a copy of ctx that also ends when the token of a request is valid no more,
+// with the reason as its cause. The guard has done so with each request's own context; it
+// is for who goes on without that, as an upgraded connection does. The caller calls done.
+func While(ctx, request context.Context) (_ context.Context, done func()) {
+	p := passOf(request)
+	if p == nil || p.valid == nil || p.valid.Done() == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.valid, func() { cancel(context.Cause(p.valid)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // WrapOpen is Wrap without the token: for what anyone who reaches the server
@@ -153,8 +178,9 @@ type pass struct {
 	id     string
 	caller access.Caller
 	known  bool
-	err    error // what [Error] answered, for the log
-	asked  bool  // and it is what was asked for, see [NotYet]
+	valid  context.Context // ends with the caller's token; nil without a caller
+	err    error           // what [Error] answered, for the log
+	asked  bool            // and it is what was asked for, see [NotYet]
 }
 
 type passKey struct{}

@@ -48,7 +48,8 @@ type house struct {
 	opened  []string // links
 	stopped map[string]bool
 	dials   int
-	inside  string // where what listens is
+	valid   context.Context // of all tokens
+	inside  string          // where what listens is
 }
 
 // ReachPreview, PreviewOpened and Check are what the proxy asks.
@@ -69,6 +70,13 @@ func (h *house) PreviewOpened(_ context.Context, _ access.Caller, _, link string
 	defer h.mu.Unlock()
 	h.opened = append(h.opened, link)
 	return nil
+}
+
+func (h *house) Admit(ctx context.Context, token string) (access.Caller, context.Context, func(), error) {
+	c, err := h.Check(ctx, token)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return c, h.valid, func() {}, err
 }
 
 func (h *house) Check(_ context.Context, token string) (access.Caller, error) {
@@ -101,7 +109,7 @@ func open(t *testing.T, program http.HandlerFunc, change ...func(*preview.Option
 
 func openAt(t *testing.T, domain string, program http.HandlerFunc, change ...func(*preview.Options)) *house {
 	t.Helper()
-	h := &house{t: t, now: time.Unix(1_800_000_000, 0), stopped: make(map[string]bool)}
+	h := &house{t: t, now: time.Unix(1_800_000_000, 0), stopped: make(map[string]bool), valid: context.Background()}
 	inside := httptest.NewServer(program)
 	h.inside = inside.Listener.Addr().String()
 	var err error

@@ -32,6 +32,9 @@ type Sandboxes interface {
 // fault.Unauthenticated.
 type Tokens interface {
 	Check(ctx context.Context, token string) (access.Caller, error)
+	// Admit is Check with a context that ends when the token is valid no more. The proxy
+	// calls release at the end of the request.
+	Admit(ctx context.Context, token string) (c access.Caller, valid context.Context, release func(), err error)
 }
 
 // Options is what a proxy is made of. The first five are required.
@@ -187,6 +190,14 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	if v.grant.Link != "" || v.how == byCookie { // what streams or is upgraded ends with the right to it
 		over := time.AfterFunc(v.grant.Expires.Sub(p.now()), cancel)
 		defer over.Stop()
+	}
+	if v.token != "" {
+		_, valid, release, err := p.tokens.Admit(ctx, v.token)
+		if err != nil {
+			return err
+		}
+		defer release()
+		defer context.AfterFunc(valid, cancel)()
 	}
 	p.reverse.ServeHTTP(s, r.WithContext(ctx))
 	return nil

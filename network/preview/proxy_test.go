@@ -4,6 +4,7 @@
 package preview_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -336,6 +337,24 @@ func TestStreams(t *testing.T) {
 		if _, _, err := c.Read(t.Context()); err == nil || t.Context().Err() != nil {
 			t.Errorf("got %v", err)
 		}
+	})
+	t.Run("EndWithTheirToken", func(t *testing.T) {
+		valid, end := context.WithCancel(t.Context())
+		h.mu.Lock()
+		h.valid = valid
+		h.mu.Unlock()
+		c, _, err := websocket.Dial(t.Context(), "ws://"+h.addr+pathOf(web)+"/echo", &websocket.DialOptions{HTTPHeader: http.Header{"X-Sandpit-Token": {owner}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.CloseNow()
+		end()
+		if _, _, err := c.Read(t.Context()); err == nil || t.Context().Err() != nil {
+			t.Errorf("got %v", err)
+		}
+		h.mu.Lock()
+		h.valid = context.Background()
+		h.mu.Unlock()
 	})
 	t.Run("OfAnyLengthGoIn", func(t *testing.T) {
 		const size = 32 << 20

@@ -25,7 +25,8 @@ type visitor struct {
 	caller access.Caller
 	grant  Grant // of a link or a cookie; zero for a token of the API
 	how    means
-	bearer bool // the Authorization header is ours, whether it was needed or not
+	token  string // of the API; empty for a link or a cookie
+	bearer bool   // the Authorization header is ours, whether it was needed or not
 }
 
 // means is what a credential came in.
@@ -109,7 +110,7 @@ func (p *Proxy) admit(ctx context.Context, how means, token string, at place) (v
 		return visitor{}, err
 	}
 	c.Via = via
-	return visitor{caller: c, how: how, bearer: how == byBearer}, nil
+	return visitor{caller: c, how: how, token: token, bearer: how == byBearer}, nil
 }
 
 // checkQuery refuses a token of the API in an address, whatever else the request
