@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,7 @@ type Config struct {
 	Images     string   `yaml:"images"`      // directory of images; "": Data/images
 	Hosts      []string `yaml:"hosts"`       // names that requests may be addressed to, beside loopback and Listen's own
 	Origins    []string `yaml:"origins"`     // web origins that may call, beside same-origin pages
+	Public     []string `yaml:"public"`      // what is served without a token: connect, metrics, openapi
 	AdminToken string   `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
 	RunDir     string   `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
 
@@ -61,10 +63,13 @@ type Config struct {
 	PrebuildImage bool `yaml:"prebuild_image"`
 }
 
-// LogConfig says what is logged, to standard error.
+// LogConfig says what is logged, and where.
 type LogConfig struct {
 	Level  slog.Level `yaml:"level"`  // debug, info, warn, error
 	Format string     `yaml:"format"` // text, json
+	File   string     `yaml:"file"`   // "": standard error
+	// MaxMB is how large the file becomes before it is begun anew; one before it is kept.
+	MaxMB int `yaml:"max_mb"`
 }
 
 // EventsConfig is the retention of events; zero fields take the value named behind them.
@@ -169,7 +174,9 @@ func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:8080",
 		Data:   "/var/lib/sandpit",
-		Log:    LogConfig{Level: slog.LevelInfo, Format: "text"},
+		Log:    LogConfig{Level: slog.LevelInfo, Format: "text", MaxMB: 64},
+		// The metrics tell of all projects.
+		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
 		Preview: PreviewConfig{Domain: "localhost"},
 		Native:  NativeConfig{Blanks: 2},
@@ -203,7 +210,7 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images,
 		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir, "SANDPIT_LAYERS": &c.Native.Layers,
 		"SANDPIT_SECRETS_KEY": &c.Secrets.Keys, "SANDPIT_SECRETS_KEY_FILE": &c.Secrets.KeyFile,
-		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
+		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_LOG_FILE": &c.Log.File, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
 	} {
 		if v := getenv(name); v != "" {
 			*p = v
@@ -236,6 +243,13 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 		c.Preview.Domain = ""
 	default:
 		c.Preview.Domain = v
+	}
+	switch v := getenv("SANDPIT_PUBLIC"); v {
+	case "":
+	case "none":
+		c.Public = nil
+	default:
+		c.Public = strings.Split(v, ",")
 	}
 	if v := getenv("SANDPIT_HOSTS"); v != "" {
 		c.Hosts = strings.Split(v, ",")
@@ -271,6 +285,11 @@ func (c *Config) Check() error {
 	if err := mcp.CheckProfile("mcp.profile", c.MCP.Profile); err != nil {
 		return err
 	}
+	for _, name := range c.Public {
+		if !slices.Contains([]string{publicConnect, publicMetrics, publicOpenAPI}, name) {
+			return fault.InvalidField("public", "%q is not connect, metrics or openapi", sandbox.Clip(name, 20))
+		}
+	}
 	if err := c.Runs.check(); err != nil {
 		return err
 	}
@@ -284,6 +303,9 @@ func (c *Config) Check() error {
 	case "text", "json":
 	default:
 		return fault.InvalidField("log.format", "%q is not text or json", sandbox.Clip(c.Log.Format, 20))
+	}
+	if c.Log.MaxMB < 1 || c.Log.MaxMB > 1<<20 {
+		return fault.InvalidField("log.max_mb", "%d is outside 1 to %d", c.Log.MaxMB, 1<<20)
 	}
 	switch c.Native.Layers {
 	case "", "btrfs", "loop", "plain":
@@ -304,7 +326,7 @@ func (c *Config) Check() error {
 			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
 		}
 	}
-	for _, p := range []*string{&c.Data, &c.Images, &c.Secrets.KeyFile} {
+	for _, p := range []*string{&c.Data, &c.Images, &c.Secrets.KeyFile, &c.Log.File} {
 		if *p == "" {
 			continue
 		}

@@ -56,13 +56,23 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	sysmon.Calm()
+	var down cleanup.Stack
+	defer down.Run()
+	out := opts.Log
+	if cfg.Log.File != "" {
+		file, err := openLogFile(cfg.Log.File, int64(cfg.Log.MaxMB)<<20)
+		if err != nil {
+			return err
+		}
+		down.Add(func() { _ = file.Close() })
+		out = file
+	}
 	hush := &engine.LogRedactor{}
-	log := slog.New(hush.Handler(logger(opts.Log, cfg.Log).Handler()))
+	log := slog.New(hush.Handler(logger(out, cfg.Log).Handler()))
+	down.Add(captureStandardLog(log))
 	if err := checkDescriptors(log); err != nil {
 		return err
 	}
-	var down cleanup.Stack
-	defer down.Run()
 
 	lowerScore("/proc/self/oom_score_adj", log)
 	lock, err := lockData(cfg.Data)
@@ -150,7 +160,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, tokens: tokens, keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins,
+		engine: eng, tokens: tokens, keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {

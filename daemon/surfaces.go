@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
@@ -33,6 +35,7 @@ type surfaceParts struct {
 	links          links
 	registry       *prometheus.Registry
 	hosts, origins []string
+	public         []string // of Config
 	toolGroups     []string // of MCP
 	toolProfile    string   // likewise
 	version        string
@@ -46,6 +49,13 @@ type surfaces struct {
 	close   func()
 }
 
+// What the operator can have served without a token, beside signed links and the health.
+const (
+	publicConnect = "connect"
+	publicMetrics = "metrics"
+	publicOpenAPI = "openapi"
+)
+
 // newSurfaces is the list of surfaces: a new one is a line here.
 func newSurfaces(p surfaceParts) (surfaces, error) {
 	g, err := guard.New(guard.Options{
@@ -58,7 +68,8 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory})
+	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
+		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {
 		return surfaces{}, err
 	}
@@ -70,11 +81,11 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	mux.Handle("/mcp", g.Wrap("mcp", tools))
 	mux.Handle("/mcp/", g.Wrap("mcp", tools))
 	mux.Handle(mcp.AliasOrkestr, g.Wrap("mcp", tools))
-	mux.Handle(filelink.Root, g.WrapOpen(api.LinkedFiles(p.links.files)))
-	mux.Handle("GET "+connectPath, g.WrapOpen(newConnect()))
+	mux.Handle(filelink.Root, g.WrapLink(api.LinkedFiles(p.links.files)))
+	mux.Handle("GET "+connectPath, publicly(g, slices.Contains(p.public, publicConnect), newConnect()))
 	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
 	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Health)))
-	mux.Handle("GET /metrics", g.WrapOpen(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", publicly(g, slices.Contains(p.public, publicMetrics), promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
 	mux.Handle("/", api) // which says in its own words that there is no such path
 	artifacts := newArtifacts(g, p.engine, p.links.files)
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,6 +102,24 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		mux.ServeHTTP(w, r)
 	})
 	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); previews.Close() }}, nil
+}
+
+// publicly serves h to everybody, or else to administrators.
+func publicly(g *guard.Guard, public bool, h http.Handler) http.Handler {
+	if public {
+		return g.WrapOpen(h)
+	}
+	return g.Wrap("http", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := guard.Caller(r.Context())
+		if err == nil {
+			err = c.Require(access.Admin)
+		}
+		if err != nil {
+			guard.Error(w, r, err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
 }
 
 func health(check func() error) http.Handler {

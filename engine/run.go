@@ -248,7 +248,7 @@ type RunsRequest struct {
 	Cursor  string
 }
 
-// Runs lists the caller's runs.
+// Runs lists the caller's runs. A sandbox that is not there and left none is fault.NotFound.
 func (e *Engine) Runs(ctx context.Context, c access.Caller, r RunsRequest) (RunPage, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return RunPage{}, err
@@ -268,6 +268,9 @@ func (e *Engine) Runs(ctx context.Context, c access.Caller, r RunsRequest) (RunP
 		page.Items, page.Next, err = tx.Runs().List(q)
 		return err
 	})
+	if err == nil && r.Sandbox != "" && r.Cursor == "" && len(page.Items) == 0 {
+		_, err = e.Get(ctx, c, r.Sandbox) // none of it, or no such sandbox
+	}
 	return page, err
 }
 

@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -67,6 +68,8 @@ type Guard struct {
 	stall   time.Duration
 	log     *slog.Logger
 	observe func(Observation)
+
+	strangers *strangers
 }
 
 // New makes a guard. An origin that is none is fault.Invalid.
@@ -77,6 +80,7 @@ func New(o Options) (*Guard, error) {
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
 		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, log: o.Logger, observe: o.Observe,
+		strangers: newStrangers(),
 	}
 	for _, origin := range o.Origins {
 		if err := g.cross.AddTrustedOrigin(origin); err != nil {
@@ -100,7 +104,7 @@ func New(o Options) (*Guard, error) {
 // is with [Caller]. Via is what the caller's events will say it came through
 // ("rest", "mcp").
 func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
-	return g.wrap(func(w *response, r *http.Request) {
+	return g.wrap(g.checkSite, func(w *response, r *http.Request) {
 		caller, valid, release, err := g.authenticate(r)
 		if err != nil {
 			Error(w, r, err)
@@ -138,10 +142,21 @@ func While(ctx, request context.Context) (_ context.Context, done func()) {
 // WrapOpen is Wrap without the token: for what anyone who reaches the server
 // may read. [Caller] refuses behind it.
 func (g *Guard) WrapOpen(next http.Handler) http.Handler {
-	return g.wrap(func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
+	return g.wrap(func(r *http.Request) error {
+		if navigates(r) { // a person followed a link, and the page that had it reads nothing
+			return nil
+		}
+		return g.checkSite(r)
+	}, func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
 }
 
-func (g *Guard) wrap(next func(*response, *http.Request)) http.Handler {
+// WrapLink is [Guard.WrapOpen] for what a signed link is the right to: pages of other sites
+// may show it.
+func (g *Guard) WrapLink(next http.Handler) http.Handler {
+	return g.wrap(func(*http.Request) error { return nil }, func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
+}
+
+func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		p := &pass{id: requestID(r.Header.Get("X-Request-Id"))}
@@ -160,7 +175,7 @@ func (g *Guard) wrap(next func(*response, *http.Request)) http.Handler {
 			Error(w, r, err)
 			return
 		}
-		if err := g.checkOrigin(r); err != nil {
+		if err := cmp.Or(g.checkOrigin(r), checkSite(r)); err != nil {
 			Error(w, r, err)
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
@@ -179,6 +180,11 @@ func TestOrigin(t *testing.T) {
 		{"another port's page", "POST", []string{"Origin", "http://127.0.0.1:9090"}, 403},
 		{"a page of no origin", "POST", []string{"Origin", "null"}, 403},
 		{"a page that hides its origin", "POST", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"an image of another site", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, 403},
+		{"an image of a page on another port", "GET", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors"}, 403},
+		{"a link of another site, to what needs a token", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
+		{"a trusted page that reads", "GET", []string{"Origin", "https://console.example.org", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, 200},
+		{"an address that was typed", "GET", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, 200},
 		{"a name that begins alike", "POST", []string{"Origin", "https://console.example.org.evil.example"}, 403},
 		{"another scheme", "POST", []string{"Origin", "file://127.0.0.1:8080"}, 403},
 	} {
@@ -410,5 +416,64 @@ func TestObserve(t *testing.T) {
 	}
 	if o := s.seen[2]; o.Route != "" || o.Method != "OTHER" || o.Status != 405 {
 		t.Errorf("a label that a caller chose: got %+v", o)
+	}
+}
+
+func TestSitesOfWhatNeedsNoToken(t *testing.T) {
+	g, err := guard.New(guard.Options{Tokens: oneToken("right")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	teapot := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	image := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}
+	page := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	frame := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}
+	fetch := []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}
+	for _, c := range []struct {
+		name    string
+		handler http.Handler
+		headers []string
+		status  int
+	}{
+		{"open, by an image", g.WrapOpen(teapot), image, 403},
+		{"open, by a frame", g.WrapOpen(teapot), frame, 403},
+		{"open, by a link that is followed", g.WrapOpen(teapot), page, 418},
+		{"open, without a browser", g.WrapOpen(teapot), nil, 418},
+		{"signed, by an image", g.WrapLink(teapot), image, 418},
+		{"signed, by a link that is followed", g.WrapLink(teapot), page, 418},
+		{"signed, by a page that would read it", g.WrapLink(teapot), fetch, 403},
+	} {
+		r := httptest.NewRequest("GET", "http://127.0.0.1:8080/x", nil)
+		for i := 0; i < len(c.headers); i += 2 {
+			r.Header.Set(c.headers[i], c.headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		c.handler.ServeHTTP(w, r)
+		if w.Code != c.status {
+			t.Errorf("%s: got %d, want %d", c.name, w.Code, c.status)
+		}
+	}
+}
+
+func TestStrangersFillNoLog(t *testing.T) {
+	s := newSite(t, ok)
+	h, path := s.handler, "/"+strings.Repeat("A", 60_000)
+	began := time.Now()
+	for range 2000 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1:8080"+path, nil))
+	}
+	// A burst of 100, and 5 a second.
+	if n, most := strings.Count(s.log.String(), "\n"), 102+5*int(time.Since(began).Seconds()); n > most || n == 0 || s.log.Len() > n*1500 {
+		t.Errorf("2000 requests without a token wrote %d lines of %d bytes into the log, want at most %d", n, s.log.Len(), most)
+	}
+	if strings.Contains(s.log.String(), strings.Repeat("A", 300)) {
+		t.Error("a path stands there in full")
+	}
+	r := httptest.NewRequest("GET", "http://127.0.0.1:8080/missing", nil)
+	r.Header.Set("Authorization", "Bearer right")
+	s.log.Reset()
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if s.log.Len() == 0 {
+		t.Error("a caller's own line is left out because of strangers")
 	}
 }

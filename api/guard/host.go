@@ -95,6 +95,28 @@ func (g *Guard) checkOrigin(r *http.Request) error {
 	return nil
 }
 
+// checkSite refuses what a browser says that a page of another site caused, reads as
+// well: it cannot read the answer, but it need not cause one. Browsers say so where a
+// request has no Origin (an image, a script).
+func (g *Guard) checkSite(r *http.Request) error {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+	default:
+		return nil
+	}
+	if g.origins[r.Header.Get("Origin")] {
+		return nil
+	}
+	return fault.New(fault.Denied, "a page of another site may not call this server").
+		WithRemedy("name its origin in the server's configuration if its pages are trusted, and have it call by fetch, which sends the origin")
+}
+
+// navigates reports whether a browser opens a page of its own by the request.
+func navigates(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
 func sameOrigin(origin, host string) bool {
 	scheme, rest, ok := strings.Cut(origin, "://")
 	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(rest, host)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // response notes what was answered. It hides no ability of the writer below:
@@ -80,13 +81,25 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	if !g.log.Enabled(ctx, level) {
 		return
 	}
+	var leftOut int64
+	longest := maxLoggedError
+	if !w.pass.known && status >= 400 && !w.pass.asked {
+		var ok bool
+		if leftOut, ok = g.strangers.admit(); !ok {
+			return
+		}
+		longest = maxLoggedPath
+	}
 	attrs := []slog.Attr{
-		slog.String("request", w.pass.id), slog.String("method", method(r.Method)), slog.String("path", r.URL.EscapedPath()),
+		slog.String("request", w.pass.id), slog.String("method", method(r.Method)), slog.String("path", sandbox.Clip(r.URL.EscapedPath(), maxLoggedPath)),
 		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", w.bytes),
 		slog.String("project", w.pass.caller.Project), slog.String("actor", w.pass.caller.Actor),
 	}
 	if w.pass.err != nil {
-		attrs = append(attrs, slog.String("error", w.pass.err.Error()))
+		attrs = append(attrs, slog.String("error", sandbox.Clip(w.pass.err.Error(), longest)))
+	}
+	if leftOut > 0 {
+		attrs = append(attrs, slog.Int64("requests_left_out", leftOut))
 	}
 	if stack != nil {
 		attrs = append(attrs, slog.String("stack", string(stack)))

@@ -38,6 +38,8 @@ type Options struct {
 	// Memory bounds what large answers and bodies hold; nil: a budget of its own.
 	Memory  *budget.Budget
 	Version string // in the OpenAPI document
+	// PrivateDocument has the OpenAPI document need a token, as all else does.
+	PrivateDocument bool
 }
 
 // Bounds of bodies, in bytes.
@@ -60,6 +62,7 @@ type API struct {
 	memory    *budget.Budget
 	versions  versions
 	document  []byte
+	private   bool // the document is
 	handler   http.Handler
 
 	life  context.Context // ends when the coat is closed; no request's
@@ -72,7 +75,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs an engine, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, files: o.Files, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
+		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
 		memory: o.Memory,
 	}
 	a.life, a.close = context.WithCancelCause(context.Background())

@@ -114,7 +114,8 @@ func (o operation) withRaw(accepts, produces string) operation {
 
 func (o operation) withBig() operation { o.in.maxBody = maxBigJSON; return o }
 
-func (o operation) openly() operation { o.open = true; return o }
+// openly has the operation need no token, if open is set.
+func (o operation) openly(open bool) operation { o.open = open; return o }
 
 func (o operation) withKey(k keying) operation { o.key = &k; return o }
 

@@ -48,6 +48,9 @@ func TestRuns(t *testing.T) {
 		if len(all.Items) != 3 || all.Items[0].RunID != last.RunID || all.Items[0].Commands != nil || all.NextCursor != nil {
 			t.Errorf("got %+v", all)
 		}
+		for _, no := range []string{"none", "0123456789abcdef"} {
+			want[v1.Problem](h, 404, "GET", "/v1/sandboxes/"+no+"/runs", nil)
+		}
 		page := want[v1.RunList](h, 200, "GET", "/v1/sandboxes/box/runs?limit=1", nil)
 		if len(page.Items) != 1 || page.NextCursor == nil || page.Items[0].Identifier != "box" {
 			t.Fatalf("got %+v", page)

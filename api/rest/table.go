@@ -210,6 +210,6 @@ func (a *API) operations() []operation {
 			withoutKey("the second joins the build"),
 		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
 		op("getLimits", "GET /limits", "What a sandbox may ask for.", http.StatusOK, a.getLimits),
-		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).withRaw("", "application/json").openly(),
+		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).withRaw("", "application/json").openly(!a.private),
 	}
 }

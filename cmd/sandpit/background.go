@@ -126,6 +126,9 @@ func (a *app) startServer(ctx context.Context, cfg daemon.Config, flags *serverF
 	}
 	cmd := exec.Command(program, flags.line(cfg)...)
 	cmd.Stdout, cmd.Stderr = log, log
+	if cfg.Log.File == "" { // what goes there by way of it is rotated
+		cmd.Env = append(os.Environ(), "SANDPIT_LOG_FILE="+path)
+	}
 	cmd.Dir = "/"                                        // it must not keep a directory of ours busy
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives our terminal
 	if cfg.RunDir == "" {

@@ -6,6 +6,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -165,8 +167,22 @@ func (a *app) mcpClient(m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoi
 	return nil
 }
 
-// claudeLine adds a server to Claude Code.
+// claudeLine adds a server to Claude Code. The line has no secret: the shell that runs it
+// makes a token for that client alone, which may use sandboxes and administer nothing.
 func claudeLine(p place) string {
-	inQuotes := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`")
-	return fmt.Sprintf(`claude mcp add --transport http sandpit %s --header "Authorization: Bearer %s"`, mcpURL(p, ""), inQuotes.Replace(p.token))
+	return fmt.Sprintf(`claude mcp add --transport http sandpit %s --header "Authorization: Bearer $(%s token create --name claude-code)"`, mcpURL(p, ""), ownProgram())
+}
+
+// ownProgram returns what a shell starts this program by.
+func ownProgram() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "sandpit"
+	}
+	if found, err := exec.LookPath("sandpit"); err == nil {
+		if same, err := filepath.EvalSymlinks(found); err == nil && same == path {
+			return "sandpit"
+		}
+	}
+	return mcpsetup.Quote(path)
 }

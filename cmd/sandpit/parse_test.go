@@ -5,12 +5,8 @@ package main
 
 import (
 	"bytes"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestCopyEndsTellSandboxFromFile(t *testing.T) {
@@ -86,20 +82,6 @@ func TestLengthsOfTimeAndSizes(t *testing.T) {
 		if err := m.Set(in); err == nil {
 			t.Errorf("%q is taken for %d", in, m.n)
 		}
-	}
-}
-
-func TestClaudeLineSurvivesTheShell(t *testing.T) {
-	const token = "a$HOME`b`\"c\\d'e"
-	line := claudeLine(place{url: "http://127.0.0.1:8080/v1", token: token})
-	line = strings.Replace(line, "claude", "printf '%s\\n'", 1)
-	out, err := exec.Command("sh", "-c", line).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "mcp\nadd\n--transport\nhttp\nsandpit\nhttp://127.0.0.1:8080/mcp\n--header\nAuthorization: Bearer " + token + "\n"
-	if diff := cmp.Diff(want, string(out)); diff != "" {
-		t.Errorf("a shell reads it otherwise (-want +got):\n%s", diff)
 	}
 }
 

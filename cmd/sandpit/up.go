@@ -114,8 +114,6 @@ func (a *app) howToConnect(p place) error {
 	if from == "" {
 		from = "SANDPIT_ADMIN_TOKEN"
 	}
-	// The token is shown in full: it is the user's own, on the user's own
-	// terminal, and a line that has to be completed by hand is no help.
 	_, err := fmt.Fprintf(a.stdout, `
   API        %[1]s/v1 (described at %[1]s/v1/openapi.json)
   MCP        %[1]s/mcp

@@ -40,23 +40,23 @@ func (c Client) Command(s Server) string {
 		if s.Token != "" {
 			value = s.Token
 		}
-		return "claude mcp add --scope user --transport http " + s.Name + " " + quoted(s.URL) + " --header " + quoted("Authorization: Bearer "+value)
+		return "claude mcp add --scope user --transport http " + s.Name + " " + Quote(s.URL) + " --header " + Quote("Authorization: Bearer "+value)
 	case "codex":
 		if s.Token == "" {
-			return "codex mcp add " + s.Name + " --url " + quoted(s.URL) + " --bearer-token-env-var " + TokenVar
+			return "codex mcp add " + s.Name + " --url " + Quote(s.URL) + " --bearer-token-env-var " + TokenVar
 		}
 	case "gemini":
 		value := c.refer
 		if s.Token != "" {
 			value = s.Token
 		}
-		return "gemini mcp add --scope user --transport http --header " + quoted("Authorization: Bearer "+value) + " " + s.Name + " " + quoted(s.URL)
+		return "gemini mcp add --scope user --transport http --header " + Quote("Authorization: Bearer "+value) + " " + s.Name + " " + Quote(s.URL)
 	}
 	return ""
 }
 
-// quoted is a word for a shell, in quotes only where it has to be.
-func quoted(word string) string {
+// Quote returns a word as a shell reads it, in quotes only where it has to be.
+func Quote(word string) string {
 	if strings.Trim(word, nameLetters+"./:=@%+") == "" {
 		return word
 	}
