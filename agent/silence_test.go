@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -46,10 +47,10 @@ func gone(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)) }
 
 func TestALongCallIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pings := 0
+		var pings atomic.Int64
 		c := serving(t, func(op string, nc net.Conn) {
 			if op == wire.OpPing {
-				pings++
+				pings.Add(1)
 			} else {
 				time.Sleep(time.Hour)
 			}
@@ -59,7 +60,7 @@ func TestALongCallIsNoSilence(t *testing.T) {
 		if err := c.Remove(t.Context(), "/large", RemoveOptions{Recursive: true}); err != nil {
 			t.Error(err)
 		}
-		if pings == 0 {
+		if pings.Load() == 0 {
 			t.Error("nobody asked for a sign of life")
 		}
 	})
@@ -67,9 +68,9 @@ func TestALongCallIsNoSilence(t *testing.T) {
 
 func TestACallToASilentAgentEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		talks := false
+		var talks atomic.Bool
 		c := serving(t, func(op string, nc net.Conn) {
-			if talks {
+			if talks.Load() {
 				answerAll(nc)
 				return
 			}
@@ -85,7 +86,7 @@ func TestACallToASilentAgentEnds(t *testing.T) {
 		if since := c.SilentSince(); !since.Equal(began) {
 			t.Errorf("silent since %v, want %v", since, began)
 		}
-		talks = true
+		talks.Store(true)
 		if err := c.Remove(t.Context(), "/f", RemoveOptions{}); err != nil || !c.SilentSince().IsZero() {
 			t.Errorf("it answers again: %v, silent since %v", err, c.SilentSince())
 		}
@@ -120,12 +121,13 @@ func TestAFrozenAgentIsNotSilent(t *testing.T) {
 			<-thaw
 			answerAll(nc)
 		})
-		frozen := true
-		c.Observe(func() bool { return frozen }, func(bool) { t.Error("it is taken for silent") })
+		var frozen atomic.Bool
+		frozen.Store(true)
+		c.Observe(frozen.Load, func(bool) { t.Error("it is taken for silent") })
 		done := make(chan error, 1)
 		go func() { done <- c.Remove(t.Context(), "/f", RemoveOptions{}) }()
 		time.Sleep(24 * time.Hour)
-		frozen = false
+		frozen.Store(false)
 		close(thaw)
 		if err := <-done; err != nil {
 			t.Error(err)
