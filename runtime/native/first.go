@@ -106,10 +106,7 @@ func (n *launch) born() (*firstProcess, error) {
 	pid, err := n.birth.Born()
 	if err == nil {
 		var pidfd *os.File
-		if err = score(pid); err == nil {
-			pidfd, err = openProcess(pid)
-		}
-		if err == nil {
+		if pidfd, err = openProcess(pid); err == nil {
 			n.d.checkpoint("create.born")
 			return &firstProcess{pid: pid, pidfd: pidfd, group: n.group, conn: n.conn, launch: n}, nil
 		}
@@ -136,14 +133,18 @@ func (n *launch) finish() (pid int, err error) {
 	return pid, nil
 }
 
-// arrive waits until process 1 has executed its program.
+// arrive waits until process 1 has executed its program, and gives it its score: before, it
+// shares the server's memory, and the kernel would give the server the same.
 func (f *firstProcess) arrive() error {
 	n := f.launch
 	if n == nil {
 		return nil
 	}
 	f.launch = nil
-	_, err := n.finish()
+	pid, err := n.finish()
+	if err == nil {
+		err = score(pid)
+	}
 	return err
 }
 

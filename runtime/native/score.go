@@ -16,9 +16,9 @@ import (
 // memory on top: commands first, then agents, and the server and all else of the host after them.
 // A command lowers its own to its agent's at the least, or, where the server has no
 // CAP_SYS_RESOURCE, to the server's as it began: agents are so close to both that such a one is
-// ended before them once it has a tenth of the memory.
+// ended before them once it has three tenths of the memory.
 const (
-	agentScore   = 100
+	agentScore   = 300
 	commandScore = 900
 )
 
