@@ -187,10 +187,88 @@ func TestABrowserGetsACookie(t *testing.T) {
 	})
 	t.Run("NoLongerThanTheLink", func(t *testing.T) {
 		h.advance(59 * time.Minute)
-		h.get(h.hostOf(web), "/", own...).want(t, 200)
+		h.get(h.hostOf(web), "/", with("Sec-Fetch-Site", "none")...).want(t, 200)
 		h.advance(time.Minute)
 		h.get(h.hostOf(web), "/", own...).want(t, 401)
 	})
+}
+
+// Browsers send no Sec-Fetch-Site to plain http, but for localhost.
+func TestPreviewsOverPlainHTTPAreClosedToEachOther(t *testing.T) {
+	h := openAt(t, "prev.example.org", func(w http.ResponseWriter, r *http.Request) {
+		if policy := r.URL.Query().Get("corp"); policy != "" {
+			w.Header().Set("Cross-Origin-Resource-Policy", policy)
+		}
+		if policy := r.URL.Query().Get("referrer"); policy != "" {
+			w.Header().Set("Referrer-Policy", policy)
+		}
+		w.Header().Set("Content-Security-Policy", "default-src 'self'")
+		mirror(w, r)
+	})
+	host := func(id string) string { return "8000-" + id + ".prev.example.org" }
+	page := []string{"Accept", "text/html", "Upgrade-Insecure-Requests", "1"}
+	opened := h.get(host(web), "/?sandpit_token="+h.link(web, 8000), page...).want(t, 302)
+	cookie := []string{"Cookie", "sandpit_preview=" + opened.Cookies()[0].Value}
+	with := func(headers ...string) []string { return append(cookie[:2:2], headers...) }
+	own, evil := "http://"+host(web)+"/app?x=1", "http://"+host(other)+"/app"
+
+	for what, headers := range map[string][]string{
+		"a script":                      {"Referer", evil},
+		"its origin alone":              {"Referer", "http://" + host(other) + "/"},
+		"another site":                  {"Referer", "http://evil.example/" + host(web)},
+		"a port of the same name":       {"Referer", "http://" + host(web) + ":81/"},
+		"a user of that name":           {"Referer", "http://" + host(web) + "@evil.example/"},
+		"two":                           {"Referer", own, "Referer", evil},
+		"none, as its page wishes":      nil,
+		"one that is empty":             {"Referer", ""},
+		"one that asks for a page":      {"Referer", evil, "Accept", "text/html"},
+		"one that asks to be upgraded":  {"Referer", evil, "Connection", "Upgrade", "Upgrade", "websocket"},
+		"an origin beside its referrer": {"Referer", own, "Origin", "http://" + host(other)},
+	} {
+		if a := h.get(host(web), "/", with(headers...)...); a.StatusCode != 403 {
+			t.Errorf("%s: got %d", what, a.StatusCode)
+		}
+	}
+	h.do("POST", host(web), "/", nil, with("Referer", evil, "Upgrade-Insecure-Requests", "1")...).want(t, 403)
+	if n := h.dialed(); n != 0 {
+		t.Errorf("the program was asked %d times", n)
+	}
+	for what, headers := range map[string][]string{
+		"its own page's script":   {"Referer", own},
+		"its own page's request":  {"Origin", "http://" + host(web)},
+		"an address that is read": page,
+		"a link on another page":  append(page[:4:4], "Referer", evil),
+	} {
+		a := h.get(host(web), "/", with(headers...)...).want(t, 200)
+		if got := a.Header.Get("Cross-Origin-Resource-Policy"); got != "same-origin" {
+			t.Errorf("%s: resources are for %q", what, got)
+		}
+		if got := a.Header["Content-Security-Policy"]; len(got) != 2 || got[0] != "default-src 'self'" || got[1] != "frame-ancestors 'self'" {
+			t.Errorf("%s: content %q", what, got)
+		}
+	}
+	for policy, want := range map[string]string{
+		"": "", "no-referrer": "same-origin", "origin, No-Referrer": "same-origin", "no-referrer, origin": "no-referrer, origin", "no-referrer-when-downgrade": "no-referrer-when-downgrade",
+	} {
+		a := h.get(host(web), "/?referrer="+url.QueryEscape(policy), with("Referer", own)...).want(t, 200)
+		if got := a.Header.Get("Referrer-Policy"); got != want {
+			t.Errorf("the program's %q becomes %q", policy, got)
+		}
+	}
+	// What the program decides itself stays, and so does what a link is made for.
+	a := h.get(host(web), "/?corp=cross-origin", with("Referer", own)...).want(t, 200)
+	if got := a.Header["Cross-Origin-Resource-Policy"]; len(got) != 1 || got[0] != "cross-origin" {
+		t.Errorf("the program's own policy becomes %q", got)
+	}
+	a = h.get(host(web), "/image?sandpit_token="+h.link(web, 8000), "Referer", evil, "Accept", "image/*").want(t, 200)
+	if a.Header.Get("Cross-Origin-Resource-Policy") != "" || len(a.Header["Content-Security-Policy"]) != 1 {
+		t.Errorf("by a link: got %v", a.Header)
+	}
+	// Over https the browser says which page it is.
+	a = h.get(host(web), "/", with("Sec-Fetch-Site", "same-origin")...).want(t, 200)
+	if a.Header.Get("Cross-Origin-Resource-Policy") != "same-origin" || len(a.Header["Content-Security-Policy"]) != 1 {
+		t.Errorf("over https: got %v", a.Header)
+	}
 }
 
 func TestABrowserIsSentToTheOwnOrigin(t *testing.T) {

@@ -25,12 +25,33 @@ func (p *Proxy) modify(resp *http.Response) error {
 		h.Del("Service-Worker-Allowed")
 	}
 	setCookies(h, ps.at)
+	if ps.v.how == byCookie {
+		isolate(h, ps.v.unnamed(resp.Request))
+	}
 	for _, name := range []string{"Location", "Content-Location"} {
 		if values := h[name]; len(values) > 0 {
 			h.Set(name, outward(values[0], resp.Request.Host, ps.at))
 		}
 	}
 	return nil
+}
+
+// isolate keeps an answer that a cookie opened from pages of other origins. Where the browser does
+// not say which page asks, it also keeps them from showing it in a frame, and has the program's own
+// pages named, or they could not be told from those: to themselves, and to no one else.
+func isolate(h http.Header, unnamed bool) {
+	const resources = "Cross-Origin-Resource-Policy"
+	if len(h[resources]) == 0 {
+		h.Set(resources, "same-origin")
+	}
+	if !unnamed {
+		return
+	}
+	h.Add("Content-Security-Policy", "frame-ancestors 'self'")
+	policies := strings.Split(strings.Join(h["Referrer-Policy"], ","), ",")
+	if strings.EqualFold(strings.TrimSpace(policies[len(policies)-1]), "no-referrer") { // the last one holds
+		h.Set("Referrer-Policy", "same-origin")
+	}
 }
 
 // setCookies keeps a program's cookies to its own preview: never for a whole

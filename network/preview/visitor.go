@@ -6,6 +6,7 @@ package preview
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -161,12 +162,40 @@ func (v visitor) checkOrigin(r *http.Request) error {
 		return refused
 	}
 	switch {
-	case site == "", site == "same-origin", site == "none":
+	case site == "same-origin", site == "none":
 		return nil
 	case navigates(r) && r.Header.Get("Sec-Fetch-Dest") == "document":
 		return nil
+	case site == "":
+		// To plain http, but for localhost, no browser says which site's page it is. Forms and
+		// sockets have an Origin, a page that is opened asks for https, which no script can add
+		// to a request to another origin, and all else has the Referer of its own page.
+		if len(r.Header["Origin"]) > 0 || asksForHTTPS(r) || ownReferer(r) {
+			return nil
+		}
+		return refused.WithRemedy("have the page call it with the header %s; if it is the program's own page, serve previews by https, or have the page send a referrer to its own origin", headerName)
 	}
 	return refused
+}
+
+// unnamed reports whether a browser may have made the request that does not say for which site's page.
+func (v visitor) unnamed(r *http.Request) bool {
+	return v.how == byCookie && r.Header.Get("Sec-Fetch-Site") == ""
+}
+
+// asksForHTTPS reports whether the request is one by which a browser opens a page or a frame.
+func asksForHTTPS(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade-Insecure-Requests") == "1"
+}
+
+// ownReferer reports whether the page that makes the request is of the preview itself.
+func ownReferer(r *http.Request) bool {
+	all := r.Header["Referer"]
+	if len(all) != 1 {
+		return false
+	}
+	u, err := url.Parse(all[0])
+	return err == nil && ownOrigin(u.Scheme+"://"+u.Host, r.Host)
 }
 
 func ownOrigin(origin, host string) bool {
