@@ -5,9 +5,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"sandpit.dev/engine"
@@ -40,8 +44,34 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	if o.Quota, err = c.Names.quota(); err != nil {
 		return o, err
 	}
+	hosts, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return o, fault.Wrap(fault.Internal, err, "cannot read the host's /etc/resolv.conf, which says the domains that are its own network's")
+	}
+	name, _ := os.Hostname()
+	o.Operator.Search = searchDomains(string(hosts), name)
 	o.Dial = outside(o.Operator)
 	return o, nil
+}
+
+// searchDomains returns the domains that a host completes names with, by its resolv.conf and its own name.
+func searchDomains(resolv, hostname string) []string {
+	var all []string
+	for line := range strings.Lines(resolv) {
+		if f := strings.Fields(line); len(f) > 1 && (f[0] == "search" || f[0] == "domain") {
+			all = append(all, f[1:]...)
+		}
+	}
+	if _, domain, ok := strings.Cut(hostname, "."); ok {
+		all = append(all, domain)
+	}
+	var out []string
+	for _, d := range all {
+		if name, ok := sandbox.NormalName(d); ok && name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // quota fills in the default, and checks the bounds.

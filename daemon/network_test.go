@@ -6,6 +6,7 @@ package daemon
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"sandpit.dev/fault"
@@ -30,6 +31,16 @@ func TestSandboxesDoNotReachTheHost(t *testing.T) {
 		t.Errorf("one that is named: %v", err)
 	} else {
 		_ = c.Close()
+	}
+}
+
+func TestSearchDomains(t *testing.T) {
+	got := searchDomains("# search no.example\nnameserver 127.0.0.1\nsearch Corp.example.org. example.net .\ndomain other.example\nsearch\n", "box.site.example")
+	if want := []string{"corp.example.org", "example.net", "other.example", "site.example"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := searchDomains("", "box"); got != nil {
+		t.Errorf("of nothing: %q", got)
 	}
 }
 

@@ -113,6 +113,15 @@ func (g *Gate) answer(ctx context.Context, question []byte, datagram bool) []byt
 			return pack(reply, &q, nil, reason.Explain(name), room)
 		}
 	}
+	reason := now.policy.Records(name)
+	if q.Type == dnsmessage.TypeA || q.Type == dnsmessage.TypeAAAA {
+		reason = now.policy.Addresses(name)
+	}
+	if reason != policy.Allowed {
+		g.refuse(Entry{Protocol: "dns", Name: name}, reason)
+		reply.RCode = dnsmessage.RCodeNameError
+		return pack(reply, &q, nil, reason.Explain(name), room)
+	}
 	if rule := g.quotas.take(now.policy, name, time.Now()); rule != "" {
 		g.refuse(Entry{Protocol: "dns", Name: rule}, policy.Names)
 		reply.RCode = dnsmessage.RCodeRefused
@@ -154,7 +163,7 @@ func (g *Gate) records(ctx context.Context, p *policy.Policy, name string, q dns
 			return nil, err
 		}
 		for _, mx := range all {
-			if host, err := dnsmessage.NewName(mx.Host); err == nil {
+			if host, ok := publicHost(p, mx.Host); ok {
 				add(&dnsmessage.MXResource{Pref: mx.Pref, MX: host})
 			}
 		}
@@ -171,17 +180,30 @@ func (g *Gate) records(ctx context.Context, p *policy.Policy, name string, q dns
 			add(&dnsmessage.TXTResource{TXT: append(parts, text)})
 		}
 	case dnsmessage.TypeSRV:
-		_, all, err := g.o.Resolver.LookupSRV(ctx, "", "", name+".")
+		owner, all, err := g.o.Resolver.LookupSRV(ctx, "", "", name+".")
 		if err != nil {
 			return nil, err
 		}
+		if _, ok := publicHost(p, owner); owner != "" && !ok {
+			return nil, nil // the name is another one for a name that may not be asked for
+		}
 		for _, srv := range all {
-			if host, err := dnsmessage.NewName(srv.Target); err == nil {
+			if host, ok := publicHost(p, srv.Target); ok {
 				add(&dnsmessage.SRVResource{Priority: srv.Priority, Weight: srv.Weight, Port: srv.Port, Target: host})
 			}
 		}
 	}
 	return out, nil
+}
+
+// publicHost returns the name of a host that a record names, unless it is of the server's own network.
+func publicHost(p *policy.Policy, host string) (dnsmessage.Name, bool) {
+	name, ok := sandbox.NormalName(host)
+	if host != "." && (!ok || p.Records(name) != policy.Allowed) { // the root: there is no such host
+		return dnsmessage.Name{}, false
+	}
+	out, err := dnsmessage.NewName(host)
+	return out, err == nil
 }
 
 // lookup finds the addresses of a name that may be connected to, and pins them.

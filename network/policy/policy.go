@@ -18,6 +18,9 @@ type Operator struct {
 	Allow []netip.Prefix
 	// Block are ranges that none reaches. It goes over Allow.
 	Block []netip.Prefix
+	// Search are the domains that the server's host completes names with: names below them
+	// may be of its own network.
+	Search []string
 }
 
 // Policy decides for one sandbox. It is never changed, and safe for concurrent use.
@@ -205,7 +208,7 @@ func (r Reason) Explain(what string) string {
 	case Port:
 		return fmt.Sprintf("the port of %s is not among those that this sandbox may reach; add it to allow_ports", what)
 	case Private:
-		return fmt.Sprintf("%s is not an address of the public internet; only the server's operator can allow it", what)
+		return fmt.Sprintf("%s is not of the public internet; only the server's operator can allow it", what)
 	case Blocked:
 		return fmt.Sprintf("%s is blocked by the server's operator", what)
 	case Disagreement:
