@@ -112,7 +112,7 @@ func openWith(t *testing.T, path string, checked int64) (*Store, error) {
 	t.Helper()
 	s := newStore(path, Options{})
 	s.checkAtOpen = checked
-	err := s.open(t.Context(), path, 0)
+	err := s.open(t.Context(), path, Options{})
 	if err == nil {
 		t.Cleanup(func() { _ = s.Close() })
 	}

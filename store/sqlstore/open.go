@@ -32,6 +32,9 @@ type Options struct {
 	// Reserve is how many bytes of the disk are held for commits of a full disk, in the
 	// log's file and as much in the data base's. 0: 16 MiB.
 	Reserve int64
+	// ID is of the installation, and is kept in the data base, in place of any other; see
+	// [Look]. "": it is left as it is.
+	ID string
 }
 
 const defaultReserve = 16 << 20
@@ -55,7 +58,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fault.Wrap(fault.Invalid, err, "the data base has no file name")
 	}
 	s := newStore(file, o)
-	if err := s.open(ctx, file, o.Reserve); err != nil {
+	if err := s.open(ctx, file, o); err != nil {
 		return nil, s.openError(ctx, err, file)
 	}
 	return s, nil
@@ -95,7 +98,7 @@ func (s *Store) openError(ctx context.Context, err error, file string) error {
 		WithRemedy("look after the file, put a copy in its place, or move it away to begin anew")
 }
 
-func (s *Store) open(ctx context.Context, file string, reserve int64) (err error) {
+func (s *Store) open(ctx context.Context, file string, o Options) (err error) {
 	all, latest, err := migrations(&s.dialect)
 	if err != nil {
 		return err
@@ -178,7 +181,13 @@ func (s *Store) open(ctx context.Context, file string, reserve int64) (err error
 	if err != nil {
 		return err
 	}
-	s.reserve = newReserve(filepath.Dir(file), cmp.Or(reserve, defaultReserve), s.held, wal, s.logger)
+	if o.ID != "" {
+		if err := s.identify(o.ID, wal); err != nil {
+			_ = wal.Close()
+			return err
+		}
+	}
+	s.reserve = newReserve(filepath.Dir(file), cmp.Or(o.Reserve, defaultReserve), s.held, wal, s.logger)
 	s.reserve.look()
 	s.syncer = newSyncer(fileFlush(wal), s.reserve.look, logIsLong(wal), s.tidy(keeper), func() {
 		keeper.close()
