@@ -54,6 +54,8 @@ type Options struct {
 	// Evict ends all processes that use the store, when its file system is found read-only after
 	// an error, and in use: it is mounted anew afterwards. nil: it then cannot be opened.
 	Evict func(ctx context.Context) error
+	// Identity says whose store it has to be.
+	Identity Identity
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
 }
@@ -61,16 +63,17 @@ type Options struct {
 // A Store holds layers. Its methods may be called concurrently; calls for one
 // id that overlap are safe, and one of them wins.
 type Store struct {
-	dir      string
-	opts     Options
-	kind     Kind
-	declined []Declined
-	limitErr error  // why disk limits are not enforced; nil: they are
-	fsid     string // of a store that is btrfs
-	loop     *loopStore
-	group    uint64 // of the quotas of all disks together; 0: there is none
-	backed   int64  // bytes of metadata that the host's disk has room for
-	log      *slog.Logger
+	dir        string
+	opts       Options
+	kind       Kind
+	declined   []Declined
+	limitErr   error  // why disk limits are not enforced; nil: they are
+	fsid       string // of a store that is btrfs
+	loop       *loopStore
+	identified bool
+	group      uint64 // of the quotas of all disks together; 0: there is none
+	backed     int64  // bytes of metadata that the host's disk has room for
+	log        *slog.Logger
 
 	top, layers, logs, volumes int // directories
 	flush                      int // see flushSubvolume; -1 in a plain store
@@ -132,7 +135,14 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{dir: opts.Dir, opts: opts, log: opts.Logger, failing: make(chan struct{}, 1), importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1, ending: make(chan struct{})}
+	if err := opts.Identity.findMissing(dir); err != nil {
+		return nil, err
+	}
 	if err := s.choose(ctx, dir, opts); err != nil {
+		return nil, err
+	}
+	if err := s.identify(dir); err != nil {
+		s.closeFiles()
 		return nil, err
 	}
 	if err := s.lay(dir); err != nil {
