@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -49,13 +50,14 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 	for _, name := range []string{nativeName, nativeName + "/layers", nativeName + "/agent"} {
 		r.directory("data/"+name, filepath.Join(cfg.Data, name))
 	}
-	r.directory("data/"+nativeName+"/instances", native.InstancesDir(filepath.Join(cfg.Data, nativeName)))
-	for _, name := range []string{AdminTokenFile, PreviewKeyFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
+	namespace, mine := r.installation(ctx, cfg.Data)
+	r.directory("data/"+nativeName+"/instances", native.InstancesDir(filepath.Join(cfg.Data, nativeName), namespace))
+	for _, name := range []string{AdminTokenFile, PreviewKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}
 	r.records(ctx, filepath.Join(cfg.Data, dbFile))
-	if os.Geteuid() == 0 {
-		found, err := native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), mend)
+	if os.Geteuid() == 0 && mine {
+		found, err := native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), namespace, mend)
 		for _, f := range found {
 			r.found(nativeName+"/"+f.Name, f.What, f.Done, f.Err)
 		}
@@ -89,6 +91,47 @@ func (r *repair) found(name, what, done string, err error) {
 	default:
 		r.checks = append(r.checks, warning(name, "stop the server, and run `sandpit doctor --repair`", "%s", what))
 	}
+}
+
+// installation looks whether the pieces of the data directory belong together. Where it is a
+// copy, what runs under its namespace is another directory's, and is not looked at: mine is false.
+func (r *repair) installation(ctx context.Context, dir string) (namespace string, mine bool) {
+	const name = "installation"
+	p, err := lookAt(ctx, dir)
+	if p == nil {
+		r.checks = append(r.checks, refused(name, Failed, err))
+		return "", false
+	}
+	i, ierr := p.identity(Adopt{})
+	if ierr != nil {
+		r.checks = append(r.checks, refused(name, Failed, ierr))
+		return "", false
+	}
+	if err != nil {
+		return i.Namespace, p.elsewhere() == nil // the records are damaged, which is told of them
+	}
+	for _, err := range p.wrong(i, Adopt{}) {
+		r.checks = append(r.checks, refused(name, Failed, err))
+	}
+	if p.elsewhere() != nil {
+		return i.Namespace, false
+	}
+	claim, err := i.claim(ctx)
+	if err != nil {
+		r.checks = append(r.checks, refused(name, Failed, err))
+		return i.Namespace, false
+	}
+	_ = claim.Close()
+	if p.store && os.Geteuid() == 0 {
+		have, err := layer.ReadID(ctx, p.layers())
+		if err == nil {
+			err = i.ofStore(Adopt{}).Refuse(p.layers(), have)
+		}
+		if err != nil {
+			r.checks = append(r.checks, refused(name, Failed, err))
+		}
+	}
+	return i.Namespace, true
 }
 
 // records looks whether the records are sound, and give space back.

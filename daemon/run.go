@@ -38,6 +38,8 @@ type Options struct {
 	Log     io.Writer // required
 	// Agent is the sandbox's process 1; nil: the one in this binary.
 	Agent []byte
+	// Adopt is for a data directory that is refused otherwise.
+	Adopt Adopt
 	// Ready is called once, when the server answers, with its base URL.
 	Ready func(url string)
 }
@@ -89,7 +91,16 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	down.Add(func() { _ = listener.Close() })
 	url := "http://" + listener.Addr().String()
 
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, dbFile), Logger: log})
+	self, err := identify(ctx, cfg.Data, opts.Adopt, log)
+	if err != nil {
+		return err
+	}
+	claim, err := self.claim(ctx)
+	if err != nil {
+		return err
+	}
+	down.Add(func() { _ = claim.Close() })
+	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, dbFile), ID: self.ID, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -108,11 +119,12 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { report(log, "close the images", images.Close()) })
-	driver, err := openNative(ctx, cfg, opts, log)
+	driver, err := openNative(ctx, cfg, self, opts, log)
 	if err != nil {
 		return err
 	}
 	down.Add(func() { report(log, "close the native runtime", driver.Close()) })
+	self.confirm(cfg.Data, driver.Identified(), log)
 
 	memory := cfg.Answers.openMemory(os.DirFS("/"), os.Getenv, log)
 	network, err := cfg.Network.options()
@@ -201,7 +213,7 @@ const dbFile = "sandpit.db"
 // nativeName is the runtime's name in records and requests.
 const nativeName = "native"
 
-func openNative(ctx context.Context, cfg Config, opts Options, log *slog.Logger) (*native.Driver, error) {
+func openNative(ctx context.Context, cfg Config, self identity, opts Options, log *slog.Logger) (*native.Driver, error) {
 	program := opts.Agent
 	if program == nil {
 		var err error
@@ -210,7 +222,7 @@ func openNative(ctx context.Context, cfg Config, opts Options, log *slog.Logger)
 		}
 	}
 	return native.Open(ctx, native.Options{
-		Dir: filepath.Join(cfg.Data, nativeName), Agent: program, Layers: layer.Kind(cfg.Native.Layers), Blanks: cfg.Native.Blanks, Logger: log,
+		Dir: filepath.Join(cfg.Data, nativeName), Namespace: self.Namespace, Store: self.ofStore(opts.Adopt), Agent: program, Layers: layer.Kind(cfg.Native.Layers), Blanks: cfg.Native.Blanks, Logger: log,
 	})
 }
 

@@ -21,6 +21,7 @@ type serverFlags struct {
 	c                            *cobra.Command
 	listen, data, images, config string
 	level, form                  string
+	adopt                        daemon.Adopt
 }
 
 func addServerFlags(c *cobra.Command) *serverFlags {
@@ -34,6 +35,14 @@ func addServerFlags(c *cobra.Command) *serverFlags {
 	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.form, "log-format", d.Log.Format, "text or json")
 	return s
+}
+
+// addAdopt has the flags that begin with a data directory which is refused otherwise.
+func (s *serverFlags) addAdopt() {
+	f := s.c.Flags()
+	f.BoolVar(&s.adopt.Records, "new-records", false, "go on with the records that are there, or with new ones, though this installation had others")
+	f.BoolVar(&s.adopt.Store, "new-store", false, "go on with the store of disks that is there, or with a new one, though this installation had another")
+	f.BoolVar(&s.adopt.Copy, "new-id", false, "make a copy of a data directory an installation of its own")
 }
 
 // settings are the defaults, the file, the environment and the flags, the later
@@ -70,8 +79,8 @@ func (s *serverFlags) settings(getenv func(string) string) (daemon.Config, error
 // is another.
 func (s *serverFlags) line(cfg daemon.Config) []string {
 	args := []string{"serve", "--data=" + cfg.Data, "--images=" + cfg.Images}
-	for _, name := range []string{"listen", "log-level", "log-format"} {
-		if f := s.c.Flags().Lookup(name); f.Changed {
+	for _, name := range []string{"listen", "log-level", "log-format", "new-records", "new-store", "new-id"} {
+		if f := s.c.Flags().Lookup(name); f != nil && f.Changed {
 			args = append(args, "--"+name+"="+f.Value.String())
 		}
 	}
@@ -98,6 +107,7 @@ SANDPIT_ADMIN_TOKEN, then flags. Its log goes to standard error. "sandpit up" do
 		Args: takes(0, 0),
 	}
 	flags := addServerFlags(c)
+	flags.addAdopt()
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.settings(a.getenv)
 		if err != nil {
@@ -109,6 +119,7 @@ SANDPIT_ADMIN_TOKEN, then flags. Its log goes to standard error. "sandpit up" do
 		return daemon.Run(ctx, cfg, daemon.Options{
 			Version: a.version,
 			Log:     a.stderr,
+			Adopt:   flags.adopt,
 			Ready: func(url string) {
 				fmt.Fprintf(a.stdout, "sandpit is ready at %s; the administrator's token is in %s\n", url, tokenPlace(cfg))
 			},

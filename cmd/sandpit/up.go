@@ -32,6 +32,7 @@ the data directory.`,
 		Args: takes(0, 0),
 	}
 	flags := addServerFlags(c)
+	flags.addAdopt()
 	try := c.Flags().Bool("try", false, "also run a first program, in a sandbox named hello")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.settings(a.getenv)

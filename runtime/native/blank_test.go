@@ -85,7 +85,7 @@ func output(t testing.TB, i runtime.Instance, argv ...string) string {
 // groupsOf gives the cgroups of a driver's directory by the id that they are named by.
 func groupsOf(t testing.TB, dir string) map[string]bool {
 	t.Helper()
-	now, err := leaktest.Take(leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	now, err := leaktest.Take(leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestASandboxGoesOnFromABlank(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
 // A blank that is dead, or that nobody knows, costs a create nothing but time.
@@ -174,7 +174,7 @@ func TestACreateNeedsNoBlank(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
 // Whoever comes with the id of a blank late, while that is being taken back, gets a sandbox
@@ -212,7 +212,7 @@ func TestAnIDThatIsBeingForgottenIsGood(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
 // What is wrong with a blank is never the caller's.
@@ -245,7 +245,7 @@ func TestABlankThatCannotBeginIsReplaced(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
 // The blanks of a server that is killed die with it, and the next one frees what they
@@ -292,7 +292,7 @@ func TestBlanksDieWithTheirServer(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
 // dieWithBlanks makes a sandbox of a blank, waits for two more, and is killed.
@@ -400,7 +400,7 @@ func threads(t testing.TB, pid int) int {
 
 func mustTake(t testing.TB, dir string) leaktest.Snapshot {
 	t.Helper()
-	now, err := leaktest.Take(leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	now, err := leaktest.Take(leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -212,7 +212,7 @@ func TestAServerThatIsKilledInASandboxesLifeLeavesItWhole(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
-			nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+			nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 		})
 	}
 }

@@ -96,7 +96,7 @@ func TestAServerThatIsKilledAtAnyStepLeavesNothingThatIsNotFound(t *testing.T) {
 	if err := os.WriteFile(path, program, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	scope := leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}}
+	scope := leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}}
 	for _, point := range []string{
 		"create.group", "create.socket", "create.born", "create.layer", "create.disk", "create.state", "create.groups",
 		"create.inside", "create.told", "stop.killed", "remove.stopped", "remove.layer",

@@ -4,6 +4,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -36,6 +37,12 @@ type Options struct {
 	// Dir is the driver's part of the data directory; it has one owner at a
 	// time, which the server's lock on the data directory sees to. Required.
 	Dir string
+	// Namespace names the driver's part of the host's cgroups and its files in memory: 12
+	// characters of a-z and 0-9, of this directory alone and the same for ever. "": it is made
+	// of the path of Dir; see [NamespaceOf].
+	Namespace string
+	// Store says whose the store of layers has to be.
+	Store layer.Identity
 	// Agent is the agent's program, a static binary. Required.
 	Agent []byte
 	// Layers forces a kind of store for the writable layers; "" takes the best.
@@ -119,7 +126,8 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if d.boot, err = bootID(); err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
 	}
-	if d.instances, err = openInstances(dir, d.boot); err != nil {
+	namespace := cmp.Or(opts.Namespace, namespaceOf(dir))
+	if d.instances, err = openInstances(dir, namespace, d.boot); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.instances.Close() })
@@ -146,11 +154,11 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := d.openYard(opts.Yard); err != nil {
 		return nil, err
 	}
-	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespaceOf(dir)}); err != nil {
+	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespace}); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.cgroups.Close() })
-	store := layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Logger: d.log, Evict: d.evictFound}
+	store := layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Identity: opts.Store, Logger: d.log, Evict: d.evictFound}
 	if d.yard != nil {
 		undo.Add(func() { _ = d.yard.Close() })
 		store.Attach, store.Detach = d.yard.Keep, d.yard.Release

@@ -66,7 +66,7 @@ func TestAServerComesBackToAProcessOneThatNobodyLetsEnd(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
 // visitor is a child of ours in the pid namespace of a process; whoever gets it reaps it.

@@ -12,8 +12,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// NamespaceOf is the mark of a driver's cgroups.
-var NamespaceOf = namespaceOf
+// PathNamespace is the mark of a driver's cgroups for which no namespace was chosen.
+var PathNamespace = namespaceOf
 
 // StoreOf is the loop device of the store, and a directory in it.
 func (d *Driver) StoreOf(t *testing.T, id sandbox.ID) (device string, dir *os.File) {

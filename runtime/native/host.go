@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -130,11 +129,4 @@ func placeAgent(dir string, program []byte) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// namespaceOf names the server's part of the host's cgroups after its data
-// directory, so that two servers never meet.
-func namespaceOf(dir string) string {
-	sum := sha256.Sum256([]byte(dir))
-	return strings.ToLower(hex.EncodeToString(sum[:6]))
 }

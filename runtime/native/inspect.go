@@ -30,9 +30,9 @@ type Finding struct {
 // it if it is to. Sandboxes that are up are not touched, nor is any disk; what it
 // frees is what their next start would: groups with processes that no server could
 // find again, sockets and states of processes that are gone, and what [layer.Inspect]
-// finds. It looks only at what is named after the directory. The caller sees to it
+// finds. It looks only at the directory and at what has the namespace. The caller sees to it
 // that no server has it open.
-func Inspect(ctx context.Context, dir string, mend bool) ([]Finding, error) {
+func Inspect(ctx context.Context, dir, namespace string, mend bool) ([]Finding, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func Inspect(ctx context.Context, dir string, mend bool) ([]Finding, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	found, err := inspectInstances(ctx, dir, mend)
+	found, err := inspectInstances(ctx, dir, namespace, mend)
 	if err != nil {
 		return found, err
 	}
@@ -51,12 +51,12 @@ func Inspect(ctx context.Context, dir string, mend bool) ([]Finding, error) {
 	return found, err
 }
 
-func inspectInstances(ctx context.Context, dir string, mend bool) ([]Finding, error) {
+func inspectInstances(ctx context.Context, dir, namespace string, mend bool) ([]Finding, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
 	}
-	groups, err := cgroup.Open(cgroup.Options{Namespace: namespaceOf(dir)})
+	groups, err := cgroup.Open(cgroup.Options{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}

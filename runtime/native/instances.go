@@ -31,6 +31,8 @@ type instances struct {
 	dir    *os.File // the same, for paths of sockets
 	link   string   // path of the link; "": it is a plain directory
 	memory string   // what it leads to
+	// namespace is in the name of memory.
+	namespace string
 	// rebooted: there was one, of another boot of the host.
 	rebooted bool
 }
@@ -40,22 +42,22 @@ var memoryDirs = [...]string{"/run", "/dev/shm"}
 
 // memoryName begins the name of a directory of instances in memory; the boot and a random
 // part follow, so that nobody can have it before us.
-func memoryName(dir string) string { return "sandpit-" + namespaceOf(dir) + "-" }
+func memoryName(namespace string) string { return "sandpit-" + namespace + "-" }
 
 // InstancesDir is where the files of the instances of a driver's directory are, or would
 // be: the link followed that the driver made.
-func InstancesDir(dir string) string {
+func InstancesDir(dir, namespace string) string {
 	path := filepath.Join(dir, "instances")
-	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(filepath.Base(target), memoryName(dir)) {
+	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(filepath.Base(target), memoryName(namespace)) {
 		return target
 	}
 	return path
 }
 
 // openInstances finds or makes the directory of a driver's directory, which is absolute.
-func openInstances(dir, boot string) (_ *instances, err error) {
+func openInstances(dir, namespace, boot string) (_ *instances, err error) {
 	path := filepath.Join(dir, "instances")
-	i := &instances{}
+	i := &instances{namespace: namespace}
 	st, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,7 +98,7 @@ func (i *instances) follow(dir, path, boot string) (there bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	rest, ours := strings.CutPrefix(filepath.Base(target), memoryName(dir))
+	rest, ours := strings.CutPrefix(filepath.Base(target), memoryName(i.namespace))
 	if !ours {
 		return false, nil
 	}
@@ -115,7 +117,7 @@ func (i *instances) follow(dir, path, boot string) (there bool, err error) {
 			WithRemedy("see whose it is and what is in it; without it, the sandboxes that run are not found again")
 	}
 	i.link, i.memory = path, target
-	return true, nil
+	return true, pointBack(dir, target)
 }
 
 // make makes it, in memory if the host has a place there.
@@ -126,7 +128,7 @@ func (i *instances) make(dir, path, boot string) error {
 			continue
 		}
 		sweepMemory(base, boot)
-		target := filepath.Join(base, memoryName(dir)+boot+"-"+strings.ToLower(rand.Text()[:8]))
+		target := filepath.Join(base, memoryName(i.namespace)+boot+"-"+strings.ToLower(rand.Text()[:8]))
 		if os.Symlink(dir, target+ofSuffix) != nil {
 			continue // the next place, or the plain one
 		}
@@ -149,6 +151,18 @@ func (i *instances) make(dir, path, boot string) error {
 // that it is of.
 const ofSuffix = ".of"
 
+// pointBack has the link beside a directory in memory lead to dir, whose path may have changed.
+func pointBack(dir, memory string) error {
+	link := memory + ofSuffix
+	if leads, err := os.Readlink(link); err == nil && leads == dir {
+		return nil
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(dir, link)
+}
+
 // sweepAge is how old such a link is before it is looked at.
 const sweepAge = time.Minute
 
@@ -162,7 +176,7 @@ func sweepMemory(base, boot string) {
 		memory := strings.TrimSuffix(link, ofSuffix)
 		dir, err := os.Readlink(link)
 		// Anybody may make names in base: what is not ours means nothing.
-		if err != nil || unix.Lstat(link, &st) != nil || int(st.Uid) != os.Geteuid() || !strings.HasPrefix(filepath.Base(memory), memoryName(dir)) {
+		if err != nil || !filepath.IsAbs(dir) || unix.Lstat(link, &st) != nil || int(st.Uid) != os.Geteuid() {
 			continue
 		}
 		if time.Since(time.Unix(st.Mtim.Sec, st.Mtim.Nsec)) < sweepAge {

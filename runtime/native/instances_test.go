@@ -32,7 +32,7 @@ func TestInstances(t *testing.T) {
 	inMemory(t)
 	open := func(t *testing.T, dir, boot string) *instances {
 		t.Helper()
-		i, err := openInstances(dir, boot)
+		i, err := openInstances(dir, namespaceOf(dir), boot)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestInstances(t *testing.T) {
 		if err := os.Chmod(first.memory, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if i, err := openInstances(dir, "boot1"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "only this server's user") {
+		if i, err := openInstances(dir, namespaceOf(dir), "boot1"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "only this server's user") {
 			t.Errorf("got %v, %v", i, err)
 		}
 	})
@@ -186,7 +186,7 @@ func TestInstances(t *testing.T) {
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		half := filepath.Join(base, memoryName(dir)+"boot1-half")
+		half := filepath.Join(base, memoryName(namespaceOf(dir))+"boot1-half")
 		if err := os.Symlink(dir, half+ofSuffix); err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone := filepath.Join(t.TempDir(), "gone")
-		trap := filepath.Join(filepath.Dir(first.memory), memoryName(gone)+"boot1-trap")
+		trap := filepath.Join(filepath.Dir(first.memory), memoryName(namespaceOf(gone))+"boot1-trap")
 		for link, to := range map[string]string{trap: victim, trap + ofSuffix: gone} {
 			if err := os.Symlink(to, link); err != nil {
 				t.Fatal(err)

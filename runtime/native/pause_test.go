@@ -436,7 +436,7 @@ func TestMemoryOfAPausedSandboxIsGivenBack(t *testing.T) {
 // memoryOf reads how much memory the commands of a sandbox use.
 func memoryOf(t testing.TB, dir string, i runtime.Instance) int {
 	t.Helper()
-	at := "sandpit/" + native.NamespaceOf(dir) + "/" + string(i.Handle().ID)
+	at := "sandpit/" + native.PathNamespace(dir) + "/" + string(i.Handle().ID)
 	for _, pattern := range []string{"/sys/fs/cgroup/memory/" + at + "/memory.usage_in_bytes", "/sys/fs/cgroup/" + at + "/cmd/memory.current"} {
 		if text, err := os.ReadFile(pattern); err == nil {
 			n, err := strconv.Atoi(strings.TrimSpace(string(text)))

@@ -157,7 +157,7 @@ func TestRestoreAfterARestartOfTheServer(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
 // What a rollback of a running sandbox takes.

@@ -169,5 +169,5 @@ func closeEmpty(t *testing.T, d runtime.Driver, dir string, left ...runtime.Inst
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }

@@ -105,7 +105,7 @@ func closeAndLookForLeaks(t *testing.T, d *native.Driver, dir string) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.NamespaceOf(dir)}})
+	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 	for _, of := range []string{"layers/layers", "layers/logs"} {
 		if left, err := os.ReadDir(filepath.Join(dir, of)); err == nil && len(left) != 0 {
 			t.Errorf("%s has %v", of, left)
@@ -381,7 +381,7 @@ func dieMakingAhead(point string, program []byte) error {
 
 // endAhead ends the sandbox that was made ahead, and us.
 func endAhead(point string, id sandbox.ID) error {
-	files := filepath.Join(native.InstancesDir(os.Getenv(crashDir)), string(id))
+	files := filepath.Join(native.InstancesDir(os.Getenv(crashDir), native.PathNamespace(os.Getenv(crashDir))), string(id))
 	text, err := os.Readlink(files + ".state")
 	if err != nil {
 		return err

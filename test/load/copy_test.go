@@ -17,8 +17,8 @@ import (
 )
 
 // TestACopyOfADataDirectory is the backup of docs/operations.md: sandboxes stopped, server
-// ended, directory copied. Original and copy are served side by side then, and neither
-// touches the other.
+// ended, directory copied. Original and copy are served side by side then, the copy with an id
+// of its own, and neither touches the other.
 func TestACopyOfADataDirectory(t *testing.T) {
 	h := open(t)
 	ctx := t.Context()
@@ -67,8 +67,7 @@ func TestACopyOfADataDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatalf("cp: %v: %s", err, out)
 	}
-	sum := sha256.Sum256([]byte(filepath.Join(dir, "data", "native")))
-	c := &host{t: t, listen: h.listen, build: h.build, dir: dir, images: h.images, token: h.token, marks: []string{hex.EncodeToString(sum[:6])}}
+	c := &host{t: t, listen: h.listen, build: h.build, dir: dir, images: h.images, token: h.token, flags: []string{"--new-id"}}
 	if c.empty, err = leaktest.Take(leaktest.Scope{Dir: filepath.Join(dir, "data"), Marks: c.marks}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,6 +113,7 @@ type host struct {
 	listen string                 // its address; it may have port 0
 	build  func() (string, error) // of the next start
 	env    []string               // of the next start, beside its own
+	flags  []string               // the same
 
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when cmd has ended
@@ -140,11 +139,7 @@ func openAt(t *testing.T, listen string) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The native runtime names its part of the host's cgroups after its
-	// directory. A change of that name shows: the tests hold that what is alive
-	// is seen.
-	sum := sha256.Sum256([]byte(filepath.Join(dir, "data", "native")))
-	h := &host{t: t, listen: listen, build: program, dir: dir, images: imagetest.Dir(t), token: "load-" + rand.Text(), marks: []string{hex.EncodeToString(sum[:6])}}
+	h := &host{t: t, listen: listen, build: program, dir: dir, images: imagetest.Dir(t), token: "load-" + rand.Text()}
 	if h.empty, err = leaktest.Take(leaktest.Scope{Dir: filepath.Join(dir, "data"), Marks: h.marks}); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +161,7 @@ func (h *host) start() {
 		h.t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(path, "serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images)
+	cmd := exec.Command(path, append([]string{"serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images}, h.flags...)...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
 		"SANDPIT_ADMIN_TOKEN="+h.token, "SANDPIT_RUN_DIR="+run, "SANDPIT_BLANKS=0")
 	cmd.Env = append(cmd.Env, h.env...)
@@ -189,6 +184,7 @@ func (h *host) start() {
 			h.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 			h.url = told.URL
 			h.client = client.New(told.URL, h.token, client.Options{HTTP: h.http})
+			h.marks = []string{h.namespace()}
 			return
 		}
 		select {
@@ -199,6 +195,21 @@ func (h *host) start() {
 		case <-tick.C:
 		}
 	}
+}
+
+// namespace is the mark of what the native runtime has on the host. A change of where it is
+// kept shows: the tests hold that what is alive is seen.
+func (h *host) namespace() string {
+	h.t.Helper()
+	var id struct{ Namespace string }
+	b, err := os.ReadFile(filepath.Join(h.dir, "data", "id.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &id)
+	}
+	if err != nil || id.Namespace == "" {
+		h.t.Fatalf("the data directory names no namespace: %v", err)
+	}
+	return id.Namespace
 }
 
 // kill ends the server at once, as a crash does.

@@ -1,0 +1,310 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/atomicfile"
+	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/store/sqlstore"
+)
+
+// IdentityFile is the file in the data directory that says which installation it is of.
+const IdentityFile = "id.json"
+
+// identity is the content of [IdentityFile]. The records and the store of layers have the
+// id, too, so that a piece that is missing or of another installation is noticed.
+type identity struct {
+	ID string `json:"id"`
+	// Was is the id before it was changed, until all pieces have the new one.
+	Was string `json:"was,omitempty"`
+	// Namespace names what the native runtime has on the host outside of the directory.
+	Namespace string `json:"namespace"`
+	// Path, Device, Inode and Boot are of the directory when a server last started on it:
+	// a copy has others.
+	Path   string `json:"path"`
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+	Boot   string `json:"boot"`
+	// Records and Store: they have the id. One that is found without it is another.
+	Records bool `json:"records"`
+	Store   bool `json:"store"`
+}
+
+var (
+	validID        = regexp.MustCompile(`^[a-z0-9]{20,40}$`)
+	validNamespace = regexp.MustCompile(`^[a-z0-9]{12}$`)
+)
+
+func newIdentity() identity {
+	id := strings.ToLower(rand.Text())
+	return identity{ID: id, Namespace: id[:12]}
+}
+
+// readIdentity is nil where there is none.
+func readIdentity(dir string) (*identity, error) {
+	path := filepath.Join(dir, IdentityFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "%s cannot be read", path)
+	}
+	var i identity
+	if err := json.Unmarshal(b, &i); err != nil || !validID.MatchString(i.ID) || !validNamespace.MatchString(i.Namespace) || i.Was != "" && !validID.MatchString(i.Was) {
+		return nil, fault.Wrap(fault.Unavailable, err, "%s is damaged: it holds no id of an installation", path).
+			WithRemedy("put a backup of it in its place, or move it away: it is made anew from the records")
+	}
+	return &i, nil
+}
+
+func (i identity) write(dir string) error {
+	b, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(filepath.Join(dir, IdentityFile), append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// pieces is a data directory as it is found: what belongs together in it, and what is missing.
+type pieces struct {
+	dir     string
+	file    *identity // nil: there is none
+	here    identity  // path, device, inode and boot as they are now
+	records sqlstore.Contents
+	store   bool // there is one
+}
+
+// lookAt reads what is in a data directory and changes nothing. If it is not nil, all but the
+// records could be read.
+func lookAt(ctx context.Context, dir string) (*pieces, error) {
+	p := &pieces{dir: dir}
+	var err error
+	if p.here.Path, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the data directory %s cannot be looked at", dir)
+	}
+	p.here.Device, p.here.Inode = st.Dev, st.Ino
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
+	}
+	p.here.Boot = strings.TrimSpace(string(boot))
+	if p.file, err = readIdentity(dir); err != nil {
+		return nil, err
+	}
+	if p.store, err = layer.There(p.layers()); err != nil {
+		return nil, err
+	}
+	p.records, err = sqlstore.Look(ctx, filepath.Join(dir, dbFile))
+	return p, err
+}
+
+func (p *pieces) native() string { return filepath.Join(p.dir, nativeName) }
+func (p *pieces) layers() string { return filepath.Join(p.native(), "layers") }
+
+// Adopt says which pieces of a data directory a server takes as they are, though they are
+// missing or another installation's.
+type Adopt struct {
+	Records bool // those that are there, or new ones
+	Store   bool // the one that is there, or a new one
+	// Copy: the directory is a copy of another; it becomes an installation of its own.
+	// It has no effect where a server has started on the directory before, so that it may stay.
+	Copy bool
+}
+
+// identity is the one that the directory has, or gets.
+func (p *pieces) identity(adopt Adopt) (identity, error) {
+	var i identity
+	switch {
+	case p.file != nil:
+		i = *p.file
+	case p.records.Made || p.store:
+		// Made by an earlier version, or the file is lost.
+		i = newIdentity()
+		if p.records.ID != "" {
+			i.ID, i.Records = p.records.ID, true
+		}
+		var err error
+		if i.Namespace, err = native.NamespaceOf(p.native()); err != nil {
+			return i, err
+		}
+	default:
+		i = newIdentity()
+	}
+	if adopt.Copy && p.displaced() {
+		if p.file == nil || p.file.Was == "" || p.elsewhere() != nil { // else such a change ended half way
+			was := i.ID
+			i = newIdentity()
+			i.Was = was
+		}
+	}
+	i.Path, i.Device, i.Inode, i.Boot = p.here.Path, p.here.Device, p.here.Inode, p.here.Boot
+	return i, nil
+}
+
+// wrong lists what a server should not start with, as far as it is seen without opening the
+// store; see [layer.Identity] for that.
+func (p *pieces) wrong(i identity, adopt Adopt) []error {
+	var found []error
+	if err := p.elsewhere(); err != nil && !adopt.Copy {
+		found = append(found, err)
+	}
+	known := p.file != nil && p.file.Records
+	path := filepath.Join(p.dir, dbFile)
+	switch id := p.records.ID; {
+	case adopt.Records:
+	case !p.records.Made && (known || p.store):
+		found = append(found, fault.New(fault.State, "the records are missing: %s is not there or empty, and this installation has the disks of sandboxes in %s", path, p.layers()).
+			WithRemedy("put a backup of the records or of the whole data directory in place; to begin new ones, start once with --new-records: the old disks are left alone"))
+	case id != "" && id != i.ID && id != i.Was:
+		found = append(found, fault.New(fault.State, "the records in %s are of another installation: their id is %s, and this one's %s", path, id, i.ID).
+			WithRemedy("put this installation's own records back; to use these all the same, start once with --new-records"))
+	case id == "" && known && p.records.Made:
+		found = append(found, fault.New(fault.State, "the records in %s are others than this installation had: they have no id", path).
+			WithRemedy("put this installation's own records back; to use these all the same, start once with --new-records"))
+	}
+	if !p.store && (p.file != nil && p.file.Store || p.records.Disks) && !adopt.Store {
+		found = append(found, layer.Missing(p.layers()))
+	}
+	return found
+}
+
+// displaced reports whether no server has started on the directory where it is now.
+func (p *pieces) displaced() bool {
+	f := p.file
+	return f != nil && (f.Device != p.here.Device || f.Inode != p.here.Inode || f.Path != p.here.Path)
+}
+
+// elsewhere says that another directory is this installation, or that what runs of it is not
+// on the disks in this one.
+func (p *pieces) elsewhere() error {
+	f := p.file
+	if !p.displaced() {
+		return nil
+	}
+	const remedy = "move the one away that is not wanted; to make %s an installation of its own, start once with --new-id"
+	here, err := os.Stat(p.dir)
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(f.Path); err == nil && !os.SameFile(here, there) {
+		if other, err := readIdentity(f.Path); err == nil && other != nil && other.ID == f.ID {
+			return fault.New(fault.State, "%s and %s are one installation (id %s): one is a copy of the other", p.here.Path, f.Path, f.ID).
+				WithRemedy(remedy, p.here.Path)
+		}
+	}
+	if f.Boot != p.here.Boot || f.Device == p.here.Device && f.Inode == p.here.Inode {
+		return nil // nothing runs, or it is the same directory by another path
+	}
+	ids, err := native.Groups(f.Namespace)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return fault.New(fault.State, "%s is a copy, and %d sandboxes of its installation (id %s) run on disks that are not in it", p.here.Path, len(ids), f.ID).
+		WithRemedy("stop them by a server on the original directory, or restart the host if that is gone; to leave them and make %s an installation of its own, start once with --new-id", p.here.Path)
+}
+
+// identify finds out which installation a data directory is, and refuses one of which
+// pieces are missing or another's. The id is in a file before any piece has it, and a piece
+// is known to have it once all have, so that a first start that ends on the way is gone on with.
+func identify(ctx context.Context, dir string, adopt Adopt, log *slog.Logger) (identity, error) {
+	p, err := lookAt(ctx, dir)
+	if err != nil {
+		return identity{}, err
+	}
+	i, err := p.identity(adopt)
+	if err != nil {
+		return i, err
+	}
+	if found := p.wrong(i, adopt); len(found) > 0 {
+		for _, err := range found[1:] {
+			log.Error("the data directory is not whole", "error", err)
+		}
+		return i, found[0]
+	}
+	if adopt.Records && !p.records.Made && p.store {
+		log.Warn("new records are begun: the disks of earlier sandboxes, snapshots and volumes are left alone", "store", p.layers())
+	}
+	if adopt.Store && !p.store && p.records.Disks {
+		log.Warn("a new store is begun: the sandboxes, snapshots and volumes in the records have no disks", "store", p.layers())
+	}
+	if p.file == nil || *p.file != i {
+		i.keep(dir, log)
+	}
+	return i, nil
+}
+
+// keep writes the identity. A disk that is full is no reason not to start: what is not kept
+// is found out again.
+func (i identity) keep(dir string, log *slog.Logger) {
+	if err := i.write(dir); err != nil {
+		log.Warn("the id of the installation cannot be written; it is tried again with the next start", "error", err)
+	}
+}
+
+// confirm notes that the pieces have the id.
+func (i identity) confirm(dir string, store bool, log *slog.Logger) {
+	next := i
+	next.Records, next.Store = true, i.Store || store
+	if next.Records && next.Store {
+		next.Was = ""
+	}
+	if next != i {
+		next.keep(dir, log)
+	}
+}
+
+// claim makes an installation this process's on the whole host, until it is closed or the
+// process ends: two copies of a directory, moved about, could both pass for the original.
+func (i identity) claim(ctx context.Context) (net.Listener, error) {
+	const patience, pause = 2 * time.Second, 20 * time.Millisecond // see flock
+	for deadline := time.Now().Add(patience); ; {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "unix", "@sandpit-"+i.ID)
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, unix.EADDRINUSE) {
+			return nil, fault.Wrap(fault.Unavailable, err, "the installation %s cannot be claimed", i.ID)
+		}
+		if time.Now().After(deadline) {
+			return nil, fault.New(fault.State, "the installation %s has a server already, on another directory: one is a copy of the other", i.ID).
+				WithRemedy("stop that server; to make this directory an installation of its own, start once with --new-id")
+		}
+		<-time.After(pause)
+	}
+}
+
+// ofStore is what the native runtime compares its store with. Where the file of the identity
+// is lost with the records, the id is new, and new records take the store with them.
+func (i identity) ofStore(adopt Adopt) layer.Identity {
+	return layer.Identity{ID: i.ID, Was: i.Was, Known: i.Store, Take: adopt.Store || adopt.Records && !i.Records && !i.Store}
+}

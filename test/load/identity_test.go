@@ -1,0 +1,148 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package load_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+// end ends the server; what runs in sandboxes goes on.
+func (h *host) end() {
+	h.t.Helper()
+	h.http.CloseIdleConnections()
+	if err := h.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		h.t.Fatal(err)
+	}
+	<-h.ended
+}
+
+// first is when process 1 of a sandbox began: another one began at another time.
+func (h *host) first(ref string) string {
+	h.t.Helper()
+	r, err := h.client.Exec(h.t.Context(), ref, v1.Exec{Command: new("cut -d ' ' -f 22 /proc/1/stat")})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r.Stdout
+}
+
+// runsOn holds that a sandbox is what it was with the server before.
+func (h *host) runsOn(ref, first string) {
+	h.t.Helper()
+	if got, err := h.client.Get(h.t.Context(), ref); err != nil || got.Status != "running" {
+		h.t.Errorf("%s: got %+v, %v; want it running", ref, got, err)
+	}
+	if got := h.first(ref); got != first {
+		h.t.Errorf("process 1 of %s began at %q, and now at %q", ref, first, got)
+	}
+}
+
+func TestADataDirectoryByAnotherPath(t *testing.T) {
+	h := open(t)
+	if _, _, err := h.client.Create(t.Context(), v1.CreateSandbox{Key: new("box")}); err != nil {
+		t.Fatal(err)
+	}
+	first := h.first("box")
+	data := filepath.Join(h.dir, "data")
+	to := func(f func(from, to string) error) {
+		t.Helper()
+		h.end()
+		h.dir = t.TempDir()
+		if err := f(data, filepath.Join(h.dir, "data")); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		h.runsOn("box", first)
+	}
+	to(os.Symlink)
+	to(os.Rename)
+	if err := h.client.Delete(t.Context(), "box"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A copy is not started in the place of a directory whose sandboxes run.
+func TestACopyInThePlaceOfItsOriginal(t *testing.T) {
+	h := open(t)
+	ctx := t.Context()
+	if _, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new("box")}); err != nil {
+		t.Fatal(err)
+	}
+	first := h.first("box")
+	h.end()
+	data, aside := filepath.Join(h.dir, "data"), filepath.Join(h.dir, "aside")
+	if err := os.Rename(data, aside); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(ctx, "cp", "-a", "--sparse=always", aside, data).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v: %s", err, out)
+	}
+	program, err := h.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(ctx, program, "serve", "--listen", h.listen, "--data", data, "--images", h.images).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "is a copy, and 1 sandboxes") || !strings.Contains(string(out), "--new-id") {
+		t.Errorf("got %v: %s", err, out)
+	}
+	if out, _ := exec.CommandContext(ctx, program, "doctor", "--repair", "--data", data).CombinedOutput(); !strings.Contains(string(out), "is a copy, and 1 sandboxes") {
+		t.Errorf("doctor says %s", out)
+	}
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(aside, data); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	h.runsOn("box", first)
+}
+
+// A server of an earlier version named its part of the host after its path, and left no file
+// that says so.
+func TestSandboxesOfAnEarlierVersionAreFound(t *testing.T) {
+	h := open(t)
+	h.end()
+	path := filepath.Join(h.dir, "data", "id.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := map[string]any{}
+	if err := json.Unmarshal(b, &id); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(filepath.Join(h.dir, "data", "native")))
+	id["namespace"] = hex.EncodeToString(sum[:6])
+	if b, err = json.Marshal(id); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	if _, _, err := h.client.Create(t.Context(), v1.CreateSandbox{Key: new("box")}); err != nil {
+		t.Fatal(err)
+	}
+	first := h.first("box")
+	h.end()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	if h.marks[0] != hex.EncodeToString(sum[:6]) {
+		t.Errorf("the namespace is %s", h.marks[0])
+	}
+	h.runsOn("box", first)
+}
