@@ -109,7 +109,8 @@ type ImportRequest struct {
 // ImportSnapshot makes a snapshot of an archive, which may come from anywhere: nothing
 // in it is trusted. It belongs to no sandbox. The image that it was made of has to be
 // known here, in exactly that build, else it is fault.NotFound. As much is kept of it as
-// a sandbox's disk holds by default, more is fault.TooLarge.
+// a sandbox's disk holds by default, more is fault.TooLarge. More than [MaxImports] of a
+// project at a time are fault.Exhausted.
 func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reader, q ImportRequest) (*sandbox.Snapshot, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
@@ -126,9 +127,14 @@ func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reade
 	if err := e.quiet(ctx, c.Project, "", onRecord{"name": {q.Name}}); err != nil {
 		return nil, err
 	}
+	turn, err := e.imports.begin(c.Project)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.end()
 	bound, cancel := e.group.bind(ctx)
 	defer cancel()
-	snap, err := e.importSnapshot(bound, askerOf(c), c.Project, r, q)
+	snap, err := e.importSnapshot(bound, askerOf(c), c.Project, turn.reader(bound, r), q)
 	if err != nil && bound.Err() != nil && ctx.Err() == nil {
 		err = shuttingDown()
 	}

@@ -125,6 +125,7 @@ type Engine struct {
 	holds     *holds // on snapshots
 	pools     *pools
 	watches   *watches
+	imports   *imports
 	runs      *runs
 	runKeep   RunOptions
 	eventKeep EventOptions
@@ -178,7 +179,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys, logHush: o.Redact,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound,
+		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), imports: newImports(), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound,
 		memory: o.Memory, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),

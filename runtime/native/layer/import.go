@@ -11,16 +11,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
 )
 
-// maxImports is how many archives are unpacked at once. They come as slowly as a client
-// sends them, and so wait for each other alone and not for the slots of the staging area,
-// which every copy needs.
-const maxImports = 4
+// importNice is by how much an import's thread yields to the server's others.
+const importNice = 10
 
 // Import makes the snapshot id from an archive as Export writes it. The archive is
 // hostile: every path stays in the snapshot, no link is followed, nothing becomes a
@@ -28,7 +27,9 @@ const maxImports = 4
 // zeros, entries as half a KiB each) are together at most maxBytes. It gives the bytes
 // that are kept, -1 where nothing counts them. Trailing data is not read.
 //
-// All or nothing, and on the disk when it returns. Errors: Invalid for an archive that is
+// All or nothing, and on the disk when it returns. r may be as slow as a client: Import waits
+// for it alone and holds nothing that another one waits for. Who calls bounds how many
+// there are. Errors: Invalid for an archive that is
 // not of this form or reaches out, TooLarge, Exists, Exhausted, and r's.
 func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int64) (int64, error) {
 	if err := checkID(id); err != nil {
@@ -43,13 +44,13 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 		return 0, fault.New(fault.Exists, "the snapshot %s exists", id)
 	}
 	size := int64(-1)
-	err = s.stageImport(ctx, id, func(slot *slot) error {
+	err = s.stageImport(id, func(slot *slot) error {
 		fd, err := s.emptyLayer(slot.dir, id, 0)
 		if err != nil {
 			return err
 		}
 		defer unix.Close(fd)
-		if err := importTree(ctx, fd, r, maxBytes); err != nil {
+		if err := yielding(func() error { return importTree(ctx, fd, r, maxBytes) }); err != nil {
 			return err
 		}
 		if size = s.holds(fd, true); size >= 0 {
@@ -73,13 +74,7 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 // stageImport is stage for an import: with a directory of its own inside the slot in which
 // nobody else waits for it, and where Open finds it when the server is killed. No id has a
 // dot in it.
-func (s *Store) stageImport(ctx context.Context, id string, f func(*slot) error) error {
-	select {
-	case s.importing <- struct{}{}:
-		defer func() { <-s.importing }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func (s *Store) stageImport(id string, f func(*slot) error) error {
 	shared, name := s.staging.at(id).dir, fmt.Sprintf("import.%x", s.trash.next())
 	dir, err := ensureDir(shared, name)
 	if err != nil {
@@ -96,6 +91,24 @@ func (s *Store) stageImport(ctx context.Context, id string, f func(*slot) error)
 		s.log.Error("what is left of an import stays until the next start", "id", id, "error", left)
 	}
 	return err
+}
+
+// yielding runs f while its thread gives way to the server's others.
+func yielding(f func() error) error {
+	runtime.LockOSThread()
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return f()
+	}
+	nice := 20 - raw // as the system call has it
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, min(19, nice+importNice)) // without it all else holds
+	defer func() {
+		if unix.Setpriority(unix.PRIO_PROCESS, 0, nice) == nil {
+			runtime.UnlockOSThread() // else the thread ends with this goroutine
+		}
+	}()
+	return f()
 }
 
 // importTree fills the layer at fd.

@@ -6,15 +6,20 @@
 package layer
 
 import (
+	"archive/tar"
 	"context"
+	"io"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// Who sends an archive slowly, or not at all, holds up other imports and nobody else.
-func TestImportsThatHangLeaveRoomForCopies(t *testing.T) {
+// Who sends an archive slowly, or not at all, holds up nobody: no copy, and no other import.
+func TestImportsThatHangHoldUpNobody(t *testing.T) {
 	needRoot(t)
 	s := mustOpen(t, Options{Dir: t.TempDir(), Kind: Plain})
 	mustCreate(t, s, "sourcelayer", 0)
@@ -35,23 +40,42 @@ func TestImportsThatHangLeaveRoomForCopies(t *testing.T) {
 			}
 		})
 	}
-	until(t, "as many archives as may be are read", func() bool { return begun.Load() >= maxImports })
-	<-time.After(100 * time.Millisecond) // for the others, which are to wait
-	if n := begun.Load(); n != maxImports {
-		t.Errorf("%d archives are read at once, want %d", n, maxImports)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	until(t, "all of the archives are read", func() bool { return begun.Load() == slotCount })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	l, err := s.CreateFrom(ctx, "copiedlayer", "sourcesnapshot", 0)
 	if err != nil {
 		t.Fatalf("CreateFrom beside imports that hang: %v", err)
 	}
 	_ = l.Close()
-	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	body := readFunc(func() { t.Error("an archive is read before its turn") })
-	if _, err := s.Import(soon, "waitingimport", body, manyBytes); err != context.DeadlineExceeded {
-		t.Errorf("an import that waits = %v, want that its time is over", err)
+	if _, err := s.Import(ctx, "wholeimport", pack(t, member(tar.TypeDir, "d")), manyBytes); err != nil {
+		t.Errorf("an import beside those that hang: %v", err)
+	}
+}
+
+// What an import costs in time is taken from nobody who waits for an answer.
+func TestImportYields(t *testing.T) {
+	needRoot(t)
+	s := mustOpen(t, Options{Dir: t.TempDir(), Kind: Plain})
+	nice := func() int {
+		raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		return 20 - raw
+	}
+	was, inside := nice(), -1
+	r := io.MultiReader(readFunc(func() { inside = nice() }), pack(t, member(tar.TypeDir, "d")))
+	if _, err := s.Import(t.Context(), "niceimport", r, manyBytes); err != nil {
+		t.Fatal(err)
+	}
+	if want := min(19, was+importNice); inside != want {
+		t.Errorf("an import works at nice %d, want %d", inside, want)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if now := nice(); now != was {
+		t.Errorf("its thread is left at nice %d, was %d", now, was)
 	}
 }
 

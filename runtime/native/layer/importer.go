@@ -19,7 +19,9 @@ import (
 
 const (
 	maxImportEntries = 10_000_000
-	// entryCost is what an entry counts for beside its content and its names.
+	// entryCost is what an entry counts for beside its content and its names: an empty file
+	// takes some 360 bytes of a disk's limit, so that an archive has no more entries than
+	// that limit holds files.
 	entryCost = 512
 	maxID     = 1<<16 - 1 // of users and groups
 )

@@ -84,7 +84,6 @@ type Store struct {
 	unsettled                  atomic.Bool // something was made since the last Settle that this is for
 	settling                   background
 	ending                     chan struct{} // closed by Close
-	importing                  chan struct{} // one for each archive that is being unpacked
 
 	space    atomic.Pointer[Space] // what was seen last
 	looking  sync.Mutex            // held by look
@@ -134,7 +133,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := lock(ctx, fd); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: opts.Dir, opts: opts, log: opts.Logger, failing: make(chan struct{}, 1), importing: make(chan struct{}, maxImports), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1, ending: make(chan struct{})}
+	s := &Store{dir: opts.Dir, opts: opts, log: opts.Logger, failing: make(chan struct{}, 1), top: -1, layers: -1, logs: -1, volumes: -1, flush: -1, ending: make(chan struct{})}
 	if err := opts.Identity.findMissing(dir); err != nil {
 		return nil, err
 	}
