@@ -64,12 +64,12 @@ func (c Config) runs() engine.RunOptions {
 
 // newArtifacts serves artifacts: to whoever has a token, or a link.
 func newArtifacts(g *guard.Guard, eng *engine.Engine, files *filelink.Links) http.Handler {
-	h := &runs.Handler{Artifacts: eng, Links: files, Caller: guard.Caller, Refuse: guard.Error}
-	byToken, byLink := g.Wrap("artifacts", h), g.WrapLink(h)
+	h := &runs.Handler{Artifacts: byLink{eng}, Links: files, Caller: guard.Caller, Refuse: guard.Error}
+	byToken, open := g.Wrap("artifacts", h), g.WrapLink(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Pattern = "GET " + runs.Root + "{identifier}/{run}/{path...}" // for the figures
 		if runs.IsLink(r) {
-			byLink.ServeHTTP(w, r)
+			open.ServeHTTP(w, r)
 			return
 		}
 		byToken.ServeHTTP(w, r)

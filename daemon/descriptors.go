@@ -18,17 +18,24 @@ const (
 	sandboxFiles = 10
 	// leastFiles is for one sandbox, its clients and what is made ahead.
 	leastFiles = 512
+	// maxUnproven is how many connections may be open that have shown no valid token.
+	maxUnproven = 2048
 )
 
+// unprovenOf is how many of them there may be where so many files can be open: whoever
+// reaches the port takes a quarter of these, and some 17 KB of memory with each.
+func unprovenOf(limit uint64) int { return int(min(maxUnproven, limit/4)) }
+
 // checkDescriptors refuses to begin where no sandbox could be made for want of open files:
-// each call would fail in words of its own then. Go has raised the limit to the hard one.
-func checkDescriptors(log *slog.Logger) error {
+// each call would fail in words of its own then. Go has raised the limit to the hard one,
+// which it returns.
+func checkDescriptors(log *slog.Logger) (limit uint64, err error) {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
 		log.Warn("the limit of open files is not known", "error", err)
-		return nil
+		return leastFiles, nil
 	}
-	return judgeDescriptors(log, r.Cur)
+	return r.Cur, judgeDescriptors(log, r.Cur)
 }
 
 func judgeDescriptors(log *slog.Logger, limit uint64) error {

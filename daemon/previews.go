@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/network/preview"
+	"sandpit.dev/sandbox"
 )
 
 // PreviewKeyFile is the file in the data directory that holds the key by which
@@ -72,7 +73,7 @@ func linkKey(cfg Config) ([]byte, error) {
 // newPreviews makes the proxy over the engine.
 func newPreviews(links *preview.Links, eng *engine.Engine, tokens *bearer.Authority, log *slog.Logger) (*preview.Proxy, error) {
 	return preview.New(preview.Options{
-		Links: links, Sandboxes: eng, Tokens: tokens, Logger: log,
+		Links: links, Sandboxes: byLink{eng}, Tokens: tokens, Logger: log,
 		Dial: func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error) {
 			nc, err := eng.DialPort(ctx, c, id, port)
 			if err != nil {
@@ -92,6 +93,19 @@ func newPreviews(links *preview.Links, eng *engine.Engine, tokens *bearer.Author
 			return p.Status, body
 		},
 	})
+}
+
+// byLink is the engine behind links: who comes to it by one has shown it, and it was valid.
+type byLink struct{ *engine.Engine }
+
+func (e byLink) ReachPreview(ctx context.Context, c access.Caller, id string) error {
+	guard.Proven(ctx)
+	return e.Engine.ReachPreview(ctx, c, id)
+}
+
+func (e byLink) ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error) {
+	guard.Proven(ctx)
+	return e.Engine.ArtifactRun(ctx, c, of, run)
 }
 
 // linkMaker is what the REST coat makes links with.

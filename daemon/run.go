@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/agent/embedded"
+	"sandpit.dev/api/guard"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -72,7 +73,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	hush := &engine.LogRedactor{}
 	log := slog.New(hush.Handler(logger(out, cfg.Log).Handler()))
 	down.Add(captureStandardLog(log))
-	if err := checkDescriptors(log); err != nil {
+	files, err := checkDescriptors(log)
+	if err != nil {
 		return err
 	}
 
@@ -179,8 +181,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 
+	bounded := guard.NewListener(listener, unprovenOf(files))
 	server := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead,
+		Handler: s.handler, ConnContext: bounded.Context, ConnState: bounded.State, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.close)
@@ -189,7 +192,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return tokens.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 			return fault.Wrap(fault.Unavailable, err, "the server stopped listening on %s", cfg.Listen)
 		}
 		return nil

@@ -15,18 +15,23 @@ import (
 
 // body is a request's body of which some has to come in time. It may be large
 // and its client slow, so that no bound on the whole would be right; but one that
-// sends nothing at all would hold a connection, and what its handler holds, for
-// ever.
+// sends next to nothing would hold a connection, and what its handler holds, for
+// ever. Only the time in which the handler waits counts: a slow handler is not its
+// client's fault.
 type body struct {
 	io.ReadCloser
-	ctl   *http.ResponseController
-	stall time.Duration
-	ended bool
+	ctl      *http.ResponseController
+	stall    time.Duration
+	rate     int64
+	patience time.Duration // for how long it is waited yet, at most stall
+	ended    bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	b.more()
+	began := time.Now()
 	n, err := b.ReadCloser.Read(p)
+	b.patience = min(b.stall, b.patience-time.Since(began)+time.Duration(n)*time.Second/time.Duration(b.rate))
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
@@ -35,7 +40,8 @@ func (b *body) Read(p []byte) (int, error) {
 		b.ended = true
 		_ = b.ctl.SetReadDeadline(time.Time{}) // not every connection has one
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fault.Wrap(fault.Timeout, err, "nothing of the body came for %v", b.stall).WithRemedy("send it again")
+		err = fault.Wrap(fault.Timeout, err, "the body came too slowly: in %v less than %d bytes a second", b.stall, b.rate).
+			WithRemedy("send it again, over a connection that is faster")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		// Many readers take this one for the plain end of a short source; it must
 		// not pass for that, or half a file would be kept as a whole one.
@@ -46,7 +52,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // more bounds the wait for the next bytes.
 func (b *body) more() {
-	_ = b.ctl.SetReadDeadline(time.Now().Add(b.stall)) // not every connection has one
+	_ = b.ctl.SetReadDeadline(time.Now().Add(b.patience)) // not every connection has one
 }
 
 // left bounds what the server itself does with a body that nobody read to its

@@ -35,8 +35,12 @@ type Options struct {
 	// coat allows; zero: 5 GiB.
 	MaxBody int64
 	// Stall is how long a client may send nothing of a body before the request is
-	// broken off; zero: 30 s.
-	Stall  time.Duration
+	// broken off; zero: 30 s. What comes makes up for so much more of it as it would have
+	// taken at Rate.
+	Stall time.Duration
+	// Rate is the least bytes in a second of a body, once Stall is used up by waiting;
+	// zero: 4096.
+	Rate   int64
 	Logger *slog.Logger // nil: discard
 	// Observe is told of every finished request. The route is the pattern that
 	// matched ("GET /v1/sandboxes/{id}"), or "" where none did: never a path that
@@ -56,6 +60,7 @@ type Observation struct {
 const (
 	DefaultMaxBody = 5 << 30 // bytes
 	DefaultStall   = 30 * time.Second
+	DefaultRate    = 4 << 10 // bytes in a second
 )
 
 // Guard wraps handlers. It is safe for concurrent use.
@@ -66,6 +71,7 @@ type Guard struct {
 	origins map[string]bool
 	maxBody int64
 	stall   time.Duration
+	rate    int64
 	log     *slog.Logger
 	observe func(Observation)
 
@@ -79,7 +85,7 @@ func New(o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
-		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, log: o.Logger, observe: o.Observe,
+		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe,
 		strangers: newStrangers(),
 	}
 	for _, origin := range o.Origins {
@@ -93,6 +99,9 @@ func New(o Options) (*Guard, error) {
 	}
 	if g.stall <= 0 {
 		g.stall = DefaultStall
+	}
+	if g.rate <= 0 {
+		g.rate = DefaultRate
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -111,6 +120,7 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 			return
 		}
 		defer release()
+		Proven(r.Context())
 		caller.Via = via
 		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
 		if valid.Done() == nil {
@@ -167,7 +177,10 @@ func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *
 		h.Set("X-Content-Type-Options", "nosniff")
 		defer g.finish(w, r, began)
 		if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
-			b := &body{ReadCloser: http.MaxBytesReader(rw, r.Body, g.maxBody), ctl: http.NewResponseController(rw), stall: g.stall}
+			b := &body{
+				ReadCloser: http.MaxBytesReader(rw, r.Body, g.maxBody), ctl: http.NewResponseController(rw),
+				stall: g.stall, rate: g.rate, patience: g.stall,
+			}
 			r.Body = b
 			defer b.left()
 		}

@@ -52,6 +52,7 @@ func (a *API) linked(c *call, links *filelink.Links) error {
 	}
 	c.caller = access.Caller{Project: g.Project, Actor: linkActor, Via: linkVia, Scopes: []access.Scope{access.SandboxesRead}}
 	ctx := c.r.Context()
+	guard.Proven(ctx)
 	if c.r.Method == http.MethodHead {
 		return a.headFile(ctx, c, g.Sandbox, g.Path, "")
 	}

@@ -188,6 +188,8 @@ func (a *API) importSnapshot(ctx context.Context, c *call, in *importSnapshot) (
 	}
 	ctx, done := a.bound(ctx)
 	defer done()
+	ctx, stop := guard.WhilePresent(ctx) // what was sent may be work for long
+	defer stop()
 	body := http.MaxBytesReader(nil, c.r.Body, a.maxFile)
 	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
 	if !made && err == nil {
