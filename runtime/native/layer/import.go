@@ -101,7 +101,7 @@ func yielding(f func() error) error {
 		runtime.UnlockOSThread()
 		return f()
 	}
-	nice := 20 - raw // as the system call has it
+	nice := 20 - raw                                                     // as the system call has it
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, min(19, nice+importNice)) // without it all else holds
 	defer func() {
 		if unix.Setpriority(unix.PRIO_PROCESS, 0, nice) == nil {
