@@ -4,9 +4,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -30,10 +32,17 @@ status is then 1 if something is left to mend.`,
 		Args: takes(0, 0),
 	}
 	data := c.Flags().String("data", "", "the data directory to look at")
+	config := c.Flags().String("config", "", "the server's YAML file with settings (default: SANDPIT_CONFIG)")
 	repair := c.Flags().Bool("repair", false, "mend what is wrong with the data directory; the server has to be down")
 	out := formatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg := daemon.DefaultConfig()
+		file := cmp.Or(*config, a.getenv("SANDPIT_CONFIG"))
+		if file != "" {
+			if err := cfg.ReadFile(file); err != nil {
+				return err
+			}
+		}
 		if err := cfg.ReadEnv(a.getenv); err != nil {
 			return err
 		}
@@ -45,8 +54,12 @@ status is then 1 if something is left to mend.`,
 		}
 		s, _, err := a.local()
 		up := err == nil && alive(s.PID)
-		if up && *data == "" {
+		switch {
+		case !up:
+		case *data == "" && file == "":
 			cfg.Data = s.Data
+		default:
+			up = sameFile(cfg.Data, s.Data) // else that server has nothing to say of it
 		}
 		var checks []daemon.Check
 		if *repair {
@@ -84,6 +97,16 @@ status is then 1 if something is left to mend.`,
 		return nil
 	}
 	return c
+}
+
+// sameFile reports whether two paths lead to the same file.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // askServer gives what a running server says of its host.
