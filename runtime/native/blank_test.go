@@ -155,6 +155,11 @@ func TestACreateNeedsNoBlank(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	for { // a create that takes it while it dies has a sandbox that dies
+		if s, err := leaktest.ReadStat(pid); err != nil || s.Dead {
+			break
+		}
+	}
 	unused := blankID(t, d)
 	for _, id := range []sandbox.ID{dead, sandbox.NewID()} {
 		i, err := d.Create(t.Context(), specOf(id, root))

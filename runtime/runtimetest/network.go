@@ -273,7 +273,7 @@ var networkWays = []attempt{
 	both("take loopback down", eperm, `netlink(16, 5, struct.pack('BBHiII', 0, 0, 0, 1, 0, 1))`),
 	both("add an interface", eperm, `kind = struct.pack('HH', 9, 1) + b'dummy\0\0\0'
 netlink(16, 5 | 0x600, struct.pack('BBHiII', 0, 0, 0, 0, 0, 0) + struct.pack('HH', 4 + len(kind), 18) + kind)`),
-	both("write rules of a firewall", eperm, `s = socket.socket(16, 3, 12)
+	both("write rules of a firewall", "REFUSED EPROTONOSUPPORT or "+eperm, `s = socket.socket(16, 3, 12)
 s.send(struct.pack('IHHIIBBHHH8s', 32, 10 << 8, 5, 1, 0, 1, 0, 0, 12, 1, b'sandpit\0'))
 code = struct.unpack('i', s.recv(4096)[16:20])[0]
 if code: raise OSError(-code, 'netfilter')`),

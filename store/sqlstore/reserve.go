@@ -140,7 +140,7 @@ func (s *Store) refill() error {
 }
 
 // look sees to the reserve, and whether there is room beside it.
-func (r *reserve) look() {
+func (r *reserve) look() (room int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var lacks error
@@ -154,9 +154,14 @@ func (r *reserve) look() {
 	r.ready = true
 	var fs unix.Statfs_t
 	if err := unix.Statfs(r.dir, &fs); err != nil {
-		return // writing says what is wrong
+		return 0 // writing says what is wrong
 	}
-	r.set(lacks, int64(fs.Bavail)*fs.Bsize) //nolint:gosec // a disk has fewer bytes
+	avail := int64(fs.Bavail) * fs.Bsize //nolint:gosec // a disk has fewer bytes
+	r.set(lacks, avail)
+	if r.full != nil {
+		return 0
+	}
+	return avail - enoughRoom
 }
 
 // set notes what a look found. The caller has mu.

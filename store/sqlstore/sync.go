@@ -19,8 +19,11 @@ const (
 	// syncEvery is how long a commit may wait for the disk; together with the
 	// flush itself that keeps the promise of one second.
 	syncEvery = 200 * time.Millisecond
-	// lookEvery is how often the disk's room is looked at while nothing is committed.
-	lookEvery = time.Second
+	// The disk's room is looked at from lookEvery to lookAtLeast while nothing is committed: the
+	// more there is, the longer takes what would fill it, at fillRate bytes a second.
+	lookEvery   = time.Second
+	lookAtLeast = 10 * time.Second
+	fillRate    = 1 << 30
 	// checkpointAfter commits, the log is moved into the file: about 8 MB.
 	checkpointAfter = 500
 	// hugeLog, in pages (64 MB), is when writing has to wait for that.
@@ -35,7 +38,7 @@ const (
 // The store owns it. Its two goroutines begin in start and end in close.
 type syncer struct {
 	flush      func() error // the log to the disk
-	look       func()       // at the disk's room, every lookEvery and with each flush
+	look       func() int64 // at the disk's room, now and then and with each flush; it returns that
 	long       func() bool  // whether the log's file is so long that a checkpoint is due
 	checkpoint func() error // the log into the file
 	release    func()       // what the two of them use, at the end
@@ -50,7 +53,7 @@ type syncer struct {
 	wg   sync.WaitGroup
 }
 
-func newSyncer(flush func() error, look func(), long func() bool, checkpoint func() error, release func(), logger *slog.Logger) *syncer {
+func newSyncer(flush func() error, look func() int64, long func() bool, checkpoint func() error, release func(), logger *slog.Logger) *syncer {
 	return &syncer{
 		flush: flush, look: look, long: long, checkpoint: checkpoint, release: release, logger: logger,
 		dirty: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
@@ -106,13 +109,13 @@ func (y *syncer) close() error {
 }
 
 func (y *syncer) flushing() {
-	idle := time.NewTicker(lookEvery)
+	idle := time.NewTimer(lookEvery)
 	defer idle.Stop()
 	for {
 		select {
 		case <-y.dirty:
 		case <-idle.C:
-			y.look()
+			idle.Reset(untilLook(y.look()))
 			continue
 		case <-y.quit:
 			return
@@ -127,22 +130,29 @@ func (y *syncer) flushing() {
 			y.sync()
 			return
 		}
-		y.sync()
+		idle.Reset(untilLook(y.sync()))
 	}
 }
 
-func (y *syncer) sync() {
+// untilLook returns when the disk is looked at again that has so much room.
+func untilLook(room int64) time.Duration {
+	return min(max(lookEvery, time.Duration(room/fillRate)*time.Second), lookAtLeast)
+}
+
+// sync makes what was committed durable, and returns the room that it saw.
+func (y *syncer) sync() (room int64) {
 	if y.failed() != nil {
-		return
+		return 0
 	}
 	if err := y.flush(); err != nil {
 		y.err.Store(&err)
 		y.logger.Error("the disk refused to keep the records; no more are taken", "err", err)
 	}
-	y.look()
+	room = y.look()
 	if y.long() { // few commits, of many pages each
 		y.checkpointSoon()
 	}
+	return room
 }
 
 func (y *syncer) checkpointing() {

@@ -21,7 +21,7 @@ import (
 func TestSyncer(t *testing.T) {
 	silent := slog.New(slog.DiscardHandler)
 	none := func() error { return nil }
-	nothing := func() {}
+	nothing := func() int64 { return 0 }
 	short := func() bool { return false }
 
 	t.Run("CommitsShareAFlushWithinASecond", func(t *testing.T) {

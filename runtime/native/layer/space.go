@@ -15,7 +15,11 @@ import (
 )
 
 const (
-	lookEvery = time.Second
+	// lookEvery is the least time between two looks at the disks, and lookAtLeast the most: the
+	// more room there is, the longer takes what would fill it, at fillRate bytes a second.
+	lookEvery   = time.Second
+	lookAtLeast = 10 * time.Second
+	fillRate    = gib
 	// reclaimEvery is how many looks there are between two times that a full store is told to
 	// free what was deleted.
 	reclaimEvery = 3
@@ -88,24 +92,49 @@ func (s *Store) Failed() <-chan struct{} { return s.failing }
 
 // watch looks at the disks until Close.
 func (s *Store) watch() {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	var seen glance
 	for n := 0; ; n++ {
 		select {
 		case <-s.ending:
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		s.mu.RLock()
 		if s.top >= 0 {
 			s.lent.Store(false)
-			s.look()
+			if now := s.glance(); now != seen || s.Space().Full != nil || s.Space().Failed != nil {
+				s.look()
+				seen = now
+			}
 			if seen := s.Space(); s.loop != nil && seen.Full != nil && seen.Failed == nil && n%reclaimEvery == 0 {
 				_ = reclaim(s.top) // an error shows at the next look
 			}
 		}
 		s.mu.RUnlock()
+		timer.Reset(min(max(lookEvery, time.Duration(s.Space().RoomBytes/fillRate)*time.Second), lookAtLeast))
 	}
+}
+
+// glance is what two system calls tell of the disks. Where it is as before nothing was
+// written, and there is nothing to look at.
+type glance struct {
+	storeFree, hostFree uint64
+	flags               int64
+}
+
+func (s *Store) glance() glance {
+	var store, host unix.Statfs_t
+	if err := unix.Fstatfs(s.top, &store); err != nil {
+		return glance{flags: -1}
+	}
+	if s.loop != nil {
+		if err := unix.Fstatfs(int(s.loop.file.Fd()), &host); err != nil {
+			return glance{flags: -1}
+		}
+	}
+	return glance{store.Bfree, host.Bavail, store.Flags}
 }
 
 // look sees how full the disks are, and bounds what may still be written.
