@@ -13,7 +13,8 @@ import (
 
 // mounts counts, in every mount namespace of the host, the mounts that name the
 // scope's directory, and overlay and btrfs mounts in the namespace of the
-// caller, which nobody ought to make there. In the namespaces of the scope's own
+// caller, which nobody ought to make there, but for those of other tests below the
+// directory of temporary files. In the namespaces of the scope's own
 // processes, it counts all.
 func mounts(s Scope, procs []Process, out map[string]int) error {
 	self, err := os.Readlink("/proc/self/ns/mnt")
@@ -54,7 +55,7 @@ func mounts(s Scope, procs []Process, out map[string]int) error {
 			if i := slices.Index(f, "-"); i > 0 && i+1 < len(f) {
 				kind = f[i+1]
 			}
-			foreign := ns == self && (kind == "overlay" || kind == "btrfs")
+			foreign := ns == self && (kind == "overlay" || kind == "btrfs") && !strings.HasPrefix(f[4], os.TempDir()+"/")
 			if own || foreign || s.Dir != "" && strings.Contains(line, s.Dir) {
 				out[ns+" "+f[0]+" "+f[4]+" "+kind]++
 			}

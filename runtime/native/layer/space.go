@@ -104,7 +104,7 @@ func (s *Store) watch() {
 		s.mu.RLock()
 		if s.top >= 0 {
 			s.lent.Store(false)
-			if now := s.glance(); now != seen || s.Space().Full != nil || s.Space().Failed != nil {
+			if now := s.glance(); now.differs(seen) || s.Space().RoomBytes < 16*coarse || s.Space().Failed != nil {
 				s.look()
 				seen = now
 			}
@@ -117,11 +117,16 @@ func (s *Store) watch() {
 	}
 }
 
-// glance is what two system calls tell of the disks. Where it is as before nothing was
-// written, and there is nothing to look at.
+// glance is what two system calls tell of the disks. Where it is nearly as before and there
+// is much room, there is nothing to look at.
 type glance struct {
-	storeFree, hostFree uint64
+	storeFree, hostFree int64 // bytes
 	flags               int64
+}
+
+func (g glance) differs(from glance) bool {
+	return g.flags != from.flags || max(g.storeFree-from.storeFree, from.storeFree-g.storeFree) >= coarse ||
+		max(g.hostFree-from.hostFree, from.hostFree-g.hostFree) >= coarse
 }
 
 func (s *Store) glance() glance {
@@ -134,7 +139,7 @@ func (s *Store) glance() glance {
 			return glance{flags: -1}
 		}
 	}
-	return glance{store.Bfree, host.Bavail, store.Flags}
+	return glance{int64(store.Bfree) * store.Bsize, int64(host.Bavail) * host.Bsize, store.Flags}
 }
 
 // look sees how full the disks are, and bounds what may still be written.
