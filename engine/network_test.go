@@ -105,6 +105,8 @@ func (t *traffic) Read([]byte) (int, netip.AddrPort, netip.AddrPort, error) {
 	return 0, netip.AddrPort{}, netip.AddrPort{}, net.ErrClosed
 }
 
+func (t *traffic) Lost() int64 { return 0 }
+
 func (t *traffic) Answer([]byte, netip.Addr, netip.AddrPort) error { return nil }
 
 func (t *traffic) Answering(_, _ netip.AddrPort) (*net.UDPConn, error) { return nil, net.ErrClosed }

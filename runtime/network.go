@@ -29,6 +29,9 @@ type Traffic interface {
 	// Read gives the next datagram: who inside sent it, and where it was meant to
 	// go. What is longer than b is cut.
 	Read(b []byte) (n int, from, to netip.AddrPort, err error)
+	// Lost counts the datagrams that found no room to wait in for Read, since it was last
+	// asked; the last Read knows of those before its own. It is called by who calls Read.
+	Lost() int64
 	// Answer sends a datagram to a socket inside, from port 53 of an address.
 	Answer(b []byte, from netip.Addr, to netip.AddrPort) error
 	// Answering gives a socket whose datagrams come from the address from and go

@@ -108,7 +108,7 @@ func (g *Gate) answer(ctx context.Context, question []byte, datagram bool) []byt
 		if now.policy.Learning() && reason.Learnable() {
 			g.journal.note(Entry{Protocol: "dns", Name: name, Reason: reason, Learned: true})
 		} else {
-			g.journal.note(Entry{Protocol: "dns", Name: name, Reason: reason})
+			g.refuse(Entry{Protocol: "dns", Name: name}, reason)
 			reply.RCode = dnsmessage.RCodeNameError
 			return pack(reply, &q, nil, reason.Explain(name), room)
 		}
@@ -290,7 +290,7 @@ func (g *Gate) answerStream(ctx context.Context, c *net.TCPConn) {
 		to := destination(c)
 		g.refuse(Entry{Protocol: "tcp", Address: to.Addr(), Port: to.Port()}, policy.Protocol)
 	}
-	for {
+	for g.refused[datagrams].wait(ctx) {
 		_ = c.SetDeadline(time.Now().Add(tcpPatience))
 		var size [2]byte
 		if _, err := io.ReadFull(c, size[:]); err != nil {

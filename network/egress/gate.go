@@ -46,6 +46,7 @@ type Gate struct {
 	pending   chan struct{}          // one for each connection that is not let through yet
 	requests  chan struct{}          // one for each that takes secrets
 	sessions  tls.ClientSessionCache // with hosts of bound secrets
+	refused   [2]*refusals           // by the kind of what was refused; questions for names are datagrams
 
 	mu    sync.Mutex
 	flows map[*flow]struct{}
@@ -84,6 +85,7 @@ func NewGate(o Options) *Gate {
 		o: o, journal: o.Journal, pins: newPins(), quotas: newQuotas(o.Quota), flows: make(map[*flow]struct{}), paths: make(map[path]net.Conn),
 		questions: make(chan struct{}, maxQuestions), streams: make(chan struct{}, maxStreams), pending: make(chan struct{}, maxPending),
 		requests: make(chan struct{}, maxRequests), sessions: tls.NewLRUClientSessionCache(maxSessions),
+		refused: [...]*refusals{connections: newRefusals(), datagrams: newRefusals()},
 	}
 	g.state.Store(&state{o.Policy, o.Keys})
 	return g
@@ -158,7 +160,7 @@ func (g *Gate) Serve(ctx context.Context, t runtime.Traffic) {
 func (g *Gate) acceptAll(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic) {
 	for {
 		// Before Accept, so that what is too much waits in the kernel.
-		if !take(ctx, g.pending) {
+		if !g.refused[connections].wait(ctx) || !take(ctx, g.pending) {
 			return
 		}
 		c, err := t.Accept()
@@ -183,6 +185,9 @@ func (g *Gate) readAll(ctx context.Context, work *sync.WaitGroup, t runtime.Traf
 	room := sync.Pool{New: func() any { return new([maxDatagram]byte) }}
 	for {
 		err := t.Wait()
+		if err == nil && !g.refused[datagrams].wait(ctx) {
+			return
+		}
 		if err == nil {
 			b := room.Get().(*[maxDatagram]byte)
 			err = g.read(ctx, work, t, b[:])
@@ -197,6 +202,7 @@ func (g *Gate) readAll(ctx context.Context, work *sync.WaitGroup, t runtime.Traf
 // read takes one datagram.
 func (g *Gate) read(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic, b []byte) error {
 	n, from, to, err := t.Read(b)
+	g.journal.miss(t.Lost())
 	switch {
 	case err != nil:
 		return err
@@ -340,10 +346,16 @@ func (g *Gate) leave(f *flow) {
 	g.open[f.kind]--
 }
 
-// refuse notes that something was not let through.
-func (g *Gate) refuse(e Entry, why policy.Reason) {
+// refuse notes that something was not let through, and reports whether there is time to
+// say why.
+func (g *Gate) refuse(e Entry, why policy.Reason) bool {
 	e.Reason = why
 	g.journal.note(e)
+	kind := datagrams
+	if e.Protocol == "tcp" {
+		kind = connections
+	}
+	return g.refused[kind].spend()
 }
 
 // Proposal is a policy under which all that was noted would have been allowed, as far

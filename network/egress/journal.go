@@ -97,7 +97,17 @@ func (j *Journal) forget() bool {
 	return allowed
 }
 
-// Entries gives what was noted, the latest first, and how many had no room.
+// miss counts what was lost before it could be noted.
+func (j *Journal) miss(n int64) {
+	if n > 0 {
+		j.mu.Lock()
+		j.dropped += n
+		j.mu.Unlock()
+	}
+}
+
+// Entries gives what was noted, the latest first, and how much had no room, here or in the
+// gate's queue of datagrams.
 func (j *Journal) Entries() (entries []Entry, dropped int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -252,6 +252,8 @@ func (c *crowd) Read([]byte) (n int, from, to netip.AddrPort, err error) {
 	return 0, from, to, net.ErrClosed
 }
 
+func (c *crowd) Lost() int64 { return 0 }
+
 func (c *crowd) Answer([]byte, netip.Addr, netip.AddrPort) error { return nil }
 
 func (c *crowd) Answering(_, _ netip.AddrPort) (*net.UDPConn, error) { return nil, net.ErrClosed }

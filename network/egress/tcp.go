@@ -233,10 +233,14 @@ func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) ([]byte, 
 			if name != "" {
 				e.Name = name
 			}
-			g.refuse(e, why)
+			words := g.refuse(e, why)
 			f.told.Store(true)
 			f.noted.Store(true)
 			reset(remote)
+			if !words {
+				reset(c)
+				return nil, false
+			}
 			tell(c, what, why.Explain(e.what()))
 			return nil, false
 		}
@@ -332,7 +336,10 @@ func (g *Gate) mention(f *flow, what speech, name string) {
 // explain refuses a connection in words, where the program's protocol has any.
 func (g *Gate) explain(c *net.TCPConn, first []byte, f *flow, why policy.Reason) {
 	e := f.entry("tcp")
-	g.refuse(e, why)
+	if !g.refuse(e, why) {
+		reset(c)
+		return
+	}
 	what, _ := sniff(first)
 	if len(first) == 0 {
 		// It is connected already. What it says tells how to answer.

@@ -39,12 +39,11 @@ func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 	}
 	if why != policy.Allowed {
 		e := f.entry("udp")
-		e.Reason = why
 		if !p.Learning() || !why.Learnable() {
-			g.journal.note(e)
+			g.refuse(e, why)
 			return
 		}
-		e.Learned = true
+		e.Reason, e.Learned = why, true
 		g.journal.note(e)
 	}
 	if full { // before sockets are made for it

@@ -8,6 +8,7 @@ package steer
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -35,6 +36,9 @@ type Steering struct {
 	tcp   *net.TCPListener
 	udp   *net.UDPConn
 	link  *os.File
+
+	overflows uint32 // of udp, that Read knows of
+	lost      int64  // of those, that Lost was not told of
 
 	once sync.Once
 	err  error
@@ -137,20 +141,37 @@ func (s *Steering) Read(b []byte) (n int, from, to netip.AddrPort, err error) {
 		if err != nil {
 			return 0, from, to, err
 		}
-		if to := meant(oob[:o]); to.IsValid() {
+		to, overflows := meant(oob[:o])
+		if overflows != 0 { // it is told beside datagrams once there are some
+			s.lost += int64(overflows - s.overflows) // a counter of the kernel, which goes round
+			s.overflows = overflows
+		}
+		if to.IsValid() {
 			return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), to, nil
 		}
 	}
 }
 
-// meant is where a datagram was meant to go, by the messages beside it; not valid
-// where they do not say it.
-func meant(oob []byte) (to netip.AddrPort) {
+// Lost counts the datagrams for which there was no room since it was last asked, as far as
+// the last Read knows.
+func (s *Steering) Lost() int64 {
+	n := s.lost
+	s.lost = 0
+	return n
+}
+
+// meant is where a datagram was meant to go, by the messages beside it, not valid
+// where they do not say it; and how many there was no room for so far.
+func meant(oob []byte) (to netip.AddrPort, overflows uint32) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return to
+		return to, 0
 	}
 	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
+			overflows = binary.NativeEndian.Uint32(m.Data)
+			continue
+		}
 		switch a, _ := unix.ParseOrigDstAddr(&m); a := a.(type) {
 		case *unix.SockaddrInet4:
 			to = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
@@ -158,7 +179,7 @@ func meant(oob []byte) (to netip.AddrPort) {
 			to = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
 		}
 	}
-	return to
+	return to, overflows
 }
 
 // Answer sends a datagram from port 53 of an address that the sandbox sent one to.
@@ -284,6 +305,9 @@ func datagrams(port int) (*net.UDPConn, error) {
 		}
 		outer := c.Control(func(fd uintptr) {
 			err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_RECVORIGDSTADDR, 1)
+			if err == nil {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
+			}
 			if err == nil && !strings.HasSuffix(network, "4") {
 				err = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR, 1)
 			}
