@@ -4,81 +4,87 @@
 package egress
 
 import (
-	"encoding/base64"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 )
 
-// veil finds values in text, however they are written there: as they are, in base64
-// wherever it begins, and either with any of the characters percent-encoded or escaped as JSON
-// and HTML do. The first half of a long value counts as the value. It is never changed, and safe
-// for concurrent use.
+// veil finds values in text, in all their spellings. The first half of a long value counts as the
+// value. It is never changed, and safe for concurrent use.
 type veil struct {
-	lower []string      // the values, as in names of headers
-	first [256][]string // what to find, by the byte that a way to write it may begin with
-	begin [256]bool     // whether there is any
-	pairs [1 << 16 / 64]uint64
+	lower []string         // the values, as in names of headers
+	first [256][]*spelling // what to find, by the characters that it may begin with
+	begin [256]bool        // whether anything may begin with a byte
+	filter
 }
 
 // hidden is what stands for each byte of a value.
 const hidden = '*'
 
-// sure is how many bytes of a value make it unlikely to be anything else: what may be the
-// beginning of one, and is as long, is kept back until it is seen what it is.
-const sure = 4
-
-// telling is how many bytes the first half of a value has at least that counts as the value.
-const telling = 8
-
 func newVeil(values []string) *veil {
 	v := &veil{}
+	v.classify()
 	seen := make(map[string]bool)
-	add := func(text string) {
-		if len(text) >= sure && !seen[text] {
-			seen[text] = true
-			v.add(text)
+	for _, value := range values {
+		if seen[value] {
+			continue
+		}
+		seen[value] = true
+		v.lower = append(v.lower, strings.ToLower(value))
+		for _, s := range spellings(value) {
+			v.add(&s)
 		}
 	}
-	for _, value := range values {
-		v.lower = append(v.lower, strings.ToLower(value))
-		add(value)
-		for shift := range 3 {
-			core := base64Core(value, shift)
-			add(core)
-			add(strings.NewReplacer("+", "-", "/", "_").Replace(core))
-		}
+	if len(v.lower) > 0 {
+		v.addEscapes()
 	}
 	return v
 }
 
-// base64Core is what base64 makes of a value in the midst of other bytes, shift of them
-// in the same group before it: those characters that only the value decides.
-func base64Core(value string, shift int) string {
-	text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + value))
-	begin := []int{0, 2, 3}[shift]
-	end := (shift + len(value)) * 8 / 6
-	if begin >= end {
-		return ""
+func (v *veil) add(s *spelling) {
+	v.filter.add(s.text)
+	seconds := s.begins(1)
+	for c := range 256 {
+		if c := byte(c); s.loose(c) {
+			seconds = append(seconds, c)
+		}
 	}
-	return text[begin:end]
+	for _, c := range s.begins(0) {
+		v.first[c] = append(v.first[c], s)
+		for _, next := range seconds {
+			v.pair(c, next)
+		}
+	}
 }
 
-func (v *veil) add(text string) {
-	all := ways()
-	for _, w := range all[text[0]] {
-		if !slices.Contains(v.first[w[0]], text) {
-			v.first[w[0]] = append(v.first[w[0]], text)
-			v.begin[w[0]] = true
-		}
-		if len(w) > 1 {
-			v.pair(w[0], w[1])
-			v.pair(w[0], upper(w[1]))
+// addEscapes enters what the escapes of first characters begin with.
+func (v *veil) addEscapes() {
+	const digits = "0123456789abcdef"
+	for c := range 256 {
+		c := byte(c)
+		if len(v.first[c]) == 0 {
 			continue
 		}
-		for _, next := range all[text[1]] {
-			v.pair(w[0], next[0])
+		for _, begin := range []byte("%=") {
+			v.pair(begin, digits[c>>4])
+			v.pair(begin, upper(digits[c>>4]))
+		}
+		v.pair('\\', c)
+	}
+	v.pair('%', '2') // of one that is escaped
+	for _, next := range []byte("uUxX01234567\\") {
+		v.pair('\\', next)
+	}
+	for c := byte('a'); c <= 'z'; c++ {
+		v.pair('&', c)
+		v.pair('&', upper(c))
+	}
+	v.pair('&', '#')
+	for _, begin := range []byte(`%=\&`) {
+		v.pair(begin, 0)
+	}
+	for c := range 256 {
+		if len(v.first[' ']) > 0 {
+			v.pair('+', byte(c))
 		}
 	}
 }
@@ -91,8 +97,8 @@ func upper(c byte) byte {
 }
 
 func (v *veil) pair(a, b byte) {
-	n := int(a)<<8 | int(b)
-	v.pairs[n/64] |= 1 << (n % 64)
+	v.begin[a] = true
+	v.filter.pair(a, b)
 }
 
 // next gives the first place in b, from i on, where something may begin.
@@ -101,114 +107,41 @@ func (v *veil) next(b []byte, i int) int {
 		if !v.begin[b[i]] {
 			continue
 		}
-		if i+1 == len(b) {
-			break
+		if i+1 < len(b) {
+			if n := int(b[i])<<8 | int(b[i+1]); v.pairs[n/64]&(1<<(n%64)) == 0 {
+				continue
+			}
 		}
-		if n := int(b[i])<<8 | int(b[i+1]); v.pairs[n/64]&(1<<(n%64)) != 0 {
+		if v.passes(b[i:]) {
 			break
 		}
 	}
 	return i
 }
 
-// ways are those to write each byte.
-var ways = sync.OnceValue(func() *[256][]string {
-	var all [256][]string
-	for c := range all {
-		all[c] = waysOf(byte(c))
-	}
-	return &all
-})
-
-// waysOf are the ways to write a byte, itself first. Of those with letters all cases
-// count.
-func waysOf(c byte) []string {
-	out := []string{string([]byte{c})}
-	for _, form := range []string{"%%%02x", `\u00%02x`, `\x%02x`, "&#%d;", "&#x%x;"} {
-		out = append(out, fmt.Sprintf(form, c))
-	}
-	switch c {
-	case '"', '\\', '/', '\'':
-		out = append(out, `\`+string(c))
-	case '\t':
-		out = append(out, `\t`)
-	case ' ':
-		out = append(out, "+")
-	}
-	if name := map[byte]string{'"': "quot", '&': "amp", '<': "lt", '>': "gt", '\'': "apos"}[c]; name != "" {
-		out = append(out, "&"+name+";")
-	}
-	return out
-}
-
-// match tells how many bytes at the beginning of b are written as text begins, and how many
-// of text these are. If b ends before it is clear whether there are more, more is true.
-func match(b []byte, text string) (n, depth int, more bool) {
-	// Where the next byte may begin: there is more than one place only after a byte
-	// that is also the beginning of another way to write it.
-	var at, next [8]int
-	places := 1
-	all := ways()
-	for i := range len(text) {
-		found := 0
-		for _, from := range at[:places] {
-			rest := b[from:]
-			if len(rest) == 0 {
-				more = true
-				continue
+// at looks for values at the beginning of b. It returns how many bytes there are part of
+// one. Where b ends before it is clear whether there are more, open is true, and likely if enough
+// of a value is there to be sure.
+func (v *veil) at(b []byte) (n int, open, likely bool) {
+	look := func(c byte, first int) {
+		for _, s := range v.first[c] {
+			end, depth, more := s.match(b, first)
+			if s.tells(depth) {
+				n = max(n, end)
 			}
-			for k, w := range all[text[i]] {
-				if w[0] != rest[0] {
-					continue
-				}
-				switch m := min(len(w), len(rest)); {
-				case k > 0 && !equalFold(rest[:m], w[:m]):
-				case m < len(w):
-					more = true
-				case found < len(next) && !slices.Contains(next[:found], from+m):
-					next[found] = from + m
-					found++
-				}
-			}
-		}
-		if found == 0 {
-			return n, i, more
-		}
-		at, places = next, found
-		n = slices.Max(at[:places])
-	}
-	return n, len(text), more
-}
-
-// plainlyNot tells quickly, of most that only begins like text, that it is not.
-func plainlyNot(b []byte, text string) bool {
-	const special = `%\&+` // with which other ways to write a byte begin
-	for i := range min(len(b), sure) {
-		if strings.IndexByte(special, b[i]) >= 0 {
-			return false
-		}
-		if b[i] != text[i] {
-			return true
+			open = open || more
+			likely = likely || more && depth >= s.sure
 		}
 	}
-	return false
-}
-
-// told tells whether the first depth bytes of text are as good as all of it.
-func told(text string, depth int) bool {
-	return depth == len(text) || depth >= telling && depth*2 >= len(text)
-}
-
-func equalFold(b []byte, lower string) bool {
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
+	look(b[0], 1)
+	if beginsEscape(b[0]) {
+		e := unescape(b)
+		open = open || e.more
+		for i := range e.n {
+			look(e.chars[i], e.ends[i])
 		}
 	}
-	return true
+	return n, open, likely
 }
 
 // text gives s with all values in it hidden.
@@ -259,17 +192,10 @@ func (m *masker) scan(end bool) {
 		if i == len(b) {
 			break
 		}
-		open := false
-		for _, text := range v.first[b[i]] {
-			if plainlyNot(b[i:], text) {
-				continue
-			}
-			n, depth, more := match(b[i:], text)
-			if told(text, depth) && i+n > m.mask {
-				m.settle(done, i)
-				done, m.mask = i, i+n
-			}
-			open = open || more
+		n, open, _ := v.at(b[i:])
+		if n > 0 && i+n > m.mask {
+			m.settle(done, i)
+			done, m.mask = i, i+n
 		}
 		if open && !end {
 			break
@@ -298,10 +224,8 @@ func (m *masker) settle(from, to int) {
 func (m *masker) ease() []byte {
 	m.out = m.out[:0]
 	for i := range m.held {
-		for _, text := range m.veil.first[m.held[i]] {
-			if _, depth, more := match(m.held[i:], text); more && depth >= sure {
-				return nil
-			}
+		if _, _, likely := m.veil.at(m.held[i:]); likely {
+			return nil
 		}
 	}
 	m.settle(0, len(m.held))

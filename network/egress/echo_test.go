@@ -26,8 +26,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// escaped writes all of s as JSON may.
-func escaped(s string) string {
+// jsonEscaped writes all of s as JSON may.
+func jsonEscaped(s string) string {
 	out := ""
 	for i := range len(s) {
 		out += fmt.Sprintf(`\u%04X`, s[i])
@@ -43,13 +43,13 @@ func percented(s string) string {
 	return out
 }
 
-// spellings are ways in which an honest server sends back a value.
-func spellings(value string) map[string]string {
+// honest are ways in which an honest server sends back a value.
+func honest(value string) map[string]string {
 	quoted, _ := json.Marshal(value)
 	return map[string]string{
 		"itself": value, "JSON": strings.Trim(string(quoted), `"`), "JSON with slashes": strings.ReplaceAll(strings.Trim(string(quoted), `"`), "/", `\/`),
-		"all of JSON": escaped(value), "query": url.QueryEscape(value), "path": url.PathEscape(value), "all of percent": percented(value),
-		"lower percent": strings.ToLower(percented(value[:1])) + value[1:], "HTML": html.EscapeString(value), "both": percented(value[:3]) + escaped(value[3:]),
+		"all of JSON": jsonEscaped(value), "query": url.QueryEscape(value), "path": url.PathEscape(value), "all of percent": percented(value),
+		"lower percent": strings.ToLower(percented(value[:1])) + value[1:], "HTML": html.EscapeString(value), "both": percented(value[:3]) + jsonEscaped(value[3:]),
 		"base64 in JSON": strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(value))[:len(value)/3*4], "/", `\/`),
 	}
 }
@@ -57,7 +57,7 @@ func spellings(value string) map[string]string {
 func TestValuesAreHidden(t *testing.T) {
 	for _, value := range []string{value, `quo"te\and<&>%41 'x'`, "%%%%25%%", "aaaaaaab", "sk-ünïcode-key", "abcd"} {
 		v := newVeil([]string{value})
-		for how, text := range spellings(value) {
+		for how, text := range honest(value) {
 			if (how == "all of JSON" || how == "both") && strings.Contains(value, "ü") || how == "base64 in JSON" && len(value) < 6 {
 				continue
 			}
@@ -136,7 +136,7 @@ func TestOnlyValuesAreHidden(t *testing.T) {
 
 func FuzzTheMaskerIsTheSameHoweverDivided(f *testing.F) {
 	f.Add([]byte("x"+value+"y"+percented(value)), uint8(3))
-	f.Add([]byte(value[:9]+value+value[:3]+escaped(value)[:20]), uint8(1))
+	f.Add([]byte(value[:9]+value+value[:3]+jsonEscaped(value)[:20]), uint8(1))
 	v := newVeil([]string{value, "s3cr3t", "%%%%"})
 	f.Fuzz(func(t *testing.T, b []byte, step uint8) {
 		m := masker{veil: v, held: append([]byte(nil), b...)}
@@ -287,7 +287,7 @@ func TestEchoesAreHidden(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		c := g.client(web, two)
 		for _, kind := range []string{"", "identity", "gzip", "x-gzip", "deflate", "raw deflate"} {
-			for how, spelt := range spellings(value) {
+			for how, spelt := range honest(value) {
 				text <- "begin " + spelt + " end"
 				coding <- kind
 				status, h, body := g.do(c, "GET", "https://allowed.example/", func(r *http.Request) {

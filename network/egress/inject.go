@@ -307,9 +307,9 @@ func (i *injection) rewrite(p *httputil.ProxyRequest) {
 			out.Header[h] = v
 		}
 	}
-	// What the answer says must be seen, and whole.
+	// What the answer says must be seen, and whole, and in no spelling that the program chooses.
 	out.Header.Set("Accept-Encoding", "identity")
-	for _, h := range []string{"Range", "If-Range", "Sec-Websocket-Extensions"} {
+	for _, h := range []string{"Accept-Charset", "A-Im", "Range", "If-Range", "Sec-Websocket-Extensions"} {
 		out.Header.Del(h)
 	}
 	if !strings.EqualFold(out.Header.Get("Upgrade"), webSocket) {
@@ -368,6 +368,9 @@ func (i *injection) modify(res *http.Response) error {
 	}
 	if res.Request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
 		return nil
+	}
+	if err := checkCharset(res.Header); err != nil {
+		return err
 	}
 	from, err := decoded(res)
 	if err != nil {

@@ -1,0 +1,104 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+// filter passes over most of a text in which no spelling begins, by the first two bytes and
+// the first three characters.
+type filter struct {
+	pairs [1 << 16 / 64]uint64
+	three [1 << threeBits / 64]uint64
+	all   bool      // some spelling has less than three characters that count
+	kinds [256]byte // what a character counts as: 0 for nothing, 1 for what may begin an escape
+}
+
+const (
+	threeBits = 16
+	maxLook   = 32 // bytes that are looked at
+)
+
+// blank reports whether a character counts for nothing in a filter, in spellings and in the text
+// alike: it may stand between two, is part of what does, or may begin an escape.
+func blank(c byte) bool {
+	switch c {
+	case 0, '\r', '\n', '\t', ' ', ':', ',', '-', ';', '|', '_', '/', '0', 'x', 'X':
+		return true
+	}
+	return beginsEscape(c)
+}
+
+func (f *filter) pair(a, b byte) {
+	n := int(a)<<8 | int(b)
+	f.pairs[n/64] |= 1 << (n % 64)
+}
+
+// classify fills in the kinds.
+func (f *filter) classify() {
+	for c := range 256 {
+		switch c := byte(c); {
+		case beginsEscape(c):
+			f.kinds[c] = 1
+		case !blank(c):
+			f.kinds[c] = max(lower(c), 2)
+		}
+	}
+}
+
+// add enters a spelling by the characters that count of it.
+func (f *filter) add(text string) {
+	key, n := uint32(0), 0
+	for i := 0; i < len(text) && n < 3; i++ {
+		if f.kinds[text[i]] > 1 {
+			key, n = key<<8|uint32(f.kinds[text[i]]), n+1
+		}
+	}
+	if n < 3 {
+		f.all = true
+		return
+	}
+	at := hash(key)
+	f.three[at/64] |= 1 << (at % 64)
+}
+
+func hash(key uint32) uint32 { return key * 0x9e3779b1 >> (32 - threeBits) }
+
+// passes reports whether a spelling may begin at the beginning of b.
+func (f *filter) passes(b []byte) bool {
+	if f.all || len(b) < maxLook {
+		return true
+	}
+	key, n := uint32(0), 0
+	for i := 0; i < maxLook-1; i++ {
+		kind := f.kinds[b[i]]
+		if kind == 1 && mayEscape(b[i], b[i+1]) {
+			e := unescape(b[i:])
+			if e.n > 1 || e.more {
+				return true
+			}
+			if e.n == 1 {
+				kind = f.kinds[e.chars[0]]
+				i += e.ends[0] - 1
+			}
+		}
+		if kind > 1 {
+			if key, n = key<<8|uint32(kind), n+1; n == 3 {
+				at := hash(key)
+				return f.three[at/64]&(1<<(at%64)) != 0
+			}
+		}
+	}
+	return true
+}
+
+// mayEscape reports whether a and b may begin an escape.
+func mayEscape(a, b byte) bool {
+	switch a {
+	case '%', '=':
+		return digit(b) < 16 || b == '\r' || b == '\n' || b == 0
+	case '&':
+		return b == '#' || 'a' <= lower(b) && lower(b) <= 'z' || b == 0
+	case '\\':
+		return true
+	}
+	return false
+}

@@ -1,0 +1,309 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// spelling is a text that a value is looked for as. Each of its characters may be escaped, and
+// there may be gaps between them; see [spelling.match].
+type spelling struct {
+	text string
+	alphabet
+	sure int // how many characters make it unlikely to be anything else
+}
+
+// alphabet is which characters are the same, and which may stand between those of a text.
+type alphabet struct {
+	fold  bool // letters of both cases are the same
+	url   bool // so are + and -, / and _
+	space bool // spaces may stand between
+	marks bool // so may what lists of bytes have there
+}
+
+// Bounds of the spellings.
+const (
+	sure       = 4       // bytes of a value: what may be the beginning of one, and is as long, is kept back until it is seen what it is
+	maxRare    = 1 << 10 // bytes of a value that is looked for in all spellings
+	maxGap     = 16      // characters between two of a text
+	maxBreak   = 8       // bytes of a line's end behind a =
+	maxWritten = 12      // bytes for a character on average, of what is kept back,
+	maxSlack   = 256     // and more at the least
+)
+
+// spellings returns what a value is looked for as. Of each encoding of groups these are the characters
+// that the value alone decides, wherever in a group it begins.
+func spellings(value string) []spelling {
+	var out []spelling
+	add := func(text string, sure int, a alphabet) {
+		if len(text) >= sure && !slices.ContainsFunc(out, func(s spelling) bool { return s.text == text && s.alphabet == a }) {
+			out = append(out, spelling{text, a, sure})
+		}
+	}
+	plain := alphabet{fold: true}
+	cores := func(value string) (all []string) {
+		for shift := range 3 {
+			core := base64Core(value, shift)
+			// Where few characters stand for all of it, case keeps them from being any word.
+			add(core, sure, alphabet{fold: len(core) >= 2*sure, url: true, space: true})
+			all = append(all, core)
+		}
+		return all
+	}
+	add(value, sure, plain)
+	once := cores(value)
+	if len(value) > maxRare {
+		return out
+	}
+	wide := wide(value)
+	if !ascii(value) {
+		add(strings.ToLower(value), sure, plain)
+		add(strings.ToUpper(value), sure, plain)
+		add(latin1(value), sure, plain)
+		add(strings.ReplaceAll(wide, "\x00", ""), sure, plain)
+		add(strings.ReplaceAll(swapped(wide), "\x00", ""), sure, plain)
+	}
+	cores(strings.TrimSuffix(wide, "\x00"))
+	for _, core := range once {
+		cores(core)
+	}
+	digits := alphabet{fold: true, space: true, marks: true}
+	add(hex.EncodeToString([]byte(value)), 2*sure, digits)
+	add(hex.EncodeToString([]byte(strings.TrimSuffix(wide, "\x00"))), 4*sure, digits)
+	for shift := range 5 {
+		add(base32Core(value, shift), 8*sure/5, alphabet{fold: true, space: true})
+	}
+	add(decimals(value), 3*sure, digits)
+	return out
+}
+
+// base64Core is what base64 makes of a value in the midst of other bytes, shift of them
+// in the same group before it: those characters that only the value decides.
+func base64Core(value string, shift int) string {
+	return core(base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 6, shift, len(value))
+}
+
+func base32Core(value string, shift int) string {
+	return core(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 5, shift, len(value))
+}
+
+// core returns those characters of an encoded text, of so many bits each, that only a value of
+// length bytes decides that has shift bytes before it.
+func core(text string, bits, shift, length int) string {
+	begin, end := (8*shift+bits-1)/bits, 8*(shift+length)/bits
+	if begin >= end {
+		return ""
+	}
+	return text[begin:end]
+}
+
+// decimals lists a value's bytes as numbers.
+func decimals(value string) string {
+	var out []byte
+	for i := range len(value) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendUint(out, uint64(value[i]), 10)
+	}
+	return string(out)
+}
+
+// wide is a value in UTF-16, the lower bytes first.
+func wide(value string) string {
+	var out []byte
+	for _, u := range utf16.Encode([]rune(value)) {
+		out = append(out, byte(u), byte(u>>8))
+	}
+	return string(out)
+}
+
+// swapped is UTF-16 with its bytes the other way round.
+func swapped(wide string) string {
+	out := []byte(wide)
+	for i := 0; i+1 < len(out); i += 2 {
+		out[i], out[i+1] = out[i+1], out[i]
+	}
+	return string(out)
+}
+
+// latin1 is a value with a byte for each of its characters, as escapes number them; "" if some have no such number.
+func latin1(value string) string {
+	var out []byte
+	for _, r := range value {
+		if r > 0xff {
+			return ""
+		}
+		out = append(out, byte(r))
+	}
+	return string(out)
+}
+
+func ascii(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// is reports whether c stands for a character of the text.
+func (s *spelling) is(c byte, i int) bool {
+	want := s.text[i]
+	switch {
+	case c == want:
+		return true
+	case s.fold && lower(c) == lower(want):
+		return true
+	case s.url:
+		return want == '+' && c == '-' || want == '/' && c == '_'
+	case s.marks && want == ',':
+		return c == ' ' || c == ';' || c == '\n'
+	}
+	return false
+}
+
+// begins are the characters that the text may have at a place.
+func (s *spelling) begins(i int) (all []byte) {
+	for c := range 256 {
+		if s.is(byte(c), i) {
+			all = append(all, byte(c))
+		}
+	}
+	return all
+}
+
+// parts reports whether c may stand between two characters of the text: a line may break anywhere,
+// and UTF-16 has NULs.
+func (a alphabet) parts(c byte) bool {
+	switch c {
+	case 0, '\r', '\n', '\t':
+		return true
+	case ' ':
+		return a.space
+	case ':', ',', '-', ';', '|':
+		return a.marks
+	}
+	return false
+}
+
+// loose reports whether c may begin more than a character of the text.
+func (a alphabet) loose(c byte) bool {
+	return beginsEscape(c) || a.parts(c) || a.marks && c == '0'
+}
+
+// gap returns how many bytes at the beginning of b may stand between two characters, where e is
+// what they are read as if they are an escape. more: b ends before that is clear.
+func (a alphabet) gap(b []byte, e *escaped) (n int, more bool) {
+	c := b[0]
+	if a.parts(c) {
+		return 1, false
+	}
+	if a.marks && c == '0' { // of 0x41
+		if len(b) > 1 && lower(b[1]) == 'x' {
+			return 2, false
+		}
+		return 0, len(b) == 1
+	}
+	if c == '=' { // a line that quoted-printable broke
+		for i := 1; i <= maxBreak; i++ {
+			switch {
+			case i == len(b):
+				return 0, true
+			case b[i] == '\n':
+				return i + 1, false
+			case b[i] != '\r' && b[i] != 0:
+				return 0, false
+			}
+		}
+		return 0, false
+	}
+	for i := range e.n {
+		if a.parts(e.chars[i]) {
+			return e.ends[i], false
+		}
+	}
+	return 0, e.more
+}
+
+// match reports how many bytes at the beginning of b are written as the text begins, and how many
+// characters of the text these are, where first bytes stand for its first character. If b
+// ends before it is clear whether there are more, more is true.
+func (s *spelling) match(b []byte, first int) (n, depth int, more bool) {
+	// Where the next character may begin: there is more than one place only after what
+	// may be read in more than one way.
+	held := len(b) <= maxSlack+maxWritten*len(s.text)
+	at, next := places{n: 1}, places{}
+	at.all[0] = first
+	for i := 1; i < len(s.text); i++ {
+		next.n = 0
+		for _, from := range at.all[:at.n] {
+			if from < len(b) && !s.loose(b[from]) { // it is the next character, or none
+				if s.is(b[from], i) {
+					next.add(from + 1)
+				}
+				continue
+			}
+			if s.step(b, from, i, &next) {
+				more = true
+			}
+		}
+		if next.n == 0 {
+			return slices.Max(at.all[:at.n]), i, more && held
+		}
+		at, next = next, at
+	}
+	return slices.Max(at.all[:at.n]), len(s.text), more && held
+}
+
+type places struct {
+	all [8]int
+	n   int
+}
+
+func (p *places) add(at int) {
+	if p.n < len(p.all) && !slices.Contains(p.all[:p.n], at) {
+		p.all[p.n] = at
+		p.n++
+	}
+}
+
+// step finds where a character of the text ends, over a gap from a place on. It reports
+// whether b ends before that is clear.
+func (s *spelling) step(b []byte, from, i int, next *places) (more bool) {
+	for range maxGap + 1 {
+		if from == len(b) {
+			return true
+		}
+		if s.is(b[from], i) {
+			next.add(from + 1)
+		}
+		var e escaped
+		if beginsEscape(b[from]) {
+			e = unescape(b[from:])
+			more = more || e.more
+			for k := range e.n {
+				if s.is(e.chars[k], i) {
+					next.add(from + e.ends[k])
+				}
+			}
+		}
+		n, open := s.gap(b[from:], &e)
+		more = more || open
+		if n == 0 {
+			return more
+		}
+		from += n
+	}
+	return more
+}
+
+// tells reports whether the first depth characters of the text are as good as all of it.
+func (s *spelling) tells(depth int) bool {
+	return depth == len(s.text) || depth >= 2*s.sure && depth*2 >= len(s.text)
+}
