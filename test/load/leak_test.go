@@ -118,7 +118,7 @@ func mb(b int64) float64 { return float64(b) / (1 << 20) }
 // rest looks once nothing of a sandbox is there any more.
 func (h *host) rest() leaktest.Snapshot {
 	h.t.Helper()
-	none := leaktest.Snapshot{}
+	none := leaktest.Snapshot{leaktest.Mounts: h.empty[leaktest.Mounts]} // the data directory may be one
 	// Everything that a server without sandboxes has; what sandboxes have is not
 	// in it, so waiting for it is waiting for their end.
 	bounds := []leaktest.Cache{

@@ -154,6 +154,9 @@ func (p *promises) unlessLeaving(b *promised, err error) error {
 
 // unanswered tells whether err says that no answer came.
 func unanswered(err error) bool {
+	if errors.Is(err, context.Canceled) || fault.Is(err, fault.Canceled) {
+		return true
+	}
 	e, ok := errors.AsType[*fault.Error](err)
 	return ok && e.Code == fault.Unavailable && (strings.HasPrefix(e.Message, "no server answers") ||
 		strings.HasPrefix(e.Message, "the connection to") || strings.HasPrefix(e.Message, "the server's answer to"))

@@ -130,6 +130,11 @@ func open(t *testing.T) *host { return openAt(t, "127.0.0.1:0") }
 
 // openAt is open with an address of the caller's.
 func openAt(t *testing.T, listen string) *host {
+	return openOn(t, listen, func(string) {})
+}
+
+// openOn is openAt where prepare has made the data directory before the server does.
+func openOn(t *testing.T, listen string, prepare func(data string)) *host {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
@@ -139,6 +144,7 @@ func openAt(t *testing.T, listen string) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prepare(filepath.Join(dir, "data"))
 	h := &host{t: t, listen: listen, build: program, dir: dir, images: imagetest.Dir(t), token: "load-" + rand.Text()}
 	if h.empty, err = leaktest.Take(leaktest.Scope{Dir: filepath.Join(dir, "data"), Marks: h.marks}); err != nil {
 		t.Fatal(err)

@@ -72,6 +72,8 @@ func (h *host) killedUnder(ctx context.Context, p *promises, round int) (int, er
 	doomed := make(chan struct{})
 	var once sync.Once
 	c := h.client
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	g := group{limit: callers}
 	for caller := range callers {
 		g.do(func() error {
@@ -92,6 +94,7 @@ func (h *host) killedUnder(ctx context.Context, p *promises, round int) (int, er
 	// A call takes a few milliseconds: this makes the moment within it random.
 	time.Sleep(time.Duration(rand.Int64N(int64(6 * time.Millisecond))))
 	h.kill()
+	cancel() // the client would repeat what broke off
 	return int(calls.Load()), g.wait()
 }
 

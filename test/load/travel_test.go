@@ -17,6 +17,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/fault"
 )
 
 const (
@@ -37,7 +38,7 @@ func TestSurviveKill9AmidTimeTravel(t *testing.T) {
 	h.http.CloseIdleConnections()
 	before := h.rest()
 
-	w := &travel{boxes: map[string]*travelled{}, dead: map[string]bool{}, did: map[string]int{}}
+	w := newTravel()
 	verbs, kills := length(100, 2000), 0
 	var starting, checking time.Duration
 	began := time.Now()
@@ -77,6 +78,8 @@ func (h *host) killedAmid(ctx context.Context, w *travel) error {
 	doomed := make(chan struct{})
 	var once sync.Once
 	c := h.client
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	g := group{limit: travellers}
 	for range travellers {
 		g.do(func() error {
@@ -96,6 +99,7 @@ func (h *host) killedAmid(ctx context.Context, w *travel) error {
 	// A verb takes some milliseconds: this makes the moment within it random.
 	time.Sleep(time.Duration(rand.Int64N(int64(30 * time.Millisecond))))
 	h.kill()
+	cancel() // the client would repeat what broke off
 	return g.wait()
 }
 
@@ -121,6 +125,13 @@ type travel struct {
 	dead  map[string]bool // deleted, by an answer
 	left  []*travelled    // those of dead that had snapshots, which stay
 	did   map[string]int  // answered verbs
+
+	disk *ownDisk           // that of the data directory, which fills up and is freed; nil: it has room
+	full map[fault.Disk]int // verbs that were refused
+}
+
+func newTravel() *travel {
+	return &travel{boxes: map[string]*travelled{}, dead: map[string]bool{}, did: map[string]int{}, full: map[fault.Disk]int{}}
 }
 
 func (w *travel) total() int {
@@ -160,6 +171,9 @@ func (w *travel) give(b *travelled) {
 // act does one random verb, records what was answered or that nothing was, and
 // tells which. Its error is that of an answer.
 func (w *travel) act(ctx context.Context, c *client.Client) (answered bool, err error) {
+	if w.disk != nil && rand.IntN(8) == 0 {
+		return true, w.disk.change()
+	}
 	b := w.take()
 	verb := "create"
 	if b == nil {
@@ -167,13 +181,20 @@ func (w *travel) act(ctx context.Context, c *client.Client) (answered bool, err 
 	} else {
 		defer w.give(b)
 		verb = b.choose()
-		err = w.do(ctx, c, b, verb)
+		before := b.clone()
+		if err = w.do(ctx, c, b, verb); w.refused(verb, err) {
+			b.restore(before)
+			return true, nil
+		}
 		if err != nil && !unanswered(err) {
 			err = fmt.Errorf("%s of %s (%v): %w", verb, b.id, b.status, err)
 		}
 	}
 	if unanswered(err) {
 		return false, nil
+	}
+	if b == nil && w.refused(verb, err) {
+		return true, nil
 	}
 	if err == nil {
 		w.mu.Lock()
@@ -185,18 +206,23 @@ func (w *travel) act(ctx context.Context, c *client.Client) (answered bool, err 
 
 // create makes a sandbox, half of them with a process that writes a log.
 func (w *travel) create(ctx context.Context, c *client.Client) error {
-	autoResume := rand.IntN(2) == 0
-	box, _, err := c.Create(ctx, v1.CreateSandbox{IdleTimeoutSeconds: new(int64(0)), AutoResume: &autoResume})
+	autoResume := w.disk == nil && rand.IntN(2) == 0
+	r := v1.CreateSandbox{IdleTimeoutSeconds: new(int64(0)), AutoResume: &autoResume}
+	if w.disk != nil {
+		r.DiskMB = new(diskMB())
+	}
+	box, _, err := c.Create(ctx, r)
 	if err != nil {
 		return err
 	}
 	b := newTravelled(box, worlds{{}}, 0)
+	b.fills = w.disk != nil
 	b.taken = true
 	defer w.give(b)
 	w.mu.Lock()
 	w.boxes[b.id] = b
 	w.mu.Unlock()
-	if rand.IntN(2) == 0 {
+	if !b.fills && rand.IntN(2) == 0 {
 		return b.startWriter(ctx, c)
 	}
 	return nil
@@ -222,16 +248,29 @@ func (w *travel) do(ctx context.Context, c *client.Client, b *travelled, verb st
 		content := strings.Repeat(fmt.Sprintf("write %d\n", n), 1+rand.IntN(20_000))
 		path := workspaceFile(rand.IntN(namesEach))
 		b.mayWrite(was, path, content)
+		if b.fills {
+			b.unsynced(path)
+		}
 		if err := c.WriteFile(ctx, b.id, path, strings.NewReader(content), client.WriteOptions{}); err != nil {
 			return err
+		}
+		if b.fills {
+			return b.sync(ctx, c, path, content)
 		}
 		b.wrote(path, content)
 	case "exec":
 		content, path := fmt.Sprintf("exec %d", n), rootFile(rand.IntN(namesEach))
 		b.mayWrite(was, path, content)
-		r, err := c.Exec(ctx, b.id, v1.Exec{Command: new(fmt.Sprintf("printf %%s '%s' > %s.new && mv %s.new %s", content, path, path, path))})
+		command := fmt.Sprintf("printf %%s '%s' > %s.new && mv %s.new %s", content, path, path, path)
+		if b.fills {
+			command = fmt.Sprintf("printf %%s '%s' > %s.new && sync %s.new && mv %s.new %s", content, path, path, path, path)
+		}
+		r, err := c.Exec(ctx, b.id, v1.Exec{Command: &command})
 		if err != nil {
 			return err
+		}
+		if b.fills && noSpaceInside(r) {
+			return errNoSpaceInside
 		}
 		if r.ExitCode == nil || *r.ExitCode != 0 {
 			return fmt.Errorf("got %s, cause %q, %s", code(r.ExitCode), r.Cause, r.Stderr)
@@ -239,6 +278,10 @@ func (w *travel) do(ctx context.Context, c *client.Client, b *travelled, verb st
 		b.wrote(path, content)
 	case "look":
 		return b.look(ctx, c)
+	case "fill":
+		return b.fill(ctx, c)
+	case "free":
+		return b.free(ctx, c)
 	case "pause":
 		return moves("paused", c.Pause)
 	case "resume":
@@ -254,7 +297,7 @@ func (w *travel) do(ctx context.Context, c *client.Client, b *travelled, verb st
 		if err := moves("running", c.Start); err != nil {
 			return err
 		}
-		if b.writer == no && rand.IntN(2) == 0 {
+		if b.writer == no && !b.fills && rand.IntN(2) == 0 {
 			return b.startWriter(ctx, c)
 		}
 	case "snapshot":
@@ -326,7 +369,7 @@ func (w *travel) fork(ctx context.Context, c *client.Client, b *travelled) error
 	w.mu.Lock()
 	for i := range made {
 		forks[i] = newTravelled(&made[i], disks.clone(), lines)
-		forks[i].taken = true
+		forks[i].taken, forks[i].fills = true, b.fills
 		w.boxes[forks[i].id] = forks[i]
 	}
 	w.mu.Unlock()
@@ -342,7 +385,10 @@ func (w *travel) fork(ctx context.Context, c *client.Client, b *travelled) error
 		err := f.look(ctx, c)
 		if err == nil && most {
 			f.leaving = true
-			if err = c.Delete(ctx, f.id); err == nil {
+			if err = c.Delete(ctx, f.id); fault.Is(err, fault.Full) {
+				err = fmt.Errorf("delete of the fork %s: %s", f.id, err.Error())
+			}
+			if err == nil {
 				w.mu.Lock()
 				w.buried(f)
 				w.mu.Unlock()
@@ -439,17 +485,4 @@ func (w *travel) reconcile(ctx context.Context, c *client.Client, all bool) erro
 		}
 	}
 	return g.wait()
-}
-
-// story is what the server has on record of a sandbox, newest first, for people.
-func story(ctx context.Context, c *client.Client, id string) string {
-	var b strings.Builder
-	n := 0
-	for e, err := range c.Activity(ctx, id, client.ActivityQuery{}) {
-		if n++; err != nil || n > 20 {
-			break
-		}
-		fmt.Fprintf(&b, "  %s %s %s %s %s\n", e.At.Format(time.StampMicro), e.Type, e.Actor, e.Detail, e.Command)
-	}
-	return b.String()
 }

@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"time"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/fault"
 )
 
 // travelled is one sandbox. Who has it taken may use the rest.
@@ -19,6 +22,7 @@ type travelled struct {
 	id         string
 	autoResume bool
 	taken      bool // guarded by travel.mu
+	fills      bool // it fills disks
 
 	status  []string // that it may have
 	worlds  worlds
@@ -60,6 +64,9 @@ func (b *travelled) choose() string {
 		}
 	case "stopped":
 		verbs = append(verbs, "start", "start", "start", "start", "start", "snapshot")
+	}
+	if b.fills && b.status[0] == "running" {
+		verbs = append(verbs, "fill", "fill", "fill", "fill", "free", "free")
 	}
 	verb := verbs[rand.IntN(len(verbs))]
 	switch {
@@ -233,7 +240,11 @@ func (b *travelled) settleKept(ctx context.Context, c *client.Client, all bool) 
 		if !all && rand.IntN(4) > 0 {
 			continue
 		}
-		if err := k.look(ctx, c, there[name].ID); err != nil {
+		err := k.look(ctx, c, there[name].ID)
+		if b.fills && fault.Is(err, fault.Full) {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("the snapshot %s: %w", name, err)
 		}
 	}
@@ -248,4 +259,17 @@ func (k *keptDisk) look(ctx context.Context, c *client.Client, id string) error 
 	}
 	b := newTravelled(box, k.worlds.clone(), k.lines)
 	return errors.Join(b.look(ctx, c), c.Delete(ctx, box.ID))
+}
+
+// story is what the server has on record of a sandbox, newest first, for people.
+func story(ctx context.Context, c *client.Client, id string) string {
+	var b strings.Builder
+	n := 0
+	for e, err := range c.Activity(ctx, id, client.ActivityQuery{}) {
+		if n++; err != nil || n > 20 {
+			break
+		}
+		fmt.Fprintf(&b, "  %s %s %s %s %s\n", e.At.Format(time.StampMicro), e.Type, e.Actor, e.Detail, e.Command)
+	}
+	return b.String()
 }
