@@ -203,7 +203,7 @@ func (b *travelled) fill(ctx context.Context, c *client.Client) error {
 	n := rand.IntN(3)
 	command := fmt.Sprintf("fallocate -l %dM %s%d", 100+rand.IntN(800), fillFiles, n)
 	if rand.IntN(2) == 0 {
-		command = fmt.Sprintf("head -c %dM /dev/zero > %s%d", 8+rand.IntN(60), fillFiles, n)
+		command = fmt.Sprintf("head -c %dM /dev/zero > %s%d", 8+rand.IntN(32), fillFiles, n)
 	}
 	r, err := c.Exec(ctx, b.id, v1.Exec{Command: &command})
 	if err == nil && noSpaceInside(r) {
