@@ -16,13 +16,14 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )
 
 // Repair looks for what is wrong with a data directory and with what its last server
 // left on the host, and mends it if it is to. Of the checks that it gives, those that
 // passed with Done were mended, and those that did not are left. It touches nothing
-// that is not named after the directory, no disk of a sandbox and no record; what the
+// that is not the installation's, no disk of a sandbox and no record; what the
 // records ask for is done by the next server, as at each start.
 //
 // It locks the directory meanwhile. One that a server has open is that server's to
@@ -57,7 +58,11 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 	}
 	r.records(ctx, filepath.Join(cfg.Data, dbFile))
 	if os.Geteuid() == 0 && mine {
-		found, err := native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), namespace, mend)
+		undue, err := undueUp(ctx, cfg.Data, namespace)
+		if err != nil {
+			r.checks = append(r.checks, refused("installation", Failed, err))
+		}
+		found, err := native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), namespace, func(id sandbox.ID) string { return undue[id] }, mend)
 		for _, f := range found {
 			r.found(nativeName+"/"+f.Name, f.What, f.Done, f.Err)
 		}

@@ -102,6 +102,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { _ = claim.Close() })
+	tellUndue(ctx, cfg.Data, self.Namespace, log)
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, dbFile), ID: self.ID, Logger: log})
 	if err != nil {
 		return err

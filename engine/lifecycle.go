@@ -72,7 +72,7 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 		return err
 	}
 	e.checkpoint("start.intent")
-	if err := inst.Start(ctx, spec(s, img)); err != nil {
+	if err := e.startAnew(ctx, inst, spec(s, img)); err != nil {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.done")
@@ -94,6 +94,20 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 	b.touch(at, actStart)
 	e.raise(b, l)
 	return nil
+}
+
+// startAnew starts an instance. One that runs though the records say that it is stopped, as
+// an older copy of them may, is taken down first.
+func (e *Engine) startAnew(ctx context.Context, inst runtime.Instance, spec runtime.Spec) error {
+	err := inst.Start(ctx, spec)
+	if !fault.Is(err, fault.State) {
+		return err
+	}
+	e.log.Warn("a sandbox runs that is stopped in the records: it is taken down, and started", "sandbox", spec.ID)
+	if err := inst.Stop(ctx, 0); err != nil {
+		return err
+	}
+	return inst.Start(ctx, spec)
 }
 
 // unstart takes back a start that failed with err, and gives err.

@@ -26,8 +26,8 @@ asked too, else the runtime is tried out in a temporary directory beside the dat
 The exit status is 1 if sandboxes cannot run here.
 
 With --repair it looks for what is wrong with the data directory and with what its last server left on
-the host, and mends it: processes, cgroups, sockets and loop devices that no server could find again, and
-files that others could write. It touches nothing of anybody else's, no disk and no record. The exit
+the host, and mends it: processes, cgroups, sockets and loop devices that no server could find again,
+sandboxes that run though the records say that they do not, and files that others could write. It touches nothing of anybody else's, no disk and no record. The exit
 status is then 1 if something is left to mend.`,
 		Args: takes(0, 0),
 	}

@@ -31,8 +31,9 @@ type Finding struct {
 // frees is what their next start would: groups with processes that no server could
 // find again, sockets and states of processes that are gone, and what [layer.Inspect]
 // finds. It looks only at the directory and at what has the namespace. The caller sees to it
-// that no server has it open.
-func Inspect(ctx context.Context, dir, namespace string, mend bool) ([]Finding, error) {
+// that no server has it open. undue says why a sandbox that is up should not be, "" where
+// it may: it is one of those that are not as the records say.
+func Inspect(ctx context.Context, dir, namespace string, undue func(sandbox.ID) string, mend bool) ([]Finding, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func Inspect(ctx context.Context, dir, namespace string, mend bool) ([]Finding, 
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	found, err := inspectInstances(ctx, dir, namespace, mend)
+	found, err := inspectInstances(ctx, dir, namespace, undue, mend)
 	if err != nil {
 		return found, err
 	}
@@ -51,7 +52,7 @@ func Inspect(ctx context.Context, dir, namespace string, mend bool) ([]Finding, 
 	return found, err
 }
 
-func inspectInstances(ctx context.Context, dir, namespace string, mend bool) ([]Finding, error) {
+func inspectInstances(ctx context.Context, dir, namespace string, undue func(sandbox.ID) string, mend bool) ([]Finding, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
@@ -75,6 +76,9 @@ func inspectInstances(ctx context.Context, dir, namespace string, mend bool) ([]
 	var found []Finding
 	for _, id := range ids {
 		what, err := w.wrong(id)
+		if err == nil && what == "" && w.up(id) {
+			what = undue(id)
+		}
 		if err == nil && what == "" {
 			continue
 		}

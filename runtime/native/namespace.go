@@ -72,5 +72,50 @@ func Groups(namespace string) ([]sandbox.ID, error) {
 	return (&warden{groups: groups}).ids()
 }
 
+// Up lists the sandboxes whose process 1 runs, of the driver's directory dir and its
+// namespace. What a server had started ahead, and given to nobody, is not among them.
+func Up(dir, namespace string) ([]sandbox.ID, error) {
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	w := &warden{boot: boot}
+	w.files, err = os.OpenRoot(InstancesDir(dir, namespace))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = w.files.Close() }()
+	files, err := fs.ReadDir(w.files.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var ids []sandbox.ID
+	for _, f := range files {
+		if id, isState := strings.CutSuffix(f.Name(), stateFile); isState && sandbox.ValidID(id) && w.up(sandbox.ID(id)) {
+			ids = append(ids, sandbox.ID(id))
+		}
+	}
+	return ids, nil
+}
+
+// up reports whether process 1 of a sandbox runs that somebody has.
+func (w *warden) up(id sandbox.ID) bool {
+	s, err := readState(w.files, id)
+	if err != nil {
+		return false
+	}
+	if _, err := w.files.Lstat(string(id) + aheadFile); err == nil {
+		return false
+	}
+	pidfd, err := s.alive(w.boot)
+	if pidfd != nil {
+		_ = pidfd.Close()
+	}
+	return err == nil && pidfd != nil
+}
+
 // Identified reports whether the store of layers has the id of [Options].Store.
 func (d *Driver) Identified() bool { return d.layers.Identified() }

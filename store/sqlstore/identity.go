@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // Contents says what a data base holds.
@@ -126,4 +127,29 @@ func (s *Store) identify(id string, wal *os.File) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// States reads the states of those of the sandboxes that have a record in the data base at
+// path. Nobody else may have it open; nothing is changed.
+func States(ctx context.Context, path string, ids []sandbox.ID) (map[sandbox.ID]sandbox.State, error) {
+	if c, err := Look(ctx, path); err != nil || !c.Made {
+		return nil, err
+	}
+	db, err := pool(path, "query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	states := make(map[sandbox.ID]sandbox.State)
+	for _, id := range ids {
+		var state string
+		err := db.QueryRowContext(ctx, "SELECT state FROM sandboxes WHERE id = $1", string(id)).Scan(&state)
+		switch {
+		case err == nil:
+			states[id] = sandbox.State(state)
+		case !errors.Is(err, sql.ErrNoRows):
+			return nil, fault.Wrap(fault.Unavailable, err, "the records in %s cannot be read", path)
+		}
+	}
+	return states, nil
 }

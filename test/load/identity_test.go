@@ -146,3 +146,74 @@ func TestSandboxesOfAnEarlierVersionAreFound(t *testing.T) {
 	}
 	h.runsOn("box", first)
 }
+
+// Records that were put back from a copy are older than what runs: it is said, what is
+// stopped in them starts all the same, and doctor ends what they do not know.
+func TestOlderRecordsThanWhatRuns(t *testing.T) {
+	h := open(t)
+	ctx := t.Context()
+	if _, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new("box")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Stop(ctx, "box"); err != nil {
+		t.Fatal(err)
+	}
+	h.end()
+	records := filepath.Join(h.dir, "data", "sandpit.db")
+	old, err := os.ReadFile(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	if _, err := h.client.Start(ctx, "box"); err != nil {
+		t.Fatal(err)
+	}
+	newer, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new("newer")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := h.first("box")
+	h.end()
+	if err := os.WriteFile(records, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(records + suffix); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	h.start()
+	if log := h.tail(); strings.Count(log, "the records are not those of what runs") != 2 {
+		t.Errorf("the server says\n%s", log)
+	}
+	if _, err := h.client.Start(ctx, "box"); err != nil {
+		t.Errorf("one that runs and is stopped in the records: %v", err)
+	}
+	if again := h.first("box"); again == first {
+		t.Error("it was not started anew")
+	}
+	h.end()
+	program, err := h.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doctor := func(args ...string) string {
+		t.Helper()
+		out, _ := exec.CommandContext(ctx, program, append([]string{"doctor", "--data", filepath.Join(h.dir, "data")}, args...)...).CombinedOutput()
+		return string(out)
+	}
+	about := "sandbox " + newer.ID
+	if out := doctor(); !strings.Contains(out, about) || !strings.Contains(out, "the records do not know it") {
+		t.Errorf("doctor says\n%s", out)
+	}
+	if out := doctor("--repair"); !strings.Contains(out, about) || !strings.Contains(out, "its processes were ended") {
+		t.Errorf("doctor --repair says\n%s", out)
+	}
+	if out := doctor("--repair"); strings.Contains(out, about) {
+		t.Errorf("after it was mended doctor says\n%s", out)
+	}
+	h.start()
+	if got, err := h.client.Get(ctx, "box"); err != nil || got.Status != "running" {
+		t.Errorf("got %+v, %v; want it running", got, err)
+	}
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+
+	"sandpit.dev/runtime/native"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store/sqlstore"
+)
+
+// undueUp finds the sandboxes that run though the records, which nobody has open, say that
+// they do not, each with what they say: such records are older than what runs.
+func undueUp(ctx context.Context, data, namespace string) (map[sandbox.ID]string, error) {
+	up, err := native.Up(filepath.Join(data, nativeName), namespace)
+	if err != nil || len(up) == 0 {
+		return nil, err
+	}
+	states, err := sqlstore.States(ctx, filepath.Join(data, dbFile), up)
+	if err != nil {
+		return nil, err
+	}
+	undue := make(map[sandbox.ID]string)
+	for _, id := range up {
+		switch state, there := states[id]; {
+		case !there:
+			undue[id] = "it runs, and the records do not know it: they are older, or a pool had it"
+		case state == sandbox.Stopped:
+			undue[id] = "it runs, and is stopped in the records: they are older"
+		}
+	}
+	return undue, nil
+}
+
+// tellUndue logs the sandboxes that run though the records say that they do not. A start
+// takes down those that are stopped there.
+func tellUndue(ctx context.Context, data, namespace string, log *slog.Logger) {
+	undue, err := undueUp(ctx, data, namespace)
+	if err != nil {
+		log.Warn("what runs cannot be compared with the records", "error", err)
+	}
+	const told = 16
+	n := 0
+	for id, what := range undue {
+		if n++; n > told {
+			break
+		}
+		log.Error("the records are not those of what runs: stop the server and run `sandpit doctor --repair`, which ends it", "sandbox", id, "what", what, "such", len(undue))
+	}
+}
