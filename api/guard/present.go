@@ -12,8 +12,9 @@ import (
 const presence = 250 * time.Millisecond
 
 // WhilePresent returns a context that ends, too, when the client of the request that ctx
-// belongs to has closed its connection, whatever of the body is unread still: net/http
-// looks only behind its end. Call stop when the request is over.
+// belongs to has closed its connection, though the kernel holds some of the body unread still:
+// net/http looks only behind its end. What the client sent beyond the kernel's room comes
+// before its close. Call stop when the request is over.
 func WhilePresent(ctx context.Context) (_ context.Context, stop func()) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
