@@ -88,17 +88,20 @@ func (c *Client) ExportSnapshot(ctx context.Context, snapshot string) (io.ReadCl
 	if err != nil {
 		return nil, err
 	}
-	return &archive{resp.Body}, nil
+	return &archive{resp.Body, "archive", "export it"}, nil
 }
 
 // archive is an answer that is all or nothing.
-type archive struct{ io.ReadCloser }
+type archive struct {
+	io.ReadCloser
+	what, again string
+}
 
 func (a *archive) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		err = fault.Wrap(fault.Unavailable, err, "the archive broke off").
-			WithRemedy("export it again; if it breaks off again, the server's log says why")
+		err = fault.Wrap(fault.Unavailable, err, "the %s broke off", a.what).
+			WithRemedy("%s again; if it breaks off again, the server's log says why", a.again)
 	}
 	return n, err
 }

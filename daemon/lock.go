@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +44,11 @@ func lockData(dir string) (*os.File, error) {
 				WithRemedy("stop that server, or choose another directory with --data")
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "the data directory %s cannot be locked", dir)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, restoringFile)); !errors.Is(err, fs.ErrNotExist) {
+		_ = f.Close()
+		return nil, fault.New(fault.State, "the data directory %s is the half of a backup: its restore was cut off", dir).
+			WithRemedy("empty the directory, and restore the backup again")
 	}
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)

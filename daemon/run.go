@@ -84,6 +84,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { _ = lock.Close() })
+	report(log, "remove what is left of a backup", sqlstore.RemoveCopy(filepath.Join(cfg.Data, copyFile)))
 	// Listen early: a taken port should not cost a repair first.
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -175,7 +176,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, tokens: tokens, keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: eng, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {

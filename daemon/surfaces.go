@@ -31,6 +31,7 @@ import (
 type surfaceParts struct {
 	engine         *engine.Engine
 	tokens         *bearer.Authority
+	backups        *backups
 	keys           *keyed.Keys
 	links          links
 	registry       *prometheus.Registry
@@ -68,7 +69,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
+	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {
 		return surfaces{}, err

@@ -43,6 +43,17 @@ type Snapshotter interface {
 	Import(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) (Snapshot, error)
 }
 
+// Archiver is what drivers are whose disks a backup can hold.
+type Archiver interface {
+	// KeepVolume keeps what a volume holds now as the snapshot id, which is only good for
+	// ExportDisk and RemoveSnapshot. All or nothing; a volume that is not there is
+	// fault.NotFound.
+	KeepVolume(ctx context.Context, of, id sandbox.ID) error
+	// ExportDisk writes the disk of a snapshot, or what KeepVolume kept, as an archive for
+	// the driver itself: as long as what the disk holds, however large its files seem.
+	ExportDisk(ctx context.Context, id sandbox.ID, w io.Writer) error
+}
+
 // Restorer is what instances are that can have their disk exchanged while they are up,
 // in less time than Stop, Rollback and Start take together.
 type Restorer interface {

@@ -23,6 +23,8 @@ type Options struct {
 	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
 	// no operation takes one.
 	Keys *keyed.Keys
+	// Backups makes backups of the server; nil: there are none.
+	Backups Backups
 	// Previews makes links to ports; nil: there are none.
 	Previews Previews
 	// Files makes links to artifacts; nil: there are none.
@@ -55,6 +57,7 @@ type API struct {
 	tokens    Tokens
 	keys      *keyed.Keys
 	previews  Previews
+	backups   Backups
 	files     *filelink.Links
 	maxFile   int64
 	heartbeat time.Duration
@@ -75,7 +78,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs an engine, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
+		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
 		memory: o.Memory,
 	}
 	a.life, a.close = context.WithCancelCause(context.Background())

@@ -208,6 +208,9 @@ func (a *API) operations() []operation {
 		op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
 			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
 			withoutKey("the second joins the build"),
+		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. For the server's own administrator's token alone. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
+			withRaw("", v1.BackupType).
+			withoutKey("another backup is of another moment"),
 		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
 		op("getLimits", "GET /limits", "What a sandbox may ask for.", http.StatusOK, a.getLimits),
 		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).withRaw("", "application/json").openly(!a.private),

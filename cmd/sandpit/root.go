@@ -63,7 +63,7 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 		newStop(a), newStart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newRestart(a), newVolume(a))
 	add(groupAgents, newMCP(a), newConnect(a), newToken(a))
-	add(groupServer, newUp(a), newDown(a), newServe(a), newImage(a), newDoctor(a), newBench(a), newVersion(a))
+	add(groupServer, newUp(a), newDown(a), newServe(a), newImage(a), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
 	return root
 }
 

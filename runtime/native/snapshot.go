@@ -15,7 +15,10 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-var _ runtime.Snapshotter = (*Driver)(nil)
+var (
+	_ runtime.Snapshotter = (*Driver)(nil)
+	_ runtime.Archiver    = (*Driver)(nil)
+)
 
 // littleUnwritten is how many bytes of data are rather written while an instance stands
 // still: it takes less than a millisecond.
@@ -171,6 +174,11 @@ func pointOf(p runtime.Point) layer.Point {
 // Export writes a snapshot as an archive. See [runtime.Snapshotter].
 func (d *Driver) Export(ctx context.Context, id sandbox.ID, w io.Writer) error {
 	return d.layers.Export(ctx, string(id), w)
+}
+
+// ExportDisk writes a disk for a backup. See [runtime.Archiver].
+func (d *Driver) ExportDisk(ctx context.Context, id sandbox.ID, w io.Writer) error {
+	return d.layers.ExportDisk(ctx, string(id), w)
 }
 
 // Import makes a snapshot of an archive. See [runtime.Snapshotter].

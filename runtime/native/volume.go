@@ -79,6 +79,18 @@ func (d *Driver) Volumes(context.Context) ([]sandbox.ID, error) {
 	return ids, nil
 }
 
+// KeepVolume keeps what a volume holds. See [runtime.Archiver].
+func (d *Driver) KeepVolume(ctx context.Context, of, id sandbox.ID) error {
+	if err := checkVolumeID(of); err != nil {
+		return err
+	}
+	if err := checkSnapshotID(id); err != nil {
+		return err
+	}
+	defer d.calm.begin()()
+	return d.layers.SnapshotVolume(ctx, string(of), string(id))
+}
+
 func checkVolumeID(id sandbox.ID) error {
 	if !sandbox.ValidID(string(id)) {
 		return fault.InvalidField("id", "%q is no id of a volume", sandbox.Clip(string(id), 40))

@@ -30,6 +30,17 @@ const maxLinkBytes = 256 << 20
 // and holes are written as zeros. Reading it stops with ctx. Errors: Invalid, NotFound,
 // Unsupported for what no archive can hold, and w's.
 func (s *Store) Export(ctx context.Context, snapshot string, w io.Writer) error {
+	return s.export(ctx, snapshot, w, false)
+}
+
+// ExportDisk is Export for a backup: a file with holes is written without them
+// ([sparseRecord]), so that the archive is as long as what the disk holds. It writes
+// snapshots of volumes too.
+func (s *Store) ExportDisk(ctx context.Context, snapshot string, w io.Writer) error {
+	return s.export(ctx, snapshot, w, true)
+}
+
+func (s *Store) export(ctx context.Context, snapshot string, w io.Writer, backup bool) error {
 	if err := checkID(snapshot); err != nil {
 		return err
 	}
@@ -43,10 +54,14 @@ func (s *Store) Export(ctx context.Context, snapshot string, w io.Writer) error 
 		return err
 	}
 	defer unix.Close(top)
-	e := &exporter{ctx: ctx, w: tar.NewWriter(w), linked: make(map[uint64]*linkedFile)}
-	err = e.root(top)
+	tree := "upper"
+	if backup && unix.Faccessat(top, tree, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+		tree = volumeTree
+	}
+	e := &exporter{ctx: ctx, w: tar.NewWriter(w), sparse: backup, linked: make(map[uint64]*linkedFile)}
+	err = e.root(top, tree)
 	if err == nil {
-		err = walkTree(ctx, top, "upper", e)
+		err = walkTree(ctx, top, tree, e)
 	}
 	if err == nil {
 		err = e.w.Close()
@@ -63,6 +78,7 @@ func (s *Store) Export(ctx context.Context, snapshot string, w io.Writer) error 
 type exporter struct {
 	ctx    context.Context
 	w      *tar.Writer
+	sparse bool   // holes are left out
 	path   []byte // of the directory that is walked, with a slash at its end
 	ends   []int  // lengths of path, of the directories above
 	linked map[uint64]*linkedFile
@@ -76,12 +92,12 @@ type linkedFile struct {
 }
 
 // root writes the entry of the top directory.
-func (e *exporter) root(top int) error {
+func (e *exporter) root(top int, tree string) error {
 	var st unix.Stat_t
-	if err := unix.Fstatat(top, "upper", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(top, tree, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	fd, err := openDir(top, "upper")
+	fd, err := openDir(top, tree)
 	if err != nil {
 		return err
 	}
@@ -152,6 +168,9 @@ func (e *exporter) file(dir int, name string, st *unix.Stat_t) error {
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
 			return e.w.WriteHeader(h)
 		}
+	}
+	if h.Typeflag == tar.TypeReg && e.sparse && st.Blocks*512 < st.Size {
+		return e.sparseFile(n, st, h)
 	}
 	if err := e.write(n, st, h); err != nil || h.Typeflag != tar.TypeReg {
 		return err

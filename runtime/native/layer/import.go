@@ -32,6 +32,10 @@ const importNice = 10
 // there are. Errors: Invalid for an archive that is
 // not of this form or reaches out, TooLarge, Exists, Exhausted, and r's.
 func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int64) (int64, error) {
+	return s.importSnapshot(ctx, id, r, maxBytes, false)
+}
+
+func (s *Store) importSnapshot(ctx context.Context, id string, r io.Reader, maxBytes int64, backup bool) (int64, error) {
 	if err := checkID(id); err != nil {
 		return 0, err
 	}
@@ -50,7 +54,7 @@ func (s *Store) Import(ctx context.Context, id string, r io.Reader, maxBytes int
 			return err
 		}
 		defer unix.Close(fd)
-		if err := yielding(func() error { return importTree(ctx, fd, r, maxBytes) }); err != nil {
+		if err := yielding(func() error { return importTree(ctx, fd, "upper", r, maxBytes, backup) }); err != nil {
 			return err
 		}
 		if size = s.holds(fd, true); size >= 0 {
@@ -111,15 +115,15 @@ func yielding(f func() error) error {
 	return f()
 }
 
-// importTree fills the layer at fd.
-func importTree(ctx context.Context, fd int, r io.Reader, maxBytes int64) error {
-	upper, err := openDir(fd, "upper")
+// importTree fills a tree of what is at fd; backup says that the archive is of [Store.ExportDisk].
+func importTree(ctx context.Context, fd int, tree string, r io.Reader, maxBytes int64, backup bool) error {
+	top, err := openDir(fd, tree)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(upper)
+	defer unix.Close(top)
 	source := &tracked{ctx: ctx, r: r}
-	im := &importer{tar: tar.NewReader(source), top: upper, parent: -1, left: maxBytes, most: maxBytes}
+	im := &importer{tar: tar.NewReader(source), sparse: backup, top: top, parent: -1, left: maxBytes, most: maxBytes}
 	for {
 		h, err := im.tar.Next()
 		if err == io.EOF && !source.ended {

@@ -30,6 +30,7 @@ const (
 // it opened from the top, part by part, without following a link.
 type importer struct {
 	tar     *tar.Reader
+	sparse  bool // sparseRecord means something
 	top     int
 	left    int64 // bytes
 	most    int64
@@ -349,14 +350,23 @@ func (im *importer) file(h *tar.Header, name string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := im.content(fd, h.Size); err != nil {
+	if size, ok := h.PAXRecords[sparseRecord]; ok && im.sparse {
+		err = im.sparseContent(fd, h, size)
+	} else {
+		err = im.content(fd, 0, h.Size)
+		if err == nil {
+			err = unix.Ftruncate(fd, h.Size)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return im.dress(openNode(fd), h)
 }
 
-// content writes what the archive has next, with holes where it is zeros.
-func (im *importer) content(fd int, size int64) error {
+// content writes what the archive has next at an offset of a file, with holes where it is
+// zeros.
+func (im *importer) content(fd int, offset, size int64) error {
 	if im.buf == nil {
 		im.buf = make([]byte, 128<<10)
 	}
@@ -367,7 +377,7 @@ func (im *importer) content(fd int, size int64) error {
 		}
 		if !allZero(im.buf[:n]) {
 			for done := 0; done < n; {
-				m, err := unix.Pwrite(fd, im.buf[done:n], at+int64(done))
+				m, err := unix.Pwrite(fd, im.buf[done:n], offset+at+int64(done))
 				if err != nil {
 					return err
 				}
@@ -376,7 +386,7 @@ func (im *importer) content(fd int, size int64) error {
 		}
 		at += int64(n)
 	}
-	return unix.Ftruncate(fd, size)
+	return nil
 }
 
 func allZero(b []byte) bool {

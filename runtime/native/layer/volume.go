@@ -18,6 +18,9 @@ import (
 // userID is the sandbox's user, as a layer has it on the disk; a volume belongs to it.
 const userID = 1000
 
+// volumeTree is the directory of a volume that has its files.
+const volumeTree = "data"
+
 // CreateVolume makes an empty volume: a directory that no layer owns, on btrfs a
 // subvolume. limit is the most that it may hold in bytes, as in Create; 0 is none. A
 // limit that would not be enforced is refused. All or nothing. Errors: Invalid,
@@ -66,7 +69,7 @@ func furnishVolume(fd int) error {
 	if err := unix.Fchownat(fd, unfinished, userID, userID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	return unix.Renameat(fd, unfinished, fd, "data")
+	return unix.Renameat(fd, unfinished, fd, volumeTree)
 }
 
 // OpenVolume opens the data directory of a volume. What is in it is hostile. The
@@ -79,7 +82,7 @@ func (s *Store) OpenVolume(id string) (*os.File, error) {
 	}
 	defer leave()
 	defer unix.Close(fd)
-	data, err := openDir(fd, "data")
+	data, err := openDir(fd, volumeTree)
 	if err != nil {
 		return nil, failed(err, "the volume %s cannot be opened", id)
 	}

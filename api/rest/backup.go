@@ -1,0 +1,42 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"sandpit.dev/access"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+)
+
+// Backups makes backups of the whole server.
+type Backups interface {
+	// Allowed reports whether the caller may make one.
+	Allowed(access.Caller) error
+	// Write writes one to w. What w got before an error is no backup.
+	Write(ctx context.Context, c access.Caller, w io.Writer) error
+}
+
+// createBackup sends a backup as it is made, as exportSnapshot does an archive.
+func (a *API) createBackup(ctx context.Context, c *call, _ *noInput) error {
+	if a.backups == nil {
+		return fault.New(fault.Unsupported, "this server makes no backups")
+	}
+	if err := a.backups.Allowed(c.caller); err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", v1.BackupType)
+	h.Set("Content-Disposition", `attachment; filename="sandpit-backup.tar"`)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	ctx, done := a.bound(ctx)
+	defer done()
+	w := &steadyWriter{w: c.w, ctl: http.NewResponseController(c.w), wait: a.stall}
+	defer w.done()
+	return why(ctx, a.backups.Write(ctx, c.caller, w))
+}

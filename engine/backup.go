@@ -1,0 +1,256 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// backupBound bounds keeping one disk for a backup, the wait for its sandbox's turn included.
+const backupBound = 5 * time.Minute
+
+// KeptDisk is a disk that is kept for a backup, as it was at one instant.
+type KeptDisk struct {
+	export  func(context.Context, io.Writer) error
+	release func()
+}
+
+// Export writes it; see [runtime.Archiver].
+func (k *KeptDisk) Export(ctx context.Context, w io.Writer) error { return k.export(ctx, w) }
+
+// Release lets go of it. Call it once.
+func (k *KeptDisk) Release() { k.release() }
+
+// MayBackUp is nil for the server's own administrator alone: a backup has all of every project.
+func (e *Engine) MayBackUp(c access.Caller) error {
+	if err := c.Require(access.Admin); err != nil {
+		return err
+	}
+	if c.TokenID != "" {
+		return fault.New(fault.Denied, "a backup has everything of every project; the token %q is of one project", c.Actor).
+			WithRemedy("use the server's own administrator's token")
+	}
+	return e.Ready()
+}
+
+// KeepSandbox keeps the disk of a sandbox for a backup, in its turn: its processes stand still for
+// an instant. A sandbox that is not there is NotFound, and a disk that is not there State.
+func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
+	return e.keepDisk(ctx, func(ctx context.Context) (*toKeep, error) {
+		b, err := e.acquire(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.turn.take(ctx); err != nil {
+			e.release(b)
+			return nil, err
+		}
+		done := func() { b.turn.give(); e.release(b) }
+		s := b.record.Load()
+		if s == nil {
+			done()
+			return nil, noSandbox(string(id))
+		}
+		return &toKeep{s.Project, s.Runtime, int64(s.Limits.DiskMB) << 20, func(as sandbox.ID) (int64, error) {
+			d, err := e.snapshotter(s.Runtime)
+			if err != nil {
+				return 0, err
+			}
+			got, err := d.Snapshot(ctx, id, as)
+			if fault.Is(err, fault.NotFound) {
+				err = noDisk(id, err)
+			}
+			return got.SizeBytes, err
+		}, done}, nil
+	})
+}
+
+// KeepVolume keeps what a volume holds for a backup. A volume that is not there is NotFound.
+func (e *Engine) KeepVolume(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
+	return e.keepDisk(ctx, func(ctx context.Context) (*toKeep, error) {
+		done, err := e.holds.share(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		var v *sandbox.Volume
+		err = e.store.View(ctx, func(tx store.Tx) (err error) {
+			v, err = tx.Volumes().Get(id)
+			return err
+		})
+		if err == nil && v.State != sandbox.VolumeReady {
+			err = noVolume(string(id))
+		}
+		if err != nil {
+			done()
+			return nil, err
+		}
+		return &toKeep{v.Project, v.Runtime, int64(v.SizeMB) << 20, func(as sandbox.ID) (int64, error) {
+			a, err := e.archiver(v.Runtime)
+			if err != nil {
+				return 0, err
+			}
+			err = a.KeepVolume(ctx, id, as)
+			if fault.Is(err, fault.NotFound) {
+				err = fault.Wrap(fault.State, err, "the disk of the volume %s is gone from this host", v.Name)
+			}
+			return e.volumeUsage(ctx, v), err
+		}, done}, nil
+	})
+}
+
+// KeepSnapshot holds a snapshot for a backup: it is not deleted meanwhile. One that is not there
+// is NotFound.
+func (e *Engine) KeepSnapshot(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
+	if err := e.group.enter(); err != nil {
+		return nil, err
+	}
+	release, err := e.holds.share(ctx, id)
+	if err != nil {
+		e.group.leave()
+		return nil, err
+	}
+	done := func() { release(); e.group.leave() }
+	var snap *sandbox.Snapshot
+	err = e.store.View(ctx, func(tx store.Tx) (err error) {
+		snap, err = tx.Snapshots().Get(id)
+		return err
+	})
+	if err == nil && snap.State != sandbox.SnapshotReady {
+		err = fault.New(fault.NotFound, "the snapshot %s is not there", id)
+	}
+	var a runtime.Archiver
+	if err == nil {
+		a, err = e.archiver(snap.Runtime)
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	export := e.exporting(a, id, max(snap.SizeBytes, int64(snap.Limits.DiskMB)<<20))
+	return &KeptDisk{func(ctx context.Context, w io.Writer) error {
+		err := export(ctx, w)
+		if fault.Is(err, fault.NotFound) {
+			err = fault.Wrap(fault.State, err, "the disk of the snapshot %s is gone from this host", id)
+		}
+		return err
+	}, done}, nil
+}
+
+// toKeep is a disk that a backup is to keep.
+type toKeep struct {
+	project, runtime string
+	limit            int64                              // of the disk in bytes; 0: none
+	keep             func(as sandbox.ID) (int64, error) // gives what it holds in bytes; -1: not counted
+	done             func()                             // once it is kept, or not
+}
+
+// keepDisk takes a snapshot for a backup alone. Its record belongs to no sandbox and is never
+// ready: nobody sees it, and the repair removes it.
+func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*toKeep, error)) (_ *KeptDisk, err error) {
+	if err := e.group.enter(); err != nil {
+		return nil, err
+	}
+	ok := false
+	defer func() {
+		if !ok {
+			e.group.leave()
+		}
+	}()
+	bound, cancel := e.group.bind(ctx)
+	defer cancel()
+	bound, enough := context.WithTimeout(bound, backupBound)
+	defer enough()
+	disk, err := prepare(bound)
+	if err != nil {
+		return nil, err
+	}
+	defer disk.done()
+	a, err := e.archiver(disk.runtime)
+	if err != nil {
+		return nil, err
+	}
+	snap := &sandbox.Snapshot{
+		ID: sandbox.NewID(), Project: disk.project, Runtime: disk.runtime, State: sandbox.SnapshotCreating, SizeBytes: -1,
+		CreatedAt: e.now(), CreatedBy: system.actor, Detail: "for a backup",
+	}
+	give, err := e.holds.own(bound, snap.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.store.Update(bound, func(tx store.Tx) error { return tx.Snapshots().Insert(snap) }); err != nil {
+		give()
+		return nil, err
+	}
+	e.checkpoint("backup.intent")
+	size, err := disk.keep(snap.ID)
+	e.checkpoint("backup.done")
+	erase := func() {
+		actx, cancel := aside(ctx)
+		defer cancel()
+		if err := e.eraseSnapshot(actx, snap, nil); err != nil {
+			e.log.Error("what a backup kept cannot be removed; it is tried again", "snapshot", snap.ID, "error", err)
+			e.retry(snap.ID)
+		}
+		give()
+	}
+	if err != nil {
+		erase()
+		return nil, err
+	}
+	ok = true
+	return &KeptDisk{e.exporting(a, snap.ID, max(size, disk.limit)), func() { erase(); e.group.leave() }}, nil
+}
+
+// archiver is the driver of a runtime, where a backup can have its disks.
+func (e *Engine) archiver(name string) (runtime.Archiver, error) {
+	d, err := e.snapshotter(name)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := d.(runtime.Archiver)
+	if !ok {
+		return nil, fault.New(fault.Unsupported, "the disks of the runtime %q cannot be put into a backup", name)
+	}
+	return a, nil
+}
+
+// exporting writes a disk that holds so many bytes, and ends with the engine. Files that share what
+// they hold (cp --reflink) are written each by itself: where that comes to much more than the disk
+// holds it is TooLarge, so that one sandbox does not fill a backup.
+func (e *Engine) exporting(a runtime.Archiver, id sandbox.ID, holds int64) func(context.Context, io.Writer) error {
+	return func(ctx context.Context, w io.Writer) error {
+		bound, cancel := e.group.bind(ctx)
+		defer cancel()
+		if holds > 0 {
+			most := 2*holds + 1<<30
+			w = &boundedWriter{w, most, most}
+		}
+		err := a.ExportDisk(bound, id, w)
+		if err != nil && bound.Err() != nil && ctx.Err() == nil {
+			return shuttingDown()
+		}
+		return err
+	}
+}
+
+// boundedWriter takes so many bytes.
+type boundedWriter struct {
+	w          io.Writer
+	left, most int64
+}
+
+func (b *boundedWriter) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, fault.New(fault.TooLarge, "its files come to more than %d MB, twice what the disk may hold: many of them share what they hold", b.most>>20)
+	}
+	return b.w.Write(p)
+}
