@@ -61,6 +61,15 @@ func (d *Driver) Lent(id sandbox.ID) bool {
 	return d.blanks.lent[id] != nil
 }
 
+// Freeze freezes the instance as a verb does that is killed before it writes that.
+func (i *Instance) Freeze(t *testing.T) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err := i.live.group.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Pidfd is open on the instance's process 1, while it is up.
 func (i *Instance) Pidfd() *os.File {
 	i.mu.Lock()

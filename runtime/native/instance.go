@@ -371,6 +371,14 @@ func (i *Instance) adopt() error {
 		return nil
 	}
 	_ = score(s.PID) // an older server may have set none
+	// What a killed verb left frozen goes on first: process 1 may not have got to its root yet.
+	l, thawed := &live{pid: s.PID, pidfd: pidfd, state: s}, false
+	group, groupErr := i.d.cgroups.Open(string(i.id))
+	var pausedErr error
+	if groupErr == nil {
+		l.group = group
+		l.paused, thawed, pausedErr = i.findPaused(l)
+	}
 	root, err := openRoot(s.PID, pidfd)
 	if err != nil && ended(pidfd, endPatience) {
 		// It was on its way out: one that was never told to begin ends when its
@@ -391,19 +399,15 @@ func (i *Instance) adopt() error {
 		_ = pidfd.Close()
 		return fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be opened", i.id)
 	}
-	group, err := i.d.cgroups.Open(string(i.id))
-	if err != nil {
+	if groupErr != nil || pausedErr != nil {
 		_ = pidfd.Close()
 		_ = root.Close()
-		return fault.Wrap(fault.Unavailable, err, "the cgroups of sandbox %s are not there", i.id)
+		if groupErr != nil {
+			return fault.Wrap(fault.Unavailable, groupErr, "the cgroups of sandbox %s are not there", i.id)
+		}
+		return pausedErr
 	}
-	l := &live{pid: s.PID, pidfd: pidfd, root: root, group: group, uids: i.d.uids.reserve(s.UID), state: s}
-	thawed := false
-	if l.paused, thawed, err = i.findPaused(l); err != nil {
-		_ = pidfd.Close()
-		_ = root.Close()
-		return err
-	}
+	l.root, l.uids = root, i.d.uids.reserve(s.UID)
 	i.begin(l)
 	if thawed {
 		i.d.watchers.Go(func() { i.continueAgent(i.d.running, l) })

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/image/imagetest"
+	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
@@ -106,5 +108,51 @@ func TestAPauseThatCannotBeWrittenNorUndoneIsUndoneLater(t *testing.T) {
 	}
 	if !answers(i, 20*time.Second) {
 		t.Error("it stands still for good")
+	}
+}
+
+// A snapshot or a fork freezes what may not have got to its root yet. A server that is
+// killed then leaves it so.
+func TestWhatWasFrozenAtItsStartGoesOnWithTheNextServer(t *testing.T) {
+	needRoot(t)
+	root := imagetest.Python(t).Root
+	dir := trueDir(t)
+	program, err := agentProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func() *native.Driver {
+		d, err := native.Open(t.Context(), native.Options{Dir: dir, Agent: program})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Close() })
+		return d
+	}
+	d := serve()
+	var handles []runtime.Handle
+	for range 5 {
+		i, err := d.Create(t.Context(), specOf(sandbox.NewID(), root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.(*native.Instance).Freeze(t)
+		handles = append(handles, i.Handle())
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = serve()
+	for _, h := range handles {
+		i, err := d.Open(t.Context(), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !answers(i, 20*time.Second) {
+			t.Errorf("the sandbox %s does not go on", h.ID)
+		}
+		if err := i.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
