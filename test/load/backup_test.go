@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
@@ -333,5 +334,72 @@ func TestARestoreThatFails(t *testing.T) {
 	}
 	if out, err := h.sandpit(ctx, "serve", "--listen", "127.0.0.1:0", "--data", half); err == nil || !strings.Contains(out, "cut off") {
 		t.Errorf("a server on half of a restore: %v: %s", err, out)
+	}
+}
+
+// TestABackupLeavesOutOneDisk is one whose files share what they hold, and would fill any backup;
+// a server that is killed while it makes one has nothing left of it afterwards.
+func TestABackupLeavesOutOneDisk(t *testing.T) {
+	h := open(t)
+	ctx := t.Context()
+	for _, key := range []string{"good", "bad"} {
+		if _, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: &key, DiskMB: new(128)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.output(ctx, "good", "echo content > file", nil)
+	fill := "head -c 60M /dev/urandom > f && for i in $(seq 40); do cp --reflink=always f f$i || exit; done"
+	if r, err := h.client.Exec(ctx, "bad", v1.Exec{Command: &fill}); err != nil || r.ExitCode == nil || *r.ExitCode != 0 {
+		t.Skip("files cannot share what they hold here")
+	}
+	file := filepath.Join(h.dir, "backup.tar")
+	const left = "left out: sandboxes/"
+	if out, err := h.sandpit(ctx, "backup", file); err == nil || !strings.Contains(out, left) {
+		t.Fatalf("backup: %v: %s", err, out)
+	}
+	ended := make(chan string, 1)
+	go func() {
+		out, _ := h.sandpit(ctx, "backup", filepath.Join(h.dir, "other.tar"))
+		ended <- out
+	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for begun := false; !begun; {
+		select {
+		case <-tick.C:
+		case out := <-ended:
+			t.Fatalf("the backup ended before the server: %s", out)
+		}
+		parts, _ := filepath.Glob(filepath.Join(h.dir, ".sandpit-backup-*"))
+		for _, p := range parts {
+			info, err := os.Stat(p)
+			begun = err == nil && info.Size() > 64<<20
+		}
+	}
+	h.kill()
+	if out := <-ended; !strings.Contains(out, "broke off") {
+		t.Errorf("a backup whose server was killed: %s", out)
+	}
+	if parts, _ := filepath.Glob(filepath.Join(h.dir, ".sandpit-backup-*")); len(parts) > 0 {
+		t.Errorf("there is left %q", parts)
+	}
+	h.start()
+	if _, err := os.Stat(filepath.Join(h.dir, "data", "backup.db")); !os.IsNotExist(err) {
+		t.Errorf("the copy of the records is left (%v)", err)
+	}
+	c := h.beside()
+	if out, err := h.sandpit(ctx, "restore", file, "--data", filepath.Join(c.dir, "data")); err != nil || !strings.Contains(out, "not in the backup: sandboxes/") {
+		t.Fatalf("restore: %v: %s", err, out)
+	}
+	c.start()
+	page, err := c.client.ListPage(ctx, client.ListQuery{})
+	if err != nil || page.Total != 1 {
+		t.Fatalf("there are %+v, %v; want the one that is whole", page, err)
+	}
+	if _, err := c.client.Start(ctx, "good"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.says(ctx, "good", "cat file", "content\n"); err != nil {
+		t.Error(err)
 	}
 }
