@@ -29,7 +29,7 @@ func TestAPlaceInALogIsFoundByItsMarks(t *testing.T) {
 	for range 20_000 {
 		where = append(where, l.end())
 		b := make([]byte, wire.LogHeaderLen+1+rand.IntN(400))
-		if 0 == l.output(b, wire.LogStdout+wire.Type(rand.IntN(2)), time.Now()) {
+		if l.output(b, wire.LogStdout+wire.Type(rand.IntN(2)), time.Now()) == 0 {
 			t.Fatal(l.err)
 		}
 	}
