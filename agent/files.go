@@ -118,6 +118,7 @@ type WriteOptions struct {
 	Mode        fs.FileMode // permission bits and ModeSticky; 0: those of the file that is replaced, else 0644
 	Size        int64       // bytes that r will give; -1 or 0: unknown. A different number is fault.Malformed
 	MakeParents bool        // make the directories that are missing
+	Sync        bool        // return when the file is on the disk, and not up to a second before
 }
 
 // WriteFile writes a regular file, whole or not at all: it takes the place of
@@ -126,7 +127,7 @@ type WriteOptions struct {
 // created tells that there was no file before.
 func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o WriteOptions) (fi FileInfo, created bool, err error) {
 	s, err := c.open(ctx, &wire.Request{
-		Op: wire.OpWrite, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents,
+		Op: wire.OpWrite, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents, Sync: o.Sync,
 	}, true)
 	if err != nil {
 		return FileInfo{}, false, err

@@ -65,6 +65,7 @@ type WriteOptions struct {
 	Mode      fs.FileMode // permissions; zero: 0644, or those of the file that is replaced
 	Size      int64       // of what r gives, if it is known: it lets the server refuse early. Zero or negative: unknown
 	NoParents bool        // do not make missing directories
+	Sync      bool        // return when the file is on the server's disk, and not up to a second before
 }
 
 // WriteFile writes what r gives to a file: the whole, or nothing if it fails.
@@ -75,6 +76,9 @@ func (c *Client) WriteFile(ctx context.Context, ref, path string, r io.Reader, o
 	}
 	if o.NoParents {
 		q.Set("parents", "false")
+	}
+	if o.Sync {
+		q.Set("sync", "true")
 	}
 	size := o.Size
 	if size <= 0 {

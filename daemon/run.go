@@ -129,6 +129,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	down.Add(func() { report(log, "close the native runtime", driver.Close()) })
 	self.confirm(cfg.Data, driver.Identified(), log)
+	db.Follow(driver)
 
 	memory := cfg.Answers.openMemory(os.DirFS("/"), os.Getenv, log)
 	network, err := cfg.Network.options()

@@ -211,6 +211,9 @@ func (e *Engine) holdsBox(id sandbox.ID) bool {
 // volumes have its id where those of commands have the command's. Of a volume it has to
 // tell of its deletion, since a volume is what is to outlive all else.
 func (e *Engine) heardOfThing(ctx context.Context, t thing) (known bool, err error) {
+	if known, err := e.unrecorded(t.runtime, t.id); known || err != nil {
+		return known, err
+	}
 	if t.kind == kindInstance {
 		return e.disposable(ctx, t.runtime, t.id)
 	}

@@ -315,13 +315,26 @@ func (e *Engine) removeStrangers(ctx context.Context) error {
 }
 
 // disposable tells whether an instance that no record mentions is ours to remove: some event
-// has heard of it, or its driver made it ahead of any.
+// has heard of it, its driver made it ahead of any, or a crash of the host took its record.
 func (e *Engine) disposable(ctx context.Context, runtimeName string, id sandbox.ID) (bool, error) {
 	known, err := e.heardOf(ctx, id)
+	if !known && err == nil {
+		known, err = e.unrecorded(runtimeName, id)
+	}
 	if d, ok := e.runtimes[runtimeName].(runtime.Preparer); ok && !known && err == nil {
 		return d.Unclaimed(id)
 	}
 	return known, err
+}
+
+// unrecorded reports whether a crash of the host can have taken the record, and all events, of
+// what no record mentions.
+func (e *Engine) unrecorded(runtimeName string, id sandbox.ID) (bool, error) {
+	d, ok := e.runtimes[runtimeName].(runtime.Persister)
+	if !ok {
+		return false, nil
+	}
+	return d.Unrecorded(id)
 }
 
 // heardOf tells whether any event is about the id. A create commits one before

@@ -116,3 +116,11 @@ type Preparer interface {
 	// given: ask of what no record mentions.
 	Unclaimed(sandbox.ID) (bool, error)
 }
+
+// Persister is what drivers are whose disks outlive a crash of the host.
+type Persister interface {
+	// Unrecorded reports whether the instance, the snapshot or the volume was made so late before
+	// a crash of the host that its record may not have been on the disk. Ask of what
+	// no record mentions.
+	Unrecorded(sandbox.ID) (bool, error)
+}

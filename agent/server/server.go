@@ -81,6 +81,7 @@ type Server struct {
 	masks   masks
 	budget  budget
 	pause   suspension
+	syncer  syncer
 	reaper  reaper          // nothing, without Options.Reap
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
 	end     context.CancelFunc
@@ -119,6 +120,7 @@ func New(o Options) *Server {
 		seeking: make(chan struct{}, 1),
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
+	s.syncer.srv = s
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
 	s.rest = lull{burst: memoryBurst, quiet: memoryQuiet, do: debug.FreeOSMemory}
 	s.spare = lull{burst: 1, quiet: threadsQuiet, do: s.trimThreads}

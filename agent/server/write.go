@@ -25,6 +25,7 @@ import (
 type upload struct {
 	dir     int // open directory
 	fd      int // the new file
+	written int // the same for reading, which brings it to the disk without telling watchers
 	tmp     string
 	name    string
 	path    string // as messages have it
@@ -77,8 +78,15 @@ func (s *Server) serveWrite(c *conn, req *wire.Request) error {
 	}
 	var fi wire.FileInfo
 	v.Do(func() { fi, err = u.commit() })
+	if err == nil && req.Sync {
+		err = u.sync()
+	}
 	if err != nil {
 		return fileFault(v, "write", u.path, err)
+	}
+	if !req.Sync {
+		s.syncer.add(u.written)
+		u.written = -1
 	}
 	// Before the answer: who watches sees the close, and it belongs to this call.
 	u.close()
@@ -114,7 +122,7 @@ func checkMode(mode uint32) error {
 
 // beginUpload opens what is needed. It runs within Do.
 func (s *Server) beginUpload(v View, p string, req *wire.Request) (*upload, error) {
-	u := &upload{dir: -1, fd: -1}
+	u := &upload{dir: -1, fd: -1, written: -1}
 	if err := s.resolveUpload(u, p, req.Parents); err != nil {
 		u.close()
 		return nil, err
@@ -217,7 +225,12 @@ func (u *upload) makeTemp(mode uint32) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := unix.Fchmod(u.fd, mode); err != nil {
+	// While its mode lets the user read it. What somebody put in its place must not block.
+	u.written, err = unix.Openat(u.dir, u.tmp, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Fchmod(u.fd, mode)
+	}
+	if err != nil {
 		u.discard()
 		return err
 	}
@@ -279,12 +292,25 @@ func (u *upload) commit() (wire.FileInfo, error) {
 	return fi, nil
 }
 
+// sync writes the new file, and that it has its name, to the disk.
+func (u *upload) sync() error {
+	if err := unix.Fsync(u.fd); err != nil {
+		return err
+	}
+	dir, err := unix.Openat(u.dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil { // who may write to a directory need not be able to read it
+		return unix.Syncfs(u.fd)
+	}
+	defer unix.Close(dir)
+	return unix.Fsync(dir)
+}
+
 // discard removes the new file. It runs within Do.
 func (u *upload) discard() { _ = unix.Unlinkat(u.dir, u.tmp, 0) }
 
 // close closes what is open. Twice is fine.
 func (u *upload) close() {
-	for _, fd := range []*int{&u.dir, &u.fd} {
+	for _, fd := range []*int{&u.dir, &u.fd, &u.written} {
 		if *fd >= 0 {
 			_ = unix.Close(*fd)
 			*fd = -1

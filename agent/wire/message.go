@@ -64,7 +64,7 @@ const (
 
 	// OpRead: Path, User, Offset, Length. Reply is a FileInfo, Data, Done.
 	OpRead = "read"
-	// OpWrite: Path, User, Mode, Size, Parents; Data, End. Reply after End is a Written, Done.
+	// OpWrite: Path, User, Mode, Size, Parents, Sync; Data, End. Reply after End is a Written, Done.
 	OpWrite = "write"
 	// OpStat: Path, User. Reply is a FileInfo, Done.
 	OpStat = "stat"
@@ -112,6 +112,7 @@ type Request struct {
 	Limit     int    `json:"limit,omitempty"`
 	Beyond    string `json:"beyond,omitempty"` // of a list: only names after this one, escaped
 	Parents   bool   `json:"parents,omitempty"`
+	Sync      bool   `json:"sync,omitempty"` // the answer waits until the file is on the disk
 	Recursive bool   `json:"recursive,omitempty"`
 	Overwrite bool   `json:"overwrite,omitempty"`
 

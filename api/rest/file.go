@@ -24,6 +24,7 @@ type writeFile struct {
 	target
 	Mode    *string `query:"mode" doc:"permissions in octal; the default is 0644, or those of the file that is replaced"`
 	Parents *bool   `query:"parents" doc:"make missing directories above it; the default is true"`
+	Sync    *bool   `query:"sync" doc:"answer when the file is on the disk, where a power cut does not take it, and not up to a second before"`
 }
 
 // writeFile stores the raw body. It is whole or not at all: a body that is cut
@@ -54,6 +55,7 @@ func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
 	body := http.MaxBytesReader(nil, c.r.Body, a.maxFile)
 	_, _, err = a.engine.WriteFile(ctx, c.caller, in.Ref, p, body, agent.WriteOptions{
 		User: text0(in.User), Mode: perm, Size: c.r.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
+		Sync: in.Sync != nil && *in.Sync,
 	})
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -109,7 +111,7 @@ func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1
 		return v1.FileInfo{}, err
 	}
 	info, created, err := a.engine.WriteFile(ctx, c.caller, in.Ref, p, bytes.NewReader(data), agent.WriteOptions{
-		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true,
+		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync,
 	})
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)

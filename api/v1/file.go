@@ -40,6 +40,7 @@ type WriteFile struct {
 	Encoding *string `json:"encoding,omitempty" jsonschema:"base64 or utf-8 (the default)"`
 	Mode     *string `json:"mode,omitempty" jsonschema:"permissions in octal; the default is 0644, or those of the file that is replaced"`
 	User     *string `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	Sync     bool    `json:"sync,omitempty" jsonschema:"answer when the file is on the disk, where a power cut does not take it, and not up to a second before"`
 }
 
 // MakeDir asks for a directory.

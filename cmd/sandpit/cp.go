@@ -33,6 +33,7 @@ error: what a sandbox says of itself is never followed on this machine.`,
 		Args:                  takes(2, 2),
 	}
 	user := c.Flags().StringP("user", "u", "", "act inside as sandbox (the default) or root")
+	sync := c.Flags().Bool("sync", false, "into a sandbox: go on when each file is on the server's disk, where a power cut does not take it")
 	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		refs := a.refs(c.Context())
 		for i := range refs {
@@ -49,9 +50,12 @@ error: what a sandbox says of itself is never followed on this machine.`,
 		if err != nil {
 			return err
 		}
+		if *sync && !to.remote() {
+			return misuse(c, "--sync is for copies into a sandbox; leave it out")
+		}
 		ctx, stop := interruptible(c.Context())
 		defer stop()
-		t := &transfer{a: a, cl: cl, user: *user, bar: newProgress(a.stderr)}
+		t := &transfer{a: a, cl: cl, user: *user, sync: *sync, bar: newProgress(a.stderr)}
 		defer t.bar.clear()
 		if to.remote() {
 			t.ref = to.ref
@@ -100,6 +104,7 @@ type transfer struct {
 	cl    *client.Client
 	ref   string
 	user  string
+	sync  bool // see client.WriteOptions
 	bar   *progress
 	total int64 // bytes so far
 }

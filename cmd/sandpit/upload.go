@@ -28,7 +28,7 @@ func (t *transfer) upload(ctx context.Context, from, to string) error {
 		if into {
 			return fault.New(fault.Invalid, "%s is a directory; standard input needs the name of a file", to)
 		}
-		return t.cl.WriteFile(ctx, t.ref, to, t.a.stdin, client.WriteOptions{User: t.user})
+		return t.cl.WriteFile(ctx, t.ref, to, t.a.stdin, client.WriteOptions{User: t.user, Sync: t.sync})
 	}
 	info, err := local(from)
 	if err != nil {
@@ -104,7 +104,7 @@ func (t *transfer) put(ctx context.Context, f *os.File, to string) error {
 		return err
 	}
 	r := &counted{r: io.LimitReader(f, info.Size()), t: t, name: path.Base(to), size: info.Size()}
-	o := client.WriteOptions{User: t.user, Mode: info.Mode().Perm(), Size: info.Size()}
+	o := client.WriteOptions{User: t.user, Mode: info.Mode().Perm(), Size: info.Size(), Sync: t.sync}
 	if info.Size() == 0 { // a size of zero would mean that it is not known
 		return t.cl.WriteFile(ctx, t.ref, to, strings.NewReader(""), o)
 	}

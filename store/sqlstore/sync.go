@@ -30,6 +30,18 @@ const (
 	hugeLog = 16384
 )
 
+// Disks are what records are about and are on the disk no later than these.
+type Disks interface {
+	// Persist brings what was made so far to the disk. Its error is logged, and the records
+	// are flushed all the same.
+	Persist() error
+	// MarkRecorded is told that the record of everything made before at is on the disk.
+	MarkRecorded(at time.Time) error
+}
+
+// Follow has each flush of records from now on follow one of the disks.
+func (s *Store) Follow(d Disks) { s.syncer.disks.Store(&d) }
+
 // syncer makes commits durable, and moves the write-ahead log into the file.
 //
 // SQLite could do both by itself, at a commit: it would then make one caller in
@@ -44,10 +56,14 @@ type syncer struct {
 	release    func()       // what the two of them use, at the end
 	logger     *slog.Logger
 
+	disks atomic.Pointer[Disks] // nil until Follow
+
 	dirty chan struct{} // holds one token while commits wait for a flush
 	full  chan struct{} // holds one token while a checkpoint is due
 	since atomic.Int64  // commits since the last checkpoint
 	err   atomic.Pointer[error]
+
+	behind atomic.Bool // the disks could not be persisted the last time
 
 	quit chan struct{}
 	wg   sync.WaitGroup
@@ -144,15 +160,33 @@ func (y *syncer) sync() (room int64) {
 	if y.failed() != nil {
 		return 0
 	}
+	y.persist()
+	at := time.Now()
 	if err := y.flush(); err != nil {
 		y.err.Store(&err)
 		y.logger.Error("the disk refused to keep the records; no more are taken", "err", err)
+	} else if d := y.disks.Load(); d != nil {
+		if err := (*d).MarkRecorded(at); err != nil {
+			y.logger.Debug("that the records are on the disk cannot be noted", "err", err)
+		}
 	}
 	room = y.look()
 	if y.long() { // few commits, of many pages each
 		y.checkpointSoon()
 	}
 	return room
+}
+
+// persist brings the disks that records are about to the disk.
+func (y *syncer) persist() {
+	d := y.disks.Load()
+	if d == nil {
+		return
+	}
+	err := (*d).Persist()
+	if failing := err != nil; y.behind.Swap(failing) != failing && failing {
+		y.logger.Error("the records are flushed without the disks of new sandboxes; a crash of the host may take those", "err", err)
+	}
 }
 
 func (y *syncer) checkpointing() {
@@ -163,6 +197,7 @@ func (y *syncer) checkpointing() {
 			return
 		}
 		y.since.Store(0)
+		y.persist() // it flushes the log first
 		if err := y.checkpoint(); err != nil {
 			// The records are safe in the log, which grows; the next one retries.
 			y.logger.Warn("moving the log into the data base failed", "err", err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,6 +49,40 @@ func TestSyncer(t *testing.T) {
 				if at-flushed[i] < syncEvery {
 					t.Errorf("a flush came %s after the one before", at-flushed[i])
 				}
+			}
+		})
+	})
+	t.Run("DisksComeFirst", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var d disks
+			begin := time.Now()
+			failing := error(nil)
+			y := newSyncer(func() error {
+				d.did = append(d.did, "flush")
+				time.Sleep(time.Second)
+				return failing
+			}, nothing, short, func() error { d.did = append(d.did, "checkpoint"); return nil }, func() {}, silent)
+			(&Store{syncer: y}).Follow(&d)
+			y.start()
+			y.committed()
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if want := []string{"persist", "flush", "mark"}; !slices.Equal(d.did, want) || d.at.Sub(begin) != syncEvery {
+				t.Errorf("did %v, up to %s, want %v up to %s", d.did, d.at.Sub(begin), want, syncEvery)
+			}
+			d.did, d.err = nil, errors.New("the store failed")
+			y.checkpointSoon()
+			synctest.Wait()
+			if want := []string{"persist", "checkpoint"}; !slices.Equal(d.did, want) {
+				t.Errorf("did %v, want %v", d.did, want)
+			}
+			d.did, failing = nil, errors.New("i/o error")
+			y.committed()
+			if err := y.close(); err == nil {
+				t.Error("a failed flush is no error")
+			}
+			if want := []string{"persist", "flush"}; !slices.Equal(d.did, want) {
+				t.Errorf("did %v, want %v", d.did, want)
 			}
 		})
 	})
@@ -192,4 +227,21 @@ func TestStore(t *testing.T) {
 			}
 		}
 	})
+}
+
+// disks are disks that note what they are told.
+type disks struct {
+	did []string
+	at  time.Time
+	err error
+}
+
+func (d *disks) Persist() error {
+	d.did = append(d.did, "persist")
+	return d.err
+}
+
+func (d *disks) MarkRecorded(at time.Time) error {
+	d.did, d.at = append(d.did, "mark"), at
+	return nil
 }

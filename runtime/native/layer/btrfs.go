@@ -358,6 +358,15 @@ func setInherited(top int, volume uint64, n int64) error {
 	return ioctl(top, btrfsQgroupLimit, unsafe.Pointer(&args))
 }
 
+// subvolumeMade returns when the subvolume that fd is in was made, in nanoseconds of Unix time.
+func subvolumeMade(fd int) (int64, error) {
+	var info subvolInfo
+	if err := ioctl(fd, btrfsSubvolInfo, unsafe.Pointer(&info)); err != nil {
+		return 0, err
+	}
+	return int64(binary.LittleEndian.Uint64(info.made[:]))*1e9 + int64(binary.LittleEndian.Uint32(info.made[8:])), nil
+}
+
 // common gives the time, in seconds, up to which two subvolumes were one and the same: an
 // inode that has the same number and the same, earlier, ctime in both did not
 // change since. 0: nothing is known.

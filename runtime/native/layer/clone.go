@@ -92,6 +92,7 @@ func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, op
 	case err != nil:
 		return nil, failed(err, "the layer %s cannot be made of %s", id, what)
 	}
+	s.persistence.made.Add(1)
 	l := &Layer{id: id, fd: fd, store: s}
 	l.roomy.Store(true)
 	return l, nil

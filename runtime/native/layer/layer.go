@@ -111,6 +111,7 @@ func (s *Store) Create(id string, diskBytes int64) (*Layer, error) {
 		s.undo(id)
 		return nil, s.blame(failed(err, "the layer %s cannot be made", id))
 	}
+	s.persistence.made.Add(1)
 	l := &Layer{id: id, fd: fd, store: s}
 	l.fresh.Store(true)
 	return l, nil

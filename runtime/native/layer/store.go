@@ -81,6 +81,7 @@ type Store struct {
 	staging                    *slots // where copies are made, each under its final name
 	trash                      *trash
 	copies                     copies
+	persistence                persistence
 	unsettled                  atomic.Bool // something was made since the last Settle that this is for
 	settling                   background
 	ending                     chan struct{} // closed by Close
@@ -144,7 +145,10 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		s.closeFiles()
 		return nil, err
 	}
-	if err := s.lay(dir); err != nil {
+	if err = s.lay(dir); err == nil {
+		err = s.readRecorded()
+	}
+	if err != nil {
 		s.closeFiles()
 		return nil, err
 	}
@@ -345,13 +349,7 @@ func (s *Store) settleNow() {
 	if !s.unsettled.Swap(false) {
 		return // what was kicked for meanwhile went with the time before
 	}
-	var err error
-	if s.kind == Plain {
-		err = unix.Fsync(s.layers)
-	} else {
-		err = commit(s.top)
-	}
-	if err != nil {
+	if err := s.commitAll(s.layers); err != nil {
 		s.unsettled.Store(true)
 		s.log.Error("the last copies and rollbacks are not on the disk yet; a crash of the host may take them back", "error", err)
 	}
@@ -376,6 +374,11 @@ func (s *Store) Close() error {
 	s.settling.wait()
 	var err error
 	if s.trash != nil { // else a failed store was closed already
+		if s.persistence.pending() {
+			if err := s.commitAll(s.layers); err != nil {
+				s.log.Error("the last layers are not on the disk yet; a crash of the host may take them back", "error", err)
+			}
+		}
 		err = s.trash.end()
 	}
 	s.closeFiles()

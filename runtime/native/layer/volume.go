@@ -53,6 +53,7 @@ func (s *Store) CreateVolume(id string, limit int64) error {
 		}
 		return failed(err, "the volume %s cannot be made", id)
 	}
+	s.persistence.made.Add(1)
 	return nil
 }
 

@@ -1,0 +1,23 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"time"
+
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+var _ runtime.Persister = (*Driver)(nil)
+
+// Persist brings the disks that were made so far to the host's disk. Call it before their
+// records are flushed; after Close it has nothing to do.
+func (d *Driver) Persist() error { return d.layers.Persist() }
+
+// MarkRecorded notes that the record of everything made before at is on the host's disk.
+func (d *Driver) MarkRecorded(at time.Time) error { return d.layers.MarkRecorded(at) }
+
+// Unrecorded reports whether a crash of the host can have taken the record. See [runtime.Persister].
+func (d *Driver) Unrecorded(id sandbox.ID) (bool, error) { return d.layers.Unrecorded(string(id)) }
