@@ -48,22 +48,25 @@ func (h *host) powerOff(ctx context.Context) error {
 			return err
 		}
 	}
-	return h.forgetBoot()
+	changed, err := h.forgetBoot()
+	if err == nil && changed == 0 {
+		err = errors.New("no state of a sandbox was found")
+	}
+	return err
 }
 
-// forgetBoot makes the states of sandboxes those of another boot.
-func (h *host) forgetBoot() error {
+// forgetBoot makes the states of sandboxes those of another boot, and returns how many there were.
+func (h *host) forgetBoot() (changed int, err error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	boot := strings.ReplaceAll(strings.TrimSpace(string(b)), "-", "")[:16]
 	dir := filepath.Join(h.dir, "data", "native", "instances")
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	changed := 0
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		text, err := os.Readlink(path)
@@ -71,17 +74,14 @@ func (h *host) forgetBoot() error {
 			continue
 		}
 		if err := os.Remove(path); err != nil {
-			return err
+			return changed, err
 		}
 		if err := os.Symlink(strings.Replace(text, boot, strings.Repeat("0", 16), 1), path); err != nil {
-			return err
+			return changed, err
 		}
 		changed++
 	}
-	if changed == 0 {
-		return errors.New("no state of a sandbox was found")
-	}
-	return nil
+	return changed, nil
 }
 
 // A host that was restarted has its sandboxes stopped, with that as the cause, and each

@@ -123,6 +123,7 @@ type host struct {
 	http   *http.Client
 	marks  []string
 	empty  leaktest.Snapshot // of the time before the server
+	said   int64             // how long its log was before
 }
 
 // open starts a server on a new data directory. At the test's end it and all
@@ -140,18 +141,29 @@ func openOn(t *testing.T, listen string, prepare func(data string)) *host {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
 	}
-	imagetest.Python(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	prepare(filepath.Join(dir, "data"))
+	h := hostIn(t, dir, listen)
+	t.Cleanup(h.sweep)
+	h.start()
+	return h
+}
+
+// hostIn is openAt with a directory of the caller's, and without the server's start and end.
+func hostIn(t *testing.T, dir, listen string) *host {
+	t.Helper()
+	imagetest.Python(t)
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := &host{t: t, listen: listen, build: program, dir: dir, images: imagetest.Dir(t), token: "load-" + rand.Text()}
 	if h.empty, err = leaktest.Take(leaktest.Scope{Dir: filepath.Join(dir, "data"), Marks: h.marks}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.sweep)
-	h.start()
 	return h
 }
 
