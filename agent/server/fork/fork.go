@@ -51,11 +51,12 @@ func (c *Command) Start() (pid, pidfd int, err error) {
 }
 
 // ignored returns the signals that this process ignores, most often since whoever started
-// it does (nohup). execve hands them on, unlike handlers.
+// it does (nohup). execve hands them on, unlike handlers. Signals 32 and 33 are left out: they
+// are the C library's own, and Go handles neither.
 func ignored() []os.Signal {
 	var all []os.Signal
 	for sig := syscall.Signal(1); sig <= 64; sig++ {
-		if signal.Ignored(sig) {
+		if sig != 32 && sig != 33 && signal.Ignored(sig) {
 			all = append(all, sig)
 		}
 	}
