@@ -183,11 +183,13 @@ func TestProcessesSurviveKill9(t *testing.T) {
 			t.Fatal(err)
 		}
 		var load sync.WaitGroup
+		calls, end := context.WithCancel(ctx) // the client repeats what broke off for a minute
 		for range 2 {
-			load.Go(func() { kept.start(ctx) })
+			load.Go(func() { kept.start(calls) })
 		}
 		time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond)))) // a random moment to die at
 		h.kill()
+		end()
 		load.Wait()
 		gone := time.Now()
 		before := make([]int64, len(heard))

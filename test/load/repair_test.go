@@ -238,7 +238,11 @@ func TestDoctorLeavesWhatIsNotItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(data, "sandpit.db-wal")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	log, err := os.ReadFile(filepath.Join(data, "sandpit.db-wal")) // it has the id of the installation yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(data, "sandpit.db-wal")); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(db.Name())
@@ -268,6 +272,9 @@ func TestDoctorLeavesWhatIsNotItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := db.WriteAt(whole, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "sandpit.db-wal"), log, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_ = db.Close()

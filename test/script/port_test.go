@@ -207,7 +207,7 @@ for port in (8000, 8001):
 		}
 	})
 	t.Run("Stream", func(t *testing.T) {
-		if status, body := b.get(link.BaseURL + "events"); status != 200 || body != "data: 0\n\ndata: 1\n\ndata: 2\n\n" {
+		if status, body := b.get(link.BaseURL+"events", "Sec-Fetch-Site", "same-origin"); status != 200 || body != "data: 0\n\ndata: 1\n\ndata: 2\n\n" {
 			t.Errorf("got %d %q", status, body)
 		}
 		u, err := url.Parse(link.BaseURL)
@@ -333,7 +333,7 @@ for port in (8000, 8001):
 			if status, body := browser(t, addr).get(path + "app.js?" + query); status != 200 || body != "js" {
 				t.Errorf("%s, by path: got %d %s", mode[0], status, body)
 			}
-			if status, body := b.get(link.BaseURL + "events"); status != 200 || !strings.HasSuffix(body, "data: 2\n\n") {
+			if status, body := b.get(link.BaseURL+"events", "Sec-Fetch-Site", "same-origin"); status != 200 || !strings.HasSuffix(body, "data: 2\n\n") {
 				t.Errorf("%s, a stream: got %d %q", mode[0], status, body)
 			}
 		}
