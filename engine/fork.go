@@ -121,8 +121,10 @@ func (e *Engine) fork(ctx context.Context, b *box, who asker, r ForkRequest) ([]
 	}
 	give := sync.OnceFunc(b.turn.give)
 	defer give()
-	if err := b.record.Load().Limits.CheckUpTo(e.defaults.Most); err != nil { // it is of a time of other bounds
-		return nil, err
+	if s := b.record.Load(); s != nil { // one that was deleted meanwhile has none
+		if err := s.Limits.CheckUpTo(e.defaults.Most); err != nil { // it is of a time of other bounds
+			return nil, err
+		}
 	}
 	o, err := e.origin(ctx, b, who, r)
 	if err != nil {
