@@ -104,7 +104,7 @@ func (s *Store) watch() {
 		s.mu.RLock()
 		if s.top >= 0 {
 			s.lent.Store(false)
-			if now := s.glance(); now.differs(seen) || s.Space().RoomBytes < 16*coarse || s.Space().Failed != nil {
+			if now := s.glance(); now.differs(seen, s.Space().RoomBytes) || s.Space().RoomBytes < 16*coarse || s.Space().Failed != nil {
 				s.look()
 				seen = now
 			}
@@ -124,9 +124,12 @@ type glance struct {
 	flags               int64
 }
 
-func (g glance) differs(from glance) bool {
-	return g.flags != from.flags || max(g.storeFree-from.storeFree, from.storeFree-g.storeFree) >= coarse ||
-		max(g.hostFree-from.hostFree, from.hostFree-g.hostFree) >= coarse
+// differs reports whether g is far enough from an earlier glance, at so many bytes of room,
+// to look: what others write on a large disk is no reason.
+func (g glance) differs(from glance, room int64) bool {
+	far := max(coarse, room/16)
+	return g.flags != from.flags || max(g.storeFree-from.storeFree, from.storeFree-g.storeFree) >= far ||
+		max(g.hostFree-from.hostFree, from.hostFree-g.hostFree) >= far
 }
 
 func (s *Store) glance() glance {
