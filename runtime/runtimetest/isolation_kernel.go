@@ -31,12 +31,13 @@ result = ', '.join(got)`},
 lines = [l.split() for l in read('/proc/mounts').decode().splitlines()]
 assert 'proc' in [f[2] for f in lines]
 result = ', '.join(f[1] for f in lines if f[2] in bad and 'rw' in f[3].split(',')) or 'NONE'`),
-	both("read kernel files that tell of the host", "EMPTY", `full = [p for p in there('/proc/', '''interrupts kcore key-users keys kmsg kpagecgroup kpagecount kpageflags
-    latency_stats sched_debug slabinfo softirqs timer_list timer_stats vmallocinfo''') if open(p, 'rb').read(64)]
+	both("read kernel files that tell of the host", "EMPTY", `full = [p for p in there('/proc/', '''cgroups interrupts kcore key-users keys kmsg kpagecgroup kpagecount kpageflags
+    latency_stats locks sched_debug slabinfo softirqs timer_list timer_stats vmallocinfo''') if open(p, 'rb').read(64)]
 result = ', '.join(full) or 'EMPTY'`),
-	both("list kernel directories that tell of the host", "EMPTY", `full = [p for p in ('/proc/acpi', '/proc/asound', '/proc/scsi') if os.path.isdir(p) and os.listdir(p)]
+	both("list kernel directories that tell of the host", "EMPTY", `full = [p for p in ('/proc/acpi', '/proc/asound', '/proc/bus', '/proc/fs', '/proc/scsi') if os.path.isdir(p) and os.listdir(p)]
 result = ', '.join(full) or 'EMPTY'`),
-	both("unmask a kernel file", eperm, `result = each(lambda p: call('umount2', p, 2), [b'/proc/kcore', b'/proc/keys', b'/proc/timer_list', b'/proc/sys', b'/proc/sysrq-trigger'])`),
+	both("unmask a kernel file", eperm, `result = each(lambda p: call('umount2', p, 2), [b'/proc/cgroups', b'/proc/fs', b'/proc/kcore', b'/proc/keys', b'/proc/locks', b'/proc/timer_list', b'/proc/sys',
+    b'/proc/sysrq-trigger'])`),
 	// Masked where a driver can; else the kernel shows no addresses to those without privileges.
 	both("find where the kernel is in memory", "ZEROS", `lines = [l.split() for l in read('/proc/kallsyms').decode().splitlines()[:2000]]
 result = 'ZEROS' if all(int(f[0], 16) == 0 for f in lines) else 'ADDRESSES'`),

@@ -16,17 +16,17 @@ import (
 // masked are kernel files that tell of the host, or reach into it. They read as
 // empty. Those that this kernel lacks are passed over.
 var masked = [...]string{
-	"/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys",
-	"/proc/kmsg", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/partitions", "/proc/sched_debug",
+	"/proc/cgroups", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys",
+	"/proc/kmsg", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/locks", "/proc/partitions", "/proc/sched_debug",
 	"/proc/slabinfo", "/proc/softirqs", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
 }
 
 // maskedDirs are directories of the same kind.
-var maskedDirs = [...]string{"/proc/acpi", "/proc/asound", "/proc/scsi"}
+var maskedDirs = [...]string{"/proc/acpi", "/proc/asound", "/proc/bus", "/proc/fs", "/proc/scsi"}
 
 // readOnly are kernel files and directories that commands may read and never
 // write, also where a namespace of theirs would let them.
-var readOnly = [...]string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr"}
+var readOnly = [...]string{"/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr"}
 
 // writable are the directories that the user's view can write. Each is a mount of
 // its own there, so renames between them are EXDEV.
