@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
@@ -26,8 +27,8 @@ func throughAgent(t *testing.T, s *suite, host facts) {
 	if facts["root_pid"] != 0 {
 		users = append(users, "root")
 	}
-	b.ok("ln -s /proc/self/mem /workspace/mem; ln -s /proc/self/fd /workspace/fd; ln -s /proc/1/root /workspace/root; ln -s /proc/self/cwd /tmp/cwd; " +
-		"ln -s / /workspace/slash; mkfifo /workspace/fifo; echo mine > /workspace/mine")
+	b.ok("ln -s /proc/self/mem /workspace/mem; ln -s /proc/self/fd /workspace/fd; ln -s /proc/self/exe /workspace/exe; ln -s /proc/1/root /workspace/root; ln -s /proc/self/cwd /tmp/cwd; " +
+		"printf '#!/proc/self/exe\\n' > /workspace/script; chmod 755 /workspace/script; ln -s / /workspace/slash; mkfifo /workspace/fifo; echo mine > /workspace/mine")
 
 	inner := []string{
 		"/proc/1/environ", "/proc/1/mem", "/proc/1/maps", "/proc/1/exe", "/proc/self/environ", "/proc/self/mem", "/proc/self/maps",
@@ -114,6 +115,7 @@ func throughAgent(t *testing.T, s *suite, host facts) {
 					}
 				}
 			})
+			t.Run("UseTheAgentsProgramAsOnesOwn", func(t *testing.T) { ownProgram(t, b, user) })
 		})
 	}
 	// What only the user may not.
@@ -133,6 +135,74 @@ func throughAgent(t *testing.T, s *suite, host facts) {
 	})
 	b.ok("echo the sandbox still works")
 }
+
+// ownProgram starts the agent's program as a command: before a command has executed its
+// program, what /proc calls its own is the agent's. That becomes a process of the command's user like any
+// other and ends at once, since it is not process 1. Its file can be neither read nor written.
+func ownProgram(t *testing.T, b *box, user string) {
+	ctx := t.Context()
+	hunter, err := b.agent.Start(ctx, agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"python3", "-I", "-c", huntProgram}, User: user, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hunter.Close() }()
+	if f, err := hunter.Next(ctx); err != nil || string(f.Data) != "ready\n" {
+		t.Fatalf("the process that waits for the program: %q, %v", f.Data, err)
+	}
+	over := make(chan outcome, 1)
+	go func() {
+		o, err := collect(ctx, hunter)
+		if err != nil {
+			o.Stderr += err.Error()
+		}
+		over <- o
+	}()
+	for tries := 0; ; tries++ {
+		for _, path := range []string{"/proc/self/exe", "/proc/thread-self/exe", "/workspace/exe", "/workspace/script"} {
+			o, err := b.tryExec(ctx, agent.Command{Argv: []string{path}, User: user})
+			if err != nil || o.ExitCode != 1 || o.Stdout+o.Stderr != "" {
+				t.Errorf("%s: got %+v, %v; want it to end by itself with exit code 1", path, o, err)
+			}
+		}
+		select {
+		case o := <-over:
+			if o.ExitCode != 0 || o.Stdout != "NOTHING\n" {
+				t.Errorf("of the agent's program that was started as a command: %+v, want NOTHING", o)
+			}
+			t.Logf("stopped after %d tries", tries)
+			return
+		default:
+		}
+	}
+}
+
+// huntProgram stops such a process, tries on it what a debugger does, and prints what it got.
+const huntProgram = `
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+print('ready', flush=True)
+pid = 0
+while not pid:
+    for p in os.listdir('/proc'):
+        if not p.isdigit() or p in ('1', str(os.getpid())): continue
+        try:
+            if open('/proc/%s/comm' % p).read().strip() not in ('exe', 'script'): continue
+            os.kill(int(p), signal.SIGSTOP)
+            if open('/proc/%s/stat' % p).read().rsplit(')', 1)[1].split()[0] != 'Z': pid = int(p)
+        except OSError: pass
+got = []
+for name, flags in ('exe', os.O_RDONLY), ('exe', os.O_WRONLY), ('exe', os.O_RDWR), ('mem', os.O_RDONLY), ('mem', os.O_RDWR), ('maps', os.O_RDONLY):
+    try:
+        os.read(os.open('/proc/%d/%s' % (pid, name), flags), 1)
+        got.append('%s by %d' % (name, flags))
+    except OSError: pass
+try: got.append(os.listdir('/proc/%d/fd' % pid))
+except OSError: pass
+for request in 16, 0x4206:
+    if libc.ptrace(request, pid, 0, 0) == 0: got.append('ptrace %d' % request)
+os.kill(pid, signal.SIGCONT)
+print(got or 'NOTHING')
+`
 
 // swaps changes what a name is, all the time: a directory, and a link to each
 // descriptor that the agent may have open.
