@@ -262,7 +262,10 @@ func (i *Instance) furnish(first *firstProcess, g *ground, kit *furnish.Kit, hos
 			_ = in.Close()
 		}
 	}
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.State):
+		return nil, err // of what the disk holds, and not of the host
+	case err != nil:
 		return nil, fault.Wrap(fault.Unavailable, err, "the inside of sandbox %s cannot be made", i.id).
 			WithRemedy("run `sandpit doctor` on the host")
 	}

@@ -4,12 +4,15 @@
 package furnish
 
 import (
+	"errors"
 	"os"
 	"runtime"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/fault"
 	"sandpit.dev/runtime/native/spawn"
 )
 
@@ -104,7 +107,7 @@ func (t *Tape) Birth() *spawn.Tape { return &t.birth }
 
 // Inside makes the inside of the sandbox whose process 1 pidfd is open on, after it
 // played Birth. root is a detached mount, as those of kit are; they stay the caller's.
-// It blocks its thread for about 1 ms.
+// It blocks its thread for about 1 ms. A root in which a mount point is no directory is fault.State.
 func (t *Tape) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside, error) {
 	name := append([]byte(hostname), 0)
 	pts, shm := uintptr(0), uintptr(0)
@@ -116,7 +119,7 @@ func (t *Tape) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside,
 	runtime.KeepAlive(kit)
 	runtime.KeepAlive(name)
 	if err != nil {
-		return nil, err
+		return nil, blockedAs(err)
 	}
 	return &Inside{View: played.Take(t.view, "view"), rest: played}, nil
 }
@@ -162,6 +165,24 @@ func (t *Tape) born() {
 	p.Do("mount a proc", spawn.Never, unix.SYS_MOVE_MOUNT, proc, p.Text(""), spawn.At(), p.Text("/proc"), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
 }
 
+// mountPoint begins what the calls are named that open a mount point in the root.
+const mountPoint = "open the mount point /"
+
+// blockedAs gives the error of a call that found no directory at a mount point its code and
+// words: what is there came with an image, or with a snapshot that was imported.
+func blockedAs(err error) error {
+	call, ok := errors.AsType[*spawn.CallError](err)
+	if !ok || call.Errno != unix.ENOTDIR && call.Errno != unix.ELOOP {
+		return err
+	}
+	at, ok := strings.CutPrefix(call.What, mountPoint)
+	if !ok {
+		return err
+	}
+	return fault.Wrap(fault.State, err, "the sandbox cannot be started: /%s is a link or a file, on its disk or in its image, and has to be a directory", at).
+		WithRemedy("create it from another snapshot or image, or roll it back to a snapshot in which it is one")
+}
+
 // root makes the overlay the root, furnished.
 func (t *Tape) root() {
 	p := &t.tape
@@ -177,7 +198,7 @@ func (t *Tape) root() {
 	}{{spawn.Param(paramDev), none, "dev"}, {spawn.At(), p.Text("/proc"), "proc"}, {spawn.Param(paramSys), none, "sys"}} {
 		// An image need not have it, and the sandbox's root may have removed it.
 		p.Do("make /"+m.at, spawn.Any, unix.SYS_MKDIRAT, root, p.Text(m.at), spawn.Int(0o755))
-		at := t.open("the image's /"+m.at+" cannot be a mount point", spawn.Never, root, m.at)
+		at := t.open(mountPoint+m.at, spawn.Never, root, m.at)
 		p.Do("mount /"+m.at, spawn.Never, unix.SYS_MOVE_MOUNT, m.mount, m.path, at, none, spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 	}
 	if t.older != nil {

@@ -123,7 +123,7 @@ func importTree(ctx context.Context, fd int, tree string, r io.Reader, maxBytes 
 	}
 	defer unix.Close(top)
 	source := &tracked{ctx: ctx, r: r}
-	im := &importer{tar: tar.NewReader(source), sparse: backup, top: top, parent: -1, left: maxBytes, most: maxBytes}
+	im := &importer{tar: tar.NewReader(source), backup: backup, top: top, parent: -1, left: maxBytes, most: maxBytes}
 	for {
 		h, err := im.tar.Next()
 		if err == io.EOF && !source.ended {

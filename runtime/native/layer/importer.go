@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -26,11 +27,15 @@ const (
 	maxID     = 1<<16 - 1 // of users and groups
 )
 
+// mountPoints are directories of the root over which each sandbox has a file system of its
+// own. Where one is something else, no sandbox starts.
+var mountPoints = [...]string{"dev", "proc", "sys"}
+
 // An importer makes files of entries. All that it makes is a name in a directory that
 // it opened from the top, part by part, without following a link.
 type importer struct {
 	tar     *tar.Reader
-	sparse  bool // sparseRecord means something
+	backup  bool // of the whole of a disk: sparseRecord means something, and all is taken as it was
 	top     int
 	left    int64 // bytes
 	most    int64
@@ -65,6 +70,9 @@ func (im *importer) entry(h *tar.Header) error {
 			return err
 		}
 		return im.dress(openNode(im.top), h)
+	}
+	if dir == "" && h.Typeflag != tar.TypeDir && slices.Contains(mountPoints[:], name) && !im.backup {
+		return invalidEntry(h, "is no directory: a sandbox has its own /%s there", name)
 	}
 	if err := im.open(dir); err != nil {
 		return err
@@ -350,7 +358,7 @@ func (im *importer) file(h *tar.Header, name string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if size, ok := h.PAXRecords[sparseRecord]; ok && im.sparse {
+	if size, ok := h.PAXRecords[sparseRecord]; ok && im.backup {
 		err = im.sparseContent(fd, h, size)
 	} else {
 		err = im.content(fd, 0, h.Size)

@@ -107,11 +107,20 @@ type run struct {
 	done    bool
 }
 
+// CallError is the call at which a run ended.
+type CallError struct {
+	What  string // as it was written
+	Errno unix.Errno
+}
+
+func (e *CallError) Error() string { return e.What + ": " + e.Errno.Error() }
+func (e *CallError) Unwrap() error { return e.Errno }
+
 // err says what came of it.
 func (r *run) err() error {
 	switch {
 	case r.failed >= 0:
-		return fmt.Errorf("%s: %w", r.calls[r.failed].what, r.errno)
+		return &CallError{What: r.calls[r.failed].what, Errno: r.errno}
 	case !r.done:
 		return fmt.Errorf("visit a sandbox: the child was killed")
 	}
