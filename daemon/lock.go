@@ -19,6 +19,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
+// lockFile is the file in the data directory whose lock its server has.
+const lockFile = "lock"
+
 // lockData makes the data directory this server's, until the file is closed or
 // the process ends. Two servers on one directory would take each other's
 // sandboxes for leftovers.
@@ -30,7 +33,7 @@ func lockData(dir string) (*os.File, error) {
 	if err := private(dir); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, "lock")
+	path := filepath.Join(dir, lockFile)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the data directory %s cannot be written", dir).

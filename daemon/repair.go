@@ -23,8 +23,8 @@ import (
 // Repair looks for what is wrong with a data directory and with what its last server
 // left on the host, and mends it if it is to. Of the checks that it gives, those that
 // passed with Done were mended, and those that did not are left. It touches nothing
-// that is not the installation's, no disk of a sandbox and no record; what the
-// records ask for is done by the next server, as at each start.
+// that is not the installation's but cgroups of servers that are gone, no disk of a sandbox and no
+// record; what the records ask for is done by the next server, as at each start.
 //
 // It locks the directory meanwhile. One that a server has open is that server's to
 // look after: it does so all the time, see the janitor of package engine.
@@ -33,18 +33,32 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 		return nil // whoever is not root sees too little to say what is wrong
 	}
 	r := &repair{mend: mend}
+	r.data(ctx, cfg)
+	if len(r.checks) == 0 {
+		r.checks = append(r.checks, ok("data", "nothing is wrong with %s, nor with what is left of its last server", cfg.Data))
+	}
+	if os.Geteuid() == 0 {
+		r.native(native.InspectAbandoned(ctx, abandoned, mend))
+	}
+	return r.checks
+}
+
+func (r *repair) data(ctx context.Context, cfg Config) {
 	if _, err := os.Lstat(cfg.Data); errors.Is(err, fs.ErrNotExist) {
-		return []Check{ok("data", "%s is not there yet: there is nothing to mend", cfg.Data)}
+		r.checks = append(r.checks, ok("data", "%s is not there yet: there is nothing to mend", cfg.Data))
+		return
 	}
 	if !r.directory("data", cfg.Data) {
-		return r.checks // what is in it cannot be trusted
+		return // what is in it cannot be trusted
 	}
 	lock, err := lockData(cfg.Data)
 	if fault.Is(err, fault.State) {
-		return append(r.checks, ok("data", "%s; it mends by itself what it finds, once a minute", fault.As(err).Message))
+		r.checks = append(r.checks, ok("data", "%s; it mends by itself what it finds, once a minute", fault.As(err).Message))
+		return
 	}
 	if err != nil {
-		return append(r.checks, refused("data", Failed, err))
+		r.checks = append(r.checks, refused("data", Failed, err))
+		return
 	}
 	defer func() { _ = lock.Close() }()
 
@@ -62,18 +76,18 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 		if err != nil {
 			r.checks = append(r.checks, refused("installation", Failed, err))
 		}
-		found, err := native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), namespace, func(id sandbox.ID) string { return undue[id] }, mend)
-		for _, f := range found {
-			r.found(nativeName+"/"+f.Name, f.What, f.Done, f.Err)
-		}
-		if err != nil {
-			r.checks = append(r.checks, refused(nativeName, Failed, err))
-		}
+		r.native(native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), namespace, func(id sandbox.ID) string { return undue[id] }, r.mend))
 	}
-	if len(r.checks) == 0 {
-		r.checks = append(r.checks, ok("data", "nothing is wrong with %s, nor with what is left of its last server", cfg.Data))
+}
+
+// native adds what the native runtime found, and why it found no more.
+func (r *repair) native(found []native.Finding, err error) {
+	for _, f := range found {
+		r.found(nativeName+"/"+f.Name, f.What, f.Done, f.Err)
 	}
-	return r.checks
+	if err != nil {
+		r.checks = append(r.checks, refused(nativeName, Failed, err))
+	}
 }
 
 // repair collects what was found.

@@ -192,6 +192,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	server.RegisterOnShutdown(s.close)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return eng.Run(ctx) })
+	group.Go(func() error {
+		removeAbandoned(ctx, log)
+		return nil
+	})
 	group.Go(func() error { return tokens.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error {

@@ -154,7 +154,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := d.openYard(opts.Yard); err != nil {
 		return nil, err
 	}
-	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespace}); err != nil {
+	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespace, Owner: dir}); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.cgroups.Close() })

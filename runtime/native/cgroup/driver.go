@@ -30,6 +30,9 @@ type Options struct {
 	// Namespace keeps servers apart: 4 to 32 characters of a-z and 0-9, the
 	// same for one data directory for ever. Required.
 	Namespace string
+	// Owner is the directory whose server the namespace is of, which [Unused] reports; "" leaves
+	// it as it is.
+	Owner string
 	// Mountinfo is the file that says where hierarchies are mounted;
 	// "" is /proc/self/mountinfo.
 	Mountinfo string
@@ -50,6 +53,7 @@ type hierarchy struct {
 // Driver makes and finds the groups of one namespace.
 type Driver struct {
 	namespace string
+	owner     string
 	kernel    kernel
 	info      Info
 	v1        []hierarchy
@@ -74,7 +78,7 @@ func open(o Options, k kernel) (*Driver, error) {
 		return nil, fault.Wrap(fault.Unsupported, err, "cannot read which cgroups are mounted").
 			WithRemedy("mount /proc")
 	}
-	d := &Driver{namespace: o.Namespace, kernel: k}
+	d := &Driver{namespace: o.Namespace, owner: o.Owner, kernel: k}
 	list := mounts(string(text))
 	d.info = newInfo(list)
 	// v1 first: a controller that v1 holds is not v2's to give.
@@ -96,8 +100,8 @@ func number(b bool) int {
 	return 0
 }
 
-// parents makes sandpit/NAMESPACE and opens it. Another server that closes may
-// remove sandpit between our two steps, so it is tried again.
+// parents makes sandpit/NAMESPACE, opens it and holds its lock. Another server may remove both
+// between our steps, so it is tried again.
 func (d *Driver) parents(path string) (root, dir int, err error) {
 	root, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -112,9 +116,18 @@ func (d *Driver) parents(path string) (root, dir int, err error) {
 		} else if err != nil {
 			break
 		}
-		if dir, err = openat(root, top+"/"+d.namespace, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
+		dir, err = openat(root, top+"/"+d.namespace, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			continue
+		}
+		if lock(dir, unix.LOCK_EX) == nil {
+			d.removeSpares(dir) // an earlier server's
+		}
+		if err = share(root, top+"/"+d.namespace, dir); err == nil {
+			mark(dir, d.owner)
 			return root, dir, nil
 		}
+		unix.Close(dir)
 	}
 	unix.Close(root)
 	return -1, -1, err
@@ -138,7 +151,6 @@ func (d *Driver) openV1(m mount) {
 		err = d.kernel.write(dir, "notify_on_release", []byte("0"))
 	}
 	if err == nil {
-		d.removeSpares(&h)
 		err = d.ensure(h.dir, agents)
 	}
 	for _, c := range m.controllers {
@@ -300,8 +312,8 @@ func (d *Driver) hierarchies(yield func(*hierarchy) bool) {
 	}
 }
 
-// Close removes the parent directories that are empty and closes the rest.
-// Groups stay. The driver and its groups are unusable after it;
+// Close removes the parent directories that are empty, unless another driver has them open,
+// and closes the rest. Groups of sandboxes stay. The driver and its groups are unusable after it;
 // twice is fine.
 func (d *Driver) Close() error {
 	var errs []error
@@ -309,26 +321,35 @@ func (d *Driver) Close() error {
 		if h.dir < 0 {
 			continue
 		}
-		if !h.v2 {
-			d.removeSpares(h)
-			errs = append(errs, unlessKept(d.removeAgents(h)))
-		}
-		unix.Close(h.dir)
-		h.dir = -1
-		root, err := unix.Open(h.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		errs = append(errs,
-			unlessKept(d.kernel.rmdirat(root, top+"/"+d.namespace)),
-			unlessKept(d.kernel.rmdirat(root, top)))
-		unix.Close(root)
+		errs = append(errs, d.closeHierarchy(h))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cgroup: close: %w", err)
 	}
 	return nil
+}
+
+func (d *Driver) closeHierarchy(h *hierarchy) error {
+	defer func() {
+		unix.Close(h.dir)
+		h.dir = -1
+	}()
+	if lock(h.dir, unix.LOCK_EX) != nil {
+		return nil // another driver has the namespace open
+	}
+	var errs []error
+	if !h.v2 {
+		d.removeSpares(h.dir)
+		errs = append(errs, unlessKept(d.removeAgents(h)))
+	}
+	root, err := unix.Open(h.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	defer unix.Close(root)
+	return errors.Join(append(errs,
+		unlessKept(d.kernel.rmdirat(root, top+"/"+d.namespace)),
+		unlessKept(d.kernel.rmdirat(root, top)))...)
 }
 
 // removeAgents removes the shared group of agents, unless one lives. The kernel

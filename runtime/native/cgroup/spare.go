@@ -109,12 +109,12 @@ func (d *Driver) claim(h *hierarchy, n int, id string) error {
 	return d.kernel.mkdirat(h.dir, id)
 }
 
-// removeSpares removes those of a hierarchy, an earlier server's too.
-func (d *Driver) removeSpares(h *hierarchy) {
-	names, _ := children(h.dir, ".")
+// removeSpares removes those of a hierarchy whose open directory is dir, an earlier server's too.
+func (d *Driver) removeSpares(dir int) {
+	names, _ := children(dir, ".")
 	for _, name := range names {
 		if strings.HasPrefix(name, spare) {
-			_ = d.kernel.rmdirat(h.dir, name)
+			_ = d.kernel.rmdirat(dir, name)
 		}
 	}
 }

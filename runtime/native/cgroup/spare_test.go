@@ -113,6 +113,11 @@ func TestAServerRemovesTheSpareGroupsOfTheOneBefore(t *testing.T) {
 	if err := d.MakeSpares(); err != nil {
 		t.Fatal(err)
 	}
+	for h := range d.hierarchies {
+		if err := lock(h.dir, unix.LOCK_UN); err != nil { // as the end of a process does
+			t.Fatal(err)
+		}
+	}
 	next, err := Open(Options{Namespace: d.namespace})
 	if err != nil {
 		t.Fatal(err)
