@@ -23,7 +23,7 @@ const (
 )
 
 // commandFiles is how many descriptors a command's process has at most where what sockets hold
-// is in no limit of memory.
+// is in no limit of memory, or as many as the server itself if these are fewer.
 const commandFiles = 4096
 
 // score sets an agent's, before it has any command.

@@ -55,6 +55,10 @@ func receive(user *view) (server.Options, error) {
 	if err := inherit(); err != nil {
 		return server.Options{}, err
 	}
+	files, err := openFiles(m.OpenFiles)
+	if err != nil {
+		return server.Options{}, err
+	}
 	if err := enterRoot(); err != nil {
 		return server.Options{}, err
 	}
@@ -70,7 +74,7 @@ func receive(user *view) (server.Options, error) {
 		Init:         true,
 		Reap:         m.Reap,
 		Score:        m.Score,
-		OpenFiles:    m.OpenFiles,
+		OpenFiles:    files,
 		Log:          f.Log,
 		MaxLogBytes:  int64(m.LogBytes),
 		Groups:       server.Cgroups(f.Cgroup),
@@ -102,6 +106,16 @@ func inherit() error {
 		return fmt.Errorf("forbid core dumps: %w", err)
 	}
 	return nil
+}
+
+// openFiles is most, or what the server may have itself where that is less: the kernel lets no
+// sandbox raise it.
+func openFiles(most uint32) (uint32, error) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
+		return 0, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	return uint32(min(uint64(most), own.Max)), nil
 }
 
 // reader reads a counter of the kernel's anew each time. It is nil for the null
