@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sandpit.dev/fault"
@@ -25,6 +26,10 @@ type Options struct {
 	HTTP *http.Client
 	// UserAgent is sent with each request; empty: "sandpit-go".
 	UserAgent string
+	// Waiting is called when a server that was reached before does not answer and the client
+	// goes on trying, until the time that is given at most: with what it gets instead of an answer, and
+	// once until the server answers again. It may be called by several goroutines. nil: nothing is told.
+	Waiting func(err error, until time.Time)
 }
 
 // Client calls one server. It is safe for concurrent use, and reuses
@@ -35,13 +40,17 @@ type Client struct {
 	agent string
 	http  *http.Client
 	err   error // of the base URL; every call gives it
+
+	onWait  func(error, time.Time)
+	reached atomic.Bool // a server has answered
+	waiting atomic.Bool // onWait was called, and no server has answered since
 }
 
 // New makes a client for the server at baseURL ("http://127.0.0.1:8080"), which
 // may end with /v1. It connects to nothing: a URL that is none is the error of
 // the first call.
 func New(baseURL, token string, o Options) *Client {
-	c := &Client{token: token, agent: o.UserAgent, http: o.HTTP}
+	c := &Client{token: token, agent: o.UserAgent, http: o.HTTP, onWait: o.Waiting}
 	if c.agent == "" {
 		c.agent = "sandpit-go"
 	}
@@ -144,6 +153,7 @@ func (c *Client) send(ctx context.Context, r request) (_ *http.Response, answere
 	if err != nil {
 		return nil, false, c.unanswered(ctx, err)
 	}
+	c.answers()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
 		return nil, true, errorOf(resp, readSome(resp.Body))

@@ -56,7 +56,7 @@ const waitEach = 50 * time.Second
 // Wait waits until the process has ended, also over a server that goes away and
 // comes back, for which it waits at most Patience.
 func (p *Process) Wait(ctx context.Context) (*v1.Process, error) {
-	r := retry{patience: Patience}
+	r := p.c.retry()
 	for {
 		out := new(v1.Process)
 		q := url.Values{"timeout": {strconv.FormatFloat(waitEach.Seconds(), 'f', -1, 64)}}
@@ -171,7 +171,7 @@ func (s *Stdin) Close() error {
 }
 
 func (s *Stdin) put(data []byte, end bool) (int, error) {
-	r := retry{patience: Patience}
+	r := s.p.c.retry()
 	for {
 		if s.at < 0 { // what others have written before
 			out, err := s.p.write(s.ctx, nil, -1, false)
@@ -196,7 +196,8 @@ func (s *Stdin) put(data []byte, end bool) (int, error) {
 }
 
 // Patience is how long what follows or waits for a process, or writes to it, goes on
-// trying to reach a server that does not answer.
+// trying to reach a server that does not answer, and so does a request that makes or begins
+// something and whose connection broke. A server that this client has never reached is tried once.
 const Patience = time.Minute
 
 // Bounds of the pause between two tries: a server that comes back is found within
@@ -208,10 +209,13 @@ const (
 
 // retry decides whether a call is made again.
 type retry struct {
+	c        *Client
 	patience time.Duration
 	since    time.Time // of the first failure in a row; zero: none
 	pause    time.Duration
 }
+
+func (c *Client) retry() retry { return retry{c: c, patience: Patience} }
 
 func (r *retry) worked() { r.since, r.pause = time.Time{}, 0 }
 
@@ -225,10 +229,15 @@ func (r *retry) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if r.since.IsZero() {
-		r.since, r.pause = time.Now(), firstPause
-	} else if time.Since(r.since) > r.patience {
+	switch {
+	case r.since.IsZero() && unreachable(err) && !r.c.reached.Load():
 		return err
+	case r.since.IsZero():
+		r.since, r.pause = time.Now(), firstPause
+	case time.Since(r.since) > r.patience:
+		return err
+	default:
+		r.c.tellWaiting(err, r.since.Add(r.patience))
 	}
 	t := time.NewTimer(r.pause)
 	defer t.Stop()

@@ -43,7 +43,7 @@ type Output struct {
 func (p *Process) Follow(ctx context.Context, o FollowOptions) iter.Seq2[Output, error] {
 	return func(yield func(Output, error) bool) {
 		f := &following{p: p, cursor: o.Cursor, recent: o.Recent, once: o.Once, yield: yield}
-		r := retry{patience: Patience}
+		r := p.c.retry()
 		for {
 			err := f.connect(ctx, &r)
 			switch {
@@ -91,6 +91,9 @@ func (f *following) connect(ctx context.Context, r *retry) error {
 	h := make(http.Header)
 	c.authorize(h)
 	conn, resp, err := websocket.Dial(ctx, c.base+f.p.path("/output")+"?"+q.Encode(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: h})
+	if resp != nil {
+		c.answers()
+	}
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 			return errorOf(resp, readSome(resp.Body))

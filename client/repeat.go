@@ -52,7 +52,7 @@ func (c *Client) repeat(ctx context.Context, r request, read func(*http.Response
 	}
 	header.Set(v1.IdempotencyKey, key)
 	r.header = header
-	tries, broken := retry{patience: Patience}, 0
+	tries, broken := c.retry(), 0
 	for sent := false; ; {
 		resp, answered, err := c.send(ctx, r)
 		if err == nil {
@@ -100,9 +100,29 @@ func unwrapLost(err error) error {
 func atWork(err error) bool { return fault.Is(err, fault.Conflict) && fault.As(err).Retry > 0 }
 
 // neverSent reports whether a request cannot have reached a server.
-func neverSent(err error) bool {
+func neverSent(err error) bool { return unreachable(err) || !fault.Is(err, fault.Unavailable) }
+
+// unreachable reports whether no connection to a server could be made.
+func unreachable(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial" || !fault.Is(err, fault.Unavailable)
+	return ok && op.Op == "dial"
+}
+
+// answers notes that a server answers, whatever it says.
+func (c *Client) answers() {
+	if !c.reached.Load() {
+		c.reached.Store(true)
+	}
+	if c.waiting.Load() {
+		c.waiting.Store(false)
+	}
+}
+
+// tellWaiting tells that no answer comes, once until one does.
+func (c *Client) tellWaiting(err error, until time.Time) {
+	if c.onWait != nil && c.waiting.CompareAndSwap(false, true) {
+		c.onWait(err, until)
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

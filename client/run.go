@@ -99,7 +99,7 @@ type RunEvent struct {
 // error it ends. A slow loop misses nothing.
 func (c *Client) FollowRun(ctx context.Context, run string, after int64) iter.Seq2[RunEvent, error] {
 	return func(yield func(RunEvent, error) bool) {
-		r := retry{patience: Patience}
+		r := c.retry()
 		for over := false; !over; {
 			err := c.followRun(ctx, run, &after, &r, func(ev RunEvent) bool {
 				over = ev.Name == v1.RunEventFinished || ev.Name == v1.RunEventFailed

@@ -6,6 +6,7 @@ package main
 import (
 	"io"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/term"
 )
@@ -16,6 +17,7 @@ type app struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	version        string
+	raw            atomic.Bool // the terminal hands every key on
 }
 
 // terminal gives the file behind w if a person looks at it.

@@ -134,8 +134,12 @@ func (at *attached) raw(ctx context.Context) (restore func(), err error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the terminal cannot be made raw")
 	}
+	at.app.raw.Store(true)
 	at.redraw(ctx)
-	return func() { _ = term.Restore(int(keys.Fd()), was) }, nil // of a terminal that went away: nothing to do
+	return func() {
+		_ = term.Restore(int(keys.Fd()), was) // of a terminal that went away: nothing to do
+		at.app.raw.Store(false)
+	}, nil
 }
 
 // redraw makes a program that draws on the whole screen draw it anew, for who joins it:

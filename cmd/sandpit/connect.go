@@ -5,11 +5,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -109,5 +111,14 @@ func (a *app) client() (*client.Client, error) {
 }
 
 func (a *app) clientOf(p place) *client.Client {
-	return client.New(p.url, p.token, client.Options{UserAgent: "sandpit/" + a.version})
+	return client.New(p.url, p.token, client.Options{UserAgent: "sandpit/" + a.version, Waiting: a.waiting})
+}
+
+// waiting says that a server is gone and that it is tried again: else a command just stands there.
+func (a *app) waiting(err error, until time.Time) {
+	line, stop := "sandpit: %s; trying again until %s; %s to stop\n", "Ctrl-C"
+	if a.raw.Load() {
+		line, stop = "\r\n"+line[:len(line)-1]+"\r\n", "the detach keys"
+	}
+	fmt.Fprintf(a.stderr, line, printable(whole(err)), until.Format(time.TimeOnly), stop)
 }

@@ -78,8 +78,7 @@ func (a *app) bringUp(ctx context.Context, cfg daemon.Config, flags *serverFlags
 // locateStarted is locate for the server of this machine, whatever SANDPIT_URL
 // says of others.
 func (a *app) locateStarted(cfg daemon.Config) (place, error) {
-	here := *a
-	here.getenv = func(name string) string {
+	here := &app{getenv: func(name string) string {
 		switch name {
 		case "SANDPIT_URL", "SANDPIT_TOKEN":
 			return ""
@@ -91,7 +90,7 @@ func (a *app) locateStarted(cfg daemon.Config) (place, error) {
 			}
 		}
 		return a.getenv(name)
-	}
+	}}
 	return here.locate()
 }
 
