@@ -23,17 +23,21 @@ func newCp(a *app) *cobra.Command {
 else to the very name that is given; "DIR/." means what is in DIR. PATH starts at /workspace unless it is
 absolute. "-" is standard input or output.
 
+A copy to this machine ends where it would write more than --max-size: a file in a sandbox may claim any size.
 A file comes whole or not at all. Links and special files are left out, each with a line on standard
 error: what a sandbox says of itself is never followed on this machine.`,
 		Example: `  sandpit cp main.py web:
   sandpit cp src web:/workspace/app
   sandpit cp web:results/. ./results
+  sandpit cp --max-size 50G web:dataset .
   tar c . | sandpit cp - web:all.tar`,
 		DisableFlagsInUseLine: true,
 		Args:                  takes(2, 2),
 	}
 	user := c.Flags().StringP("user", "u", "", "act inside as sandbox (the default) or root")
 	sync := c.Flags().Bool("sync", false, "into a sandbox: go on when each file is on the server's disk, where a power cut does not take it")
+	most := megabytes{n: defaultCopyMiB}
+	c.Flags().Var(&most, "max-size", "out of a sandbox: write at most this much to this machine, 4 KiB for each file and directory included (default 10G)")
 	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		refs := a.refs(c.Context())
 		for i := range refs {
@@ -53,9 +57,13 @@ error: what a sandbox says of itself is never followed on this machine.`,
 		if *sync && !to.remote() {
 			return misuse(c, "--sync is for copies into a sandbox; leave it out")
 		}
+		if most.given && to.remote() {
+			return misuse(c, "--max-size is for copies out of a sandbox; leave it out")
+		}
 		ctx, stop := interruptible(c.Context())
 		defer stop()
-		t := &transfer{a: a, cl: cl, user: *user, sync: *sync, bar: newProgress(a.stderr)}
+		t := &transfer{a: a, cl: cl, user: *user, sync: *sync, bar: newProgress(a.stderr), most: int64(most.n) << 20}
+		t.left = t.most
 		defer t.bar.clear()
 		if to.remote() {
 			t.ref = to.ref
@@ -107,6 +115,8 @@ type transfer struct {
 	sync  bool // see client.WriteOptions
 	bar   *progress
 	total int64 // bytes so far
+	most  int64 // that a download writes
+	left  int64 // of most
 }
 
 // leftOut tells of what is not copied.

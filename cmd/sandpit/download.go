@@ -20,6 +20,14 @@ import (
 	"sandpit.dev/fault"
 )
 
+const (
+	// defaultCopyMiB is the most that one copy out of a sandbox writes here unless told otherwise.
+	// A sandbox's disk bounds nothing: a file of holes is as long as its program says.
+	defaultCopyMiB = 10 << 10
+	// entryCost is what a file or directory counts for beside its content: a block of a disk.
+	entryCost = 4 << 10
+)
+
 // listedAtOnce is how many entries of a directory are asked for at a time.
 const listedAtOnce = 10_000
 
@@ -39,7 +47,10 @@ func (t *transfer) download(ctx context.Context, from, to string) error {
 			return err
 		}
 		defer f.Close()
-		_, err = io.Copy(t.a.stdout, f)
+		if f.Size > t.left {
+			return t.tooLarge(from, "its "+bytesOf(f.Size))
+		}
+		_, err = t.receive(t.a.stdout, f, from)
 		return err
 	}
 	from, inside := contents(from)
@@ -55,6 +66,9 @@ func (t *transfer) download(ctx context.Context, from, to string) error {
 		return fault.New(fault.Exists, "%s is a file, and %s a directory", to, from)
 	}
 	if dir {
+		if err := t.entry(from, 0); err != nil {
+			return err
+		}
 		if err := os.Mkdir(to, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fault.Wrap(fault.Denied, err, "the directory %s cannot be made", to)
 		}
@@ -105,7 +119,10 @@ func (t *transfer) downloadAll(ctx context.Context, from string, files []v1.File
 		case "file":
 			err = t.get(ctx, inside, root, here, f.Mode)
 		case "dir":
-			if err = mkdirIn(root, here); err == nil {
+			if err = t.entry(inside, 0); err == nil {
+				err = mkdirIn(root, here)
+			}
+			if err == nil {
 				err = t.downloadDir(ctx, inside, root, here)
 			}
 		case "symlink":
@@ -155,6 +172,9 @@ func (t *transfer) get(ctx context.Context, from string, root *os.Root, to, mode
 		return err
 	}
 	defer f.Close()
+	if err := t.entry(from, f.Size); err != nil {
+		return err
+	}
 	temporary := filepath.Join(filepath.Dir(to), ".sandpit-"+rand.Text())
 	w, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -166,7 +186,10 @@ func (t *transfer) get(ctx context.Context, from string, root *os.Root, to, mode
 			_ = root.Remove(temporary)
 		}
 	}()
-	n, err := io.Copy(w, &counted{r: f, t: t, name: filepath.Base(to), size: f.Size})
+	n, err := t.receive(w, &counted{r: f, t: t, name: filepath.Base(to), size: f.Size}, from)
+	if fault.Is(err, fault.TooLarge) {
+		return err
+	}
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "%s broke off after %d bytes", from, n)
 	}
@@ -187,6 +210,34 @@ func (t *transfer) get(ctx context.Context, from string, root *os.Root, to, mode
 		return fault.Wrap(fault.Exists, err, "%s cannot be put in place", to)
 	}
 	return nil
+}
+
+// entry counts a file or directory that is about to be made here. Its content, of size bytes
+// unless that is below zero, is not written yet.
+func (t *transfer) entry(from string, size int64) error {
+	t.left -= entryCost
+	switch {
+	case t.left < 0:
+		return t.tooLarge(from, "one entry more")
+	case size > t.left:
+		return t.tooLarge(from, "its "+bytesOf(size))
+	}
+	return nil
+}
+
+// receive copies content out of the sandbox, as much as may still come.
+func (t *transfer) receive(w io.Writer, r io.Reader, from string) (int64, error) {
+	n, err := io.Copy(w, io.LimitReader(r, t.left+1)) // its size may not have been told
+	if t.left -= n; t.left < 0 && err == nil {
+		err = t.tooLarge(from, "what it still sends")
+	}
+	return n, err
+}
+
+// tooLarge is the error for what would take more of this machine's disk than was allowed.
+func (t *transfer) tooLarge(from, with string) error {
+	return fault.New(fault.TooLarge, "%s: with %s the copy would write more than %s to this machine", from, with, bytesOf(t.most)).
+		WithRemedy("if you want all of it, allow more: --max-size SIZE; du -sh --apparent-size in the sandbox says how much it is")
 }
 
 // modeOf is a file's mode; a link has none of its own.

@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,11 +25,15 @@ import (
 	"sandpit.dev/fault"
 )
 
+// plenty is how much a download of hostileBox writes at most, in bytes.
+const plenty = 1 << 20
+
 // entriesAtOnce is how many entries of a directory hostileBox lists.
 const entriesAtOnce = 10
 
 // hostileBox is a server whose sandbox has one directory, /d, with these
-// entries, and answers every other path with the content "evil".
+// entries, and answers every other path with the content "evil"; /d/huge says that it is
+// huge, and /d/endless goes on.
 func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer) {
 	t.Helper()
 	answer := func(w http.ResponseWriter, v any) {
@@ -60,8 +66,17 @@ func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer)
 		answer(w, page)
 	})
 	mux.HandleFunc("GET /v1/sandboxes/box/files/", func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Query().Get("path"), "/cut") {
+		switch path.Base(r.URL.Query().Get("path")) {
+		case "cut":
 			w.Header().Set("Content-Length", "1000")
+		case "huge": // a file of holes
+			w.Header().Set("Content-Length", strconv.FormatInt(1<<62, 10))
+		case "endless":
+			for block := make([]byte, 4096); ; {
+				if _, err := w.Write(block); err != nil {
+					return
+				}
+			}
 		}
 		_, _ = w.Write([]byte("evil")) // a client that goes away is its own affair
 	})
@@ -69,7 +84,7 @@ func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer)
 	t.Cleanup(s.Close)
 	var said bytes.Buffer
 	a := &app{stderr: &said, stdout: &said}
-	return &transfer{a: a, cl: client.New(s.URL, "token", client.Options{}), ref: "box", bar: newProgress(&said)}, &said
+	return &transfer{a: a, cl: client.New(s.URL, "token", client.Options{}), ref: "box", bar: newProgress(&said), most: plenty, left: plenty}, &said
 }
 
 // tree lists what is below a directory, with the content of files.
@@ -196,6 +211,49 @@ func TestDownload(t *testing.T) {
 		want := map[string]string{"d": "drwxr-xr-x", "d/suid": "-rwxr-xr-x evil", "d/odd": "-rw-r--r-- evil"}
 		if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
 			t.Errorf("what is here is not what should be (-want +got):\n%s", diff)
+		}
+	})
+
+	t.Run("NoMoreIsWrittenThanAllowed", func(t *testing.T) {
+		many := make([]v1.FileInfo, 20)
+		for i := range many {
+			many[i] = file(fmt.Sprintf("f%02d", i))
+		}
+		for _, c := range []struct {
+			name    string
+			from    string
+			entries []v1.FileInfo
+			most    int64
+			says    string
+			left    int // entries here afterwards
+		}{
+			{"AFileOfHoles", "/d/huge", nil, plenty, "its 4294967296.0 GiB", 0},
+			{"AFileThatDoesNotEnd", "/d/endless", nil, plenty, "what it still sends", 0},
+			{"OneInADirectory", "/d", []v1.FileInfo{file("a"), file("huge"), file("z")}, plenty, "its 4294967296.0 GiB", 2},
+			{"ManyEntries", "/d", many, 6 * entryCost, "one entry more", 5}, // their content counts, too
+			{"ADirectoryInIt", "/d", []v1.FileInfo{{Name: "sub", Type: "dir"}}, 2*entryCost - 1, "one entry more", 1},
+			{"TheDirectoryItself", "/d", nil, entryCost - 1, "one entry more", 0},
+			{"AFileThatJustFits", "/d/f", nil, entryCost + 4, "", 1},
+			{"OneByteLess", "/d/f", nil, entryCost + 3, "its 4 B", 0},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				tr, _ := hostileBox(t, c.entries...)
+				tr.most, tr.left = c.most, c.most
+				dir := t.TempDir()
+				err := tr.download(t.Context(), c.from, filepath.Join(dir, "out"))
+				if c.says == "" && err != nil || c.says != "" && (!fault.Is(err, fault.TooLarge) || !strings.Contains(err.Error(), c.says)) {
+					t.Errorf("got %v, want too_large with %q", err, c.says)
+				}
+				if got := tree(t, dir); len(got) != c.left {
+					t.Errorf("here are %v, want %d entries", got, c.left)
+				}
+			})
+		}
+		for _, from := range []string{"/d/huge", "/d/endless"} {
+			tr, said := hostileBox(t)
+			if err := tr.download(t.Context(), from, "-"); !fault.Is(err, fault.TooLarge) || said.Len() > plenty+1 {
+				t.Errorf("%s to standard output: %v after %d bytes, want too_large", from, err, said.Len())
+			}
 		}
 	})
 
