@@ -59,6 +59,9 @@ func TestADiskThatIsGone(t *testing.T) {
 			}
 			var back func()
 			h = reboot(h, func() { back = away(h, s.ID) })
+			if got := h.get(s.ID); got.State != sandbox.Failed || got.StopDetail != "its disk is gone from this host" {
+				t.Errorf("before any call: %+v", got)
+			}
 			_, err := h.engine.Start(t.Context(), alice, "box")
 			wantCode(t, err, fault.State)
 			if m := fault.As(err).Message; !strings.Contains(m, "its disk is gone") {

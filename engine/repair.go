@@ -25,8 +25,8 @@ const repairsAtOnce = 16
 
 // repair makes what is and what the records say the same again, after a server
 // that ended at any instant. Its error is the store's; what else fails is logged
-// and tried again by the clock. Sandboxes that are stopped need nothing: however
-// many there are, none is opened.
+// and tried again by the clock. Sandboxes that are stopped need nothing, unless their
+// disks are gone: however many there are, none is opened.
 func (e *Engine) repair(ctx context.Context) error {
 	began := time.Now()
 	if err := e.count(ctx); err != nil {
@@ -39,13 +39,17 @@ func (e *Engine) repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.removeStrangers(ctx); err != nil {
+	diskless, err := e.removeStrangers(ctx)
+	if err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(repairsAtOnce)
 	for _, id := range ids {
 		g.Go(func() error { return e.repairOne(gctx, id) })
+	}
+	for _, id := range diskless {
+		g.Go(func() error { return e.repairDiskless(gctx, id) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -144,6 +148,34 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 			defer func() { <-e.hearing }()
 			e.adoptBehind(ctx, b)
 		})
+	}
+	return nil
+}
+
+// repairDiskless lets a sandbox be Failed that is stopped and has no disk, as with a new store.
+func (e *Engine) repairDiskless(ctx context.Context, id sandbox.ID) error {
+	b, err := e.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer e.release(b)
+	if err := b.turn.take(ctx); err != nil {
+		return err
+	}
+	defer b.turn.give()
+	s := b.record.Load()
+	if s == nil || s.State != sandbox.Stopped {
+		return nil
+	}
+	_, _, err = e.parts(ctx, s)
+	if missing, ok := errors.AsType[*missing](err); ok {
+		err = e.fail(ctx, b, missing)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		e.log.Error("a sandbox whose disk is not there cannot be recorded as failed; its start does it", "sandbox", id, "error", err)
 	}
 	return nil
 }
@@ -272,33 +304,36 @@ func whatOf(t sandbox.EventType) string {
 // removeStrangers removes the instances that no record mentions and some event
 // does: what is left of a create or a delete that a crash cut off. An instance
 // that the store has never heard of is another store's, which was moved away or
-// put back from a copy. Its disk is not ours to delete, and it stays.
-func (e *Engine) removeStrangers(ctx context.Context) error {
+// put back from a copy. Its disk is not ours to delete, and it stays. It returns the
+// sandboxes of which no runtime holds anything.
+func (e *Engine) removeStrangers(ctx context.Context) (diskless []sandbox.ID, err error) {
 	var ids map[sandbox.ID]string
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	err = e.store.View(ctx, func(tx store.Tx) (err error) {
 		ids, err = tx.Sandboxes().Runtimes()
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("reading which sandboxes there are: %w", err)
+		return nil, fmt.Errorf("reading which sandboxes there are: %w", err)
 	}
 	for _, name := range e.runtimeNames() {
 		d := e.runtimes[name]
 		handles, err := d.List(ctx)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 		if err != nil {
 			e.log.Error("what a runtime holds cannot be listed", "runtime", name, "error", err)
 			continue
 		}
+		there := make(map[sandbox.ID]struct{}, len(handles))
 		for _, h := range handles {
+			there[h.ID] = struct{}{}
 			if r, ok := ids[h.ID]; ok && r == name {
 				continue
 			}
 			known, err := e.disposable(ctx, name, h.ID)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !known {
 				e.log.Error("an instance of another store is left alone: put that store back, or delete its files by hand", "runtime", name, "sandbox", h.ID)
@@ -310,8 +345,13 @@ func (e *Engine) removeStrangers(ctx context.Context) error {
 			}
 			e.log.Warn("an instance that no record mentions was removed", "runtime", name, "sandbox", h.ID)
 		}
+		for id, r := range ids {
+			if _, ok := there[id]; !ok && r == name {
+				diskless = append(diskless, id)
+			}
+		}
 	}
-	return nil
+	return diskless, nil
 }
 
 // disposable tells whether an instance that no record mentions is ours to remove: some event
