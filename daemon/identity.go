@@ -43,6 +43,9 @@ type identity struct {
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
 	Boot   string `json:"boot"`
+	// StoreDevice and StoreInode are of the store that sandboxes began on; see [layer.Place].
+	StoreDevice uint64 `json:"store_device,omitempty"`
+	StoreInode  uint64 `json:"store_inode,omitempty"`
 	// Records and Store: they have the id. One that is found without it is another.
 	Records bool `json:"records"`
 	Store   bool `json:"store"`
@@ -95,7 +98,7 @@ func (i identity) write(dir string) error {
 type pieces struct {
 	dir     string
 	file    *identity // nil: there is none
-	here    identity  // path, device, inode and boot as they are now
+	here    identity  // path, devices, inodes and boot as they are now
 	records sqlstore.Contents
 	store   bool // there is one
 }
@@ -122,6 +125,9 @@ func lookAt(ctx context.Context, dir string) (*pieces, error) {
 		return nil, err
 	}
 	if p.store, err = layer.There(p.layers()); err != nil {
+		return nil, err
+	}
+	if p.here.StoreDevice, p.here.StoreInode, err = layer.Place(p.layers()); err != nil {
 		return nil, err
 	}
 	p.records, err = sqlstore.Look(ctx, filepath.Join(dir, dbFile))
@@ -194,6 +200,9 @@ func (p *pieces) wrong(i identity, adopt Adopt) []error {
 	}
 	if !p.store && (p.file != nil && p.file.Store || p.records.Disks) && !adopt.Store {
 		found = append(found, layer.Missing(p.layers()))
+	}
+	if _, err := p.stranded(i.Namespace); err != nil && len(found) == 0 {
+		found = append(found, err)
 	}
 	return found
 }
@@ -275,6 +284,10 @@ func (i identity) keep(dir string, log *slog.Logger) {
 func (i identity) confirm(dir string, store bool, log *slog.Logger) {
 	next := i
 	next.Records, next.Store = true, i.Store || store
+	var err error
+	if next.StoreDevice, next.StoreInode, err = layer.Place(filepath.Join(dir, nativeName, "layers")); err != nil {
+		log.Warn("the place of the store cannot be noted", "error", err)
+	}
 	if next.Records && next.Store {
 		next.Was = ""
 	}

@@ -65,7 +65,7 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 	for _, name := range []string{nativeName, nativeName + "/layers", nativeName + "/agent"} {
 		r.directory("data/"+name, filepath.Join(cfg.Data, name))
 	}
-	namespace, mine := r.installation(ctx, cfg.Data)
+	namespace, mine, stranded := r.installation(ctx, cfg.Data)
 	r.directory("data/"+nativeName+"/instances", native.InstancesDir(filepath.Join(cfg.Data, nativeName), namespace))
 	for _, name := range []string{AdminTokenFile, PreviewKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
@@ -75,6 +75,12 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 		undue, err := undueUp(ctx, cfg.Data, namespace)
 		if err != nil {
 			r.checks = append(r.checks, refused("installation", Failed, err))
+		}
+		for _, id := range stranded {
+			if undue == nil {
+				undue = make(map[sandbox.ID]string, len(stranded))
+			}
+			undue[id] = "it runs on the disks of another store than the one that is there"
 		}
 		r.native(native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), namespace, func(id sandbox.ID) string { return undue[id] }, r.mend))
 	}
@@ -114,31 +120,32 @@ func (r *repair) found(name, what, done string, err error) {
 
 // installation looks whether the pieces of the data directory belong together. Where it is a
 // copy, what runs under its namespace is another directory's, and is not looked at: mine is false.
-func (r *repair) installation(ctx context.Context, dir string) (namespace string, mine bool) {
+// The sandboxes that run on another store are stranded.
+func (r *repair) installation(ctx context.Context, dir string) (namespace string, mine bool, stranded []sandbox.ID) {
 	const name = "installation"
 	p, err := lookAt(ctx, dir)
 	if p == nil {
 		r.checks = append(r.checks, refused(name, Failed, err))
-		return "", false
+		return "", false, nil
 	}
 	i, ierr := p.identity(Adopt{})
 	if ierr != nil {
 		r.checks = append(r.checks, refused(name, Failed, ierr))
-		return "", false
+		return "", false, nil
 	}
 	if err != nil {
-		return i.Namespace, p.elsewhere() == nil // the records are damaged, which is told of them
+		return i.Namespace, p.elsewhere() == nil, nil // the records are damaged, which is told of them
 	}
 	for _, err := range p.wrong(i, Adopt{}) {
 		r.checks = append(r.checks, refused(name, Failed, err))
 	}
 	if p.elsewhere() != nil {
-		return i.Namespace, false
+		return i.Namespace, false, nil
 	}
 	claim, err := i.claim(ctx)
 	if err != nil {
 		r.checks = append(r.checks, refused(name, Failed, err))
-		return i.Namespace, false
+		return i.Namespace, false, nil
 	}
 	_ = claim.Close()
 	if p.store && os.Geteuid() == 0 {
@@ -150,7 +157,8 @@ func (r *repair) installation(ctx context.Context, dir string) (namespace string
 			r.checks = append(r.checks, refused(name, Failed, err))
 		}
 	}
-	return i.Namespace, true
+	stranded, _ = p.stranded(i.Namespace)
+	return i.Namespace, true, stranded
 }
 
 // records looks whether the records are sound, and give space back.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +108,66 @@ func TestACopyInThePlaceOfItsOriginal(t *testing.T) {
 	}
 	h.start()
 	h.runsOn("box", first)
+}
+
+// A store that was put in the place of the one that sandboxes run on, as from a backup, is not
+// gone on with: what they write would be gone when they end.
+func TestAnotherStoreUnderWhatRuns(t *testing.T) {
+	h := open(t)
+	ctx := t.Context()
+	if _, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new("box")}); err != nil {
+		t.Fatal(err)
+	}
+	first := h.first("box")
+	h.end()
+	program, err := h.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+		return string(out), err
+	}
+	data := filepath.Join(h.dir, "data")
+	store, former := filepath.Join(data, "native", "layers"), filepath.Join(h.dir, "former")
+	if err := os.Rename(store, former); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run("cp", "-a", "--sparse=always", former, store); err != nil {
+		t.Fatalf("cp: %v: %s", err, out)
+	}
+	const told = "1 sandboxes run on the disks of another store"
+	for _, flags := range [][]string{nil, {"--new-store"}} {
+		out, err := run(program, append([]string{"serve", "--listen", h.listen, "--data", data, "--images", h.images}, flags...)...)
+		if err == nil || !strings.Contains(out, told) || !strings.Contains(out, "doctor --repair") {
+			t.Errorf("%q: got %v: %s", flags, err, out)
+		}
+	}
+	if out, _ := run(program, "doctor", "--data", data); !strings.Contains(out, told) {
+		t.Errorf("doctor says %s", out)
+	}
+
+	other := filepath.Join(h.dir, "other")
+	if err := errors.Join(os.Rename(store, other), os.Rename(former, store)); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	h.runsOn("box", first)
+	h.end()
+
+	if err := errors.Join(os.Rename(store, former), os.Rename(other, store)); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := run(program, "doctor", "--repair", "--data", data); !strings.Contains(out, "its processes were ended") {
+		t.Errorf("doctor --repair says %s", out)
+	}
+	h.start()
+	if got, err := h.client.Get(ctx, "box"); err != nil || got.Status != "stopped" {
+		t.Errorf("got %+v, %v; want it stopped", got, err)
+	}
+	if again := h.first("box"); again == first {
+		t.Error("it was not started anew")
+	}
 }
 
 // A server of an earlier version named its part of the host after its path, and left no file

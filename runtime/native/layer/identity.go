@@ -51,6 +51,23 @@ func There(dir string) (bool, error) {
 	return there(f)
 }
 
+// Place is the device and inode of the store in dir: of its loop file, else of the directory. A
+// store that was put in the place of another has others; both are 0 where there is none.
+func Place(dir string) (device, inode uint64, err error) {
+	var st unix.Stat_t
+	err = unix.Lstat(filepath.Join(dir, loopFile), &st)
+	if errors.Is(err, unix.ENOENT) {
+		err = unix.Stat(dir, &st)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fault.Wrap(fault.Unavailable, err, "the store in %s cannot be looked at (%s)", dir, err)
+	}
+	return st.Dev, st.Ino, nil
+}
+
 func there(dir *os.File) (bool, error) {
 	for _, name := range []string{loopFile, idFile} {
 		if unix.Faccessat(int(dir.Fd()), name, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == nil {
