@@ -18,9 +18,10 @@ import (
 // stands, and so do the time limits of its commands; whoever follows one waits.
 // Its retention counts from now. One that is paused already is given as it is, but
 // is no longer resumed by the next call, should idleness have paused it. One that
-// does not run is fault.State, and what its runtime cannot do fault.Unsupported.
+// does not run is fault.State, and what its runtime cannot do fault.Unsupported. Like a stop
+// it works while the records have no room.
 func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, pauseBound, func(ctx context.Context, b *box) error {
+	return e.verbBy(ctx, c, ref, pauseBound, e.take, func(ctx context.Context, b *box) error {
 		return e.pause(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 }

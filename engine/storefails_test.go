@@ -157,6 +157,7 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	held := h.create(engine.CreateRequest{Key: "held"})
 	down := h.create(engine.CreateRequest{Key: "down"})
 	if _, err := h.engine.Stop(t.Context(), alice, "down"); err != nil {
 		t.Fatal(err)
@@ -167,13 +168,18 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 	if err := h.engine.Ready(); err != nil {
 		t.Error("the engine serves still:", err)
 	}
+	for range 2 {
+		if s, err := h.engine.Pause(t.Context(), alice, "held"); err != nil || s.State != sandbox.Paused {
+			t.Errorf("pause: %+v, %v", s, err)
+		}
+	}
 	for verb, do := range map[string]func(ctx context.Context) error{
 		"create": func(ctx context.Context) error {
 			_, _, err := h.engine.Create(ctx, alice, engine.CreateRequest{Key: "new"})
 			return err
 		},
-		"start": func(ctx context.Context) error { _, err := h.engine.Start(ctx, alice, "down"); return err },
-		"pause": func(ctx context.Context) error { _, err := h.engine.Pause(ctx, alice, "kept"); return err },
+		"start":  func(ctx context.Context) error { _, err := h.engine.Start(ctx, alice, "down"); return err },
+		"resume": func(ctx context.Context) error { _, err := h.engine.Resume(ctx, alice, "held"); return err },
 		"update": func(ctx context.Context) error {
 			_, err := h.engine.Update(ctx, alice, "kept", engine.Patch{CPU: ptr(2.0)})
 			return err
@@ -247,7 +253,7 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 	}
 	free()
 	until(t, "the room is noticed", func() bool { return h.engine.Health() == nil })
-	for _, s := range []*sandbox.Sandbox{kept, down} {
+	for _, s := range []*sandbox.Sandbox{kept, held, down} {
 		if _, err := h.engine.Start(t.Context(), alice, s.Key); err != nil {
 			t.Error(err)
 		}

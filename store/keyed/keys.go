@@ -181,6 +181,7 @@ func (k *Keys) Run(ctx context.Context) error {
 			return nil
 		case <-expire.C:
 			k.expire(ctx)
+			k.write(context.WithoutCancel(ctx)) // what a full disk has held up
 			continue
 		case <-k.wake:
 		}
@@ -193,8 +194,12 @@ func (k *Keys) Run(ctx context.Context) error {
 }
 
 // write commits the answers that wait. What the store does not take is made again of what
-// its request made, if that is asked for.
+// its request made, if that is asked for. While the disk of the records is full they go on
+// waiting: what is left of it is for stops and deletes.
 func (k *Keys) write(ctx context.Context) {
+	if fault.Is(k.store.Room(), fault.Full) {
+		return
+	}
 	k.mu.Lock()
 	all := make([]*store.KeyedRequest, 0, len(k.ended))
 	for _, r := range k.ended {

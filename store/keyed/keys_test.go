@@ -121,6 +121,55 @@ func TestAnAnswerIsKeptByTheNextServer(t *testing.T) {
 	}
 }
 
+// fullStore is a store whose disk is full, and that counts its updates.
+type fullStore struct {
+	store.Store
+	full    bool
+	updates int
+}
+
+func (s *fullStore) Room() error {
+	if s.full {
+		return fault.NoSpace(fault.RecordsDisk, nil, "the disk is full")
+	}
+	return nil
+}
+
+func (s *fullStore) Update(ctx context.Context, fn func(store.Tx) error) error {
+	s.updates++
+	return s.Store.Update(ctx, fn)
+}
+
+// TestAnswersTakeNoReserve keeps answers in memory while the disk of the records is full: what
+// the store takes then is for stops and deletes.
+func TestAnswersTakeNoReserve(t *testing.T) {
+	db := &fullStore{Store: openStore(t), full: true}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	k := keyed.New(db, keyed.Options{})
+	c := begin(t, k, run("p", "a"))
+	c.Answer(201, "", make([]byte, store.MaxKeptAnswer))
+	c.End()
+	if err := k.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if db.updates > 0 {
+		t.Errorf("%d updates while the disk is full", db.updates)
+	}
+	c = begin(t, k, run("p", "a"))
+	if p := c.Prior(); p == nil || p.Status != 201 || len(p.Answer) != store.MaxKeptAnswer {
+		t.Errorf("a request that is repeated meanwhile got %+v", p)
+	}
+	c.End()
+	db.full = false
+	if err := k.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if p := begin(t, keyed.New(db, keyed.Options{}), run("p", "a")).Prior(); p == nil || p.Status != 201 {
+		t.Errorf("after there is room again, the next server has %+v", p)
+	}
+}
+
 func TestAKeyIsOfOneRequest(t *testing.T) {
 	now := time.Now()
 	k := keyed.New(openStore(t), keyed.Options{Now: func() time.Time { return now }})
