@@ -263,7 +263,7 @@ func (i *Instance) furnish(first *firstProcess, g *ground, kit *furnish.Kit, hos
 		}
 	}
 	switch {
-	case fault.Is(err, fault.State):
+	case fault.Is(err, fault.Conflict):
 		return nil, err // of what the disk holds, and not of the host
 	case err != nil:
 		return nil, fault.Wrap(fault.Unavailable, err, "the inside of sandbox %s cannot be made", i.id).

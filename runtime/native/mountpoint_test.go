@@ -50,8 +50,8 @@ func TestALinkAtAMountPointIsTheDisksFault(t *testing.T) {
 	want := func(what, at string, err error) {
 		t.Helper()
 		f, ok := errors.AsType[*fault.Error](err)
-		if !ok || f.Code != fault.State || !strings.Contains(f.Message, at+" is a link or a file") || strings.Contains(f.Remedy, "doctor") {
-			t.Errorf("%s with a link at %s: got %v, want a state that names it", what, at, err)
+		if !ok || f.Code != fault.Conflict || !strings.Contains(f.Message, at+" is a link or a file") || strings.Contains(f.Remedy, "doctor") {
+			t.Errorf("%s with a link at %s: got %v, want a conflict that names it", what, at, err)
 		}
 	}
 	for n, name := range []string{"proc", "dev", "sys"} {

@@ -107,7 +107,7 @@ func (t *Tape) Birth() *spawn.Tape { return &t.birth }
 
 // Inside makes the inside of the sandbox whose process 1 pidfd is open on, after it
 // played Birth. root is a detached mount, as those of kit are; they stay the caller's.
-// It blocks its thread for about 1 ms. A root in which a mount point is no directory is fault.State.
+// It blocks its thread for about 1 ms. A root in which a mount point is no directory is fault.Conflict.
 func (t *Tape) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside, error) {
 	name := append([]byte(hostname), 0)
 	pts, shm := uintptr(0), uintptr(0)
@@ -179,7 +179,7 @@ func blockedAs(err error) error {
 	if !ok {
 		return err
 	}
-	return fault.Wrap(fault.State, err, "the sandbox cannot be started: /%s is a link or a file, on its disk or in its image, and has to be a directory", at).
+	return fault.Wrap(fault.Conflict, err, "the sandbox cannot be started: /%s is a link or a file, on its disk or in its image, and has to be a directory", at).
 		WithRemedy("create it from another snapshot or image, or roll it back to a snapshot in which it is one")
 }
 
