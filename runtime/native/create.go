@@ -102,7 +102,7 @@ func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*la
 		return l, err
 	}
 	err := i.up(ctx, spec, blank, open)
-	if err != nil && blank != nil && ctx.Err() == nil {
+	if err != nil && blank != nil && ctx.Err() == nil && !fault.Is(err, fault.Conflict) { // of what the disk holds
 		// What is wrong may be the blank: nobody has to know that there was one.
 		d.log.Warn("a sandbox that had a prepared process 1 was not made, and is made without", "sandbox", spec.ID, "error", err)
 		if layered { // the same disk again: who gave it may have changed since
