@@ -411,7 +411,9 @@ func TestARollingLogGivesItsDiskBack(t *testing.T) {
 	}
 }
 
-func TestFullDiskForLogs(t *testing.T) {
+// smallLogs is an agent whose logs are on a small file system.
+func smallLogs(t *testing.T) *plain {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("a small file system is mounted as root here")
 	}
@@ -424,6 +426,11 @@ func TestFullDiskForLogs(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return p
+}
+
+func TestFullDiskForLogs(t *testing.T) {
+	p := smallLogs(t)
 	p.serve(t, nil)
 	fill := filepath.Join(p.log, "fill")
 	if err := os.WriteFile(fill, make([]byte, 64<<10), 0o600); err != nil {
@@ -457,6 +464,39 @@ func TestFullDiskForLogs(t *testing.T) {
 		t.Errorf("%+v %v", rec, err)
 	}
 	awaitIdle(t, p.client) // what waited for room has found it, or is given up
+}
+
+// TestCloseOnAFullDisk leaves no log open whose end the disk refused.
+func TestCloseOnAFullDisk(t *testing.T) {
+	p := smallLogs(t)
+	stop := p.serve(t, nil)
+	if err := os.WriteFile(filepath.Join(p.log, "fill"), make([]byte, 64<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() (logs []string) {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			path, err := os.Readlink(filepath.Join("/proc/self/fd", f.Name()))
+			if err == nil && strings.HasPrefix(path, p.log+"/") {
+				logs = append(logs, path)
+			}
+		}
+		return logs
+	}
+	for range 3 {
+		runIt(t, p.client, agent.Command{Shell: "head -c 300000 /dev/zero"})
+	}
+	awaitIdle(t, p.client)
+	if len(open()) == 0 {
+		t.Fatal("the disk took the ends of the logs")
+	}
+	stop()
+	if left := open(); len(left) > 0 {
+		t.Errorf("open after the end: %q", left)
+	}
 }
 
 func TestCauses(t *testing.T) {

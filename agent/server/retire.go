@@ -39,6 +39,20 @@ func (p *process) putAway() {
 	}
 }
 
+// giveUpUnsealed lets go of the logs that the disk refused to the last. What it has of them
+// stays, for who opens them next.
+func (s *Server) giveUpUnsealed() {
+	s.mu.Lock()
+	unsealed := s.unsealed
+	s.unsealed = nil
+	s.mu.Unlock()
+	for _, p := range unsealed {
+		if !p.seal() {
+			s.forget(p)
+		}
+	}
+}
+
 func (p *process) seal() bool {
 	p.mu.Lock()
 	if p.log.exit == 0 && p.log.end() > 0 { // LogExit found no room

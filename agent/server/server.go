@@ -173,6 +173,7 @@ func (s *Server) Close() error {
 	s.rest.close()
 	s.spare.close()
 	s.work.Wait()
+	s.giveUpUnsealed()
 	return err
 }
 
