@@ -67,7 +67,7 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 	}
 	namespace, mine, stranded := r.installation(ctx, cfg.Data)
 	r.directory("data/"+nativeName+"/instances", native.InstancesDir(filepath.Join(cfg.Data, nativeName), namespace))
-	for _, name := range []string{AdminTokenFile, PreviewKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
+	for _, name := range []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}
 	r.records(ctx, filepath.Join(cfg.Data, dbFile))

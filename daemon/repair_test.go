@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,14 +74,14 @@ func TestRepair(t *testing.T) {
 	})
 	t.Run("ClosesWhatIsOpenToOthers", func(t *testing.T) {
 		cfg := setup(t)
-		token := filepath.Join(cfg.Data, AdminTokenFile)
-		if err := os.WriteFile(token, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for path, m := range map[string]os.FileMode{cfg.Data: 0o770, token: 0o640} {
-			if err := os.Chmod(path, m); err != nil {
+		for _, name := range keyFiles {
+			path := filepath.Join(cfg.Data, name)
+			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o640)); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := os.Chmod(cfg.Data, 0o770); err != nil {
+			t.Fatal(err)
 		}
 		is(t, Repair(t.Context(), cfg, false), "data", Warned, false)
 		if mode(t, cfg.Data) != 0o770 {
@@ -88,9 +89,14 @@ func TestRepair(t *testing.T) {
 		}
 		got := Repair(t.Context(), cfg, true)
 		is(t, got, "data", Passed, true)
-		is(t, got, "data/"+AdminTokenFile, Passed, true)
-		if mode(t, cfg.Data) != 0o700 || mode(t, token) != 0o600 {
-			t.Errorf("modes: %o, %o", mode(t, cfg.Data), mode(t, token))
+		for _, name := range keyFiles {
+			is(t, got, "data/"+name, Passed, true)
+			if got := mode(t, filepath.Join(cfg.Data, name)); got != 0o600 {
+				t.Errorf("%s has mode %o", name, got)
+			}
+		}
+		if got := mode(t, cfg.Data); got != 0o700 {
+			t.Errorf("the directory has mode %o", got)
 		}
 	})
 	t.Run("FollowsNoLinkAndTakesNobodysPlace", func(t *testing.T) {
