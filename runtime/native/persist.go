@@ -20,4 +20,10 @@ func (d *Driver) Persist() error { return d.layers.Persist() }
 func (d *Driver) MarkRecorded(at time.Time) error { return d.layers.MarkRecorded(at) }
 
 // Unrecorded reports whether a crash of the host can have taken the record. See [runtime.Persister].
-func (d *Driver) Unrecorded(id sandbox.ID) (bool, error) { return d.layers.Unrecorded(string(id)) }
+// What runs was in no crash: records that do not mention it are older.
+func (d *Driver) Unrecorded(id sandbox.ID) (bool, error) {
+	if (&warden{boot: d.boot, files: d.instances.Root}).up(id) {
+		return false, nil
+	}
+	return d.layers.Unrecorded(string(id))
+}
