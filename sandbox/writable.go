@@ -15,8 +15,9 @@ const RootHome = "/root"
 func Writable() []string { return []string{Workspace, Artifacts, "/home/sandbox", "/tmp", "/var/tmp"} }
 
 // sharedPlaces are directories below which a user may decide what a path leads to: /home,
-// whose homes are the users', the kernel's and the runtime's.
-var sharedPlaces = [...]string{"/home", "/proc", "/dev"}
+// whose homes are the users', the kernel's and the runtime's, and the image's directory of locks
+// by its three names.
+var sharedPlaces = [...]string{"/home", "/proc", "/dev", "/run/lock", "/var/run/lock", "/var/lock"}
 
 // UserDecides reports whether what is at a path inside, as it is written, may be decided by
 // the sandbox's user: it is relative, or below a directory that the user can write.

@@ -20,6 +20,7 @@ func TestForRoot(t *testing.T) {
 		{"/workspace:/workspace/bin:/artifacts/x:/tmp:/var/tmp/x:/home/other:/usr/bin", "/usr/bin"},
 		{"//tmp/x:/usr/./../tmp:/usr/../workspace/bin:/tmp/:/usr/bin/", "/usr/bin/"},
 		{"/proc/self/cwd:/proc/1/root/tmp:/dev/shm:/dev/fd/3:/bin", "/bin"},
+		{"/run/lock:/var/lock/bin:/var/run/lock:/run/current/bin:/bin", "/run/current/bin:/bin"},
 		{"/opt/data:/opt/data/bin:/opt/database:/opt", "/opt/database:/opt"},
 		{"/workspaces:/tmpfiles:/bin", "/workspaces:/tmpfiles:/bin"},
 		{"/tmp", ""},
