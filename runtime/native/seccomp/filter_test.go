@@ -252,6 +252,15 @@ func TestFilterIsStricterThanDocker(t *testing.T) {
 			{"ioctl", []uint64{0, high | unix.TIOCSTI}, retErrno(eperm)},
 			{"ioctl", []uint64{0, 0x541c}, retErrno(eperm)},
 			{"ioctl", []uint64{0, unix.TIOCSETD}, retErrno(eperm)},
+			{"ioctl", []uint64{0, unix.SIOCGIFBR}, retErrno(eperm)},
+			{"ioctl", []uint64{0, unix.SIOCSIFBR}, retErrno(eperm)},
+			{"ioctl", []uint64{0, unix.SIOCADDDLCI}, retErrno(eperm)},
+			{"ioctl", []uint64{0, unix.SIOCGIFVLAN}, retErrno(eperm)},
+			{"ioctl", []uint64{0, high | unix.SIOCSIFVLAN}, retErrno(eperm)},
+			{"ioctl", []uint64{0, unix.SIOCBRADDBR}, retErrno(eperm)},
+			{"ioctl", []uint64{0, unix.SIOCBRDELIF}, retErrno(eperm)},
+			{"ioctl", []uint64{0, unix.SIOCGIFINDEX}, retAllow},
+			{"ioctl", []uint64{0, unix.SIOCETHTOOL}, retAllow},
 			{"ioctl", []uint64{0, 0x5000940e}, retErrno(eperm)}, // BTRFS_IOC_SUBVOL_CREATE
 			{"ioctl", []uint64{0, high | 0x50009417}, retErrno(eperm)},
 			{"ioctl", []uint64{0, 0x9408}, retErrno(eperm)}, // BTRFS_IOC_SYNC

@@ -95,6 +95,8 @@ func attempts() []attempt {
 		{"ioctl TIOCSTI, upper half set", unix.SYS_IOCTL, [3]uintptr{bad, 1<<32 | unix.TIOCSTI}, eperm},
 		{"ioctl TIOCLINUX", unix.SYS_IOCTL, [3]uintptr{bad, tioclinux}, eperm},
 		{"ioctl TIOCSETD", unix.SYS_IOCTL, [3]uintptr{bad, tiocsetd}, eperm},
+		{"ioctl of bridges", unix.SYS_IOCTL, [3]uintptr{bad, unix.SIOCGIFBR}, eperm},
+		{"ioctl of VLANs, upper half set", unix.SYS_IOCTL, [3]uintptr{bad, 1<<32 | unix.SIOCGIFVLAN}, eperm},
 		{"ioctl of btrfs", unix.SYS_IOCTL, [3]uintptr{bad, 0x5000940e}, eperm},
 		{"chroot without the capability", unix.SYS_CHROOT, [3]uintptr{bad}, eperm},
 		{"vmsplice", unix.SYS_VMSPLICE, [3]uintptr{bad}, enosys},

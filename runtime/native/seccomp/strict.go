@@ -18,6 +18,10 @@ const (
 	ficlonerange  = 0x4020940d // FICLONERANGE
 	fidedupeRange = 0xc0189436 // FIDEDUPERANGE
 
+	// Calls about bridges (SIOCGIFBR, SIOCSIFBR), DLCI (SIOCADDDLCI, SIOCDELDLCI) and VLANs
+	// (SIOCGIFVLAN, SIOCSIFVLAN), and SIOCBRADDBR, SIOCBRDELBR, SIOCBRADDIF and SIOCBRDELIF.
+	siocBridge, siocLink, siocBridges = 0x8940, 0x8980, 0x89a0
+
 	rlimitCore = unix.RLIMIT_CORE
 	einval     = uint32(unix.EINVAL)
 
@@ -144,7 +148,8 @@ func strictRules(a arch) map[uint32]rule {
 
 	// TIOCSTI types into the terminal that the command shares with its caller,
 	// TIOCLINUX does it on a console, and TIOCSETD loads any line discipline
-	// the kernel has a module for.
+	// the kernel has a module for. Those about bridges and VLANs load a module, on any
+	// socket, before they look at the caller's rights.
 	//
 	// A volume is a directory of the host's store, without an overlay before it: what
 	// btrfs gives to anybody (subvolumes, which no limit of the volume counts; the
@@ -153,6 +158,9 @@ func strictRules(a arch) map[uint32]rule {
 		condition{arg: 1, op: opEQ, mask: lowWord, value: tiocsti},
 		condition{arg: 1, op: opEQ, mask: lowWord, value: tioclinux},
 		condition{arg: 1, op: opEQ, mask: lowWord, value: tiocsetd},
+		condition{arg: 1, op: opEQ, mask: lowWord &^ 1, value: siocBridge},
+		condition{arg: 1, op: opEQ, mask: lowWord &^ 3, value: siocLink},
+		condition{arg: 1, op: opEQ, mask: lowWord &^ 3, value: siocBridges},
 		condition{arg: 1, op: opEQ, mask: ioctlType, value: ioctlTypeBtrfs})
 	ioctl.clauses = append(ioctl.clauses, among(1, ficlone, ficlonerange, fidedupeRange).clauses...)
 	set("ioctl", ioctl)
