@@ -36,7 +36,7 @@ func undueUp(ctx context.Context, data, namespace string) (map[sandbox.ID]string
 	return undue, nil
 }
 
-// tellUndue logs the sandboxes that run though the records say that they do not. A start
+// tellUndue logs the sandboxes that run though the records say that they do not. A start or a rollback
 // takes down those that are stopped there.
 func tellUndue(ctx context.Context, data, namespace string, log *slog.Logger) {
 	undue, err := undueUp(ctx, data, namespace)

@@ -304,8 +304,16 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 	if err != nil {
 		return err
 	}
-	_, err = e.open(ctx, s)
+	inst, err := e.open(ctx, s)
 	if err == nil {
+		err = d.Rollback(ctx, s.ID, to, s.Limits)
+		if !fault.Is(err, fault.State) {
+			return err
+		}
+		e.log.Warn("a sandbox runs that is stopped in the records: it is taken down, and its disk exchanged", "sandbox", s.ID)
+		if err := inst.Stop(ctx, 0); err != nil {
+			return err
+		}
 		return d.Rollback(ctx, s.ID, to, s.Limits)
 	}
 	if !fault.Is(err, fault.NotFound) {
@@ -317,8 +325,7 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 	}
 	whole := spec(s, img)
 	whole.From = to
-	inst, err := e.runtimes[s.Runtime].Create(ctx, whole)
-	if err != nil {
+	if inst, err = e.runtimes[s.Runtime].Create(ctx, whole); err != nil {
 		return err
 	}
 	return inst.Stop(ctx, 0)

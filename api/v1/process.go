@@ -16,7 +16,7 @@ type Process struct {
 	Tty       bool      `json:"tty" jsonschema:"whether it runs at a terminal"`
 	PID       int       `json:"pid" jsonschema:"its number inside the sandbox"`
 	StartedAt time.Time `json:"started_at"`
-	LastSeq   int64     `json:"last_seq" jsonschema:"the number of its last frame of output so far: a cursor"`
+	LastSeq   int64     `json:"last_seq" jsonschema:"the number of its last frame of output so far: a cursor. 0 while its sandbox is not up, whose log tells it"`
 
 	EndedAt         *time.Time `json:"ended_at" jsonschema:"null while it runs"`
 	ExitCode        *int       `json:"exit_code" jsonschema:"null while it runs"`

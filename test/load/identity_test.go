@@ -213,11 +213,13 @@ func TestSandboxesOfAnEarlierVersionAreFound(t *testing.T) {
 func TestOlderRecordsThanWhatRuns(t *testing.T) {
 	h := open(t)
 	ctx := t.Context()
-	if _, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new("box")}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.client.Stop(ctx, "box"); err != nil {
-		t.Fatal(err)
+	for _, key := range []string{"box", "back"} {
+		if _, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new(key)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.client.Stop(ctx, key); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h.end()
 	records := filepath.Join(h.dir, "data", "sandpit.db")
@@ -226,7 +228,12 @@ func TestOlderRecordsThanWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.start()
-	if _, err := h.client.Start(ctx, "box"); err != nil {
+	for _, key := range []string{"box", "back"} {
+		if _, err := h.client.Start(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.says(ctx, "back", "echo old > f; cat f", "old\n"); err != nil {
 		t.Fatal(err)
 	}
 	newer, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new("newer")})
@@ -244,7 +251,7 @@ func TestOlderRecordsThanWhatRuns(t *testing.T) {
 		}
 	}
 	h.start()
-	if log := h.tail(); strings.Count(log, "the records are not those of what runs") != 2 {
+	if log := h.tail(); strings.Count(log, "the records are not those of what runs") != 3 {
 		t.Errorf("the server says\n%s", log)
 	}
 	if _, err := h.client.Start(ctx, "box"); err != nil {
@@ -252,6 +259,15 @@ func TestOlderRecordsThanWhatRuns(t *testing.T) {
 	}
 	if again := h.first("box"); again == first {
 		t.Error("it was not started anew")
+	}
+	if back, err := h.client.Rollback(ctx, "back", "base"); err != nil || back.Status != "stopped" {
+		t.Errorf("a rollback of one that runs and is stopped in the records: %+v, %v", back, err)
+	}
+	if _, err := h.client.Start(ctx, "back"); err != nil {
+		t.Error(err)
+	}
+	if err := h.says(ctx, "back", "test -e f || echo new", "new\n"); err != nil {
+		t.Error(err)
 	}
 	h.end()
 	program, err := h.build()
