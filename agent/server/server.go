@@ -73,6 +73,8 @@ type Server struct {
 	conns   atomic.Int64
 	dials   atomic.Int64   // connections to ports
 	looking chan struct{}  // held by the one call that reads the lists of sockets
+	streams atomic.Int64   // see stream
+	lists   chan struct{}  // held by the calls that make lists
 	seeking chan struct{}  // held by the one call that searches a tree
 	work    sync.WaitGroup // every goroutine that is not a connection's
 	memory  memory
@@ -117,7 +119,7 @@ func New(o Options) *Server {
 	s := &Server{
 		o: o, logDir: int(o.Log.Fd()),
 		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
-		seeking: make(chan struct{}, 1),
+		seeking: make(chan struct{}, 1), lists: make(chan struct{}, maxLists),
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
 	s.syncer.srv = s
@@ -223,7 +225,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpStart, wire.OpStartMasked:
 		return s.serveStart(ctx, c, req)
 	case wire.OpAttach:
-		return s.serveAttach(c, req)
+		return s.stream(func() error { return s.serveAttach(c, req) })
 	case wire.OpProcess:
 		rec, err := s.record(req.ID)
 		if err != nil {
@@ -231,7 +233,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		}
 		return c.answer(rec)
 	case wire.OpProcesses:
-		return s.serveProcesses(c, req)
+		return s.list(ctx, c, func() error { return s.serveProcesses(c, req) })
 	case wire.OpSignal:
 		return c.outcome(s.signal(req))
 	case wire.OpWait:
@@ -261,13 +263,13 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpDial:
 		return s.serveDial(ctx, c, req)
 	case wire.OpRead:
-		return s.serveRead(c, req)
+		return s.stream(func() error { return s.serveRead(c, req) })
 	case wire.OpWrite:
 		return s.serveWrite(c, req)
 	case wire.OpStat:
 		return s.serveStat(c, req)
 	case wire.OpList:
-		return s.serveList(c, req)
+		return s.list(ctx, c, func() error { return s.serveList(c, req) })
 	case wire.OpSearch:
 		ctx, done := c.until(ctx)
 		defer done()
