@@ -9,7 +9,7 @@ type Cause string
 const (
 	CauseNone    Cause = ""        // it ended by itself
 	CauseTimeout Cause = "timeout" // its time limit passed and we killed it
-	CauseOOM     Cause = "oom"     // the kernel killed it: its sandbox's memory limit was reached
+	CauseOOM     Cause = "oom"     // the kernel killed it: its sandbox's memory limit was reached; of a sandbox: its agent's
 	CausePids    Cause = "pids"    // it failed while its sandbox's limit of processes was reached
 	CauseDisk    Cause = "disk"    // it failed while its sandbox's disk was full
 	CauseKilled  Cause = "killed"  // a caller killed it, or a signal of unknown origin did

@@ -10,7 +10,7 @@
 //   - a process that is process 1 of its pid namespace: the agent, started by
 //     package spawn, in an inside that package furnish makes meanwhile;
 //   - a writable layer in the store of package layer;
-//   - cgroups of package cgroup for its commands;
+//   - cgroups of package cgroup for its commands, and others for its agent;
 //   - two files in instances/: the agent's socket, and the state; a third while it is
 //     paused;
 //   - a range of 65,536 host uids, taken at start and returned at stop;

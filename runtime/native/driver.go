@@ -77,7 +77,6 @@ type Driver struct {
 	queue      queue
 	closer     *closer
 	starter    *spawn.Starter
-	agents     []*os.File  // tasks files of the v1 cgroups that agents are in
 	mounts     *os.File    // mount namespace that sandboxes begin with a copy of
 	yard       *mount.Yard // nil from Linux 6.15 on
 	tape       *furnish.Tape
@@ -154,7 +153,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := d.openYard(opts.Yard); err != nil {
 		return nil, err
 	}
-	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespace, Owner: dir}); err != nil {
+	if d.cgroups, err = cgroup.Open(cgroup.Options{Namespace: namespace, Owner: dir, Agents: agentLimits}); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.cgroups.Close() })
@@ -170,10 +169,6 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := d.cgroups.Info().Err(cgroup.Kill); err != nil {
 		return nil, err // without it no command could be ended for sure
 	}
-	if d.agents, err = d.cgroups.AgentFiles(); err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "the host's cgroups cannot be used")
-	}
-	undo.Add(func() { _ = closeAll(d.agents) })
 	if d.mounts, err = bareMounts(); err != nil {
 		return nil, err
 	}
@@ -304,20 +299,11 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.changes.Close())
 	}
 	d.uids.close()
-	errs = append(errs, closeAll(d.agents))
 	for _, c := range []interface{ Close() error }{d.tape, d.starter, d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
 		errs = append(errs, c.Close())
 	}
 	if d.yard != nil {
 		errs = append(errs, d.yard.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func closeAll(files []*os.File) error {
-	var errs []error
-	for _, f := range files {
-		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -23,6 +23,7 @@ type firstProcess struct {
 	pid   int
 	pidfd *os.File
 	group *cgroup.Group
+	agent *cgroup.Agent
 	state state // as it was written; zero before
 	// conn is the server's end of the boot socket. Process 1 ends when that closes
 	// before the message came.
@@ -34,6 +35,7 @@ type firstProcess struct {
 type launch struct {
 	d       *Driver
 	group   *cgroup.Group
+	agent   *cgroup.Agent
 	birth   *spawn.Birth
 	conn    *net.UnixConn
 	undo    cleanup.Stack
@@ -56,6 +58,11 @@ func (i *Instance) launch(ctx context.Context, group *cgroup.Group, open func() 
 		_ = uids.kit.Net.Close()
 		uids.kit.Net = nil
 	})
+	if n.agent, err = d.cgroups.Agent(group.ID()); err != nil {
+		return nil, err
+	}
+	n.release.Add(n.agent.CloseFiles)
+	n.undo.Add(func() { d.removeAgent(n.agent) })
 	dir, err := open()
 	if err != nil {
 		return nil, err
@@ -84,7 +91,7 @@ func (i *Instance) launch(ctx context.Context, group *cgroup.Group, open func() 
 		NetNS:    uids.kit.Net,
 		Cgroup:   dir,
 		CgroupNS: names,
-		Groups:   d.agents,
+		Groups:   n.agent.Files(),
 		Mounts:   d.mounts,
 		Tape:     d.tape.Birth(),
 		KeepCaps: agentCaps,
@@ -108,7 +115,7 @@ func (n *launch) born() (*firstProcess, error) {
 		var pidfd *os.File
 		if pidfd, err = openProcess(pid); err == nil {
 			n.d.checkpoint("create.born")
-			return &firstProcess{pid: pid, pidfd: pidfd, group: n.group, conn: n.conn, launch: n}, nil
+			return &firstProcess{pid: pid, pidfd: pidfd, group: n.group, agent: n.agent, conn: n.conn, launch: n}, nil
 		}
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
@@ -172,6 +179,7 @@ func (f *firstProcess) end(i *Instance) {
 	_ = f.conn.Close()
 	_ = i.remove(socketFile)
 	_ = f.group.Remove(context.Background())
+	i.d.removeAgent(f.agent)
 }
 
 // listen makes the agent's socket. It is bound through the directory's

@@ -46,6 +46,7 @@ type live struct {
 	image  string   // host path of the image's root; "" when adopted
 	uids   uidRange // while it lives, without a descriptor
 	group  *cgroup.Group
+	agent  *cgroup.Agent
 	source *changes.Source // nil where changes cannot be tracked
 
 	state state
@@ -288,11 +289,14 @@ func (i *Instance) watch(l *live) {
 	failed := l.serving.failed()
 
 	i.mu.Lock()
-	if l.evicted {
+	switch {
+	case l.evicted:
 		exit = storeFailed()
-	} else if l.stopping {
+	case l.stopping:
 		exit = runtime.Exit{Cause: sandbox.CauseStopped}
-	} else if failed != nil {
+	case l.agent.OutOfMemory():
+		exit = agentOutOfMemory()
+	case failed != nil:
 		exit = runtime.Exit{Cause: sandbox.CauseHost, Detail: failed.Error()}
 	}
 	l.over = true // and nothing is written of it any more
@@ -314,6 +318,7 @@ func (i *Instance) watch(l *live) {
 	i.live, i.last, i.leaving, l.exit = nil, exit, leaving, exit
 	i.mu.Unlock()
 	close(l.down)
+	i.d.removeAgent(l.agent) // nobody waits for it
 }
 
 // free frees the groups and files of a life that is over.
@@ -407,7 +412,7 @@ func (i *Instance) adopt() error {
 		}
 		return pausedErr
 	}
-	l.root, l.uids = root, i.d.uids.reserve(s.UID)
+	l.root, l.uids, l.agent = root, i.d.uids.reserve(s.UID), i.d.cgroups.FindAgent(string(i.id), s.PID)
 	i.begin(l)
 	if thawed {
 		i.d.watchers.Go(func() { i.continueAgent(i.d.running, l) })

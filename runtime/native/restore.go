@@ -147,6 +147,7 @@ func (i *Instance) heir(l *live, names *os.File) (*blank, error) {
 		i.d.uids.give(b.uids)
 		return nil, err
 	}
+	b.first.agent.Mark()
 	if b.files, err = i.bootFiles(l.group, b.hold); err != nil {
 		b.end(i.d)
 		return nil, err

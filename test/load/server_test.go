@@ -46,6 +46,7 @@ var caches = []leaktest.Cache{
 	{Kind: leaktest.Descriptors, Part: "pipe:[]", Most: 64},     // of connections through gates; the next ones take them
 	{Kind: leaktest.Directories, Part: "/spare/", Most: 256},    // emptied layers, each seen by two ways
 	{Kind: leaktest.Cgroups, Part: "/_spare", Most: 1},          // one of each number, for the next sandboxes
+	{Kind: leaktest.Cgroups, Part: "/_agent", Most: 1},          // as those, for the next agents
 	{Kind: leaktest.Sockets, Part: "@sandpit-", Most: 1},        // of each server, by which it has its installation alone
 }
 

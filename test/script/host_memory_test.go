@@ -83,7 +83,7 @@ func TestWhereTheHostsMemoryEndsCommandsEndFirstThenAgentsThenTheServer(t *testi
 			}
 		}
 	}
-	agents := tasks(t, group+"/sandpit/*/_agents/cgroup.procs")
+	agents := tasks(t, group+"/sandpit/*/_agent*/cgroup.procs")
 	commands := slices.DeleteFunc(tasks(t, group+"/sandpit/*/*/cgroup.procs"), func(pid string) bool { return slices.Contains(agents, pid) })
 	serving := []string{fmt.Sprint(s.cmd.Process.Pid)}
 	if len(agents) < 2 || len(commands) != 2 {

@@ -5,6 +5,7 @@ package cgroup
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,8 +25,10 @@ import (
 func TestNothingOfOursRunsAReleaseAgent(t *testing.T) {
 	d := openHost(t, Memory)
 	g := create(t, d, someLimits)
+	a := take(t, d, g.ID())
+	t.Cleanup(func() { _ = a.Remove(context.Background()) })
 	for _, h := range d.v1 {
-		for _, path := range []string{".", agents, g.ID()} {
+		for _, path := range []string{".", a.path(), g.ID()} {
 			text, err := read(h.dir, path+"/notify_on_release")
 			if got := strings.TrimSpace(text); err != nil || got != "0" {
 				t.Errorf("%s of %s: got %q, %v, want 0", path, h.path, got, err)
@@ -168,12 +171,14 @@ func TestAgentWorksInItsTreeAndCannotLeaveIt(t *testing.T) {
 		Unshareflags: unix.CLONE_NEWCGROUP,
 		Credential:   &syscall.Credential{Uid: owner, Gid: owner},
 	}
+	a := take(t, d, g.ID())
+	t.Cleanup(func() { _ = a.Remove(context.Background()) })
 	denied := map[string]bool{}
 	var files, dirs []string
 	for h := range d.hierarchies {
 		base := filepath.Join(h.path, top, d.namespace)
 		names := []string{g.ID() + "/tasks", g.ID() + "/cgroup.procs", g.ID() + "/memory.limit_in_bytes", g.ID() + "/pids.max",
-			g.ID() + "/cpu.cfs_quota_us", g.ID() + "/notify_on_release", agents + "/tasks", "cgroup.procs", "../../release_agent", "../../cgroup.procs"}
+			g.ID() + "/cpu.cfs_quota_us", g.ID() + "/notify_on_release", a.path() + "/tasks", a.path() + "/memory.limit_in_bytes", "cgroup.procs", "../../release_agent", "../../cgroup.procs"}
 		if h.v2 {
 			names = []string{g.ID() + "/agent/cgroup.procs", g.ID() + "/agent/cgroup.kill", g.ID() + "/cgroup.kill", g.ID() + "/cgroup.subtree_control", "cgroup.procs", "../../cgroup.procs"}
 		}

@@ -10,18 +10,21 @@
 // server's own, so two servers on a host never meet.
 //
 // A v1 controller limits threads. Its group sandpit/NAMESPACE/ID holds the
-// commands of one sandbox and nothing else. The agent is in the shared group
-// sandpit/NAMESPACE/_agents; those of its threads that fork commands move
-// themselves, by writing "0" to files that the daemon opened (JoinFiles), and
-// what they fork is born limited.
+// commands of one sandbox and nothing else. The agent is in a group of its own,
+// sandpit/NAMESPACE/_agentNUMBER, which has other limits ([Options].Agents); those of
+// its threads that fork commands move themselves, by writing "0" to files that the
+// daemon opened (JoinFiles), and what they fork is born limited. An agent that a server
+// of an earlier version started is in _agents itself, without limits.
 //
-// Some such groups are made before there is a sandbox, under names that are no id's
-// ([Driver.MakeSpares]), and renamed when there is.
+// Some groups are made before there is a sandbox ([Driver.MakeSpares]): those of agents
+// are found by who is in them, those of commands have names that are no id's and are
+// renamed.
 //
 // The v2 tree of a sandbox is
 //
 //	ID        cgroup.procs belongs to the sandbox's root
-//	ID/agent  process 1 where v2 has limits; elsewhere it stays in ID
+//	ID/agent  process 1 where v2 has limits, with those of an agent; elsewhere it
+//	          stays in ID
 //	ID/cmd    carries the limits; the directory and cgroup.procs belong to the
 //	          sandbox's root: the agent makes a child group for each process
 //

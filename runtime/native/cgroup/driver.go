@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,8 +16,7 @@ import (
 )
 
 const (
-	top    = "sandpit"
-	agents = "_agents"
+	top = "sandpit"
 
 	// maxDepth is what ID/cmd/PROCESS needs below the namespace. With no deeper
 	// groups, removal does not have to walk what a sandbox has built.
@@ -36,6 +34,8 @@ type Options struct {
 	// Mountinfo is the file that says where hierarchies are mounted;
 	// "" is /proc/self/mountinfo.
 	Mountinfo string
+	// Agents are the limits of each agent, as far as the host has controllers for them.
+	Agents Limits
 }
 
 // hierarchy is one mounted tree that we use, with its directory
@@ -59,6 +59,8 @@ type Driver struct {
 	v1        []hierarchy
 	v2        *hierarchy // nil where no cgroup2 is usable
 	spares    spares
+	limits    Limits // of each agent
+	agents    agentGroups
 }
 
 // Open finds the hierarchies and makes our parent directories in them. Missing
@@ -78,7 +80,7 @@ func open(o Options, k kernel) (*Driver, error) {
 		return nil, fault.Wrap(fault.Unsupported, err, "cannot read which cgroups are mounted").
 			WithRemedy("mount /proc")
 	}
-	d := &Driver{namespace: o.Namespace, owner: o.Owner, kernel: k}
+	d := &Driver{namespace: o.Namespace, owner: o.Owner, kernel: k, limits: o.Agents}
 	list := mounts(string(text))
 	d.info = newInfo(list)
 	// v1 first: a controller that v1 holds is not v2's to give.
@@ -90,6 +92,7 @@ func open(o Options, k kernel) (*Driver, error) {
 			d.openV1(m)
 		}
 	}
+	d.noteAgents()
 	return d, nil
 }
 
@@ -122,6 +125,9 @@ func (d *Driver) parents(path string) (root, dir int, err error) {
 		}
 		if lock(dir, unix.LOCK_EX) == nil {
 			d.removeSpares(dir) // an earlier server's
+			d.removeEmptyAgents(dir)
+		} else {
+			d.agents.others = true
 		}
 		if err = share(root, top+"/"+d.namespace, dir); err == nil {
 			mark(dir, d.owner)
@@ -149,9 +155,6 @@ func (d *Driver) openV1(m mount) {
 		// A group inherits this from its parent when it is made: with 0 here
 		// no group of ours ever runs the host's release agent.
 		err = d.kernel.write(dir, "notify_on_release", []byte("0"))
-	}
-	if err == nil {
-		err = d.ensure(h.dir, agents)
 	}
 	for _, c := range m.controllers {
 		f := Feature(c)
@@ -260,12 +263,6 @@ func exists(dir int, path string) bool {
 // Info says what works here.
 func (d *Driver) Info() Info { return d.info }
 
-// AgentFiles opens, for writing, the tasks files of the shared v1 groups of agents; none
-// where v1 limits nothing. A thread that writes "0" to all of them is in the groups, and
-// so is what it forks. The groups have no limits: this takes agents out of whatever limits
-// the server itself has. The caller closes them.
-func (d *Driver) AgentFiles() ([]*os.File, error) { return d.taskFiles(agents) }
-
 // taskFiles opens the tasks files of a group, one for each v1 hierarchy.
 func (d *Driver) taskFiles(group string) ([]*os.File, error) {
 	var files []*os.File
@@ -317,6 +314,7 @@ func (d *Driver) hierarchies(yield func(*hierarchy) bool) {
 // twice is fine.
 func (d *Driver) Close() error {
 	var errs []error
+	d.closeAgents()
 	for h := range d.hierarchies {
 		if h.dir < 0 {
 			continue
@@ -350,27 +348,6 @@ func (d *Driver) closeHierarchy(h *hierarchy) error {
 	return errors.Join(append(errs,
 		unlessKept(d.kernel.rmdirat(root, top+"/"+d.namespace)),
 		unlessKept(d.kernel.rmdirat(root, top)))...)
-}
-
-// removeAgents removes the shared group of agents, unless one lives. The kernel
-// counts a task in its group for a moment after it is gone from everywhere else.
-func (d *Driver) removeAgents(h *hierarchy) error {
-	const patience, pause = time.Second, 2 * time.Millisecond
-	for deadline := time.Now().Add(patience); ; {
-		err := d.kernel.rmdirat(h.dir, agents)
-		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
-		if tasks, rerr := read(h.dir, agents+"/tasks"); rerr != nil || slices.ContainsFunc(list(tasks), alive) {
-			return err
-		}
-		<-time.After(pause) // v1 tells nobody when a group becomes empty
-	}
-}
-
-func alive(task string) bool {
-	_, err := os.Stat("/proc/" + task)
-	return err == nil
 }
 
 // unlessKept drops the errors that say that a directory is in use or gone.

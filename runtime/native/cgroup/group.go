@@ -186,7 +186,7 @@ func (g *Group) Activate() error {
 	if err != nil {
 		return fmt.Errorf("cgroup: activate %s: %w", g.id, err)
 	}
-	return nil
+	return g.limitAgent()
 }
 
 // Limit gives limits to a group that was made without any, after Activate: what

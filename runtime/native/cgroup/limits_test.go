@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,43 +153,6 @@ func TestAThreadJoinsAndItsProcessDoesNot(t *testing.T) {
 			t.Errorf("its child (-got +want):\n%s", diff)
 		}
 	})
-	onThread(func() {
-		files, err := d.AgentFiles()
-		if err != nil {
-			t.Error(err)
-		}
-		for _, f := range files {
-			if _, err := f.WriteString("0"); err != nil {
-				t.Error(err)
-			}
-			_ = f.Close()
-		}
-		group := "/" + top + "/" + d.namespace + "/" + agents
-		want := map[string]string{"cpu": group, "memory": group, "pids": group}
-		if diff := cmp.Diff(v1Paths(t, fmt.Sprintf("/proc/self/task/%d/cgroup", unix.Gettid())), want); diff != "" {
-			t.Errorf("AgentFiles (-got +want):\n%s", diff)
-		}
-	})
-	waitGone(t, d)
-}
-
-// waitGone waits until the threads of onThread have left the agents' groups:
-// Go ends a thread a moment after its goroutine.
-func waitGone(t *testing.T, d *Driver) {
-	for _, h := range d.v1 {
-		for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
-			text, err := read(h.dir, agents+"/tasks")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text == "" {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("threads stay in %s: %q", agents, text)
-			}
-		}
-	}
 }
 
 // Means on a shared machine say little: the medians do.

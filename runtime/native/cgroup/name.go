@@ -6,7 +6,7 @@ package cgroup
 import "sandpit.dev/fault"
 
 // Names become path elements: only letters and digits, so none can be "..",
-// hold a slash, or be taken for one of our own (_agents).
+// hold a slash, or be taken for one of our own (_agent0).
 const (
 	minName = 4
 	maxName = 32

@@ -53,6 +53,7 @@ func (g *Group) Renew(ctx context.Context, owner int) error {
 			func() error { return k.chown(h.dir, g.id+"/cgroup.procs", owner) },
 			func() error { return k.chown(h.dir, cmd+"/cgroup.procs", owner) },
 			func() error { return k.chown(h.dir, cmd, owner) },
+			g.limitAgent, // a server of an earlier version gave none
 		)
 	}
 	if err != nil {

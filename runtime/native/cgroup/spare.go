@@ -28,12 +28,15 @@ type spares struct {
 	ready []int
 }
 
-// MakeSpares makes the sets of v1 groups that are missing, for each [Group.Prepare] to come.
-// None is a sandbox's, none has limits, and Close removes them. A set that is being claimed
-// counts as there until it has its new name.
+// MakeSpares makes the sets of v1 groups that are missing, for each [Group.Prepare] and each
+// [Driver.Agent] to come. None is a sandbox's, and Close removes them. A set that is being
+// claimed counts as there until it has its new name.
 func (d *Driver) MakeSpares() error {
 	if len(d.v1) == 0 {
 		return nil
+	}
+	if err := d.makeAgents(); err != nil {
+		return err
 	}
 	s := &d.spares
 	for n := s.reserve(); n >= 0; n = s.reserve() {

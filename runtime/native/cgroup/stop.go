@@ -151,7 +151,7 @@ func (g *Group) Remove(ctx context.Context) error {
 		}
 	}
 	for i := range g.driver.v1 {
-		if err := g.removeV1(ctx, &g.driver.v1[i]); err != nil {
+		if err := g.driver.removeV1(ctx, &g.driver.v1[i], g.id); err != nil {
 			return err
 		}
 	}
@@ -213,24 +213,26 @@ func (g *Group) sweep(h *hierarchy) error {
 
 // removeV1 repeats while threads are there: v1 tells nobody when they go. With
 // cgroup2 beside it that has been waited for, and the first try succeeds.
-func (g *Group) removeV1(ctx context.Context, h *hierarchy) error {
+func (d *Driver) removeV1(ctx context.Context, h *hierarchy, path string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, pollSlice) {
-		err := g.driver.kernel.rmdirat(h.dir, g.id)
+		err := d.kernel.rmdirat(h.dir, path)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if !errors.Is(err, unix.EBUSY) {
-			return fmt.Errorf("cgroup: remove %s at %s: %w", g.id, h.path, err)
+			return fmt.Errorf("cgroup: remove %s at %s: %w", path, h.path, err)
 		}
 		select {
 		case <-ctx.Done():
-			return g.occupied(err)
+			return occupied(path, err)
 		case <-time.After(pause):
 		}
 	}
 }
 
-func (g *Group) occupied(err error) error {
-	return fault.Wrap(fault.State, err, "the cgroup %s still has processes", g.id).
+func (g *Group) occupied(err error) error { return occupied(g.id, err) }
+
+func occupied(path string, err error) error {
+	return fault.Wrap(fault.State, err, "the cgroup %s still has processes", path).
 		WithRemedy("kill them first; one that SIGKILL does not end waits for a device or a network file system")
 }

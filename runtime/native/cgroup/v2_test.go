@@ -382,7 +382,7 @@ func TestNamesCannotBePaths(t *testing.T) {
 	m := newModel(t, "cpu memory pids")
 	d := openModel(t, m)
 	before := m.dump()
-	for _, id := range []string{"", "abc", "..", "../..", "a/bc", "abcd/", "/abcd", "ABCD", "ab.cd", "ab cd", "_agents",
+	for _, id := range []string{"", "abc", "..", "../..", "a/bc", "abcd/", "/abcd", "ABCD", "ab.cd", "ab cd", "_agents", "_agent0",
 		"agent\x00s", "äöüx", "abcdefghijklmnopqrstuvwxyz0123456", "cmd.", "\nabcd"} {
 		_, err := d.Create(id, Limits{}, 0)
 		wantCode(t, err, fault.Invalid)
