@@ -123,7 +123,7 @@ func (d *Driver) parents(path string) (root, dir int, err error) {
 		if err != nil {
 			continue
 		}
-		if lock(dir, unix.LOCK_EX) == nil {
+		if alone(dir) {
 			d.removeSpares(dir) // an earlier server's
 			d.removeEmptyAgents(dir)
 		} else {
@@ -332,7 +332,7 @@ func (d *Driver) closeHierarchy(h *hierarchy) error {
 		unix.Close(h.dir)
 		h.dir = -1
 	}()
-	if lock(h.dir, unix.LOCK_EX) != nil {
+	if !alone(h.dir) {
 		return nil // another driver has the namespace open
 	}
 	var errs []error

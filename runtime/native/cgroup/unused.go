@@ -46,11 +46,29 @@ func lock(dir, how int) error {
 	return again(func() error { return unix.Flock(dir, how|unix.LOCK_NB) })
 }
 
+// Whoever looks whether a namespace is unused has its exclusive lock for so long at most.
+const patienceToLock, pauseToLock = 2 * time.Second, 2 * time.Millisecond
+
+// alone takes the exclusive lock of an open directory, unless another driver has it open.
+func alone(dir int) bool {
+	for deadline := time.Now().Add(patienceToLock); ; {
+		if lock(dir, unix.LOCK_EX) == nil {
+			return true
+		}
+		if lock(dir, unix.LOCK_SH) == nil { // a driver's, or somebody has just finished looking
+			return lock(dir, unix.LOCK_EX) == nil
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		<-time.After(pauseToLock)
+	}
+}
+
 // share takes the shared lock of the open directory dir, whose path below root is path. It is
 // ENOENT if the directory was removed before.
 func share(root int, path string, dir int) error {
-	const patience, pause = 2 * time.Second, 2 * time.Millisecond
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(patienceToLock); ; {
 		err := lock(dir, unix.LOCK_SH)
 		if err == nil {
 			break
@@ -58,7 +76,7 @@ func share(root int, path string, dir int) error {
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
 			return err
 		}
-		<-time.After(pause) // whoever has the exclusive lock is removing the namespace
+		<-time.After(pauseToLock) // whoever has the exclusive lock is removing the namespace
 	}
 	var open, there unix.Stat_t
 	if err := unix.Fstat(dir, &open); err != nil {

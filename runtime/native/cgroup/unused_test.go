@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -182,6 +183,38 @@ func TestOpenWhileRemoved(t *testing.T) {
 	}
 	close(stop)
 	<-done
+}
+
+// TestWhoLooksIsWaitedFor has a driver be alone that closes while somebody looks whether its
+// namespace is unused, and not while another driver has it open.
+func TestWhoLooksIsWaitedFor(t *testing.T) {
+	path := t.TempDir()
+	open := func() int {
+		fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		return fd
+	}
+	own, looking := open(), open()
+	if err := lock(looking, unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	time.AfterFunc(20*time.Millisecond, func() { released <- lock(looking, unix.LOCK_UN) })
+	if !alone(own) {
+		t.Error("who looks counts as another driver")
+	}
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(lock(own, unix.LOCK_SH), lock(looking, unix.LOCK_SH)); err != nil {
+		t.Fatal(err)
+	}
+	if alone(own) {
+		t.Error("another driver counts as gone")
+	}
 }
 
 // TestSecondDriverLeavesGroups closes a driver of a namespace that another has open.
