@@ -49,7 +49,9 @@ const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server ends
 	headTimeout  = 10 * time.Second // for a request's head to come
 	idleTimeout  = 2 * time.Minute  // for the next request on a connection
-	maxHead      = 64 << 10
+	// maxHead is for the longest path of a file, each byte as three, and much else. What comes
+	// before a token is known costs whoever waits beside it.
+	maxHead = 16 << 10
 )
 
 // Run is the server: it returns when ctx is done and all is put away, or when
