@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -52,7 +54,10 @@ type box struct {
 	frozen *live          // what live was, and will be again, while the sandbox is paused
 	busy   int            // commands, terminals and transfers that are not over
 	heard  map[string]int // followers, by process
-	last   activity       // the last that counts
+	// listeners are all of those but the engine's own, and audience what they get together; nil: there was one at most.
+	listeners int
+	audience  *rate.Limiter
+	last      activity // the last that counts
 }
 
 // activity is a use that counts against idleness.

@@ -4,14 +4,28 @@
 package engine
 
 import (
+	"context"
 	"time"
 
+	"golang.org/x/time/rate"
+
+	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 )
 
 // MaxFollowers is how many follow one process at a time, a terminal's clients among them: what
 // the process writes is read and sent once for each.
 const MaxFollowers = 16
+
+const (
+	// audienceRate is how many bytes a second all followers of a sandbox's processes get
+	// together, after the first of them, where there is more than one: agent and server read
+	// and send them for each, in nobody's limits.
+	audienceRate  = 8 << 20
+	audienceAhead = 1 << 20
+	// frameCost is what a frame costs beside its bytes, as bytes.
+	frameCost = 8 << 10
+)
 
 // listen counts a follower of a process, and refuses one too many unless it is the engine's
 // own; unlisten takes it off.
@@ -27,13 +41,60 @@ func (b *box) listen(processID string, own bool) error {
 		b.heard = make(map[string]int)
 	}
 	b.heard[processID]++
+	if !own {
+		b.listeners++
+	}
+	if b.listeners > 1 && b.audience == nil {
+		b.audience = rate.NewLimiter(audienceRate, audienceAhead)
+	}
 	return nil
 }
 
-func (b *box) unlisten(processID string) {
+func (b *box) unlisten(processID string, own bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !own {
+		b.listeners--
+	}
 	if b.heard[processID]--; b.heard[processID] == 0 {
 		delete(b.heard, processID)
+	}
+}
+
+// shared gives frames at the pace that the followers of the sandbox have together.
+func (g *Following) shared(ctx context.Context, give func(agent.Frame) error) func(agent.Frame) error {
+	if g.own {
+		return give
+	}
+	return func(fr agent.Frame) error {
+		if err := g.f.u.b.shareOut(ctx, frameCost+len(fr.Data)); err != nil {
+			return err
+		}
+		return give(fr)
+	}
+}
+
+// shareOut waits until one of several followers may have n bytes more.
+func (b *box) shareOut(ctx context.Context, n int) error {
+	b.mu.Lock()
+	limit := b.audience
+	if b.listeners < 2 {
+		limit = nil
+	}
+	b.mu.Unlock()
+	if limit == nil {
+		return nil
+	}
+	wait := limit.ReserveN(time.Now(), min(n, audienceAhead)).Delay()
+	if wait == 0 {
+		return nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

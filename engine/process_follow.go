@@ -52,6 +52,7 @@ type Following struct {
 	rec    agent.Record
 	once   bool
 	recent bool
+	own    bool // the engine's
 }
 
 // Follow begins to follow a process of a sandbox that is up, from any frame on. A
@@ -76,7 +77,7 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 		return nil, err
 	}
 	leave := func() {
-		u.b.unlisten(processID)
+		u.b.unlisten(processID, r.own)
 		u.end()
 	}
 	var p *agent.Process
@@ -107,14 +108,14 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 	if rec.Result != nil {
 		if err := u.tellEnds(ctx, one); err != nil {
 			_ = p.Close()
-			u.end()
+			leave()
 			return nil, err
 		}
 		rec = one[0]
 	}
 	f := newFollower(u, &sandbox.Event{ProcessID: processID, At: rec.StartedAt}, 0)
 	f.process, f.seen = p, r.Cursor
-	return &Following{f: f, rec: rec, once: r.Once, recent: r.Recent > 0}, nil
+	return &Following{f: f, rec: rec, once: r.Once, recent: r.Recent > 0, own: r.own}, nil
 }
 
 // Record is the process as it was when the following began.
@@ -132,7 +133,7 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 	if once && f.seen >= g.rec.LastSeq {
 		return FollowEnd{LastSeq: f.seen}, nil
 	}
-	give := g.continuous(sink)
+	give := g.shared(here, g.continuous(sink))
 	f.deaf, f.take = leave, give
 	if once {
 		f.take = func(fr agent.Frame) error {
@@ -244,6 +245,6 @@ func whyLost(c agent.Cut) string {
 // Close ends the following; the process goes on. It is called once, after Run.
 func (g *Following) Close() {
 	g.f.hangUp()
-	g.f.u.b.unlisten(g.rec.ID)
+	g.f.u.b.unlisten(g.rec.ID, g.own)
 	g.f.u.end()
 }
