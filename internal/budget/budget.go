@@ -1,8 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds the memory of answers that a server holds: of all of them
-// together, and of each project's. What is over the bound waits a while, and is refused
+// Package budget bounds the memory of answers that a server holds, of all of them
+// together and of each project's, and how fast a project takes it, which bounds the
+// processor time that its answers cost. What is over a bound waits a while, and is refused
 // then. It counts bytes and knows nothing of what they are.
 package budget
 
@@ -18,12 +19,17 @@ import (
 // Options are the bounds of a budget. Zero fields take the value named behind them.
 type Options struct {
 	Total   int64         // bytes; DefaultTotal
+	Rate    int64         // bytes that one project takes in a second, after the first; DefaultRate
 	Wait    time.Duration // the longest that a request for bytes waits; 10 s
 	Waiting int           // requests of one project that may wait; 64. Eight times as many of all
 }
 
 // DefaultTotal is the budget of a server that was given none.
 const DefaultTotal = 256 << 20
+
+// DefaultRate is the pace of a budget that was given none. Answers of that size take about a
+// third of a processor.
+const DefaultRate = 128 << 20
 
 const (
 	defaultWait    = 10 * time.Second
@@ -38,12 +44,16 @@ type Budget struct {
 	total   int64
 	wait    time.Duration
 	waiting int
+	rate    int64
 
 	mu    sync.Mutex
 	used  int64
 	held  map[string]int64 // by project
 	queue []*waiter        // in their order
 	count map[string]int   // of queue, by project
+
+	paid   map[string]time.Time // when what a project took is paid for, at its rate
+	pacing map[string]int       // requests that wait for that, by project
 }
 
 // waiter is one request that waits.
@@ -64,7 +74,13 @@ func New(o Options) *Budget {
 	if o.Waiting <= 0 {
 		o.Waiting = defaultWaiting
 	}
-	return &Budget{total: o.Total, wait: o.Wait, waiting: o.Waiting, held: make(map[string]int64), count: make(map[string]int)}
+	if o.Rate <= 0 {
+		o.Rate = DefaultRate
+	}
+	return &Budget{
+		total: o.Total, wait: o.Wait, waiting: o.Waiting, rate: o.Rate, held: make(map[string]int64), count: make(map[string]int),
+		paid: make(map[string]time.Time), pacing: make(map[string]int),
+	}
 }
 
 // Total returns the bytes of the budget.
@@ -104,6 +120,9 @@ func (b *Budget) grant(project string, n int64) {
 
 // take returns when n bytes are the project's, ctx is done or the wait is over.
 func (b *Budget) take(ctx context.Context, project string, n int64) error {
+	if err := b.pace(ctx, project, n); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	if b.count[project] == 0 && b.fits(project, n) {
 		b.grant(project, n)
