@@ -38,7 +38,7 @@ type Processes struct {
 const (
 	stdoutSize = 60 << 20 // of one run; a log keeps at most 64 MiB of a stream
 	stdoutRuns = 7
-	audience   = 1000
+	audience   = 16 // as many as a server lets follow one process
 	fanRuns    = 20
 )
 
