@@ -27,9 +27,10 @@ type Options struct {
 	Registered int  // stopped sandboxes among which to list, 0 to 1,000,000; 100,000 take an hour to make
 	Million    bool // measure snapshots, rollbacks and forks of 1,000,000 files, too: minutes more
 
-	Peers []string // names of [Peers]; nil is all of them
-	Parts []string // names of [Parts]; nil is all of them
-	Quick bool     // the comparison with the peers and the commands alone, within a minute
+	Peers   []string // names of [Peers]; nil is all of them
+	Parts   []string // names of [Parts]; nil is all of them
+	Attacks []string // names of [Attacks], of the part neighbours; nil is all of them
+	Quick   bool     // the comparison with the peers and the commands alone, within a minute
 	// Fetch lets peers that are not installed be fetched from where this system gets its
 	// packages and modules. Nothing is installed on the host: they are kept in sandpit/bench of
 	// the user's cache folder, from where later runs take them without being asked to.
@@ -73,6 +74,9 @@ func (o *Options) Check() error {
 	if err := known("--peers", o.Peers, Peers()); err != nil {
 		return err
 	}
+	if err := known("--attacks", o.Attacks, Attacks()); err != nil {
+		return err
+	}
 	return known("--parts", o.Parts, Parts())
 }
 
@@ -93,6 +97,15 @@ func Parts() []string {
 	names := make([]string, len(parts))
 	for i, p := range parts {
 		names[i] = p.name
+	}
+	return names
+}
+
+// Attacks names the attacks beside which a command is measured, in their order.
+func Attacks() []string {
+	names := make([]string, len(attacks))
+	for i, a := range attacks {
+		names[i] = a.name
 	}
 	return names
 }

@@ -65,6 +65,7 @@ type Report struct {
 	Density      *Density    `json:"density"`
 	Records      *Records    `json:"records"`
 	Registered   *Registered `json:"registered"`
+	Neighbours   *Neighbours `json:"neighbours"`
 
 	Missing  map[string]string `json:"missing"`  // peers that were not measured, and why
 	Failures []string          `json:"failures"` // the first of each side
@@ -78,7 +79,7 @@ type noun interface {
 
 // nouns are in the order in which they are told.
 func (r *Report) nouns() []noun {
-	return []noun{r.Burst, r.Throughput, r.Transfer, r.Inside, r.Density, r.Records, r.Registered}
+	return []noun{r.Burst, r.Throughput, r.Transfer, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}
 }
 
 // conceal takes the path of the private directory out of what was said: it is gone, and

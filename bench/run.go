@@ -92,6 +92,10 @@ var parts = []part{
 		s.out.Records, err = s.us.records(ctx, s.o.Records)
 		return err
 	}},
+	{"neighbours", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Neighbours, err = s.neighbours(ctx, s.o.pairs()*2)
+		return err
+	}},
 	{"price", false, func(_ context.Context, s *session) error { s.price(); return nil }},
 	// It starts the server again: it comes last.
 	{"registered", false, func(ctx context.Context, s *session) (err error) {

@@ -37,6 +37,7 @@ func sections(r *bench.Report) []section {
 		{"Processes and their followers", nil, processes(r)},
 		{"MCP against REST", nil, protocol(r)},
 		{"Network by policy", nil, network(r)},
+		{"Beside an attacker", nil, neighbours(r)},
 		{"Idle sandboxes", nil, idle(r)},
 		{"Many that are alive", []string{"memory", "density"}, density(r)},
 		{"Many that are registered", []string{"registered"}, registered(r)},

@@ -32,7 +32,8 @@ sandpit/bench of the user's cache folder (XDG_CACHE_HOME), where later runs find
 --report writes a page with plots, and the run as JSON; --from makes all of it anew from such a run.
 
 Parts: ` + strings.Join(bench.Parts(), ", ") + `.
-Peers: ` + strings.Join(bench.Peers(), ", ") + `.`,
+Peers: ` + strings.Join(bench.Peers(), ", ") + `.
+Attacks: ` + strings.Join(bench.Attacks(), ", ") + `.`,
 		Args: takes(0, 0),
 	}
 	f := c.Flags()
@@ -40,6 +41,7 @@ Peers: ` + strings.Join(bench.Peers(), ", ") + `.`,
 	f.BoolVar(&o.Fetch, "fetch", false, "fetch peers that are not installed, and keep them in the user's cache folder, without installing them")
 	f.StringSliceVar(&o.Parts, "parts", nil, "`parts` to measure; all unless given")
 	f.StringSliceVar(&o.Peers, "peers", nil, "`peers` to measure; all unless given, none if empty")
+	f.StringSliceVar(&o.Attacks, "attacks", nil, "`attacks` beside which the part neighbours measures a command; all unless given")
 	f.IntVar(&o.Pairs, "pairs", o.Pairs, "interleaved `runs` of each comparison, 1 to 100000; --quick makes 20 at most")
 	f.IntVar(&o.Blanks, "blanks", o.Blanks, "`sandboxes` that the server keeps started for the next creates, 0 to 256")
 	f.IntVar(&o.Idle, "idle", o.Idle, "idle `sandboxes` to weigh, 0 to 10000")
