@@ -18,9 +18,9 @@ import (
 const MaxFollowers = 16
 
 const (
-	// audienceRate is how many bytes a second all followers of a sandbox's processes get
-	// together, after the first of them, where there is more than one: agent and server read
-	// and send them for each, in nobody's limits.
+	// audienceRate is how many bytes a second the followers of a sandbox's processes get
+	// together, where there is more than one: agent and server read and send them for each.
+	// audienceAhead is what they get at once.
 	audienceRate  = 8 << 20
 	audienceAhead = 1 << 20
 	// frameCost is what a frame costs beside its bytes, as bytes.
