@@ -6,11 +6,8 @@ package egress
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -140,29 +137,6 @@ func BenchmarkInjectedBody(b *testing.B) {
 				b.Fatal(n, err)
 			}
 			_ = resp.Body.Close()
-		})
-	}
-}
-
-// BenchmarkVeil looks through bodies for values that are not there.
-func BenchmarkVeil(b *testing.B) {
-	random := make([]byte, 24<<10)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
-	for what, text := range map[string][]byte{
-		"text":   bytes.Repeat([]byte("a line of text that is like many others, with \"quotes\" and 100%\n"), 1<<9),
-		"json":   bytes.Repeat([]byte(`{"id": 4711, "text": "a \"quoted\" \u00e9\n line", "url": "https:\/\/h.example\/?a=b&c=%20d"},`), 350),
-		"html":   bytes.Repeat([]byte(`<p class="a">one &amp; two &#39;three&#39; <a href="/x?y=1&amp;z=2">four</a></p>`), 400),
-		"base64": []byte(base64.StdEncoding.EncodeToString(random)),
-		"hex":    []byte(hex.EncodeToString(random)),
-		"binary": random,
-		"zeros":  make([]byte, 32<<10),
-	} {
-		b.Run(what, func(b *testing.B) {
-			m := masker{veil: newVeil([]string{value, "another value of a secret"})}
-			b.SetBytes(int64(len(text)))
-			for range b.N {
-				m.push(text)
-			}
 		})
 	}
 }

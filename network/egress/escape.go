@@ -7,7 +7,7 @@ package egress
 // stands for each. more: the text ends before it is clear whether there are others.
 type escaped struct {
 	chars [maxReadings]byte
-	ends  [maxReadings]int
+	ends  [maxReadings]uint8
 	n     int
 	more  bool
 }
@@ -37,29 +37,43 @@ func unescape(b []byte) (e escaped) {
 		return e
 	}
 	r := unescaper{text: b[:min(len(b), maxEscape)], whole: len(b) > maxEscape}
+	if len(b) > 1 && b[1] == 0 { // only then is it in UTF-16 or UTF-32
+		r.narrow(b)
+		return r.out
+	}
+	r.read()
+	return r.out
+}
+
+// narrow reads what has NULs between its characters.
+func (r *unescaper) narrow(b []byte) {
 	var (
 		joined [maxEscape]byte
-		ends   [maxEscape]int
+		ends   [maxEscape]uint8
 	)
-	zeros := len(b) > 1 && b[1] == 0 // only then is it in UTF-16 or UTF-32
-	if zeros {
-		r.text, r.whole = joined[:0], false
-		gap := 0
-		for i, c := range b {
-			if len(r.text) == maxEscape || gap > maxZeros {
-				r.whole = true
-				break
-			}
-			if c == 0 {
-				gap++
-				continue
-			}
-			gap = 0
-			ends[len(r.text)] = i + 1
-			r.text = append(r.text, c)
+	r.text, r.whole = joined[:0], false
+	gap := 0
+	for i, c := range b {
+		if len(r.text) == maxEscape || gap > maxZeros {
+			r.whole = true
+			break
 		}
+		if c == 0 {
+			gap++
+			continue
+		}
+		gap = 0
+		ends[len(r.text)] = uint8(i + 1)
+		r.text = append(r.text, c)
 	}
-	switch b[0] {
+	r.read()
+	for i := range r.out.n {
+		r.out.ends[i] = ends[r.out.ends[i]-1]
+	}
+}
+
+func (r *unescaper) read() {
+	switch r.text[0] {
 	case '+':
 		r.out.add(' ', 1)
 	case '=':
@@ -78,17 +92,11 @@ func unescape(b []byte) (e escaped) {
 	case '&':
 		r.entity()
 	}
-	if zeros {
-		for i := range r.out.n {
-			r.out.ends[i] = ends[r.out.ends[i]-1]
-		}
-	}
-	return r.out
 }
 
 func (e *escaped) add(c byte, end int) {
 	if e.n < maxReadings {
-		e.chars[e.n], e.ends[e.n] = c, end
+		e.chars[e.n], e.ends[e.n] = c, uint8(end)
 		e.n++
 	}
 }

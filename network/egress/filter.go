@@ -8,7 +8,8 @@ package egress
 type filter struct {
 	pairs [1 << 16 / 64]uint64
 	three [1 << threeBits / 64]uint64
-	all   bool      // some spelling has less than three characters that count
+	short bool      // some spelling has less than three characters that count
+	all   bool      // some has none
 	kinds [256]byte // what a character counts as: 0 for nothing, 1 for what may begin an escape
 }
 
@@ -44,18 +45,17 @@ func (f *filter) classify() {
 	}
 }
 
-// add enters a spelling by the characters that count of it.
-func (f *filter) add(text string) {
+// add enters a spelling by the characters that count of it, or of what is as good as all of it.
+func (f *filter) add(s *spelling) {
+	text := s.text[:s.enough()]
 	key, n := uint32(0), 0
 	for i := 0; i < len(text) && n < 3; i++ {
 		if f.kinds[text[i]] > 1 {
 			key, n = key<<8|uint32(f.kinds[text[i]]), n+1
 		}
 	}
-	if n < 3 {
-		f.all = true
-		return
-	}
+	f.all = f.all || n == 0
+	f.short = f.short || n < 3
 	at := hash(key)
 	f.three[at/64] |= 1 << (at % 64)
 }
@@ -71,19 +71,16 @@ func (f *filter) passes(b []byte) bool {
 	for i := 0; i < maxLook-1; i++ {
 		kind := f.kinds[b[i]]
 		if kind == 1 && mayEscape(b[i], b[i+1]) {
-			e := unescape(b[i:])
-			if e.n > 1 || e.more {
-				return true
-			}
-			if e.n == 1 {
-				kind = f.kinds[e.chars[0]]
-				i += e.ends[0] - 1
-			}
+			return true // it is read for sure later
 		}
 		if kind > 1 {
-			if key, n = key<<8|uint32(kind), n+1; n == 3 {
-				at := hash(key)
-				return f.three[at/64]&(1<<(at%64)) != 0
+			key, n = key<<8|uint32(kind), n+1
+			if n < 3 && !f.short {
+				continue
+			}
+			at := hash(key)
+			if found := f.three[at/64]&(1<<(at%64)) != 0; found || n == 3 {
+				return found
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // spelling is a text that a value is looked for as. Each of its characters may be escaped, and
-// there may be gaps between them; see [spelling.match].
+// there may be gaps between them.
 type spelling struct {
 	text string
 	alphabet
@@ -80,7 +80,7 @@ func spellings(value string) []spelling {
 	add(hex.EncodeToString([]byte(value)), 2*sure, digits)
 	add(hex.EncodeToString([]byte(strings.TrimSuffix(wide, "\x00"))), 4*sure, digits)
 	for shift := range 5 {
-		add(base32Core(value, shift), 8*sure/5, alphabet{fold: true, space: true})
+		add(base32Core(value, shift), 8*sure/5, alphabet{fold: true, url: true, space: true}) // of which base32 has no character
 	}
 	add(decimals(value), 3*sure, digits)
 	return out
@@ -225,85 +225,16 @@ func (a alphabet) gap(b []byte, e *escaped) (n int, more bool) {
 	}
 	for i := range e.n {
 		if a.parts(e.chars[i]) {
-			return e.ends[i], false
+			return int(e.ends[i]), false
 		}
 	}
 	return 0, e.more
 }
 
-// match reports how many bytes at the beginning of b are written as the text begins, and how many
-// characters of the text these are, where first bytes stand for its first character. If b
-// ends before it is clear whether there are more, more is true.
-func (s *spelling) match(b []byte, first int) (n, depth int, more bool) {
-	// Where the next character may begin: there is more than one place only after what
-	// may be read in more than one way.
-	held := len(b) <= maxSlack+maxWritten*len(s.text)
-	at, next := places{n: 1}, places{}
-	at.all[0] = first
-	for i := 1; i < len(s.text); i++ {
-		next.n = 0
-		for _, from := range at.all[:at.n] {
-			if from < len(b) && !s.loose(b[from]) { // it is the next character, or none
-				if s.is(b[from], i) {
-					next.add(from + 1)
-				}
-				continue
-			}
-			if s.step(b, from, i, &next) {
-				more = true
-			}
-		}
-		if next.n == 0 {
-			return slices.Max(at.all[:at.n]), i, more && held
-		}
-		at, next = next, at
+// enough returns how many of the text's characters are as good as all of it.
+func (s *spelling) enough() int {
+	if half := max((len(s.text)+1)/2, 2*s.sure); half < len(s.text) {
+		return half
 	}
-	return slices.Max(at.all[:at.n]), len(s.text), more && held
-}
-
-type places struct {
-	all [8]int
-	n   int
-}
-
-func (p *places) add(at int) {
-	if p.n < len(p.all) && !slices.Contains(p.all[:p.n], at) {
-		p.all[p.n] = at
-		p.n++
-	}
-}
-
-// step finds where a character of the text ends, over a gap from a place on. It reports
-// whether b ends before that is clear.
-func (s *spelling) step(b []byte, from, i int, next *places) (more bool) {
-	for range maxGap + 1 {
-		if from == len(b) {
-			return true
-		}
-		if s.is(b[from], i) {
-			next.add(from + 1)
-		}
-		var e escaped
-		if beginsEscape(b[from]) {
-			e = unescape(b[from:])
-			more = more || e.more
-			for k := range e.n {
-				if s.is(e.chars[k], i) {
-					next.add(from + e.ends[k])
-				}
-			}
-		}
-		n, open := s.gap(b[from:], &e)
-		more = more || open
-		if n == 0 {
-			return more
-		}
-		from += n
-	}
-	return more
-}
-
-// tells reports whether the first depth characters of the text are as good as all of it.
-func (s *spelling) tells(depth int) bool {
-	return depth == len(s.text) || depth >= 2*s.sure && depth*2 >= len(s.text)
+	return len(s.text)
 }
