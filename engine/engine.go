@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/internal/seal"
+	"sandpit.dev/network/egress"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -104,6 +105,7 @@ type Engine struct {
 	images     Images
 	defaults   Defaults
 	network    NetworkOptions
+	shares     egress.Shares
 	ring       *seal.Ring
 	shelves    secretShelves
 	logHush    *LogRedactor

@@ -166,12 +166,14 @@ func (e *Engine) plugGate(ctx context.Context, b *box, l *live, p sandbox.Networ
 	o.logMu.Lock()
 	o.journal, o.since = journal, e.now()
 	o.logMu.Unlock()
-	gate := egress.NewGate(egress.Options{Policy: rules, Journal: journal, Resolver: e.network.Resolver, Dial: e.network.Dial, Quota: e.network.Quota, Roots: e.network.Roots})
+	share := e.shares.Open(b.record.Load().Project)
+	gate := egress.NewGate(egress.Options{Share: share, Policy: rules, Journal: journal, Resolver: e.network.Resolver, Dial: e.network.Dial, Quota: e.network.Quota, Roots: e.network.Roots})
 	gctx, end := context.WithCancel(e.group.ctx)
 	done := make(chan struct{})
 	o.gate, o.end, o.done = gate, end, done
 	e.group.spawn(func(context.Context) {
 		defer close(done)
+		defer share.Close()
 		defer end()
 		var recorder sync.WaitGroup
 		recorder.Go(func() { e.recordRefusals(gctx, b, news) })

@@ -26,6 +26,7 @@ type veiled struct {
 	from  io.Reader
 	under io.Closer
 	ended func() // once, when from has; may be nil
+	share *Share
 
 	mask  masker
 	in    []byte
@@ -72,7 +73,8 @@ func (r *veiled) Read(p []byte) (int, error) {
 		case g := <-r.next:
 			r.take(g)
 		case <-late.C:
-			if r.clear = r.mask.ease(); len(r.clear) == 0 {
+			r.share.look(func() { r.clear = r.mask.ease() })
+			if len(r.clear) == 0 {
 				r.take(<-r.next)
 			}
 		}
@@ -104,7 +106,7 @@ func (r *veiled) begin() error {
 
 func (r *veiled) take(g got) {
 	r.next = nil
-	r.clear = r.mask.push(r.in[:g.n])
+	r.share.look(func() { r.clear = r.mask.push(r.in[:g.n]) })
 	if g.err == nil {
 		return
 	}
@@ -114,7 +116,7 @@ func (r *veiled) take(g got) {
 	if r.ended != nil {
 		r.ended()
 	}
-	r.clear = append(append([]byte(nil), r.clear...), r.mask.rest()...)
+	r.share.look(func() { r.clear = append(append([]byte(nil), r.clear...), r.mask.rest()...) })
 }
 
 // Close ends a read that is under way, and waits for it.

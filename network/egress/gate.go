@@ -31,6 +31,7 @@ type Options struct {
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Quota Quota
 	Keys  *Keys          // the sandbox's bound secrets; nil: none
+	Share *Share         // the project's; nil: there is no bound
 	Roots *x509.CertPool // that the hosts of bound secrets are verified by; nil: the host's
 }
 

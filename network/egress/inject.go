@@ -343,6 +343,11 @@ func (i *injection) veil() *veil {
 
 func (i *injection) veilHeader(h http.Header) {
 	v := i.veil()
+	i.g.o.Share.look(func() { v.header(h) })
+}
+
+// header hides values in fields, and deletes those with one in their names.
+func (v *veil) header(h http.Header) {
 	for name, values := range h {
 		if v.inName(name) {
 			delete(h, name)
@@ -363,7 +368,7 @@ func (i *injection) modify(res *http.Response) error {
 		if !ok || !strings.EqualFold(res.Header.Get("Upgrade"), webSocket) {
 			return errEncoding
 		}
-		res.Body = &veiledConn{i.veil().body(rw, rw, nil), rw}
+		res.Body = &veiledConn{i.body(rw, rw, nil), rw}
 		return nil
 	}
 	if res.Request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
@@ -376,8 +381,14 @@ func (i *injection) modify(res *http.Response) error {
 	if err != nil {
 		return err
 	}
-	res.Body = i.veil().body(from, res.Body, func() { i.veilHeader(res.Trailer) })
+	res.Body = i.body(from, res.Body, func() { i.veilHeader(res.Trailer) })
 	return nil
+}
+
+func (i *injection) body(from io.Reader, under io.Closer, ended func()) *veiled {
+	body := i.veil().body(from, under, ended)
+	body.share = i.g.o.Share
+	return body
 }
 
 // failed answers a request that was not.
