@@ -155,6 +155,9 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 // repairDiskless lets a sandbox be Failed that is stopped and has no disk, as with a new store.
 func (e *Engine) repairDiskless(ctx context.Context, id sandbox.ID) error {
 	b, err := e.acquire(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return nil // it was to be created or deleted, and its repair beside this one removed it
+	}
 	if err != nil {
 		return err
 	}
