@@ -230,13 +230,8 @@ func (s *Server) shutdown(ctx context.Context, grace time.Duration) error {
 	}
 	s.mu.Lock()
 	s.refuse++
-	procs := make([]*process, 0, len(s.procs))
-	for _, p := range s.procs {
-		if p != nil {
-			procs = append(procs, p)
-		}
-	}
 	s.mu.Unlock()
+	procs := s.processes()
 	defer func() {
 		s.mu.Lock()
 		s.refuse--

@@ -48,6 +48,10 @@ type Options struct {
 	// the server's own process.
 	Score, OpenFiles uint32
 
+	// BoundSockets: the network namespace is the commands' own, and they are ended when its
+	// sockets hold much that no limit of memory counts.
+	BoundSockets bool
+
 	Env     map[string]string // of every command, over the built-in and under its own
 	Version string            // told by a ping
 
@@ -84,6 +88,7 @@ type Server struct {
 	budget  budget
 	pause   suspension
 	syncer  syncer
+	sockets socketWatch
 	reaper  reaper          // nothing, without Options.Reap
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
 	end     context.CancelFunc
@@ -123,6 +128,7 @@ func New(o Options) *Server {
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
 	s.syncer.srv = s
+	s.sockets.srv = s
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
 	s.rest = lull{burst: memoryBurst, quiet: memoryQuiet, do: debug.FreeOSMemory}
 	s.spare = lull{burst: 1, quiet: threadsQuiet, do: s.trimThreads}

@@ -84,6 +84,7 @@ func (s *Server) start(ctx context.Context, id string, sp *spawn) (*process, err
 		close(p.gone)
 		return p, nil
 	}
+	s.sockets.begin()
 	p.holders++
 	p.run(time.Duration(sp.st.TimeoutMS) * time.Millisecond)
 	if late { // a shutdown began meanwhile and did not see it

@@ -8,8 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
 )
 
 // floods fill the queues of sockets that nobody reads. A child does it, since a limit may end
@@ -55,6 +58,62 @@ while len(kept) < 500:
     s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); s.setblocking(False); kept.append(s)
     for _ in range(300): s.send(ask)
 `, `assert netlink(18, 0x301, struct.pack('BBHiII', 0, 0, 0, 0, 0, 0))`},
+}
+
+// uncounted are floods of what the kernel counts in no limit of memory. They go on until they are
+// ended.
+var uncounted = []struct{ name, flood string }{
+	{"ConnectionsThatNobodyAccepts", `
+import socket
+kept = []
+while True:
+    l = socket.create_server(('127.0.0.1', 0), backlog=4096); kept.append(l)
+    for _ in range(4000):
+        c = socket.create_connection(l.getsockname()); c.setblocking(False)
+        try: c.send(b'x' * 65536)
+        except BlockingIOError: pass
+        c.close()
+`},
+	{"ConnectionsByIPv6ThatNobodyAccepts", `
+import socket
+kept = []
+while True:
+    l = socket.create_server(('::1', 0), family=socket.AF_INET6, backlog=4096); kept.append(l)
+    for _ in range(4000): socket.create_connection(l.getsockname()[:2]).close()
+`},
+	{"NetlinkAnswersThatNobodyReads", `
+import socket, struct, time
+kept = []
+while True:
+    if len(kept) > 4000: time.sleep(600)
+    s = socket.socket(16, 3, 0); s.setsockopt(1, 8, 1 << 30); s.bind((0, 0)); s.setblocking(False); kept.append(s)
+    for n in range(2000):
+        try: s.send(struct.pack('IHHIIBxxxiII', 32, 18, 0x301, n, 0, 0, 0, 0, 0))
+        except OSError: break
+`},
+}
+
+// uncountedFloods has one sandbox fill what no limit counts, which ends its commands as the limit
+// of memory does, also those that left their process behind, and nobody else's.
+func uncountedFloods(t *testing.T, s *suite) {
+	for _, f := range uncounted {
+		t.Run(f.name+"EndTheCommands", func(t *testing.T) {
+			s.need(t, runtime.LimitMemory)
+			one, two := s.create(t, s.spec()), s.create(t, s.spec())
+			for name, command := range map[string]agent.Command{
+				"a command":           {Argv: []string{"python3", "-c", f.flood}},
+				"what a command left": {Shell: `setsid python3 -c "$FLOOD" & sleep 600`, Env: map[string]string{"FLOOD": f.flood}},
+			} {
+				command.Timeout = time.Minute
+				o := one.exec(command)
+				if o.ExitCode != 137 || o.Cause != sandbox.CauseOOM || !strings.Contains(o.CauseDetail, "no limit of memory") {
+					t.Errorf("%s: got exit code %d, cause %q (%s), want 137 and oom for its sockets; stderr %q", name, o.ExitCode, o.Cause, o.CauseDetail, o.Stderr)
+				}
+				one.ok("echo the sandbox lives on; ! pgrep python3")
+				two.ok("echo so do the others")
+			}
+		})
+	}
 }
 
 // socketFloods has one sandbox fill sockets, which must hold no more of the host's memory

@@ -75,6 +75,7 @@ func receive(user *view) (server.Options, error) {
 		Reap:         m.Reap,
 		Score:        m.Score,
 		OpenFiles:    files,
+		BoundSockets: true,
 		Log:          f.Log,
 		MaxLogBytes:  int64(m.LogBytes),
 		Groups:       server.Cgroups(f.Cgroup),
