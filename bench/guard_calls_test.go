@@ -46,7 +46,7 @@ var callBounds = []bound{
 	{"delete/flushes", 0, 0, "none is waited for: a syncer follows within a second"},
 
 	{"idle/server-calls-a-second", 1, 1.9, "of a server with ten sandboxes that do nothing"},
-	{"idle/agent-calls", 0, 0, "of ten sandboxes that do nothing, in four seconds, even to wait: nothing wakes them"},
+	{"idle/agent-calls", 0, 0, "of ten sandboxes that do nothing, in ten seconds, even to wait: nothing wakes them"},
 }
 
 // Which calls are what.
@@ -65,6 +65,9 @@ var (
 
 const (
 	guardIdle = 10 // sandboxes
+
+	// Within guardRound a server that does nothing has looked once at each of its disks.
+	guardRound = 10 * time.Second
 
 	// What is done behind an answer is done when nothing was called for so long, or after the longest.
 	guardQuiet   = 12 * time.Millisecond
@@ -172,7 +175,7 @@ func (g *guardCalls) idle(ctx context.Context, o *ours, got map[string]float64) 
 		return err
 	}
 	before, began := g.counter.Read(), time.Now()
-	if err := sleep(ctx, 2*calm); err != nil {
+	if err := sleep(ctx, guardRound); err != nil {
 		return err
 	}
 	calls := g.counter.Read().Since(before)
