@@ -22,7 +22,13 @@ import (
 type counting struct {
 	runtime.Driver
 	due    sandbox.ID
+	disks  []runtime.Handle // of stopped sandboxes, listed as if they were there
 	opened atomic.Int64
+}
+
+func (c *counting) List(ctx context.Context) ([]runtime.Handle, error) {
+	up, err := c.Driver.List(ctx)
+	return append(up, c.disks...), err
 }
 
 func (c *counting) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, error) {
@@ -45,6 +51,7 @@ func TestStoppedSandboxesCostAStartNothing(t *testing.T) {
 	h.end()
 	at := time.Now().UTC().Truncate(time.Microsecond)
 	var due sandbox.ID
+	var disks []runtime.Handle
 	for done := 0; done < n; {
 		err := h.store.Update(t.Context(), func(tx store.Tx) error {
 			for range min(1000, n-done) {
@@ -57,6 +64,7 @@ func TestStoppedSandboxesCostAStartNothing(t *testing.T) {
 				if err := tx.Sandboxes().Insert(&s); err != nil {
 					return err
 				}
+				disks = append(disks, runtime.Handle{ID: s.ID})
 				done++
 			}
 			return nil
@@ -65,7 +73,7 @@ func TestStoppedSandboxesCostAStartNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	count := &counting{Driver: h.host.Driver(), due: due}
+	count := &counting{Driver: h.host.Driver(), due: due, disks: disks}
 	var before, after goruntime.MemStats
 	goruntime.GC()
 	goruntime.ReadMemStats(&before)
