@@ -18,9 +18,9 @@ import (
 
 	"sandpit.dev/agent/embedded"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 )
 
 // CheckStatus is how bad a [Check] is.

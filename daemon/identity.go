@@ -21,8 +21,8 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/store/sqlstore"
 )
 

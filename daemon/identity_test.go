@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/store/sqlstore"
 )
 

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )

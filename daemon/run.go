@@ -26,9 +26,9 @@ import (
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/store/keyed"
 	"sandpit.dev/store/sqlstore"
 )

@@ -30,8 +30,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/linux/steer"
 	"sandpit.dev/network/policy"
-	"sandpit.dev/runtime/native/steer"
 	"sandpit.dev/sandbox"
 )
 

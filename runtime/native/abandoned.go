@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/linux/cgroup"
 )
 
 // InspectAbandoned looks for groups without processes of namespaces that no driver has open, and

@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/sandbox"
 )
 

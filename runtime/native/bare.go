@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/mount"
 	"sandpit.dev/runtime/native/furnish"
-	"sandpit.dev/runtime/native/mount"
 )
 
 // bareMounts makes a mount namespace with nothing in it but an empty root and a /proc in

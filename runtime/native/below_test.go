@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/linux/spawn"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/spawn"
 	"sandpit.dev/sandbox"
 )
 

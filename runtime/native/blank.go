@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"sandpit.dev/internal/cleanup"
+	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/runtime/native/boot"
-	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/sandbox"
 )
 

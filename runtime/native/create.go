@@ -14,10 +14,10 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/runtime/native/furnish"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

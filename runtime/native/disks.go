@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/layer"
-	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/linux/layer"
+	"sandpit.dev/linux/mount"
 	"sandpit.dev/sandbox"
 )
 

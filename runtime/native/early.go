@@ -5,7 +5,7 @@ package native
 
 import (
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/linux/layer"
 )
 
 // early is a disk that is being made before anybody asks for it: a copy waits for a commit

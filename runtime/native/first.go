@@ -14,8 +14,8 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
-	"sandpit.dev/runtime/native/cgroup"
-	"sandpit.dev/runtime/native/spawn"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/spawn"
 )
 
 // firstProcess is a sandbox's process 1 that was started, and has not served yet.

@@ -7,8 +7,8 @@ import (
 	"context"
 	"sync"
 
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

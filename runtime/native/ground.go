@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/layer"
+	"sandpit.dev/linux/mount"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native/boot"
-	"sandpit.dev/runtime/native/cgroup"
-	"sandpit.dev/runtime/native/layer"
-	"sandpit.dev/runtime/native/mount"
 )
 
 // ground is what a life stands on, and what is made while its process 1 is started: its

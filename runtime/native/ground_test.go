@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

@@ -15,11 +15,11 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/layer"
+	"sandpit.dev/linux/mount"
+	"sandpit.dev/linux/spawn"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/cgroup"
-	"sandpit.dev/runtime/native/layer"
-	"sandpit.dev/runtime/native/mount"
-	"sandpit.dev/runtime/native/spawn"
 )
 
 // The oldest kernel that the runtime was tried on. Overlay takes idmapped layers since 5.19;

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/cgroup"
-	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/sandbox"
 )
 

@@ -15,10 +15,10 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/changes"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/cgroup"
-	"sandpit.dev/runtime/native/changes"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/image/imagetest"
-	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/sandbox"
 )
 

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sandpit.dev/runtime/native/cgroup"
+	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/sandbox"
 )
 

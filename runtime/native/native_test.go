@@ -17,10 +17,10 @@ import (
 	"sandpit.dev/agent/server/fork"
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/linux/changes"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/changes"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/runtime/runtimetest"
 	"sandpit.dev/sandbox"
 )

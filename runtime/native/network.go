@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/steer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/steer"
 )
 
 // Steer brings the instance's traffic to the server; see [runtime.Networker].

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/linux/mount"
 )
 
 // overlayAttrs and overlayParams are of every overlay.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandpit.dev/runtime/native/layer"
+	"sandpit.dev/linux/layer"
 )
 
 // An overlay that keeps times of access spends a third of opening and reading a small

@@ -13,8 +13,8 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/cgroup"
 )
 
 var _ runtime.Pauser = (*Instance)(nil)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/spawn"
 	"sandpit.dev/runtime/native/furnish"
-	"sandpit.dev/runtime/native/spawn"
 )
 
 // Host uids are handed out in ranges of spawn.RangeSize from firstUID up. The

@@ -17,9 +17,9 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

@@ -11,9 +11,9 @@ import (
 	"strconv"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/cgroup"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

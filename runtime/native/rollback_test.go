@@ -14,8 +14,8 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/leaktest"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/runtime/native/boot"
-	"sandpit.dev/runtime/native/cgroup"
 	"sandpit.dev/sandbox"
 )
 

@@ -9,9 +9,9 @@ import (
 	"os"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/cgroup"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

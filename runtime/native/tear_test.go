@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime/native"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/mount"
 	"sandpit.dev/runtime/native/furnish"
-	"sandpit.dev/runtime/native/mount"
 	"sandpit.dev/sandbox"
 )
 

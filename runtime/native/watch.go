@@ -7,8 +7,8 @@ import (
 	"context"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/changes"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/changes"
 	"sandpit.dev/sandbox"
 )
 

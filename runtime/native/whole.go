@@ -14,8 +14,8 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native/layer"
 	"sandpit.dev/sandbox"
 )
 

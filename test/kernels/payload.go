@@ -21,9 +21,9 @@ type compiled struct {
 }
 
 var tests = []compiled{
-	{told.Test{Name: "changes", Run: ".", Minutes: 10}, "runtime/native/changes"},
-	{told.Test{Name: "layer", Run: ".", Minutes: 30}, "runtime/native/layer"},
-	{told.Test{Name: "cgroup", Run: ".", Minutes: 10}, "runtime/native/cgroup"},
+	{told.Test{Name: "changes", Run: ".", Minutes: 10}, "linux/changes"},
+	{told.Test{Name: "layer", Run: ".", Minutes: 30}, "linux/layer"},
+	{told.Test{Name: "cgroup", Run: ".", Minutes: 10}, "linux/cgroup"},
 	{told.Test{Name: "agent", Run: ".", Minutes: 20}, "agent/server"},
 	{told.Test{Name: "native", Run: "^TestConformance", Minutes: 60}, "runtime/native"},
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/mount"
-	"sandpit.dev/runtime/native/spawn"
+	"sandpit.dev/linux/mount"
+	"sandpit.dev/linux/spawn"
 )
 
 // Kit is what a sandbox has of its own and needs nothing of the sandbox for but its user

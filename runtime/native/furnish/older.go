@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/spawn"
+	"sandpit.dev/linux/spawn"
 )
 
 // older is what tapes need on a kernel before Linux 6.15, which attaches nothing to a

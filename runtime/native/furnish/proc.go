@@ -6,7 +6,7 @@ package furnish
 import (
 	"os"
 
-	"sandpit.dev/runtime/native/spawn"
+	"sandpit.dev/linux/spawn"
 
 	"golang.org/x/sys/unix"
 )

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/spawn"
+	"sandpit.dev/linux/spawn"
 )
 
 // masked are kernel files that tell of the host, or reach into it. They read as

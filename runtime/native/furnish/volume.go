@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/spawn"
+	"sandpit.dev/linux/spawn"
 )
 
 // Volume is a detached mount, and the directory of the sandbox's root where it goes.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
+	"sandpit.dev/linux/cgroup/counter"
 	"sandpit.dev/runtime/native/boot"
-	"sandpit.dev/runtime/native/cgroup/counter"
 )
 
 // Setup waits for the driver's message, and gives what the agent's server needs to

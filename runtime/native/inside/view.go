@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
-	"sandpit.dev/runtime/native/seccomp/install"
+	"sandpit.dev/linux/seccomp/install"
 )
 
 // The sandbox's user. Images carry an account of these numbers.

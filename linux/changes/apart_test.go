@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/linux/changes"
 )
 
 // needOwnIDs is for tests with several overlays on one file system.

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/linux/mount"
 )
 
 // cloneOf clones the mount of a directory as the driver does for a sandbox:

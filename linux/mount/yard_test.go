@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/linux/mount"
 )
 
 // A yard makes overlays of detached mounts, and clones of one that it keeps, on any kernel.

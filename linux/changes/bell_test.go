@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/linux/changes"
 )
 
 // TestNobodyIsWokenWhileEventsGather: once the reader knows that there are events, no

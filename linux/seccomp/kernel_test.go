@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/seccomp/install"
+	"sandpit.dev/linux/seccomp/install"
 )
 
 // The tests run this binary again as the process to be filtered.

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/linux/changes"
 )
 
 // The child is a sandbox in small: its own mount and pid namespace, with the

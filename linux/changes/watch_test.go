@@ -22,7 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/linux/changes"
 )
 
 func watch(t testing.TB, s *changes.Source, dir string, recursive bool) *changes.Watch {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/cgroup/counter"
+	"sandpit.dev/linux/cgroup/counter"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/changes"
+	"sandpit.dev/linux/changes"
 )
 
 // TestTheCostDoesNotGrowWithTheTree counts what an answer costs by what it

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/cgroup/counter"
+	"sandpit.dev/linux/cgroup/counter"
 )
 
 func TestLimitsStandInTheKernel(t *testing.T) {

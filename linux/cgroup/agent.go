@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/cgroup/counter"
+	"sandpit.dev/linux/cgroup/counter"
 )
 
 // agentPrefix begins the names of the v1 groups of agents; a number follows. They are beside

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/linux/mount"
 )
 
 func plainDir(t *testing.T) (string, int) {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/linux/mount"
 )
 
 // TellsApart tries whether overlays whose upper directories are side by side in dir have

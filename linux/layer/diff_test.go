@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/mount"
+	"sandpit.dev/linux/mount"
 )
 
 // mounted mounts a layer over an image as the driver does, calls f with a path to the
