@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Neighbours is one tenant's command while another attacks. Each has a token of a project of
-// its own, and sandboxes with the limits of whoever asks for none.
+// Neighbours is one tenant's command while another attacks. Each has its own project, a token
+// of that project, and sandboxes with default limits.
 type Neighbours struct {
 	Cores   float64  `json:"attacker_cores"` // that the attacker's sandbox may use
 	Rounds  int      `json:"rounds"`         // in each of which the victim's command runs quiet and attacked
@@ -120,7 +120,7 @@ func (s *session) beside(ctx context.Context, a attack, victim *tenant, rounds, 
 	return one, attacker.cores, nil
 }
 
-// over is a ratio, to two decimals; nil: there is none.
+// over returns a/b, rounded to two decimals, or nil if b is 0.
 func over(a, b float64) *float64 {
 	if b == 0 {
 		return nil

@@ -49,8 +49,8 @@ const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server ends
 	headTimeout  = 10 * time.Second // for a request's head to come
 	idleTimeout  = 2 * time.Minute  // for the next request on a connection
-	// maxHead is for the longest path of a file, each byte as three, and much else. What comes
-	// before a token is known costs whoever waits beside it.
+	// maxHead leaves room for the longest path of a file with each byte escaped, and the other
+	// headers. It is small because a head is read before its token is known, at the cost of others.
 	maxHead = 16 << 10
 )
 

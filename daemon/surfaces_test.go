@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What tells of all projects, or of the server, is served to whom the operator says.
+// The operator chooses who may read what concerns all projects, or the server.
 func TestWhatIsPublicIsTheOperatorsChoice(t *testing.T) {
 	i := newInstallation(t)
 	shipped := i.cfg.Public

@@ -61,7 +61,7 @@ func (b *box) unlisten(processID string, own bool) {
 	}
 }
 
-// shared gives frames at the pace that the followers of the sandbox have together.
+// shared returns give, slowed to the rate that all followers of the sandbox have together.
 func (g *Following) shared(ctx context.Context, give func(agent.Frame) error) func(agent.Frame) error {
 	if g.own {
 		return give

@@ -12,8 +12,8 @@ import (
 // maxUnsealed bounds the finished processes whose logs the disk refuses.
 const maxUnsealed = 16
 
-// putAway ends the log, and lets go of the process where that worked. Else it
-// stays in memory, and every later end tries again.
+// putAway seals the log and, where that worked, drops the process. Otherwise the
+// process stays in memory, and every later end of a process tries again.
 func (p *process) putAway() {
 	s := p.srv
 	s.mu.Lock()
@@ -39,8 +39,8 @@ func (p *process) putAway() {
 	}
 }
 
-// giveUpUnsealed lets go of the logs that the disk refused to the last. What it has of them
-// stays, for who opens them next.
+// giveUpUnsealed closes the logs that the disk refused to the last. What the disk has of
+// them stays, and the next agent opens it.
 func (s *Server) giveUpUnsealed() {
 	s.mu.Lock()
 	unsealed := s.unsealed
@@ -85,7 +85,7 @@ func (s *Server) forget(p *process) {
 	}
 }
 
-// closeLogLocked lets go of the log's file.
+// closeLogLocked closes the log's file.
 func (p *process) closeLogLocked() {
 	p.log.close()
 	if p.stored != nil {

@@ -15,13 +15,13 @@ import (
 )
 
 // What sockets hold that no limit of memory counts: the kernel charges a TCP connection to its
-// process when it is accepted, and the queue of a netlink socket to nobody. Commands that hold more
-// are ended, as for their limit of memory.
+// process when it is accepted, and does not charge the queue of a netlink socket at all. Commands that
+// hold more are killed, as at their limit of memory.
 const (
-	// maxTCP is how many TCP sockets there are at most, of both versions of IP, also those that
-	// nobody has accepted. Each takes the kernel some 10 KiB.
+	// maxTCP is the most TCP sockets there may be, of both versions of IP, including those that
+	// no program has accepted. Each takes the kernel some 10 KiB.
 	maxTCP = 16_384
-	// maxNetlink is how many bytes wait in the queues of all netlink sockets at most.
+	// maxNetlink is the most bytes that may wait in the queues of all netlink sockets.
 	maxNetlink = 64 << 20
 
 	// fewSockets is how many of all kinds cannot hold so much.

@@ -48,8 +48,8 @@ type agentGroups struct {
 	others bool // another driver has the namespace open, and groups ready
 }
 
-// Agent takes the groups for the process 1 of the sandbox id, and makes them where none are
-// ready. Remove gives them back.
+// Agent returns the groups for process 1 of the sandbox id, and makes them if none are ready.
+// Remove returns them to the pool.
 func (d *Driver) Agent(id string) (*Agent, error) {
 	s := &d.agents
 	s.mu.Lock()
@@ -298,7 +298,7 @@ func (d *Driver) noteAgents() {
 	}
 }
 
-// closeAgents removes those that nobody took.
+// closeAgents removes the groups that no sandbox took.
 func (d *Driver) closeAgents() {
 	s := &d.agents
 	s.mu.Lock()
