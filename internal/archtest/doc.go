@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package archtest holds the rules of the house as tests: which package may
-// import which, that each has one doc, that each file says whose it is. Each
-// rule gives its reason when it fails.
+// import which, how large one may be, that each has one doc, that each file
+// says whose it is. Each rule gives its reason when it fails. It draws the
+// import graph of ARCHITECTURE.md.
 package archtest
