@@ -26,7 +26,7 @@ type located struct {
 	value *node
 }
 
-// member finds the one member with a key; nil where there is none. Two are an error:
+// member returns the member with a key, or nil. It is an error if there are two, because
 // programs do not agree on which counts.
 func (n *node) member(key string) (found *located, err error) {
 	for i := range n.members {
@@ -34,7 +34,7 @@ func (n *node) member(key string) (found *located, err error) {
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("the key %q is there twice", key)
+			return nil, fmt.Errorf("the key %q appears twice", key)
 		}
 		found = &n.members[i]
 	}
@@ -45,6 +45,8 @@ func (n *node) member(key string) (found *located, err error) {
 const maxNesting = 200
 
 // parser reads JSON with comments, and with commas before the end of an object or an array.
+// It is our own because tailscale/hujson has no bound on nesting, quotes values in its errors,
+// and refuses a last comment without a line end.
 type parser struct {
 	src   []byte
 	at    int
@@ -52,8 +54,8 @@ type parser struct {
 	loose bool // it met what plain JSON does not have
 }
 
-// parseJSON reads a whole text. loose tells that it is not plain JSON. Text without any
-// value is nil.
+// parseJSON returns the value of src, or nil if it holds none. loose reports whether it has
+// comments or trailing commas, which plain JSON does not.
 func parseJSON(src []byte) (root *node, loose bool, err error) {
 	p := &parser{src: src}
 	if !utf8.Valid(src) {
@@ -70,7 +72,7 @@ func parseJSON(src []byte) (root *node, loose bool, err error) {
 		err = p.blank()
 	}
 	if err == nil && p.at < len(src) {
-		err = p.bad("something follows the value")
+		err = p.bad("the file goes on after its value")
 	}
 	return root, p.loose, err
 }
@@ -79,7 +81,7 @@ func (p *parser) bad(what string) error {
 	return fmt.Errorf("line %d: %s", 1+bytes.Count(p.src[:min(p.at, len(p.src))], []byte("\n")), what)
 }
 
-// blank passes over blanks and comments.
+// blank skips white space and comments.
 func (p *parser) blank() error {
 	for p.at < len(p.src) {
 		rest := p.src[p.at:]
@@ -107,7 +109,7 @@ func (p *parser) blank() error {
 	return nil
 }
 
-// next passes over blanks and gives the byte that is there; 0 at the end.
+// next skips white space and comments, and returns the byte that follows, or 0 at the end.
 func (p *parser) next() (byte, error) {
 	if err := p.blank(); err != nil || p.at == len(p.src) {
 		return 0, err
@@ -139,7 +141,7 @@ func (p *parser) value() (*node, error) {
 			end++
 		}
 		if !json.Valid(p.src[p.at:end]) {
-			return nil, p.bad("a value is none")
+			return nil, p.bad("not a valid value")
 		}
 		p.at = end
 	}
@@ -147,7 +149,7 @@ func (p *parser) value() (*node, error) {
 	return n, err
 }
 
-// items reads what is in an object or an array, and its end.
+// items reads the members of an object or the elements of an array, and its closing bracket.
 func (p *parser) items(n *node) error {
 	end := n.kind + 2 // the brace or bracket that belongs to it
 	for first := true; ; first = false {
@@ -175,7 +177,7 @@ func (p *parser) items(n *node) error {
 			n.comma = p.at
 		default:
 			p.at--
-			return p.bad("a comma or an end is missing")
+			return p.bad("a comma or a closing bracket is missing")
 		}
 	}
 }
@@ -209,7 +211,7 @@ func (p *parser) item(n *node) error {
 // text reads a string.
 func (p *parser) text() (s string, err error) {
 	if p.at == len(p.src) || p.src[p.at] != '"' {
-		return "", p.bad("a text is missing")
+		return "", p.bad("a string is missing")
 	}
 	end := p.at + 1
 	for end < len(p.src) && p.src[end] != '"' {
@@ -219,13 +221,13 @@ func (p *parser) text() (s string, err error) {
 		end++
 	}
 	if end >= len(p.src) || json.Unmarshal(p.src[p.at:end+1], &s) != nil {
-		return "", p.bad("a text is none")
+		return "", p.bad("not a valid string")
 	}
 	p.at = end + 1
 	return s, nil
 }
 
-// plain is what a value says, for comparison: as encoding/json reads it.
+// plain returns the value as encoding/json reads it, for comparison.
 func (n *node) plain(src []byte) any {
 	switch n.kind {
 	case '{':

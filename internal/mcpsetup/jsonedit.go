@@ -19,7 +19,7 @@ type document struct {
 	line string // its line end
 }
 
-// open reads text that is to have an object; text without a value is an empty one.
+// open reads text that holds an object. Text without a value is an empty object.
 func open(src []byte) (d *document, loose bool, err error) {
 	d = &document{src: src, unit: "  ", line: "\n"}
 	if d.root, loose, err = parseJSON(src); err != nil {
@@ -27,13 +27,13 @@ func open(src []byte) (d *document, loose bool, err error) {
 	}
 	if d.root == nil {
 		if loose {
-			return nil, loose, fmt.Errorf("it has comments, and nothing else")
+			return nil, loose, fmt.Errorf("it has only comments")
 		}
 		d.src = []byte("{}\n")
 		d.root, _, _ = parseJSON(d.src)
 	}
 	if d.root.kind != '{' {
-		return nil, loose, fmt.Errorf("it holds no object")
+		return nil, loose, fmt.Errorf("it is not a JSON object")
 	}
 	if bytes.Contains(src, []byte("\r\n")) {
 		d.line = "\r\n"
@@ -46,15 +46,15 @@ func open(src []byte) (d *document, loose bool, err error) {
 	return d, loose, nil
 }
 
-// indent is the blanks at the beginning of the line of a place, and whether nothing else
-// is before it on that line.
-func (d *document) indent(at int) (string, bool) {
+// indent returns the white space at the beginning of the line of a place. own reports whether
+// nothing else precedes the place on that line.
+func (d *document) indent(at int) (indent string, own bool) {
 	line := d.src[bytes.LastIndexByte(d.src[:at], '\n')+1 : at]
 	blanks := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
 	return string(blanks), len(blanks) == len(line)
 }
 
-// splice puts text in the place of src[from:to], and reads anew.
+// splice replaces src[from:to] by text, and parses the result.
 func (d *document) splice(from, to int, text string) error {
 	d.src = slices.Concat(d.src[:from], []byte(text), d.src[to:])
 	var err error
@@ -62,17 +62,17 @@ func (d *document) splice(from, to int, text string) error {
 	return err
 }
 
-// text is a value to be put behind indent.
+// text returns a value as JSON, for a line that begins with indent.
 func (d *document) text(v any, indent string) string {
 	return strings.ReplaceAll(string(prettyJSON(v, indent, d.unit)), "\n", d.line)
 }
 
-// set makes value what stands under the keys, one within the other.
+// set sets the value at a path of keys.
 func (d *document) set(value any, keys ...string) error {
 	at := d.root
 	for i, key := range keys {
 		if at.kind != '{' {
-			return fmt.Errorf("%q is no object", keys[i-1])
+			return fmt.Errorf("%q is not an object", keys[i-1])
 		}
 		m, err := at.member(key)
 		if err != nil {
@@ -131,7 +131,7 @@ func (d *document) add(in *node, key string, value any) error {
 	return d.splice(behind, behind, text)
 }
 
-// last is the end of the last thing in an object or an array; below zero: it is empty.
+// last returns the end of the last member or element, or -1 if there is none.
 func (d *document) last(n *node) int {
 	switch {
 	case len(n.members) > 0:
@@ -142,9 +142,8 @@ func (d *document) last(n *node) int {
 	return -1
 }
 
-// restOfLine passes over blanks and comments up to the end of the line, and tells
-// whether it came to end before that, where the object or array is closed. Blanks before
-// that are not passed over.
+// restOfLine skips white space and comments up to the end of the line. closed reports whether
+// end, where the object or array closes, comes before that; white space before it is not skipped.
 func (d *document) restOfLine(at, end int) (behind int, closed bool) {
 	behind = at
 	for at < end {
@@ -168,7 +167,7 @@ func (d *document) restOfLine(at, end int) (behind int, closed bool) {
 	return behind, true
 }
 
-// put makes value the element of an array under a key that has its id, or adds it.
+// put replaces the element with the id of value in the array under key, or adds value to it.
 func (d *document) put(value object, key string) error {
 	m, err := d.root.member(key)
 	if err != nil {
@@ -178,7 +177,7 @@ func (d *document) put(value object, key string) error {
 		return d.set([]any{value}, key)
 	}
 	if m.value.kind != '[' {
-		return fmt.Errorf("%q is no list", key)
+		return fmt.Errorf("%q is not a list", key)
 	}
 	for _, e := range m.value.elements {
 		if e.kind != '{' {
