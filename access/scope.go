@@ -77,7 +77,7 @@ func CheckScopes(field string, scopes []Scope) ([]Scope, error) {
 	}
 	for _, s := range scopes {
 		if !s.Valid() {
-			return nil, fault.InvalidField(field, "%q is no scope; valid are %s",
+			return nil, fault.InvalidField(field, "%q is not a valid scope; the scopes are %s",
 				sandbox.Clip(string(s), 40), joinScopes(Scopes()))
 		}
 	}

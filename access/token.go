@@ -81,7 +81,7 @@ func CheckProject(field, project string) error {
 		ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
 	}
 	if !ok {
-		return fault.InvalidField(field, "%q is no project name: 1 to %d lower-case letters, digits and dashes, no dash at either end",
+		return fault.InvalidField(field, "%q is not a valid project name: 1 to %d lower-case letters, digits and dashes, no dash at either end",
 			sandbox.Clip(project, 80), MaxProject)
 	}
 	return nil

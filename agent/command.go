@@ -68,7 +68,7 @@ type Terminal struct {
 // check checks what the agent could not be told rightly; it checks the rest.
 func (c *Command) check() error {
 	if !sandbox.ValidID(c.ID) {
-		return fault.InvalidField("id", "%q is no process id", sandbox.Clip(c.ID, 80))
+		return fault.InvalidField("id", "%q is not a valid process id", sandbox.Clip(c.ID, 80))
 	}
 	if len(c.Shell) > MaxShell {
 		return fault.InvalidField("command", "has %d bytes, over the bound of %d", len(c.Shell), MaxShell).

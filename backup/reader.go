@@ -43,7 +43,7 @@ func verify(r io.Reader, pos func() (int64, error)) (_ *Manifest, first map[stri
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return nil, nil, err
 	}
-	return nil, nil, fault.Wrap(fault.Invalid, err, "this is no backup, or it was cut off or changed: %s", err).
+	return nil, nil, fault.Wrap(fault.Invalid, err, "this is not a backup, or it was cut off or changed: %s", err).
 		WithRemedy("take another backup")
 }
 
@@ -132,7 +132,7 @@ func (x *verifier) next() (*tar.Header, error) {
 		return nil, err
 	}
 	if h.Typeflag != tar.TypeReg || len(h.PAXRecords) > 0 {
-		return nil, fmt.Errorf("the entry %q is no plain file", clip(h.Name))
+		return nil, fmt.Errorf("the entry %q is not a plain file", clip(h.Name))
 	}
 	return h, nil
 }
@@ -224,7 +224,7 @@ type File struct {
 // Open verifies the backup in a file, which it does not close; see is told how far it is.
 func Open(f *os.File, see func(done int64)) (*File, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "the backup is no file that can be read twice").WithRemedy("save it in a file first")
+		return nil, fault.Wrap(fault.Invalid, err, "the backup is not a file that can be read twice").WithRemedy("save it in a file first")
 	}
 	m, first, err := verify(&seen{f, see, 0}, func() (int64, error) { return f.Seek(0, io.SeekCurrent) })
 	if err != nil {

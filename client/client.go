@@ -59,7 +59,7 @@ func New(baseURL, token string, o Options) *Client {
 	}
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(baseURL), "/"))
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		c.err = fault.New(fault.Invalid, "%q is no server's URL", baseURL).
+		c.err = fault.New(fault.Invalid, "%q is not a server's URL", baseURL).
 			WithRemedy("give one such as http://127.0.0.1:8080 (SANDPIT_URL)")
 		return c
 	}

@@ -226,14 +226,14 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 		}
 		n, err := strconv.Atoi(v)
 		if err != nil {
-			return fault.InvalidField(name, "%q is no number", sandbox.Clip(v, 20))
+			return fault.InvalidField(name, "%q is not a valid number", sandbox.Clip(v, 20))
 		}
 		*p = n
 	}
 	if v := getenv("SANDPIT_MAX_CPU_CORES"); v != "" {
 		n, err := strconv.ParseFloat(v, 64)
 		if err != nil {
-			return fault.InvalidField("SANDPIT_MAX_CPU_CORES", "%q is no number", sandbox.Clip(v, 20))
+			return fault.InvalidField("SANDPIT_MAX_CPU_CORES", "%q is not a valid number", sandbox.Clip(v, 20))
 		}
 		c.Ceilings.Max.CPU = n
 	}

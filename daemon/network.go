@@ -25,7 +25,7 @@ import (
 func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	o := engine.NetworkOptions{Most: sandbox.NetworkMode(c.MaxMode)}
 	if !slices.Contains([]sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}, o.Most) {
-		return o, fault.InvalidField("network.max_mode", "%q is no mode; there are off, restricted and open", sandbox.Clip(c.MaxMode, 40))
+		return o, fault.InvalidField("network.max_mode", "%q is not a valid mode; use off, restricted or open", sandbox.Clip(c.MaxMode, 40))
 	}
 	for _, name := range c.Curated {
 		n, err := sandbox.CheckDomain("network.curated", name)

@@ -199,7 +199,7 @@ func (r *repair) directory(name, path string) bool {
 	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return true // its owner chose where it leads; what is there is looked at when it is locked
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		r.found(name, "", "", fault.New(fault.State, "%s is no directory", path).WithRemedy("move it away"))
+		r.found(name, "", "", fault.New(fault.State, "%s is not a directory", path).WithRemedy("move it away"))
 		return false
 	case int(st.Uid) != os.Geteuid():
 		r.found(name, "", "", fault.New(fault.Denied, "%s belongs to user %d, and not to the server's (%d)", path, st.Uid, os.Geteuid()).

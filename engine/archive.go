@@ -261,10 +261,10 @@ func readArchived(r io.Reader) (archived, error) {
 func (m *archived) check() error {
 	var k check
 	if m.Image == "" || len(m.Image) > maxArchivedText || !plain(m.Image) {
-		k.bad("image", "%q is no name of an image", sandbox.Clip(m.Image, 80))
+		k.bad("image", "%q is not a valid image name", sandbox.Clip(m.Image, 80))
 	}
 	if m.ImageDigest == "" || len(m.ImageDigest) > maxArchivedText || !plain(m.ImageDigest) {
-		k.bad("image_digest", "%q is no digest", sandbox.Clip(m.ImageDigest, 80))
+		k.bad("image_digest", "%q is not a valid digest", sandbox.Clip(m.ImageDigest, 80))
 	}
 	if m.Name != "" {
 		k.add(sandbox.CheckSnapshotName("name", m.Name))
@@ -283,7 +283,7 @@ func notArchive(err error) error {
 	if fault.Is(err, fault.TooLarge) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fault.Wrap(fault.Invalid, err, "this is no archive of a snapshot, or it was cut off").
+	return fault.Wrap(fault.Invalid, err, "this is not an archive of a snapshot, or it was cut off").
 		WithRemedy("import what an export wrote, whole")
 }
 

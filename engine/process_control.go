@@ -217,5 +217,5 @@ func ParseSignal(s string) (syscall.Signal, error) {
 	if sig := unix.SignalNum(name); sig != 0 {
 		return sig, nil
 	}
-	return 0, fault.InvalidField("signal", "%q is no signal; one is SIGTERM, or 1 to %d", sandbox.Clip(s, 40), most)
+	return 0, fault.InvalidField("signal", "%q is not a valid signal; use a name such as SIGTERM, or 1 to %d", sandbox.Clip(s, 40), most)
 }

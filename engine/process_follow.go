@@ -101,7 +101,7 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 	if r.Cursor > rec.LastSeq {
 		_ = p.Close()
 		leave()
-		return nil, fault.InvalidField("cursor", "%d is no frame of this process; its last one is %d", r.Cursor, rec.LastSeq).
+		return nil, fault.InvalidField("cursor", "%d is not a frame of this process; its last one is %d", r.Cursor, rec.LastSeq).
 			WithRemedy("pass the number of a frame that you have seen, or 0 for all of them")
 	}
 	one := []agent.Record{rec}

@@ -48,7 +48,7 @@ func (e *Engine) ListProcesses(ctx context.Context, c access.Caller, ref string,
 	}
 	after, ok := parsePlace(q.Cursor)
 	if !ok {
-		k.bad("cursor", "%q is no cursor of a page before", sandbox.Clip(q.Cursor, 40))
+		k.bad("cursor", "%q is not a valid cursor", sandbox.Clip(q.Cursor, 40))
 	}
 	if err := k.err(); err != nil {
 		return ProcessPage{}, err

@@ -49,7 +49,7 @@ func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery
 	for _, s := range q.States {
 		if !s.Valid() {
 			var k check
-			k.bad("state", "%q is no state; there are %v", sandbox.Clip(string(s), 40), sandbox.States())
+			k.bad("state", "%q is not a valid state; the states are %v", sandbox.Clip(string(s), 40), sandbox.States())
 			return Page{}, k.err()
 		}
 	}

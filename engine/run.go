@@ -352,7 +352,7 @@ func (e *Engine) readRunEvents(ctx context.Context, c access.Caller, id string, 
 		}
 		last, err := tx.Runs().LastSeq(id)
 		if err == nil && (after > last || after < 0) {
-			err = fault.InvalidField("after", "%d is no event of this run; its last one is %d", after, last).
+			err = fault.InvalidField("after", "%d is not an event of this run; its last one is %d", after, last).
 				WithRemedy("pass the id of an event that you have seen, or none for all of them")
 		}
 		return err

@@ -90,7 +90,7 @@ func (e *Engine) wantShell(k *check, r ShellRequest) (sandbox.Context, error) {
 
 func (k *check) shellName(name string) {
 	if !validShellName(name) {
-		k.bad("name", "%q is no name of a shell: 1 to %d letters, digits, dots, dashes and underscores, of which the first is a letter or a digit",
+		k.bad("name", "%q is not a valid shell name: 1 to %d letters, digits, dots, dashes and underscores, of which the first is a letter or a digit",
 			sandbox.Clip(name, 80), MaxShellName)
 	}
 }

@@ -124,7 +124,7 @@ func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
 func (k *check) terminal(cols, rows uint16, kind string) *agent.Terminal {
 	k.termSize(cols, rows)
 	if len(kind) > maxTermName || !plain(kind) {
-		k.bad("term", "%q is no name of a kind of terminal, of at most %d bytes", sandbox.Clip(kind, 40), maxTermName)
+		k.bad("term", "%q is not a valid terminal type of at most %d bytes", sandbox.Clip(kind, 40), maxTermName)
 	}
 	t := &agent.Terminal{Cols: cols, Rows: rows, Term: kind}
 	if t.Cols == 0 {

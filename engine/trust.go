@@ -175,7 +175,7 @@ func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
 		}
 		return nil, fault.New(fault.Denied, "it is a link to %q, which is not followed", sandbox.Clip(to, 200))
 	case info.Type != agent.File:
-		return nil, fault.New(fault.Denied, "it is no file")
+		return nil, fault.New(fault.Denied, "it is not a file")
 	case info.Size > maxBundle:
 		return nil, fault.New(fault.Denied, "it has %d bytes, more than %d", info.Size, maxBundle)
 	}

@@ -59,7 +59,7 @@ func (d *disk) Stat(_ context.Context, name, user string) (agent.FileInfo, error
 func (d *disk) ReadFile(_ context.Context, name string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error) {
 	text, ok := d.files[name]
 	if !ok {
-		return agent.FileInfo{}, nil, fault.New(fault.Invalid, "%s is no file", name)
+		return agent.FileInfo{}, nil, fault.New(fault.Invalid, "%s is not a file", name)
 	}
 	r := io.Reader(strings.NewReader(text))
 	if d.grows {
@@ -200,11 +200,11 @@ func TestAHostileRootKeepsOnlyItselfFromItsSecrets(t *testing.T) {
 		"a link elsewhere":        {func(d *disk) { delete(d.files, debian); d.links[debian] = "/workspace/mine" }, "not followed", ""},
 		"a link up":               {func(d *disk) { delete(d.files, debian); d.links[debian] = "../../../proc/self/mem" }, "not followed", ""},
 		"a link to itself":        {func(d *disk) { delete(d.files, debian); d.links[debian] = "ca-certificates.crt" }, "not followed", ""},
-		"a fifo":                  {func(d *disk) { delete(d.files, debian); d.others[debian] = agent.Other }, "no file", ""},
-		"a directory":             {func(d *disk) { delete(d.files, debian); d.others[debian] = agent.Dir }, "no file", ""},
+		"a fifo":                  {func(d *disk) { delete(d.files, debian); d.others[debian] = agent.Other }, "not a file", ""},
+		"a directory":             {func(d *disk) { delete(d.files, debian); d.others[debian] = agent.Dir }, "not a file", ""},
 		"a huge file":             {func(d *disk) { d.size = 1 << 40 }, "more than", ""},
 		"a file without an end":   {func(d *disk) { d.grows = true }, "more than", ""},
-		"a fifo that Stat missed": {func(d *disk) { d.files[alpine] = ""; d.others[debian] = agent.File; delete(d.files, debian) }, "is no file", alpine},
+		"a fifo that Stat missed": {func(d *disk) { d.files[alpine] = ""; d.others[debian] = agent.File; delete(d.files, debian) }, "is not a file", alpine},
 		"a full disk":             {func(d *disk) { d.full = true }, "full", ""},
 		"its own is a link":       {func(d *disk) { d.links[ownCertificate] = "/etc/passwd" }, "not followed", debian},
 		"a link of the system's":  {func(d *disk) { d.links[alpine] = "certs/ca-certificates.crt" }, "", debian},

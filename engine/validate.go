@@ -78,7 +78,7 @@ func (k *check) env(env map[string]string) {
 		total += len(n) + len(v)
 		switch {
 		case !validEnvName(n):
-			k.bad("env", "%q is no variable name: a letter or _, then letters, digits and _, at most %d", sandbox.Clip(n, 80), MaxEnvName)
+			k.bad("env", "%q is not a valid variable name: a letter or _, then letters, digits and _, at most %d", sandbox.Clip(n, 80), MaxEnvName)
 		case len(v) > MaxEnvValue:
 			k.bad("env", "the value of %s has %d bytes, more than %d", n, len(v), MaxEnvValue)
 		case strings.ContainsRune(v, 0):

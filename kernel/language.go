@@ -42,7 +42,7 @@ func ParseLanguage(s string) (Language, error) {
 			return Language(l), nil
 		}
 	}
-	return "", fault.InvalidField("language", "%.40q is none of python, javascript, typescript, bash", s)
+	return "", fault.InvalidField("language", "%.40q is not one of python, javascript, typescript, bash", s)
 }
 
 // The texts of the kernels.

@@ -74,7 +74,7 @@ func (c *Cell) check(l Language) error {
 	for name, value := range c.Env {
 		size += len(name) + len(value) + 2
 		if !envName.MatchString(name) {
-			return fault.InvalidField("env", "%.80q is no name of a variable", name)
+			return fault.InvalidField("env", "%.80q is not a valid variable name", name)
 		}
 		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
 			return fault.InvalidField("env", "the value of %.80s is not valid UTF-8, or holds a NUL", name)

@@ -33,13 +33,13 @@ func CheckMounts(mounts []Mount) error {
 	for n, m := range mounts {
 		field := "mounts[" + strconv.Itoa(n) + "]"
 		if !ValidID(string(m.Volume)) {
-			return fault.InvalidField(field+".volume", "%q is no id of a volume", Clip(string(m.Volume), 40))
+			return fault.InvalidField(field+".volume", "%q is not a valid volume id", Clip(string(m.Volume), 40))
 		}
 		if err := checkMountPath(field+".path", m.Path); err != nil {
 			return err
 		}
 		if m.Sub != "" && (!fs.ValidPath(m.Sub) || m.Sub == "." || len(m.Sub) > maxMountPath || strings.ContainsRune(m.Sub, 0)) {
-			return fault.InvalidField(field+".sub", "%q is no path of a directory in the volume: it is relative, without \"..\", and has at most %d bytes", Clip(m.Sub, 80), maxMountPath)
+			return fault.InvalidField(field+".sub", "%q is not a valid path of a directory in the volume: it is relative, without \"..\", and has at most %d bytes", Clip(m.Sub, 80), maxMountPath)
 		}
 		for _, other := range mounts[:n] {
 			if within(m.Path, other.Path) || within(other.Path, m.Path) {

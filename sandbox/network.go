@@ -70,7 +70,7 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 	case "":
 		p.Mode = NetworkOff
 	default:
-		add(fault.InvalidField("network.mode", "%q is no mode; there are off, restricted and open", Clip(string(p.Mode), 40)))
+		add(fault.InvalidField("network.mode", "%q is not a valid mode; use off, restricted or open", Clip(string(p.Mode), 40)))
 	}
 	if p.Mode != NetworkRestricted && (len(p.AllowDomains) > 0 || len(p.AllowCIDRs) > 0 || p.Learn) {
 		add(fault.InvalidField("network", "has lists, or learn, that mean nothing in mode %s; they go with restricted", p.Mode))
@@ -97,13 +97,13 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 		p.AllowCIDRs = slices.Clone(p.AllowCIDRs)
 		for i, c := range p.AllowCIDRs {
 			if !c.IsValid() {
-				add(fault.InvalidField("network.allow_cidrs", "entry %d is no range of addresses", i+1))
+				add(fault.InvalidField("network.allow_cidrs", "entry %d is not a valid range of addresses", i+1))
 			}
 			p.AllowCIDRs[i] = c.Masked()
 		}
 		for _, r := range p.AllowPorts {
 			if r.First == 0 || r.Last < r.First {
-				add(fault.InvalidField("network.allow_ports", "%d-%d is no range of ports", r.First, r.Last))
+				add(fault.InvalidField("network.allow_ports", "%d-%d is not a valid range of ports", r.First, r.Last))
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func CheckDomain(field, name string) (string, error) {
 	rest, wild := strings.CutPrefix(name, "*.")
 	normal, ok := NormalName(rest)
 	if !ok || !strings.Contains(normal, ".") && wild {
-		return "", fault.InvalidField(field, "%q is no domain name; write example.org, or *.example.org for all names below it, and other scripts as xn--…", Clip(name, 80))
+		return "", fault.InvalidField(field, "%q is not a valid domain name; write example.org, or *.example.org for all names below it, and other scripts as xn--…", Clip(name, 80))
 	}
 	if _, err := netip.ParseAddr(normal); err == nil {
 		return "", fault.InvalidField(field, "%q is an address; addresses go into allow_cidrs", Clip(name, 80))

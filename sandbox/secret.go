@@ -67,7 +67,7 @@ func (s Secret) Normal() (Secret, error) {
 		}
 	}
 	if !validSecretName(s.Name) {
-		add(fault.InvalidField("name", "%q is no name of a secret: a letter or _, then letters, digits and _, at most %d", Clip(s.Name, 80), MaxSecretName))
+		add(fault.InvalidField("name", "%q is not a valid secret name: a letter or _, then letters, digits and _, at most %d", Clip(s.Name, 80), MaxSecretName))
 	}
 	if !s.Bound() {
 		if s.Header != "" || s.Format != "" {
@@ -153,7 +153,7 @@ func validSecretName(name string) bool {
 func checkSecretHeader(name string) error {
 	const tokens = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 	if name == "" || len(name) > 128 || strings.Trim(name, tokens) != "" {
-		return fault.InvalidField("header", "%q is no name of a header", Clip(name, 80))
+		return fault.InvalidField("header", "%q is not a valid header name", Clip(name, 80))
 	}
 	switch name {
 	case "host", "content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade", "keep-alive",

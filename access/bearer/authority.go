@@ -175,7 +175,7 @@ func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (ac
 		return none(err)
 	}
 	if n.Profile != "" && !slices.Contains(a.profiles, n.Profile) {
-		return none(fault.InvalidField("profile", "%q is no profile of tools", sandbox.Clip(n.Profile, 40)).
+		return none(fault.InvalidField("profile", "%q is not a valid profile of tools", sandbox.Clip(n.Profile, 40)).
 			WithRemedy("there are %s", strings.Join(a.profiles, ", ")))
 	}
 	// As the store keeps it, so that this answer and later ones agree.

@@ -16,7 +16,7 @@ import (
 func (s *Server) checkStart(id string, st *wire.Start) error {
 	switch {
 	case !validProcessID(id):
-		return fault.InvalidField("id", "%q is no process id: 1 to %d lower-case letters, digits and dashes", clip(id, 80), wire.MaxProcessID)
+		return fault.InvalidField("id", "%q is not a valid process id: 1 to %d lower-case letters, digits and dashes", clip(id, 80), wire.MaxProcessID)
 	case st == nil:
 		return fault.InvalidField("command", "is missing")
 	case st.Shell == "" && len(st.Argv) == 0:
@@ -42,7 +42,7 @@ func (s *Server) checkStart(id string, st *wire.Start) error {
 		st.Cwd = s.o.Workspace
 	}
 	if len(st.Cwd) > wire.MaxPath || strings.ContainsRune(st.Cwd, 0) {
-		return fault.InvalidField("cwd", "%q is no path: it has %d bytes of at most %d, without NUL", clip(st.Cwd, 80), len(st.Cwd), wire.MaxPath)
+		return fault.InvalidField("cwd", "%q is not a valid path: it has %d bytes of at most %d, without NUL", clip(st.Cwd, 80), len(st.Cwd), wire.MaxPath)
 	}
 	if !strings.HasPrefix(st.Cwd, "/") {
 		st.Cwd = path.Join(s.o.Workspace, st.Cwd)
@@ -71,7 +71,7 @@ func (s *Server) checkStart(id string, st *wire.Start) error {
 			t.Term = "xterm-256color"
 		}
 		if len(t.Term) > 64 || strings.ContainsAny(t.Term, "\x00/=") {
-			return fault.InvalidField("term", "%q is no terminal type", clip(t.Term, 40))
+			return fault.InvalidField("term", "%q is not a valid terminal type", clip(t.Term, 40))
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func checkEnv(env map[string]string) error {
 	total := 0
 	for name, value := range env {
 		if !validEnvName(name) {
-			return fault.InvalidField("env", "%q is no name of a variable: it has characters, none of them = or NUL", clip(name, 40))
+			return fault.InvalidField("env", "%q is not a valid variable name: at least one character, without = and NUL", clip(name, 40))
 		}
 		if strings.ContainsRune(value, 0) {
 			return fault.InvalidField("env", "the value of %s holds a NUL byte", clip(name, 40))

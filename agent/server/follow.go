@@ -119,7 +119,7 @@ func (s *Server) replay(c *conn, l *storedLog, after, recent int64) error {
 }
 
 func badCursor(after, last int64) error {
-	return fault.InvalidField("after", "%d is no frame of this process; its last one is %d", after, last).
+	return fault.InvalidField("after", "%d is not a frame of this process; its last one is %d", after, last).
 		WithRemedy("pass the number of a frame that you have seen, or 0 for all of them")
 }
 

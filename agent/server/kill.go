@@ -198,7 +198,7 @@ func (s *Server) kill(ctx context.Context, id, cause string) error {
 		detail = "killed on request (" + clip(cause, 40) + ")"
 	}
 	if len(cause) > 40 {
-		return fault.InvalidField("cause", "%q is no cause", clip(cause, 40))
+		return fault.InvalidField("cause", "%q is not a valid cause", clip(cause, 40))
 	}
 	p.kill(cause, detail)
 	return p.waitGone(ctx)

@@ -32,7 +32,7 @@ func newPattern(expr string, fold bool) (*pattern, error) {
 	}
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return nil, fault.InvalidField("pattern", "%q is no regular expression: %v", clip(expr, 80), err).
+		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", clip(expr, 80), err).
 			WithRemedy(`it is in the syntax of RE2, without look-around and back references; a special character is taken literally with \ before it`)
 	}
 	if weight(tree) > maxProgram {
@@ -41,7 +41,7 @@ func newPattern(expr string, fold bool) (*pattern, error) {
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
-		return nil, fault.InvalidField("pattern", "%q is no regular expression: %v", clip(expr, 80), err)
+		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", clip(expr, 80), err)
 	}
 	prefix, _ := re.LiteralPrefix()
 	return &pattern{re, []byte(prefix)}, nil

@@ -132,7 +132,7 @@ func newSearch(r *wire.Search) (*search, error) {
 		x.glob, ok = newGlob(g)
 	}
 	if !ok {
-		return nil, fault.InvalidField("glob", "%q is no pattern of names of at most %d bytes", clip(r.Glob, 80), wire.MaxSearchPattern).
+		return nil, fault.InvalidField("glob", "%q is not a valid name pattern of at most %d bytes", clip(r.Glob, 80), wire.MaxSearchPattern).
 			WithRemedy("like *.py or src/**/*.go; [ and { are taken literally with \\ before them")
 	}
 	if r.After != "" {

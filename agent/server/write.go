@@ -115,7 +115,7 @@ func (s *Server) refuseUpload(c *conn, err error) error {
 
 func checkMode(mode uint32) error {
 	if mode&^0o1777 != 0 {
-		return fault.InvalidField("mode", "%o is no mode of at most 1777 (octal); set-user-id and its like cannot be set this way", mode)
+		return fault.InvalidField("mode", "%o is not a valid octal mode up to 1777; set-user-id and its like cannot be set this way", mode)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func New(o Options) (*Guard, error) {
 	}
 	for _, origin := range o.Origins {
 		if err := g.cross.AddTrustedOrigin(origin); err != nil {
-			return nil, fault.InvalidField("origins", "%q is no origin, which has a scheme and a host and no path (https://console.example.org): %v", origin, err)
+			return nil, fault.InvalidField("origins", "%q is not a valid origin, which has a scheme and a host and no path (https://console.example.org): %v", origin, err)
 		}
 		g.origins[origin] = true
 	}

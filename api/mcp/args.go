@@ -128,7 +128,7 @@ func (a *args) text(name string) string {
 		return ""
 	}
 	if p := a.find(name); p != nil && p.enum != nil && !slices.Contains(p.enum, s) {
-		a.add(name, "%q is none of %s", sandbox.Clip(s, maxShown), strings.Join(p.enum, ", "))
+		a.add(name, "%q is not one of %s", sandbox.Clip(s, maxShown), strings.Join(p.enum, ", "))
 	}
 	return s
 }

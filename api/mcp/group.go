@@ -57,7 +57,7 @@ const off = "-"
 func CheckGroups(field string, groups []string) error {
 	for _, g := range groups {
 		if !slices.Contains(Groups(), strings.TrimPrefix(g, off)) {
-			return fault.InvalidField(field, "%q is no group of tools", sandbox.Clip(g, 40)).
+			return fault.InvalidField(field, "%q is not a valid group of tools", sandbox.Clip(g, 40)).
 				WithRemedy("there is %s; with a - before it a group is switched off", strings.Join(Groups(), ", "))
 		}
 	}

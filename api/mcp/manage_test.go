@@ -65,7 +65,7 @@ func TestUpdateSandbox(t *testing.T) {
 	h.wrong(t, "update_sandbox", arguments{"memory_mb": 100}, "argument sandbox is missing")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "memory_mb": 1}, "argument memory_mb 1 is outside")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "none", "pids": 10}, "error (not_found)", "there is: box", "create_sandbox")
-	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "idle_action": "burn"}, "none of stop, pause")
+	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "idle_action": "burn"}, "not one of stop, pause")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "network": "restricted", "allow_addresses": "nonsense"}, "argument allow_addresses")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "allow_domains": "x.example", "allow_ports": "0-99999"}, "argument allow_ports")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "network": "open"}, "error (unsupported)")

@@ -111,7 +111,7 @@ func TestBackground(t *testing.T) {
 		p := start(t, "trap '' TERM INT; while :; do sleep 0.02; done")
 		wantParts(t, ok(t, s, "stop_process", on(p, arguments{"signal": "int"})), "process "+p+" runs for", "SIGINT was sent; it goes on", "read_process")
 		wantParts(t, ok(t, s, "stop_process", on(p, arguments{"signal": "KILL"})), "ended: exit 137", "it was killed")
-		h.wrong(t, "stop_process", on(p, arguments{"signal": "NOPE"}), `argument signal "NOPE" is no signal; one is TERM`)
+		h.wrong(t, "stop_process", on(p, arguments{"signal": "NOPE"}), `argument signal "NOPE" is not a valid signal; use TERM`)
 	})
 
 	t.Run("LongOutputIsCutAndKept", func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestBackground(t *testing.T) {
 		}
 		h.wrong(t, "write_process", on(p, arguments{}), "argument input is empty")
 		h.wrong(t, "read_process", on(p, arguments{"since": 5, "tail_lines": 2}), "argument tail_lines is given beside since")
-		h.wrong(t, "read_process", on(p, arguments{"since": 1000}), "error (invalid): argument since 1000 is no frame")
+		h.wrong(t, "read_process", on(p, arguments{"since": 1000}), "error (invalid): argument since 1000 is not a frame")
 		ok(t, s, "stop_process", on(p, arguments{}))
 		h.wrong(t, "read_process", arguments{"sandbox": "box", "process": "nope"}, "no process runs there", "run_command")
 	})

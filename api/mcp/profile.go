@@ -52,7 +52,7 @@ func CheckProfile(field, name string) error {
 	if name == "" || slices.Contains(Profiles(), name) {
 		return nil
 	}
-	return fault.InvalidField(field, "%q is no profile of tools", sandbox.Clip(name, 40)).
+	return fault.InvalidField(field, "%q is not a valid profile of tools", sandbox.Clip(name, 40)).
 		WithRemedy("there are %s", strings.Join(Profiles(), ", "))
 }
 

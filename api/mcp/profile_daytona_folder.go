@@ -74,7 +74,7 @@ func daytonaFolder() tool {
 			if s := c.args.text("mode"); s != "" {
 				n, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
 				if err != nil || n > 0o777 || n == 0 {
-					c.args.add("mode", "%q is no permission in octal between 1 and 0777", clip(s))
+					c.args.add("mode", "%q is not a valid octal permission between 1 and 0777", clip(s))
 				}
 				mode = fs.FileMode(n)
 			}

@@ -50,11 +50,11 @@ func daytonaGit(ctx context.Context, c *call) (*answer, error) {
 		path = "."
 	}
 	if strings.Trim(strings.ToLower(commit), "0123456789abcdef") != "" || commit != "" && (len(commit) < 4 || len(commit) > mostCommit) {
-		a.add("commitId", "%q is no commit's id: 4 to %d hexadecimal digits", clip(commit), mostCommit)
+		a.add("commitId", "%q is not a valid commit id: 4 to %d hexadecimal digits", clip(commit), mostCommit)
 	}
 	branch := a.text("branch")
 	if strings.HasPrefix(branch, "-") {
-		a.add("branch", "%q is no name of a branch", clip(branch))
+		a.add("branch", "%q is not a valid branch name", clip(branch))
 	}
 	address, options, env := credentials(a, address)
 	if err := a.err(); err != nil {

@@ -32,7 +32,7 @@ func daytonaPreview() tool {
 			number, check := a.number("port", 0), a.bool("checkServer", false)
 			port := int(number)
 			if float64(port) != number {
-				a.add("port", "%s is no whole number", decimal(number))
+				a.add("port", "%s is not a whole number", decimal(number))
 			}
 			_ = a.text("description") // nobody but the model reads it
 			if err := a.err(); err != nil {

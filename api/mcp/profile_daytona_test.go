@@ -419,7 +419,7 @@ func TestDaytonaFiles(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		ok(t, s, "create_folder", arguments{"id": id, "folderPath": "x/y"})
-		refused(t, s, "create_folder", arguments{"id": id, "folderPath": "z", "mode": "rwx"}, `argument mode "rwx" is no permission`)
+		refused(t, s, "create_folder", arguments{"id": id, "folderPath": "z", "mode": "rwx"}, `argument mode "rwx" is not a valid octal permission`)
 		refused(t, s, "create_folder", arguments{"id": id, "folderPath": "a/b.txt/c"}, "error (")
 		got := read[[]daytonaFile](t, s, "list_files", arguments{"id": id, "path": "x"})
 		if len(got) != 1 || got[0].Name != "y" || !got[0].IsDir || got[0].Permissions != "0700" {
@@ -478,8 +478,8 @@ func TestDaytonaClone(t *testing.T) {
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./none", "path": "x"}, "error (state): error cloning: git ended with exit code 128", "none")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "path": "y", "commitId": "0000000000"}, "error checking out 0000000000")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from"}, "already exists", "next: see what git says; path names another directory")
-	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "commitId": "--orphan"}, `argument commitId "--orphan" is no commit's id`)
-	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "branch": "--bare"}, `argument branch "--bare" is no name of a branch`)
+	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "commitId": "--orphan"}, `argument commitId "--orphan" is not a valid commit id`)
+	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "branch": "--bare"}, `argument branch "--bare" is not a valid branch name`)
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "password": "s3cret"}, "argument url is none of HTTP")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "https://example.org/a", "password": "a\nb"}, "argument password")
 }
@@ -530,7 +530,7 @@ func TestDaytonaPreview(t *testing.T) {
 	}
 	wantParts(t, res.Content[1].(*sdk.TextContent).Text, "good until ", "/preview/"+id+"/8123/")
 	refused(t, s, "preview_link", args(0, false), "argument port 0 is outside 1 to 65535")
-	refused(t, s, "preview_link", args(80.5, false), "argument port 80.5 is no whole number")
+	refused(t, s, "preview_link", args(80.5, false), "argument port 80.5 is not a whole number")
 	refused(t, s, "preview_link", args(closedPort(t), true), "error (state): no server detected on port", "next: start it by execute_command")
 }
 

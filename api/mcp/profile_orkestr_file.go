@@ -80,7 +80,7 @@ func orkestrRead() tool {
 				return nil, err
 			}
 			if f.binary {
-				return nil, fault.New(fault.Unsupported, "%s is no text (%d bytes)", printablePath(f.info.Path), f.info.Size).
+				return nil, fault.New(fault.Unsupported, "%s is not text (%d bytes)", printablePath(f.info.Path), f.info.Size).
 					WithRemedy("look into it with run_shell (file, xxd, base64)")
 			}
 			content := firstRunes(string(f.data), readShown)

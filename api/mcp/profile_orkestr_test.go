@@ -113,7 +113,7 @@ func TestOrkestrSandboxes(t *testing.T) {
 	refused(t, s, "create_sandbox", nil, "argument template is missing", `next: call create_sandbox again, for example with {"template": "python-3.12"}`)
 	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 9}, "argument timeout_seconds 9 is outside 10 to 3600")
 	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 3601}, "argument timeout_seconds 3601 is outside 10 to 3600")
-	refused(t, s, "create_sandbox", arguments{"template": "python", "size": "huge"}, `argument size "huge" is none of small, medium, large`)
+	refused(t, s, "create_sandbox", arguments{"template": "python", "size": "huge"}, `argument size "huge" is not one of small, medium, large`)
 	refused(t, s, "create_sandbox", arguments{"template": "tmpl_none"}, "error (not_found)", `"tmpl_none"`)
 	refused(t, s, "create_sandbox", arguments{"template": "python", "region": "fsn1"}, "error (unsupported)", `there is no "fsn1"`, "next: leave region out")
 
@@ -218,7 +218,7 @@ func TestOrkestrRuns(t *testing.T) {
 			t.Errorf("%s: got %+v", language, got)
 		}
 	}
-	refused(t, s, "run_code", arguments{"sandbox_id": box, "language": "perl", "code": "1"}, `argument language "perl" is none of python, node, bash`)
+	refused(t, s, "run_code", arguments{"sandbox_id": box, "language": "perl", "code": "1"}, `argument language "perl" is not one of python, node, bash`)
 	refused(t, s, "run_code", arguments{"sandbox_id": box, "language": "bash", "code": ""}, "argument code is empty")
 }
 
@@ -254,7 +254,7 @@ func TestOrkestrFiles(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got.Content), got.Truncated)
 	}
 	ok(t, s, "run_shell", arguments{"sandbox_id": box, "command": `printf 'a\0b' > bin`})
-	refused(t, s, "read_file", arguments{"sandbox_id": box, "path": "bin"}, "error (unsupported)", "/workspace/bin is no text (3 bytes)", "next: look into it with run_shell")
+	refused(t, s, "read_file", arguments{"sandbox_id": box, "path": "bin"}, "error (unsupported)", "/workspace/bin is not text (3 bytes)", "next: look into it with run_shell")
 	refused(t, s, "read_file", arguments{"sandbox_id": box, "path": "src/e.txt"}, "error (not_found)", `there is no "src/e.txt"`, "list_files")
 	refused(t, s, "read_file", arguments{"sandbox_id": box, "path": "src"}, "error (invalid)", "it is a directory: list_files")
 	refused(t, s, "write_file", arguments{"sandbox_id": box, "path": "x"}, "argument content is missing")

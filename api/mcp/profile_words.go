@@ -120,7 +120,7 @@ func inJSON(v any, indent string) (*answer, error) {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", indent)
 	if err := e.Encode(v); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the answer is no JSON")
+		return nil, fault.Wrap(fault.Internal, err, "the answer is not JSON")
 	}
 	return inText(strings.TrimSuffix(b.String(), "\n")), nil
 }

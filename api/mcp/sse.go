@@ -187,7 +187,7 @@ func (h *Handler) takeSSE(w *response, r *http.Request, caller access.Caller, id
 	}
 	m, err := jsonrpc.DecodeMessage(body)
 	if err != nil {
-		w.refuse(http.StatusBadRequest, "the body is no JSON-RPC message: "+clip(err.Error()))
+		w.refuse(http.StatusBadRequest, "the body is not a JSON-RPC message: "+clip(err.Error()))
 		return
 	}
 	if req, ok := m.(*jsonrpc.Request); ok {

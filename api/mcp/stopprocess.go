@@ -41,7 +41,7 @@ func stop(ctx context.Context, c *call) (*answer, error) {
 	if name := a.text("signal"); name != "" {
 		s, err := engine.ParseSignal(name)
 		if err != nil {
-			a.add("signal", "%q is no signal; one is TERM, INT, HUP, USR1 or KILL", clip(name))
+			a.add("signal", "%q is not a valid signal; use TERM, INT, HUP, USR1 or KILL", clip(name))
 		}
 		sig, wait, kill = s, signalWait, s == syscall.SIGKILL
 	}

@@ -300,7 +300,7 @@ func (ts *tasks) answer(ctx context.Context, method, owner string, p *taskParams
 	case methodTaskUpdate:
 		var given map[string]json.RawMessage
 		if err := json.Unmarshal(p.InputResponses, &given); err != nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses is no object: " + clip(err.Error())}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses is not an object: " + clip(err.Error())}
 		}
 		if err := t.give(given); err != nil {
 			return nil, err

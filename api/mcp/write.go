@@ -40,7 +40,7 @@ func write(ctx context.Context, c *call) (*answer, error) {
 	if mode != "" {
 		n, err := strconv.ParseUint(strings.TrimPrefix(mode, "0o"), 8, 32)
 		if err != nil || n > 0o777 || n == 0 {
-			a.add("mode", "%q is no permission in octal between 1 and 777", clip(mode))
+			a.add("mode", "%q is not a valid octal permission between 1 and 777", clip(mode))
 		}
 		o.Mode = fs.FileMode(n)
 	}

@@ -61,7 +61,7 @@ func instant(sp *spellings, name string, s *string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, *s)
 	if err != nil {
-		sp.add(name, "%q is no time such as 2026-01-31T12:00:00Z", sandbox.Clip(*s, 80))
+		sp.add(name, "%q is not a valid time such as 2026-01-31T12:00:00Z", sandbox.Clip(*s, 80))
 	}
 	return t
 }

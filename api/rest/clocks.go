@@ -55,7 +55,7 @@ func choice[T ~string](sp *spellings, name string, given *string, words ...T) *T
 		}
 		all = append(all, string(w))
 	}
-	sp.add(name, "%q is none; there are %s", sandbox.Clip(*given, 80), strings.Join(all, " and "))
+	sp.add(name, "%q is not valid; use %s", sandbox.Clip(*given, 80), strings.Join(all, " or "))
 	return nil
 }
 

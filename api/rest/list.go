@@ -58,7 +58,7 @@ func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1
 		page, q.Offset = in.Page, (*in.Page-1)*q.Limit
 	}
 	if in.SortBy != nil && *in.SortBy != "created_at" {
-		sp.add("sort_by", "%q is none; there is created_at", sandbox.Clip(*in.SortBy, 80))
+		sp.add("sort_by", "%q is not valid; use created_at", sandbox.Clip(*in.SortBy, 80))
 	}
 	q.Oldest = ascending(&sp, in.SortOrder)
 	if err := sp.err(); err != nil {
@@ -92,7 +92,7 @@ func states(sp *spellings, status, state []string) (out []sandbox.State) {
 			out = append(out, st)
 			continue
 		}
-		sp.add(name, "%q is no state; there are %s", sandbox.Clip(s, 80), strings.Join(liveStates(), ", "))
+		sp.add(name, "%q is not a valid state; the states are %s", sandbox.Clip(s, 80), strings.Join(liveStates(), ", "))
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func networkPolicy(sp *spellings, v any) *sandbox.NetworkPolicy {
 		return nil
 	case string:
 		if !slices.Contains([]string{"off", "restricted", "open"}, v) {
-			sp.add("network", "%q is none; there are off, restricted and open", sandbox.Clip(v, 80))
+			sp.add("network", "%q is not valid; use off, restricted or open", sandbox.Clip(v, 80))
 			return nil
 		}
 		return &sandbox.NetworkPolicy{Mode: sandbox.NetworkMode(v)}
@@ -127,7 +127,7 @@ func networkObject(sp *spellings, v map[string]any) *sandbox.NetworkPolicy {
 	if p.Mode == "" {
 		// Lists without a mode can mean one thing only.
 		if p.Mode = sandbox.NetworkRestricted; len(p.AllowDomains) == 0 && len(p.AllowCIDRs) == 0 {
-			sp.add("network.mode", "is missing; there are off, restricted and open")
+			sp.add("network.mode", "is missing; use off, restricted or open")
 		}
 	}
 	return p
@@ -151,7 +151,7 @@ func texts(sp *spellings, field string, v any) []string {
 		case float64:
 			out = append(out, fmt.Sprint(item))
 		default:
-			sp.add(field, "entry %d is no text", i+1)
+			sp.add(field, "entry %d is not a string", i+1)
 		}
 	}
 	return out

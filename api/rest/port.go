@@ -62,7 +62,7 @@ func (a *API) connectPort(ctx context.Context, c *call, in *connectPort) error {
 	}
 	port, err := strconv.Atoi(in.Port)
 	if err != nil {
-		return fault.InvalidField("port", "%q is no number", sandbox.Clip(in.Port, 40))
+		return fault.InvalidField("port", "%q is not a valid number", sandbox.Clip(in.Port, 40))
 	}
 	nc, err := a.engine.DialPort(ctx, c.caller, in.Ref, port)
 	if err != nil {

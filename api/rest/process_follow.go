@@ -33,7 +33,7 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 	} else if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.ParseInt(last, 10, 64)
 		if err != nil {
-			return fault.InvalidField("Last-Event-ID", "%q is no frame's number", sandbox.Clip(last, 40))
+			return fault.InvalidField("Last-Event-ID", "%q is not a frame number", sandbox.Clip(last, 40))
 		}
 		r.Cursor = n
 	}

@@ -117,7 +117,7 @@ func size(sp *spellings, name string, cpu *float64, memory *int) (*float64, *int
 		}
 		return &s.CPUCores, &s.MemoryMB
 	}
-	sp.add("size", "%q is none; there are small, medium and large", sandbox.Clip(name, 80))
+	sp.add("size", "%q is not valid; use small, medium or large", sandbox.Clip(name, 80))
 	return cpu, memory
 }
 

@@ -173,7 +173,7 @@ func obey(data []byte, t *engine.Terminal) error {
 	if m.Signal != nil {
 		sig := unix.SignalNum(strings.ToUpper(*m.Signal))
 		if sig == 0 {
-			return fault.InvalidField("signal", "%q is no signal; one is SIGINT", sandbox.Clip(*m.Signal, 40))
+			return fault.InvalidField("signal", "%q is not a valid signal; use one such as SIGINT", sandbox.Clip(*m.Signal, 40))
 		}
 		return t.Signal(syscall.Signal(sig))
 	}

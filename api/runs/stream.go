@@ -101,7 +101,7 @@ func seen(r *http.Request) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fault.InvalidField("Last-Event-ID", "%q is no id of an event of a run", sandbox.Clip(text, 40)).
+		return 0, fault.InvalidField("Last-Event-ID", "%q is not a valid id of a run event", sandbox.Clip(text, 40)).
 			WithRemedy("pass the id of the last event that you have seen, or none for all of them")
 	}
 	return n, nil

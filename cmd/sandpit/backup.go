@@ -45,7 +45,7 @@ good for all else.`,
 
 func (a *app) backup(ctx context.Context, cl *client.Client, file string) (err error) {
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return fault.New(fault.Invalid, "%s is no file (%s)", file, info.Mode().Type()).WithRemedy("name a file")
+		return fault.New(fault.Invalid, "%s is not a file (%s)", file, info.Mode().Type()).WithRemedy("name a file")
 	}
 	// Its name is taken at the end: one that broke off is nobody's backup.
 	w, err := os.CreateTemp(filepath.Dir(file), ".sandpit-backup-*") // with mode 0600

@@ -59,7 +59,7 @@ func (c *choice) String() string { return c.word }
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("%q is none of %s", s, strings.Join(c.words, ", "))
+		return fmt.Errorf("%q is not one of %s", s, strings.Join(c.words, ", "))
 	}
 	c.word = s
 	return nil

@@ -74,7 +74,7 @@ func remoteMCP(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%q is no http or https URL", text)
+		return nil, fmt.Errorf("%q is not an http or https URL", text)
 	case u.User != nil:
 		return nil, fmt.Errorf("the URL has a user in it; a token comes by --token-env or --token-file")
 	}

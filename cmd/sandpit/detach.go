@@ -58,7 +58,7 @@ func parseDetachKeys(text string) ([]byte, error) {
 		case ctrl && len(c) == 1 && (c[0] >= 'a' && c[0] <= 'z' || strings.ContainsAny(c, `@[\]^_`)):
 			keys = append(keys, c[0]&0x1f)
 		default:
-			return nil, fault.New(fault.Invalid, "--detach-keys: %.40q is no key", name).
+			return nil, fault.New(fault.Invalid, "--detach-keys: %.40q is not a key", name).
 				WithRemedy("give characters and ctrl-a to ctrl-z with commas between them: ctrl-p,ctrl-q")
 		}
 	}

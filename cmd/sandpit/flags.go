@@ -29,7 +29,7 @@ func (p *period) String() string {
 }
 
 func (p *period) Set(s string) error {
-	bad := fmt.Errorf("%q is no length of time; write it as 90s, 15m, 2h or 7d", s)
+	bad := fmt.Errorf("%q is not a valid length of time; write it as 90s, 15m, 2h or 7d", s)
 	number, unit := s, time.Second
 	if head, days := strings.CutSuffix(s, "d"); days {
 		number, unit = head, 24*time.Hour
@@ -96,7 +96,7 @@ func (m *megabytes) Set(s string) error {
 	}
 	n, err := strconv.ParseFloat(t, 64)
 	if err != nil || !(n > 0) || n*factor > math.MaxInt32 || n*factor < 1 {
-		return fmt.Errorf("%q is no size; write it as 512M or 2G", s)
+		return fmt.Errorf("%q is not a valid size; write it as 512M or 2G", s)
 	}
 	m.n, m.given = int(n*factor), true
 	return nil

@@ -72,7 +72,7 @@ Clients: ` + strings.Join(names, ", ") + ".",
 			return misuse(c, "--name: %v", err)
 		}
 		if o.profile != "" && mcpsetup.CheckName(o.profile) != nil {
-			return misuse(c, "--profile: %q is no name of one", o.profile)
+			return misuse(c, "--profile: %q is not a valid profile name", o.profile)
 		}
 		switch {
 		case o.write && o.client == "":

@@ -105,7 +105,7 @@ func readOwn(path string) (text []byte, mode fs.FileMode, err error) {
 	owner, _ := st.Sys().(*syscall.Stat_t)
 	switch {
 	case !st.Mode().IsRegular():
-		return nil, 0, fault.New(fault.Invalid, "%s is no plain file", path)
+		return nil, 0, fault.New(fault.Invalid, "%s is not a plain file", path)
 	case owner != nil && int(owner.Uid) != os.Geteuid():
 		return nil, 0, fault.New(fault.Denied, "%s belongs to another user", path).
 			WithRemedy("run this as that user")

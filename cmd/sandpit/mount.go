@@ -29,7 +29,7 @@ func (m *mounts) Set(s string) error {
 // parseMount reads one. A volume's name may have colons, and has no slash: the
 // path begins at the first colon that a slash follows.
 func parseMount(s string) (v1.MountVolume, error) {
-	bad := fmt.Errorf("%q is no mount; write it as NAME:/PATH, NAME/SUB:/PATH or NAME:/PATH:ro", s)
+	bad := fmt.Errorf("%q is not a valid mount; write it as NAME:/PATH, NAME/SUB:/PATH or NAME:/PATH:ro", s)
 	volume, path, ok := strings.Cut(s, ":/")
 	if !ok || volume == "" {
 		return v1.MountVolume{}, bad

@@ -51,7 +51,7 @@ private; "sandpit preview" makes a link that others can open.`,
 func portOf(c *cobra.Command, s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > 65535 {
-		return 0, misuse(c, "%q is no port, which is a number from 1 to 65535", s)
+		return 0, misuse(c, "%q is not a valid port, which is a number from 1 to 65535", s)
 	}
 	return n, nil
 }

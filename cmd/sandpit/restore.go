@@ -56,7 +56,7 @@ and volumes, secrets, tokens and artifacts. Images are not in a backup: those th
 		defer f.Close()
 		info, err := f.Stat()
 		if err != nil || !info.Mode().IsRegular() {
-			return fault.Wrap(fault.Invalid, err, "%s is no file", args[0])
+			return fault.Wrap(fault.Invalid, err, "%s is not a file", args[0])
 		}
 		ctx, stop := interruptible(c.Context())
 		defer stop()

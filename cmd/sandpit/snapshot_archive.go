@@ -124,7 +124,7 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
 			}
 			if !info.Mode().IsRegular() {
-				return fault.New(fault.Invalid, "%s is no file (%s)", args[0], info.Mode().Type())
+				return fault.New(fault.Invalid, "%s is not a file (%s)", args[0], info.Mode().Type())
 			}
 			from, o.Size = f, info.Size()
 			see = func(n int64) { bar.bytes("import "+filepath.Base(args[0]), n, o.Size) }

@@ -91,7 +91,7 @@ type bridge struct {
 // the next line, or when stdin does.
 func Run(ctx context.Context, stdin io.Reader, stdout io.Writer, o Options) error {
 	if !isURL(o.URL) {
-		return fmt.Errorf("the server's address %q is no http or https URL", o.URL)
+		return fmt.Errorf("the server's address %q is not an http or https URL", o.URL)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

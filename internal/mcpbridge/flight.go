@@ -43,7 +43,7 @@ func (b *bridge) take(ctx context.Context, data []byte) {
 	}
 	m, err := parse(data)
 	if err != nil {
-		b.out.write(errorReply(nil, codeParse, "the line is no JSON-RPC message: "+err.Error()))
+		b.out.write(errorReply(nil, codeParse, "the line is not a JSON-RPC message: "+err.Error()))
 		return
 	}
 	switch {

@@ -62,10 +62,10 @@ func (c Client) merge(old []byte, before map[string]any, s Server) ([]byte, erro
 		// it, though not every reader says so.
 		headers := tomlHeaders(bytes.SplitAfter(old, []byte("\n")))
 		if _, ok := c.entries(before)[s.Name]; ok && !begins(headers, c.key, s.Name) {
-			return nil, fmt.Errorf("%s.%s is there, and is no table of its own", c.key, s.Name)
+			return nil, fmt.Errorf("%s.%s is there, and is not a table of its own", c.key, s.Name)
 		}
 		if _, ok := before[c.key]; ok && !begins(headers, c.key) {
-			return nil, fmt.Errorf("%s is there, and is no table of its own", c.key)
+			return nil, fmt.Errorf("%s is there, and is not a table of its own", c.key)
 		}
 		return mergeTOML(old, c.key, s.Name, c.entry(s))
 	}

@@ -44,7 +44,7 @@ const maxName = 64
 // quoted somewhere.
 func CheckName(name string) error {
 	if name == "" || len(name) > maxName || strings.Trim(name, nameLetters) != "" {
-		return fmt.Errorf("%.80q is no name of an entry: 1 to %d letters, digits, dashes and underscores", name, maxName)
+		return fmt.Errorf("%.80q is not a valid entry name: 1 to %d letters, digits, dashes and underscores", name, maxName)
 	}
 	return nil
 }

@@ -214,9 +214,9 @@ func readTOML(src []byte) (map[string]any, error) {
 	var all map[string]any
 	if err := toml.Unmarshal(src, &all); err != nil {
 		if at, ok := errors.AsType[toml.ParseError](err); ok { // its text quotes the file
-			return nil, fmt.Errorf("line %d: it is no TOML", at.Position.Line)
+			return nil, fmt.Errorf("line %d: it is not TOML", at.Position.Line)
 		}
-		return nil, errors.New("it is no TOML")
+		return nil, errors.New("it is not TOML")
 	}
 	if all == nil {
 		all = map[string]any{}

@@ -30,7 +30,7 @@ func ReadFile(path string) (*Ring, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o027 != 0:
 		return nil, fmt.Errorf("%s has mode %04o, so that others can read or write it; want 0600 (chmod 600 %s)", path, info.Mode().Perm(), path)
 	}

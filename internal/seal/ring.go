@@ -107,7 +107,7 @@ func Parse(text string) (*Ring, error) {
 		}
 		k, ok := decode(line)
 		if !ok {
-			return nil, fmt.Errorf("line %d is no key: want %d random bytes in base64 or hex", n+1, KeySize)
+			return nil, fmt.Errorf("line %d is not a valid key: want %d random bytes in base64 or hex", n+1, KeySize)
 		}
 		keys = append(keys, k)
 	}

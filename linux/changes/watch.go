@@ -200,7 +200,7 @@ func (w *Watch) findFrom(root int) error {
 	case unix.ENOENT:
 		return fault.Wrap(fault.NotFound, err, "there is no directory %.200q", "/"+w.dir)
 	case unix.ENOTDIR:
-		return fault.InvalidField("path", "%.200q is no directory", "/"+w.dir)
+		return fault.InvalidField("path", "%.200q is not a directory", "/"+w.dir)
 	case unix.ELOOP:
 		return fault.InvalidField("path", "%.200q has a symbolic link in it, which a watch does not follow", "/"+w.dir).
 			WithRemedy("name the directory that the link leads to")

@@ -107,7 +107,7 @@ func CheckDomain(field, domain string) error {
 	if domain == "" {
 		return nil
 	}
-	bad := fault.InvalidField(field, "%q is no domain name in lower case", sandbox.Clip(domain, 80)).
+	bad := fault.InvalidField(field, "%q is not a valid lower-case domain name", sandbox.Clip(domain, 80)).
 		WithRemedy("write it without a port and without dots at its ends, as previews.example.org; names below it must lead to the server")
 	if _, err := netip.ParseAddr(domain); err == nil || len(domain) > 200 {
 		return bad

@@ -198,7 +198,7 @@ func (u *unpacking) one(h *tar.Header, in io.Reader) error {
 		return nil // the root itself
 	}
 	if !inside(name) {
-		return notArchive("%q is no path in it", sandbox.Clip(h.Name, 80))
+		return notArchive("%q is not a valid path", sandbox.Clip(h.Name, 80))
 	}
 	if u.left -= headerCost + h.Size; h.Size < 0 || u.left < 0 {
 		return fault.New(fault.TooLarge, "the archive holds more than the snapshot may")
@@ -213,7 +213,7 @@ func (u *unpacking) one(h *tar.Header, in io.Reader) error {
 	case strings.HasPrefix(base, whiteout):
 		gone := strings.TrimPrefix(base, whiteout)
 		if !inside(gone) {
-			return notArchive("%q is no whiteout", sandbox.Clip(h.Name, 80))
+			return notArchive("%q is not a whiteout", sandbox.Clip(h.Name, 80))
 		}
 		if gone = path.Join(dir, gone); u.made[gone] {
 			return nil
@@ -235,7 +235,7 @@ func (u *unpacking) parents(dir string) error {
 	}
 	err := makeDirs(u.dir, dir)
 	if at, ok := errors.AsType[blocked](err); ok {
-		return notArchive("%q is no directory", sandbox.Clip(string(at), 80))
+		return notArchive("%q is not a directory", sandbox.Clip(string(at), 80))
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 // Create makes the instance's directory and starts its agent.
 func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
 	if !sandbox.ValidID(string(spec.ID)) {
-		return nil, fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(spec.ID), 40))
+		return nil, fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(spec.ID), 40))
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -150,7 +150,7 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id sandbox.ID) error {
 		return err
 	}
 	if !sandbox.ValidID(string(id)) {
-		return fault.InvalidField("id", "%q is no id of a snapshot", sandbox.Clip(string(id), 40))
+		return fault.InvalidField("id", "%q is not a valid snapshot id", sandbox.Clip(string(id), 40))
 	}
 	h := d.host
 	h.snapshots.Lock()
@@ -246,7 +246,7 @@ func (h *Host) at(p runtime.Point) ([]entry, error) {
 // snapshot reads the tree of one; snapshots is held.
 func (h *Host) snapshot(id sandbox.ID) ([]entry, error) {
 	if !sandbox.ValidID(string(id)) {
-		return nil, fault.InvalidField("id", "%q is no id of a snapshot", sandbox.Clip(string(id), 40))
+		return nil, fault.InvalidField("id", "%q is not a valid snapshot id", sandbox.Clip(string(id), 40))
 	}
 	all, err := scan(filepath.Join(h.dir, snapshotsDir, string(id)), nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -273,7 +273,7 @@ func (h *Host) newDisk(dir string, from sandbox.ID) error {
 // told, and says what is in it.
 func (h *Host) keep(id sandbox.ID, fill func(dir string) ([]entry, error)) (runtime.Snapshot, error) {
 	if !sandbox.ValidID(string(id)) {
-		return runtime.Snapshot{}, fault.InvalidField("id", "%q is no id of a snapshot", sandbox.Clip(string(id), 40))
+		return runtime.Snapshot{}, fault.InvalidField("id", "%q is not a valid snapshot id", sandbox.Clip(string(id), 40))
 	}
 	parent := filepath.Join(h.dir, snapshotsDir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {

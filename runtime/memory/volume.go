@@ -87,7 +87,7 @@ func (d *Driver) Volumes(ctx context.Context) ([]sandbox.ID, error) {
 // volume gives the directory of one, which may be missing.
 func (h *Host) volume(id sandbox.ID) (string, error) {
 	if !sandbox.ValidID(string(id)) {
-		return "", fault.InvalidField("id", "%q is no id of a volume", sandbox.Clip(string(id), 40))
+		return "", fault.InvalidField("id", "%q is not a valid volume id", sandbox.Clip(string(id), 40))
 	}
 	return filepath.Join(h.dir, volumesDir, string(id)), nil
 }

@@ -56,7 +56,7 @@ func (i *instance) Watch(ctx context.Context, dir string, o runtime.WatchOptions
 		return nil, fault.InvalidField("path", "%q has a symbolic link in it, which a watch does not follow", dir)
 	}
 	if info, err := os.Lstat(disk + dir); err != nil || !info.IsDir() {
-		return nil, fault.InvalidField("path", "%q is no directory", dir)
+		return nil, fault.InvalidField("path", "%q is not a directory", dir)
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

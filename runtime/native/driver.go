@@ -326,7 +326,7 @@ func (d *Driver) register(i *Instance) error {
 }
 
 func invalidID(id sandbox.ID) error {
-	return fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(id), 40))
+	return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(id), 40))
 }
 
 // forget gives the id of an instance back of which nothing is left.
@@ -339,7 +339,7 @@ func (d *Driver) forget(i *Instance) {
 // Open finds an instance that was made before.
 func (d *Driver) Open(_ context.Context, h runtime.Handle) (runtime.Instance, error) {
 	if !sandbox.ValidID(string(h.ID)) {
-		return nil, fault.InvalidField("id", "%q is no sandbox id", sandbox.Clip(string(h.ID), 40))
+		return nil, fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(h.ID), 40))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

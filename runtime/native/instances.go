@@ -69,7 +69,7 @@ func openInstances(dir, namespace, boot string) (_ *instances, err error) {
 			return i.open(path)
 		}
 	case st.Mode()&fs.ModeSymlink == 0:
-		err = fault.New(fault.State, "%s is no directory", path).WithRemedy("move it away")
+		err = fault.New(fault.State, "%s is not a directory", path).WithRemedy("move it away")
 	default:
 		var there bool
 		if there, err = i.follow(dir, path, boot); there {

@@ -194,7 +194,7 @@ func checkSnapshotID(id sandbox.ID) error {
 	if sandbox.ValidID(string(id)) {
 		return nil
 	}
-	return fault.InvalidField("id", "%q is no snapshot id", sandbox.Clip(string(id), 40))
+	return fault.InvalidField("id", "%q is not a valid snapshot id", sandbox.Clip(string(id), 40))
 }
 
 // instance gives one that exists, up or down.

@@ -134,7 +134,7 @@ func bootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	id := strings.ReplaceAll(strings.TrimSpace(string(b)), "-", "")
 	if err == nil && len(id) < 16 {
-		err = fmt.Errorf("%q is no boot id", id)
+		err = fmt.Errorf("%q is not a valid boot id", id)
 	}
 	if err != nil {
 		return "", err

@@ -93,7 +93,7 @@ func (d *Driver) KeepVolume(ctx context.Context, of, id sandbox.ID) error {
 
 func checkVolumeID(id sandbox.ID) error {
 	if !sandbox.ValidID(string(id)) {
-		return fault.InvalidField("id", "%q is no id of a volume", sandbox.Clip(string(id), 40))
+		return fault.InvalidField("id", "%q is not a valid volume id", sandbox.Clip(string(id), 40))
 	}
 	return nil
 }

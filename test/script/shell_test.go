@@ -320,7 +320,7 @@ func TestShell(t *testing.T) {
 		if want := "there is no terminal here"; got != 125 || !strings.Contains(string(out), want) {
 			t.Errorf("exit status %d and %q, want 125 and %q", got, out, want)
 		}
-		if out, err := s.command("shell", "--detach-keys", "ctrl-ä", "box").CombinedOutput(); !strings.Contains(string(out), "is no key") {
+		if out, err := s.command("shell", "--detach-keys", "ctrl-ä", "box").CombinedOutput(); !strings.Contains(string(out), "is not a key") {
 			t.Errorf("%v %s", err, out)
 		}
 	})
