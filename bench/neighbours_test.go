@@ -27,6 +27,11 @@ func TestACommandGoesOnBesideEachAttack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		if err := victim.leave(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	}()
 	if err := victim.create(ctx, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,8 @@ func (s *server) tail() string {
 	return string(b[max(0, len(b)-2048):])
 }
 
-// close deletes what is left in the server, and ends it.
+// close deletes what is left in the server, and ends it. It returns an error if a process goes on
+// without the server: whoever measures next would share the machine with it.
 func (s *server) close(ctx context.Context) error {
 	var errs []error
 	for box, err := range s.client.List(ctx, client.ListQuery{}) {
@@ -137,7 +138,27 @@ func (s *server) close(ctx context.Context) error {
 		}
 		errs = append(errs, s.client.Delete(ctx, box.ID))
 	}
-	return errors.Join(append(errs, s.end())...)
+	all, err := s.scope().Processes()
+	errs = append(errs, err, s.end(), s.gone(ctx, all))
+	return errors.Join(errs...)
+}
+
+// gone waits until the processes have ended.
+func (s *server) gone(ctx context.Context, all []leaktest.Process) error {
+	limit, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	for _, p := range all {
+		for {
+			now, err := leaktest.ReadStat(p.PID)
+			if err != nil || now.Start != p.Start || now.Dead { // an error: it has no entry in /proc
+				break
+			}
+			if err := sleep(limit, askEvery); err != nil {
+				return fmt.Errorf("process %d (%s) goes on %v after its server's end: was its sandbox not deleted?", p.PID, p.Name, endTimeout)
+			}
+		}
+	}
+	return nil
 }
 
 // end ends the process. Sandboxes would go on.
