@@ -198,9 +198,10 @@ func (w *window) applyName(r *record) {
 		return
 	}
 	if n == nil {
-		// The removal of a directory of a lower layer comes without the directory.
+		// The removal of a directory of a lower layer comes without the directory, and before
+		// Linux 6.13 each removal without what was removed.
 		if r.target == nil && r.has(unix.FAN_DELETE) {
-			w.unnamed = true
+			w.unnamed = w.unnamed || r.has(unix.FAN_ONDIR)
 			if e.before == unsaid {
 				e.before, e.isDir = present, r.has(unix.FAN_ONDIR)
 			}
@@ -303,6 +304,9 @@ func (w *window) settle(r *record) {
 		p.replaced(p.victim)
 	case p.victim != nil && r.has(unix.FAN_CREATE|unix.FAN_DELETE) && string(r.target) == p.victim.key:
 		w.alone(p)
+	case p.victim != nil && w.removes(r, p.victim):
+		p.victim.told = true
+		w.alone(p)
 	case p.victim != nil:
 		w.doubt(p)
 	case alone && string(subject) == p.moved.key && !p.over:
@@ -323,6 +327,21 @@ func (w *window) settle(r *record) {
 		w.alone(p)
 	}
 	delete(w.pending, r.tid)
+}
+
+// removes reports whether the event, which follows an ATTRIB without a name on n, is the removal of
+// n. Kernels before 6.13 do not say which file was removed; then it is n's unless the name was
+// another file's.
+func (w *window) removes(r *record, n *node) bool {
+	if r.target != nil || r.dir == nil || !r.has(unix.FAN_DELETE) || r.has(unix.FAN_ONDIR) {
+		return false
+	}
+	dir := w.nodes[string(r.dir)]
+	if dir == nil {
+		return true
+	}
+	e := dir.names[string(r.name)]
+	return e == nil || e.last == nil || e.last == n
 }
 
 // doubt keeps a rename whose victim may be none.

@@ -268,12 +268,12 @@ func mountStore(ctx context.Context, file *os.File, path string, attach func(mou
 	}
 	defer dev.Close()
 	mount, err := mountLoop(ctx, dev)
-	if dev.found && (errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EROFS)) {
-		return nil, &abortedError{err}
-	}
 	if err != nil {
 		if newer := refusedAs(file, path, featuresDir); newer != nil {
 			return nil, newer
+		}
+		if dev.found && (errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EROFS)) {
+			return nil, &abortedError{err}
 		}
 		return nil, fmt.Errorf("mount %s: %w", path, err)
 	}

@@ -88,6 +88,8 @@ func TestAStoreOfANewerKernelIsRefusedAndNotHarmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, loopFile)
+	// The kernel writes to the file until the device is gone.
+	until(t, "the store's device is let go", func() bool { return len(loopsOf(t, dir)) == 0 })
 	keepQuotas(t, path)
 	if knows {
 		if s := mustOpen(t, Options{Dir: dir}); s.Info().Kind != Loop {

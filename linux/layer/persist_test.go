@@ -7,6 +7,7 @@ package layer
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -94,11 +95,19 @@ func TestPersistCommitsWhatWasMade(t *testing.T) {
 		}
 		return binary.LittleEndian.Uint64(b[:])
 	}
+	var major, minor int
+	if _, err := fmt.Sscanf(release(), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	lazy := major > 6 || major == 6 && minor >= 6 // earlier kernels commit each subvolume as they make it
 	for _, id := range []string{"firstlayer00", "secondlayer0"} {
 		_ = mustCreate(t, s, id, 0).Close()
 		made, _ := generations(t, s.layers, id)
-		if last := committed(); last >= made || !s.persistence.pending() {
+		if last := committed(); last >= made && lazy {
 			t.Errorf("%s, of transaction %d, is committed with %d already", id, made, last)
+		}
+		if !s.persistence.pending() {
+			t.Errorf("%s is not known to have been made", id)
 		}
 		if err := s.Persist(); err != nil {
 			t.Fatal(err)
