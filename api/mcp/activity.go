@@ -46,7 +46,7 @@ func activity(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, next, err := c.engine.Activity(ctx, c.caller, ref, q)
+	events, next, err := c.engine.Activity(ctx, c.Caller, ref, q)
 	if err != nil {
 		return nil, err
 	}

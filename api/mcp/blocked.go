@@ -29,7 +29,7 @@ func (c *call) blocked(ctx context.Context, ref string, e *ended, since time.Tim
 	if e.Running || e.ExitCode == 0 {
 		return nil
 	}
-	log, err := c.engine.NetworkLog(ctx, c.caller, ref)
+	log, err := c.engine.NetworkLog(ctx, c.Caller, ref)
 	if err != nil {
 		return nil // what the command itself says has to do
 	}

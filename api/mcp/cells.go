@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
@@ -31,7 +32,7 @@ type cell struct {
 	owner  string // identity of the caller
 	ref    string
 	began  time.Time
-	cancel context.CancelCauseFunc // interrupts it, or with errStopping leaves it
+	cancel context.CancelCauseFunc // interrupts it, or with ErrStopping leaves it
 	done   chan struct{}           // closed when it has ended; then res and err hold
 
 	res engine.CodeResult
@@ -46,7 +47,7 @@ type cell struct {
 // cancel. Whoever cancels the cell interrupts it; the caller's going away does not.
 func (c *call) startCell(ctx context.Context, ref string, r engine.CodeRequest) *cell {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	x := &cell{owner: identity(c.caller), ref: ref, began: time.Now(), cancel: cancel, done: make(chan struct{})}
+	x := &cell{owner: transport.Identity(c.Caller), ref: ref, began: time.Now(), cancel: cancel, done: make(chan struct{})}
 	locked := func(do func()) error {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -63,7 +64,7 @@ func (c *call) startCell(ctx context.Context, ref string, r engine.CodeRequest) 
 				x.err = fault.New(fault.Internal, "panic: %v", v)
 			}
 		}()
-		x.res, x.err = c.engine.RunCode(ctx, c.caller, ref, r, &engine.CodeSink{
+		x.res, x.err = c.engine.RunCode(ctx, c.Caller, ref, r, &engine.CodeSink{
 			Started: func(s engine.CodeStart) error { return locked(func() { x.start = s }) },
 			Stdout:  func(b []byte) error { c.progress.wrote(b); return locked(func() { x.shown.stdout.add(b) }) },
 			Stderr:  func(b []byte) error { c.progress.wrote(b); return locked(func() { x.shown.stderr.add(b) }) },
@@ -127,7 +128,7 @@ func (cs *cells) find(c access.Caller, id string) *cell {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, x := range cs.kept {
-		if x.owner == identity(c) && id != "" && x.id() == id {
+		if x.owner == transport.Identity(c) && id != "" && x.id() == id {
 			return x
 		}
 	}
@@ -141,7 +142,7 @@ func (cs *cells) stop() {
 	cs.kept = nil
 	cs.mu.Unlock()
 	for _, x := range kept {
-		x.cancel(errStopping)
+		x.cancel(transport.ErrStopping)
 		<-x.done
 	}
 }

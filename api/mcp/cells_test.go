@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 )
 
@@ -16,7 +17,7 @@ func TestCellsAreBounded(t *testing.T) {
 	alice := access.Caller{Project: "p", TokenID: "alice"}
 	kept := make([]*cell, mostCells)
 	begin := func(i int) *cell {
-		return &cell{owner: identity(alice), done: make(chan struct{}), cancel: func(error) {}, start: engine.CodeStart{CellID: fmt.Sprint("cell", i)}}
+		return &cell{owner: transport.Identity(alice), done: make(chan struct{}), cancel: func(error) {}, start: engine.CodeStart{CellID: fmt.Sprint("cell", i)}}
 	}
 	for i := range kept {
 		kept[i] = begin(i)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/kernel"
 )
@@ -87,8 +88,8 @@ func code(ctx context.Context, c *call) (*answer, error) {
 	}
 	x.cancel(context.Cause(ctx))
 	<-x.done
-	if errors.Is(context.Cause(ctx), errStopping) {
-		return nil, errStopping
+	if errors.Is(context.Cause(ctx), transport.ErrStopping) {
+		return nil, transport.ErrStopping
 	}
 	return nil, ctx.Err()
 }

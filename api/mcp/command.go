@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -95,13 +96,13 @@ func runOne(ctx context.Context, c *call) (*answer, error) {
 	if r.Wait == 0 && c.has(GroupProcess) {
 		r.Wait = time.Millisecond // zero is for ever
 	}
-	if c.task != nil && !a.has("wait_seconds") {
+	if c.Task != nil && !a.has("wait_seconds") {
 		r.Wait = 0 // whoever asked gets a task meanwhile
 	}
 	r.TellArtifacts = true
-	if c.task != nil {
-		if s, err := c.engine.Get(ctx, c.caller, ref); err == nil {
-			r.Started = func(process string) { c.task.standFor(taskOfCommand + string(s.ID) + "-" + process) }
+	if c.Task != nil {
+		if s, err := c.engine.Get(ctx, c.Caller, ref); err == nil {
+			r.Started = func(process string) { c.Task.StandFor(taskOfCommand + string(s.ID) + "-" + process) }
 		}
 	}
 	began := time.Now()
@@ -138,7 +139,7 @@ func (c *call) commandAnswer(ctx context.Context, ref, cwd string, done *ended, 
 
 // inBackground starts a command that nobody waits for, and looks at how it begins.
 func (c *call) inBackground(ctx context.Context, ref string, r engine.ExecRequest, limit int) (*answer, error) {
-	rec, err := c.engine.StartProcess(ctx, c.caller, ref, engine.StartRequest{
+	rec, err := c.engine.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
 		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Timeout: r.Timeout,
 		Stdin: r.Stdin, StreamStdin: len(r.Stdin) == 0,
 	})
@@ -172,7 +173,7 @@ func (c *call) exec(ctx context.Context, ref string, r engine.ExecRequest, limit
 	r.MaxStdout, r.MaxStderr = followed, followed
 	var stdout, stderr capture
 	e := &ended{}
-	res, err := c.engine.Exec(ctx, c.caller, ref, r, func(f agent.Frame) error {
+	res, err := c.engine.Exec(ctx, c.Caller, ref, r, func(f agent.Frame) error {
 		e.cursor = f.Seq
 		if f.Stream == agent.Stderr {
 			stderr.add(f.Data)
@@ -196,13 +197,13 @@ func (c *call) abandon(ctx context.Context, ref, process string, err error) erro
 	if ctx.Err() == nil || process == "" {
 		return err
 	}
-	if errors.Is(context.Cause(ctx), errStopping) {
+	if errors.Is(context.Cause(ctx), transport.ErrStopping) {
 		return fault.Wrap(fault.Unavailable, err, "the server is stopping; the command goes on (process %s)", process).
 			WithRemedy("look for what it wrote when the server is back")
 	}
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
 	defer cancel()
-	if kerr := c.engine.KillProcess(kill, c.caller, ref, process); kerr != nil && !fault.Is(kerr, fault.NotFound) {
+	if kerr := c.engine.KillProcess(kill, c.Caller, ref, process); kerr != nil && !fault.Is(kerr, fault.NotFound) {
 		c.log.WarnContext(ctx, "the command of a cancelled call was not killed", "sandbox", ref, "process", process, "error", kerr)
 	}
 	return err
@@ -264,7 +265,7 @@ func (e *ended) reasons(ctx context.Context, c *call) []string {
 	var l sandbox.Limits
 	switch e.Cause {
 	case sandbox.CauseOOM, sandbox.CausePids, sandbox.CauseDisk:
-		s, err := c.engine.Get(ctx, c.caller, c.ref)
+		s, err := c.engine.Get(ctx, c.Caller, c.ref)
 		if err != nil {
 			return out
 		}

@@ -66,11 +66,11 @@ func listContexts() tool {
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
 		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
-			all, err := c.engine.Contexts(ctx, c.caller, ref)
+			all, err := c.engine.Contexts(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
-			shells, err := c.engine.Shells(ctx, c.caller, ref)
+			shells, err := c.engine.Shells(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
@@ -115,9 +115,9 @@ func createContext() tool {
 			}
 			var made engine.Context
 			if name != "" {
-				made, err = c.engine.CreateShell(ctx, c.caller, ref, engine.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
+				made, err = c.engine.CreateShell(ctx, c.Caller, ref, engine.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
 			} else {
-				made, err = c.engine.CreateContext(ctx, c.caller, ref, engine.ContextRequest{Language: orElse(language, "python"), Cwd: cwd, Env: env, User: user})
+				made, err = c.engine.CreateContext(ctx, c.Caller, ref, engine.ContextRequest{Language: orElse(language, "python"), Cwd: cwd, Env: env, User: user})
 			}
 			if err != nil {
 				return nil, err
@@ -180,15 +180,15 @@ func endOne(ctx context.Context, c *call) (*answer, error) {
 	}[how]
 	switch {
 	case shell != "" && how == endInterrupt:
-		err = c.engine.InterruptShell(ctx, c.caller, ref, shell)
+		err = c.engine.InterruptShell(ctx, c.Caller, ref, shell)
 	case shell != "":
-		err = c.engine.DeleteShell(ctx, c.caller, ref, shell)
+		err = c.engine.DeleteShell(ctx, c.Caller, ref, shell)
 	case how == endInterrupt:
-		err = c.engine.InterruptContext(ctx, c.caller, ref, id)
+		err = c.engine.InterruptContext(ctx, c.Caller, ref, id)
 	case how == endRestart:
-		_, err = c.engine.RestartContext(ctx, c.caller, ref, id)
+		_, err = c.engine.RestartContext(ctx, c.Caller, ref, id)
 	default:
-		err = c.engine.DeleteContext(ctx, c.caller, ref, id)
+		err = c.engine.DeleteContext(ctx, c.Caller, ref, id)
 	}
 	if err != nil {
 		return nil, err

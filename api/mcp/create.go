@@ -63,7 +63,7 @@ func create(ctx context.Context, c *call) (*answer, error) {
 	if err := a.err(); err != nil {
 		return nil, err
 	}
-	s, created, err := c.engine.Create(ctx, c.caller, r)
+	s, created, err := c.engine.Create(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}

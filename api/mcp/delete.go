@@ -30,7 +30,7 @@ func remove(ctx context.Context, c *call) (*answer, error) {
 	if err := c.args.err(); err != nil {
 		return nil, err
 	}
-	err := c.engine.Delete(ctx, c.caller, c.ref)
+	err := c.engine.Delete(ctx, c.Caller, c.ref)
 	if fault.Is(err, fault.NotFound) {
 		// What should be gone is gone; but a name that was mistyped must show.
 		return &answer{

@@ -1,13 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcp is the MCP coat: the engine's verbs as tools for AI agents, over
-// Streamable HTTP, in both eras of the protocol on one address, and over HTTP+SSE,
-// which came before it. Requests of the stateless era (2026-07-28) go to a handler
-// without sessions, whose calls end with their HTTP request; all others go to one with
-// sessions, each bound to the token that opened it, whose clients may come back for an
-// answer after a broken connection. A GET that names no session opens one of
-// HTTP+SSE. Calls that take long become tasks for clients that know of them.
+// Package mcp is the MCP coat: the engine's verbs as tools for AI agents, in profiles.
+// How calls come and answers go is package transport's.
 //
 // # Answers
 //

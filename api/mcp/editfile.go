@@ -75,7 +75,7 @@ func edit(ctx context.Context, c *call) (*answer, error) {
 		return nil, err
 	}
 	o := agent.WriteOptions{Size: int64(len(changed))}
-	if _, _, err := c.engine.WriteFile(ctx, c.caller, ref, path, strings.NewReader(changed), o); err != nil {
+	if _, _, err := c.engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(changed), o); err != nil {
 		return nil, c.pathError(ctx, ref, path, err)
 	}
 	diff := cut(unified(content, before, after, at), "", 0, 0, maxDiff)
@@ -86,12 +86,12 @@ func edit(ctx context.Context, c *call) (*answer, error) {
 
 // whole reads a text file that is small enough to be written again.
 func (c *call) whole(ctx context.Context, ref, path string) (agent.FileInfo, string, error) {
-	info, body, err := c.engine.ReadFile(ctx, c.caller, ref, path, agent.ReadOptions{})
+	info, body, err := c.engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
 	if err != nil {
 		return info, "", c.pathError(ctx, ref, path, err)
 	}
 	defer body.Close()
-	if err := c.reserve(ctx, min(info.Size, maxWrite)); err != nil {
+	if err := c.Reserve(ctx, min(info.Size, maxWrite)); err != nil {
 		return info, "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(body, maxWrite+1))
@@ -111,7 +111,7 @@ func (c *call) whole(ctx context.Context, ref, path string) (agent.FileInfo, str
 // unchanged tells that a file is as it was when it was read. Between this and the
 // write there is a moment, which the file API cannot close.
 func (c *call) unchanged(ctx context.Context, ref, path string, was *agent.FileInfo) error {
-	now, body, err := c.engine.ReadFile(ctx, c.caller, ref, path, agent.ReadOptions{Length: 1})
+	now, body, err := c.engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{Length: 1})
 	if err == nil {
 		_ = body.Close() // nothing was read
 	}

@@ -35,7 +35,7 @@ func expose(ctx context.Context, c *call) (*answer, error) {
 	if err := a.err(); err != nil {
 		return nil, err
 	}
-	if c.previews == nil || c.address == nil {
+	if c.previews == nil || c.Address == nil {
 		return nil, fault.New(fault.Unsupported, "this server makes no links to ports").
 			WithRemedy(`run_command with {"command": "curl -s http://127.0.0.1:%d/"} shows what is served`, port)
 	}
@@ -43,12 +43,12 @@ func expose(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.engine.CreatePreview(ctx, c.caller, ref, port, time.Duration(life*float64(time.Minute)))
+	p, err := c.engine.CreatePreview(ctx, c.Caller, ref, port, time.Duration(life*float64(time.Minute)))
 	if err != nil {
 		return nil, err
 	}
 	with := "?sandpit_token=" + url.QueryEscape(c.previews.Token(p))
-	address, byPath := c.previews.Addresses(c.address, string(p.Sandbox), p.Port)
+	address, byPath := c.previews.Addresses(c.Address, string(p.Sandbox), p.Port)
 	out := &answer{verdict: fmt.Sprintf("port %d of sandbox %s:", port, ref), lines: []string{address + with}}
 	if byPath != address {
 		out.lines = append(out.lines, "for programs that cannot resolve that name: "+byPath+with)
@@ -62,7 +62,7 @@ func expose(ctx context.Context, c *call) (*answer, error) {
 
 // unheard says what is wrong where nothing answers on a port.
 func (c *call) unheard(ctx context.Context, ref string, port int) string {
-	ports, _, err := c.engine.Ports(ctx, c.caller, ref)
+	ports, _, err := c.engine.Ports(ctx, c.Caller, ref)
 	if err != nil {
 		return "" // the link is good for when there is something
 	}

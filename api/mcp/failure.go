@@ -80,7 +80,7 @@ func (c *call) next(ctx context.Context, e *fault.Error) string {
 		}
 	case fault.State:
 		if c.ref != "" {
-			s, err := c.engine.Get(ctx, c.caller, c.ref)
+			s, err := c.engine.Get(ctx, c.Caller, c.ref)
 			switch {
 			case err != nil:
 			case s.State == sandbox.Paused && c.has(GroupState):
@@ -102,13 +102,13 @@ func (c *call) next(ctx context.Context, e *fault.Error) string {
 
 // gone tells whether it is the sandbox that does not exist, and not a thing in it.
 func (c *call) gone(ctx context.Context) bool {
-	_, err := c.engine.Get(ctx, c.caller, c.ref)
+	_, err := c.engine.Get(ctx, c.Caller, c.ref)
 	return fault.Is(err, fault.NotFound)
 }
 
 // went says when the sandbox was deleted, where that is known.
 func (c *call) went(ctx context.Context) string {
-	ev, err := c.engine.Departed(ctx, c.caller, c.ref)
+	ev, err := c.engine.Departed(ctx, c.Caller, c.ref)
 	if err != nil {
 		return "" // it never was, or was asked for by a name
 	}
@@ -120,7 +120,7 @@ const few = 5
 
 // living names a few sandboxes of the caller's, the newest first.
 func (c *call) living(ctx context.Context) string {
-	page, err := c.engine.List(ctx, c.caller, store.SandboxQuery{Limit: few})
+	page, err := c.engine.List(ctx, c.Caller, store.SandboxQuery{Limit: few})
 	if err != nil || len(page.Items) == 0 {
 		return "none"
 	}

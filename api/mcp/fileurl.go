@@ -43,12 +43,12 @@ func linkFile(ctx context.Context, c *call) (*answer, error) {
 		return nil, err
 	}
 	// Opened, and not only looked at: a link of the sandbox's may lead to the file.
-	info, body, err := c.engine.ReadFile(ctx, c.caller, ref, path, agent.ReadOptions{Length: 1})
+	info, body, err := c.engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{Length: 1})
 	if err != nil {
 		return nil, c.pathError(ctx, ref, path, err)
 	}
 	_ = body.Close() // nothing was read
-	s, err := c.engine.Get(ctx, c.caller, ref)
+	s, err := c.engine.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}

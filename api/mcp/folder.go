@@ -104,11 +104,11 @@ const mostDepth = 20
 // listing lists what is below a directory. An agent of an earlier build knows one
 // level, and no patterns.
 func (c *call) listing(ctx context.Context, ref, dir string, o agent.SearchOptions) (string, []agent.Match, agent.SearchEnd, error) {
-	at, found, end, err := c.engine.SearchFiles(ctx, c.caller, ref, dir, o)
+	at, found, end, err := c.engine.SearchFiles(ctx, c.Caller, ref, dir, o)
 	if !fault.Is(err, fault.Unsupported) || o.Depth > 1 || o.Glob != "" || o.After != "" {
 		return at.Path, found, end, err
 	}
-	files, more, err := c.engine.ListFiles(ctx, c.caller, ref, dir, agent.ListOptions{Limit: o.Limit})
+	files, more, err := c.engine.ListFiles(ctx, c.Caller, ref, dir, agent.ListOptions{Limit: o.Limit})
 	for _, f := range files {
 		found = append(found, agent.Match{Rel: f.Name, File: f})
 	}
@@ -134,14 +134,14 @@ func (c *call) pathError(ctx context.Context, ref, p string, err error) error {
 	if e.Code == fault.Invalid && e.Remedy == "" {
 		// Most often a directory was taken for a file, or the other way round.
 		told := *e
-		if _, _, lerr := c.engine.ListFiles(ctx, c.caller, ref, p, agent.ListOptions{Limit: 1}); lerr == nil {
+		if _, _, lerr := c.engine.ListFiles(ctx, c.Caller, ref, p, agent.ListOptions{Limit: 1}); lerr == nil {
 			return told.WithRemedy("it is a directory: use list_files with {\"path\": %s}", quote(clip(p)))
 		} else if c.tool.name == listFiles().name {
 			return told.WithRemedy("if it is a file, use read_file with {\"path\": %s}", quote(clip(p)))
 		}
 		return err
 	}
-	if e.Code == fault.Denied && c.caller.May(access.SandboxesWrite) {
+	if e.Code == fault.Denied && c.Caller.May(access.SandboxesWrite) {
 		return fault.Wrap(fault.Denied, err, "%s (path %s)", e.Message, quote(clip(p))).
 			WithRemedy("the user sandbox writes below %s; run_command with {\"as_user\": \"root\"} may reach the rest of the system", strings.Join(sandbox.Writable(), ", "))
 	}
@@ -149,7 +149,7 @@ func (c *call) pathError(ctx context.Context, ref, p string, err error) error {
 		return err
 	}
 	dir, name := path.Split(absolute(p))
-	files, _, lerr := c.engine.ListFiles(ctx, c.caller, ref, dir, agent.ListOptions{})
+	files, _, lerr := c.engine.ListFiles(ctx, c.Caller, ref, dir, agent.ListOptions{})
 	if lerr != nil {
 		return fault.Wrap(fault.NotFound, err, "there is no %s, and no directory %s either", quote(clip(p)), quote(clip(dir))).
 			WithRemedy("look with list_files what there is; relative paths begin at %s", sandbox.Workspace)

@@ -20,7 +20,7 @@ func getSandbox() tool {
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
 		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
-			s, err := c.engine.Get(ctx, c.caller, ref)
+			s, err := c.engine.Get(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}

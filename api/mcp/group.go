@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -116,7 +117,7 @@ func toolsOf(group string) []tool {
 
 // has tells whether the caller has the tools of a group.
 func (c *call) has(group string) bool {
-	return slices.Contains(c.groups, group) && c.caller.SeesTools(group)
+	return slices.Contains(c.groups, group) && c.Caller.SeesTools(group)
 }
 
 // narrowTools hides from a caller the groups that its token's scopes leave out.
@@ -124,10 +125,10 @@ func (c *call) has(group string) bool {
 func narrowTools(h *Handler, groups map[string]*tool) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			caller := callerOf(req)
+			caller := transport.CallOf(req).Caller
 			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
 				if t := groups[r.Params.Name]; t != nil && !caller.SeesTools(t.group) {
-					c := h.call(r, t)
+					c := h.call(transport.CallOf(r), t)
 					return c.failure(ctx, fault.New(fault.Denied, "the tool %s needs the scope %s, and the scopes of the token %q narrow it to other tools", t.name, access.ToolScope(t.group), caller.Actor).
 						WithRemedy("work with the tools that are listed, or use a token that has the scope")), nil
 				}
@@ -142,14 +143,4 @@ func narrowTools(h *Handler, groups map[string]*tool) mcp.Middleware {
 			return res, err
 		}
 	}
-}
-
-// callerOf is who sent a request; nobody, where it cannot be told.
-func callerOf(req mcp.Request) access.Caller {
-	if x := req.GetExtra(); x != nil && x.TokenInfo != nil {
-		if c, ok := x.TokenInfo.Extra[extraCaller].(access.Caller); ok {
-			return c
-		}
-	}
-	return access.Caller{}
 }

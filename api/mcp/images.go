@@ -82,7 +82,7 @@ func listImages() tool {
 		about:   "List what sandboxes can run on: the image argument of create_sandbox.",
 		example: `{}`,
 		run: func(ctx context.Context, c *call) (*answer, error) {
-			all, err := c.engine.Images(ctx, c.caller)
+			all, err := c.engine.Images(ctx, c.Caller)
 			if err != nil {
 				return nil, err
 			}
@@ -120,12 +120,12 @@ func build(ctx context.Context, c *call) (*answer, error) {
 	}
 	here, cancel := context.WithTimeout(ctx, max(wait, shortBuild))
 	defer cancel()
-	s, err := c.engine.BuildImage(here, c.caller, name)
+	s, err := c.engine.BuildImage(here, c.Caller, name)
 	if err != nil {
 		if ctx.Err() != nil || here.Err() == nil {
 			return nil, err
 		}
-		all, lerr := c.engine.Images(ctx, c.caller)
+		all, lerr := c.engine.Images(ctx, c.Caller)
 		at := slices.IndexFunc(all, func(s image.Status) bool { return s.Name == name || slices.Contains(s.Aliases, name) })
 		if lerr != nil || at < 0 {
 			return nil, err

@@ -102,7 +102,7 @@ func limits(ctx context.Context, c *call) (*answer, error) {
 	}
 	if of != "" {
 		c.ref = of
-		s, err := c.engine.Get(ctx, c.caller, of)
+		s, err := c.engine.Get(ctx, c.Caller, of)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func limits(ctx context.Context, c *call) (*answer, error) {
 
 // limits asks what holds, and how much is in use.
 func (c *call) limits(ctx context.Context) (limitsShape, error) {
-	i, err := c.engine.Info(ctx, c.caller)
+	i, err := c.engine.Info(ctx, c.Caller)
 	if err != nil {
 		return limitsShape{}, err
 	}
@@ -149,7 +149,7 @@ func (c *call) limits(ctx context.Context) (limitsShape, error) {
 			out.Sandboxes[string(state)] = n
 		}
 	}
-	running, err := c.engine.List(ctx, c.caller, store.SandboxQuery{States: []sandbox.State{sandbox.Running}, Limit: store.MaxPage})
+	running, err := c.engine.List(ctx, c.Caller, store.SandboxQuery{States: []sandbox.State{sandbox.Running}, Limit: store.MaxPage})
 	if err != nil {
 		return limitsShape{}, err
 	}

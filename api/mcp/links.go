@@ -30,21 +30,6 @@ type Previews interface {
 	Addresses(r *http.Request, id string, port int) (address, path string)
 }
 
-// extraRequest is where a call's token info holds what its request tells of the
-// server's address.
-const extraRequest = "request"
-
-// addressOf keeps of a request what addresses are made of.
-func addressOf(r *http.Request) *http.Request {
-	h := make(http.Header)
-	for _, n := range []string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
-		if v := r.Header.Get(n); v != "" {
-			h.Set(n, v)
-		}
-	}
-	return &http.Request{Host: r.Host, TLS: r.TLS, Header: h}
-}
-
 // fileURI is the resource that a file is.
 func fileURI(id sandbox.ID, p string) string {
 	return "sandbox://" + string(id) + (&url.URL{Path: p}).EscapedPath()
@@ -78,11 +63,11 @@ func resourceLink(id sandbox.ID, f *agent.FileInfo) *mcp.ResourceLink {
 // fileURL is a link to a file for browsers and programs without a token; "" where the
 // server makes none.
 func (c *call) fileURL(s *sandbox.Sandbox, p string, life time.Duration) (address string, until time.Time) {
-	if c.files == nil || c.address == nil {
+	if c.files == nil || c.Address == nil {
 		return "", until
 	}
 	until = time.Now().Add(life).Truncate(time.Second)
-	return c.files.Address(c.address, filelink.Grant{
+	return c.files.Address(c.Address, filelink.Grant{
 		Project: s.Project, Sandbox: string(s.ID), Path: p, Expires: until,
 	}), until
 }
@@ -102,7 +87,7 @@ const coarse = 4 * time.Millisecond
 // addMade adds links to the files under /artifacts that are new since a time. That
 // there are none, or that it cannot be told, is no news.
 func (c *call) addMade(ctx context.Context, a *answer, ref string, since time.Time) {
-	_, found, _, err := c.engine.SearchFiles(ctx, c.caller, ref, sandbox.Artifacts, agent.SearchOptions{Depth: madeDepth, Limit: madeLooked})
+	_, found, _, err := c.engine.SearchFiles(ctx, c.Caller, ref, sandbox.Artifacts, agent.SearchOptions{Depth: madeDepth, Limit: madeLooked})
 	if err != nil {
 		return
 	}
@@ -115,7 +100,7 @@ func (c *call) addMade(ctx context.Context, a *answer, ref string, since time.Ti
 	if len(made) == 0 {
 		return
 	}
-	s, err := c.engine.Get(ctx, c.caller, ref)
+	s, err := c.engine.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return
 	}

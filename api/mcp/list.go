@@ -48,7 +48,7 @@ func list(ctx context.Context, c *call) (*answer, error) {
 	if err := a.err(); err != nil {
 		return nil, err
 	}
-	page, err := c.engine.List(ctx, c.caller, q)
+	page, err := c.engine.List(ctx, c.Caller, q)
 	if err != nil {
 		return nil, err
 	}

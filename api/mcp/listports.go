@@ -16,7 +16,7 @@ func listPorts() tool {
 		params:  []param{paramSandbox()},
 		example: `{"sandbox": "my-project"}`,
 		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
-			ports, truncated, err := c.engine.Ports(ctx, c.caller, ref)
+			ports, truncated, err := c.engine.Ports(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}

@@ -68,7 +68,7 @@ func listProcesses() tool {
 			if err != nil {
 				return nil, err
 			}
-			page, err := c.engine.ListProcesses(ctx, c.caller, ref, q)
+			page, err := c.engine.ListProcesses(ctx, c.Caller, ref, q)
 			if err != nil {
 				return nil, err
 			}

@@ -54,7 +54,7 @@ func runsThatAre(ctx context.Context, c *call) (*answer, error) {
 	if id != "" {
 		return c.oneRun(ctx, id, r.Sandbox)
 	}
-	page, err := c.engine.Runs(ctx, c.caller, r)
+	page, err := c.engine.Runs(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +85,14 @@ func runsThatAre(ctx context.Context, c *call) (*answer, error) {
 // oneRun shows a run with what it gave out. of is the sandbox that it has to be of; "":
 // any.
 func (c *call) oneRun(ctx context.Context, id, of string) (*answer, error) {
-	r, err := c.engine.RunOf(ctx, c.caller, id)
+	r, err := c.engine.RunOf(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
 	if !isOf(r, of) {
 		return nil, otherRun(r, of)
 	}
-	streams, err := c.engine.RunStreams(ctx, c.caller, id)
+	streams, err := c.engine.RunStreams(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func listSecrets() tool {
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			all, err := c.engine.Secrets(ctx, c.caller, c.ref)
+			all, err := c.engine.Secrets(ctx, c.Caller, c.ref)
 			if err != nil {
 				return nil, err
 			}

@@ -36,11 +36,11 @@ func networkLog(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.engine.Get(ctx, c.caller, ref)
+	s, err := c.engine.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.engine.NetworkLog(ctx, c.caller, ref)
+	log, err := c.engine.NetworkLog(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -66,10 +66,10 @@ func (c *call) shortened(ctx context.Context, ref string, e *ended) []string {
 // the user of the sandbox, and gives its path. Whatever the sandbox's programs put
 // at that path, it is theirs alone.
 func (c *call) keepLog(ctx context.Context, ref, process string) (string, error) {
-	if !c.caller.May(access.SandboxesWrite) {
-		return "", c.caller.Require(access.SandboxesWrite)
+	if !c.Caller.May(access.SandboxesWrite) {
+		return "", c.Caller.Require(access.SandboxesWrite)
 	}
-	g, err := c.engine.Follow(ctx, c.caller, ref, process, engine.FollowRequest{Once: true})
+	g, err := c.engine.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Once: true})
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ func (c *call) keepLog(ctx context.Context, ref, process string) (string, error)
 		_ = to.CloseWithError(err) // nil: the end
 	}()
 	path := logFolder + "/" + process + ".log"
-	_, _, err = c.engine.WriteFile(ctx, c.caller, ref, path, from, agent.WriteOptions{MakeParents: true})
+	_, _, err = c.engine.WriteFile(ctx, c.Caller, ref, path, from, agent.WriteOptions{MakeParents: true})
 	_ = from.CloseWithError(io.ErrClosedPipe)
 	<-read
 	if err != nil {
@@ -108,14 +108,14 @@ func (c *call) keepLog(ctx context.Context, ref, process string) (string, error)
 
 // pruneLogs removes the oldest logs, so that they never fill the disk.
 func (c *call) pruneLogs(ctx context.Context, ref string) {
-	files, _, err := c.engine.ListFiles(ctx, c.caller, ref, logFolder, agent.ListOptions{Limit: 1000})
+	files, _, err := c.engine.ListFiles(ctx, c.Caller, ref, logFolder, agent.ListOptions{Limit: 1000})
 	if err != nil || len(files) <= mostLogs {
 		return
 	}
 	files = slices.DeleteFunc(files, func(f agent.FileInfo) bool { return f.Type != agent.File || !strings.HasSuffix(f.Name, ".log") })
 	slices.SortFunc(files, func(a, b agent.FileInfo) int { return b.ModTime.Compare(a.ModTime) })
 	for _, f := range files[min(mostLogs, len(files)):] {
-		if err := c.engine.RemoveFile(ctx, c.caller, ref, f.Path, agent.RemoveOptions{}); err != nil {
+		if err := c.engine.RemoveFile(ctx, c.Caller, ref, f.Path, agent.RemoveOptions{}); err != nil {
 			return // it is the sandbox's own business
 		}
 	}

@@ -50,7 +50,7 @@ type verb func(e Engine, ctx context.Context, c access.Caller, ref string) (*san
 // in the words of say: what happened, and what may come next.
 func becoming(do verb, say func(*sandbox.Sandbox) (verdict string, next []string)) func(context.Context, *call) (*answer, error) {
 	return at(func(ctx context.Context, c *call, ref string) (*answer, error) {
-		s, err := do(c.engine, ctx, c.caller, ref)
+		s, err := do(c.engine, ctx, c.Caller, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -72,15 +72,15 @@ func (c *call) place(ctx context.Context, make bool) (string, error) {
 	if err := c.args.err(); err != nil {
 		return "", err
 	}
-	c.ref = defaultKey(c.caller)
-	_, err := c.engine.Get(ctx, c.caller, c.ref)
+	c.ref = defaultKey(c.Caller)
+	_, err := c.engine.Get(ctx, c.Caller, c.ref)
 	if !fault.Is(err, fault.NotFound) {
 		return c.ref, err
 	}
 	if !make {
 		return "", fault.New(fault.NotFound, "your default sandbox %q does not exist yet, so there is nothing in it", c.ref)
 	}
-	_, created, err := c.engine.Create(ctx, c.caller, engine.CreateRequest{Key: c.ref})
+	_, created, err := c.engine.Create(ctx, c.Caller, engine.CreateRequest{Key: c.ref})
 	if err != nil {
 		return "", err
 	}

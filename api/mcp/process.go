@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 )
@@ -63,11 +64,11 @@ type watched struct {
 // watch follows a process for a while. One whose sandbox is down, or that the agent has
 // let go of, has a record and no output.
 func (c *call) watch(ctx context.Context, ref, process string, w watch) (*watched, error) {
-	g, err := c.engine.Follow(ctx, c.caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
+	g, err := c.engine.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
 	switch fault.Of(err) {
 	case "":
 	case fault.State, fault.NotFound:
-		rec, perr := c.engine.Process(ctx, c.caller, ref, process)
+		rec, perr := c.engine.Process(ctx, c.Caller, ref, process)
 		if perr != nil {
 			return nil, c.noProcess(ctx, ref, process, perr)
 		}
@@ -108,8 +109,8 @@ func (c *call) watch(ctx context.Context, ref, process string, w watch) (*watche
 			out.Result, out.State = &end.Result, agent.Exited
 		}
 		return out, nil
-	case errors.Is(context.Cause(ctx), errStopping):
-		return nil, errStopping
+	case errors.Is(context.Cause(ctx), transport.ErrStopping):
+		return nil, transport.ErrStopping
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case here.Err() != nil:
@@ -123,11 +124,11 @@ func (c *call) noProcess(ctx context.Context, ref, process string, err error) er
 	if !fault.Is(err, fault.NotFound) || c.gone(ctx) {
 		return err
 	}
-	if run, rerr := c.engine.RunOf(ctx, c.caller, process); rerr == nil {
+	if run, rerr := c.engine.RunOf(ctx, c.Caller, process); rerr == nil {
 		return fault.Wrap(fault.NotFound, err, "%s is a run and no process", run.ID).WithRemedy("%s", strings.Join(c.nextOf(run), "; "))
 	}
 	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", clip(process), ref)
-	page, lerr := c.engine.ListProcesses(ctx, c.caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: few})
+	page, lerr := c.engine.ListProcesses(ctx, c.Caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: few})
 	if lerr != nil || len(page.Items) == 0 {
 		return out.WithRemedy("no process runs there; start one with run_command and {\"background\": true}")
 	}

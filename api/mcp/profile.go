@@ -76,13 +76,18 @@ func (h *Handler) openProfiles(version string) {
 	}
 }
 
-// servers lists those of all profiles.
-func (h *Handler) servers() []*mcp.Server {
-	var all []*mcp.Server
-	for _, f := range h.faces {
-		all = append(all, f.all, f.readOnly)
+// serverOf is the server with the tools that a caller sees. A profile that the request's path
+// names and that is not there is fault.NotFound.
+func (h *Handler) serverOf(r *http.Request, c access.Caller) (*mcp.Server, error) {
+	name, err := h.profileOf(r, c)
+	if err != nil {
+		return nil, err
 	}
-	return all
+	f := h.faces[name]
+	if c.May(access.SandboxesWrite) {
+		return f.all, nil
+	}
+	return f.readOnly, nil
 }
 
 // profileOf is the profile that a request is for: the path's, else the token's, else

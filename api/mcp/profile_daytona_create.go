@@ -101,7 +101,7 @@ func daytonaMake(ctx context.Context, c *call) (*answer, error) {
 			return nil, err
 		}
 	}
-	s, created, err := c.engine.Create(ctx, c.caller, r)
+	s, created, err := c.engine.Create(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func daytonaMake(ctx context.Context, c *call) (*answer, error) {
 // itself when it is.
 func daytonaReuse(ctx context.Context, c *call, id string) (*answer, error) {
 	c.ref = id
-	s, err := c.engine.Get(ctx, c.caller, id)
+	s, err := c.engine.Get(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func daytonaOpen(ctx context.Context, c *call) (p *sandbox.NetworkPolicy, note s
 	if !slices.Contains(c.engine.Networks(), sandbox.NetworkOpen) {
 		return nil, "the network is off, since this server allows no sandbox all of the internet; networkAllowList asks for a part", nil
 	}
-	i, err := c.engine.Info(ctx, c.caller)
+	i, err := c.engine.Info(ctx, c.Caller)
 	if err != nil {
 		return nil, "", err
 	}

@@ -45,7 +45,7 @@ func daytonaUpload() tool {
 				content = string(raw)
 			}
 			if !replace && len(a.bad) == 0 {
-				if _, err := c.engine.StatFile(ctx, c.caller, c.ref, path, ""); err == nil {
+				if _, err := c.engine.StatFile(ctx, c.Caller, c.ref, path, ""); err == nil {
 					return nil, fault.New(fault.Exists, "the file %s is there already, and overwrite is false", quote(clip(path))).
 						WithRemedy("set overwrite to true to replace it, or choose another filePath")
 				}
@@ -117,7 +117,7 @@ func daytonaFetch(ctx context.Context, c *call, w *words, path string) (*answer,
 // tooMuch refuses to show a file, and says how to get at it.
 func (c *call) tooMuch(ctx context.Context, info *agent.FileInfo, code fault.Code, why string) error {
 	remedy := "look into it by execute_command (head, sed -n, file, xxd)"
-	if s, err := c.engine.Get(ctx, c.caller, c.ref); err == nil {
+	if s, err := c.engine.Get(ctx, c.Caller, c.ref); err == nil {
 		if address, until := c.fileURL(s, info.Path, filelink.DefaultLife); address != "" {
 			remedy += ", or download it until " + timeText(until) + " from " + address
 		}
@@ -156,7 +156,7 @@ func imageInside(file []byte) (image []byte, media string) {
 
 func daytonaInfo() tool {
 	look := func(ctx context.Context, c *call, w *words, path string) (*answer, error) {
-		info, err := c.engine.StatFile(ctx, c.caller, c.ref, path, "")
+		info, err := c.engine.StatFile(ctx, c.Caller, c.ref, path, "")
 		if err != nil {
 			return nil, w.pathError(ctx, c, path, err)
 		}

@@ -81,7 +81,7 @@ func daytonaFolder() tool {
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			if err := c.engine.MakeDir(ctx, c.caller, c.ref, path, agent.MkdirOptions{Parents: true, Mode: mode}); err != nil {
+			if err := c.engine.MakeDir(ctx, c.Caller, c.ref, path, agent.MkdirOptions{Parents: true, Mode: mode}); err != nil {
 				return nil, w.pathError(ctx, c, path, err)
 			}
 			return inText("Created folder: " + printablePath(path)), nil
@@ -106,7 +106,7 @@ func daytonaMove() tool {
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			if err := c.engine.MoveFile(ctx, c.caller, c.ref, from, to, agent.MoveOptions{}); err != nil {
+			if err := c.engine.MoveFile(ctx, c.Caller, c.ref, from, to, agent.MoveOptions{}); err != nil {
 				return nil, w.pathError(ctx, c, from, err)
 			}
 			return inText(fmt.Sprintf("Moved file from %s to %s", printablePath(from), printablePath(to))), nil
@@ -117,7 +117,7 @@ func daytonaMove() tool {
 func daytonaDelete() tool {
 	remove := func(ctx context.Context, c *call, w *words, path string) (*answer, error) {
 		output := ""
-		err := c.engine.RemoveFile(ctx, c.caller, c.ref, path, agent.RemoveOptions{Recursive: true})
+		err := c.engine.RemoveFile(ctx, c.Caller, c.ref, path, agent.RemoveOptions{Recursive: true})
 		switch {
 		case fault.Is(err, fault.NotFound) && !c.gone(ctx):
 			output = "there was nothing"

@@ -38,7 +38,7 @@ func daytonaPreview() tool {
 			if err := a.err(); err != nil {
 				return nil, err
 			}
-			if c.previews == nil || c.address == nil {
+			if c.previews == nil || c.Address == nil {
 				return nil, fault.New(fault.Unsupported, "this server makes no links to ports").
 					WithRemedy("execute_command with curl -s http://127.0.0.1:%d/ shows what is served", port)
 			}
@@ -47,11 +47,11 @@ func daytonaPreview() tool {
 					return nil, err
 				}
 			}
-			p, err := c.engine.CreatePreview(ctx, c.caller, ref, port, daytonaPreviewLife)
+			p, err := c.engine.CreatePreview(ctx, c.Caller, ref, port, daytonaPreviewLife)
 			if err != nil {
 				return nil, err
 			}
-			address, byPath := c.previews.Addresses(c.address, string(p.Sandbox), p.Port)
+			address, byPath := c.previews.Addresses(c.Address, string(p.Sandbox), p.Port)
 			with := "?sandpit_token=" + url.QueryEscape(c.previews.Token(p))
 			out := inText("Preview link generated: " + address + with)
 			out.notes = append(out.notes, "good until "+timeText(p.ExpiresAt)+" for whoever has it")
@@ -65,7 +65,7 @@ func daytonaPreview() tool {
 
 // served is an error where nothing listens on a port.
 func (c *call) served(ctx context.Context, port int) error {
-	ports, _, err := c.engine.Ports(ctx, c.caller, c.ref)
+	ports, _, err := c.engine.Ports(ctx, c.Caller, c.ref)
 	if err != nil {
 		return err
 	}

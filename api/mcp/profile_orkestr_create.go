@@ -76,7 +76,7 @@ func orkestrMake(ctx context.Context, c *call) (*answer, error) {
 		return nil, fault.New(fault.Unsupported, "region: there is no %s; this server is in one place, which is called %s", quote(clip(region)), onlyRegion).
 			WithRemedy("leave region out, if it does not matter where the sandbox is")
 	}
-	s, _, err := c.engine.Create(ctx, c.caller, r)
+	s, _, err := c.engine.Create(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}

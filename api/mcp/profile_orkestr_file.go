@@ -48,7 +48,7 @@ func (w *words) put(ctx context.Context, c *call, path, content string) (agent.F
 	if err := c.args.err(); err != nil {
 		return agent.FileInfo{}, err
 	}
-	info, _, err := c.engine.WriteFile(ctx, c.caller, c.ref, path, strings.NewReader(content), agent.WriteOptions{
+	info, _, err := c.engine.WriteFile(ctx, c.Caller, c.ref, path, strings.NewReader(content), agent.WriteOptions{
 		MakeParents: true, Size: int64(len(content)),
 	})
 	if err != nil {
@@ -107,12 +107,12 @@ type got struct {
 
 // get reads the first bytes of a file, at most most.
 func (w *words) get(ctx context.Context, c *call, path string, most int) (got, error) {
-	info, body, err := c.engine.ReadFile(ctx, c.caller, c.ref, path, agent.ReadOptions{})
+	info, body, err := c.engine.ReadFile(ctx, c.Caller, c.ref, path, agent.ReadOptions{})
 	if err != nil {
 		return got{}, w.pathError(ctx, c, path, err)
 	}
 	defer body.Close()
-	if err := c.reserve(ctx, min(info.Size, int64(most))); err != nil {
+	if err := c.Reserve(ctx, min(info.Size, int64(most))); err != nil {
 		return got{}, err
 	}
 	data, err := io.ReadAll(io.LimitReader(body, int64(most)))
@@ -166,7 +166,7 @@ func (w *words) list(ctx context.Context, c *call) ([]agent.FileInfo, bool, erro
 	if err := c.args.err(); err != nil {
 		return nil, false, err
 	}
-	files, more, err := c.engine.ListFiles(ctx, c.caller, c.ref, dir, agent.ListOptions{Limit: mostEntries})
+	files, more, err := c.engine.ListFiles(ctx, c.Caller, c.ref, dir, agent.ListOptions{Limit: mostEntries})
 	if err != nil {
 		return nil, false, w.pathError(ctx, c, dir, err)
 	}

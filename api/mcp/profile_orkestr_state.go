@@ -40,7 +40,7 @@ func orkestrTurn(ctx context.Context, c *call, verb func(context.Context, access
 	if err := c.args.err(); err != nil {
 		return nil, err
 	}
-	s, err := verb(ctx, c.caller, ref)
+	s, err := verb(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func sandboxdDelete() tool {
 				return nil, err
 			}
 			verdict := "deleted the sandbox " + c.ref
-			err := c.engine.Delete(ctx, c.caller, c.ref)
+			err := c.engine.Delete(ctx, c.Caller, c.ref)
 			if fault.Is(err, fault.NotFound) {
 				verdict = "there was no sandbox " + c.ref + "; nothing is left to delete"
 			} else if err != nil {
@@ -108,12 +108,12 @@ func sandboxdFresh(ctx context.Context, c *call) (*answer, error) {
 	}
 	// In place, and not a delete and a create: nobody can come in between, and a
 	// crash leaves one sandbox or the other.
-	s, err := c.engine.Restart(ctx, c.caller, c.ref)
+	s, err := c.engine.Restart(ctx, c.Caller, c.ref)
 	if fault.Is(err, fault.NotFound) && !sandbox.ValidID(c.ref) {
-		s, _, err = c.engine.Create(ctx, c.caller, engine.CreateRequest{Key: c.ref, SlidingTTL: ttl})
+		s, _, err = c.engine.Create(ctx, c.Caller, engine.CreateRequest{Key: c.ref, SlidingTTL: ttl})
 	}
 	if err == nil && s.TTL != ttl {
-		s, err = c.engine.Update(ctx, c.caller, string(s.ID), engine.Patch{SlidingTTL: &ttl})
+		s, err = c.engine.Update(ctx, c.Caller, string(s.ID), engine.Patch{SlidingTTL: &ttl})
 	}
 	if err != nil {
 		return nil, err

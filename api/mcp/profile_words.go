@@ -53,7 +53,7 @@ func (w *words) next(ctx context.Context, c *call, e *fault.Error) string {
 		}
 	case fault.State:
 		if c.ref != "" {
-			if s, err := c.engine.Get(ctx, c.caller, c.ref); err == nil && s.State == sandbox.Paused {
+			if s, err := c.engine.Get(ctx, c.Caller, c.ref); err == nil && s.State == sandbox.Paused {
 				return w.resume
 			}
 		}
@@ -65,7 +65,7 @@ func (w *words) next(ctx context.Context, c *call, e *fault.Error) string {
 
 // ids lists a few sandboxes of the caller's by their ids, the newest first.
 func (c *call) ids(ctx context.Context) string {
-	page, err := c.engine.List(ctx, c.caller, store.SandboxQuery{Limit: few})
+	page, err := c.engine.List(ctx, c.Caller, store.SandboxQuery{Limit: few})
 	if err != nil || len(page.Items) == 0 {
 		return "none"
 	}
@@ -82,12 +82,12 @@ func (w *words) pathError(ctx context.Context, c *call, p string, err error) err
 	switch {
 	case e.Code == fault.NotFound:
 		return c.pathError(ctx, c.ref, p, err)
-	case e.Code == fault.Denied && c.caller.May(access.SandboxesWrite):
+	case e.Code == fault.Denied && c.Caller.May(access.SandboxesWrite):
 		return fault.Wrap(fault.Denied, err, "%s (path %s)", e.Message, quote(clip(p))).
 			WithRemedy("commands and files are the user sandbox's, who writes below %s", strings.Join(sandbox.Writable(), ", "))
 	case e.Code == fault.Invalid && e.Remedy == "":
 		told := *e
-		if _, _, lerr := c.engine.ListFiles(ctx, c.caller, c.ref, p, agent.ListOptions{Limit: 1}); lerr == nil {
+		if _, _, lerr := c.engine.ListFiles(ctx, c.Caller, c.ref, p, agent.ListOptions{Limit: 1}); lerr == nil {
 			return told.WithRemedy("it is a directory: list_files shows what is in it")
 		}
 		return told.WithRemedy("if it is a file, use %s", w.read)
@@ -99,13 +99,13 @@ func (w *words) pathError(ctx context.Context, c *call, p string, err error) err
 // no error: what should be gone is gone.
 func (c *call) ended(ctx context.Context) (id string, err error) {
 	id = c.ref
-	s, err := c.engine.Get(ctx, c.caller, c.ref)
+	s, err := c.engine.Get(ctx, c.Caller, c.ref)
 	if err == nil {
 		id = string(s.ID)
-		err = c.engine.Delete(ctx, c.caller, id)
+		err = c.engine.Delete(ctx, c.Caller, id)
 	}
 	if fault.Is(err, fault.NotFound) {
-		if _, derr := c.engine.Departed(ctx, c.caller, id); derr == nil {
+		if _, derr := c.engine.Departed(ctx, c.Caller, id); derr == nil {
 			return id, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/store"
 )
 
@@ -120,7 +121,7 @@ func (h *Handler) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.
 	if !of {
 		return out, nil
 	}
-	page, err := h.engine.List(ctx, callerOf(req), store.SandboxQuery{Search: p.Argument.Value, Limit: mostCompleted})
+	page, err := h.engine.List(ctx, transport.CallOf(req).Caller, store.SandboxQuery{Search: p.Argument.Value, Limit: mostCompleted})
 	if err != nil {
 		return out, nil // nothing to offer
 	}

@@ -58,7 +58,7 @@ func read(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, body, err := c.engine.ReadFile(ctx, c.caller, ref, path, agent.ReadOptions{})
+	info, body, err := c.engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
 	if err != nil {
 		return nil, c.pathError(ctx, ref, path, err)
 	}
@@ -214,7 +214,7 @@ func (c *call) readBinary(ctx context.Context, ref string, info *agent.FileInfo,
 		image = true
 	}
 	if image {
-		if err := c.reserve(ctx, min(info.Size, maxImage)); err != nil {
+		if err := c.Reserve(ctx, min(info.Size, maxImage)); err != nil {
 			return nil, err
 		}
 		data, err := io.ReadAll(io.LimitReader(in, maxImage+1))
@@ -226,7 +226,7 @@ func (c *call) readBinary(ctx context.Context, ref string, info *agent.FileInfo,
 			return out, nil
 		}
 	}
-	s, err := c.engine.Get(ctx, c.caller, ref)
+	s, err := c.engine.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func readOn(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x := c.cells.find(c.caller, process); x != nil {
+	if x := c.cells.find(c.Caller, process); x != nil {
 		if !x.wait(ctx, w.wait) && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

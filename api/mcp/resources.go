@@ -20,6 +20,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/api/runs"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -45,7 +46,7 @@ func (h *Handler) serveResources(s *mcp.Server) {
 			if !ok || err != nil || list.NextCursor != "" {
 				return res, err
 			}
-			recent, err := h.artifacts.Recent(ctx, callerOf(req), mostListed)
+			recent, err := h.artifacts.Recent(ctx, transport.CallOf(req).Caller, mostListed)
 			if err != nil {
 				h.log.WarnContext(ctx, "recent artifacts cannot be listed", "error", err)
 				return res, nil
@@ -99,7 +100,7 @@ func (h *Handler) readResource(ctx context.Context, req *mcp.ReadResourceRequest
 	if !ok {
 		return nil, noResource(uri, "it is no address of the form "+fileTemplate)
 	}
-	caller := callerOf(req)
+	caller := transport.CallOf(req).Caller
 	if at.run != "" {
 		res, err := h.readKept(ctx, req, at)
 		if err != nil {
@@ -117,7 +118,7 @@ func (h *Handler) readResource(ctx context.Context, req *mcp.ReadResourceRequest
 		return nil, resourceError(uri, err)
 	}
 	defer body.Close()
-	if err := h.callBy(req.Extra, nil).reserve(ctx, min(info.Size, maxResource)); err != nil {
+	if err := transport.CallOf(req).Reserve(ctx, min(info.Size, maxResource)); err != nil {
 		return nil, resourceError(uri, err)
 	}
 	res, size, err := readWhole(uri, at.path, body)
@@ -132,13 +133,13 @@ func (h *Handler) readResource(ctx context.Context, req *mcp.ReadResourceRequest
 
 // readKept reads an artifact that was copied out, without its sandbox.
 func (h *Handler) readKept(ctx context.Context, req *mcp.ReadResourceRequest, at fileAddress) (*mcp.ReadResourceResult, error) {
-	f, run, a, err := h.openKept(ctx, callerOf(req), at.ref, at.run, at.path)
+	f, run, a, err := h.openKept(ctx, transport.CallOf(req).Caller, at.ref, at.run, at.path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	uri := keptURI(run, a.Path)
-	if err := h.callBy(req.Extra, nil).reserve(ctx, min(a.Size, maxResource)); err != nil {
+	if err := transport.CallOf(req).Reserve(ctx, min(a.Size, maxResource)); err != nil {
 		return nil, resourceError(uri, err)
 	}
 	res, _, err := readWhole(uri, a.Path, f)
@@ -147,7 +148,7 @@ func (h *Handler) readKept(ctx context.Context, req *mcp.ReadResourceRequest, at
 	}
 	if res == nil {
 		instead := "GET " + runs.Address(run, a.Path) + " with the token"
-		if address := addressIn(req); h.files != nil && address != nil {
+		if address := transport.CallOf(req).Address; h.files != nil && address != nil {
 			until := time.Now().Add(artifactLife).Truncate(time.Second)
 			instead = "download it until " + timeText(until) + ": " + runs.Link(h.files, address, run, a.Path, until)
 		}
@@ -181,19 +182,10 @@ func readWhole(uri, name string, body io.Reader) (res *mcp.ReadResourceResult, s
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, int64(len(data)), nil
 }
 
-// addressIn is what a request tells of the server's address; nil: nothing.
-func addressIn(req *mcp.ReadResourceRequest) *http.Request {
-	if req.Extra == nil || req.Extra.TokenInfo == nil {
-		return nil
-	}
-	r, _ := req.Extra.TokenInfo.Extra[extraRequest].(*http.Request)
-	return r
-}
-
 // insteadOf is a way to a file that is too large for a resource.
 func (h *Handler) insteadOf(ctx context.Context, req *mcp.ReadResourceRequest, ref string, info *agent.FileInfo) string {
-	c := &call{engine: h.engine, caller: callerOf(req), files: h.files, address: addressIn(req)}
-	if s, err := h.engine.Get(ctx, c.caller, ref); err == nil {
+	c := h.call(transport.CallOf(req), nil)
+	if s, err := h.engine.Get(ctx, c.Caller, ref); err == nil {
 		if address, until := c.fileURL(s, info.Path, filelink.DefaultLife); address != "" {
 			return "download it until " + timeText(until) + ": " + address
 		}

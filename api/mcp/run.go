@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -53,11 +54,11 @@ func runBatch(ctx context.Context, c *call, await bool) (*answer, error) {
 	var started *sandbox.Run
 	var err error
 	if r.id != "" {
-		if started, err = c.engine.RunOf(ctx, c.caller, r.id); err == nil && started.Identifier != r.Sandbox && string(started.Sandbox) != r.Sandbox {
+		if started, err = c.engine.RunOf(ctx, c.Caller, r.id); err == nil && started.Identifier != r.Sandbox && string(started.Sandbox) != r.Sandbox {
 			err = fault.New(fault.NotFound, "the run %s is of another sandbox than %q", r.id, clip(r.Sandbox))
 		}
 	} else {
-		started, err = c.engine.StartRun(ctx, c.caller, r.RunRequest)
+		started, err = c.engine.StartRun(ctx, c.Caller, r.RunRequest)
 	}
 	if err != nil {
 		return nil, err
@@ -65,15 +66,15 @@ func runBatch(ctx context.Context, c *call, await bool) (*answer, error) {
 	if !r.await {
 		return c.runStarted(started), nil
 	}
-	c.task.standFor(taskOfRun + started.ID)
-	if c.task != nil && !r.timed {
+	c.Task.StandFor(taskOfRun + started.ID)
+	if c.Task != nil && !r.timed {
 		r.wait = engine.MaxCommandTimeout // whoever asked gets a task meanwhile
 	}
 	run, err := c.awaitRun(ctx, started, r.wait)
 	if err != nil {
 		return nil, c.leaveRun(ctx, started, r.id != "", err)
 	}
-	streams, err := c.engine.RunStreams(ctx, c.caller, run.ID)
+	streams, err := c.engine.RunStreams(ctx, c.Caller, run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (c *call) awaitRun(ctx context.Context, started *sandbox.Run, wait time.Dur
 	until := time.Now().Add(wait)
 	for after := int64(0); ; {
 		left := time.Until(until)
-		run, events, err := c.engine.RunEvents(ctx, c.caller, started.ID, after, max(left, 0))
+		run, events, err := c.engine.RunEvents(ctx, c.Caller, started.ID, after, max(left, 0))
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +112,7 @@ func (c *call) awaitRun(ctx context.Context, started *sandbox.Run, wait time.Dur
 // looked on.
 func (c *call) leaveRun(ctx context.Context, run *sandbox.Run, guest bool, err error) error {
 	switch {
-	case errors.Is(context.Cause(ctx), errStopping) || ctx.Err() == nil && fault.Is(err, fault.Unavailable):
+	case errors.Is(context.Cause(ctx), transport.ErrStopping) || ctx.Err() == nil && fault.Is(err, fault.Unavailable):
 		return fault.Wrap(fault.Unavailable, err, "the server is stopping; the run %s goes on when it is back", run.ID).
 			WithRemedy("%s", strings.Join(c.nextOf(run), "; "))
 	case ctx.Err() == nil || guest:
@@ -119,7 +120,7 @@ func (c *call) leaveRun(ctx context.Context, run *sandbox.Run, guest bool, err e
 	}
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
 	defer cancel()
-	if _, kerr := c.engine.CancelRun(kill, c.caller, run.ID); kerr != nil && !fault.Is(kerr, fault.NotFound) {
+	if _, kerr := c.engine.CancelRun(kill, c.Caller, run.ID); kerr != nil && !fault.Is(kerr, fault.NotFound) {
 		c.log.WarnContext(ctx, "the run of a cancelled call was not cancelled", "run", run.ID, "error", kerr)
 	}
 	return err

@@ -150,8 +150,8 @@ func (c *call) addArtifacts(a *answer, r *sandbox.Run) {
 		}
 		f := &r.Artifacts[i]
 		address := runs.Address(r, f.Path)
-		if c.files != nil && c.address != nil {
-			address = runs.Link(c.files, c.address, r, f.Path, until)
+		if c.files != nil && c.Address != nil {
+			address = runs.Link(c.files, c.Address, r, f.Path, until)
 		}
 		a.lines = append(a.lines, "  "+printablePath(f.Path)+" ("+bytesText(f.Size)+") "+address)
 		a.links = append(a.links, &mcp.ResourceLink{

@@ -48,12 +48,12 @@ func searchIn(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, found, end, err := c.engine.SearchFiles(ctx, c.caller, ref, dir, o)
+	at, found, end, err := c.engine.SearchFiles(ctx, c.Caller, ref, dir, o)
 	if fault.Is(err, fault.Invalid) && o.Glob == "" {
 		// A file, perhaps: then the search is in its directory, for its name.
 		one := o
 		one.Glob, one.Depth = literal(path.Base(absolute(dir))), 1
-		if at1, found1, end1, err1 := c.engine.SearchFiles(ctx, c.caller, ref, path.Dir(absolute(dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
+		if at1, found1, end1, err1 := c.engine.SearchFiles(ctx, c.Caller, ref, path.Dir(absolute(dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
 			at, found, end, err = at1, found1, end1, nil
 		}
 	}

@@ -60,7 +60,7 @@ func (c *call) shape(ctx context.Context, s *sandbox.Sandbox) shape {
 		out.networkShape = n
 	}
 	// That they cannot be told, for it is being deleted, is no news.
-	secrets, _ := c.engine.Secrets(ctx, c.caller, string(s.ID))
+	secrets, _ := c.engine.Secrets(ctx, c.Caller, string(s.ID))
 	for _, one := range secrets {
 		out.Secrets = append(out.Secrets, one.Name)
 	}

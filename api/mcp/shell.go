@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 )
@@ -62,17 +63,17 @@ func inShell(ctx context.Context, c *call) (*answer, error) {
 	began := time.Now()
 	var res engine.ShellResult
 	if id != "" {
-		res, err = c.engine.ShellCommand(ctx, c.caller, ref, name, id, wait)
+		res, err = c.engine.ShellCommand(ctx, c.Caller, ref, name, id, wait)
 	} else {
 		if r.Timeout == 0 {
 			r.Timeout = min(defaultTimeout, c.engine.MostCommandTime())
 		}
 		r.Wait = max(wait, time.Millisecond) // zero is for ever
 		r.MaxStdout, r.MaxStderr = engine.DefaultOutput, engine.DefaultOutput
-		res, err = c.engine.ShellExec(ctx, c.caller, ref, name, r, nil)
+		res, err = c.engine.ShellExec(ctx, c.Caller, ref, name, r, nil)
 	}
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errStopping) && id == "" {
+		if errors.Is(context.Cause(ctx), transport.ErrStopping) && id == "" {
 			return nil, fault.Wrap(fault.Unavailable, err, "the server is stopping; the command goes on").
 				WithRemedy("list_contexts shows the shell when the server is back, list_activity how the command ended")
 		}

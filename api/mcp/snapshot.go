@@ -83,7 +83,7 @@ func keep(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.engine.CreateSnapshot(ctx, c.caller, ref, r)
+	s, err := c.engine.CreateSnapshot(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func listSnapshots() tool {
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			page, err := c.engine.Snapshots(ctx, c.caller, r)
+			page, err := c.engine.Snapshots(ctx, c.Caller, r)
 			if err != nil {
 				return nil, err
 			}
@@ -179,7 +179,7 @@ func deleteSnapshot() tool {
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			if err := c.engine.DeleteSnapshot(ctx, c.caller, of, name); err != nil {
+			if err := c.engine.DeleteSnapshot(ctx, c.Caller, of, name); err != nil {
 				return nil, err
 			}
 			return &answer{verdict: "deleted snapshot " + name}, nil

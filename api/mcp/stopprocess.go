@@ -55,14 +55,14 @@ func stop(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x := c.cells.find(c.caller, process); x != nil {
+	if x := c.cells.find(c.Caller, process); x != nil {
 		if kill { // other signals are not for code
 			x.cancel(nil)
 		}
 		x.wait(ctx, stopGrace)
 		return x.stopped(ctx, c)
 	}
-	before, err := c.engine.Process(ctx, c.caller, ref, process)
+	before, err := c.engine.Process(ctx, c.Caller, ref, process)
 	if err != nil {
 		return nil, c.noProcess(ctx, ref, process, err)
 	}
@@ -84,11 +84,11 @@ func stop(ctx context.Context, c *call) (*answer, error) {
 // end sends the signal, and kills what is left if it may.
 func (c *call) end(ctx context.Context, ref, process string, sig syscall.Signal, wait time.Duration, kill bool) (how string, err error) {
 	if sig != syscall.SIGKILL {
-		err := c.engine.SignalProcess(ctx, c.caller, ref, process, sig, true)
+		err := c.engine.SignalProcess(ctx, c.Caller, ref, process, sig, true)
 		if err != nil && !fault.Is(err, fault.State) { // it ended meanwhile
 			return "", err
 		}
-		rec, err := c.engine.WaitProcess(ctx, c.caller, ref, process, wait)
+		rec, err := c.engine.WaitProcess(ctx, c.Caller, ref, process, wait)
 		switch {
 		case err != nil:
 			return "", err
@@ -98,7 +98,7 @@ func (c *call) end(ctx context.Context, ref, process string, sig syscall.Signal,
 			return sigName(sig) + " was sent; it goes on", nil
 		}
 	}
-	if err := c.engine.KillProcess(ctx, c.caller, ref, process); err != nil {
+	if err := c.engine.KillProcess(ctx, c.Caller, ref, process); err != nil {
 		return "", err
 	}
 	if sig == syscall.SIGKILL {

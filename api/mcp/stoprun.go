@@ -21,18 +21,18 @@ func (c *call) stopRun(ctx context.Context, id string) (*answer, error) {
 	if err := c.args.err(); err != nil {
 		return nil, err
 	}
-	before, err := c.engine.RunOf(ctx, c.caller, id)
+	before, err := c.engine.RunOf(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
 	if !isOf(before, of) {
 		return nil, otherRun(before, of)
 	}
-	run, err := c.engine.CancelRun(ctx, c.caller, id)
+	run, err := c.engine.CancelRun(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
-	streams, err := c.engine.RunStreams(ctx, c.caller, id)
+	streams, err := c.engine.RunStreams(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (c *call) nextOf(r *sandbox.Run) []string {
 	if !validIdentifier(of) && r.Sandbox != "" {
 		of = string(r.Sandbox)
 	}
-	own := c.ownTools() && c.caller.May(access.SandboxesWrite)
+	own := c.ownTools() && c.Caller.May(access.SandboxesWrite)
 	wait := "GET " + runs.Shape(r, nil, runAddresses).StatusURL + ", which shows how it stands"
 	if own && c.has(GroupRuns) && validIdentifier(of) {
 		wait = fmt.Sprintf(`call run_sandbox with {"identifier": %s, "run_id": %s}, which waits for its end`, quote(of), quote(r.ID))

@@ -47,7 +47,7 @@ func atTerminal(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := c.engine.StartProcess(ctx, c.caller, ref, r)
+	rec, err := c.engine.StartProcess(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func resizeTerminal() tool {
 			if err != nil {
 				return nil, err
 			}
-			if err := c.engine.ResizeProcess(ctx, c.caller, ref, process, cols, rows); err != nil {
+			if err := c.engine.ResizeProcess(ctx, c.Caller, ref, process, cols, rows); err != nil {
 				return nil, c.noProcess(ctx, ref, process, err)
 			}
 			return &answer{verdict: fmt.Sprintf("the terminal of process %s has %d columns and %d rows", process, cols, rows)}, nil

@@ -6,15 +6,14 @@ package mcp
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"runtime/debug"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/fault"
-	"sandpit.dev/internal/budget"
 )
 
 // tool is one tool: what a model reads of it, and what it does.
@@ -46,12 +45,9 @@ func tools(groups []string) []tool {
 
 // call is one call of a tool. It belongs to the goroutine that serves it.
 type call struct {
+	*transport.Call
 	tool     *tool
 	engine   Engine
-	caller   access.Caller
-	session  string    // of the handshake era
-	delivery *delivery // nil: the answer's way back is not the handshake era's
-	task     *task     // nil: the client knows of none
 	log      *slog.Logger
 	groups   []string // of tools, that are switched on
 	args     *args
@@ -62,9 +58,6 @@ type call struct {
 	cells    *cells          // that go on
 	files    *filelink.Links // nil: there are no links to files
 	previews Previews        // nil: there are none to ports
-	room     *budget.Room    // of the request; nil: it has none
-	own      *budget.Room    // of the call; nil: of one that is no tool's
-	address  *http.Request   // of the server, as the caller reaches it; nil: not known
 }
 
 // server makes the SDK's server with the tools of a profile that a caller may use.
@@ -74,7 +67,7 @@ func (h *Handler) server(p profile, version string, write bool) *mcp.Server {
 		Logger:       h.log,
 		// Not nil, so that logging is not claimed; the lists never change.
 		Capabilities: &mcp.ServerCapabilities{
-			Tools: &mcp.ToolCapabilities{}, Extensions: map[string]any{extensionTasks: map[string]any{}},
+			Tools: &mcp.ToolCapabilities{}, Extensions: map[string]any{transport.ExtensionTasks: map[string]any{}},
 		},
 		// Which tools there are depends on the token.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
@@ -119,11 +112,10 @@ func (h *Handler) server(p profile, version string, write bool) *mcp.Server {
 		servePrompts(s)
 		serveSkill(s, h.skill)
 	}
-	h.tasks.serve(s, func(req mcp.Request) *call { return h.callAbout(req, all) })
-	if h.extend.Server != nil {
-		h.extend.Server(s)
+	past := func(ctx context.Context, req mcp.Request, id string) (*transport.PastTask, error) {
+		return h.callAbout(req, all).past(ctx, id)
 	}
-	s.AddReceivingMiddleware(h.catchPanics) // around all others
+	h.transport.Add(s, past, h.extend.Server)
 	return s
 }
 
@@ -134,8 +126,8 @@ func refuseHidden(h *Handler, hidden map[string]*tool) mcp.Middleware {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
 				if t := hidden[r.Params.Name]; t != nil {
-					c := h.call(r, t)
-					return c.failure(ctx, c.caller.Require(access.SandboxesWrite)), nil
+					c := h.call(transport.CallOf(r), t)
+					return c.failure(ctx, c.Caller.Require(access.SandboxesWrite)), nil
 				}
 			}
 			return next(ctx, method, req)
@@ -143,34 +135,16 @@ func refuseHidden(h *Handler, hidden map[string]*tool) mcp.Middleware {
 	}
 }
 
-func (h *Handler) call(req *mcp.CallToolRequest, t *tool) *call {
-	c := h.callBy(req.Extra, t)
-	c.session = req.Session.ID()
-	return c
-}
-
-// callBy is a call of a tool by whoever sent a request: of the request, not of the
-// context, which is that of the one that opened the session.
-func (h *Handler) callBy(extra *mcp.RequestExtra, t *tool) *call {
-	c := &call{tool: t, engine: h.engine, log: h.log, groups: h.groups, files: h.files, previews: h.previews, cells: h.cells}
-	if extra != nil && extra.TokenInfo != nil {
-		c.caller, _ = extra.TokenInfo.Extra[extraCaller].(access.Caller)
-		c.address, _ = extra.TokenInfo.Extra[extraRequest].(*http.Request)
-		c.delivery, _ = extra.TokenInfo.Extra[extraDelivery].(*delivery)
-		c.room, _ = extra.TokenInfo.Extra[extraRoom].(*budget.Room)
-	}
-	return c
+func (h *Handler) call(by *transport.Call, t *tool) *call {
+	return &call{Call: by, tool: t, engine: h.engine, log: h.log, groups: h.groups, files: h.files, previews: h.previews, cells: h.cells}
 }
 
 // serve answers one call. It runs in a goroutine of the SDK's, where no guard
 // would stop a panic from taking the server with it.
 func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *tool) (res *mcp.CallToolResult) {
-	c := h.call(req, t)
-	c.task = taskOf(ctx)
-	c.own = h.memory.Open(c.caller.Project)
-	defer c.own.Close()
-	ctx, done := h.calls.begin(ctx, c)
+	ctx, by, done := h.transport.Begin(ctx, req)
 	defer done()
+	c := h.call(by, t)
 	defer func() {
 		if v := recover(); v != nil {
 			c.log.ErrorContext(ctx, "a tool panicked", "tool", t.name, "panic", v, "stack", string(debug.Stack()))
@@ -181,12 +155,12 @@ func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *tool) 
 	if err := c.args.err(); err != nil {
 		return c.failure(ctx, err)
 	}
-	if token := req.Params.GetProgressToken(); token != nil || c.task != nil {
+	if token := req.Params.GetProgressToken(); token != nil || c.Task != nil {
 		c.progress = startProgress(ctx, func(ctx context.Context, count float64, message string) {
-			if c.task != nil {
-				c.task.say(message)
+			if c.Task != nil {
+				c.Task.Say(message)
 			}
-			if token != nil && !c.task.begun() {
+			if token != nil && !c.Task.Begun() {
 				// A client that does not hear of it loses nothing.
 				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: message})
 			}

@@ -29,7 +29,7 @@ func rollbackSandbox() tool {
 			if err != nil {
 				return nil, err
 			}
-			s, err := c.engine.Rollback(ctx, c.caller, ref, to)
+			s, err := c.engine.Rollback(ctx, c.Caller, ref, to)
 			if err != nil {
 				return nil, err
 			}
@@ -71,7 +71,7 @@ func fork(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	forks, err := c.engine.Fork(ctx, c.caller, ref, r)
+	forks, err := c.engine.Fork(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func diff(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := c.engine.Diff(ctx, c.caller, ref, r)
+	got, err := c.engine.Diff(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}

@@ -54,9 +54,9 @@ func update(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.engine.Update(ctx, c.caller, ref, p)
+	s, err := c.engine.Update(ctx, c.Caller, ref, p)
 	if fault.Is(err, fault.State) {
-		if now, gerr := c.engine.Get(ctx, c.caller, ref); gerr == nil && now.State == sandbox.Running {
+		if now, gerr := c.engine.Get(ctx, c.Caller, ref); gerr == nil && now.State == sandbox.Running {
 			return nil, fault.Wrap(fault.State, err, "%s", fault.As(err).Message).
 				WithRemedy(`call stop_sandbox with {"sandbox": %s}, this again, and start_sandbox`, quote(ref))
 		}

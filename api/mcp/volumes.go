@@ -25,7 +25,7 @@ func createVolume() tool {
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			v, err := c.engine.CreateVolume(ctx, c.caller, r)
+			v, err := c.engine.CreateVolume(ctx, c.Caller, r)
 			if err != nil {
 				return nil, err
 			}
@@ -60,7 +60,7 @@ func (c *call) volumeShape(ctx context.Context, v *engine.VolumeInfo) volumeShap
 	for i, id := range v.Users {
 		name := string(id)
 		if i < mostNamed { // the rest by their ids, which cost nothing to know
-			if s, err := c.engine.Get(ctx, c.caller, name); err == nil {
+			if s, err := c.engine.Get(ctx, c.Caller, name); err == nil {
 				name = s.Ref()
 			}
 		}
@@ -94,7 +94,7 @@ func listVolumes() tool {
 		about:   "List your volumes with what they hold and which sandboxes mount them.",
 		example: `{}`,
 		run: func(ctx context.Context, c *call) (*answer, error) {
-			all, err := c.engine.Volumes(ctx, c.caller)
+			all, err := c.engine.Volumes(ctx, c.Caller)
 			if err != nil {
 				return nil, err
 			}
@@ -124,7 +124,7 @@ func deleteVolume() tool {
 			if err := c.args.err(); err != nil {
 				return nil, err
 			}
-			if err := c.engine.DeleteVolume(ctx, c.caller, name); err != nil {
+			if err := c.engine.DeleteVolume(ctx, c.Caller, name); err != nil {
 				return nil, err
 			}
 			return &answer{verdict: "deleted volume " + name + " with all that was in it"}, nil

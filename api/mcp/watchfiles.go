@@ -54,7 +54,7 @@ func watchDir(ctx context.Context, c *call) (*answer, error) {
 	defer quiet.Stop()
 	var b strings.Builder
 	n, dropped, begun := 0, 0, false
-	end, err := c.engine.WatchFiles(here, c.caller, ref, r, func(events []sandbox.FileEvent) error {
+	end, err := c.engine.WatchFiles(here, c.Caller, ref, r, func(events []sandbox.FileEvent) error {
 		if !begun {
 			begun = true
 			c.progress.say("watching " + printablePath(clip(r.Path)))

@@ -62,7 +62,7 @@ func write(ctx context.Context, c *call) (*answer, error) {
 		return nil, err
 	}
 	o.Size = int64(len(content))
-	info, created, err := c.engine.WriteFile(ctx, c.caller, ref, path, strings.NewReader(content), o)
+	info, created, err := c.engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(content), o)
 	if err != nil {
 		return nil, c.pathError(ctx, ref, path, err)
 	}
@@ -71,7 +71,7 @@ func write(ctx context.Context, c *call) (*answer, error) {
 		what = "created"
 	}
 	out := &answer{verdict: fmt.Sprintf("%s %s (%d bytes, mode %o) · sandbox %s", what, printablePath(info.Path), info.Size, info.Mode.Perm(), ref)}
-	if s, err := c.engine.Get(ctx, c.caller, ref); err == nil { // else it has been deleted since
+	if s, err := c.engine.Get(ctx, c.Caller, ref); err == nil { // else it has been deleted since
 		out.links = append(out.links, resourceLink(s.ID, &info))
 	}
 	return out, nil

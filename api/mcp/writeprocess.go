@@ -46,17 +46,17 @@ func writeInput(ctx context.Context, c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := c.engine.Process(ctx, c.caller, ref, process)
+	before, err := c.engine.Process(ctx, c.Caller, ref, process)
 	if err != nil {
 		return nil, c.noProcess(ctx, ref, process, err)
 	}
 	if before.Result != nil {
 		return nil, c.endedProcess(ctx, ref, process)
 	}
-	taken, err := c.engine.WriteInput(ctx, c.caller, ref, process, engine.InputRequest{Data: []byte(input), Offset: -1, End: end})
+	taken, err := c.engine.WriteInput(ctx, c.Caller, ref, process, engine.InputRequest{Data: []byte(input), Offset: -1, End: end})
 	if err != nil {
 		if fault.Is(err, fault.State) {
-			if rec, perr := c.engine.Process(ctx, c.caller, ref, process); perr == nil && rec.Result != nil {
+			if rec, perr := c.engine.Process(ctx, c.Caller, ref, process); perr == nil && rec.Result != nil {
 				return nil, c.endedProcess(ctx, ref, process)
 			}
 			e := fault.As(err)

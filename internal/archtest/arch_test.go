@@ -94,6 +94,7 @@ var rules = []rule{
 	{"api/runs", []string{"fault", "internal/mediatype", "sandbox", "access", "engine", "api/v1", "api/filelink"}, "what runs look like is the same through every coat, and no coat's"},
 	{"api/rest", []string{"fault", "internal/mediatype", "sandbox", "access", "access/bearer", "store", "agent", "image", "kernel", "engine", "api/v1", "api/guard", "api/filelink", "api/runs", "runtime", "network/policy", "internal/budget", "internal/spelling"}, "a coat never imports another coat"},
 	{"api/mcp", []string{"fault", "sandbox", "access", "store", "agent", "image", "kernel", "engine", "api/v1", "api/guard", "api/filelink", "api/runs", "runtime", "internal/budget", "internal/spelling"}, "a coat never imports another coat"},
+	{"api/mcp/transport", []string{"fault", "sandbox", "access", "internal/budget"}, "the transport carries calls; it knows no tool, no profile and no engine"},
 	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
 	{"internal/budget", []string{"fault"}, "it counts bytes, and says why it has no more"},
 	{"internal", []string{"internal"}, "helpers know nothing of sandboxes"},

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 // that stands for a command or a run has an id that says so, and the next server
 // answers for it by what became of that.
 const (
-	extensionTasks   = "io.modelcontextprotocol/tasks"
+	ExtensionTasks   = "io.modelcontextprotocol/tasks"
 	methodTaskGet    = "tasks/get"
 	methodTaskUpdate = "tasks/update"
 	methodTaskCancel = "tasks/cancel"
@@ -49,23 +49,22 @@ const (
 // concurrent use.
 type tasks struct {
 	after          time.Duration
+	recorded       func(tool string) bool
 	ofToken, inAll int
 	log            *slog.Logger
 	wg             sync.WaitGroup
-	// revive answers about a task of an earlier server; false: it was none.
-	revive func(ctx context.Context, method string, c *call, id string) (mcp.Result, bool, error)
 
 	mu      sync.Mutex
 	stopped bool
-	all     map[string]*task
+	all     map[string]*Task
 	of      map[string]int // how many, by owner; calls that may become one count
 	places  int            // of all
 }
 
-func newTasks(after time.Duration, log *slog.Logger) *tasks {
+func newTasks(after time.Duration, recorded func(string) bool, log *slog.Logger) *tasks {
 	return &tasks{
-		after: after, ofToken: tasksOfToken, inAll: tasksInAll, log: log,
-		all: make(map[string]*task), of: make(map[string]int),
+		after: after, recorded: recorded, ofToken: tasksOfToken, inAll: tasksInAll, log: log,
+		all: make(map[string]*Task), of: make(map[string]int),
 	}
 }
 
@@ -89,19 +88,18 @@ type taskDone struct {
 	ResultType string `json:"resultType"`
 }
 
-// serve lets a server offer tasks. lost makes the call of a request about one that is
-// not known.
-func (ts *tasks) serve(s *mcp.Server, lost func(mcp.Request) *call) {
+// serve lets a server offer tasks.
+func (ts *tasks) serve(s *mcp.Server, past Past) {
 	for _, method := range []string{methodTaskGet, methodTaskUpdate, methodTaskCancel} {
 		// The middleware answers them, since only it learns who asks.
 		_ = mcp.AddReceivingCustomMethod(s, method, func(context.Context, *mcp.ServerSession, *taskParams) (*taskDone, error) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the method has no caller"}
 		}) // the names are none of the protocol's own, which is all that it refuses
 	}
-	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return ts.middleware(next, lost) })
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return ts.middleware(next, past) })
 }
 
-func (ts *tasks) middleware(next mcp.MethodHandler, lost func(mcp.Request) *call) mcp.MethodHandler {
+func (ts *tasks) middleware(next mcp.MethodHandler, past Past) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch r := req.(type) {
 		case *mcp.CallToolRequest:
@@ -118,7 +116,7 @@ func (ts *tasks) middleware(next mcp.MethodHandler, lost func(mcp.Request) *call
 			case !declares(r.ClientCapabilities()):
 				return nil, undeclared(method)
 			}
-			return ts.answer(ctx, method, owner, r.Params, lost(r))
+			return ts.answer(ctx, r, method, owner, past)
 		}
 		return next(ctx, method, req)
 	}
@@ -129,7 +127,7 @@ func ownerOf(x *mcp.RequestExtra) (string, bool) {
 		return "", false
 	}
 	c, ok := x.TokenInfo.Extra[extraCaller].(access.Caller)
-	return identity(c), ok
+	return Identity(c), ok
 }
 
 // declares tells whether a client knows what a task is.
@@ -137,15 +135,15 @@ func declares(c *mcp.ClientCapabilities) bool {
 	if c == nil {
 		return false
 	}
-	_, ok := c.Extensions[extensionTasks]
+	_, ok := c.Extensions[ExtensionTasks]
 	return ok
 }
 
 func undeclared(method string) error {
 	return &jsonrpc.Error{
 		Code:    mcp.CodeMissingRequiredClientCapabilities,
-		Message: fmt.Sprintf("%s is for clients that declare the extension %s", method, extensionTasks),
-		Data:    json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + extensionTasks + `":{}}}}`),
+		Message: fmt.Sprintf("%s is for clients that declare the extension %s", method, ExtensionTasks),
+		Data:    json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + ExtensionTasks + `":{}}}}`),
 	}
 }
 
@@ -156,7 +154,7 @@ func (ts *tasks) call(ctx context.Context, r *mcp.CallToolRequest, owner string,
 		return next(ctx, methodCallTool, r)
 	}
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	t := &task{id: rand.Text(), owner: owner, stop: stop, stood: make(chan struct{})}
+	t := &Task{id: rand.Text(), owner: owner, stop: stop, stood: make(chan struct{})}
 	done := ts.start(context.WithValue(work, taskKey{}, t), r, next)
 	long := time.NewTimer(ts.after)
 	defer long.Stop()
@@ -177,7 +175,7 @@ func (ts *tasks) call(ctx context.Context, r *mcp.CallToolRequest, owner string,
 		case <-long.C:
 			// Where the next server could answer for the task it is acknowledged once that one
 			// would find it: a busy host takes its time until a command is on record.
-			if call = stood == nil && records(r.Params.Name); call {
+			if call = stood == nil && ts.recorded(r.Params.Name); call {
 				stood = t.stood
 				long.Reset(taskRecord)
 			}
@@ -211,7 +209,7 @@ func (ts *tasks) start(ctx context.Context, r *mcp.CallToolRequest, next mcp.Met
 
 // follow waits for the end of a task's call, and calls again when the client has
 // given what the tool asked for.
-func (ts *tasks) follow(ctx context.Context, t *task, r *mcp.CallToolRequest, next mcp.MethodHandler, done <-chan outcome) {
+func (ts *tasks) follow(ctx context.Context, t *Task, r *mcp.CallToolRequest, next mcp.MethodHandler, done <-chan outcome) {
 	defer t.stop(nil)
 	for {
 		o := <-done
@@ -255,7 +253,7 @@ func (ts *tasks) release(owner string) {
 }
 
 // keep makes a task of a call that has a place.
-func (ts *tasks) keep(t *task) {
+func (ts *tasks) keep(t *Task) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.wg.Add(1)
@@ -265,12 +263,12 @@ func (ts *tasks) keep(t *task) {
 	t.begin()
 	ts.all[t.id] = t
 	if ts.stopped {
-		t.cancel(errStopping)
+		t.cancel(ErrStopping)
 	}
 }
 
 // drop forgets a task that ended.
-func (ts *tasks) drop(t *task) {
+func (ts *tasks) drop(t *Task) {
 	ts.mu.Lock()
 	delete(ts.all, t.id)
 	ts.mu.Unlock()
@@ -278,7 +276,8 @@ func (ts *tasks) drop(t *task) {
 }
 
 // answer answers a method for tasks.
-func (ts *tasks) answer(ctx context.Context, method, owner string, p *taskParams, lost *call) (mcp.Result, error) {
+func (ts *tasks) answer(ctx context.Context, r *mcp.ServerRequest[*taskParams], method, owner string, past Past) (mcp.Result, error) {
+	p := r.Params
 	if p == nil {
 		p = &taskParams{}
 	}
@@ -286,8 +285,8 @@ func (ts *tasks) answer(ctx context.Context, method, owner string, p *taskParams
 	t := ts.all[p.TaskID]
 	ts.mu.Unlock()
 	if t == nil {
-		if r, was, err := ts.revive(ctx, method, lost, p.TaskID); was {
-			return r, err
+		if res, was, err := revive(ctx, r, method, p.TaskID, past); was {
+			return res, err
 		}
 	}
 	if t == nil || t.owner != owner {
@@ -318,7 +317,7 @@ func (ts *tasks) close() {
 	ts.mu.Lock()
 	ts.stopped = true
 	for _, t := range ts.all {
-		t.cancel(errStopping)
+		t.cancel(ErrStopping)
 	}
 	ts.mu.Unlock()
 	ts.wg.Wait()

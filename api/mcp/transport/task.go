@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"context"
@@ -27,13 +27,13 @@ const (
 // errTaskCancelled is why the call of a task was ended.
 var errTaskCancelled = errors.New("the task was cancelled")
 
-// task is a call of a tool that goes on after its request was answered. Before
+// Task is a call of a tool that goes on after its request was answered. Before
 // that it is a call like any other.
-type task struct {
+type Task struct {
 	id, owner string // the id is set for good when it begins
 	created   time.Time
 	stop      context.CancelCauseFunc // of the call
-	stood     chan struct{}           // closed by the first standFor
+	stood     chan struct{}           // closed by the first StandFor
 
 	mu      sync.Mutex
 	updated time.Time
@@ -50,14 +50,14 @@ type task struct {
 
 type taskKey struct{}
 
-func taskOf(ctx context.Context) *task {
-	t, _ := ctx.Value(taskKey{}).(*task)
+func taskOf(ctx context.Context) *Task {
+	t, _ := ctx.Value(taskKey{}).(*Task)
 	return t
 }
 
-// begun tells whether the call has outlived its request: then it belongs to no
+// Begun reports whether the call has outlived its request: then it belongs to no
 // session and no connection any more. A nil task has not.
-func (t *task) begun() bool {
+func (t *Task) Begun() bool {
 	if t == nil {
 		return false
 	}
@@ -66,8 +66,8 @@ func (t *task) begun() bool {
 	return t.status != ""
 }
 
-// begunBefore is begun by then. A nil task was not.
-func (t *task) begunBefore(then time.Time) bool {
+// begunBefore is Begun by then. A nil task was not.
+func (t *Task) begunBefore(then time.Time) bool {
 	if t == nil {
 		return false
 	}
@@ -76,9 +76,9 @@ func (t *task) begunBefore(then time.Time) bool {
 	return t.status != "" && t.created.Before(then)
 }
 
-// standFor says what goes on should the server end: the next one finds it by the task's
+// StandFor says what goes on should the server end: the next one finds it by the task's
 // id. It has no effect on a task that has begun, and none on nil.
-func (t *task) standFor(id string) {
+func (t *Task) StandFor(id string) {
 	if t == nil {
 		return
 	}
@@ -94,22 +94,22 @@ func (t *task) standFor(id string) {
 }
 
 // lasting is that id.
-func (t *task) lasting() string {
+func (t *Task) lasting() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stands
 }
 
 // begin makes a task of the call.
-func (t *task) begin() {
+func (t *Task) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.created = time.Now()
 	t.updated, t.status = t.created, taskWorking
 }
 
-// say takes the last line of output.
-func (t *task) say(line string) {
+// Say takes the last line of output.
+func (t *Task) Say(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.message != line {
@@ -119,7 +119,7 @@ func (t *task) say(line string) {
 
 // ask waits until the client has given what a call needs. It is false when the call
 // was ended meanwhile.
-func (t *task) ask(ctx context.Context, inputs mcp.InputRequestMap) (mcp.InputResponseMap, bool) {
+func (t *Task) ask(ctx context.Context, inputs mcp.InputRequestMap) (mcp.InputResponseMap, bool) {
 	t.mu.Lock()
 	t.status, t.updated = taskInput, time.Now()
 	t.inputs, t.given, t.resume = maps.Clone(inputs), make(mcp.InputResponseMap), make(chan struct{})
@@ -137,7 +137,7 @@ func (t *task) ask(ctx context.Context, inputs mcp.InputRequestMap) (mcp.InputRe
 
 // give takes what a client gives. What nobody asked for is passed over. The error is
 // that a response is none.
-func (t *task) give(responses map[string]json.RawMessage) error {
+func (t *Task) give(responses map[string]json.RawMessage) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.status != taskInput {
@@ -173,10 +173,10 @@ func (t *task) give(responses map[string]json.RawMessage) error {
 }
 
 // cancel ends the call. One that has ended stays as it is.
-func (t *task) cancel(why error) { t.stop(why) }
+func (t *Task) cancel(why error) { t.stop(why) }
 
 // end takes how the call ended; why is what cancelled it, or nil.
-func (t *task) end(o outcome, why error) {
+func (t *Task) end(o outcome, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = time.Now()
@@ -223,7 +223,7 @@ type taskError struct {
 }
 
 // show gives the task as it is; whole: with what it ended with, or waits for.
-func (t *task) show(whole bool) *taskShown {
+func (t *Task) show(whole bool) *taskShown {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// It is kept for so long after its end, which nobody knows before.

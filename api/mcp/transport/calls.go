@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"context"
@@ -15,7 +15,8 @@ import (
 
 // Why a call was ended from outside of it.
 var (
-	errStopping     = error(fault.New(fault.Unavailable, "the server is stopping"))
+	// ErrStopping is the cause of the context of a call that the end of the server ends.
+	ErrStopping     = error(fault.New(fault.Unavailable, "the server is stopping"))
 	errSessionEnded = errors.New("the session was ended")
 	errClientGone   = errors.New("the client went away and did not come back for the answer")
 )
@@ -25,24 +26,24 @@ var (
 type calls struct {
 	mu      sync.Mutex
 	stopped bool
-	cancel  map[*call]context.CancelCauseFunc
+	cancel  map[*Call]context.CancelCauseFunc
 	posts   int           // requests that wait for answers
 	idle    chan struct{} // closed when there are none; nil: nobody waits for that
 }
 
 // of tells whether a call belongs to a session. One that became a task belongs to
 // none.
-func (c *call) of(session string) bool { return c.session == session && !c.task.begun() }
+func (c *Call) of(session string) bool { return c.session == session && !c.Task.Begun() }
 
-func newCalls() *calls { return &calls{cancel: make(map[*call]context.CancelCauseFunc)} }
+func newCalls() *calls { return &calls{cancel: make(map[*Call]context.CancelCauseFunc)} }
 
 // begin takes a call in; done lets it out. After stop it is cancelled at once.
-func (cs *calls) begin(ctx context.Context, c *call) (_ context.Context, done func()) {
+func (cs *calls) begin(ctx context.Context, c *Call) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.stopped {
-		cancel(errStopping)
+		cancel(ErrStopping)
 	}
 	cs.cancel[c] = cancel
 	return ctx, func() {
@@ -55,9 +56,9 @@ func (cs *calls) begin(ctx context.Context, c *call) (_ context.Context, done fu
 
 // end cancels the calls of a session, if it is the caller's.
 func (cs *calls) end(session string, caller access.Caller) {
-	who := identity(caller)
-	cs.cancelAll(errSessionEnded, func(c *call) bool {
-		return session != "" && c.of(session) && identity(c.caller) == who
+	who := Identity(caller)
+	cs.cancelAll(errSessionEnded, func(c *Call) bool {
+		return session != "" && c.of(session) && Identity(c.Caller) == who
 	})
 }
 
@@ -65,10 +66,10 @@ func (cs *calls) end(session string, caller access.Caller) {
 // since then. A task that the client was told of before goes on; of one that began later
 // nobody knows.
 func (cs *calls) abandon(d *delivery, since time.Time) {
-	cs.cancelAll(errClientGone, func(c *call) bool { return c.delivery == d && !c.task.begunBefore(since) })
+	cs.cancelAll(errClientGone, func(c *Call) bool { return c.delivery == d && !c.Task.begunBefore(since) })
 }
 
-func (cs *calls) cancelAll(why error, of func(*call) bool) {
+func (cs *calls) cancelAll(why error, of func(*Call) bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c, cancel := range cs.cancel {
@@ -96,11 +97,11 @@ func (cs *calls) delivered(session, stream string, caller access.Caller) *delive
 	if stream == "" {
 		return nil
 	}
-	who := identity(caller)
+	who := Identity(caller)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c := range cs.cancel {
-		if d := c.delivery; d != nil && c.of(session) && identity(c.caller) == who && d.streamID() == stream {
+		if d := c.delivery; d != nil && c.of(session) && Identity(c.Caller) == who && d.streamID() == stream {
 			return d
 		}
 	}
@@ -129,7 +130,7 @@ func (cs *calls) stop() (idle <-chan struct{}) {
 	defer cs.mu.Unlock()
 	cs.stopped = true
 	for _, cancel := range cs.cancel {
-		cancel(errStopping)
+		cancel(ErrStopping)
 	}
 	if cs.idle == nil {
 		cs.idle = make(chan struct{})

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"bytes"
@@ -26,6 +26,9 @@ import (
 // are still set up for: a GET opens a stream of events, whose first names the
 // address for messages; answers come on the stream. When the stream ends, so does
 // the session, with the commands of its calls.
+//
+// The SDK's own handler of it passes on neither a message's token nor a session's id, so
+// that no call would have a caller; and it has no bound of sessions and no signs of life.
 
 // sseParam names a session in the address for its messages.
 const sseParam = "sessionId"
@@ -130,7 +133,7 @@ func (h *Handler) openSSE(w *response, r *http.Request, caller access.Caller) {
 		return
 	}
 	s := &sseSession{
-		id: rand.Text() + rand.Text(), identity: identity(caller), w: w,
+		id: rand.Text() + rand.Text(), identity: Identity(caller), w: w,
 		incoming: make(chan jsonrpc.Message, sseQueued), done: make(chan struct{}),
 	}
 	h.sse.put(s)
@@ -150,7 +153,7 @@ func (h *Handler) openSSE(w *response, r *http.Request, caller access.Caller) {
 	if s.event("endpoint", []byte("/"+strings.TrimLeft(path, "/")+"?"+sseParam+"="+s.id)) != nil {
 		return
 	}
-	session, err := h.serverOf(r).Connect(r.Context(), s, nil)
+	session, err := chosenServer(r).Connect(r.Context(), s, nil)
 	if err != nil {
 		h.log.ErrorContext(r.Context(), "an SSE session could not begin", "error", err)
 		return
@@ -172,7 +175,7 @@ func (h *Handler) takeSSE(w *response, r *http.Request, caller access.Caller, id
 	case s == nil:
 		http.Error(w, "session not found: its stream has ended; open another", http.StatusNotFound)
 		return
-	case s.identity != identity(caller):
+	case s.identity != Identity(caller):
 		w.refuse(http.StatusForbidden, otherToken)
 		return
 	}

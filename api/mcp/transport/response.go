@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sandpit.dev/sandbox"
 )
 
 // response mends what the SDK leaves out: streams are marked for proxies that
@@ -224,6 +226,11 @@ func refusal(status int, message string) []byte {
 
 // otherToken says what is wrong with a session's id that comes with another token.
 const otherToken = "the session was opened with another token; initialize one with this token"
+
+// maxShown bounds what a message repeats of a value, in bytes.
+const maxShown = 80
+
+func clip(s string) string { return sandbox.Clip(s, maxShown) }
 
 // rpcFailure makes a JSON-RPC error that answers the call id; nil where there is none.
 func rpcFailure(id json.RawMessage, code int, message string) []byte {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func newSessions(busy func(string) bool, end func(string)) *sessions {
 // admit makes room for one more session of a caller's. The error is for people:
 // all are busy. done is called when the request that opens it has been served.
 func (ss *sessions) admit(c access.Caller) (done func(), err error) {
-	who := identity(c)
+	who := Identity(c)
 	ss.mu.Lock()
 	var ends []string
 	if ss.of[who] >= ss.ofToken {
@@ -102,8 +102,8 @@ func (ss *sessions) begin(ctx context.Context, id string) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.open[id] == nil {
-		ss.open[id] = &opened{identity(c), time.Now()}
-		ss.countLocked(identity(c), 1)
+		ss.open[id] = &opened{Identity(c), time.Now()}
+		ss.countLocked(Identity(c), 1)
 	}
 }
 
@@ -111,7 +111,7 @@ func (ss *sessions) begin(ctx context.Context, id string) {
 func (ss *sessions) use(id string, c access.Caller) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if o := ss.open[id]; o != nil && o.identity == identity(c) {
+	if o := ss.open[id]; o != nil && o.identity == Identity(c) {
 		o.used = time.Now()
 	}
 }

@@ -1,26 +1,30 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A client that went away ends its calls, and those that became tasks when it could not
 // hear of it any more. A task that it was told of goes on.
 func TestATaskThatNobodyWasToldOfEndsWithItsConnection(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(*delivery, *task)
+		do   func(*delivery, *Task)
 		ends bool
 	}{
-		{"NoTask", func(d *delivery, _ *task) { d.detach(true) }, true},
-		{"TaskBeforeItLeft", func(d *delivery, tk *task) { tk.begin(); time.Sleep(time.Millisecond); d.detach(true) }, false},
-		{"TaskAfterItLeft", func(d *delivery, tk *task) { d.detach(true); time.Sleep(time.Millisecond); tk.begin() }, true},
-		{"TaskAfterItLeftAndCameBack", func(d *delivery, tk *task) { d.detach(true); tk.begin(); d.attach() }, false},
+		{"NoTask", func(d *delivery, _ *Task) { d.detach(true) }, true},
+		{"TaskBeforeItLeft", func(d *delivery, tk *Task) { tk.begin(); time.Sleep(time.Millisecond); d.detach(true) }, false},
+		{"TaskAfterItLeft", func(d *delivery, tk *Task) { d.detach(true); time.Sleep(time.Millisecond); tk.begin() }, true},
+		{"TaskAfterItLeftAndCameBack", func(d *delivery, tk *Task) { d.detach(true); tk.begin(); d.attach() }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cs := newCalls()
@@ -29,8 +33,8 @@ func TestATaskThatNobodyWasToldOfEndsWithItsConnection(t *testing.T) {
 			d.open("1")
 			d.sent()
 			d.attach()
-			tk := &task{}
-			ctx, done := cs.begin(context.Background(), &call{delivery: d, task: tk})
+			tk := &Task{}
+			ctx, done := cs.begin(context.Background(), &Call{delivery: d, Task: tk})
 			defer done()
 			c.do(d, tk)
 			select {

@@ -1,14 +1,13 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mcp
+package transport
 
 import (
 	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -105,17 +104,4 @@ func (blanks) Read(p []byte) (int, error) {
 		p[i] = ' '
 	}
 	return len(p), nil
-}
-
-// reserve takes room for n bytes that a tool is about to read whole. It is the request's, or
-// where that is answered already, as of a task, the call's own.
-func (c *call) reserve(ctx context.Context, n int64) error {
-	if c.room != nil {
-		_, err := c.room.Take(ctx, dataCost*n)
-		if !errors.Is(err, budget.ErrClosed) {
-			return err
-		}
-	}
-	_, err := c.own.Take(ctx, dataCost*n)
-	return err
 }
