@@ -23,6 +23,7 @@ import (
 
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/preview"
@@ -279,7 +280,7 @@ func (c *Config) Check() error {
 	if err := preview.CheckDomain("preview.domain", c.Preview.Domain); err != nil {
 		return err
 	}
-	if err := mcp.CheckGroups("mcp.groups", c.MCP.Groups); err != nil {
+	if err := toolset.CheckGroups("mcp.groups", c.MCP.Groups); err != nil {
 		return err
 	}
 	if err := mcp.CheckProfile("mcp.profile", c.MCP.Profile); err != nil {

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/api/rest"
 	"sandpit.dev/api/runs"
 	"sandpit.dev/engine"
@@ -81,7 +82,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.Wrap("mcp", tools))
 	mux.Handle("/mcp/", g.Wrap("mcp", tools))
-	mux.Handle(mcp.AliasOrkestr, g.Wrap("mcp", tools))
+	mux.Handle(orkestr.Alias, g.Wrap("mcp", tools))
 	mux.Handle(filelink.Root, g.WrapLink(api.LinkedFiles(p.links.files)))
 	mux.Handle("GET "+connectPath, publicly(g, slices.Contains(p.public, publicConnect), newConnect()))
 	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))

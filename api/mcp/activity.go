@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -15,44 +16,44 @@ import (
 // mostEvents is the most events of a page.
 const mostEvents = 200
 
-func listActivity() tool {
-	return tool{
-		name: "list_activity", title: "What happened to a sandbox", readOnly: true, idempotent: true,
-		about: "List what happened to a sandbox, the newest first: commands with their results, file changes, starts and stops and what caused them, refusals of the network.",
-		params: []param{
+func listActivity() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_activity", Title: "What happened to a sandbox", ReadOnly: true, Idempotent: true,
+		About: "List what happened to a sandbox, the newest first: commands with their results, file changes, starts and stops and what caused them, refusals of the network.",
+		Params: []toolset.Param{
 			paramSandbox(),
-			{name: "type", kind: text, about: "Only these types, with commas, like exec, sandbox.stopped, network.refused.", aliases: []string{"types"}},
-			{name: "process", kind: text, about: "Only what is about this command.", aliases: []string{"process_id"}},
-			{name: "limit", kind: integer, min: 1, max: mostEvents, about: "How many, default 20.", aliases: []string{"max_results"}},
+			{Name: "type", Kind: toolset.Text, About: "Only these types, with commas, like exec, sandbox.stopped, network.refused.", Aliases: []string{"types"}},
+			{Name: "process", Kind: toolset.Text, About: "Only what is about this command.", Aliases: []string{"process_id"}},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: mostEvents, About: "How many, default 20.", Aliases: []string{"max_results"}},
 			paramCursor(),
 		},
-		example: `{"type": "exec"}`,
-		run:     activity,
+		Example: `{"type": "exec"}`,
+		Run:     activity,
 	}
 }
 
-func activity(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	q := store.EventQuery{Limit: int(a.number("limit", 20)), Cursor: a.text("cursor"), ProcessID: a.text("process")}
-	for t := range strings.SplitSeq(a.text("type"), ",") {
+func activity(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	q := store.EventQuery{Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor"), ProcessID: a.Text("process")}
+	for t := range strings.SplitSeq(a.Text("type"), ",") {
 		if t = strings.TrimSpace(t); t != "" {
 			q.Types = append(q.Types, sandbox.EventType(t))
 		}
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	events, next, err := c.engine.Activity(ctx, c.Caller, ref, q)
+	events, next, err := c.Engine.Activity(ctx, c.Caller, ref, q)
 	if err != nil {
 		return nil, err
 	}
-	ans := &answer{verdict: counted(len(events), "event", "events") + " of sandbox " + ref}
+	ans := &toolset.Answer{Verdict: toolset.Counted(len(events), "event", "events") + " of sandbox " + ref}
 	if next != "" {
-		ans.notes = append(ans.notes, "there are more; call again with cursor "+quote(next))
+		ans.Notes = append(ans.Notes, "there are more; call again with cursor "+toolset.Quote(next))
 	}
 	if len(events) > 0 {
 		var b strings.Builder
@@ -60,33 +61,33 @@ func activity(ctx context.Context, c *call) (*answer, error) {
 			b.WriteString(eventLine(e) + "\n")
 		}
 		// Commands and names of files are what programs and people wrote.
-		ans.sections = []section{{"events", b.String()}}
+		ans.Sections = []toolset.Section{{Title: "events", Body: b.String()}}
 	}
 	return ans, nil
 }
 
 // eventLine is an event in one line.
 func eventLine(e *sandbox.Event) string {
-	line := timeText(e.At) + " " + string(e.Type)
+	line := toolset.TimeText(e.At) + " " + string(e.Type)
 	switch {
 	case e.Type == sandbox.EventExec || e.Type == sandbox.EventTerminal || e.Type == sandbox.EventCode:
 		line += " " + e.ProcessID
 		if !e.Done {
 			line += " runs"
 		} else {
-			line += fmt.Sprintf(" exit %d after %s", e.ExitCode, took(e.Duration))
+			line += fmt.Sprintf(" exit %d after %s", e.ExitCode, toolset.Took(e.Duration))
 			if e.Cause != sandbox.CauseNone {
-				line += " (" + causeText(e.Cause) + ")"
+				line += " (" + toolset.CauseText(e.Cause) + ")"
 			}
 			if e.ChangesTotal > 0 {
-				line += ", " + counted(e.ChangesTotal, "file", "files") + " changed"
+				line += ", " + toolset.Counted(e.ChangesTotal, "file", "files") + " changed"
 			}
 		}
 		line += ": " + oneLineOf(e.Command)
 	case e.Path != "":
-		line += " " + clip(printablePath(e.Path))
+		line += " " + toolset.Clip(toolset.PrintablePath(e.Path))
 		if e.To != "" {
-			line += " to " + clip(printablePath(e.To))
+			line += " to " + toolset.Clip(toolset.PrintablePath(e.To))
 		}
 		if !e.OK {
 			line += " failed"
@@ -103,5 +104,5 @@ func eventLine(e *sandbox.Event) string {
 
 // oneLineOf shows the beginning of a text that is not ours, in one line.
 func oneLineOf(s string) string {
-	return printablePath(sandbox.Clip(strings.Join(strings.Fields(s), " "), 2*maxShown))
+	return toolset.PrintablePath(sandbox.Clip(strings.Join(strings.Fields(s), " "), 2*toolset.MaxShown))
 }

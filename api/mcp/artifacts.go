@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -49,7 +50,7 @@ type Artifacts interface {
 
 // recentArtifacts finds artifacts that runs left, which outlive their sandbox, and those
 // of sandboxes that run.
-type recentArtifacts struct{ engine Engine }
+type recentArtifacts struct{ engine toolset.Engine }
 
 // found is an artifact, and which file it is.
 type found struct {
@@ -113,7 +114,7 @@ func (r recentArtifacts) kept(ctx context.Context, c access.Caller, most int) ([
 				p := sandbox.Artifacts + "/" + a.Path
 				different[string(run.Sandbox)+p] = true
 				all = append(all, found{
-					Artifact{URI: keptURI(run, a.Path), Name: run.Identifier + ": " + printablePath(a.Path), Size: a.Size, At: at},
+					Artifact{URI: keptURI(run, a.Path), Name: run.Identifier + ": " + toolset.PrintablePath(a.Path), Size: a.Size, At: at},
 					run.Sandbox, p,
 				})
 			}
@@ -148,7 +149,7 @@ func (r recentArtifacts) live(ctx context.Context, c access.Caller) ([]found, er
 				at = now
 			}
 			all = append(all, found{
-				Artifact{URI: fileURI(s.ID, m.File.Path), Name: s.Ref() + ": " + printablePath(m.Rel), Size: m.File.Size, At: at},
+				Artifact{URI: toolset.FileURI(s.ID, m.File.Path), Name: s.Ref() + ": " + toolset.PrintablePath(m.Rel), Size: m.File.Size, At: at},
 				s.ID, m.File.Path,
 			})
 		}
@@ -162,7 +163,7 @@ const paramRun = "run"
 // keptURI is the resource that an artifact of a run is, by its path below the
 // artifacts' directory.
 func keptURI(r *sandbox.Run, p string) string {
-	return fileURI(r.Sandbox, sandbox.Artifacts+"/"+p) + "?" + paramRun + "=" + r.ID
+	return toolset.FileURI(r.Sandbox, sandbox.Artifacts+"/"+p) + "?" + paramRun + "=" + r.ID
 }
 
 // runIn reads the query of a file's address: a run's id, or the latest.

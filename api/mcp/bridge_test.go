@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/internal/mcpbridge"
 )
 
@@ -95,7 +96,7 @@ func TestWithoutAGuardNobodyIsServed(t *testing.T) {
 }
 
 // broken is an engine whose every method panics.
-type broken struct{ mcp.Engine }
+type broken struct{ toolset.Engine }
 
 func TestAPanicIsAnAnswerThatTellsNothing(t *testing.T) {
 	_, url := serve(t, broken{})

@@ -12,7 +12,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/egress"
@@ -23,7 +23,7 @@ import (
 // strict is an engine with what the memory runtime has not: a network with a
 // policy, limits that end commands, files that are denied.
 type strict struct {
-	mcp.Engine
+	toolset.Engine
 	network  engine.NetworkLog
 	networks []sandbox.NetworkMode
 	cause    sandbox.Cause

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -30,6 +31,7 @@ type cells struct {
 // cell is code that runs, with what it has shown so far.
 type cell struct {
 	owner  string // identity of the caller
+	in     *cells // where it is kept; nil: its call waits for it
 	ref    string
 	began  time.Time
 	cancel context.CancelCauseFunc // interrupts it, or with ErrStopping leaves it
@@ -45,7 +47,7 @@ type cell struct {
 
 // startCell runs code in a goroutine that ends with the code, or with the cell's
 // cancel. Whoever cancels the cell interrupts it; the caller's going away does not.
-func (c *call) startCell(ctx context.Context, ref string, r engine.CodeRequest) *cell {
+func startCell(ctx context.Context, c *toolset.Call, ref string, r engine.CodeRequest) *cell {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	x := &cell{owner: transport.Identity(c.Caller), ref: ref, began: time.Now(), cancel: cancel, done: make(chan struct{})}
 	locked := func(do func()) error {
@@ -60,14 +62,14 @@ func (c *call) startCell(ctx context.Context, ref string, r engine.CodeRequest) 
 		defer cancel(nil)
 		defer func() {
 			if v := recover(); v != nil { // no guard is above this goroutine
-				c.log.ErrorContext(ctx, "a cell panicked", "panic", v, "stack", string(debug.Stack()))
+				c.Log.ErrorContext(ctx, "a cell panicked", "panic", v, "stack", string(debug.Stack()))
 				x.err = fault.New(fault.Internal, "panic: %v", v)
 			}
 		}()
-		x.res, x.err = c.engine.RunCode(ctx, c.Caller, ref, r, &engine.CodeSink{
+		x.res, x.err = c.Engine.RunCode(ctx, c.Caller, ref, r, &engine.CodeSink{
 			Started: func(s engine.CodeStart) error { return locked(func() { x.start = s }) },
-			Stdout:  func(b []byte) error { c.progress.wrote(b); return locked(func() { x.shown.stdout.add(b) }) },
-			Stderr:  func(b []byte) error { c.progress.wrote(b); return locked(func() { x.shown.stderr.add(b) }) },
+			Stdout:  func(b []byte) error { c.Progress.Wrote(b); return locked(func() { x.shown.stdout.Add(b) }) },
+			Stderr:  func(b []byte) error { c.Progress.Wrote(b); return locked(func() { x.shown.stderr.Add(b) }) },
 			Result:  func(v kernel.Result) error { return locked(func() { x.shown.result(v) }) },
 		})
 	}()
@@ -119,7 +121,7 @@ func (cs *cells) keep(x *cell) bool {
 	if len(cs.kept) >= mostCells {
 		return false
 	}
-	cs.kept = append(cs.kept, x)
+	cs.kept, x.in = append(cs.kept, x), cs
 	return true
 }
 
@@ -147,8 +149,12 @@ func (cs *cells) stop() {
 	}
 }
 
-// drop lets go of a cell.
-func (cs *cells) drop(x *cell) {
+// drop lets go of a cell, if it is kept.
+func (x *cell) drop() {
+	cs := x.in
+	if cs == nil {
+		return
+	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for i, k := range cs.kept {

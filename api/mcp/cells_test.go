@@ -44,8 +44,8 @@ func TestCellsAreBounded(t *testing.T) {
 	if cs.find(alice, "") != nil {
 		t.Error("one that has no id yet is found")
 	}
-	cs.drop(kept[8])
-	cs.drop(kept[8])
+	kept[8].drop()
+	kept[8].drop()
 	if cs.find(alice, "cell8") != nil || len(cs.kept) != mostCells-1 {
 		t.Errorf("after a drop %d are kept", len(cs.kept))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/kernel"
@@ -24,60 +25,60 @@ const (
 	mostImageBytes = 4 << 20
 )
 
-func runCode() tool {
-	return tool{
-		name: "run_code", title: "Run code", destructive: true, openWorld: true,
-		about: "Run Python (or javascript, typescript, bash) in a sandbox as in a notebook: variables and imports stay for the next call. " +
+func runCode(cs *cells) toolset.Tool {
+	return toolset.Tool{
+		Name: "run_code", Title: "Run code", Destructive: true, OpenWorld: true,
+		About: "Run Python (or javascript, typescript, bash) in a sandbox as in a notebook: variables and imports stay for the next call. " +
 			"Returns the last expression's value, what was printed, errors with traceback, and figures and images as images. " +
 			"In Python !command and %magic lines and await work. Code that takes longer than wait_seconds goes on, and read_process reads it.",
-		params: []param{
-			{name: "code", kind: text, required: true, about: "The code.", aliases: []string{"source", "script", "cell", "python"}},
+		Params: []toolset.Param{
+			{Name: "code", Kind: toolset.Text, Required: true, About: "The code.", Aliases: []string{"source", "script", "cell", "python"}},
 			paramSandbox(),
-			{name: "language", kind: text, enum: []string{"python", "javascript", "typescript", "bash"}, about: "Default python.", aliases: []string{"lang", "kernel"}},
-			{name: "context", kind: text, about: "Id of a context; left out: the language's own.", aliases: []string{"context_id"}},
-			paramWait(mostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
-			{name: "timeout_seconds", kind: number, min: 0.1, max: engine.MaxCommandTimeout.Seconds(), about: "Interrupt it after this, default 600.", aliases: []string{"timeout"}},
+			{Name: "language", Kind: toolset.Text, Enum: []string{"python", "javascript", "typescript", "bash"}, About: "Default python.", Aliases: []string{"lang", "kernel"}},
+			{Name: "context", Kind: toolset.Text, About: "Id of a context; left out: the language's own.", Aliases: []string{"context_id"}},
+			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+			{Name: "timeout_seconds", Kind: toolset.Number, Min: 0.1, Max: engine.MaxCommandTimeout.Seconds(), About: "Interrupt it after this, default 600.", Aliases: []string{"timeout"}},
 			paramOutput(),
 		},
-		example: `{"code": "import math\nmath.pi"}`,
-		run:     code,
+		Example: `{"code": "import math\nmath.pi"}`,
+		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return code(ctx, c, cs) },
 	}
 }
 
 // cellShown is what a cell has shown so far.
 type cellShown struct {
-	stdout, stderr capture
-	values         capture // results' texts
+	stdout, stderr toolset.Capture
+	values         toolset.Capture // results' texts
 	images         []*mcp.ImageContent
 	bytes          int
 	left           int // images that are not in the answer
 }
 
-func code(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
+func code(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, error) {
+	a := c.Args
 	r := engine.CodeRequest{
 		TellArtifacts: true,
-		Code:          a.text("code"), Language: a.text("language"), ContextID: a.text("context"),
-		Timeout: time.Duration(a.number("timeout_seconds", 0) * float64(time.Second)),
+		Code:          a.Text("code"), Language: a.Text("language"), ContextID: a.Text("context"),
+		Timeout: time.Duration(a.Number("timeout_seconds", 0) * float64(time.Second)),
 	}
-	limit := int(a.number("max_output_chars", defaultOutput))
-	if err := a.err(); err != nil {
+	limit := int(a.Number("max_output_chars", toolset.DefaultOutput))
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	wait := seconds(a.number("wait_seconds", defaultWait.Seconds()))
-	if err := a.err(); err != nil {
+	wait := toolset.Seconds(a.Number("wait_seconds", toolset.DefaultWait.Seconds()))
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, true)
+	ref, err := place(ctx, c, true)
 	if err != nil {
 		return nil, err
 	}
 	if r.Timeout == 0 {
-		r.Timeout = min(defaultTimeout, c.engine.MostCommandTime())
+		r.Timeout = min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
 	}
-	x := c.startCell(ctx, ref, r)
-	if c.has(GroupProcess) {
-		if !x.wait(ctx, wait) && ctx.Err() == nil && x.id() != "" && c.cells.keep(x) {
+	x := startCell(ctx, c, ref, r)
+	if c.Has(toolset.GroupProcess) {
+		if !x.wait(ctx, wait) && ctx.Err() == nil && x.id() != "" && cs.keep(x) {
 			return x.answer(ctx, c, limit)
 		}
 	}
@@ -95,25 +96,25 @@ func code(ctx context.Context, c *call) (*answer, error) {
 }
 
 // answer shows a cell as it is by now.
-func (x *cell) answer(ctx context.Context, c *call, limit int) (*answer, error) {
+func (x *cell) answer(ctx context.Context, c *toolset.Call, limit int) (*toolset.Answer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ended() {
-		c.cells.drop(x)
+		x.drop()
 		if x.err != nil {
 			return nil, x.err
 		}
 		out := x.shown.answer(&x.res, x.ref, limit)
 		if !x.res.NoArtifacts {
-			c.addMade(ctx, out, x.ref, x.began)
+			c.AddMade(ctx, out, x.ref, x.began)
 		}
 		return out, nil
 	}
-	out := &answer{verdict: "still running after " + took(time.Since(x.began)) + ": process " + x.start.CellID + " · sandbox " + x.ref, images: x.shown.images}
+	out := &toolset.Answer{Verdict: "still running after " + toolset.Took(time.Since(x.began)) + ": process " + x.start.CellID + " · sandbox " + x.ref, Images: x.shown.images}
 	if x.start.ContextID != "" {
-		out.verdict += " · context " + x.start.ContextID
+		out.Verdict += " · context " + x.start.ContextID
 	}
-	out.lines = append(out.lines, "next: "+nextRead(x.ref, x.start.CellID, 0)+", or stop_process, which interrupts it; the answers hold all output so far")
+	out.Lines = append(out.Lines, "next: "+nextRead(x.ref, x.start.CellID, 0)+", or stop_process, which interrupts it; the answers hold all output so far")
 	x.shown.add(out, nil, limit)
 	return out, nil
 }
@@ -139,65 +140,65 @@ func (s *cellShown) result(v kernel.Result) {
 		s.left++
 	}
 	if text != "" {
-		s.values.add([]byte(strings.TrimSuffix(text, "\n") + "\n"))
+		s.values.Add([]byte(strings.TrimSuffix(text, "\n") + "\n"))
 	}
 }
 
-func (s *cellShown) answer(res *engine.CodeResult, ref string, limit int) *answer {
-	out := &answer{verdict: codeVerdict(res) + " · sandbox " + ref, images: s.images}
+func (s *cellShown) answer(res *engine.CodeResult, ref string, limit int) *toolset.Answer {
+	out := &toolset.Answer{Verdict: codeVerdict(res) + " · sandbox " + ref, Images: s.images}
 	if res.ContextID != "" {
-		out.verdict += " · context " + res.ContextID
+		out.Verdict += " · context " + res.ContextID
 	}
 	if res.CauseDetail != "" {
-		out.lines = append(out.lines, "cause: "+res.CauseDetail)
+		out.Lines = append(out.Lines, "cause: "+res.CauseDetail)
 	}
 	if res.Dead {
-		out.lines = append(out.lines, "next: the variables are gone; the next call starts anew")
+		out.Lines = append(out.Lines, "next: the variables are gone; the next call starts anew")
 	}
-	out.lines = append(out.lines, changed(res.Changes, res.ChangesTotal, res.ChangesComplete)...)
+	out.Lines = append(out.Lines, toolset.Changed(res.Changes, res.ChangesTotal, res.ChangesComplete)...)
 	if res.Restarted != "" {
-		out.notes = append(out.notes, "the context was started anew before this code, and variables of earlier calls are gone: "+res.Restarted)
+		out.Notes = append(out.Notes, "the context was started anew before this code, and variables of earlier calls are gone: "+res.Restarted)
 	}
 	if s.left > 0 {
-		out.notes = append(out.notes, fmt.Sprintf("%d images are left out; save figures to files and use read_file", s.left))
+		out.Notes = append(out.Notes, fmt.Sprintf("%d images are left out; save figures to files and use read_file", s.left))
 	}
 	if res.Dropped > 0 {
-		out.notes = append(out.notes, fmt.Sprintf("%d results beyond the first %d are left out", res.Dropped, kernel.MaxResults))
+		out.Notes = append(out.Notes, fmt.Sprintf("%d results beyond the first %d are left out", res.Dropped, kernel.MaxResults))
 	}
 	s.add(out, res.Error, limit)
 	return out
 }
 
 // add adds what was shown to an answer, within a bound.
-func (s *cellShown) add(out *answer, e *kernel.Error, limit int) {
-	trace := new(capture)
+func (s *cellShown) add(out *toolset.Answer, e *kernel.Error, limit int) {
+	trace := new(toolset.Capture)
 	if e != nil {
 		lines := e.Traceback
 		if len(lines) == 0 {
 			lines = []string{e.Name + ": " + e.Value}
 		}
-		trace.add([]byte(strings.Join(lines, "\n") + "\n"))
+		trace.Add([]byte(strings.Join(lines, "\n") + "\n"))
 	}
 	whole := true
 	// The value comes first, and an error before what was printed: each gets what those before it leave.
 	for _, part := range []struct {
 		name string
-		c    *capture
+		c    *toolset.Capture
 	}{{"value", &s.values}, {"error", trace}, {"stdout", &s.stdout}, {"stderr", &s.stderr}} {
-		head, tail := part.c.texts()
-		if head == "" && tail == "" && part.c.bytes == 0 {
+		head, tail := part.c.Texts()
+		if head == "" && tail == "" && part.c.Bytes == 0 {
 			continue
 		}
-		x := cut(head, tail, part.c.bytes, part.c.lines, max(limit, leastOutput/4))
-		limit -= runes(x.text)
-		whole = whole && x.whole()
-		out.sections = append(out.sections, section{part.name, x.text})
+		x := toolset.Cut(head, tail, part.c.Bytes, part.c.Lines, max(limit, toolset.LeastOutput/4))
+		limit -= toolset.Runes(x.Text)
+		whole = whole && x.Whole()
+		out.Sections = append(out.Sections, toolset.Section{Title: part.name, Body: x.Text})
 	}
 	if !whole {
-		out.notes = append(out.notes, fmt.Sprintf("the output was shortened; print less, write it to a file and use read_file, or raise max_output_chars (at most %d)", mostOutput))
+		out.Notes = append(out.Notes, fmt.Sprintf("the output was shortened; print less, write it to a file and use read_file, or raise max_output_chars (at most %d)", toolset.MostOutput))
 	}
-	if out.sections == nil && len(s.images) == 0 {
-		out.sections = []section{{"no value and no output", ""}}
+	if out.Sections == nil && len(s.images) == 0 {
+		out.Sections = []toolset.Section{{Title: "no value and no output", Body: ""}}
 	}
 }
 
@@ -224,9 +225,9 @@ func codeVerdict(r *engine.CodeResult) string {
 		}
 	case engine.CodeEnded:
 		how = "the kernel ended"
-		if t := causeText(r.Cause); t != "" {
+		if t := toolset.CauseText(r.Cause); t != "" {
 			how += " (" + t + ")"
 		}
 	}
-	return how + " after " + took(r.Duration)
+	return how + " after " + toolset.Took(r.Duration)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 )
 
@@ -28,7 +29,7 @@ type contextShape struct {
 func contextShapeOf(x *engine.Context) contextShape {
 	out := contextShape{
 		Context: x.ID, Shell: x.Name, Language: x.Language, Status: string(x.Status), Ended: x.Ended, Default: x.Default,
-		Queued: x.Queued, Executions: x.Cells, User: x.User, Cwd: x.Cwd, LastUsedAt: timeText(x.UsedAt),
+		Queued: x.Queued, Executions: x.Cells, User: x.User, Cwd: x.Cwd, LastUsedAt: toolset.TimeText(x.UsedAt),
 	}
 	if x.Name != "" {
 		out.Context = ""
@@ -59,75 +60,75 @@ type contextList struct {
 	Contexts []contextShape `json:"contexts"`
 }
 
-func listContexts() tool {
-	return tool{
-		name: "list_contexts", title: "List contexts of code and shells", readOnly: true, idempotent: true,
-		about:   "List a sandbox's contexts of run_code and its shells, and what they do.",
-		params:  []param{paramSandbox()},
-		example: `{"sandbox": "my-project"}`,
-		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
-			all, err := c.engine.Contexts(ctx, c.Caller, ref)
+func listContexts() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_contexts", Title: "List contexts of code and shells", ReadOnly: true, Idempotent: true,
+		About:   "List a sandbox's contexts of run_code and its shells, and what they do.",
+		Params:  []toolset.Param{paramSandbox()},
+		Example: `{"sandbox": "my-project"}`,
+		Run: at(func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answer, error) {
+			all, err := c.Engine.Contexts(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
-			shells, err := c.engine.Shells(ctx, c.Caller, ref)
+			shells, err := c.Engine.Shells(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
 			out := contextList{Contexts: make([]contextShape, 0, len(all)+len(shells))}
-			ans := &answer{verdict: fmt.Sprintf("%s of code and %s in sandbox %s", counted(len(all), "context", "contexts"), counted(len(shells), "shell", "shells"), ref)}
+			ans := &toolset.Answer{Verdict: fmt.Sprintf("%s of code and %s in sandbox %s", toolset.Counted(len(all), "context", "contexts"), toolset.Counted(len(shells), "shell", "shells"), ref)}
 			for _, x := range append(all, shells...) {
 				sh := contextShapeOf(&x)
 				out.Contexts = append(out.Contexts, sh)
-				ans.lines = append(ans.lines, sh.line())
+				ans.Lines = append(ans.Lines, sh.line())
 			}
-			ans.structured = out
+			ans.Structured = out
 			return ans, nil
 		}),
 	}
 }
 
-func createContext() tool {
-	return tool{
-		name: "create_context", title: "Make a context of code, or a shell",
-		about: "Make a context of run_code with variables of its own, beside the language's default one; or with shell a shell for run_in_shell that begins with this directory and environment.",
-		params: []param{
-			{name: "language", kind: text, enum: []string{"python", "javascript", "typescript", "bash"}, about: "Default python.", aliases: []string{"lang"}},
-			{name: "shell", kind: text, about: "Name of a shell to make, instead of a context.", aliases: []string{"shell_name"}},
+func createContext() toolset.Tool {
+	return toolset.Tool{
+		Name: "create_context", Title: "Make a context of code, or a shell",
+		About: "Make a context of run_code with variables of its own, beside the language's default one; or with shell a shell for run_in_shell that begins with this directory and environment.",
+		Params: []toolset.Param{
+			{Name: "language", Kind: toolset.Text, Enum: []string{"python", "javascript", "typescript", "bash"}, About: "Default python.", Aliases: []string{"lang"}},
+			{Name: "shell", Kind: toolset.Text, About: "Name of a shell to make, instead of a context.", Aliases: []string{"shell_name"}},
 			paramWhich(),
-			{name: "cwd", kind: text, about: "Where it starts, default /workspace, as root /root.", aliases: []string{"workdir"}},
-			{name: "env", kind: texts, about: "Environment variables.", aliases: []string{"env_vars", "environment"}},
-			{name: "as_user", kind: text, about: "sandbox (default) or root.", aliases: []string{"user"}},
+			{Name: "cwd", Kind: toolset.Text, About: "Where it starts, default /workspace, as root /root.", Aliases: []string{"workdir"}},
+			{Name: "env", Kind: toolset.Texts, About: "Environment variables.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "as_user", Kind: toolset.Text, About: "sandbox (default) or root.", Aliases: []string{"user"}},
 		},
-		example: `{"language": "python"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			a := c.args
-			language, name, cwd, env, user := a.text("language"), a.text("shell"), a.text("cwd"), a.env("env"), a.text("as_user")
+		Example: `{"language": "python"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			a := c.Args
+			language, name, cwd, env, user := a.Text("language"), a.Text("shell"), a.Text("cwd"), a.Env("env"), a.Text("as_user")
 			if name != "" && language != "" && language != "bash" {
-				a.add("language", "is %s, and a shell is a bash", language)
+				a.Add("language", "is %s, and a shell is a bash", language)
 			}
-			if err := a.err(); err != nil {
+			if err := a.Err(); err != nil {
 				return nil, err
 			}
-			ref, err := c.place(ctx, true)
+			ref, err := place(ctx, c, true)
 			if err != nil {
 				return nil, err
 			}
 			var made engine.Context
 			if name != "" {
-				made, err = c.engine.CreateShell(ctx, c.Caller, ref, engine.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
+				made, err = c.Engine.CreateShell(ctx, c.Caller, ref, engine.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
 			} else {
-				made, err = c.engine.CreateContext(ctx, c.Caller, ref, engine.ContextRequest{Language: orElse(language, "python"), Cwd: cwd, Env: env, User: user})
+				made, err = c.Engine.CreateContext(ctx, c.Caller, ref, engine.ContextRequest{Language: orElse(language, "python"), Cwd: cwd, Env: env, User: user})
 			}
 			if err != nil {
 				return nil, err
 			}
 			sh := contextShapeOf(&made)
-			next := fmt.Sprintf(`run_code with {"sandbox": %s, "context": %s, "code": "…"} uses it`, quote(ref), quote(sh.Context))
+			next := fmt.Sprintf(`run_code with {"sandbox": %s, "context": %s, "code": "…"} uses it`, toolset.Quote(ref), toolset.Quote(sh.Context))
 			if name != "" {
-				next = fmt.Sprintf(`run_in_shell with {"sandbox": %s, "shell": %s, "command": "…"} uses it`, quote(ref), quote(sh.Shell))
+				next = fmt.Sprintf(`run_in_shell with {"sandbox": %s, "shell": %s, "command": "…"} uses it`, toolset.Quote(ref), toolset.Quote(sh.Shell))
 			}
-			return &answer{verdict: "made " + sh.line() + " · sandbox " + ref, lines: []string{next}, structured: sh}, nil
+			return &toolset.Answer{Verdict: "made " + sh.line() + " · sandbox " + ref, Lines: []string{next}, Structured: sh}, nil
 		},
 	}
 }
@@ -139,34 +140,34 @@ const (
 	endInterrupt = "interrupt"
 )
 
-func endContext() tool {
-	return tool{
-		name: "end_context", title: "End or interrupt a context of code, or a shell", destructive: true,
-		about: "End a context of code or a shell with all that it started; or interrupt only what runs in it, as Ctrl-C does; or give a context a fresh start.",
-		params: []param{
-			{name: "context", kind: text, about: "Id of a context of code; or:", aliases: []string{"context_id"}},
-			{name: "shell", kind: text, about: "Name of a shell.", aliases: []string{"shell_name"}},
+func endContext() toolset.Tool {
+	return toolset.Tool{
+		Name: "end_context", Title: "End or interrupt a context of code, or a shell", Destructive: true,
+		About: "End a context of code or a shell with all that it started; or interrupt only what runs in it, as Ctrl-C does; or give a context a fresh start.",
+		Params: []toolset.Param{
+			{Name: "context", Kind: toolset.Text, About: "Id of a context of code; or:", Aliases: []string{"context_id"}},
+			{Name: "shell", Kind: toolset.Text, About: "Name of a shell.", Aliases: []string{"shell_name"}},
 			paramWhich(),
-			{name: "how", kind: text, enum: []string{endAll, endInterrupt, endRestart}, about: "end (default), interrupt, or restart (of a context).", aliases: []string{"action"}},
+			{Name: "how", Kind: toolset.Text, Enum: []string{endAll, endInterrupt, endRestart}, About: "end (default), interrupt, or restart (of a context).", Aliases: []string{"action"}},
 		},
-		example: `{"shell": "main", "how": "interrupt"}`,
-		run:     endOne,
+		Example: `{"shell": "main", "how": "interrupt"}`,
+		Run:     endOne,
 	}
 }
 
-func endOne(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	id, shell, how := a.text("context"), a.text("shell"), orElse(a.text("how"), endAll)
+func endOne(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	id, shell, how := a.Text("context"), a.Text("shell"), orElse(a.Text("how"), endAll)
 	switch {
 	case (id == "") == (shell == ""):
-		a.add("context", "or shell: give one of the two; list_contexts shows what there is")
+		a.Add("context", "or shell: give one of the two; list_contexts shows what there is")
 	case shell != "" && how == endRestart:
-		a.add("how", "restart is for contexts of code; end the shell, and the next command begins another")
+		a.Add("how", "restart is for contexts of code; end the shell, and the next command begins another")
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
@@ -180,18 +181,18 @@ func endOne(ctx context.Context, c *call) (*answer, error) {
 	}[how]
 	switch {
 	case shell != "" && how == endInterrupt:
-		err = c.engine.InterruptShell(ctx, c.Caller, ref, shell)
+		err = c.Engine.InterruptShell(ctx, c.Caller, ref, shell)
 	case shell != "":
-		err = c.engine.DeleteShell(ctx, c.Caller, ref, shell)
+		err = c.Engine.DeleteShell(ctx, c.Caller, ref, shell)
 	case how == endInterrupt:
-		err = c.engine.InterruptContext(ctx, c.Caller, ref, id)
+		err = c.Engine.InterruptContext(ctx, c.Caller, ref, id)
 	case how == endRestart:
-		_, err = c.engine.RestartContext(ctx, c.Caller, ref, id)
+		_, err = c.Engine.RestartContext(ctx, c.Caller, ref, id)
 	default:
-		err = c.engine.DeleteContext(ctx, c.Caller, ref, id)
+		err = c.Engine.DeleteContext(ctx, c.Caller, ref, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &answer{verdict: done + " · sandbox " + ref}, nil
+	return &toolset.Answer{Verdict: done + " · sandbox " + ref}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 )
 
 // TestWhatRESTCanDoAToolDoes holds the table of docs/mcp.md: every operation of REST
@@ -43,7 +43,7 @@ func TestWhatRESTCanDoAToolDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(page), "| operations of REST | tools |\n| --- | --- |\n")
-	tools := toolNames(listed(t, openWith(t, mcp.Groups()...).alice()))
+	tools := toolNames(listed(t, openWith(t, toolset.Groups()...).alice()))
 	rows := 0
 	for row := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(row), "|")
@@ -84,12 +84,12 @@ func TestEveryToolIsToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _, _ := strings.Cut(string(page), "| operations of REST |")
-	for _, tool := range toolNames(listed(t, openWith(t, mcp.Groups()...).alice())) {
+	for _, tool := range toolNames(listed(t, openWith(t, toolset.Groups()...).alice())) {
 		if !strings.Contains(before, "`"+tool+"`") {
 			t.Errorf("docs/mcp.md says nothing of %s", tool)
 		}
 	}
-	for _, g := range mcp.Groups() {
+	for _, g := range toolset.Groups() {
 		if !strings.Contains(before, "| "+g+" | ") {
 			t.Errorf("docs/mcp.md says nothing of the group %s", g)
 		}

@@ -6,40 +6,41 @@ package mcp
 import (
 	"context"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-func deleteSandbox() tool {
-	return tool{
-		name: "delete_sandbox", title: "Delete a sandbox", destructive: true, idempotent: true,
-		about: "Delete a sandbox for ever: its processes end, its files are lost.",
-		params: []param{
-			{name: "sandbox", kind: text, required: true, field: "key", about: "Name or id of the sandbox.", aliases: sandboxAliases()},
+func deleteSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "delete_sandbox", Title: "Delete a sandbox", Destructive: true, Idempotent: true,
+		About: "Delete a sandbox for ever: its processes end, its files are lost.",
+		Params: []toolset.Param{
+			{Name: "sandbox", Kind: toolset.Text, Required: true, Field: "key", About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
 		},
-		example: `{"sandbox": "my-project"}`,
-		run:     remove,
+		Example: `{"sandbox": "my-project"}`,
+		Run:     remove,
 	}
 }
 
-func remove(ctx context.Context, c *call) (*answer, error) {
-	c.ref = c.args.text("sandbox")
-	if c.ref == "" {
-		c.args.add("sandbox", "is empty")
+func remove(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	c.Ref = c.Args.Text("sandbox")
+	if c.Ref == "" {
+		c.Args.Add("sandbox", "is empty")
 	}
-	if err := c.args.err(); err != nil {
+	if err := c.Args.Err(); err != nil {
 		return nil, err
 	}
-	err := c.engine.Delete(ctx, c.Caller, c.ref)
+	err := c.Engine.Delete(ctx, c.Caller, c.Ref)
 	if fault.Is(err, fault.NotFound) {
 		// What should be gone is gone; but a name that was mistyped must show.
-		return &answer{
-			verdict: "nothing to delete: there is no sandbox " + quote(sandbox.Clip(c.ref, maxShown)),
-			lines:   []string{"there are: " + c.living(ctx)},
+		return &toolset.Answer{
+			Verdict: "nothing to delete: there is no sandbox " + toolset.Quote(sandbox.Clip(c.Ref, toolset.MaxShown)),
+			Lines:   []string{"there are: " + c.Living(ctx)},
 		}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &answer{verdict: "deleted sandbox " + c.ref + " with all its files"}, nil
+	return &toolset.Answer{Verdict: "deleted sandbox " + c.Ref + " with all its files"}, nil
 }

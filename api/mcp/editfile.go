@@ -10,54 +10,55 @@ import (
 	"strings"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 )
 
-func editFile() tool {
-	return tool{
-		name: "edit_file", title: "Edit a file", destructive: true,
-		about: "Replace a text in a file of a sandbox. old_text must be in the file exactly once, with its white space, unless replace_all is true. Returns the change as a diff.",
-		params: []param{
-			paramPath("The file."),
-			{name: "old_text", kind: text, required: true, about: "What is there, with enough lines around it to be the only one.", aliases: []string{"old_string", "old_str", "search", "old"}},
-			{name: "new_text", kind: text, required: true, about: "What is to be there.", aliases: []string{"new_string", "new_str", "replace", "replacement", "new"}},
+func editFile() toolset.Tool {
+	return toolset.Tool{
+		Name: "edit_file", Title: "Edit a file", Destructive: true,
+		About: "Replace a text in a file of a sandbox. old_text must be in the file exactly once, with its white space, unless replace_all is true. Returns the change as a diff.",
+		Params: []toolset.Param{
+			toolset.PathParam("The file."),
+			{Name: "old_text", Kind: toolset.Text, Required: true, About: "What is there, with enough lines around it to be the only one.", Aliases: []string{"old_string", "old_str", "search", "old"}},
+			{Name: "new_text", Kind: toolset.Text, Required: true, About: "What is to be there.", Aliases: []string{"new_string", "new_str", "replace", "replacement", "new"}},
 			paramSandbox(),
-			{name: "replace_all", kind: boolean, about: "Replace every place. Default false."},
+			{Name: "replace_all", Kind: toolset.Boolean, About: "Replace every place. Default false."},
 		},
-		example: `{"path": "src/main.py", "old_text": "x = 1\n", "new_text": "x = 2\n"}`,
-		run:     edit,
+		Example: `{"path": "src/main.py", "old_text": "x = 1\n", "new_text": "x = 2\n"}`,
+		Run:     edit,
 	}
 }
 
 // maxDiff bounds the diff of an answer, in characters.
 const maxDiff = 12_000
 
-func edit(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	path, before, after, all := a.text("path"), a.text("old_text"), a.text("new_text"), a.bool("replace_all", false)
+func edit(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	path, before, after, all := a.Text("path"), a.Text("old_text"), a.Text("new_text"), a.Bool("replace_all", false)
 	switch {
-	case before == "" && a.has("old_text"):
-		a.add("old_text", "is empty; write_file writes a whole file")
-	case before == after && a.has("new_text"):
-		a.add("new_text", "is the same as old_text: there is nothing to change")
+	case before == "" && a.Has("old_text"):
+		a.Add("old_text", "is empty; write_file writes a whole file")
+	case before == after && a.Has("new_text"):
+		a.Add("new_text", "is the same as old_text: there is nothing to change")
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	info, content, err := c.whole(ctx, ref, path)
+	info, content, err := whole(ctx, c, ref, path)
 	if err != nil {
 		return nil, err
 	}
-	name := printablePath(info.Path)
+	name := toolset.PrintablePath(info.Path)
 	at := places(content, before)
 	if len(at) == 0 && strings.Contains(content, "\r\n") { // models do not see how lines end
 		if crlf := places(content, asCRLF(before)); len(crlf) > 0 {
 			at, before, after = crlf, asCRLF(before), asCRLF(after)
-			a.notes = append(a.notes, "the file's lines end with CR LF, and so do those of the new text")
+			a.Notes = append(a.Notes, "the file's lines end with CR LF, and so do those of the new text")
 		}
 	}
 	switch {
@@ -68,40 +69,40 @@ func edit(ctx context.Context, c *call) (*answer, error) {
 			WithRemedy("give more of the lines around the one that is meant, or set replace_all to true to change them all")
 	}
 	changed := strings.ReplaceAll(content, before, after)
-	if len(changed) > maxWrite {
-		return nil, fault.New(fault.TooLarge, "%s would have %d bytes, more than %d", name, len(changed), maxWrite).WithRemedy("use run_command with sed or python3")
+	if len(changed) > toolset.MaxWrite {
+		return nil, fault.New(fault.TooLarge, "%s would have %d bytes, more than %d", name, len(changed), toolset.MaxWrite).WithRemedy("use run_command with sed or python3")
 	}
-	if err := c.unchanged(ctx, ref, path, &info); err != nil {
+	if err := unchanged(ctx, c, ref, path, &info); err != nil {
 		return nil, err
 	}
 	o := agent.WriteOptions{Size: int64(len(changed))}
-	if _, _, err := c.engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(changed), o); err != nil {
-		return nil, c.pathError(ctx, ref, path, err)
+	if _, _, err := c.Engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(changed), o); err != nil {
+		return nil, c.PathError(ctx, ref, path, err)
 	}
-	diff := cut(unified(content, before, after, at), "", 0, 0, maxDiff)
-	out := &answer{verdict: fmt.Sprintf("edited %s: %s · %d bytes · sandbox %s", name, counted(len(at), "place", "places"), len(changed), ref)}
-	out.sections = []section{{"diff", clean([]byte(diff.text))}}
+	diff := toolset.Cut(unified(content, before, after, at), "", 0, 0, maxDiff)
+	out := &toolset.Answer{Verdict: fmt.Sprintf("edited %s: %s · %d bytes · sandbox %s", name, toolset.Counted(len(at), "place", "places"), len(changed), ref)}
+	out.Sections = []toolset.Section{{Title: "diff", Body: toolset.Clean([]byte(diff.Text))}}
 	return out, nil
 }
 
 // whole reads a text file that is small enough to be written again.
-func (c *call) whole(ctx context.Context, ref, path string) (agent.FileInfo, string, error) {
-	info, body, err := c.engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
+func whole(ctx context.Context, c *toolset.Call, ref, path string) (agent.FileInfo, string, error) {
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
 	if err != nil {
-		return info, "", c.pathError(ctx, ref, path, err)
+		return info, "", c.PathError(ctx, ref, path, err)
 	}
 	defer body.Close()
-	if err := c.Reserve(ctx, min(info.Size, maxWrite)); err != nil {
+	if err := c.Reserve(ctx, min(info.Size, toolset.MaxWrite)); err != nil {
 		return info, "", err
 	}
-	data, err := io.ReadAll(io.LimitReader(body, maxWrite+1))
-	switch name := printablePath(info.Path); {
+	data, err := io.ReadAll(io.LimitReader(body, toolset.MaxWrite+1))
+	switch name := toolset.PrintablePath(info.Path); {
 	case err != nil:
 		return info, "", err
-	case len(data) > maxWrite:
-		return info, "", fault.New(fault.TooLarge, "%s has %d bytes, and edit_file changes files of at most %d", name, max(info.Size, int64(len(data))), maxWrite).
+	case len(data) > toolset.MaxWrite:
+		return info, "", fault.New(fault.TooLarge, "%s has %d bytes, and edit_file changes files of at most %d", name, max(info.Size, int64(len(data))), toolset.MaxWrite).
 			WithRemedy("use run_command with sed or python3")
-	case isBinary(data[:min(len(data), sniffed)], len(data) > sniffed):
+	case toolset.IsBinary(data[:min(len(data), sniffed)], len(data) > sniffed):
 		return info, "", fault.New(fault.Unsupported, "%s is a binary file of %d bytes, and edit_file changes text only", name, len(data)).
 			WithRemedy("use run_command with python3, or write_file with encoding base64; get_file_url gives a link to it")
 	}
@@ -110,8 +111,8 @@ func (c *call) whole(ctx context.Context, ref, path string) (agent.FileInfo, str
 
 // unchanged tells that a file is as it was when it was read. Between this and the
 // write there is a moment, which the file API cannot close.
-func (c *call) unchanged(ctx context.Context, ref, path string, was *agent.FileInfo) error {
-	now, body, err := c.engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{Length: 1})
+func unchanged(ctx context.Context, c *toolset.Call, ref, path string, was *agent.FileInfo) error {
+	now, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{Length: 1})
 	if err == nil {
 		_ = body.Close() // nothing was read
 	}
@@ -119,7 +120,7 @@ func (c *call) unchanged(ctx context.Context, ref, path string, was *agent.FileI
 		return err
 	}
 	if err != nil || now.Size != was.Size || !now.ModTime.Equal(was.ModTime) {
-		return fault.New(fault.Conflict, "%s was changed by somebody else while it was edited; nothing was written", printablePath(was.Path)).
+		return fault.New(fault.Conflict, "%s was changed by somebody else while it was edited; nothing was written", toolset.PrintablePath(was.Path)).
 			WithRemedy("read_file shows it as it is now; then edit it again")
 	}
 	return nil

@@ -10,26 +10,27 @@ import (
 	"slices"
 	"time"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/sandbox"
 )
 
-func getSandbox() tool {
-	return tool{
-		name: "get_sandbox", title: "All about a sandbox", readOnly: true, idempotent: true,
-		about:   "All there is to know of one sandbox: state and why, limits, network, clocks, volumes, names of variables and secrets, where its disk comes from, what it has done.",
-		params:  []param{paramSandbox()},
-		example: `{"sandbox": "my-project"}`,
-		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
-			s, err := c.engine.Get(ctx, c.Caller, ref)
+func getSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "get_sandbox", Title: "All about a sandbox", ReadOnly: true, Idempotent: true,
+		About:   "All there is to know of one sandbox: state and why, limits, network, clocks, volumes, names of variables and secrets, where its disk comes from, what it has done.",
+		Params:  []toolset.Param{paramSandbox()},
+		Example: `{"sandbox": "my-project"}`,
+		Run: at(func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answer, error) {
+			s, err := c.Engine.Get(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
-			sh := c.wholeShape(ctx, s)
+			sh := wholeShapeFor(ctx, c, s)
 			verdict := fmt.Sprintf("sandbox %s is %s", s.Ref(), s.State)
 			if s.StopCause != "" && s.State != sandbox.Running {
 				verdict += " (" + string(s.StopCause) + ")"
 			}
-			return &answer{verdict: verdict, lines: sh.wholeLines(), structured: sh}, nil
+			return &toolset.Answer{Verdict: verdict, Lines: sh.wholeLines(), Structured: sh}, nil
 		}),
 	}
 }
@@ -61,12 +62,12 @@ type wholeShape struct {
 	BytesDownloaded  int64             `json:"bytes_downloaded"`
 }
 
-func (c *call) wholeShape(ctx context.Context, s *sandbox.Sandbox) wholeShape {
+func wholeShapeFor(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) wholeShape {
 	out := wholeShape{
-		shape: c.shape(ctx, s), StopDetail: s.StopDetail, Runtime: s.Runtime, Digest: s.ImageDigest, Pids: s.Limits.Pids,
+		shape: describe(ctx, c, s), StopDetail: s.StopDetail, Runtime: s.Runtime, Digest: s.ImageDigest, Pids: s.Limits.Pids,
 		EnvNames: slices.Sorted(maps.Keys(s.Env)), Labels: s.Metadata,
 		UnusedTTLMinutes: s.TTL.Minutes(), RetentionMinutes: s.Retention.Minutes(), AutoDelete: s.AutoDelete, AutoStart: s.AutoStart, AutoResume: s.AutoResume,
-		ParentSnapshot: string(s.Parent), ForkedFrom: string(s.ForkedFrom), StartedAt: timeText(s.StartedAt), StoppedAt: timeText(s.StoppedAt),
+		ParentSnapshot: string(s.Parent), ForkedFrom: string(s.ForkedFrom), StartedAt: toolset.TimeText(s.StartedAt), StoppedAt: toolset.TimeText(s.StoppedAt),
 		Commands: s.ExecCount, CommandSeconds: s.ExecTime.Seconds(), BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
 	}
 	if s.AskedImage != s.Image {
@@ -90,9 +91,9 @@ func (s *wholeShape) wholeLines() []string {
 			out = append(out, fmt.Sprintf(format, v...))
 		}
 	}
-	add(s.StopDetail != "", "why: %s", clip(printablePath(s.StopDetail)))
-	add(s.UnusedTTLMinutes > 0, "deleted when unused for %s minutes", decimal(s.UnusedTTLMinutes))
-	add(s.RetentionMinutes > 0, "deleted when stopped for %s minutes", decimal(s.RetentionMinutes))
+	add(s.StopDetail != "", "why: %s", toolset.Clip(toolset.PrintablePath(s.StopDetail)))
+	add(s.UnusedTTLMinutes > 0, "deleted when unused for %s minutes", toolset.Decimal(s.UnusedTTLMinutes))
+	add(s.RetentionMinutes > 0, "deleted when stopped for %s minutes", toolset.Decimal(s.RetentionMinutes))
 	add(s.AutoDelete, "deleted as soon as it is stopped")
 	add(!s.AutoStart, "a call does not start it")
 	add(s.AutoResume, "a call resumes it, whoever paused it")
@@ -102,6 +103,6 @@ func (s *wholeShape) wholeLines() []string {
 	add(s.ParentSnapshot != "", "its disk descends from the snapshot %s", s.ParentSnapshot)
 	add(s.ForkedFrom != "", "forked from the sandbox %s", s.ForkedFrom)
 	add(true, "%d commands of %s together; it ran for %s in all; %d processes at most; runtime %s", s.Commands,
-		took(time.Duration(s.CommandSeconds*float64(time.Second))), took(time.Duration(s.RunSeconds*float64(time.Second))), s.Pids, s.Runtime)
+		toolset.Took(time.Duration(s.CommandSeconds*float64(time.Second))), toolset.Took(time.Duration(s.RunSeconds*float64(time.Second))), s.Pids, s.Runtime)
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -20,7 +21,7 @@ import (
 
 // Options is what a handler is made of.
 type Options struct {
-	Engine Engine // required
+	Engine toolset.Engine // required
 	// Caller tells who makes the request that a context belongs to, as the guard in
 	// front found it. Required. Its error is answered with 401.
 	Caller  func(context.Context) (access.Caller, error)
@@ -30,7 +31,7 @@ type Options struct {
 	Logger  *slog.Logger // nil: discard
 	// Files makes links to files, Previews to ports; nil: there are none.
 	Files     *filelink.Links
-	Previews  Previews
+	Previews  toolset.Previews
 	Artifacts Artifacts // nil: what runs left, and what is under /artifacts of sandboxes that run
 	// MaxBody is the most bytes of one message; zero: 16 MiB.
 	MaxBody int64
@@ -60,14 +61,14 @@ type Extension struct {
 // Handler serves MCP. It is safe for concurrent use.
 type Handler struct {
 	transport *transport.Handler
-	engine    Engine
+	engine    toolset.Engine
 	caller    func(context.Context) (access.Caller, error)
 	log       *slog.Logger
 	groups    []string
 	keepAlive time.Duration
 
 	files     *filelink.Links
-	previews  Previews
+	previews  toolset.Previews
 	artifacts Artifacts
 	skill     *skill
 	cells     *cells
@@ -83,14 +84,14 @@ func New(o Options) (*Handler, error) {
 	if o.Engine == nil {
 		return nil, fault.InvalidField("engine", "is missing")
 	}
-	if err := CheckGroups("groups", o.Groups); err != nil {
+	if err := toolset.CheckGroups("groups", o.Groups); err != nil {
 		return nil, err
 	}
 	if err := CheckProfile("profile", o.Profile); err != nil {
 		return nil, err
 	}
 	h := &Handler{
-		engine: o.Engine, caller: o.Caller, log: o.Logger, groups: switchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
+		engine: o.Engine, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
 		files: o.Files, previews: o.Previews, artifacts: o.Artifacts, cells: new(cells), extend: o.Extend,
 	}
 	if h.log == nil {

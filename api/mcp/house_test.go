@@ -22,6 +22,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -126,7 +127,7 @@ func openWith(t testing.TB, groups ...string) *house {
 	return h
 }
 
-func serve(t testing.TB, e mcp.Engine, groups ...string) (_ *mcp.Handler, url string) {
+func serve(t testing.TB, e toolset.Engine, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	if err != nil {

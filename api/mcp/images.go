@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 )
@@ -50,7 +51,7 @@ func (i *imageShape) line() string {
 	line += " · " + i.Status
 	switch {
 	case i.Error != "":
-		line += ": " + clip(printablePath(i.Error))
+		line += ": " + toolset.Clip(toolset.PrintablePath(i.Error))
 	case i.Progress > 0:
 		line += fmt.Sprintf(" · %d %%", int(i.Progress*100))
 	}
@@ -76,65 +77,65 @@ type imageList struct {
 	Images []imageShape `json:"images"`
 }
 
-func listImages() tool {
-	return tool{
-		name: "list_images", title: "List images", readOnly: true, idempotent: true,
-		about:   "List what sandboxes can run on: the image argument of create_sandbox.",
-		example: `{}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			all, err := c.engine.Images(ctx, c.Caller)
+func listImages() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_images", Title: "List images", ReadOnly: true, Idempotent: true,
+		About:   "List what sandboxes can run on: the image argument of create_sandbox.",
+		Example: `{}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			all, err := c.Engine.Images(ctx, c.Caller)
 			if err != nil {
 				return nil, err
 			}
 			out := imageList{Images: make([]imageShape, 0, len(all))}
-			ans := &answer{verdict: counted(len(all), "image", "images")}
+			ans := &toolset.Answer{Verdict: toolset.Counted(len(all), "image", "images")}
 			for i := range all {
 				sh := imageShapeOf(&all[i])
 				sh.Default = i == 0 // the catalogue's first entry is what an empty name means
 				out.Images = append(out.Images, sh)
-				ans.lines = append(ans.lines, sh.line())
+				ans.Lines = append(ans.Lines, sh.line())
 			}
-			ans.structured = out
+			ans.Structured = out
 			return ans, nil
 		},
 	}
 }
 
-func buildImage() tool {
-	return tool{
-		name: "build_image", title: "Build an image", idempotent: true, openWorld: true,
-		about: "Build an image of the catalogue, unless it is built. The build goes on whether one waits or not; list_images shows how far it is. Needs a token with the scope admin.",
-		params: []param{
-			{name: "image", kind: text, required: true, about: "Its name, from list_images.", aliases: []string{"name", "template"}},
-			paramWait(mostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+func buildImage() toolset.Tool {
+	return toolset.Tool{
+		Name: "build_image", Title: "Build an image", Idempotent: true, OpenWorld: true,
+		About: "Build an image of the catalogue, unless it is built. The build goes on whether one waits or not; list_images shows how far it is. Needs a token with the scope admin.",
+		Params: []toolset.Param{
+			{Name: "image", Kind: toolset.Text, Required: true, About: "Its name, from list_images.", Aliases: []string{"name", "template"}},
+			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
 		},
-		example: `{"image": "python"}`,
-		run:     build,
+		Example: `{"image": "python"}`,
+		Run:     build,
 	}
 }
 
-func build(ctx context.Context, c *call) (*answer, error) {
-	name, wait := c.args.text("image"), seconds(c.args.number("wait_seconds", defaultWait.Seconds()))
-	if err := c.args.err(); err != nil {
+func build(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	name, wait := c.Args.Text("image"), toolset.Seconds(c.Args.Number("wait_seconds", toolset.DefaultWait.Seconds()))
+	if err := c.Args.Err(); err != nil {
 		return nil, err
 	}
 	here, cancel := context.WithTimeout(ctx, max(wait, shortBuild))
 	defer cancel()
-	s, err := c.engine.BuildImage(here, c.Caller, name)
+	s, err := c.Engine.BuildImage(here, c.Caller, name)
 	if err != nil {
 		if ctx.Err() != nil || here.Err() == nil {
 			return nil, err
 		}
-		all, lerr := c.engine.Images(ctx, c.Caller)
+		all, lerr := c.Engine.Images(ctx, c.Caller)
 		at := slices.IndexFunc(all, func(s image.Status) bool { return s.Name == name || slices.Contains(s.Aliases, name) })
 		if lerr != nil || at < 0 {
 			return nil, err
 		}
 		sh := imageShapeOf(&all[at])
-		return &answer{verdict: "the image is being built: " + sh.line(), lines: []string{"next: list_images shows how far it is"}, structured: sh}, nil
+		return &toolset.Answer{Verdict: "the image is being built: " + sh.line(), Lines: []string{"next: list_images shows how far it is"}, Structured: sh}, nil
 	}
 	sh := imageShapeOf(&s)
-	return &answer{verdict: "the image is built: " + sh.line(), structured: sh}, nil
+	return &toolset.Answer{Verdict: "the image is built: " + sh.line(), Structured: sh}, nil
 }
 
 // shortBuild is what an answer waits for at least, so that a build that fails at once,

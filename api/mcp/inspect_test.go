@@ -16,7 +16,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/policy"
@@ -24,7 +24,7 @@ import (
 )
 
 func TestListActivity(t *testing.T) {
-	h := openWith(t, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "exit 3\n--- forged ---"})
@@ -44,7 +44,7 @@ func TestListActivity(t *testing.T) {
 }
 
 func TestListProcesses(t *testing.T) {
-	h := openWith(t, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "exit 4"})
@@ -83,7 +83,7 @@ func TestListProcesses(t *testing.T) {
 func TestListRuns(t *testing.T) {
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
-			h := openWith(t, mcp.GroupInspect)
+			h := openWith(t, toolset.GroupInspect)
 			s := h.session("t-alice", version, nil)
 			start := func(identifier, command string) string {
 				t.Helper()
@@ -142,7 +142,7 @@ func (e *listening) NetworkLog(context.Context, access.Caller, string) (engine.N
 func TestPortsAndNetworkAreShown(t *testing.T) {
 	h := open(t)
 	e := &listening{connected: connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"pypi.example"}}}}
-	_, h.url = serve(t, e, mcp.GroupInspect)
+	_, h.url = serve(t, e, toolset.GroupInspect)
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	s := h.session("t-reader", handshake, nil)
 
@@ -176,7 +176,7 @@ func TestPortsAndNetworkAreShown(t *testing.T) {
 
 // TestPortsThatAreThere is over the real agent, which sees the machine's own ports.
 func TestPortsThatAreThere(t *testing.T) {
-	h := openWith(t, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupInspect)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestPortsThatAreThere(t *testing.T) {
 }
 
 func TestListSecrets(t *testing.T) {
-	h := openWith(t, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupInspect)
 	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}
 	const value = "a-value-that-nobody-shows"
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
@@ -234,7 +234,7 @@ func TestListSecrets(t *testing.T) {
 func TestWatchFiles(t *testing.T) {
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
-			h := openWith(t, mcp.GroupInspect)
+			h := openWith(t, toolset.GroupInspect)
 			ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 			ok(t, h.alice(), "run_command", arguments{"sandbox": "box", "command": "mkdir src"})
 			begun := make(chan struct{}, 100)
@@ -269,7 +269,7 @@ func TestWatchFiles(t *testing.T) {
 			}
 		})
 	}
-	h := openWith(t, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	if got := ok(t, s, "watch_files", arguments{"sandbox": "box", "wait_seconds": 0.2}); got != "nothing changed in /workspace for 200 ms · sandbox box" {

@@ -3,11 +3,15 @@
 
 package mcp
 
-import "slices"
+import (
+	"slices"
+
+	"sandpit.dev/api/mcp/toolset"
+)
 
 // instructions tell a model what holds for all tools. Clients show at most 2 KB.
 func instructions(groups []string) string {
-	if slices.Contains(groups, GroupState) {
+	if slices.Contains(groups, toolset.GroupState) {
 		return always + "\n" + ofState
 	}
 	return always

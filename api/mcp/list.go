@@ -7,28 +7,29 @@ import (
 	"context"
 	"fmt"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
-func listSandboxes() tool {
+func listSandboxes() toolset.Tool {
 	states := make([]string, 0, len(sandbox.States()))
 	for _, s := range sandbox.States() {
 		if s != sandbox.Deleted {
 			states = append(states, string(s))
 		}
 	}
-	return tool{
-		name: "list_sandboxes", title: "List sandboxes", readOnly: true, idempotent: true,
-		about: "List your sandboxes, the newest first, with state, image and size.",
-		params: []param{
-			{name: "state", kind: text, enum: states, about: "Only those in this state.", aliases: []string{"status"}},
-			{name: "search", kind: text, about: "Only those with this in name, id or image.", aliases: []string{"query", "name"}},
-			{name: "limit", kind: integer, min: 1, max: 100, about: "How many, default 20.", aliases: []string{"max_results"}},
+	return toolset.Tool{
+		Name: "list_sandboxes", Title: "List sandboxes", ReadOnly: true, Idempotent: true,
+		About: "List your sandboxes, the newest first, with state, image and size.",
+		Params: []toolset.Param{
+			{Name: "state", Kind: toolset.Text, Enum: states, About: "Only those in this state.", Aliases: []string{"status"}},
+			{Name: "search", Kind: toolset.Text, About: "Only those with this in name, id or image.", Aliases: []string{"query", "name"}},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
 			paramCursor(),
 		},
-		example: `{"state": "running"}`,
-		run:     list,
+		Example: `{"state": "running"}`,
+		Run:     list,
 	}
 }
 
@@ -39,23 +40,23 @@ type sandboxList struct {
 	NextCursor string  `json:"next_cursor,omitempty"`
 }
 
-func list(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	q := store.SandboxQuery{Search: a.text("search"), Limit: int(a.number("limit", 20)), Cursor: a.text("cursor")}
-	if s := a.text("state"); s != "" {
+func list(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	q := store.SandboxQuery{Search: a.Text("search"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+	if s := a.Text("state"); s != "" {
 		q.States = []sandbox.State{sandbox.State(s)}
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	page, err := c.engine.List(ctx, c.Caller, q)
+	page, err := c.Engine.List(ctx, c.Caller, q)
 	if err != nil {
 		return nil, err
 	}
 	out := sandboxList{Sandboxes: make([]shape, 0, len(page.Items)), Total: page.Total, NextCursor: page.Next}
-	ans := &answer{verdict: fmt.Sprintf("%d of %d sandboxes", len(page.Items), page.Total)}
+	ans := &toolset.Answer{Verdict: fmt.Sprintf("%d of %d sandboxes", len(page.Items), page.Total)}
 	for _, s := range page.Items {
-		sh := c.shape(ctx, s)
+		sh := describe(ctx, c, s)
 		out.Sandboxes = append(out.Sandboxes, sh)
 		line := fmt.Sprintf("%s · %s", s.Ref(), s.State)
 		if s.State != sandbox.Running && s.StopCause != "" {
@@ -67,7 +68,7 @@ func list(ctx context.Context, c *call) (*answer, error) {
 		if s.Key != "" {
 			line += " · id " + string(s.ID)
 		}
-		line += fmt.Sprintf(" · %s · %s CPU, %d MiB · last used %s", s.Image, decimal(s.Limits.CPU), s.Limits.MemoryMB, sh.LastUsedAt)
+		line += fmt.Sprintf(" · %s · %s CPU, %d MiB · last used %s", s.Image, toolset.Decimal(s.Limits.CPU), s.Limits.MemoryMB, sh.LastUsedAt)
 		if sh.ExpiresAt != "" {
 			line += " · deleted at " + sh.ExpiresAt
 		}
@@ -77,16 +78,16 @@ func list(ctx context.Context, c *call) (*answer, error) {
 		for _, x := range sh.extras() {
 			line += " · " + x
 		}
-		ans.lines = append(ans.lines, line)
+		ans.Lines = append(ans.Lines, line)
 	}
 	if page.Next != "" {
-		ans.notes = append(ans.notes, "there are more; call again with cursor "+quote(page.Next))
+		ans.Notes = append(ans.Notes, "there are more; call again with cursor "+toolset.Quote(page.Next))
 	}
-	ans.structured = out
+	ans.Structured = out
 	return ans, nil
 }
 
 // paramCursor is the argument that asks for the next page.
-func paramCursor() param {
-	return param{name: "cursor", kind: text, about: "next_cursor of the answer before."}
+func paramCursor() toolset.Param {
+	return toolset.Param{Name: "cursor", Kind: toolset.Text, About: "next_cursor of the answer before."}
 }

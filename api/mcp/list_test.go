@@ -17,6 +17,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 )
 
@@ -154,7 +155,7 @@ func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
 			t.Errorf("%s is listed though its group is off", name)
 		}
 	}
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	var added []*sdk.Tool
 	for _, tool := range listed(t, h.alice()).Tools {
 		if !slices.Contains(off, tool.Name) {
@@ -190,7 +191,7 @@ func TestGroupsOfTools(t *testing.T) {
 		destroys []string
 	}{
 		{
-			mcp.GroupManage, 2500,
+			toolset.GroupManage, 2500,
 			[]string{
 				"build_image", "create_context", "end_context", "open_terminal", "resize_terminal", "run_in_shell",
 				"start_sandbox", "stop_sandbox", "update_sandbox",
@@ -198,7 +199,7 @@ func TestGroupsOfTools(t *testing.T) {
 			nil, []string{"end_context", "open_terminal", "run_in_shell", "stop_sandbox", "update_sandbox"},
 		},
 		{
-			mcp.GroupInspect, 1600,
+			toolset.GroupInspect, 1600,
 			[]string{
 				"get_network_log", "get_sandbox", "list_activity", "list_contexts", "list_images", "list_ports", "list_processes", "list_runs",
 				"list_secrets", "watch_files",
@@ -208,7 +209,7 @@ func TestGroupsOfTools(t *testing.T) {
 				"list_secrets", "watch_files",
 			}, nil,
 		},
-		{mcp.GroupVolumes, 400, []string{"create_volume", "delete_volume", "list_volumes"}, []string{"list_volumes"}, []string{"delete_volume"}},
+		{toolset.GroupVolumes, 400, []string{"create_volume", "delete_volume", "list_volumes"}, []string{"list_volumes"}, []string{"delete_volume"}},
 	} {
 		t.Run(g.group, func(t *testing.T) {
 			off := toolNames(listed(t, open(t).alice()))
@@ -239,7 +240,7 @@ func TestGroupsOfTools(t *testing.T) {
 }
 
 func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
-	h := openWith(t, "-"+mcp.GroupProcess, "-"+mcp.GroupRuns, "-"+mcp.GroupPorts, "-"+mcp.GroupCode, mcp.GroupState, "-"+mcp.GroupState)
+	h := openWith(t, "-"+toolset.GroupProcess, "-"+toolset.GroupRuns, "-"+toolset.GroupPorts, "-"+toolset.GroupCode, toolset.GroupState, "-"+toolset.GroupState)
 	got := toolNames(listed(t, h.alice()))
 	want := []string{
 		"create_sandbox", "delete_sandbox", "edit_file", "get_file_url", "list_files", "list_sandboxes",
@@ -279,13 +280,13 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 
 func TestAnUnknownGroupIsRefused(t *testing.T) {
 	_, err := mcp.New(mcp.Options{Engine: open(t).engine, Caller: guard.Caller, Groups: []string{"no-such"}})
-	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, mcp.GroupState) {
+	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, toolset.GroupState) {
 		t.Errorf("got %v (%s), want Invalid that names it and what there is", err, e.Remedy)
 	}
 }
 
 func TestInstructionsStayWithinTheirBudget(t *testing.T) {
-	for _, h := range []*house{open(t), openWith(t, mcp.Groups()...)} {
+	for _, h := range []*house{open(t), openWith(t, toolset.Groups()...)} {
 		got := h.alice().InitializeResult().Instructions
 		if len(got) == 0 || len(got) > 1500 {
 			t.Errorf("the instructions have %d bytes, want 1 to 1500", len(got))

@@ -7,22 +7,24 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"sandpit.dev/api/mcp/toolset"
 )
 
-func listPorts() tool {
-	return tool{
-		name: "list_ports", title: "List ports", readOnly: true, idempotent: true,
-		about:   "List what listens in a sandbox: port, address, program. expose_port makes a link to one.",
-		params:  []param{paramSandbox()},
-		example: `{"sandbox": "my-project"}`,
-		run: at(func(ctx context.Context, c *call, ref string) (*answer, error) {
-			ports, truncated, err := c.engine.Ports(ctx, c.Caller, ref)
+func listPorts() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_ports", Title: "List ports", ReadOnly: true, Idempotent: true,
+		About:   "List what listens in a sandbox: port, address, program. expose_port makes a link to one.",
+		Params:  []toolset.Param{paramSandbox()},
+		Example: `{"sandbox": "my-project"}`,
+		Run: at(func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answer, error) {
+			ports, truncated, err := c.Engine.Ports(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
-			ans := &answer{verdict: fmt.Sprintf("%s in sandbox %s", counted(len(ports), "port is open", "ports are open"), ref)}
+			ans := &toolset.Answer{Verdict: fmt.Sprintf("%s in sandbox %s", toolset.Counted(len(ports), "port is open", "ports are open"), ref)}
 			if truncated {
-				ans.notes = append(ans.notes, "there are more than could be looked at")
+				ans.Notes = append(ans.Notes, "there are more than could be looked at")
 			}
 			var b strings.Builder
 			for _, p := range ports {
@@ -33,7 +35,7 @@ func listPorts() tool {
 				b.WriteByte('\n')
 			}
 			if b.Len() > 0 {
-				ans.sections = []section{{"ports", b.String()}} // programs choose their names
+				ans.Sections = []toolset.Section{{Title: "ports", Body: b.String()}} // programs choose their names
 			}
 			return ans, nil
 		}),

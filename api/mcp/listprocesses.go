@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 )
 
@@ -31,7 +32,7 @@ type processShape struct {
 func processShapeOf(r agent.Record) processShape {
 	out := processShape{
 		Process: r.ID, Status: "running", Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Terminal: r.Terminal,
-		PID: r.PID, StartedAt: timeText(r.StartedAt),
+		PID: r.PID, StartedAt: toolset.TimeText(r.StartedAt),
 	}
 	if res := r.Result; res != nil {
 		out.Status, out.ExitCode, out.Signal, out.Cause = "exited", &res.ExitCode, res.Signal, string(res.Cause)
@@ -45,61 +46,61 @@ type processList struct {
 	NextCursor string         `json:"next_cursor,omitempty"`
 }
 
-func listProcesses() tool {
-	return tool{
-		name: "list_processes", title: "List processes", readOnly: true, idempotent: true,
-		about: "List the commands of a sandbox that run, or with all those that have ended, too; the newest first. read_process, write_process and stop_process take their ids.",
-		params: []param{
+func listProcesses() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_processes", Title: "List processes", ReadOnly: true, Idempotent: true,
+		About: "List the commands of a sandbox that run, or with all those that have ended, too; the newest first. read_process, write_process and stop_process take their ids.",
+		Params: []toolset.Param{
 			paramSandbox(),
-			{name: "all", kind: boolean, about: "Those that have ended, too. Default false."},
-			{name: "terminals", kind: boolean, about: "Only those at a terminal. Default false."},
-			{name: "limit", kind: integer, min: 1, max: 100, about: "How many, default 20.", aliases: []string{"max_results"}},
+			{Name: "all", Kind: toolset.Boolean, About: "Those that have ended, too. Default false."},
+			{Name: "terminals", Kind: toolset.Boolean, About: "Only those at a terminal. Default false."},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
 			paramCursor(),
 		},
-		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			a := c.args
-			all := a.bool("all", false)
-			q := engine.ProcessQuery{Running: !all, Tty: a.bool("terminals", false), Newest: true, Limit: int(a.number("limit", 20)), Cursor: a.text("cursor")}
-			if err := a.err(); err != nil {
+		Example: `{"sandbox": "my-project"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			a := c.Args
+			all := a.Bool("all", false)
+			q := engine.ProcessQuery{Running: !all, Tty: a.Bool("terminals", false), Newest: true, Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+			if err := a.Err(); err != nil {
 				return nil, err
 			}
-			ref, err := c.place(ctx, false)
+			ref, err := place(ctx, c, false)
 			if err != nil {
 				return nil, err
 			}
-			page, err := c.engine.ListProcesses(ctx, c.Caller, ref, q)
+			page, err := c.Engine.ListProcesses(ctx, c.Caller, ref, q)
 			if err != nil {
 				return nil, err
 			}
 			out := processList{Processes: make([]processShape, 0, len(page.Items)), NextCursor: page.Next}
-			what := counted(len(page.Items), "process runs", "processes run")
+			what := toolset.Counted(len(page.Items), "process runs", "processes run")
 			if all {
-				what = counted(len(page.Items), "process", "processes")
+				what = toolset.Counted(len(page.Items), "process", "processes")
 			}
-			ans := &answer{verdict: what + " in sandbox " + ref}
+			ans := &toolset.Answer{Verdict: what + " in sandbox " + ref}
 			var b strings.Builder
 			for _, r := range page.Items {
 				out.Processes = append(out.Processes, processShapeOf(r))
 				b.WriteString(processLine(r) + "\n")
 			}
 			if page.Next != "" {
-				ans.notes = append(ans.notes, "there are more; call again with cursor "+quote(page.Next))
+				ans.Notes = append(ans.Notes, "there are more; call again with cursor "+toolset.Quote(page.Next))
 			}
 			if b.Len() > 0 {
-				ans.sections = []section{{"processes", b.String()}} // what they run is not the server's words
+				ans.Sections = []toolset.Section{{Title: "processes", Body: b.String()}} // what they run is not the server's words
 			}
-			ans.structured = out
+			ans.Structured = out
 			return ans, nil
 		},
 	}
 }
 
 func processLine(r agent.Record) string {
-	line := r.ID + " · runs for " + took(time.Since(r.StartedAt))
+	line := r.ID + " · runs for " + toolset.Took(time.Since(r.StartedAt))
 	if r.Result != nil {
-		e := ended{ExecResult: engine.ExecResult{Result: *r.Result}}
-		line = r.ID + " · " + e.verdict()
+		e := toolset.Outcome{ExecResult: engine.ExecResult{Result: *r.Result}}
+		line = r.ID + " · " + e.Verdict()
 	}
 	if r.Terminal {
 		line += " · at a terminal"

@@ -6,6 +6,7 @@ package mcp
 import (
 	"context"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/sandbox"
 )
 
@@ -23,45 +24,45 @@ type secretList struct {
 	Secrets []secretShape `json:"secrets"`
 }
 
-func listSecrets() tool {
-	return tool{
-		name: "list_secrets", title: "List secrets by name", readOnly: true, idempotent: true,
-		about: "List the secrets that hold for a sandbox, or without one those of your project: names, and to which hosts they are put into requests. Nothing gives a value, and no tool sets one: ask the user to.",
-		params: []param{
-			{name: "sandbox", kind: text, about: "Name or id of a sandbox. Left out: those of the project.", aliases: sandboxAliases()},
+func listSecrets() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_secrets", Title: "List secrets by name", ReadOnly: true, Idempotent: true,
+		About: "List the secrets that hold for a sandbox, or without one those of your project: names, and to which hosts they are put into requests. Nothing gives a value, and no tool sets one: ask the user to.",
+		Params: []toolset.Param{
+			{Name: "sandbox", Kind: toolset.Text, About: "Name or id of a sandbox. Left out: those of the project.", Aliases: sandboxAliases()},
 		},
-		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			c.ref = c.args.text("sandbox")
-			if c.args.has("sandbox") && c.ref == "" {
-				c.args.add("sandbox", "is empty; leave it out for those of the project")
+		Example: `{"sandbox": "my-project"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			c.Ref = c.Args.Text("sandbox")
+			if c.Args.Has("sandbox") && c.Ref == "" {
+				c.Args.Add("sandbox", "is empty; leave it out for those of the project")
 			}
-			if err := c.args.err(); err != nil {
+			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			all, err := c.engine.Secrets(ctx, c.Caller, c.ref)
+			all, err := c.Engine.Secrets(ctx, c.Caller, c.Ref)
 			if err != nil {
 				return nil, err
 			}
 			of := " of the project"
-			if c.ref != "" {
-				of = " of sandbox " + c.ref
+			if c.Ref != "" {
+				of = " of sandbox " + c.Ref
 			}
 			out := secretList{Secrets: make([]secretShape, 0, len(all))}
-			ans := &answer{verdict: counted(len(all), "secret", "secrets") + of}
+			ans := &toolset.Answer{Verdict: toolset.Counted(len(all), "secret", "secrets") + of}
 			for i := range all {
 				sh := secretShapeOf(&all[i])
 				out.Secrets = append(out.Secrets, sh)
-				ans.lines = append(ans.lines, sh.line())
+				ans.Lines = append(ans.Lines, sh.line())
 			}
-			ans.structured = out
+			ans.Structured = out
 			return ans, nil
 		},
 	}
 }
 
 func secretShapeOf(s *sandbox.Secret) secretShape {
-	out := secretShape{Name: s.Name, Of: "project", Hosts: s.Hosts, Header: s.Header, UpdatedAt: timeText(s.UpdatedAt)}
+	out := secretShape{Name: s.Name, Of: "project", Hosts: s.Hosts, Header: s.Header, UpdatedAt: toolset.TimeText(s.UpdatedAt)}
 	if s.Sandbox != "" {
 		out.Of = "sandbox"
 	}

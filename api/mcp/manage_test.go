@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 )
 
 func TestUpdateSandbox(t *testing.T) {
-	h := openWith(t, mcp.GroupManage, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box", "env": arguments{"OLD": "1"}})
 	res := call(t, s, "update_sandbox", arguments{
@@ -78,7 +78,7 @@ func TestUpdateSandbox(t *testing.T) {
 func TestTheNextCallIsTheToolThatThereIs(t *testing.T) {
 	h := open(t)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
-	_, h.url = serve(t, e, mcp.GroupManage)
+	_, h.url = serve(t, e, toolset.GroupManage)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	run := arguments{"sandbox": "box", "command": "echo 'Could not resolve host: x.example'; exit 1"}
@@ -90,7 +90,7 @@ func TestTheNextCallIsTheToolThatThereIs(t *testing.T) {
 }
 
 func TestStopAndStart(t *testing.T) {
-	h := openWith(t, mcp.GroupManage, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "echo kept > file"})
@@ -108,7 +108,7 @@ func TestStopAndStart(t *testing.T) {
 }
 
 func TestShells(t *testing.T) {
-	h := openWith(t, mcp.GroupManage, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	run := func(args arguments) string {
 		t.Helper()
@@ -165,7 +165,7 @@ func TestShells(t *testing.T) {
 }
 
 func TestContextsOfCode(t *testing.T) {
-	h := openWith(t, mcp.GroupManage, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	made := structured[struct{ Context, Language string }](t, call(t, s, "create_context", arguments{"sandbox": "box"}))
@@ -193,7 +193,7 @@ func TestContextsOfCode(t *testing.T) {
 }
 
 func TestTerminals(t *testing.T) {
-	h := openWith(t, mcp.GroupManage, mcp.GroupInspect)
+	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	res := ok(t, s, "open_terminal", arguments{"sandbox": "box", "command": "stty size; read x; stty size; echo \"got $x\"", "cols": 90, "rows": 30})
@@ -214,7 +214,7 @@ func TestTerminals(t *testing.T) {
 
 // factory is an engine whose images take a while.
 type factory struct {
-	mcp.Engine
+	toolset.Engine
 	status image.Status
 	built  chan struct{}
 }
@@ -247,7 +247,7 @@ func TestImages(t *testing.T) {
 	e := &factory{Engine: h.engine, built: make(chan struct{}), status: image.Status{
 		Entry: image.Entry{Name: "node"}, State: image.Building, Stage: "packages", Progress: 0.5,
 	}}
-	_, h.url = serve(t, e, mcp.GroupManage, mcp.GroupInspect)
+	_, h.url = serve(t, e, toolset.GroupManage, toolset.GroupInspect)
 	c := callers["t-alice"]
 	c.Scopes, c.TokenID = []access.Scope{access.Admin}, "admin"
 	callers["t-admin"] = c

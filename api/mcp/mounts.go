@@ -7,28 +7,29 @@ import (
 	"encoding/json"
 	"strings"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
 
 // paramVolumes is the argument that says what a sandbox mounts.
-func paramVolumes(about string) param {
-	return param{name: "volumes", kind: text, field: "mounts", about: about, aliases: []string{"mounts"}}
+func paramVolumes(about string) toolset.Param {
+	return toolset.Param{Name: "volumes", Kind: toolset.Text, Field: "mounts", About: about, Aliases: []string{"mounts"}}
 }
 
 // mounts reads them: NAME:/path with commas between; NAME/sub is a directory of the
 // volume, and :ro behind the path means that nothing can be written. A list, of the same
 // texts or of objects, is taken as well. Nil: nothing was said; problems are kept in a.
-func mounts(a *args) []engine.MountRequest {
-	v, ok := a.values["volumes"]
+func mounts(a *toolset.Args) []engine.MountRequest {
+	v, ok := a.Values["volumes"]
 	if !ok {
 		return nil
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(v, &list) != nil {
-		for _, one := range strings.Split(a.text("volumes"), ",") {
+		for _, one := range strings.Split(a.Text("volumes"), ",") {
 			if one = strings.TrimSpace(one); one != "" {
-				list = append(list, json.RawMessage(quote(one)))
+				list = append(list, json.RawMessage(toolset.Quote(one)))
 			}
 		}
 	}
@@ -37,7 +38,7 @@ func mounts(a *args) []engine.MountRequest {
 		if m, ok := mount(raw); ok {
 			out = append(out, m)
 		} else {
-			a.add("volumes", "%s is not of the form NAME:/path, NAME/sub:/path or NAME:/path:ro", shown(raw))
+			a.Add("volumes", "%s is not of the form NAME:/path, NAME/sub:/path or NAME:/path:ro", toolset.Shown(raw))
 		}
 	}
 	return out

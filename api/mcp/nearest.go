@@ -6,6 +6,7 @@ package mcp
 import (
 	"strings"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/internal/spelling"
 )
 
@@ -115,11 +116,11 @@ func difference(want, have []string) string {
 
 // visible is a line on which tabs and spaces at the end can be told.
 func visible(l string) string {
-	l = strings.TrimSuffix(clean([]byte(strings.TrimSuffix(strings.TrimSuffix(l, "\n"), "\r"))), "\n")
+	l = strings.TrimSuffix(toolset.Clean([]byte(strings.TrimSuffix(strings.TrimSuffix(l, "\n"), "\r"))), "\n")
 	body := strings.TrimRight(l, " ")
 	l = strings.ReplaceAll(body, "\t", "→") + strings.Repeat("·", len(l)-len(body))
-	if runes(l) > nearWide {
-		l = firstRunes(l, nearWide) + "…"
+	if toolset.Runes(l) > nearWide {
+		l = toolset.FirstRunes(l, nearWide) + "…"
 	}
 	return l
 }

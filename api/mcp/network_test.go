@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"sandpit.dev/access"
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -20,7 +20,7 @@ import (
 
 // connected is an engine whose host has a network, and whose sandboxes have a policy.
 type connected struct {
-	mcp.Engine
+	toolset.Engine
 	most   sandbox.NetworkMode
 	policy sandbox.NetworkPolicy
 }
@@ -75,7 +75,7 @@ func (e *connected) List(ctx context.Context, c access.Caller, q store.SandboxQu
 func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
 	h := open(t)
 	e := &connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}}
-	_, h.url = serve(t, e, mcp.GroupState)
+	_, h.url = serve(t, e, toolset.GroupState)
 	s := h.alice()
 	type limits struct {
 		Networks []string
@@ -138,7 +138,7 @@ func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
 }
 
 func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}
 	const value = "a-value-that-nobody-shows"

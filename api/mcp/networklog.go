@@ -8,46 +8,47 @@ import (
 	"fmt"
 	"strings"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/sandbox"
 )
 
 // mostTried bounds what get_network_log lists.
 const mostTried = 200
 
-func getNetworkLog() tool {
-	return tool{
-		name: "get_network_log", title: "What a sandbox reached", readOnly: true, idempotent: true,
-		about: "See what a sandbox may reach, what it tried to reach since it was started, what was refused and why, and which lists would allow it.",
-		params: []param{
+func getNetworkLog() toolset.Tool {
+	return toolset.Tool{
+		Name: "get_network_log", Title: "What a sandbox reached", ReadOnly: true, Idempotent: true,
+		About: "See what a sandbox may reach, what it tried to reach since it was started, what was refused and why, and which lists would allow it.",
+		Params: []toolset.Param{
 			paramSandbox(),
-			{name: "refused", kind: boolean, about: "Only what was refused. Default false."},
+			{Name: "refused", Kind: toolset.Boolean, About: "Only what was refused. Default false."},
 		},
-		example: `{"refused": true}`,
-		run:     networkLog,
+		Example: `{"refused": true}`,
+		Run:     networkLog,
 	}
 }
 
-func networkLog(ctx context.Context, c *call) (*answer, error) {
-	refused := c.args.bool("refused", false)
-	if err := c.args.err(); err != nil {
+func networkLog(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	refused := c.Args.Bool("refused", false)
+	if err := c.Args.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.engine.Get(ctx, c.Caller, ref)
+	s, err := c.Engine.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.engine.NetworkLog(ctx, c.Caller, ref)
+	log, err := c.Engine.NetworkLog(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}
-	sh := c.shape(ctx, s)
-	ans := &answer{verdict: "sandbox " + ref + ": " + sh.networkText()}
+	sh := describe(ctx, c, s)
+	ans := &toolset.Answer{Verdict: "sandbox " + ref + ": " + sh.networkText()}
 	if log.Since.IsZero() {
-		ans.lines = append(ans.lines, "it has had no network since it was started, or since the server was")
+		ans.Lines = append(ans.Lines, "it has had no network since it was started, or since the server was")
 		return ans, nil
 	}
 	var b strings.Builder
@@ -70,19 +71,19 @@ func networkLog(ctx context.Context, c *call) (*answer, error) {
 		case x.Reason != "":
 			verdict = "refused: " + x.Explain()
 		}
-		fmt.Fprintf(&b, "%s %s port %d · %d times, last at %s · %s\n", x.Protocol, oneLineOf(what), x.Port, x.Count, timeText(x.Last), printablePath(sandbox.Clip(verdict, mostWhy)))
+		fmt.Fprintf(&b, "%s %s port %d · %d times, last at %s · %s\n", x.Protocol, oneLineOf(what), x.Port, x.Count, toolset.TimeText(x.Last), toolset.PrintablePath(sandbox.Clip(verdict, toolset.MostWhy)))
 	}
-	ans.lines = append(ans.lines, fmt.Sprintf("since %s it tried to reach %s", timeText(log.Since), counted(n, "thing", "things")))
+	ans.Lines = append(ans.Lines, fmt.Sprintf("since %s it tried to reach %s", toolset.TimeText(log.Since), toolset.Counted(n, "thing", "things")))
 	if n > mostTried || log.Dropped > 0 {
-		ans.notes = append(ans.notes, fmt.Sprintf("%d more are not listed", max(n-mostTried, 0)+int(log.Dropped)))
+		ans.Notes = append(ans.Notes, fmt.Sprintf("%d more are not listed", max(n-mostTried, 0)+int(log.Dropped)))
 	}
 	if b.Len() > 0 {
-		ans.sections = append(ans.sections, section{"tried", b.String()}) // names are what programs asked for
+		ans.Sections = append(ans.Sections, toolset.Section{Title: "tried", Body: b.String()}) // names are what programs asked for
 	}
 	if p := log.Proposal; !p.Equal(log.Policy) {
 		proposed := shapeOf(&sandbox.Sandbox{Network: p})
 		proposed.networkShape = networkShapeOf(p)
-		ans.sections = append(ans.sections, section{"what would allow it, if the user agrees", proposed.networkText()})
+		ans.Sections = append(ans.Sections, toolset.Section{Title: "what would allow it, if the user agrees", Body: proposed.networkText()})
 	}
 	return ans, nil
 }

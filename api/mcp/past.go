@@ -9,39 +9,39 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/api/mcp/batch"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
-// What the ids of tasks begin with that outlive the server: then comes the id of a run;
-// or of a sandbox, a dash, and the id of a command.
-const (
-	taskOfRun     = "run-"
-	taskOfCommand = "command-"
-)
+// taskOfCommand begins the id of a task that stands for a command: then come the id of the
+// sandbox, a dash, and that of the command.
+const taskOfCommand = "command-"
 
 // recorded reports whether the tool of that name begins what the next server can answer for.
 func recorded(tool string) bool { return tool == "run_sandbox" || tool == "run_command" }
 
 // callAbout is a call as those that began the tasks which outlive the server: what it
-// answers with is what they would have. all are the profile's tools.
-func (h *Handler) callAbout(req mcp.Request, all map[string]*tool) *call {
-	c := h.call(transport.CallOf(req), &tool{})
-	c.args, c.revived = newArgs(nil, nil), all
+// answers with is what they would have.
+func (h *Handler) callAbout(req mcp.Request) *toolset.Call {
+	c := h.call(transport.CallOf(req), &toolset.Tool{})
+	c.Args = toolset.NewArgs(nil, nil)
 	return c
 }
 
 // past is the task of an earlier server of that id, by what became of the run or the
-// command that it stands for; nil: the caller began none through MCP.
-func (c *call) past(ctx context.Context, id string) (*transport.PastTask, error) {
-	if run, ok := strings.CutPrefix(id, taskOfRun); ok {
-		return c.pastRun(ctx, run)
+// command that it stands for; nil: the caller began none through MCP. all are the profile's
+// tools.
+func past(ctx context.Context, c *toolset.Call, id string, all map[string]*toolset.Tool) (*transport.PastTask, error) {
+	if run, ok := strings.CutPrefix(id, batch.TaskPrefix); ok {
+		return pastRun(ctx, c, run, all["run_sandbox"])
 	}
 	if rest, ok := strings.CutPrefix(id, taskOfCommand); ok {
 		of, process, _ := strings.Cut(rest, "-")
-		return c.pastCommand(ctx, of, process)
+		return pastCommand(ctx, c, of, process, all["run_command"])
 	}
 	return nil, nil
 }
@@ -50,15 +50,15 @@ func (c *call) past(ctx context.Context, id string) (*transport.PastTask, error)
 const ownVia = "mcp"
 
 // pastRun makes a task of a run that the caller began; nil: the caller began none.
-func (c *call) pastRun(ctx context.Context, id string) (*transport.PastTask, error) {
-	c.tool = c.revived["run_sandbox"]
-	run, err := c.engine.RunOf(ctx, c.Caller, id)
-	if err != nil || c.tool == nil || run.Actor != c.Caller.Actor || run.Via != ownVia {
+func pastRun(ctx context.Context, c *toolset.Call, id string, by *toolset.Tool) (*transport.PastTask, error) {
+	c.Tool = by
+	run, err := c.Engine.RunOf(ctx, c.Caller, id)
+	if err != nil || c.Tool == nil || run.Actor != c.Caller.Actor || run.Via != ownVia {
 		return nil, err
 	}
-	t := &transport.PastTask{Created: run.CreatedAt, Updated: started(run), Message: "the run " + run.ID + " is " + string(run.State)}
+	t := &transport.PastTask{Created: run.CreatedAt, Updated: batch.Started(run), Message: "the run " + run.ID + " is " + string(run.State)}
 	t.Stop = func(ctx context.Context) error {
-		_, err := c.engine.CancelRun(ctx, c.Caller, id)
+		_, err := c.Engine.CancelRun(ctx, c.Caller, id)
 		return err
 	}
 	if !run.State.Ended() {
@@ -69,31 +69,31 @@ func (c *call) pastRun(ctx context.Context, id string) (*transport.PastTask, err
 		t.Cancelled = true
 		return t, nil
 	}
-	streams, err := c.engine.RunStreams(ctx, c.Caller, id)
+	streams, err := c.Engine.RunStreams(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
-	t.Result = c.runAnswer(run, streams).result()
+	t.Result = batch.Answer(c, run, streams).Result()
 	return t, nil
 }
 
 // pastCommand makes a task of a command that the caller began; nil: the caller began none.
-func (c *call) pastCommand(ctx context.Context, of, process string) (*transport.PastTask, error) {
-	c.tool, c.ref = c.revived["run_command"], of
-	if c.tool == nil || !sandbox.ValidID(of) || process == "" {
+func pastCommand(ctx context.Context, c *toolset.Call, of, process string, by *toolset.Tool) (*transport.PastTask, error) {
+	c.Tool, c.Ref = by, of
+	if c.Tool == nil || !sandbox.ValidID(of) || process == "" {
 		return nil, nil
 	}
-	events, _, err := c.engine.Activity(ctx, c.Caller, of, store.EventQuery{ProcessID: process, Types: []sandbox.EventType{sandbox.EventExec}, Limit: 1})
+	events, _, err := c.Engine.Activity(ctx, c.Caller, of, store.EventQuery{ProcessID: process, Types: []sandbox.EventType{sandbox.EventExec}, Limit: 1})
 	if err != nil || len(events) == 0 || events[0].Actor != c.Caller.Actor || events[0].Via != ownVia {
 		return nil, err
 	}
 	ev := events[0]
-	rec, err := c.engine.Process(ctx, c.Caller, of, process)
+	rec, err := c.Engine.Process(ctx, c.Caller, of, process)
 	if err != nil {
 		return nil, err
 	}
 	t := &transport.PastTask{Created: ev.At, Updated: ev.At, Message: "process " + process + " runs"}
-	t.Stop = func(ctx context.Context) error { return c.engine.KillProcess(ctx, c.Caller, of, process) }
+	t.Stop = func(ctx context.Context) error { return c.Engine.KillProcess(ctx, c.Caller, of, process) }
 	if rec.Result == nil {
 		return t, nil
 	}
@@ -103,23 +103,23 @@ func (c *call) pastCommand(ctx context.Context, of, process string) (*transport.
 		t.Cancelled = true
 		return t, nil
 	}
-	seen, err := c.watch(ctx, of, process, watch{})
+	seen, err := watchProcess(ctx, c, of, process, watch{})
 	if err != nil {
 		return nil, err
 	}
-	e := &ended{ExecResult: engine.ExecResult{
+	e := &toolset.Outcome{ExecResult: engine.ExecResult{
 		ProcessID: process, Result: *rec.Result, Changes: ev.Changes, ChangesTotal: ev.ChangesTotal, ChangesComplete: len(ev.Changes) > 0,
 	}}
-	e.show(&seen.stdout, &seen.stderr, defaultOutput)
-	s, err := c.engine.Get(ctx, c.Caller, of)
+	e.Show(&seen.stdout, &seen.stderr, toolset.DefaultOutput)
+	s, err := c.Engine.Get(ctx, c.Caller, of)
 	if err != nil {
 		return nil, err
 	}
-	out := c.commandAnswer(ctx, s.Ref(), ev.Cwd, e, ev.At)
+	out := commandAnswer(ctx, c, s.Ref(), ev.Cwd, e, ev.At)
 	if seen.lost != "" {
-		out.notes = append(out.notes, "some output is missing: "+seen.lost)
+		out.Notes = append(out.Notes, "some output is missing: "+seen.lost)
 	}
-	out.notes = append(out.notes, "the server that took this call was restarted since; this is what is on record of the command")
-	t.Result = out.result()
+	out.Notes = append(out.Notes, "the server that took this call was restarted since; this is what is on record of the command")
+	t.Result = out.Result()
 	return t, nil
 }

@@ -12,38 +12,38 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp/batch"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 )
 
 // paramProcess is the argument that says which process.
-func paramProcess() param {
-	return param{name: "process", kind: text, required: true, about: "Its id, from run_command.", aliases: []string{"process_id", "pid", "handle"}}
+func paramProcess() toolset.Param {
+	return toolset.Param{Name: "process", Kind: toolset.Text, Required: true, About: "Its id, from run_command.", Aliases: []string{"process_id", "pid", "handle"}}
 }
 
 // paramStoppable is paramProcess of what ends runs, too.
-func paramStoppable() param {
+func paramStoppable() toolset.Param {
 	p := paramProcess()
-	p.about = "Its id, from run_command, or a run_id."
-	p.aliases = append(p.aliases, "run_id", "run")
+	p.About = "Its id, from run_command, or a run_id."
+	p.Aliases = append(p.Aliases, "run_id", "run")
 	return p
 }
 
 // paramWait is how long a call waits; about says for what.
-func paramWait(most float64, about string) param {
-	return param{name: "wait_seconds", kind: number, min: 0, max: most, about: about, aliases: []string{"wait", "yield_seconds"}}
+func paramWait(most float64, about string) toolset.Param {
+	return toolset.Param{Name: "wait_seconds", Kind: toolset.Number, Min: 0, Max: most, About: about, Aliases: []string{"wait", "yield_seconds"}}
 }
 
 // paramOutput is the bound of the output in an answer.
-func paramOutput() param {
-	return param{name: "max_output_chars", kind: integer, min: leastOutput, max: mostOutput, about: "Most characters of output, default 16000.", aliases: []string{"max_output"}}
+func paramOutput() toolset.Param {
+	return toolset.Param{Name: "max_output_chars", Kind: toolset.Integer, Min: toolset.LeastOutput, Max: toolset.MostOutput, About: "Most characters of output, default 16000.", Aliases: []string{"max_output"}}
 }
 
 // longestWait is the most that a tool for processes waits.
 const longestWait = 30 * time.Second
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // watch says what of a process is wanted.
 type watch struct {
@@ -56,21 +56,21 @@ type watch struct {
 // watched is what was seen of a process.
 type watched struct {
 	agent.Record
-	stdout, stderr capture
+	stdout, stderr toolset.Capture
 	cursor         int64  // of the last frame
 	lost           string // why some of its output is not here
 }
 
-// watch follows a process for a while. One whose sandbox is down, or that the agent has
+// watchProcess follows a process for a while. One whose sandbox is down, or that the agent has
 // let go of, has a record and no output.
-func (c *call) watch(ctx context.Context, ref, process string, w watch) (*watched, error) {
-	g, err := c.engine.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
+func watchProcess(ctx context.Context, c *toolset.Call, ref, process string, w watch) (*watched, error) {
+	g, err := c.Engine.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
 	switch fault.Of(err) {
 	case "":
 	case fault.State, fault.NotFound:
-		rec, perr := c.engine.Process(ctx, c.Caller, ref, process)
+		rec, perr := c.Engine.Process(ctx, c.Caller, ref, process)
 		if perr != nil {
-			return nil, c.noProcess(ctx, ref, process, perr)
+			return nil, noProcess(ctx, c, ref, process, perr)
 		}
 		return &watched{Record: rec, cursor: w.cursor, lost: "its output is not kept any more; what it wrote to files is there"}, nil
 	default:
@@ -90,11 +90,11 @@ func (c *call) watch(ctx context.Context, ref, process string, w watch) (*watche
 	end, err := g.Run(here, engine.FollowSink{
 		Frame: func(f agent.Frame) error {
 			if f.Stream == agent.Stderr {
-				out.stderr.add(f.Data)
+				out.stderr.Add(f.Data)
 			} else {
-				out.stdout.add(f.Data)
+				out.stdout.Add(f.Data)
 			}
-			c.progress.wrote(f.Data)
+			c.Progress.Wrote(f.Data)
 			if w.quiet > 0 {
 				still.Reset(w.quiet)
 			}
@@ -120,15 +120,15 @@ func (c *call) watch(ctx context.Context, ref, process string, w watch) (*watche
 }
 
 // noProcess says which processes there are, where the one that is asked for is not.
-func (c *call) noProcess(ctx context.Context, ref, process string, err error) error {
-	if !fault.Is(err, fault.NotFound) || c.gone(ctx) {
+func noProcess(ctx context.Context, c *toolset.Call, ref, process string, err error) error {
+	if !fault.Is(err, fault.NotFound) || c.Gone(ctx) {
 		return err
 	}
-	if run, rerr := c.engine.RunOf(ctx, c.Caller, process); rerr == nil {
-		return fault.Wrap(fault.NotFound, err, "%s is a run and no process", run.ID).WithRemedy("%s", strings.Join(c.nextOf(run), "; "))
+	if run, rerr := c.Engine.RunOf(ctx, c.Caller, process); rerr == nil {
+		return fault.Wrap(fault.NotFound, err, "%s is a run and no process", run.ID).WithRemedy("%s", strings.Join(batch.Next(c, run), "; "))
 	}
-	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", clip(process), ref)
-	page, lerr := c.engine.ListProcesses(ctx, c.Caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: few})
+	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", toolset.Clip(process), ref)
+	page, lerr := c.Engine.ListProcesses(ctx, c.Caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: toolset.Few})
 	if lerr != nil || len(page.Items) == 0 {
 		return out.WithRemedy("no process runs there; start one with run_command and {\"background\": true}")
 	}
@@ -137,7 +137,7 @@ func (c *call) noProcess(ctx context.Context, ref, process string, err error) er
 		if i > 0 {
 			list += "; "
 		}
-		list += r.ID + " (" + clip(printablePath(commandText(r))) + ")"
+		list += r.ID + " (" + toolset.Clip(toolset.PrintablePath(commandText(r))) + ")"
 	}
 	return out.WithRemedy("use one that runs: %s", list)
 }
@@ -160,34 +160,34 @@ func commandText(r agent.Record) string {
 // state says in a few words how a process is.
 func (w *watched) state() string {
 	if w.Result == nil {
-		return "process " + w.ID + " runs for " + took(time.Since(w.StartedAt))
+		return "process " + w.ID + " runs for " + toolset.Took(time.Since(w.StartedAt))
 	}
-	e := ended{ExecResult: engine.ExecResult{Result: *w.Result}}
-	return "process " + w.ID + " ended: " + e.verdict()
+	e := toolset.Outcome{ExecResult: engine.ExecResult{Result: *w.Result}}
+	return "process " + w.ID + " ended: " + e.Verdict()
 }
 
 // answer shows a process as it was seen.
-func (w *watched) answer(ctx context.Context, c *call, ref string, limit int) *answer {
-	e := ended{ExecResult: engine.ExecResult{ProcessID: w.ID, Running: w.Result == nil}}
+func (w *watched) answer(ctx context.Context, c *toolset.Call, ref string, limit int) *toolset.Answer {
+	e := toolset.Outcome{ExecResult: engine.ExecResult{ProcessID: w.ID, Running: w.Result == nil}}
 	if w.Result != nil {
 		e.Result = *w.Result
 	}
-	e.show(&w.stdout, &w.stderr, limit)
-	out := &answer{verdict: w.state() + " · sandbox " + ref}
-	out.lines = append(out.lines, e.reasons(ctx, c)...)
+	e.Show(&w.stdout, &w.stderr, limit)
+	out := &toolset.Answer{Verdict: w.state() + " · sandbox " + ref}
+	out.Lines = append(out.Lines, e.Reasons(ctx, c)...)
 	if w.Result == nil {
-		out.lines = append(out.lines, "next: "+nextRead(ref, w.ID, w.cursor))
+		out.Lines = append(out.Lines, "next: "+nextRead(ref, w.ID, w.cursor))
 	}
 	if w.lost != "" {
-		out.notes = append(out.notes, "some output is missing: "+w.lost)
+		out.Notes = append(out.Notes, "some output is missing: "+w.lost)
 	}
-	out.notes = append(out.notes, c.shortened(ctx, ref, &e)...)
-	out.sections = e.sections("")
+	out.Notes = append(out.Notes, c.Shortened(ctx, ref, &e)...)
+	out.Sections = e.Sections("")
 	return out
 }
 
 // nextRead is the call that reads on.
 func nextRead(ref, process string, cursor int64) string {
 	return fmt.Sprintf(`read_process with {"sandbox": %s, "process": %s, "since": %s, "wait_seconds": 30}`,
-		quote(ref), quote(process), strconv.FormatInt(cursor, 10))
+		toolset.Quote(ref), toolset.Quote(process), strconv.FormatInt(cursor, 10))
 }

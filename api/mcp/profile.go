@@ -11,37 +11,32 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/mcp/profile/daytona"
+	"sandpit.dev/api/mcp/profile/orkestr"
+	"sandpit.dev/api/mcp/profile/sandboxd"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-// profile is one face of the server: a name, what a model reads first, and the
-// tools. All have the same engine below, so that a sandbox made through one can be
-// used through any other.
-type profile struct {
-	name         string
-	instructions func(groups []string) string
-	tools        func(groups []string) []tool // groups are those that are switched on
-}
-
 // ProfileSandpit is the profile of whoever asks for none.
 const ProfileSandpit = "sandpit"
 
-// profiles is the list: a new one is a line here.
-func profiles() []profile {
-	return []profile{
-		{ProfileSandpit, instructions, tools},
-		sandboxdProfile(),
-		orkestrProfile(),
-		daytonaProfile(),
+// profiles is the list: a new one is a line here. The default one keeps its cells in cs.
+func profiles(cs *cells) []toolset.Profile {
+	return []toolset.Profile{
+		{Name: ProfileSandpit, Instructions: instructions, Tools: func(groups []string) []toolset.Tool { return tools(groups, cs) }},
+		sandboxd.Profile(),
+		orkestr.Profile(),
+		daytona.Profile(),
 	}
 }
 
 // Profiles lists their names.
 func Profiles() []string {
 	var names []string
-	for _, p := range profiles() {
-		names = append(names, p.name)
+	for _, p := range profiles(nil) {
+		names = append(names, p.Name)
 	}
 	return names
 }
@@ -56,12 +51,6 @@ func CheckProfile(field, name string) error {
 		WithRemedy("there are %s", strings.Join(Profiles(), ", "))
 }
 
-// Words of the path after /mcp that are no profiles: see [Runs].
-const (
-	wordRuns   = "runs"
-	wordEvents = "events"
-)
-
 // faces are the SDK's servers of one profile.
 type faces struct {
 	all      *mcp.Server // for callers that may write
@@ -71,8 +60,8 @@ type faces struct {
 // openProfiles makes the servers of all profiles.
 func (h *Handler) openProfiles(version string) {
 	h.faces = make(map[string]faces)
-	for _, p := range profiles() {
-		h.faces[p.name] = faces{h.server(p, version, true), h.server(p, version, false)}
+	for _, p := range profiles(h.cells) {
+		h.faces[p.Name] = faces{h.server(p, version, true), h.server(p, version, false)}
 	}
 }
 
@@ -94,8 +83,8 @@ func (h *Handler) serverOf(r *http.Request, c access.Caller) (*mcp.Server, error
 // the server's. One that the path names and that is not there is fault.NotFound.
 func (h *Handler) profileOf(r *http.Request, c access.Caller) (string, error) {
 	_, name, ok := strings.Cut(r.URL.Path, "/mcp/")
-	if r.URL.Path == AliasOrkestr {
-		return ProfileOrkestr, nil
+	if r.URL.Path == orkestr.Alias {
+		return orkestr.Name, nil
 	}
 	if !ok || name == "" {
 		if _, there := h.faces[c.Profile]; there {

@@ -20,7 +20,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/profile/daytona"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -29,7 +30,7 @@ import (
 // daytona is a session with that profile, and a sandbox of it.
 func (h *house) daytona() (s *sdk.ClientSession, id string) {
 	h.t.Helper()
-	s = h.at("/mcp/"+mcp.ProfileDaytona, "t-alice", handshake)
+	s = h.at("/mcp/"+daytona.Name, "t-alice", handshake)
 	return s, newDaytona(h.t, s, nil)
 }
 
@@ -213,7 +214,7 @@ func TestDaytonaSandboxes(t *testing.T) {
 
 // roomy is an engine whose runtime gives sandboxes a network, and what was asked of it.
 type roomy struct {
-	mcp.Engine
+	toolset.Engine
 	networks []sandbox.NetworkMode
 	asked    *sandbox.NetworkPolicy
 	mounts   []engine.MountRequest

@@ -13,7 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/sandbox"
 )
 
@@ -68,7 +68,7 @@ type outcome struct {
 func TestOrkestrToolsList(t *testing.T) {
 	h := open(t)
 	var first []string
-	for _, path := range []string{"/mcp/orkestr", mcp.AliasOrkestr} {
+	for _, path := range []string{"/mcp/orkestr", orkestr.Alias} {
 		for _, version := range []string{handshake, stateless} {
 			res := listed(t, h.at(path, "t-alice", version))
 			if got := toolNames(res); first == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/store"
 )
@@ -26,7 +27,7 @@ func prompts() []prompt {
 	where := &mcp.PromptArgument{Name: "sandbox", Title: "Sandbox", Description: "Name or id of the sandbox; left out: your default one."}
 	in := func(get func(string) string) string {
 		if s := get("sandbox"); s != "" {
-			return "Work in the sandbox " + quote(s) + "."
+			return "Work in the sandbox " + toolset.Quote(s) + "."
 		}
 		return "Work in the default sandbox."
 	}
@@ -41,7 +42,7 @@ func prompts() []prompt {
 2. Find out how it is built and tested: look for a README, a Makefile, CI files.
 3. Install what it needs. If the network refuses something, say what, and ask before you look for another way.
 4. Run the tests; if they take long, in the background with read_process.
-5. Report: how many passed and failed, and for each failure the cause with file and line. Change nothing in the repository.`, quote(get("repository")), in(get))
+5. Report: how many passed and failed, and for each failure the cause with file and line. Change nothing in the repository.`, toolset.Quote(get("repository")), in(get))
 			},
 		},
 		{
@@ -57,7 +58,7 @@ func prompts() []prompt {
 1. %s Look at the file's beginning and size first, with read_file or run_command.
 2. Load it with run_code, in which variables stay; check types, missing values and odd rows before you compute.
 3. Answer the question with figures, and one or two plots where they say more. Save plots and a short summary under /artifacts.
-4. Report the answer, how sure it is, and links to the files.`, quote(get("path")), question, in(get))
+4. Report the answer, how sure it is, and links to the files.`, toolset.Quote(get("path")), question, in(get))
 			},
 		},
 		{
@@ -73,7 +74,7 @@ func prompts() []prompt {
 1. %s The code is in %s.
 2. Write the shortest script or test that shows it, and run it; show the output that proves it.
 3. Make it shorter while it still fails. Then find the cause: the file, the line, and why.
-4. Report the steps, the cause and a fix. Apply the fix only if you are asked to.`, get("description"), in(get), quote(code))
+4. Report the steps, the cause and a fix. Apply the fix only if you are asked to.`, get("description"), in(get), toolset.Quote(code))
 			},
 		},
 	}

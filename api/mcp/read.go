@@ -18,6 +18,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 )
 
@@ -25,42 +26,40 @@ import (
 const (
 	defaultLines = 2000
 	mostLines    = 20_000
-	readShown    = 40_000   // characters of text in an answer
 	lineRead     = 2_000    // characters of one line
 	scanned      = 64 << 20 // bytes that are passed over on the way to the first line
-	maxImage     = 1 << 20  // bytes of an image
 	sniffed      = 8 << 10  // bytes that decide whether it is text
 )
 
-func readFile() tool {
-	return tool{
-		name: "read_file", title: "Read a file", readOnly: true, idempotent: true,
-		about: "Read a text file of a sandbox with line numbers, or see an image (PNG, JPEG, GIF, WebP up to 1 MiB). At most 40,000 characters at once: page with start_line and line_count.",
-		params: []param{
-			paramPath("The file."),
+func readFile() toolset.Tool {
+	return toolset.Tool{
+		Name: "read_file", Title: "Read a file", ReadOnly: true, Idempotent: true,
+		About: "Read a text file of a sandbox with line numbers, or see an image (PNG, JPEG, GIF, WebP up to 1 MiB). At most 40,000 characters at once: page with start_line and line_count.",
+		Params: []toolset.Param{
+			toolset.PathParam("The file."),
 			paramSandbox(),
-			{name: "start_line", kind: integer, min: 1, max: 1e9, about: "First line, default 1.", aliases: []string{"offset", "start"}},
-			{name: "line_count", kind: integer, min: 1, max: mostLines, about: "Most lines, default 2000.", aliases: []string{"limit", "lines", "max_lines"}},
+			{Name: "start_line", Kind: toolset.Integer, Min: 1, Max: 1e9, About: "First line, default 1.", Aliases: []string{"offset", "start"}},
+			{Name: "line_count", Kind: toolset.Integer, Min: 1, Max: mostLines, About: "Most lines, default 2000.", Aliases: []string{"limit", "lines", "max_lines"}},
 		},
-		example: `{"path": "src/main.py"}`,
-		run:     read,
+		Example: `{"path": "src/main.py"}`,
+		Run:     read,
 	}
 }
 
-func read(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	path := a.text("path")
-	first, count := int(a.number("start_line", 1)), int(a.number("line_count", defaultLines))
-	if err := a.err(); err != nil {
+func read(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	path := a.Text("path")
+	first, count := int(a.Number("start_line", 1)), int(a.Number("line_count", defaultLines))
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	info, body, err := c.engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
 	if err != nil {
-		return nil, c.pathError(ctx, ref, path, err)
+		return nil, c.PathError(ctx, ref, path, err)
 	}
 	defer body.Close()
 	in := bufio.NewReaderSize(body, 64<<10)
@@ -68,32 +67,32 @@ func read(ctx context.Context, c *call) (*answer, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	name := printablePath(info.Path)
-	if isBinary(begin, err == nil) {
-		return c.readBinary(ctx, ref, &info, in, http.DetectContentType(begin))
+	name := toolset.PrintablePath(info.Path)
+	if toolset.IsBinary(begin, err == nil) {
+		return readBinary(ctx, c, ref, &info, in, http.DetectContentType(begin))
 	}
 	p, err := readPage(in, first, count)
 	if err != nil {
 		return nil, err
 	}
-	out := &answer{verdict: fmt.Sprintf("%s · %d bytes · ", name, info.Size)}
+	out := &toolset.Answer{Verdict: fmt.Sprintf("%s · %d bytes · ", name, info.Size)}
 	switch {
 	case p.lines == 0 && first == 1:
-		out.verdict += "empty"
+		out.Verdict += "empty"
 		return out, nil
 	case p.lines == 0:
 		return nil, fault.InvalidField("start_line", "%d is beyond the end: %s has %d lines", first, name, p.before).
 			WithRemedy("call read_file again with a start_line from 1 to %d", max(1, p.before))
 	case p.end:
-		out.verdict += fmt.Sprintf("lines %d to %d, the last", first, first+p.lines-1)
+		out.Verdict += fmt.Sprintf("lines %d to %d, the last", first, first+p.lines-1)
 	default:
-		out.verdict += fmt.Sprintf("lines %d to %d, more follow", first, first+p.lines-1)
-		out.notes = append(out.notes, fmt.Sprintf("for more, call read_file with start_line %d", first+p.lines))
+		out.Verdict += fmt.Sprintf("lines %d to %d, more follow", first, first+p.lines-1)
+		out.Notes = append(out.Notes, fmt.Sprintf("for more, call read_file with start_line %d", first+p.lines))
 	}
 	if p.clipped {
-		out.notes = append(out.notes, fmt.Sprintf("lines of more than %d characters were clipped (…)", lineRead))
+		out.Notes = append(out.Notes, fmt.Sprintf("lines of more than %d characters were clipped (…)", lineRead))
 	}
-	out.sections = []section{{"content", p.text}}
+	out.Sections = []toolset.Section{{Title: "content", Body: p.text}}
 	return out, nil
 }
 
@@ -142,7 +141,7 @@ func readPage(in *bufio.Reader, first, count int) (page, error) {
 			return p, err
 		}
 		numbered := fmt.Sprintf("%6d\t%s\n", first+p.lines, line)
-		if n := utf8.RuneCountInString(numbered); shown+n > readShown {
+		if n := utf8.RuneCountInString(numbered); shown+n > toolset.ReadShown {
 			p.text = b.String()
 			return p, nil
 		} else {
@@ -183,63 +182,47 @@ func readLine(in *bufio.Reader) (line string, clipped bool, err error) {
 	kept = bytes.TrimSuffix(bytes.TrimSuffix(kept, []byte{'\n'}), []byte{'\r'})
 	s := strings.ToValidUTF8(string(kept), "\uFFFD")
 	if utf8.RuneCountInString(s) > lineRead {
-		return firstRunes(s, lineRead-1) + "…", true, nil
+		return toolset.FirstRunes(s, lineRead-1) + "…", true, nil
 	}
 	return s, false, nil
 }
 
-// isBinary judges by a file's beginning; more says that there is more of it, so
-// that its last character may be cut.
-func isBinary(begin []byte, more bool) bool {
-	if bytes.IndexByte(begin, 0) >= 0 {
-		return true
-	}
-	for len(begin) > 0 {
-		r, size := utf8.DecodeRune(begin)
-		if r == utf8.RuneError && size == 1 {
-			return !more || utf8.FullRune(begin)
-		}
-		begin = begin[size:]
-	}
-	return false
-}
-
 // readBinary gives an image as one, and of all else a link.
-func (c *call) readBinary(ctx context.Context, ref string, info *agent.FileInfo, in io.Reader, media string) (*answer, error) {
-	name := printablePath(info.Path)
-	out := &answer{verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, info.Size)}
+func readBinary(ctx context.Context, c *toolset.Call, ref string, info *agent.FileInfo, in io.Reader, media string) (*toolset.Answer, error) {
+	name := toolset.PrintablePath(info.Path)
+	out := &toolset.Answer{Verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, info.Size)}
 	image := false
 	switch media {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		image = true
 	}
 	if image {
-		if err := c.Reserve(ctx, min(info.Size, maxImage)); err != nil {
+		if err := c.Reserve(ctx, min(info.Size, toolset.MaxImage)); err != nil {
 			return nil, err
 		}
-		data, err := io.ReadAll(io.LimitReader(in, maxImage+1))
+		data, err := io.ReadAll(io.LimitReader(in, toolset.MaxImage+1))
 		if err != nil {
 			return nil, err
 		}
-		if len(data) <= maxImage {
-			out.image = &mcp.ImageContent{Data: data, MIMEType: media}
+		if len(data) <= toolset.MaxImage {
+			out.Image = &mcp.ImageContent{Data: data, MIMEType: media}
 			return out, nil
 		}
 	}
-	s, err := c.engine.Get(ctx, c.Caller, ref)
+	s, err := c.Engine.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}
 	if image {
-		out.verdict += fmt.Sprintf(" · not shown: an image of more than %d bytes", maxImage)
-		out.lines = append(out.lines, "next: make it smaller with run_code or run_command, and read that file")
+		out.Verdict += fmt.Sprintf(" · not shown: an image of more than %d bytes", toolset.MaxImage)
+		out.Lines = append(out.Lines, "next: make it smaller with run_code or run_command, and read that file")
 	} else {
-		out.verdict += " · not shown: a binary file"
-		out.lines = append(out.lines, "next: look into it with run_command (file, xxd, python3)")
+		out.Verdict += " · not shown: a binary file"
+		out.Lines = append(out.Lines, "next: look into it with run_command (file, xxd, python3)")
 	}
-	if address, until := c.fileURL(s, info.Path, filelink.DefaultLife); address != "" {
-		out.lines = append(out.lines, "or download it until "+timeText(until)+": "+address, "get_file_url makes a link that is good for longer")
+	if address, until := c.FileURL(s, info.Path, filelink.DefaultLife); address != "" {
+		out.Lines = append(out.Lines, "or download it until "+toolset.TimeText(until)+": "+address, "get_file_url makes a link that is good for longer")
 	}
-	out.links = append(out.links, resourceLink(s.ID, info))
+	out.Links = append(out.Links, toolset.ResourceLink(s.ID, info))
 	return out, nil
 }

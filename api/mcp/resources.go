@@ -20,6 +20,8 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/batch"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/api/runs"
 	"sandpit.dev/engine"
@@ -55,8 +57,8 @@ func (h *Handler) serveResources(s *mcp.Server) {
 			out.Resources = slices.Clone(list.Resources)
 			for _, a := range recent {
 				out.Resources = append(out.Resources, &mcp.Resource{
-					URI: a.URI, Name: a.Name, MIMEType: mediaOf(pathIn(a.URI)), Size: a.Size,
-					Annotations: &mcp.Annotations{LastModified: timeText(a.At)},
+					URI: a.URI, Name: a.Name, MIMEType: toolset.MediaOf(pathIn(a.URI)), Size: a.Size,
+					Annotations: &mcp.Annotations{LastModified: toolset.TimeText(a.At)},
 				})
 			}
 			return &out, nil
@@ -149,8 +151,8 @@ func (h *Handler) readKept(ctx context.Context, req *mcp.ReadResourceRequest, at
 	if res == nil {
 		instead := "GET " + runs.Address(run, a.Path) + " with the token"
 		if address := transport.CallOf(req).Address; h.files != nil && address != nil {
-			until := time.Now().Add(artifactLife).Truncate(time.Second)
-			instead = "download it until " + timeText(until) + ": " + runs.Link(h.files, address, run, a.Path, until)
+			until := time.Now().Add(batch.ArtifactLife).Truncate(time.Second)
+			instead = "download it until " + toolset.TimeText(until) + ": " + runs.Link(h.files, address, run, a.Path, until)
 		}
 		return nil, noResource(uri, tooLong(a.Size)+instead)
 	}
@@ -167,8 +169,8 @@ func readWhole(uri, name string, body io.Reader) (res *mcp.ReadResourceResult, s
 	if err != nil || len(data) > maxResource {
 		return nil, int64(len(data)), err
 	}
-	c := &mcp.ResourceContents{URI: uri, MIMEType: mediaOf(name)}
-	if isBinary(data, false) {
+	c := &mcp.ResourceContents{URI: uri, MIMEType: toolset.MediaOf(name)}
+	if toolset.IsBinary(data, false) {
 		if c.MIMEType == "application/octet-stream" {
 			c.MIMEType = http.DetectContentType(data)
 		}
@@ -186,8 +188,8 @@ func readWhole(uri, name string, body io.Reader) (res *mcp.ReadResourceResult, s
 func (h *Handler) insteadOf(ctx context.Context, req *mcp.ReadResourceRequest, ref string, info *agent.FileInfo) string {
 	c := h.call(transport.CallOf(req), nil)
 	if s, err := h.engine.Get(ctx, c.Caller, ref); err == nil {
-		if address, until := c.fileURL(s, info.Path, filelink.DefaultLife); address != "" {
-			return "download it until " + timeText(until) + ": " + address
+		if address, until := c.FileURL(s, info.Path, filelink.DefaultLife); address != "" {
+			return "download it until " + toolset.TimeText(until) + ": " + address
 		}
 	}
 	return "use the tool read_file, which reads it in parts"
@@ -196,7 +198,7 @@ func (h *Handler) insteadOf(ctx context.Context, req *mcp.ReadResourceRequest, r
 // noResource is the protocol's error for what is not there, with a reason.
 func noResource(uri, why string) error {
 	data, _ := json.Marshal(map[string]string{"uri": uri}) // text marshals
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no resource " + quote(clip(uri)) + ": " + why, Data: data}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no resource " + toolset.Quote(toolset.Clip(uri)) + ": " + why, Data: data}
 }
 
 // resourceError says why a file cannot be read.

@@ -22,6 +22,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 )
 
 func resource(t *testing.T, s *sdk.ClientSession, uri string) (*sdk.ResourceContents, error) {
@@ -218,7 +219,7 @@ func digest(text string) string {
 // TestTheSkillSpeaksOfWhatThereIs finds every word of it that looks like a tool, or
 // like a part of the skill.
 func TestTheSkillSpeaksOfWhatThereIs(t *testing.T) {
-	h := openWith(t, mcp.Groups()...)
+	h := openWith(t, toolset.Groups()...)
 	s := h.alice()
 	known := append(toolNames(listed(t, s)), "node_modules")
 	for _, tool := range listed(t, s).Tools {

@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/profile/sandboxd"
 	"sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -176,7 +177,7 @@ func (h *runHouse) body(token, path string, status int, head ...string) string {
 func (h *runHouse) sandboxd(version string) *sdk.ClientSession {
 	h.t.Helper()
 	c := *h.house
-	c.url = h.base + "/mcp/" + mcp.ProfileSandboxd
+	c.url = h.base + "/mcp/" + sandboxd.Name
 	return c.session("t-alice", version, nil)
 }
 
@@ -281,7 +282,7 @@ func TestProfiles(t *testing.T) {
 
 	t.Run("ByToken", func(t *testing.T) {
 		c := callers["t-alice"]
-		c.Profile, c.TokenID = mcp.ProfileSandboxd, "profiled"
+		c.Profile, c.TokenID = sandboxd.Name, "profiled"
 		callers["t-profiled"] = c
 		defer delete(callers, "t-profiled")
 		if got := toolNames(listed(t, h.session("t-profiled", handshake, nil))); len(got) != 3 {
@@ -295,7 +296,7 @@ func TestProfiles(t *testing.T) {
 	})
 
 	t.Run("ByConfiguration", func(t *testing.T) {
-		handler, err := mcp.New(mcp.Options{Engine: h.engine, Caller: guard.Caller, Profile: mcp.ProfileSandboxd})
+		handler, err := mcp.New(mcp.Options{Engine: h.engine, Caller: guard.Caller, Profile: sandboxd.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,13 +321,13 @@ func TestProfiles(t *testing.T) {
 
 	t.Run("AnUnknownOneNamesThoseThereAre", func(t *testing.T) {
 		for _, path := range []string{"/mcp/nonsense", "/mcp/sandpit/x", "/mcp/..%2f"} {
-			wantParts(t, h.body("t-alice", path, http.StatusNotFound), "there is no profile", mcp.ProfileSandpit, mcp.ProfileSandboxd)
+			wantParts(t, h.body("t-alice", path, http.StatusNotFound), "there is no profile", mcp.ProfileSandpit, sandboxd.Name)
 		}
 	})
 
 	t.Run("AReaderSeesNoToolThatWrites", func(t *testing.T) {
 		c := *h.house
-		c.url = h.base + "/mcp/" + mcp.ProfileSandboxd
+		c.url = h.base + "/mcp/" + sandboxd.Name
 		s := c.session("t-reader", handshake, nil)
 		if got := toolNames(listed(t, s)); len(got) != 0 {
 			t.Errorf("got %v", got)

@@ -10,59 +10,60 @@ import (
 	"strings"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-func searchFiles() tool {
-	return tool{
-		name: "search_files", title: "Search in files", readOnly: true, idempotent: true,
-		about: "Find the lines of text files in a sandbox that match a regular expression (RE2), as path:line: text. Skips binary files, links, .git and node_modules.",
-		params: []param{
-			{name: "pattern", kind: text, required: true, about: "The expression, held against each line.", aliases: []string{"regex", "query", "regexp"}},
+func searchFiles() toolset.Tool {
+	return toolset.Tool{
+		Name: "search_files", Title: "Search in files", ReadOnly: true, Idempotent: true,
+		About: "Find the lines of text files in a sandbox that match a regular expression (RE2), as path:line: text. Skips binary files, links, .git and node_modules.",
+		Params: []toolset.Param{
+			{Name: "pattern", Kind: toolset.Text, Required: true, About: "The expression, held against each line.", Aliases: []string{"regex", "query", "regexp"}},
 			paramSandbox(),
-			{name: "path", kind: text, about: "Directory, default /workspace.", aliases: []string{"dir", "directory"}},
-			{name: "glob", kind: text, about: "Only such files, like *.py or src/**/*.ts.", aliases: []string{"include", "file_pattern"}},
-			{name: "ignore_case", kind: boolean, about: "Default false.", aliases: []string{"case_insensitive"}},
-			{name: "limit", kind: integer, min: 1, max: 2000, about: "Most lines, default 100.", aliases: []string{"max_results"}},
+			{Name: "path", Kind: toolset.Text, About: "Directory, default /workspace.", Aliases: []string{"dir", "directory"}},
+			{Name: "glob", Kind: toolset.Text, About: "Only such files, like *.py or src/**/*.ts.", Aliases: []string{"include", "file_pattern"}},
+			{Name: "ignore_case", Kind: toolset.Boolean, About: "Default false.", Aliases: []string{"case_insensitive"}},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 2000, About: "Most lines, default 100.", Aliases: []string{"max_results"}},
 		},
-		example: `{"pattern": "def \\w+\\(", "glob": "*.py"}`,
-		run:     searchIn,
+		Example: `{"pattern": "def \\w+\\(", "glob": "*.py"}`,
+		Run:     searchIn,
 	}
 }
 
 // searchShown bounds the lines of an answer, in characters.
 const searchShown = 40_000
 
-func searchIn(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	dir := orElse(a.text("path"), sandbox.Workspace)
-	o := agent.SearchOptions{Pattern: a.text("pattern"), Glob: a.text("glob"), IgnoreCase: a.bool("ignore_case", false), Limit: int(a.number("limit", 100))}
+func searchIn(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	dir := orElse(a.Text("path"), sandbox.Workspace)
+	o := agent.SearchOptions{Pattern: a.Text("pattern"), Glob: a.Text("glob"), IgnoreCase: a.Bool("ignore_case", false), Limit: int(a.Number("limit", 100))}
 	if o.Pattern == "" {
-		a.add("pattern", "is empty; list_files lists files")
+		a.Add("pattern", "is empty; list_files lists files")
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	at, found, end, err := c.engine.SearchFiles(ctx, c.Caller, ref, dir, o)
+	at, found, end, err := c.Engine.SearchFiles(ctx, c.Caller, ref, dir, o)
 	if fault.Is(err, fault.Invalid) && o.Glob == "" {
 		// A file, perhaps: then the search is in its directory, for its name.
 		one := o
-		one.Glob, one.Depth = literal(path.Base(absolute(dir))), 1
-		if at1, found1, end1, err1 := c.engine.SearchFiles(ctx, c.Caller, ref, path.Dir(absolute(dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
+		one.Glob, one.Depth = literal(path.Base(toolset.Absolute(dir))), 1
+		if at1, found1, end1, err1 := c.Engine.SearchFiles(ctx, c.Caller, ref, path.Dir(toolset.Absolute(dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
 			at, found, end, err = at1, found1, end1, nil
 		}
 	}
 	if err != nil {
-		return nil, c.searchError(ctx, ref, dir, err)
+		return nil, searchError(ctx, c, ref, dir, err)
 	}
-	out := &answer{verdict: fmt.Sprintf("%s in %s of %s · sandbox %s", counted(len(found), "line", "lines"), counted(int(end.Files), "file", "files"), printablePath(at.Path), ref)}
+	out := &toolset.Answer{Verdict: fmt.Sprintf("%s in %s of %s · sandbox %s", toolset.Counted(len(found), "line", "lines"), toolset.Counted(int(end.Files), "file", "files"), toolset.PrintablePath(at.Path), ref)}
 	if len(found) == 0 {
-		out.verdict = fmt.Sprintf("nothing found in %s of %s · sandbox %s", counted(int(end.Files), "file", "files"), printablePath(at.Path), ref)
+		out.Verdict = fmt.Sprintf("nothing found in %s of %s · sandbox %s", toolset.Counted(int(end.Files), "file", "files"), toolset.PrintablePath(at.Path), ref)
 	}
 	var b strings.Builder
 	shown := 0
@@ -72,12 +73,12 @@ func searchIn(ctx context.Context, c *call) (*answer, error) {
 	}
 	base = strings.TrimPrefix(base, sandbox.Workspace+"/") // as all tools take it
 	for _, m := range found {
-		line := fmt.Sprintf("%s:%d: %s", printablePath(base+m.Rel), m.Line, clean([]byte(m.Text)))
+		line := fmt.Sprintf("%s:%d: %s", toolset.PrintablePath(base+m.Rel), m.Line, toolset.Clean([]byte(m.Text)))
 		if m.Cut {
 			line += " …"
 		}
-		if n := runes(line); shown+n > searchShown {
-			out.notes = append(out.notes, fmt.Sprintf("only the first %d characters are shown; make pattern, path or glob narrower", searchShown))
+		if n := toolset.Runes(line); shown+n > searchShown {
+			out.Notes = append(out.Notes, fmt.Sprintf("only the first %d characters are shown; make pattern, path or glob narrower", searchShown))
 			break
 		} else {
 			shown += n
@@ -85,9 +86,9 @@ func searchIn(ctx context.Context, c *call) (*answer, error) {
 		b.WriteString(line + "\n")
 	}
 	if b.Len() > 0 {
-		out.sections = []section{{"matches", b.String()}}
+		out.Sections = []toolset.Section{{Title: "matches", Body: b.String()}}
 	}
-	out.notes = append(out.notes, partly(&end)...)
+	out.Notes = append(out.Notes, partly(&end)...)
 	return out, nil
 }
 
@@ -127,7 +128,7 @@ func partly(end *agent.SearchEnd) []string {
 
 // searchError says how to search where the sandbox's agent cannot, or what is wrong
 // with the path.
-func (c *call) searchError(ctx context.Context, ref, dir string, err error) error {
+func searchError(ctx context.Context, c *toolset.Call, ref, dir string, err error) error {
 	if fault.Is(err, fault.Unsupported) {
 		return fault.Wrap(fault.Unsupported, err, "this sandbox was started by an older server, and cannot be searched in").
 			WithRemedy("use run_command with grep -rn, or find")
@@ -135,5 +136,5 @@ func (c *call) searchError(ctx context.Context, ref, dir string, err error) erro
 	if e := fault.As(err); e.Code == fault.Invalid && len(e.Fields) == 1 && e.Fields[0].Name != "path" {
 		return err
 	}
-	return c.pathError(ctx, ref, dir, err)
+	return c.PathError(ctx, ref, dir, err)
 }

@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/sandbox"
 )
 
@@ -50,17 +50,17 @@ type networkShape struct {
 	InForce string `json:"network_in_force,omitempty"`
 }
 
-// shape shows a sandbox with the names of its secrets, and the network that it has.
-func (c *call) shape(ctx context.Context, s *sandbox.Sandbox) shape {
+// describe shows a sandbox with the names of its secrets, and the network that it has.
+func describe(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) shape {
 	out := shapeOf(s)
 	if n := networkShapeOf(s.Network); n != nil {
-		if held := c.engine.InForce(s.Network); !held.Equal(s.Network) {
+		if held := c.Engine.InForce(s.Network); !held.Equal(s.Network) {
 			n.InForce = string(held.Mode)
 		}
 		out.networkShape = n
 	}
 	// That they cannot be told, for it is being deleted, is no news.
-	secrets, _ := c.engine.Secrets(ctx, c.Caller, string(s.ID))
+	secrets, _ := c.Engine.Secrets(ctx, c.Caller, string(s.ID))
 	for _, one := range secrets {
 		out.Secrets = append(out.Secrets, one.Name)
 	}
@@ -141,8 +141,8 @@ func shapeOf(s *sandbox.Sandbox) shape {
 		ID: string(s.ID), Name: s.Key, State: string(s.State), StopCause: string(s.StopCause), Image: s.Image,
 		Workdir: sandbox.Workspace, Network: string(s.Network.Mode),
 		CPUs: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, IdleMinutes: s.IdleTimeout.Minutes(),
-		ExpiresAt: timeText(s.ExpiresAt), CreatedAt: timeText(s.CreatedAt), LastUsedAt: timeText(s.LastActivity),
-		UnresponsiveSince: timeText(s.UnresponsiveSince),
+		ExpiresAt: toolset.TimeText(s.ExpiresAt), CreatedAt: toolset.TimeText(s.CreatedAt), LastUsedAt: toolset.TimeText(s.LastActivity),
+		UnresponsiveSince: toolset.TimeText(s.UnresponsiveSince),
 	}
 	if s.OnIdle == sandbox.IdlePause && s.IdleTimeout > 0 {
 		out.IdleAction = string(s.OnIdle)
@@ -151,13 +151,6 @@ func shapeOf(s *sandbox.Sandbox) shape {
 		out.Volumes = append(out.Volumes, mountText(m))
 	}
 	return out
-}
-
-func timeText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func (s *shape) lines() []string {
@@ -170,13 +163,13 @@ func (s *shape) lines() []string {
 		if s.IdleAction != "" {
 			becomes = "is paused after %s idle minutes and goes on when used"
 		}
-		life += "; " + fmt.Sprintf(becomes, decimal(s.IdleMinutes))
+		life += "; " + fmt.Sprintf(becomes, toolset.Decimal(s.IdleMinutes))
 	}
 	if s.UnresponsiveSince != "" {
 		life += "; its process 1 has not answered since " + s.UnresponsiveSince + ": wait, or stop it and start it again"
 	}
 	return append([]string{
-		fmt.Sprintf("id %s · image %s · %s CPU, %d MiB memory, %d MiB disk · %s", s.ID, s.Image, decimal(s.CPUs), s.MemoryMB, s.DiskMB, s.networkText()),
+		fmt.Sprintf("id %s · image %s · %s CPU, %d MiB memory, %d MiB disk · %s", s.ID, s.Image, toolset.Decimal(s.CPUs), s.MemoryMB, s.DiskMB, s.networkText()),
 		"workdir " + s.Workdir + " · " + life,
 	}, s.extras()...)
 }

@@ -7,29 +7,30 @@ import (
 	"context"
 	"fmt"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
 
 // paramWhich is paramSandbox for tools that have a name of their own to give.
-func paramWhich() param {
-	return param{
-		name: "sandbox", kind: text, about: "Name or id of the sandbox. Left out: your default one.",
-		aliases: []string{"sandbox_id", "sandbox_name", "id", "identifier", "session_key"},
+func paramWhich() toolset.Param {
+	return toolset.Param{
+		Name: "sandbox", Kind: toolset.Text, About: "Name or id of the sandbox. Left out: your default one.",
+		Aliases: []string{"sandbox_id", "sandbox_name", "id", "identifier", "session_key"},
 	}
 }
 
-func snapshotSandbox() tool {
-	return tool{
-		name: "snapshot_sandbox", title: "Keep a sandbox's disk as it is",
-		about: "Keep all files of a sandbox as they are now, in an instant, while it runs. rollback_sandbox brings them back, fork_sandbox makes a copy of them.",
-		params: []param{
+func snapshotSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "snapshot_sandbox", Title: "Keep a sandbox's disk as it is",
+		About: "Keep all files of a sandbox as they are now, in an instant, while it runs. rollback_sandbox brings them back, fork_sandbox makes a copy of them.",
+		Params: []toolset.Param{
 			paramWhich(),
-			{name: "name", kind: text, about: "Name of the snapshot, 1 to 100 characters without /. Left out: an id only.", aliases: []string{"snapshot", "snapshot_name", "label"}},
-			{name: "replace", kind: boolean, about: "Delete the snapshot that has the name. Default false: that is an error.", aliases: []string{"overwrite"}},
+			{Name: "name", Kind: toolset.Text, About: "Name of the snapshot, 1 to 100 characters without /. Left out: an id only.", Aliases: []string{"snapshot", "snapshot_name", "label"}},
+			{Name: "replace", Kind: toolset.Boolean, About: "Delete the snapshot that has the name. Default false: that is an error.", Aliases: []string{"overwrite"}},
 		},
-		example: `{"name": "before-upgrade"}`,
-		run:     keep,
+		Example: `{"name": "before-upgrade"}`,
+		Run:     keep,
 	}
 }
 
@@ -44,7 +45,7 @@ type snapshotShape struct {
 }
 
 func snapshotShapeOf(s *sandbox.Snapshot) snapshotShape {
-	out := snapshotShape{ID: string(s.ID), Name: s.Name, Sandbox: string(s.Sandbox), Auto: s.Auto, CreatedAt: timeText(s.CreatedAt)}
+	out := snapshotShape{ID: string(s.ID), Name: s.Name, Sandbox: string(s.Sandbox), Auto: s.Auto, CreatedAt: toolset.TimeText(s.CreatedAt)}
 	if s.SizeBytes >= 0 {
 		out.SizeBytes = &s.SizeBytes
 	}
@@ -68,68 +69,68 @@ func (s *snapshotShape) line() string {
 		line += " · taken by itself after a command"
 	}
 	if s.SizeBytes != nil {
-		line += " · " + bytesText(*s.SizeBytes)
+		line += " · " + toolset.BytesText(*s.SizeBytes)
 	}
 	return line + " · " + s.CreatedAt
 }
 
-func keep(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	r := engine.SnapshotRequest{Name: a.text("name"), Replace: a.bool("replace", false)}
-	if a.has("name") && r.Name == "" {
-		a.add("name", "is empty; leave it out for a snapshot without a name")
+func keep(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	r := engine.SnapshotRequest{Name: a.Text("name"), Replace: a.Bool("replace", false)}
+	if a.Has("name") && r.Name == "" {
+		a.Add("name", "is empty; leave it out for a snapshot without a name")
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.engine.CreateSnapshot(ctx, c.Caller, ref, r)
+	s, err := c.Engine.CreateSnapshot(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
 	sh := snapshotShapeOf(s)
-	return &answer{
-		verdict: "kept sandbox " + ref + " as snapshot " + sh.called(),
-		lines: []string{
+	return &toolset.Answer{
+		Verdict: "kept sandbox " + ref + " as snapshot " + sh.called(),
+		Lines: []string{
 			sh.line(),
-			fmt.Sprintf(`rollback_sandbox with {"sandbox": %s, "to": %s} brings it back`, quote(ref), quote(sh.called())),
+			fmt.Sprintf(`rollback_sandbox with {"sandbox": %s, "to": %s} brings it back`, toolset.Quote(ref), toolset.Quote(sh.called())),
 		},
-		structured: sh,
+		Structured: sh,
 	}, nil
 }
 
-func listSnapshots() tool {
-	return tool{
-		name: "list_snapshots", title: "List snapshots", readOnly: true, idempotent: true,
-		about: "List the snapshots of a sandbox, the newest first; with all those of your project, whose sandboxes may be gone.",
-		params: []param{
+func listSnapshots() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_snapshots", Title: "List snapshots", ReadOnly: true, Idempotent: true,
+		About: "List the snapshots of a sandbox, the newest first; with all those of your project, whose sandboxes may be gone.",
+		Params: []toolset.Param{
 			paramSandbox(),
-			{name: "all", kind: boolean, about: "Of all sandboxes. Default false."},
-			{name: "limit", kind: integer, min: 1, max: 100, about: "How many, default 20.", aliases: []string{"max_results"}},
+			{Name: "all", Kind: toolset.Boolean, About: "Of all sandboxes. Default false."},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
 			paramCursor(),
 		},
-		example: `{"sandbox": "my-project"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			r := engine.SnapshotsRequest{Limit: int(c.args.number("limit", 20)), Cursor: c.args.text("cursor")}
+		Example: `{"sandbox": "my-project"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			r := engine.SnapshotsRequest{Limit: int(c.Args.Number("limit", 20)), Cursor: c.Args.Text("cursor")}
 			of := "your project"
-			if !c.args.bool("all", false) {
-				ref, err := c.place(ctx, false)
+			if !c.Args.Bool("all", false) {
+				ref, err := place(ctx, c, false)
 				if err != nil {
 					return nil, err
 				}
 				r.Sandbox, of = ref, "sandbox "+ref
-			} else if c.args.has("sandbox") {
-				c.args.add("all", "is given beside sandbox; give one of them")
+			} else if c.Args.Has("sandbox") {
+				c.Args.Add("all", "is given beside sandbox; give one of them")
 			}
-			if err := c.args.err(); err != nil {
+			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			page, err := c.engine.Snapshots(ctx, c.Caller, r)
+			page, err := c.Engine.Snapshots(ctx, c.Caller, r)
 			if err != nil {
 				return nil, err
 			}
 			out := snapshotList{Snapshots: make([]snapshotShape, 0, len(page.Items)), Total: page.Total, NextCursor: page.Next}
-			ans := &answer{verdict: fmt.Sprintf("%d of %d snapshots of %s", len(page.Items), page.Total, of)}
+			ans := &toolset.Answer{Verdict: fmt.Sprintf("%d of %d snapshots of %s", len(page.Items), page.Total, of)}
 			for _, s := range page.Items {
 				sh := snapshotShapeOf(s)
 				out.Snapshots = append(out.Snapshots, sh)
@@ -137,12 +138,12 @@ func listSnapshots() tool {
 				if r.Sandbox == "" {
 					line += " · of sandbox " + orElse(sh.Sandbox, "none: it was imported")
 				}
-				ans.lines = append(ans.lines, line)
+				ans.Lines = append(ans.Lines, line)
 			}
 			if page.Next != "" {
-				ans.notes = append(ans.notes, "there are more; call again with cursor "+quote(page.Next))
+				ans.Notes = append(ans.Notes, "there are more; call again with cursor "+toolset.Quote(page.Next))
 			}
-			ans.structured = out
+			ans.Structured = out
 			return ans, nil
 		},
 	}
@@ -155,34 +156,34 @@ type snapshotList struct {
 	NextCursor string          `json:"next_cursor,omitempty"`
 }
 
-func deleteSnapshot() tool {
-	return tool{
-		name: "delete_snapshot", title: "Delete a snapshot", destructive: true, idempotent: true,
-		about: "Delete a snapshot for ever. The sandbox, and what was made from it, stay.",
-		params: []param{
-			{name: "snapshot", kind: text, required: true, about: "Name of one of the sandbox's snapshots, or id of any.", aliases: []string{"name", "snapshot_name", "snapshot_id"}},
+func deleteSnapshot() toolset.Tool {
+	return toolset.Tool{
+		Name: "delete_snapshot", Title: "Delete a snapshot", Destructive: true, Idempotent: true,
+		About: "Delete a snapshot for ever. The sandbox, and what was made from it, stay.",
+		Params: []toolset.Param{
+			{Name: "snapshot", Kind: toolset.Text, Required: true, About: "Name of one of the sandbox's snapshots, or id of any.", Aliases: []string{"name", "snapshot_name", "snapshot_id"}},
 			paramWhich(),
 		},
-		example: `{"sandbox": "my-project", "snapshot": "before-upgrade"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			name := c.args.text("snapshot")
+		Example: `{"sandbox": "my-project", "snapshot": "before-upgrade"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			name := c.Args.Text("snapshot")
 			if name == "" {
-				c.args.add("snapshot", "is empty")
+				c.Args.Add("snapshot", "is empty")
 			}
 			of := ""
-			if !sandbox.ValidID(name) || c.args.has("sandbox") { // an id needs no sandbox, which may be gone
+			if !sandbox.ValidID(name) || c.Args.Has("sandbox") { // an id needs no sandbox, which may be gone
 				var err error
-				if of, err = c.place(ctx, false); err != nil {
+				if of, err = place(ctx, c, false); err != nil {
 					return nil, err
 				}
 			}
-			if err := c.args.err(); err != nil {
+			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			if err := c.engine.DeleteSnapshot(ctx, c.Caller, of, name); err != nil {
+			if err := c.Engine.DeleteSnapshot(ctx, c.Caller, of, name); err != nil {
 				return nil, err
 			}
-			return &answer{verdict: "deleted snapshot " + name}, nil
+			return &toolset.Answer{Verdict: "deleted snapshot " + name}, nil
 		},
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -25,7 +25,7 @@ func (h *house) wrong(t testing.TB, tool string, args arguments, parts ...string
 }
 
 func TestPauseAndResume(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	res := call(t, s, "pause_sandbox", arguments{"identifier": "box"})
@@ -43,7 +43,7 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestSnapshotAndRollback(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	run := func(command string) string {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestSnapshotAndRollback(t *testing.T) {
 }
 
 func TestASnapshotIsDeletedByItsIdWithoutItsSandbox(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	kept := structured[struct{ ID string }](t, call(t, s, "snapshot_sandbox", arguments{"sandbox": "box", "name": "stays"}))
@@ -117,7 +117,7 @@ func TestASnapshotIsDeletedByItsIdWithoutItsSandbox(t *testing.T) {
 }
 
 func TestForkSandbox(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "echo one > a"})
@@ -146,7 +146,7 @@ func TestForkSandbox(t *testing.T) {
 }
 
 func TestRestartSandbox(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	made := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "box"}))
 	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "echo one > a"})
@@ -157,7 +157,7 @@ func TestRestartSandbox(t *testing.T) {
 }
 
 func TestGetSandboxLimits(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", nil)
 	ok(t, s, "create_sandbox", arguments{"memory_mb": 1000, "name": "down"})

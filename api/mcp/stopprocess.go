@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"sandpit.dev/api/mcp/batch"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -20,100 +22,100 @@ const (
 	signalWait = time.Second
 )
 
-func stopProcess() tool {
-	return tool{
-		name: "stop_process", title: "Stop a process", destructive: true, idempotent: true,
-		about: "End a process and all that it started: TERM, and KILL after 5 seconds. With signal, only send that one. A run_id of run_sandbox ends that run: its command is killed, no other is begun.",
-		params: []param{
+func stopProcess(cs *cells) toolset.Tool {
+	return toolset.Tool{
+		Name: "stop_process", Title: "Stop a process", Destructive: true, Idempotent: true,
+		About: "End a process and all that it started: TERM, and KILL after 5 seconds. With signal, only send that one. A run_id of run_sandbox ends that run: its command is killed, no other is begun.",
+		Params: []toolset.Param{
 			paramStoppable(),
 			paramSandbox(),
-			{name: "signal", kind: text, about: "Like INT, HUP, KILL."},
+			{Name: "signal", Kind: toolset.Text, About: "Like INT, HUP, KILL."},
 		},
-		example: `{"process": "p1b2c3"}`,
-		run:     stop,
+		Example: `{"process": "p1b2c3"}`,
+		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return stop(ctx, c, cs) },
 	}
 }
 
-func stop(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	process := a.text("process")
+func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, error) {
+	a := c.Args
+	process := a.Text("process")
 	sig, wait, kill := syscall.SIGTERM, stopGrace, true
-	if name := a.text("signal"); name != "" {
+	if name := a.Text("signal"); name != "" {
 		s, err := engine.ParseSignal(name)
 		if err != nil {
-			a.add("signal", "%q is not a valid signal; use TERM, INT, HUP, USR1 or KILL", clip(name))
+			a.Add("signal", "%q is not a valid signal; use TERM, INT, HUP, USR1 or KILL", toolset.Clip(name))
 		}
 		sig, wait, kill = s, signalWait, s == syscall.SIGKILL
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
 	if sandbox.ValidRunID(process) {
-		return c.stopRun(ctx, process)
+		return batch.Stop(ctx, c, process)
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	if x := c.cells.find(c.Caller, process); x != nil {
+	if x := cs.find(c.Caller, process); x != nil {
 		if kill { // other signals are not for code
 			x.cancel(nil)
 		}
 		x.wait(ctx, stopGrace)
 		return x.stopped(ctx, c)
 	}
-	before, err := c.engine.Process(ctx, c.Caller, ref, process)
+	before, err := c.Engine.Process(ctx, c.Caller, ref, process)
 	if err != nil {
-		return nil, c.noProcess(ctx, ref, process, err)
+		return nil, noProcess(ctx, c, ref, process, err)
 	}
 	how := "had ended already"
 	if before.Result == nil {
-		if how, err = c.end(ctx, ref, process, sig, wait, kill); err != nil {
+		if how, err = endProcess(ctx, c, ref, process, sig, wait, kill); err != nil {
 			return nil, err
 		}
 	}
-	seen, err := c.watch(ctx, ref, process, watch{cursor: before.LastSeq})
+	seen, err := watchProcess(ctx, c, ref, process, watch{cursor: before.LastSeq})
 	if err != nil {
 		return nil, err
 	}
-	out := seen.answer(ctx, c, ref, defaultOutput)
-	out.lines = append([]string{how}, out.lines...)
+	out := seen.answer(ctx, c, ref, toolset.DefaultOutput)
+	out.Lines = append([]string{how}, out.Lines...)
 	return out, nil
 }
 
-// end sends the signal, and kills what is left if it may.
-func (c *call) end(ctx context.Context, ref, process string, sig syscall.Signal, wait time.Duration, kill bool) (how string, err error) {
+// endProcess sends the signal, and kills what is left if it may.
+func endProcess(ctx context.Context, c *toolset.Call, ref, process string, sig syscall.Signal, wait time.Duration, kill bool) (how string, err error) {
 	if sig != syscall.SIGKILL {
-		err := c.engine.SignalProcess(ctx, c.Caller, ref, process, sig, true)
+		err := c.Engine.SignalProcess(ctx, c.Caller, ref, process, sig, true)
 		if err != nil && !fault.Is(err, fault.State) { // it ended meanwhile
 			return "", err
 		}
-		rec, err := c.engine.WaitProcess(ctx, c.Caller, ref, process, wait)
+		rec, err := c.Engine.WaitProcess(ctx, c.Caller, ref, process, wait)
 		switch {
 		case err != nil:
 			return "", err
 		case rec.Result != nil:
-			return "it ended after " + sigName(sig), nil
+			return "it ended after " + toolset.SigName(sig), nil
 		case !kill:
-			return sigName(sig) + " was sent; it goes on", nil
+			return toolset.SigName(sig) + " was sent; it goes on", nil
 		}
 	}
-	if err := c.engine.KillProcess(ctx, c.Caller, ref, process); err != nil {
+	if err := c.Engine.KillProcess(ctx, c.Caller, ref, process); err != nil {
 		return "", err
 	}
 	if sig == syscall.SIGKILL {
 		return "it was killed", nil
 	}
-	return "it did not heed " + sigName(sig) + " for " + took(stopGrace) + " and was killed", nil
+	return "it did not heed " + toolset.SigName(sig) + " for " + toolset.Took(stopGrace) + " and was killed", nil
 }
 
 // stopped shows a cell that was interrupted.
-func (x *cell) stopped(ctx context.Context, c *call) (*answer, error) {
+func (x *cell) stopped(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if x.ended() && x.err != nil { // which says that it was cancelled, by us
-		c.cells.drop(x)
-		out := &answer{verdict: "interrupted after " + took(time.Since(x.began)) + " · sandbox " + x.ref, images: x.shown.images}
-		x.shown.add(out, nil, defaultOutput)
+		x.drop()
+		out := &toolset.Answer{Verdict: "interrupted after " + toolset.Took(time.Since(x.began)) + " · sandbox " + x.ref, Images: x.shown.images}
+		x.shown.add(out, nil, toolset.DefaultOutput)
 		return out, nil
 	}
-	return x.answer(ctx, c, defaultOutput)
+	return x.answer(ctx, c, toolset.DefaultOutput)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
@@ -114,7 +114,7 @@ func TestARunThatNobodyWaitsForIsEnded(t *testing.T) {
 func TestTheWayToEndARunIsOneThatThereIs(t *testing.T) {
 	run := arguments{"identifier": "chat-1", "commands": []any{"sleep 600"}, "options": arguments{"await_completion": false}}
 	t.Run("WithoutTheGroupOfProcesses", func(t *testing.T) {
-		h := openWith(t, "-"+mcp.GroupProcess)
+		h := openWith(t, "-"+toolset.GroupProcess)
 		res := call(t, h.alice(), "run_sandbox", run)
 		id := structured[started](t, res).RunID
 		wantParts(t, text(t, res), "to end it: POST /v1/runs/"+id+"/cancel")

@@ -8,51 +8,52 @@ import (
 	"fmt"
 	"strings"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 )
 
-func rollbackSandbox() tool {
-	return tool{
-		name: "rollback_sandbox", title: "Bring a sandbox's files back as they were", destructive: true,
-		about: "Bring all files of a sandbox back as they were in a snapshot. Its processes end, and what changed since is lost unless it is kept by snapshot_sandbox first.",
-		params: []param{
-			{name: "to", kind: text, required: true, about: "Name of one of its snapshots, id of any, or base: as it was when it was new.", aliases: []string{"snapshot", "name", "snapshot_name", "snapshot_id"}},
+func rollbackSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "rollback_sandbox", Title: "Bring a sandbox's files back as they were", Destructive: true,
+		About: "Bring all files of a sandbox back as they were in a snapshot. Its processes end, and what changed since is lost unless it is kept by snapshot_sandbox first.",
+		Params: []toolset.Param{
+			{Name: "to", Kind: toolset.Text, Required: true, About: "Name of one of its snapshots, id of any, or base: as it was when it was new.", Aliases: []string{"snapshot", "name", "snapshot_name", "snapshot_id"}},
 			paramWhich(),
 		},
-		example: `{"to": "before-upgrade"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			to := c.args.text("to")
+		Example: `{"to": "before-upgrade"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			to := c.Args.Text("to")
 			if to == "" {
-				c.args.add("to", "is empty")
+				c.Args.Add("to", "is empty")
 			}
-			ref, err := c.place(ctx, false)
+			ref, err := place(ctx, c, false)
 			if err != nil {
 				return nil, err
 			}
-			s, err := c.engine.Rollback(ctx, c.Caller, ref, to)
+			s, err := c.Engine.Rollback(ctx, c.Caller, ref, to)
 			if err != nil {
 				return nil, err
 			}
-			return &answer{
-				verdict:    fmt.Sprintf("rolled sandbox %s back to %s: its files are as they were, and it is %s", s.Ref(), to, s.State),
-				structured: c.shape(ctx, s),
+			return &toolset.Answer{
+				Verdict:    fmt.Sprintf("rolled sandbox %s back to %s: its files are as they were, and it is %s", s.Ref(), to, s.State),
+				Structured: describe(ctx, c, s),
 			}, nil
 		},
 	}
 }
 
-func forkSandbox() tool {
-	return tool{
-		name: "fork_sandbox", title: "Copy a sandbox",
-		about: "Make running copies of a sandbox, as it is now or as it was in a snapshot: to try several ways at once, each in files of its own. Processes are not copied.",
-		params: []param{
+func forkSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "fork_sandbox", Title: "Copy a sandbox",
+		About: "Make running copies of a sandbox, as it is now or as it was in a snapshot: to try several ways at once, each in files of its own. Processes are not copied.",
+		Params: []toolset.Param{
 			paramWhich(),
-			{name: "count", kind: integer, min: 1, max: engine.MaxForks, about: "How many, default 1.", aliases: []string{"n", "copies"}},
-			{name: "from", kind: text, about: "Name of one of its snapshots, or id of any. Left out: as it is now.", aliases: []string{"snapshot"}},
-			{name: "name", kind: text, field: "key", about: "Your own name for the copy, if it is one. Left out: an id only.", aliases: []string{"key", "new_name"}},
+			{Name: "count", Kind: toolset.Integer, Min: 1, Max: engine.MaxForks, About: "How many, default 1.", Aliases: []string{"n", "copies"}},
+			{Name: "from", Kind: toolset.Text, About: "Name of one of its snapshots, or id of any. Left out: as it is now.", Aliases: []string{"snapshot"}},
+			{Name: "name", Kind: toolset.Text, Field: "key", About: "Your own name for the copy, if it is one. Left out: an id only.", Aliases: []string{"key", "new_name"}},
 		},
-		example: `{"sandbox": "my-project", "count": 3}`,
-		run:     fork,
+		Example: `{"sandbox": "my-project", "count": 3}`,
+		Run:     fork,
 	}
 }
 
@@ -61,17 +62,17 @@ type forkList struct {
 	Sandboxes []shape `json:"sandboxes"`
 }
 
-func fork(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	r := engine.ForkRequest{Count: int(a.number("count", 1)), From: a.text("from"), Key: a.text("name")}
+func fork(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	r := engine.ForkRequest{Count: int(a.Number("count", 1)), From: a.Text("from"), Key: a.Text("name")}
 	if r.Key != "" && r.Count > 1 {
-		a.add("name", "cannot be that of %d copies; leave it out, or ask for one", r.Count)
+		a.Add("name", "cannot be that of %d copies; leave it out, or ask for one", r.Count)
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	forks, err := c.engine.Fork(ctx, c.Caller, ref, r)
+	forks, err := c.Engine.Fork(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -79,71 +80,63 @@ func fork(ctx context.Context, c *call) (*answer, error) {
 	out := forkList{Sandboxes: make([]shape, 0, len(forks))}
 	for _, s := range forks {
 		names = append(names, s.Ref())
-		out.Sandboxes = append(out.Sandboxes, c.shape(ctx, s))
+		out.Sandboxes = append(out.Sandboxes, describe(ctx, c, s))
 	}
-	return &answer{
-		verdict:    fmt.Sprintf("forked sandbox %s: %s, running", ref, counted(len(forks), "copy", "copies")),
-		lines:      []string{"pass one of these as sandbox: " + strings.Join(names, ", ")},
-		structured: out,
+	return &toolset.Answer{
+		Verdict:    fmt.Sprintf("forked sandbox %s: %s, running", ref, toolset.Counted(len(forks), "copy", "copies")),
+		Lines:      []string{"pass one of these as sandbox: " + strings.Join(names, ", ")},
+		Structured: out,
 	}, nil
 }
 
-func diffSandbox() tool {
-	return tool{
-		name: "diff_sandbox", title: "What changed in a sandbox", readOnly: true, idempotent: true,
-		about: "List the files of a sandbox that were created, modified or deleted between two points in time.",
-		params: []param{
+func diffSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "diff_sandbox", Title: "What changed in a sandbox", ReadOnly: true, Idempotent: true,
+		About: "List the files of a sandbox that were created, modified or deleted between two points in time.",
+		Params: []toolset.Param{
 			paramSandbox(),
-			{name: "from", kind: text, about: "The earlier point: a snapshot's name or id, or base (default): as it was when it was new."},
-			{name: "to", kind: text, about: "The later point: a snapshot's name or id, or now (default)."},
-			{name: "limit", kind: integer, min: 1, max: 1000, about: "Most files, default 200.", aliases: []string{"max_results"}},
+			{Name: "from", Kind: toolset.Text, About: "The earlier point: a snapshot's name or id, or base (default): as it was when it was new."},
+			{Name: "to", Kind: toolset.Text, About: "The later point: a snapshot's name or id, or now (default)."},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 1000, About: "Most files, default 200.", Aliases: []string{"max_results"}},
 		},
-		example: `{"from": "before-upgrade"}`,
-		run:     diff,
+		Example: `{"from": "before-upgrade"}`,
+		Run:     diff,
 	}
 }
 
-func diff(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	r := engine.DiffRequest{From: a.text("from"), To: a.text("to"), Limit: int(a.number("limit", 200))}
-	ref, err := c.place(ctx, false)
+func diff(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	r := engine.DiffRequest{From: a.Text("from"), To: a.Text("to"), Limit: int(a.Number("limit", 200))}
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	got, err := c.engine.Diff(ctx, c.Caller, ref, r)
+	got, err := c.Engine.Diff(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
 	total := max(got.Total, len(got.Files))
 	points := fmt.Sprintf("between %s and %s", orElse(r.From, "base"), orElse(r.To, "now"))
 	if total == 0 && got.Complete {
-		return &answer{verdict: fmt.Sprintf("nothing changed in sandbox %s %s", ref, points)}, nil
+		return &toolset.Answer{Verdict: fmt.Sprintf("nothing changed in sandbox %s %s", ref, points)}, nil
 	}
-	out := &answer{verdict: fmt.Sprintf("%s in sandbox %s %s", counted(total, "change", "changes"), ref, points)}
+	out := &toolset.Answer{Verdict: fmt.Sprintf("%s in sandbox %s %s", toolset.Counted(total, "change", "changes"), ref, points)}
 	if total > len(got.Files) {
-		out.notes = append(out.notes, fmt.Sprintf("only %d of them are listed; call again with a higher limit", len(got.Files)))
+		out.Notes = append(out.Notes, fmt.Sprintf("only %d of them are listed; call again with a higher limit", len(got.Files)))
 	}
 	if !got.Complete {
-		out.notes = append(out.notes, "there may be others: some were missed")
+		out.Notes = append(out.Notes, "there may be others: some were missed")
 	}
 	var b strings.Builder
 	for _, f := range got.Files {
-		b.WriteString(f.Action + " " + printablePath(f.Path))
+		b.WriteString(f.Action + " " + toolset.PrintablePath(f.Path))
 		if f.Action != "deleted" {
-			b.WriteString(" (" + bytesText(f.Size) + ")")
+			b.WriteString(" (" + toolset.BytesText(f.Size) + ")")
 		}
 		b.WriteByte('\n')
 	}
-	out.sections = append(out.sections, section{"changes", b.String()})
+	out.Sections = append(out.Sections, toolset.Section{Title: "changes", Body: b.String()})
 	return out, nil
-}
-
-// counted is a number of things.
-func counted(n int, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, several)
 }
 
 func orElse(s, def string) string {

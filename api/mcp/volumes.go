@@ -7,36 +7,37 @@ import (
 	"context"
 	"fmt"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
 
-func createVolume() tool {
-	return tool{
-		name: "create_volume", title: "Create a volume",
-		about: "Make an empty volume: a directory that outlives sandboxes and that several can have at once. create_sandbox with volumes mounts it.",
-		params: []param{
-			{name: "name", kind: text, required: true, about: "Its name, 1 to 255 characters without /.", aliases: []string{"volume", "volume_name"}},
-			{name: "size_mb", kind: integer, min: 0, max: sandbox.MaxDiskMB, about: "The most that it holds, in MiB. Default 0: no limit of its own.", aliases: []string{"size"}},
+func createVolume() toolset.Tool {
+	return toolset.Tool{
+		Name: "create_volume", Title: "Create a volume",
+		About: "Make an empty volume: a directory that outlives sandboxes and that several can have at once. create_sandbox with volumes mounts it.",
+		Params: []toolset.Param{
+			{Name: "name", Kind: toolset.Text, Required: true, About: "Its name, 1 to 255 characters without /.", Aliases: []string{"volume", "volume_name"}},
+			{Name: "size_mb", Kind: toolset.Integer, Min: 0, Max: sandbox.MaxDiskMB, About: "The most that it holds, in MiB. Default 0: no limit of its own.", Aliases: []string{"size"}},
 		},
-		example: `{"name": "data"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			r := engine.VolumeRequest{Name: c.args.text("name"), SizeMB: int(c.args.number("size_mb", 0))}
-			if err := c.args.err(); err != nil {
+		Example: `{"name": "data"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			r := engine.VolumeRequest{Name: c.Args.Text("name"), SizeMB: int(c.Args.Number("size_mb", 0))}
+			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			v, err := c.engine.CreateVolume(ctx, c.Caller, r)
+			v, err := c.Engine.CreateVolume(ctx, c.Caller, r)
 			if err != nil {
 				return nil, err
 			}
-			sh := c.volumeShape(ctx, &v)
-			return &answer{
-				verdict: "created volume " + v.Name,
-				lines: []string{
+			sh := volumeShapeFor(ctx, c, &v)
+			return &toolset.Answer{
+				Verdict: "created volume " + v.Name,
+				Lines: []string{
 					sh.line(),
-					fmt.Sprintf(`create_sandbox with {"volumes": %s} mounts it`, quote(v.Name+":"+sandbox.Workspace+"/data")),
+					fmt.Sprintf(`create_sandbox with {"volumes": %s} mounts it`, toolset.Quote(v.Name+":"+sandbox.Workspace+"/data")),
 				},
-				structured: sh,
+				Structured: sh,
 			}, nil
 		},
 	}
@@ -52,15 +53,15 @@ type volumeShape struct {
 	CreatedAt string   `json:"created_at"`
 }
 
-func (c *call) volumeShape(ctx context.Context, v *engine.VolumeInfo) volumeShape {
-	out := volumeShape{ID: string(v.ID), Name: v.Name, SizeMB: v.SizeMB, MountedBy: make([]string, 0, len(v.Users)), CreatedAt: timeText(v.CreatedAt)}
+func volumeShapeFor(ctx context.Context, c *toolset.Call, v *engine.VolumeInfo) volumeShape {
+	out := volumeShape{ID: string(v.ID), Name: v.Name, SizeMB: v.SizeMB, MountedBy: make([]string, 0, len(v.Users)), CreatedAt: toolset.TimeText(v.CreatedAt)}
 	if v.UsedBytes >= 0 {
 		out.UsedBytes = &v.UsedBytes
 	}
 	for i, id := range v.Users {
 		name := string(id)
 		if i < mostNamed { // the rest by their ids, which cost nothing to know
-			if s, err := c.engine.Get(ctx, c.Caller, name); err == nil {
+			if s, err := c.Engine.Get(ctx, c.Caller, name); err == nil {
 				name = s.Ref()
 			}
 		}
@@ -75,7 +76,7 @@ func (v *volumeShape) line() string {
 		line += fmt.Sprintf(" · at most %d MiB", v.SizeMB)
 	}
 	if v.UsedBytes != nil {
-		line += " · holds " + bytesText(*v.UsedBytes)
+		line += " · holds " + toolset.BytesText(*v.UsedBytes)
 	}
 	if len(v.MountedBy) > 0 {
 		return line + " · mounted by " + named(v.MountedBy)
@@ -88,46 +89,46 @@ type volumeList struct {
 	Volumes []volumeShape `json:"volumes"`
 }
 
-func listVolumes() tool {
-	return tool{
-		name: "list_volumes", title: "List volumes", readOnly: true, idempotent: true,
-		about:   "List your volumes with what they hold and which sandboxes mount them.",
-		example: `{}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			all, err := c.engine.Volumes(ctx, c.Caller)
+func listVolumes() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_volumes", Title: "List volumes", ReadOnly: true, Idempotent: true,
+		About:   "List your volumes with what they hold and which sandboxes mount them.",
+		Example: `{}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			all, err := c.Engine.Volumes(ctx, c.Caller)
 			if err != nil {
 				return nil, err
 			}
 			out := volumeList{Volumes: make([]volumeShape, 0, len(all))}
-			ans := &answer{verdict: counted(len(all), "volume", "volumes")}
+			ans := &toolset.Answer{Verdict: toolset.Counted(len(all), "volume", "volumes")}
 			for i := range all {
-				sh := c.volumeShape(ctx, &all[i])
+				sh := volumeShapeFor(ctx, c, &all[i])
 				out.Volumes = append(out.Volumes, sh)
-				ans.lines = append(ans.lines, sh.line())
+				ans.Lines = append(ans.Lines, sh.line())
 			}
-			ans.structured = out
+			ans.Structured = out
 			return ans, nil
 		},
 	}
 }
 
-func deleteVolume() tool {
-	return tool{
-		name: "delete_volume", title: "Delete a volume", destructive: true,
-		about: "Delete a volume for ever, with all that is in it. It is refused while a sandbox mounts it.",
-		params: []param{
-			{name: "volume", kind: text, required: true, about: "Its name or id.", aliases: []string{"name", "id", "volume_name", "volume_id"}},
+func deleteVolume() toolset.Tool {
+	return toolset.Tool{
+		Name: "delete_volume", Title: "Delete a volume", Destructive: true,
+		About: "Delete a volume for ever, with all that is in it. It is refused while a sandbox mounts it.",
+		Params: []toolset.Param{
+			{Name: "volume", Kind: toolset.Text, Required: true, About: "Its name or id.", Aliases: []string{"name", "id", "volume_name", "volume_id"}},
 		},
-		example: `{"volume": "data"}`,
-		run: func(ctx context.Context, c *call) (*answer, error) {
-			name := c.args.text("volume")
-			if err := c.args.err(); err != nil {
+		Example: `{"volume": "data"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			name := c.Args.Text("volume")
+			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			if err := c.engine.DeleteVolume(ctx, c.Caller, name); err != nil {
+			if err := c.Engine.DeleteVolume(ctx, c.Caller, name); err != nil {
 				return nil, err
 			}
-			return &answer{verdict: "deleted volume " + name + " with all that was in it"}, nil
+			return &toolset.Answer{Verdict: "deleted volume " + name + " with all that was in it"}, nil
 		},
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 )
 
 func TestVolumes(t *testing.T) {
-	h := openWith(t, mcp.GroupVolumes, mcp.GroupInspect, mcp.GroupManage)
+	h := openWith(t, toolset.GroupVolumes, toolset.GroupInspect, toolset.GroupManage)
 	s := h.alice()
 	type volume struct {
 		ID, Name  string
@@ -92,7 +92,7 @@ func TestVolumes(t *testing.T) {
 }
 
 func TestASandboxBeginsWithASnapshotsFiles(t *testing.T) {
-	h := openWith(t, mcp.GroupState)
+	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "first"})
 	ok(t, s, "run_command", arguments{"sandbox": "first", "command": "echo kept > file"})

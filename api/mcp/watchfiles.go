@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
@@ -17,32 +18,32 @@ import (
 // mostWatched bounds the changes of an answer.
 const mostWatched = 500
 
-func watchFiles() tool {
-	return tool{
-		name: "watch_files", title: "Wait for changes of files", readOnly: true,
-		about: "Wait until something changes in a directory of a sandbox, and list what did: created, modified, deleted, renamed. Changes before the call are not told.",
-		params: []param{
+func watchFiles() toolset.Tool {
+	return toolset.Tool{
+		Name: "watch_files", Title: "Wait for changes of files", ReadOnly: true,
+		About: "Wait until something changes in a directory of a sandbox, and list what did: created, modified, deleted, renamed. Changes before the call are not told.",
+		Params: []toolset.Param{
 			paramSandbox(),
-			{name: "path", kind: text, about: "The directory, default /workspace.", aliases: []string{"dir", "directory"}},
-			{name: "recursive", kind: boolean, about: "With all that is below. Default true."},
-			{name: "wait_seconds", kind: number, min: 0.1, max: mostWait.Seconds(), about: "Wait so long for the first change, default 30.", aliases: []string{"wait"}},
+			{Name: "path", Kind: toolset.Text, About: "The directory, default /workspace.", Aliases: []string{"dir", "directory"}},
+			{Name: "recursive", Kind: toolset.Boolean, About: "With all that is below. Default true."},
+			{Name: "wait_seconds", Kind: toolset.Number, Min: 0.1, Max: toolset.MostWait.Seconds(), About: "Wait so long for the first change, default 30.", Aliases: []string{"wait"}},
 		},
-		example: `{"path": "/workspace/src"}`,
-		run:     watchDir,
+		Example: `{"path": "/workspace/src"}`,
+		Run:     watchDir,
 	}
 }
 
 // errSeen ends a watch that has seen enough.
 var errSeen = errors.New("seen")
 
-func watchDir(ctx context.Context, c *call) (*answer, error) {
-	a := c.args
-	r := engine.WatchRequest{Path: orElse(a.text("path"), sandbox.Workspace), Recursive: a.bool("recursive", true)}
-	wait := seconds(a.number("wait_seconds", longestWait.Seconds()))
-	if err := a.err(); err != nil {
+func watchDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	r := engine.WatchRequest{Path: orElse(a.Text("path"), sandbox.Workspace), Recursive: a.Bool("recursive", true)}
+	wait := toolset.Seconds(a.Number("wait_seconds", longestWait.Seconds()))
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	ref, err := c.place(ctx, false)
+	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +55,10 @@ func watchDir(ctx context.Context, c *call) (*answer, error) {
 	defer quiet.Stop()
 	var b strings.Builder
 	n, dropped, begun := 0, 0, false
-	end, err := c.engine.WatchFiles(here, c.Caller, ref, r, func(events []sandbox.FileEvent) error {
+	end, err := c.Engine.WatchFiles(here, c.Caller, ref, r, func(events []sandbox.FileEvent) error {
 		if !begun {
 			begun = true
-			c.progress.say("watching " + printablePath(clip(r.Path)))
+			c.Progress.Say("watching " + toolset.PrintablePath(toolset.Clip(r.Path)))
 		}
 		for _, e := range events {
 			if e.Type == sandbox.FileDropped {
@@ -79,32 +80,32 @@ func watchDir(ctx context.Context, c *call) (*answer, error) {
 	switch {
 	case err == nil || errors.Is(err, errSeen):
 	case ctx.Err() != nil || here.Err() == nil:
-		return nil, c.pathError(ctx, ref, r.Path, err)
+		return nil, c.PathError(ctx, ref, r.Path, err)
 	}
-	ans := &answer{verdict: fmt.Sprintf("%s in %s · sandbox %s", counted(n, "change", "changes"), printablePath(clip(r.Path)), ref)}
+	ans := &toolset.Answer{Verdict: fmt.Sprintf("%s in %s · sandbox %s", toolset.Counted(n, "change", "changes"), toolset.PrintablePath(toolset.Clip(r.Path)), ref)}
 	if n == 0 && dropped == 0 && end.Reason == "" {
-		ans.verdict = fmt.Sprintf("nothing changed in %s for %s · sandbox %s", printablePath(clip(r.Path)), took(wait), ref)
+		ans.Verdict = fmt.Sprintf("nothing changed in %s for %s · sandbox %s", toolset.PrintablePath(toolset.Clip(r.Path)), toolset.Took(wait), ref)
 	}
 	if end.Reason != "" {
-		ans.lines = append(ans.lines, "the watch ended: "+oneLineOf(end.Detail))
+		ans.Lines = append(ans.Lines, "the watch ended: "+oneLineOf(end.Detail))
 	}
 	if dropped > 0 {
-		ans.notes = append(ans.notes, fmt.Sprintf("at least %d more changes came too quickly to be told; list_files shows how it is now", dropped))
+		ans.Notes = append(ans.Notes, fmt.Sprintf("at least %d more changes came too quickly to be told; list_files shows how it is now", dropped))
 	}
 	if n > mostWatched {
-		ans.notes = append(ans.notes, fmt.Sprintf("only the first %d are listed", mostWatched))
+		ans.Notes = append(ans.Notes, fmt.Sprintf("only the first %d are listed", mostWatched))
 	}
 	if b.Len() > 0 {
-		ans.sections = []section{{"changes", b.String()}}
+		ans.Sections = []toolset.Section{{Title: "changes", Body: b.String()}}
 	}
 	return ans, nil
 }
 
 // changeLine is a change in one line.
 func changeLine(e sandbox.FileEvent) string {
-	line := string(e.Type) + " " + printablePath(e.Path)
+	line := string(e.Type) + " " + toolset.PrintablePath(e.Path)
 	if e.From != "" {
-		line += " from " + printablePath(e.From)
+		line += " from " + toolset.PrintablePath(e.From)
 	}
 	if e.IsDir {
 		line += " (a directory)"

@@ -95,6 +95,11 @@ var rules = []rule{
 	{"api/rest", []string{"fault", "internal/mediatype", "sandbox", "access", "access/bearer", "store", "agent", "image", "kernel", "engine", "api/v1", "api/guard", "api/filelink", "api/runs", "runtime", "network/policy", "internal/budget", "internal/spelling"}, "a coat never imports another coat"},
 	{"api/mcp", []string{"fault", "sandbox", "access", "store", "agent", "image", "kernel", "engine", "api/v1", "api/guard", "api/filelink", "api/runs", "runtime", "internal/budget", "internal/spelling"}, "a coat never imports another coat"},
 	{"api/mcp/transport", []string{"fault", "sandbox", "access", "internal/budget"}, "the transport carries calls; it knows no tool, no profile and no engine"},
+	{"api/mcp/toolset", []string{"fault", "sandbox", "access", "store", "agent", "image", "engine", "runtime", "api/filelink", "api/mcp/transport", "internal/spelling"}, "what tools are made of knows no profile"},
+	{"api/mcp/batch", []string{"fault", "sandbox", "access", "agent", "engine", "api/runs", "api/mcp/toolset", "api/mcp/transport"}, "runs are the same in every profile that has them"},
+	{"api/mcp/profile/orkestr", []string{"fault", "sandbox", "access", "engine", "api/mcp/toolset"}, "a profile never imports another profile"},
+	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "agent", "engine", "runtime", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
+	{"api/mcp/profile/sandboxd", []string{"fault", "sandbox", "engine", "api/mcp/toolset", "api/mcp/batch"}, "a profile never imports another profile"},
 	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
 	{"internal/budget", []string{"fault"}, "it counts bytes, and says why it has no more"},
 	{"internal", []string{"internal"}, "helpers know nothing of sandboxes"},
@@ -103,7 +108,7 @@ var rules = []rule{
 	{"cmd/sandpit", []string{"client", "api/v1", "fault", "daemon", "bench", "backup", "internal", "sandbox"}, "the CLI is a client; only serve, doctor, restore and bench reach the daemon, which they need no server for"},
 	{"bench", []string{"client", "api/v1", "fault", "internal", "image"}, "the benchmark measures through the public API"},
 	{"bench/plot", nil, "it draws numbers and knows nothing of what they are"},
-	{"test/mcp/fixture", []string{"fault", "access", "store", "engine", "api/guard", "api/mcp"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
+	{"test/mcp/fixture", []string{"fault", "access", "store", "engine", "api/guard", "api/mcp", "api/mcp/toolset"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
 	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},
 }
 

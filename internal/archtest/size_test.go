@@ -21,7 +21,6 @@ var packageLimit = size{files: 60, lines: 10_000}
 // shrinks: lower a figure when its package gets smaller, and never add to it.
 var oversized = map[string]size{
 	"engine":      {99, 19_226},
-	"api/mcp":     {82, 10_669},
 	"cmd/sandpit": {65, 7_654},
 }
 

@@ -1,0 +1,302 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daytona
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// idle is when an idle sandbox stops, where nothing is said of it.
+const idle = 15 * time.Minute
+
+// defaultUser is the user that Daytona's own images have, and models know.
+const defaultUser = "daytona"
+
+// number is an argument with the bounds that Daytona's schema has, of which one may be
+// missing.
+func number(name, about, bounds string, least, most float64, field string) toolset.Param {
+	return toolset.Param{
+		Name: name, Kind: toolset.Nested, Min: least, Max: most, Field: field,
+		Schema: `{"type":"number","description":` + toolset.Quote(about) + bounds + `}`,
+	}
+}
+
+const volumes = `{"type":"array","description":"Volumes to attach, by id or name.","items":{"type":"object","properties":{` +
+	`"volumeId":{"type":"string"},"mountPath":{"type":"string"}}}}`
+
+const build = `{"type":"object","description":"Build information: a Dockerfile that is one FROM line of a template; others are not built here.","properties":{` +
+	`"dockerfileContent":{"type":"string"},"contextHashes":{"type":"array","items":{"type":"string"}}}}`
+
+func create() toolset.Tool {
+	const noLess = `,"minimum":0`
+	return toolset.Tool{
+		Name: "create_sandbox", Title: "Create a sandbox",
+		About: "Create a new sandbox, or check that one can be used. Answers with its id.",
+		Params: []toolset.Param{
+			{Name: "id", Kind: toolset.Text, About: "Id of a sandbox that is there, to use it again. Leave it out to make a new one: ids cannot be chosen.", Aliases: []string{"sandbox_id", "sandboxId"}},
+			{Name: "name", Kind: toolset.Text, Field: "key", About: "Name of the sandbox. Left out: its id."},
+			{Name: "target", Kind: toolset.Text, About: "Region, default us; there is only one here."},
+			{Name: "snapshot", Kind: toolset.Text, Field: "image", About: "Template or snapshot that it begins with. Leave it out unless the user named one."},
+			{Name: "user", Kind: toolset.Text, About: "User of its commands; there is only sandbox."},
+			{Name: "env", Kind: toolset.Texts, About: "Environment variables of every command."},
+			{Name: "labels", Kind: toolset.Texts, Field: "metadata", About: "Labels of your own."},
+			{Name: "public", Kind: toolset.Boolean, About: "Whether previews need no token; there are none such here."},
+			number("cpu", "CPU cores.", `,"maximum":4`, 0, 4, "cpu_cores"),
+			number("gpu", "GPUs; there are none here.", `,"maximum":1`, 0, 1, ""),
+			number("memory", "Memory in GB.", `,"maximum":8`, 0, 8, "memory_mb"),
+			number("disk", "Disk in GB.", `,"maximum":10`, 0, 10, "disk_mb"),
+			number("autoStopInterval", "Stop it after so many idle minutes, default 15; 0: never.", noLess, 0, toolset.MaxMinutes, "idle_timeout_seconds"),
+			number("ttlMinutes", "Destroy it so many minutes after now, whatever it does; 0: never.", noLess, 0, toolset.MaxMinutes, "ttl_seconds"),
+			number("autoPauseInterval", "Pause it after so many idle minutes; 0: never. Not with autoStopInterval.", noLess, 0, toolset.MaxMinutes, "idle_timeout_seconds"),
+			number("autoArchiveInterval", "Archive it after so many minutes, default 10080. Here a stopped sandbox keeps its files as it is.", noLess, 0, toolset.MaxMinutes, ""),
+			number("autoDeleteInterval", "Destroy it so many minutes after it stopped; 0: at once; default -1: never.", "", -toolset.MaxMinutes, toolset.MaxMinutes, "retention_seconds"),
+			{Name: "volumes", Kind: toolset.Nested, Schema: volumes, Field: "mounts"},
+			{Name: "buildInfo", Kind: toolset.Nested, Schema: build},
+			{Name: "networkBlockAll", Kind: toolset.Boolean, About: "Block all network access."},
+			{Name: "networkAllowList", Kind: toolset.Text, About: "Domains, or ranges of addresses, that alone are allowed, separated by commas.", Field: "network"},
+		},
+		Example: `{"name": "my-project"}`,
+		Run:     makeSandbox,
+	}
+}
+
+func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	if id := a.Text("id"); id != "" && len(a.Bad) == 0 {
+		return reuse(ctx, c, id)
+	}
+	r := engine.CreateRequest{
+		Key: a.Text("name"), Env: a.Env("env"), Metadata: a.Env("labels"),
+		Limits: sandbox.Limits{
+			CPU: a.Number("cpu", 0), MemoryMB: int(1024 * a.Number("memory", 0)), DiskMB: int(1024 * a.Number("disk", 0)),
+		},
+		TTL: toolset.Minutes(a.Number("ttlMinutes", 0)),
+	}
+	clocks(a, &r)
+	origin(a, &r)
+	r.Mounts = mounts(a)
+	r.Network = policy(a)
+	unsupported := cannot(a)
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	if unsupported != nil {
+		return nil, unsupported
+	}
+	note := ""
+	if r.Network == nil {
+		var err error
+		if r.Network, note, err = open(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	s, created, err := c.Engine.Create(ctx, c.Caller, r)
+	if err != nil {
+		return nil, err
+	}
+	c.Ref = string(s.ID)
+	out := toolset.TextAnswer("Created new sandbox " + c.Ref)
+	if !created {
+		out = toolset.TextAnswer("Reusing existing sandbox " + c.Ref)
+		note = "the sandbox " + toolset.Quote(s.Key) + " existed already and was left as it is"
+	}
+	if note != "" {
+		out.Notes = append(out.Notes, note)
+	}
+	if a.Has("autoArchiveInterval") {
+		out.Notes = append(out.Notes, "autoArchiveInterval has no effect: a stopped sandbox keeps its files and starts from where it is")
+	}
+	return out, nil
+}
+
+// reuse looks whether a sandbox can be used: one that runs, or that starts by
+// itself when it is.
+func reuse(ctx context.Context, c *toolset.Call, id string) (*toolset.Answer, error) {
+	c.Ref = id
+	s, err := c.Engine.Get(ctx, c.Caller, id)
+	if err != nil {
+		return nil, err
+	}
+	if s.State != sandbox.Running && (s.State != sandbox.Stopped || !s.AutoStart) {
+		return nil, fault.New(fault.State, "the sandbox %s is %s", c.Ref, s.State).
+			WithRemedy("leave id out to make a new one")
+	}
+	return toolset.TextAnswer("Reusing existing sandbox " + id), nil
+}
+
+// clocks reads when a sandbox is stopped, paused and destroyed.
+func clocks(a *toolset.Args, r *engine.CreateRequest) {
+	stop, pause := a.Number("autoStopInterval", 0), a.Number("autoPauseInterval", 0)
+	r.IdleTimeout = new(idle)
+	switch {
+	case stop > 0 && pause > 0:
+		a.Add("autoPauseInterval", "goes not with autoStopInterval: set one of them to 0")
+	case pause > 0:
+		r.IdleTimeout, r.OnIdle, r.AutoResume = new(toolset.Minutes(pause)), new(sandbox.IdlePause), new(true)
+	case a.Has("autoStopInterval"):
+		r.IdleTimeout = new(toolset.Minutes(stop))
+	}
+	switch after := a.Number("autoDeleteInterval", -1); {
+	case after < 0:
+		r.Retention = new(time.Duration(0))
+	case after > 0:
+		r.Retention = new(toolset.Minutes(after))
+	case pause > 0:
+		a.Add("autoDeleteInterval", "0 destroys it when it stops, and goes not with autoPauseInterval")
+	default:
+		r.AutoDelete = new(true)
+	}
+}
+
+// origin reads what the sandbox begins with: an image of the catalogue, or a
+// snapshot.
+func origin(a *toolset.Args, r *engine.CreateRequest) {
+	switch from := a.Text("snapshot"); {
+	case sandbox.ValidID(from) || strings.Contains(from, "/"):
+		r.From = from
+	default:
+		r.Image = from
+	}
+	if !a.Has("buildInfo") {
+		return
+	}
+	if a.Has("snapshot") {
+		a.Add("snapshot", "goes not with buildInfo; give one of them")
+	}
+	o := toolset.Object{Args: a, At: "buildInfo", Values: a.Values["buildInfo"]}.Fields()
+	image, ok := onlyFrom(o.Text("dockerfileContent"))
+	if hashes := o.Texts("contextHashes"); !ok || len(hashes) > 0 {
+		a.Add("buildInfo", "is more than one FROM line, and this server builds no images for a sandbox; begin with a template and run the steps by execute_command")
+	}
+	r.Image = image
+}
+
+// onlyFrom gives the image of a Dockerfile that does nothing else than name it.
+func onlyFrom(dockerfile string) (image string, ok bool) {
+	for line := range strings.Lines(dockerfile) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
+		case image == "" && len(words) == 2 && strings.EqualFold(words[0], "FROM"):
+			image = words[1]
+		default:
+			return "", false
+		}
+	}
+	return image, image != ""
+}
+
+// mounts reads the volumes.
+func mounts(a *toolset.Args) []engine.MountRequest {
+	if !a.Has("volumes") {
+		return nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(a.Values["volumes"], &list) != nil {
+		a.Add("volumes", "is %s and not a list", toolset.Shown(a.Values["volumes"]))
+		return nil
+	}
+	var out []engine.MountRequest
+	for i, raw := range list {
+		o := toolset.Object{Args: a, At: fmt.Sprintf("volumes[%d]", i), Values: raw}.Fields()
+		out = append(out, engine.MountRequest{Volume: o.Text("volumeId"), Path: o.Text("mountPath"), Sub: o.Text("subpath")})
+		o.Rest()
+	}
+	return out
+}
+
+// policy reads what the sandbox may reach; nil: nothing was said.
+func policy(a *toolset.Args) *sandbox.NetworkPolicy {
+	block, list := a.Bool("networkBlockAll", false), a.Text("networkAllowList")
+	p := &sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted}
+	for one := range strings.SplitSeq(list, ",") {
+		one = strings.TrimSpace(one)
+		if one == "" {
+			continue
+		}
+		if cidr, err := sandbox.ParseCIDR("networkAllowList", one); err == nil {
+			p.AllowCIDRs = append(p.AllowCIDRs, cidr)
+		} else {
+			p.AllowDomains = append(p.AllowDomains, one)
+		}
+	}
+	switch listed := len(p.AllowCIDRs)+len(p.AllowDomains) > 0; {
+	case block && listed:
+		a.Add("networkAllowList", "is given, and networkBlockAll blocks all of it; give one of them")
+	case block:
+		return &sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}
+	case listed:
+		return p
+	}
+	return nil
+}
+
+// open is the network of a sandbox of which nothing was said: at Daytona the
+// whole of the internet, and here what the operator allows of that.
+func open(ctx context.Context, c *toolset.Call) (p *sandbox.NetworkPolicy, note string, err error) {
+	if !slices.Contains(c.Engine.Networks(), sandbox.NetworkOpen) {
+		return nil, "the network is off, since this server allows no sandbox all of the internet; networkAllowList asks for a part", nil
+	}
+	i, err := c.Engine.Info(ctx, c.Caller)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, r := range i.Runtimes {
+		if why, known := r.Capabilities[runtime.Network]; r.Name == i.Default && known && why == nil {
+			return &sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, "", nil
+		}
+	}
+	return nil, "the network is off: this server can give no sandbox one", nil
+}
+
+// cannot is nil, or says which of the arguments asks for what there is not.
+func cannot(a *toolset.Args) error {
+	if t := a.Text("target"); t != "" && t != "us" && t != toolset.OnlyRegion {
+		return fault.New(fault.Unsupported, "target: there is no region %s; this server is in one place", toolset.Quote(toolset.Clip(t))).
+			WithRemedy("leave target out, if it does not matter where the sandbox is")
+	}
+	if u := a.Text("user"); u != "" && u != "sandbox" && u != defaultUser {
+		return fault.New(fault.Unsupported, "user: commands run as the user sandbox, and not as %s", toolset.Quote(toolset.Clip(u))).
+			WithRemedy("leave user out")
+	}
+	if a.Number("gpu", 0) > 0 {
+		return fault.New(fault.Unsupported, "gpu: this server gives no sandbox a GPU").WithRemedy("leave gpu out")
+	}
+	if a.Bool("public", false) {
+		return fault.New(fault.Unsupported, "public: every link to a port of a sandbox has a token in it").
+			WithRemedy("leave public out; preview_link gives a link that works for whoever has it")
+	}
+	return nil
+}
+
+func destroy() toolset.Tool {
+	return toolset.Tool{
+		Name: "destroy_sandbox", Title: "Destroy a sandbox", Destructive: true, Idempotent: true,
+		About:   "Destroy a sandbox with all its files.",
+		Params:  []toolset.Param{words().Which()},
+		Example: `{"id": "an-id"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			words().In(c)
+			if err := c.Args.Err(); err != nil {
+				return nil, err
+			}
+			id, err := c.Delete(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return toolset.TextAnswer("Destroyed sandbox with ID " + id), nil
+		},
+	}
+}

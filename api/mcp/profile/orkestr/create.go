@@ -1,0 +1,135 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package orkestr
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// Bounds of timeout_seconds.
+const (
+	leastLife = 10
+	mostLife  = 3600
+)
+
+// amount is a named amount of CPU and memory.
+type amount struct {
+	CPU      float64 `json:"cpu"`
+	MemoryMB int     `json:"memory_mb"`
+}
+
+// sizes are by name. What they come to at Orkestr is not published [inf]: these
+// are the caps of its three plans.
+func sizes() map[string]amount {
+	return map[string]amount{"small": {0.5, 512}, "medium": {2, 4096}, "large": {4, 8192}}
+}
+
+func create() toolset.Tool {
+	return toolset.Tool{
+		Name: "create_sandbox", Title: "Create a sandbox",
+		About: "Create a sandbox: an isolated, ephemeral Linux environment. Answers with its id and status.",
+		Params: []toolset.Param{
+			{Name: "template", Kind: toolset.Text, Required: true, Field: "image", About: "python-3.12 (pip and common libraries), python-3.12-bare, node-22 or ubuntu-24.04.", Aliases: []string{"image"}},
+			{Name: "size", Kind: toolset.Text, Enum: []string{"small", "medium", "large"}, About: "CPU and memory; get_sandbox_limits says how much. Default: the server's."},
+			{Name: "network", Kind: toolset.Text, Enum: []string{"off", "restricted", "open"}, About: "off (default), restricted to what the server's operator lists, or open."},
+			{Name: "timeout_seconds", Kind: toolset.Integer, Min: leastLife, Max: mostLife, About: "Terminate it after so many seconds, whatever it does. Default: never."},
+			{Name: "env", Kind: toolset.Texts, About: "Environment variables of every command.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "metadata", Kind: toolset.Texts, About: "Labels of your own.", Aliases: []string{"labels"}},
+			{Name: "region", Kind: toolset.Text, About: "Left out: where there is room."},
+		},
+		Example: `{"template": "python-3.12"}`,
+		Run:     makeSandbox,
+	}
+}
+
+func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	r := engine.CreateRequest{
+		Image: a.Text("template"), Env: a.Env("env"), Metadata: a.Env("metadata"),
+		TTL: time.Duration(a.Number("timeout_seconds", 0)) * time.Second,
+	}
+	if a.Has("template") && r.Image == "" {
+		a.Add("template", "is empty")
+	}
+	if size := a.Text("size"); size != "" {
+		s := sizes()[size]
+		r.Limits = sandbox.Limits{CPU: s.CPU, MemoryMB: s.MemoryMB}
+	}
+	if mode := a.Text("network"); mode != "" {
+		r.Network = &sandbox.NetworkPolicy{Mode: sandbox.NetworkMode(mode)}
+	}
+	region := a.Text("region")
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	if region != "" && region != toolset.OnlyRegion {
+		// Where data is kept is a promise, and not a preference.
+		return nil, fault.New(fault.Unsupported, "region: there is no %s; this server is in one place, which is called %s", toolset.Quote(toolset.Clip(region)), toolset.OnlyRegion).
+			WithRemedy("leave region out, if it does not matter where the sandbox is")
+	}
+	s, _, err := c.Engine.Create(ctx, c.Caller, r)
+	if err != nil {
+		return nil, err
+	}
+	c.Ref = string(s.ID)
+	return answer(s)
+}
+
+// shape is a sandbox as clients expect it [inf]; variables are not repeated,
+// which may be secrets.
+type shape struct {
+	ID        string            `json:"id"`
+	Status    string            `json:"status"`
+	Template  string            `json:"template"`
+	Size      string            `json:"size,omitempty"` // where the amounts are those of one
+	CPU       float64           `json:"cpu"`
+	MemoryMB  int               `json:"memory_mb"`
+	DiskMB    int               `json:"disk_mb"`
+	Network   string            `json:"network"`
+	Region    string            `json:"region"`
+	Metadata  map[string]string `json:"metadata"`
+	CreatedAt string            `json:"created_at"`
+	ExpiresAt *string           `json:"expires_at"` // null: never
+}
+
+func shapeOf(s *sandbox.Sandbox) shape {
+	out := shape{
+		ID: string(s.ID), Status: string(s.State), Template: s.AskedImage, CPU: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB,
+		DiskMB: s.Limits.DiskMB, Network: string(s.Network.Mode), Region: toolset.OnlyRegion, Metadata: s.Metadata,
+		CreatedAt: toolset.TimeText(s.CreatedAt),
+	}
+	for name, size := range sizes() {
+		if size == (amount{s.Limits.CPU, s.Limits.MemoryMB}) {
+			out.Size = name
+		}
+	}
+	if out.Template == "" {
+		out.Template = s.Image
+	}
+	if out.Metadata == nil {
+		out.Metadata = map[string]string{}
+	}
+	if at := toolset.TimeText(s.ExpiresAt); at != "" {
+		out.ExpiresAt = &at
+	}
+	return out
+}
+
+// answer shows a sandbox.
+func answer(s *sandbox.Sandbox) (*toolset.Answer, error) { return handle(shapeOf(s)) }
+
+// handle is a JSON answer that is structured content, too.
+func handle(v any) (*toolset.Answer, error) {
+	out, err := toolset.JSONAnswer(v, "")
+	if err == nil {
+		out.Structured = v
+	}
+	return out, err
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package orkestr
+
+import (
+	"context"
+
+	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/sandbox"
+)
+
+func limits() toolset.Tool {
+	return toolset.Tool{
+		Name: "get_sandbox_limits", Title: "Sizes and limits", ReadOnly: true, Idempotent: true,
+		About:   "Report the sandbox sizes and limits there are here, what is in use, and the budget (null: nothing is metered).",
+		Example: `{}`,
+		Run:     report,
+	}
+}
+
+// reported is what there is [inf]: sizes, regions, concurrency and budget are
+// what Orkestr's SDK reads of it; the rest are this server's own bounds.
+type reported struct {
+	Sizes       map[string]amount `json:"sizes"`
+	Default     toolset.Amounts   `json:"default"`
+	Least       toolset.Amounts   `json:"min"`
+	Most        toolset.Amounts   `json:"max"`
+	Networks    []string          `json:"networks"`
+	Regions     []string          `json:"regions"`
+	Timeout     span              `json:"timeout_seconds"`
+	Command     span              `json:"command_timeout_seconds"`
+	Sandboxes   map[string]int    `json:"sandboxes"` // by status
+	Concurrency concurrency       `json:"concurrency"`
+	Budget      *float64          `json:"budget"`
+}
+
+// span is in seconds.
+type span struct {
+	Min     float64  `json:"min"`
+	Max     float64  `json:"max"`
+	Default *float64 `json:"default"` // null: none
+}
+
+type concurrency struct {
+	Running int  `json:"running"`
+	Limit   *int `json:"limit"` // null: none but the host's
+}
+
+func report(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	l, err := c.AllLimits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return handle(reported{
+		Sizes: sizes(), Default: l.Default, Least: l.Least, Most: l.Most, Networks: l.Networks, Regions: []string{toolset.OnlyRegion},
+		Timeout:     span{Min: leastLife, Max: mostLife},
+		Command:     span{Min: toolset.LeastTimeout, Max: l.MaxSeconds, Default: new(command(c).Seconds())},
+		Sandboxes:   l.Sandboxes,
+		Concurrency: concurrency{Running: l.Sandboxes[string(sandbox.Running)]},
+		Budget:      l.Budget,
+	})
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/access"
+	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/mcp/transport"
+	"sandpit.dev/fault"
+)
+
+// tools lists those of the groups that are switched on; a client gets them sorted
+// by name.
+func tools(groups []string, cs *cells) []toolset.Tool {
+	var all []toolset.Tool
+	for _, g := range groups {
+		for _, t := range toolsOf(g, cs) {
+			t.Group = g
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// server makes the SDK's server with the tools of a profile that a caller may use.
+func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Server {
+	o := &mcp.ServerOptions{
+		Instructions: p.Instructions(h.groups),
+		Logger:       h.log,
+		// Not nil, so that logging is not claimed; the lists never change.
+		Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{}, Extensions: map[string]any{transport.ExtensionTasks: map[string]any{}},
+		},
+		// Which tools there are depends on the token.
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+	}
+	if p.Name == ProfileSandpit {
+		o.Capabilities.Resources, o.Capabilities.Prompts = &mcp.ResourceCapabilities{}, &mcp.PromptCapabilities{}
+		o.Capabilities.Extensions[extensionSkills] = map[string]any{}
+		o.CompletionHandler = h.complete
+	}
+	if h.extend.Options != nil {
+		h.extend.Options(o)
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "sandpit", Title: "sandpit sandboxes", Version: version}, o)
+	hidden, grouped, all := make(map[string]*toolset.Tool), make(map[string]*toolset.Tool), make(map[string]*toolset.Tool)
+	for _, t := range p.Tools(h.groups) {
+		all[t.Name] = &t
+		if t.Group != "" {
+			grouped[t.Name] = &t
+		}
+		if !write && !t.ReadOnly {
+			hidden[t.Name] = &t
+			continue
+		}
+		hints := &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent, OpenWorldHint: &t.OpenWorld}
+		if !t.ReadOnly {
+			hints.DestructiveHint = &t.Destructive
+		}
+		s.AddTool(&mcp.Tool{
+			Name: t.Name, Title: t.Title, Description: t.About, InputSchema: toolset.Schema(t.Params), Annotations: hints,
+		}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return h.serve(ctx, req, &t), nil
+		})
+	}
+	if len(hidden) > 0 {
+		s.AddReceivingMiddleware(refuseHidden(h, hidden))
+	}
+	if len(grouped) > 0 {
+		s.AddReceivingMiddleware(narrowTools(h, grouped))
+	}
+	if p.Name == ProfileSandpit {
+		h.serveResources(s)
+		servePrompts(s)
+		serveSkill(s, h.skill)
+	}
+	past := func(ctx context.Context, req mcp.Request, id string) (*transport.PastTask, error) {
+		return past(ctx, h.callAbout(req), id, all)
+	}
+	h.transport.Add(s, past, h.extend.Server)
+	return s
+}
+
+// refuseHidden answers a call of a tool that the token may not use with the
+// scope that it lacks, where the SDK would say that there is no such tool.
+func refuseHidden(h *Handler, hidden map[string]*toolset.Tool) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
+				if t := hidden[r.Params.Name]; t != nil {
+					c := h.call(transport.CallOf(r), t)
+					return c.Failure(ctx, c.Caller.Require(access.SandboxesWrite)), nil
+				}
+			}
+			return next(ctx, method, req)
+		}
+	}
+}
+
+func (h *Handler) call(by *transport.Call, t *toolset.Tool) *toolset.Call {
+	return &toolset.Call{Call: by, Tool: t, Engine: h.engine, Log: h.log, Groups: h.groups, Files: h.files, Previews: h.previews}
+}
+
+// serve answers one call. It runs in a goroutine of the SDK's, where no guard
+// would stop a panic from taking the server with it.
+func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *toolset.Tool) (res *mcp.CallToolResult) {
+	ctx, by, done := h.transport.Begin(ctx, req)
+	defer done()
+	c := h.call(by, t)
+	defer func() {
+		if v := recover(); v != nil {
+			c.Log.ErrorContext(ctx, "a tool panicked", "tool", t.Name, "panic", v, "stack", string(debug.Stack()))
+			res = c.Failure(ctx, fault.New(fault.Internal, "panic: %v", v))
+		}
+	}()
+	c.Args = toolset.NewArgs(t.Params, req.Params.Arguments)
+	if err := c.Args.Err(); err != nil {
+		return c.Failure(ctx, err)
+	}
+	if token := req.Params.GetProgressToken(); token != nil || c.Task != nil {
+		c.Progress = toolset.StartProgress(ctx, func(ctx context.Context, count float64, message string) {
+			if c.Task != nil {
+				c.Task.Say(message)
+			}
+			if token != nil && !c.Task.Begun() {
+				// A client that does not hear of it loses nothing.
+				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: message})
+			}
+		})
+	}
+	defer c.Progress.Stop()
+	a, err := t.Run(ctx, c)
+	if err != nil {
+		return c.Failure(ctx, err)
+	}
+	a.Notes = append(a.Notes, c.Args.Notes...)
+	return a.Result()
+}

@@ -1,0 +1,79 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolset
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"sandpit.dev/sandbox"
+)
+
+// mostBlocked bounds how many refusals an answer names, and mostWhy the characters of
+// each: the words why, which are the server's, and the longest name there is.
+const (
+	mostBlocked = 5
+	MostWhy     = 600
+)
+
+// offline is how programs say that they found no network. It only decides whether
+// the server says what its policy is; what it takes out is shown as data is.
+var offline = regexp.MustCompile(`(?i)could not resolve host:? *(\S+)|temporary failure in name resolution|name or service not known|network is unreachable|ENOTFOUND *(\S*)|EAI_AGAIN *(\S*)|no such host`)
+
+// Blocked says what the network's policy refused to a command that failed.
+func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.Time) []string {
+	if e.Running || e.ExitCode == 0 {
+		return nil
+	}
+	log, err := c.Engine.NetworkLog(ctx, c.Caller, ref)
+	if err != nil {
+		return nil // what the command itself says has to do
+	}
+	ask := "ask the user, or whoever runs this server, to allow it"
+	if log.Policy.Mode == sandbox.NetworkOff || log.Policy.Mode == "" {
+		m := offline.FindStringSubmatch(e.Stderr.Text + e.Stdout.Text)
+		if m == nil {
+			return nil
+		}
+		host := "what it asked for"
+		for _, name := range m[1:] {
+			if name != "" {
+				host = Quote(Clip(name))
+			}
+		}
+		next := "this server gives no sandbox a network; work without, or " + ask
+		if most := c.Engine.Networks(); len(most) > 1 {
+			next = `create_sandbox with another name and {"network": "restricted", "allow_domains": "…"} makes one that reaches those names; or ` + ask
+			if c.Has(GroupManage) {
+				next = fmt.Sprintf(`update_sandbox with {"sandbox": %s, "network": "restricted", "allow_domains": "…"} lets it reach those names; or `, Quote(ref)) + ask
+			}
+		}
+		return []string{fmt.Sprintf("network blocked: %s is not reached, since the sandbox's network is off", host), "next: " + next}
+	}
+	var out []string
+	for _, x := range log.Entries {
+		if x.Reason == "" || x.Learned || x.Last.Before(since) {
+			continue
+		}
+		if len(out) == mostBlocked {
+			out = append(out, "network blocked: … and more")
+			break
+		}
+		out = append(out, "network blocked: "+PrintablePath(sandbox.Clip(x.Explain(), MostWhy)))
+	}
+	if out == nil {
+		return nil
+	}
+	policy := "policy " + string(log.Policy.Mode)
+	if len(log.Policy.AllowDomains) > 0 {
+		policy += ", which allows " + strings.Join(log.Policy.AllowDomains[:min(mostBlocked, len(log.Policy.AllowDomains))], ", ")
+		if len(log.Policy.AllowDomains) > mostBlocked {
+			policy += " …"
+		}
+	}
+	return append(out, policy, "next: "+ask)
+}

@@ -1,0 +1,108 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// LimitsShape is what holds for all sandboxes. Budget is null while nothing is metered.
+type LimitsShape struct {
+	Default        Amounts        `json:"default"`
+	Least          Amounts        `json:"least"`
+	Most           Amounts        `json:"most"`
+	Networks       []string       `json:"networks"` // that a sandbox can have here
+	NetworkDefault string         `json:"network_default"`
+	NetworkReason  string         `json:"network_reason,omitempty"` // why there are no more
+	CommandSeconds float64        `json:"command_timeout_seconds"`
+	MaxSeconds     float64        `json:"max_command_timeout_seconds"`
+	Root           bool           `json:"root_allowed"`
+	Sandboxes      map[string]int `json:"sandboxes"`
+	InUse          Amounts        `json:"in_use"` // what those that run may take together
+	Budget         *float64       `json:"budget"`
+	Server         serverShape    `json:"server"`
+}
+
+// serverShape is what server it is, and what it cannot do on this host.
+type serverShape struct {
+	Version string            `json:"version"`
+	Runtime string            `json:"runtime"`
+	Cannot  map[string]string `json:"cannot,omitempty"` // why, by what
+}
+
+// Amounts are what a sandbox may take.
+type Amounts struct {
+	CPUs     float64 `json:"cpus"`
+	MemoryMB int     `json:"memory_mb"`
+	DiskMB   int     `json:"disk_mb"`
+	Pids     int     `json:"pids"`
+}
+
+// String shows them in words.
+func (a Amounts) String() string {
+	return fmt.Sprintf("%s CPU, %d MiB memory, %d MiB disk, %d processes", Decimal(a.CPUs), a.MemoryMB, a.DiskMB, a.Pids)
+}
+
+// AllLimits asks what holds, and how much is in use.
+func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
+	i, err := c.Engine.Info(ctx, c.Caller)
+	if err != nil {
+		return LimitsShape{}, err
+	}
+	d := i.Defaults
+	out := LimitsShape{
+		Default:        Amounts{d.Limits.CPU, d.Limits.MemoryMB, d.Limits.DiskMB, d.Limits.Pids},
+		Least:          Amounts{sandbox.MinCPU, sandbox.MinMemoryMB, sandbox.MinDiskMB, sandbox.MinPids},
+		Most:           Amounts{d.Most.CPU, d.Most.MemoryMB, d.Most.DiskMB, d.Most.Pids},
+		NetworkDefault: string(sandbox.NetworkOff),
+		Server:         serverShape{Version: i.Version, Runtime: i.Default, Cannot: make(map[string]string)},
+		CommandSeconds: d.CommandTimeout.Seconds(), MaxSeconds: d.MaxCommandTimeout.Seconds(), Root: !d.ForbidRoot,
+		Sandboxes: make(map[string]int),
+	}
+	out.Networks = networks(c.Engine)
+	if !slices.Contains(out.Networks, string(sandbox.NetworkOpen)) {
+		out.NetworkReason = "this server's operator allows no more"
+	}
+	for _, r := range i.Runtimes {
+		for f, why := range r.Capabilities {
+			if r.Name == i.Default && why != nil {
+				out.Server.Cannot[string(f)] = fault.As(why).Message
+			}
+		}
+	}
+	if why := out.Server.Cannot[string(runtime.Network)]; why != "" {
+		out.Networks, out.NetworkReason = out.Networks[:1], why
+	}
+	for state, n := range i.Counts {
+		if n > 0 {
+			out.Sandboxes[string(state)] = n
+		}
+	}
+	running, err := c.Engine.List(ctx, c.Caller, store.SandboxQuery{States: []sandbox.State{sandbox.Running}, Limit: store.MaxPage})
+	if err != nil {
+		return LimitsShape{}, err
+	}
+	for _, s := range running.Items {
+		out.InUse.CPUs += s.Limits.CPU
+		out.InUse.MemoryMB += s.Limits.MemoryMB
+		out.InUse.DiskMB += s.Limits.DiskMB
+		out.InUse.Pids += s.Limits.Pids
+	}
+	return out, nil
+}
+
+func networks(e Engine) []string {
+	var out []string
+	for _, m := range e.Networks() {
+		out = append(out, string(m))
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolset
+
+import (
+	"context"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/engine"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Engine is what the tools need of the engine; *engine.Engine has it. Every
+// method checks the caller's rights.
+type Engine interface {
+	Create(context.Context, access.Caller, engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
+	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	List(context.Context, access.Caller, store.SandboxQuery) (engine.Page, error)
+	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
+	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Delete(ctx context.Context, c access.Caller, ref string) error
+	CreateSnapshot(ctx context.Context, c access.Caller, ref string, r engine.SnapshotRequest) (*sandbox.Snapshot, error)
+	Snapshots(context.Context, access.Caller, engine.SnapshotsRequest) (engine.SnapshotPage, error)
+	DeleteSnapshot(ctx context.Context, c access.Caller, of, snapshot string) error
+	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
+	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
+	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (runtime.Changes, error)
+	CreateVolume(context.Context, access.Caller, engine.VolumeRequest) (engine.VolumeInfo, error)
+	Volumes(context.Context, access.Caller) ([]engine.VolumeInfo, error)
+	DeleteVolume(ctx context.Context, c access.Caller, ref string) error
+	Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (events []*sandbox.Event, next string, err error)
+	Images(context.Context, access.Caller) ([]image.Status, error)
+	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
+	Departed(ctx context.Context, c access.Caller, id string) (*sandbox.Event, error)
+	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
+	Info(context.Context, access.Caller) (engine.Info, error)
+	Networks() []sandbox.NetworkMode
+	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy
+	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
+	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
+	StartRun(context.Context, access.Caller, engine.RunRequest) (*sandbox.Run, error)
+	Runs(context.Context, access.Caller, engine.RunsRequest) (engine.RunPage, error)
+	ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error)
+	OpenArtifact(r *sandbox.Run, path string) (*os.File, sandbox.Artifact, error)
+	RunOf(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	RunEvents(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
+	RunStreams(ctx context.Context, c access.Caller, id string) ([]engine.RunStreams, error)
+	CancelRun(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
+	CreateContext(ctx context.Context, c access.Caller, ref string, r engine.ContextRequest) (engine.Context, error)
+	Contexts(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
+	RestartContext(ctx context.Context, c access.Caller, ref, id string) (engine.Context, error)
+	InterruptContext(ctx context.Context, c access.Caller, ref, id string) error
+	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
+	Shells(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
+	CreateShell(ctx context.Context, c access.Caller, ref string, r engine.ShellRequest) (engine.Context, error)
+	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
+	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
+	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ShellResult, error)
+	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (engine.ShellResult, error)
+	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)
+	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
+	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
+	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error)
+	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)
+	WriteInput(ctx context.Context, c access.Caller, ref, processID string, r engine.InputRequest) (agent.Taken, error)
+	SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error
+	ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error
+	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
+	ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
+	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (info agent.FileInfo, created bool, err error)
+	SearchFiles(ctx context.Context, c access.Caller, ref, path string, o agent.SearchOptions) (dir agent.FileInfo, found []agent.Match, end agent.SearchEnd, err error)
+	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (agent.FileInfo, error)
+	MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error
+	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error
+	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error
+	Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error)
+	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)
+	WatchFiles(ctx context.Context, c access.Caller, ref string, r engine.WatchRequest, sink func([]sandbox.FileEvent) error) (engine.WatchEnd, error)
+	MostCommandTime() time.Duration
+	ListFiles(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions) (files []agent.FileInfo, truncated bool, err error)
+}

@@ -1,0 +1,53 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolset
+
+import (
+	"context"
+	"log/slog"
+
+	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/transport"
+)
+
+// Tool is one tool: what a model reads of it, and what it does.
+type Tool struct {
+	Name, Title, About string
+	Params             []Param
+	Example            string // arguments that are right, for messages
+	ReadOnly           bool   // else it needs a token that may write
+	Destructive        bool
+	Idempotent         bool
+	OpenWorld          bool   // it may reach beyond the sandbox
+	Group              string // empty: of a profile that has none
+	Words              *Words // of its profile, for errors; nil: those of the default one
+	Run                func(context.Context, *Call) (*Answer, error)
+}
+
+// Call is one call of a tool. It belongs to the goroutine that serves it.
+type Call struct {
+	*transport.Call
+	Tool     *Tool
+	Engine   Engine
+	Log      *slog.Logger
+	Groups   []string // of tools, that are switched on
+	Args     *Args
+	Progress *Progress
+	Ref      string // the sandbox that it works in, once known
+
+	Files    *filelink.Links // nil: there are no links to files
+	Previews Previews        // nil: there are none to ports
+}
+
+// OwnTools tells whether the caller has the tools of the default profile.
+func (c *Call) OwnTools() bool { return c.Tool.Words == nil && c.Tool.Group != "" }
+
+// Profile is one face of the server: a name, what a model reads first, and the
+// tools. All have the same engine below, so that a sandbox made through one can be
+// used through any other.
+type Profile struct {
+	Name         string
+	Instructions func(groups []string) string
+	Tools        func(groups []string) []Tool // groups are those that are switched on
+}
