@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/sandbox"
 )
 
 func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
@@ -70,7 +71,7 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 					t.Errorf("%+v %s", out.Result, out.stderr)
 				}
 			}
-			most := 5
+			most := 6
 			if o.Reaps {
 				most++
 			}
@@ -81,6 +82,19 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 				t.Errorf("threads of process 1: %s %s", out.stdout, out.stderr)
 			}
 			sh(t, c, "true") // and those that are left do
+		})
+		// Where a thread of its blocks signals for a moment, as the one that starts a command does, the
+		// kernel looks at what the signal does by default.
+		t.Run("SignalsWhileCommandsStartDoNotEndIt", func(t *testing.T) {
+			c := open(t)
+			p := start(t, c, agent.Command{Shell: "trap '' 0; for s in 1 15 34 64; do while kill -$s 1; do :; done & done; wait", User: "root"})
+			for range 300 {
+				sh(t, c, "true")
+			}
+			if err := c.Kill(within(t), p.ID(), sandbox.CauseKilled); err != nil {
+				t.Error(err)
+			}
+			collect(t, p)
 		})
 		t.Run("SignalsOfTheSandboxsRootDoNotEndIt", func(t *testing.T) {
 			c := open(t)

@@ -26,9 +26,18 @@ import (
 // fault of its own. Without a handler the kernel drops what comes from inside, and
 // still ends the process for a real fault. The runtime keeps those by which it preempts
 // its own threads. What whoever started us had ignored is not handed on to commands.
+//
+// The kernel drops a signal only if the first thread does not block it just then, as a thread does
+// while it starts a process or another thread; else one that ends a process by default ends
+// process 1 (complete_signal in kernel/signal.c). On Linux 6.1 the root of a sandbox gets there
+// within a second, by signals while commands start. So the caller runs in the first thread, locked
+// to it (runtime.LockOSThread), and does nothing else there as long as the process lives.
 func BecomeInit() error {
 	if pid := os.Getpid(); pid != 1 {
 		return errors.New("BecomeInit: this is process " + strconv.Itoa(pid) + " and not 1")
+	}
+	if unix.Gettid() != 1 {
+		return errors.New("BecomeInit: the caller is not in the first thread")
 	}
 	byDefault, reaped := sigaction{}, sigaction{flags: noChildWait}
 	for sig := unix.Signal(1); sig <= 64; sig++ {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -166,6 +167,10 @@ func runInit() int {
 }
 
 func serveInit(root string) error {
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() { // a busy host moved the goroutine from the first thread
+		return unix.Exec("/proc/self/exe", os.Args, os.Environ())
+	}
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return err
 	}
@@ -197,7 +202,9 @@ func serveInit(root string) error {
 	if err := makeThreads(); err != nil {
 		return err
 	}
-	return server.New(o).Serve(context.Background(), l)
+	ended := make(chan error, 1)
+	go func() { ended <- server.New(o).Serve(context.Background(), l) }()
+	return <-ended
 }
 
 // makeThreads has Go's runtime make threads, as system calls that take long do.

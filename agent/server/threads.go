@@ -4,10 +4,8 @@
 package server
 
 import (
-	"os"
 	"runtime"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,10 +14,10 @@ import (
 // and keeps it for ever: a busy moment, or a slow disk, would leave each idle process
 // 1 with more of them. So those that wait for nothing are ended.
 
-// keptThreads is how many are left: the first one, the runtime's two, the user's view,
-// and either the root's or one for the next call that takes long. A reaper that waits
-// has one more.
-const keptThreads = 5
+// keptThreads is how many are left: the first one, which does nothing (see BecomeInit), the runtime's
+// two, the one that waits for work, the user's view, and either the root's or one for the next call
+// that takes long. A reaper that waits has one more.
+const keptThreads = 6
 
 const (
 	threadsQuiet = time.Second // nothing must have been done for so long before
@@ -45,7 +43,7 @@ func (s *Server) trimThreads() {
 		if n <= 0 {
 			return
 		}
-		s.work.Go(func() { s.endThreads(n, -1) })
+		s.work.Go(func() { s.endThreads(n) })
 		select {
 		case <-s.ctx.Done():
 			return
@@ -55,32 +53,10 @@ func (s *Server) trimThreads() {
 }
 
 // endThreads ends n threads, each by a goroutine that ends while it is locked to it.
-//
-// The first thread cannot end. The goroutine that meets it keeps it in a system call, so
-// that the others meet the rest, and the last of them lets it go on: it then is the one
-// that waits for work. release is the pipe by which; below zero: nobody met it yet.
-func (s *Server) endThreads(n, release int) {
+func (s *Server) endThreads(n int) {
 	runtime.LockOSThread()
-	if release < 0 && unix.Gettid() == os.Getpid() {
-		runtime.UnlockOSThread()
-		var pipe [2]int
-		if unix.Pipe2(pipe[:], unix.O_CLOEXEC) != nil {
-			return
-		}
-		s.work.Go(func() { s.endThreads(n, pipe[1]) })
-		_, _ = unix.Read(pipe[0], make([]byte, 1)) // its end
-		_ = unix.Close(pipe[0])
-		return
-	}
-	switch {
-	case n > 1:
-		s.work.Go(func() { s.endThreads(n-1, release) })
-	case release >= 0:
-		_ = unix.Close(release)
-		// Raw, so that this thread keeps Go's processor and the first one, which finds none, is
-		// the one that is taken when this ends.
-		pause := unix.NsecToTimespec(int64(time.Millisecond))
-		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+	if n > 1 {
+		s.work.Go(func() { s.endThreads(n - 1) }) // by another thread: this one is taken
 	}
 }
 

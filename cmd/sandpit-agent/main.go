@@ -17,8 +17,8 @@ import (
 	"sandpit.dev/runtime/native/inside"
 )
 
-// The start is one goroutine's on one thread, the first: each hand-over would be one
-// between threads. Once main runs, a busy host may have moved the goroutine to another.
+// The start is one goroutine's on one thread, the first, which server.BecomeInit wants: each hand-over
+// would be one between threads. Once main runs, a busy host may have moved the goroutine to another.
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -50,8 +50,9 @@ func serve() error {
 		return err
 	}
 	s := server.New(opts)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(context.Background(), listener) }()
 	_ = boot.Answer(boot.SocketFD, nil) // a server that is gone by now comes back
 	_ = os.NewFile(boot.SocketFD, "boot").Close()
-	runtime.UnlockOSThread() // from now on it is a thread like any
-	return s.Serve(context.Background(), listener)
+	return <-ended // this thread does nothing from now on: see server.BecomeInit
 }

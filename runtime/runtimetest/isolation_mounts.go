@@ -52,8 +52,8 @@ result = each(lambda c: call('ioctl', f, c, ctypes.create_string_buffer(24)), [0
 result = each(lambda n: os.setxattr('/workspace/private', n, b'y'), ['trusted.overlay.opaque', 'trusted.overlay.redirect', 'trusted.overlay.origin',
     'trusted.overlay.metacopy', 'trusted.x'])`),
 	both("see the overlay's own attributes", "[]", `result = str([n for d in ('/', '/workspace', '/etc', '/home') for n in os.listxattr(d) if 'overlay' in n])`),
-	both("set attributes of security modules", eperm, `open('/workspace/private', 'w').close()
-result = each(lambda n: os.setxattr('/workspace/private', n, b'y'), ['security.evil', 'security.ima', 'security.evm'])`),
+	unless(unguarded, both("set attributes of security modules", eperm, `open('/workspace/private', 'w').close()
+result = each(lambda n: os.setxattr('/workspace/private', n, b'y'), ['security.evil', 'security.ima', 'security.evm'])`)),
 	both("hide the image's files by an attribute of one's own", "SEEN", `os.makedirs('/workspace/o', exist_ok=True)
 os.setxattr('/workspace/o', 'user.overlay.opaque', b'y')
 result = 'SEEN' if os.listdir('/usr/bin') and os.path.isdir('/workspace/o') else 'HIDDEN'`),
@@ -70,8 +70,10 @@ var volumeCalls = []attempt{
 	both("look up names and sizes of the store", unreachable, btrfs+`result = each(lambda c: call('ioctl', inVolume()[0], c, args()), [0xd0009411, 0xc0709411, 0xd0009412, 0xd000943e, 0xd000943d, 0x81f8943c, 0xc0109414, 0x8400941f])`),
 	both("freeze or trim the store", eperm+" or REFUSED ENOTTY", btrfs+`result = each(lambda c: call('ioctl', inVolume()[0], c, ctypes.create_string_buffer(24)), [0xc0045877, 0xc0045878, 0xc0185879])`),
 	both("make a file of it immutable", eperm+" or REFUSED EOPNOTSUPP", btrfs+`result = each(lambda v: call('ioctl', inVolume()[1], 0x40086602, ctypes.create_string_buffer(struct.pack('i', v))), [0x10, 0x20])`),
-	both("set attributes of overlays and security modules", eperm, `open('/workspace/volume/attributes', 'w').close()
-result = each(lambda n: os.setxattr('/workspace/volume/attributes', n, b'y'), ['trusted.overlay.opaque', 'trusted.x', 'security.x'])`),
+	both("set attributes of overlays", eperm, `open('/workspace/volume/attributes', 'w').close()
+result = each(lambda n: os.setxattr('/workspace/volume/attributes', n, b'y'), ['trusted.overlay.opaque', 'trusted.x'])`),
+	unless(unguarded, both("set attributes of security modules on it", eperm, `open('/workspace/volume/modules', 'w').close()
+os.setxattr('/workspace/volume/modules', 'security.x', b'y')`)),
 	both("give a file of it capabilities", eperm, `open('/workspace/volume/capable', 'w').close()
 os.setxattr('/workspace/volume/capable', 'security.capability', struct.pack('<5I', 0x02000000, 1 << 21, 0, 0, 0))`),
 	both("make a device on it", eperm, `result = each(lambda a: os.mknod('/workspace/volume/%d-%d' % a[1:], a[0] | 0o666, os.makedev(*a[1:])), [(stat.S_IFBLK, 8, 0), (stat.S_IFCHR, 1, 1), (stat.S_IFBLK, 7, 0)])`),

@@ -21,7 +21,7 @@ const diskSize = "16G"
 // included is what a user's server may need, and what makes an initial ram disk.
 var included = []string{
 	"systemd-sysv", "udev", "kmod", "dbus", "initramfs-tools", "busybox", "btrfs-progs", "e2fsprogs",
-	"procps", "util-linux", "mount", "iproute2", "ca-certificates", "libcap2-bin",
+	"procps", "python3", "util-linux", "mount", "iproute2", "ca-certificates", "libcap2-bin",
 }
 
 // service starts the program on the second disk, and ends the machine with it.
