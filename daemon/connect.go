@@ -18,6 +18,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/internal/mcpsetup"
 )
 
@@ -82,9 +83,9 @@ func connectFor(r *http.Request, profile string) connectPage {
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		address.Scheme = "https"
 	}
-	p := connectPage{Style: connectStyle, TokenVar: mcpsetup.TokenVar, Profile: mcp.ProfileSandpit}
+	p := connectPage{Style: connectStyle, TokenVar: mcpsetup.TokenVar, Profile: sandpit.Name}
 	s := mcpsetup.Server{Name: mcpsetup.DefaultName, Program: "sandpit", Remote: !atHome(r.Host)}
-	if profile != "" && profile != mcp.ProfileSandpit {
+	if profile != "" && profile != sandpit.Name {
 		address.Path += "/" + profile
 		p.Profile, s.Profile = profile, profile
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/fault"
@@ -26,13 +27,13 @@ type Options struct {
 	// front found it. Required. Its error is answered with 401.
 	Caller  func(context.Context) (access.Caller, error)
 	Version string       // for clients to show
-	Groups  []string     // of tools, beside those that are always there; see Groups
-	Profile string       // of requests for which neither path nor token names one; "": ProfileSandpit
+	Groups  []string     // of tools, that are switched on and off; see toolset.Groups
+	Profile string       // of requests for which neither path nor token names one; "": sandpit.Name
 	Logger  *slog.Logger // nil: discard
 	// Files makes links to files, Previews to ports; nil: there are none.
 	Files     *filelink.Links
 	Previews  toolset.Previews
-	Artifacts Artifacts // nil: what runs left, and what is under /artifacts of sandboxes that run
+	Artifacts sandpit.Artifacts // nil: what runs left, and what is under /artifacts of sandboxes that run
 	// MaxBody is the most bytes of one message; zero: 16 MiB.
 	MaxBody int64
 	// SessionTimeout ends a session that makes no call for so long; zero: 24 h.
@@ -67,15 +68,13 @@ type Handler struct {
 	groups    []string
 	keepAlive time.Duration
 
-	files     *filelink.Links
-	previews  toolset.Previews
-	artifacts Artifacts
-	skill     *skill
-	cells     *cells
-	extend    Extension
+	files    *filelink.Links
+	previews toolset.Previews
+	extend   Extension
 
-	profile string           // where a request names none
-	faces   map[string]faces // by profile
+	profile  string // where a request names none
+	profiles []toolset.Profile
+	faces    map[string]faces // by profile
 }
 
 // New makes a handler. It starts nothing; sessions begin with requests. An
@@ -92,26 +91,24 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		engine: o.Engine, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
-		files: o.Files, previews: o.Previews, artifacts: o.Artifacts, cells: new(cells), extend: o.Extend,
+		files: o.Files, previews: o.Previews, extend: o.Extend,
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
 	if h.profile == "" {
-		h.profile = ProfileSandpit
+		h.profile = sandpit.Name
 	}
 	if o.Version == "" {
 		o.Version = "unknown"
 	}
-	if h.artifacts == nil {
-		h.artifacts = recentArtifacts{h.engine}
+	own, err := sandpit.New(o.Engine, o.Files, o.Artifacts, h.log)
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	if h.skill, err = readSkill(); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the skill that is built in cannot be read")
-	}
+	h.profiles = append([]toolset.Profile{own}, others()...)
 	h.transport, err = transport.New(transport.Options{
-		Caller: o.Caller, Server: h.serverOf, Recorded: recorded, Logger: h.log, MaxBody: o.MaxBody, SessionTimeout: o.SessionTimeout,
+		Caller: o.Caller, Server: h.serverOf, Logger: h.log, MaxBody: o.MaxBody, SessionTimeout: o.SessionTimeout,
 		KeepAlive: o.KeepAlive, ReturnGrace: o.ReturnGrace, TaskAfter: o.TaskAfter, Memory: o.Memory,
 	})
 	if err != nil {
@@ -127,7 +124,11 @@ func New(o Options) (*Handler, error) {
 // ending. Calls that come later are answered with an error. It may be called twice.
 func (h *Handler) Close() {
 	h.transport.Close()
-	h.cells.stop()
+	for _, p := range h.profiles {
+		if p.Close != nil {
+			p.Close()
+		}
+	}
 }
 
 // ServeHTTP serves one request: about a run, or of the protocol in either era.

@@ -14,18 +14,15 @@ import (
 	"sandpit.dev/api/mcp/profile/daytona"
 	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/api/mcp/profile/sandboxd"
+	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-// ProfileSandpit is the profile of whoever asks for none.
-const ProfileSandpit = "sandpit"
-
-// profiles is the list: a new one is a line here. The default one keeps its cells in cs.
-func profiles(cs *cells) []toolset.Profile {
+// others lists the profiles beside the default one: a new one is a line here.
+func others() []toolset.Profile {
 	return []toolset.Profile{
-		{Name: ProfileSandpit, Instructions: instructions, Tools: func(groups []string) []toolset.Tool { return tools(groups, cs) }},
 		sandboxd.Profile(),
 		orkestr.Profile(),
 		daytona.Profile(),
@@ -34,8 +31,8 @@ func profiles(cs *cells) []toolset.Profile {
 
 // Profiles lists their names.
 func Profiles() []string {
-	var names []string
-	for _, p := range profiles(nil) {
+	names := []string{sandpit.Name}
+	for _, p := range others() {
 		names = append(names, p.Name)
 	}
 	return names
@@ -60,7 +57,7 @@ type faces struct {
 // openProfiles makes the servers of all profiles.
 func (h *Handler) openProfiles(version string) {
 	h.faces = make(map[string]faces)
-	for _, p := range profiles(h.cells) {
+	for _, p := range h.profiles {
 		h.faces[p.Name] = faces{h.server(p, version, true), h.server(p, version, false)}
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
 )
 
@@ -131,8 +132,8 @@ func clipped(s string) string { return s[:min(len(s), 80)] }
 // recent is a source of artifacts of its own.
 type recent struct{ err error }
 
-func (r recent) Recent(_ context.Context, c access.Caller, most int) ([]mcp.Artifact, error) {
-	return []mcp.Artifact{{URI: "sandbox://x/artifacts/" + c.Actor, Name: fmt.Sprint("of ", most), Size: 3}}, r.err
+func (r recent) Recent(_ context.Context, c access.Caller, most int) ([]sandpit.Artifact, error) {
+	return []sandpit.Artifact{{URI: "sandbox://x/artifacts/" + c.Actor, Name: fmt.Sprint("of ", most), Size: 3}}, r.err
 }
 
 func TestAnotherSourceOfArtifacts(t *testing.T) {

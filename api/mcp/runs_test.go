@@ -26,6 +26,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/profile/sandboxd"
+	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -289,7 +290,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("got %v, want the three of the token's profile", got)
 		}
 		plain := *h.house
-		plain.url = h.base + "/mcp/" + mcp.ProfileSandpit
+		plain.url = h.base + "/mcp/" + sandpit.Name
 		if got := toolNames(listed(t, plain.session("t-profiled", handshake, nil))); len(got) < 10 {
 			t.Errorf("the path goes before the token; got %v", got)
 		}
@@ -321,7 +322,7 @@ func TestProfiles(t *testing.T) {
 
 	t.Run("AnUnknownOneNamesThoseThereAre", func(t *testing.T) {
 		for _, path := range []string{"/mcp/nonsense", "/mcp/sandpit/x", "/mcp/..%2f"} {
-			wantParts(t, h.body("t-alice", path, http.StatusNotFound), "there is no profile", mcp.ProfileSandpit, sandboxd.Name)
+			wantParts(t, h.body("t-alice", path, http.StatusNotFound), "there is no profile", sandpit.Name, sandboxd.Name)
 		}
 	})
 

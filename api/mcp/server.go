@@ -6,6 +6,7 @@ package mcp
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,19 +15,6 @@ import (
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/fault"
 )
-
-// tools lists those of the groups that are switched on; a client gets them sorted
-// by name.
-func tools(groups []string, cs *cells) []toolset.Tool {
-	var all []toolset.Tool
-	for _, g := range groups {
-		for _, t := range toolsOf(g, cs) {
-			t.Group = g
-			all = append(all, t)
-		}
-	}
-	return all
-}
 
 // server makes the SDK's server with the tools of a profile that a caller may use.
 func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Server {
@@ -40,18 +28,18 @@ func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Ser
 		// Which tools there are depends on the token.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	}
-	if p.Name == ProfileSandpit {
-		o.Capabilities.Resources, o.Capabilities.Prompts = &mcp.ResourceCapabilities{}, &mcp.PromptCapabilities{}
-		o.Capabilities.Extensions[extensionSkills] = map[string]any{}
-		o.CompletionHandler = h.complete
+	if p.Options != nil {
+		p.Options(o)
 	}
 	if h.extend.Options != nil {
 		h.extend.Options(o)
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "sandpit", Title: "sandpit sandboxes", Version: version}, o)
-	hidden, grouped, all := make(map[string]*toolset.Tool), make(map[string]*toolset.Tool), make(map[string]*toolset.Tool)
+	hidden, grouped, last := make(map[string]*toolset.Tool), make(map[string]*toolset.Tool), make(map[string]*toolset.Tool)
 	for _, t := range p.Tools(h.groups) {
-		all[t.Name] = &t
+		if t.Past != nil {
+			last[t.Name] = &t
+		}
 		if t.Group != "" {
 			grouped[t.Name] = &t
 		}
@@ -75,16 +63,32 @@ func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Ser
 	if len(grouped) > 0 {
 		s.AddReceivingMiddleware(narrowTools(h, grouped))
 	}
-	if p.Name == ProfileSandpit {
-		h.serveResources(s)
-		servePrompts(s)
-		serveSkill(s, h.skill)
+	if p.Serve != nil {
+		p.Serve(s)
 	}
-	past := func(ctx context.Context, req mcp.Request, id string) (*transport.PastTask, error) {
-		return past(ctx, h.callAbout(req), id, all)
-	}
-	h.transport.Add(s, past, h.extend.Server)
+	h.transport.Add(s, lasting{h, last}, h.extend.Server)
 	return s
+}
+
+// lasting are the tools of which what they begin is on record.
+type lasting struct {
+	h     *Handler
+	tools map[string]*toolset.Tool
+}
+
+// Recorded reports whether what a tool begins is on record.
+func (l lasting) Recorded(tool string) bool { return l.tools[tool] != nil }
+
+// Past asks the tools for a task of an earlier server.
+func (l lasting) Past(ctx context.Context, req mcp.Request, id string) (*transport.PastTask, error) {
+	for _, t := range l.tools {
+		c := l.h.call(transport.CallOf(req), t)
+		c.Args = toolset.NewArgs(nil, nil)
+		if p, err := t.Past(ctx, c, id); p != nil || err != nil {
+			return p, err
+		}
+	}
+	return nil, nil
 }
 
 // refuseHidden answers a call of a tool that the token may not use with the
@@ -141,4 +145,29 @@ func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *toolse
 	}
 	a.Notes = append(a.Notes, c.Args.Notes...)
 	return a.Result()
+}
+
+// narrowTools hides from a caller the groups that its token's scopes leave out.
+// The list depends on the token alone, so that it is the same each time.
+func narrowTools(h *Handler, groups map[string]*toolset.Tool) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			caller := transport.CallOf(req).Caller
+			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
+				if t := groups[r.Params.Name]; t != nil && !caller.SeesTools(t.Group) {
+					c := h.call(transport.CallOf(r), t)
+					return c.Failure(ctx, fault.New(fault.Denied, "the tool %s needs the scope %s, and the scopes of the token %q narrow it to other tools", t.Name, access.ToolScope(t.Group), caller.Actor).
+						WithRemedy("work with the tools that are listed, or use a token that has the scope")), nil
+				}
+			}
+			res, err := next(ctx, method, req)
+			if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
+				list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool {
+					g := groups[t.Name]
+					return g != nil && !caller.SeesTools(g.Group)
+				})
+			}
+			return res, err
+		}
+	}
 }

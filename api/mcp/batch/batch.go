@@ -17,8 +17,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// TaskPrefix begins the id of a task that stands for a run: then comes the run's id.
-const TaskPrefix = "run-"
+// taskOfRun begins the id of a task that stands for a run: then comes the run's id.
+const taskOfRun = "run-"
 
 // defaultAwait is how long a call waits for its run that says nothing of it.
 const defaultAwait = 30 * time.Second
@@ -52,7 +52,7 @@ func Run(ctx context.Context, c *toolset.Call, await bool) (*toolset.Answer, err
 	if !r.await {
 		return startedAnswer(c, started), nil
 	}
-	c.Task.StandFor(TaskPrefix + started.ID)
+	c.Task.StandFor(taskOfRun + started.ID)
 	if c.Task != nil && !r.timed {
 		r.wait = engine.MaxCommandTimeout // whoever asked gets a task meanwhile
 	}

@@ -99,7 +99,7 @@ func Answer(c *toolset.Call, r *sandbox.Run, streams []engine.RunStreams) *tools
 			final = json.RawMessage("null") // cannot be: all of it is text and numbers
 		}
 		a.Verdict = fmt.Sprintf("run %s: %d of %d commands ran in %s · sandbox %s · run %s",
-			r.State, done, len(r.Commands), toolset.Took(r.EndedAt.Sub(Started(r))), r.Identifier, r.ID)
+			r.State, done, len(r.Commands), toolset.Took(r.EndedAt.Sub(started(r))), r.Identifier, r.ID)
 	} else {
 		a.Verdict = fmt.Sprintf("run %s: it goes on; %d of %d commands have ended · sandbox %s · run %s", r.State, done, len(r.Commands), r.Identifier, r.ID)
 		a.Lines = append(a.Lines, Next(c, r)...)
@@ -115,8 +115,8 @@ func Answer(c *toolset.Call, r *sandbox.Run, streams []engine.RunStreams) *tools
 	return a
 }
 
-// Started returns when a run began, or was asked for where it has not begun.
-func Started(r *sandbox.Run) time.Time {
+// started returns when a run began, or was asked for where it has not begun.
+func started(r *sandbox.Run) time.Time {
 	if r.StartedAt.IsZero() {
 		return r.CreatedAt
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/transport"
 )
@@ -23,7 +25,14 @@ type Tool struct {
 	Group              string // empty: of a profile that has none
 	Words              *Words // of its profile, for errors; nil: those of the default one
 	Run                func(context.Context, *Call) (*Answer, error)
+	// Past finds what an earlier server's call of it began, by the id of the task that the
+	// call became; nil, and no error: it began none of that id, or another caller did. Past
+	// itself is nil where nothing is on record.
+	Past func(ctx context.Context, c *Call, id string) (*transport.PastTask, error)
 }
+
+// Via is what the record of what was done through this coat says.
+const Via = "mcp"
 
 // Call is one call of a tool. It belongs to the goroutine that serves it.
 type Call struct {
@@ -50,4 +59,8 @@ type Profile struct {
 	Name         string
 	Instructions func(groups []string) string
 	Tools        func(groups []string) []Tool // groups are those that are switched on
+
+	Options func(*mcp.ServerOptions) // changes those of its servers; nil: nothing
+	Serve   func(*mcp.Server)        // adds to each what are no tools; nil: nothing
+	Close   func()                   // ends what calls left going; nil: nothing
 }

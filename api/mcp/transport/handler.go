@@ -26,10 +26,7 @@ type Options struct {
 	// Server returns the server for a request, one that was added. Required. Its error is
 	// answered with 404.
 	Server func(*http.Request, access.Caller) (*mcp.Server, error)
-	// Recorded reports whether what a tool begins is on record, so that Past finds it
-	// after a restart; nil: of no tool.
-	Recorded func(tool string) bool
-	Logger   *slog.Logger // nil: discard
+	Logger *slog.Logger // nil: discard
 	// MaxBody is the most bytes of one message; 16 MiB.
 	MaxBody int64
 	// SessionTimeout ends a session that makes no call for so long; 24 h.
@@ -109,10 +106,7 @@ func New(o Options) (*Handler, error) {
 	if o.TaskAfter <= 0 {
 		o.TaskAfter = taskAfter
 	}
-	if o.Recorded == nil {
-		o.Recorded = func(string) bool { return false }
-	}
-	h.tasks = newTasks(o.TaskAfter, o.Recorded, h.log)
+	h.tasks = newTasks(o.TaskAfter, h.log)
 	h.sessions = newSessions(h.calls.busy, h.endSession)
 	h.streams = newStreams(h.sessions)
 	// The guard has checked Host and Origin, for names that the SDK cannot know.
@@ -127,11 +121,11 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Add lets the handler serve s, with tasks that past finds again after a restart. extend, if
-// not nil, adds middleware around that for tasks; a panic in either is caught.
-func (h *Handler) Add(s *mcp.Server, past Past, extend func(*mcp.Server)) {
+// Add lets the handler serve s, with tasks that records find again after a restart. extend,
+// if not nil, adds middleware around that for tasks; a panic in either is caught.
+func (h *Handler) Add(s *mcp.Server, records Records, extend func(*mcp.Server)) {
 	h.servers = append(h.servers, s)
-	h.tasks.serve(s, past)
+	h.tasks.serve(s, records)
 	if extend != nil {
 		extend(s)
 	}

@@ -14,10 +14,15 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Past returns what became of the task of an earlier server that has that id, by what is on
-// record of what it stood for. It returns nil, fault.NotFound or fault.Invalid where the
-// caller of the request began none.
-type Past func(ctx context.Context, req mcp.Request, id string) (*PastTask, error)
+// Records know what tools began that outlives the server.
+type Records interface {
+	// Recorded reports whether what a tool begins is on record.
+	Recorded(tool string) bool
+	// Past returns what became of the task of an earlier server that has that id, by what is
+	// on record of what it stood for. It returns nil, fault.NotFound or fault.Invalid where
+	// the caller of the request began none.
+	Past(ctx context.Context, req mcp.Request, id string) (*PastTask, error)
+}
 
 // PastTask is a task of an earlier server.
 type PastTask struct {
@@ -34,8 +39,8 @@ const stopBound = 30 * time.Second
 
 // revive answers about a task of an earlier server. was is false where there is none, or it
 // ended too long ago.
-func revive(ctx context.Context, req mcp.Request, method, id string, past Past) (r mcp.Result, was bool, err error) {
-	p, err := past(ctx, req, id)
+func revive(ctx context.Context, req mcp.Request, method, id string, records Records) (r mcp.Result, was bool, err error) {
+	p, err := records.Past(ctx, req, id)
 	switch {
 	case fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) || err == nil && p == nil:
 		return nil, false, nil

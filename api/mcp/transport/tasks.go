@@ -49,7 +49,6 @@ const (
 // concurrent use.
 type tasks struct {
 	after          time.Duration
-	recorded       func(tool string) bool
 	ofToken, inAll int
 	log            *slog.Logger
 	wg             sync.WaitGroup
@@ -61,9 +60,9 @@ type tasks struct {
 	places  int            // of all
 }
 
-func newTasks(after time.Duration, recorded func(string) bool, log *slog.Logger) *tasks {
+func newTasks(after time.Duration, log *slog.Logger) *tasks {
 	return &tasks{
-		after: after, recorded: recorded, ofToken: tasksOfToken, inAll: tasksInAll, log: log,
+		after: after, ofToken: tasksOfToken, inAll: tasksInAll, log: log,
 		all: make(map[string]*Task), of: make(map[string]int),
 	}
 }
@@ -89,17 +88,17 @@ type taskDone struct {
 }
 
 // serve lets a server offer tasks.
-func (ts *tasks) serve(s *mcp.Server, past Past) {
+func (ts *tasks) serve(s *mcp.Server, records Records) {
 	for _, method := range []string{methodTaskGet, methodTaskUpdate, methodTaskCancel} {
 		// The middleware answers them, since only it learns who asks.
 		_ = mcp.AddReceivingCustomMethod(s, method, func(context.Context, *mcp.ServerSession, *taskParams) (*taskDone, error) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the method has no caller"}
 		}) // the names are none of the protocol's own, which is all that it refuses
 	}
-	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return ts.middleware(next, past) })
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return ts.middleware(next, records) })
 }
 
-func (ts *tasks) middleware(next mcp.MethodHandler, past Past) mcp.MethodHandler {
+func (ts *tasks) middleware(next mcp.MethodHandler, records Records) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch r := req.(type) {
 		case *mcp.CallToolRequest:
@@ -107,7 +106,7 @@ func (ts *tasks) middleware(next mcp.MethodHandler, past Past) mcp.MethodHandler
 			if method != methodCallTool || !known || !declares(r.ClientCapabilities()) {
 				return next(ctx, method, req)
 			}
-			return ts.call(ctx, r, owner, next)
+			return ts.call(ctx, r, owner, next, records)
 		case *mcp.ServerRequest[*taskParams]:
 			owner, known := ownerOf(r.Extra)
 			switch {
@@ -116,7 +115,7 @@ func (ts *tasks) middleware(next mcp.MethodHandler, past Past) mcp.MethodHandler
 			case !declares(r.ClientCapabilities()):
 				return nil, undeclared(method)
 			}
-			return ts.answer(ctx, r, method, owner, past)
+			return ts.answer(ctx, r, method, owner, records)
 		}
 		return next(ctx, method, req)
 	}
@@ -149,7 +148,7 @@ func undeclared(method string) error {
 
 // call calls a tool, and answers with a task when it takes long. Until then the
 // call ends with its request.
-func (ts *tasks) call(ctx context.Context, r *mcp.CallToolRequest, owner string, next mcp.MethodHandler) (mcp.Result, error) {
+func (ts *tasks) call(ctx context.Context, r *mcp.CallToolRequest, owner string, next mcp.MethodHandler, records Records) (mcp.Result, error) {
 	if !ts.reserve(owner) {
 		return next(ctx, methodCallTool, r)
 	}
@@ -175,7 +174,7 @@ func (ts *tasks) call(ctx context.Context, r *mcp.CallToolRequest, owner string,
 		case <-long.C:
 			// Where the next server could answer for the task it is acknowledged once that one
 			// would find it: a busy host takes its time until a command is on record.
-			if call = stood == nil && ts.recorded(r.Params.Name); call {
+			if call = stood == nil && records.Recorded(r.Params.Name); call {
 				stood = t.stood
 				long.Reset(taskRecord)
 			}
@@ -276,7 +275,7 @@ func (ts *tasks) drop(t *Task) {
 }
 
 // answer answers a method for tasks.
-func (ts *tasks) answer(ctx context.Context, r *mcp.ServerRequest[*taskParams], method, owner string, past Past) (mcp.Result, error) {
+func (ts *tasks) answer(ctx context.Context, r *mcp.ServerRequest[*taskParams], method, owner string, records Records) (mcp.Result, error) {
 	p := r.Params
 	if p == nil {
 		p = &taskParams{}
@@ -285,7 +284,7 @@ func (ts *tasks) answer(ctx context.Context, r *mcp.ServerRequest[*taskParams], 
 	t := ts.all[p.TaskID]
 	ts.mu.Unlock()
 	if t == nil {
-		if res, was, err := revive(ctx, r, method, p.TaskID, past); was {
+		if res, was, err := revive(ctx, r, method, p.TaskID, records); was {
 			return res, err
 		}
 	}

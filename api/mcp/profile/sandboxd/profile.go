@@ -149,5 +149,6 @@ func run() toolset.Tool {
 		},
 		Example: `{"identifier": "chat-1", "commands": [{"shell": "python3 --version"}]}`,
 		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return batch.Run(ctx, c, false) },
+		Past:    batch.Past,
 	}
 }

@@ -1,0 +1,228 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandpit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/fault"
+)
+
+// Bounds of a read.
+const (
+	defaultLines = 2000
+	mostLines    = 20_000
+	lineRead     = 2_000    // characters of one line
+	scanned      = 64 << 20 // bytes that are passed over on the way to the first line
+	sniffed      = 8 << 10  // bytes that decide whether it is text
+)
+
+func readFile() toolset.Tool {
+	return toolset.Tool{
+		Name: "read_file", Title: "Read a file", ReadOnly: true, Idempotent: true,
+		About: "Read a text file of a sandbox with line numbers, or see an image (PNG, JPEG, GIF, WebP up to 1 MiB). At most 40,000 characters at once: page with start_line and line_count.",
+		Params: []toolset.Param{
+			toolset.PathParam("The file."),
+			paramSandbox(),
+			{Name: "start_line", Kind: toolset.Integer, Min: 1, Max: 1e9, About: "First line, default 1.", Aliases: []string{"offset", "start"}},
+			{Name: "line_count", Kind: toolset.Integer, Min: 1, Max: mostLines, About: "Most lines, default 2000.", Aliases: []string{"limit", "lines", "max_lines"}},
+		},
+		Example: `{"path": "src/main.py"}`,
+		Run:     read,
+	}
+}
+
+func read(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	path := a.Text("path")
+	first, count := int(a.Number("start_line", 1)), int(a.Number("line_count", defaultLines))
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	ref, err := place(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
+	if err != nil {
+		return nil, c.PathError(ctx, ref, path, err)
+	}
+	defer body.Close()
+	in := bufio.NewReaderSize(body, 64<<10)
+	begin, err := in.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	name := toolset.PrintablePath(info.Path)
+	if toolset.IsBinary(begin, err == nil) {
+		return readBinary(ctx, c, ref, &info, in, http.DetectContentType(begin))
+	}
+	p, err := readPage(in, first, count)
+	if err != nil {
+		return nil, err
+	}
+	out := &toolset.Answer{Verdict: fmt.Sprintf("%s · %d bytes · ", name, info.Size)}
+	switch {
+	case p.lines == 0 && first == 1:
+		out.Verdict += "empty"
+		return out, nil
+	case p.lines == 0:
+		return nil, fault.InvalidField("start_line", "%d is beyond the end: %s has %d lines", first, name, p.before).
+			WithRemedy("call read_file again with a start_line from 1 to %d", max(1, p.before))
+	case p.end:
+		out.Verdict += fmt.Sprintf("lines %d to %d, the last", first, first+p.lines-1)
+	default:
+		out.Verdict += fmt.Sprintf("lines %d to %d, more follow", first, first+p.lines-1)
+		out.Notes = append(out.Notes, fmt.Sprintf("for more, call read_file with start_line %d", first+p.lines))
+	}
+	if p.clipped {
+		out.Notes = append(out.Notes, fmt.Sprintf("lines of more than %d characters were clipped (…)", lineRead))
+	}
+	out.Sections = []toolset.Section{{Title: "content", Body: p.text}}
+	return out, nil
+}
+
+// page is what was read of a text.
+type page struct {
+	text    string
+	before  int // lines passed over
+	lines   int // in text
+	end     bool
+	clipped bool
+}
+
+// readPage reads count lines from the first, within the bounds of an answer.
+func readPage(in *bufio.Reader, first, count int) (page, error) {
+	var p page
+	passed := 0
+	for p.before < first-1 {
+		part, err := in.ReadSlice('\n')
+		if passed += len(part); passed > scanned {
+			return p, fault.New(fault.TooLarge, "line %d is more than %d MiB into the file", first, scanned>>20).
+				WithRemedy("use run_command with sed -n '%d,+100p' or tail", first)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			if len(part) > 0 {
+				p.before++
+			}
+			p.end = true
+			return p, nil
+		case err != nil:
+			return p, err
+		default:
+			p.before++
+		}
+	}
+	var b strings.Builder
+	shown := 0
+	for p.lines < count {
+		line, clipped, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			p.end = true
+			break
+		}
+		if err != nil {
+			return p, err
+		}
+		numbered := fmt.Sprintf("%6d\t%s\n", first+p.lines, line)
+		if n := utf8.RuneCountInString(numbered); shown+n > toolset.ReadShown {
+			p.text = b.String()
+			return p, nil
+		} else {
+			shown += n
+		}
+		b.WriteString(numbered)
+		p.lines++
+		p.clipped = p.clipped || clipped
+	}
+	if !p.end {
+		_, err := in.Peek(1)
+		p.end = errors.Is(err, io.EOF)
+	}
+	p.text = b.String()
+	return p, nil
+}
+
+// readLine reads one line, of which it keeps its beginning. io.EOF means that
+// there is none.
+func readLine(in *bufio.Reader) (line string, clipped bool, err error) {
+	var kept []byte
+	any := false
+	for {
+		part, err := in.ReadSlice('\n')
+		any = any || len(part) > 0
+		if room := utf8.UTFMax*(lineRead+1) - len(kept); room > 0 {
+			kept = append(kept, part[:min(room, len(part))]...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && any:
+		case err != nil:
+			return "", false, err
+		}
+		break
+	}
+	kept = bytes.TrimSuffix(bytes.TrimSuffix(kept, []byte{'\n'}), []byte{'\r'})
+	s := strings.ToValidUTF8(string(kept), "\uFFFD")
+	if utf8.RuneCountInString(s) > lineRead {
+		return toolset.FirstRunes(s, lineRead-1) + "…", true, nil
+	}
+	return s, false, nil
+}
+
+// readBinary gives an image as one, and of all else a link.
+func readBinary(ctx context.Context, c *toolset.Call, ref string, info *agent.FileInfo, in io.Reader, media string) (*toolset.Answer, error) {
+	name := toolset.PrintablePath(info.Path)
+	out := &toolset.Answer{Verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, info.Size)}
+	image := false
+	switch media {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		image = true
+	}
+	if image {
+		if err := c.Reserve(ctx, min(info.Size, toolset.MaxImage)); err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(io.LimitReader(in, toolset.MaxImage+1))
+		if err != nil {
+			return nil, err
+		}
+		if len(data) <= toolset.MaxImage {
+			out.Image = &mcp.ImageContent{Data: data, MIMEType: media}
+			return out, nil
+		}
+	}
+	s, err := c.Engine.Get(ctx, c.Caller, ref)
+	if err != nil {
+		return nil, err
+	}
+	if image {
+		out.Verdict += fmt.Sprintf(" · not shown: an image of more than %d bytes", toolset.MaxImage)
+		out.Lines = append(out.Lines, "next: make it smaller with run_code or run_command, and read that file")
+	} else {
+		out.Verdict += " · not shown: a binary file"
+		out.Lines = append(out.Lines, "next: look into it with run_command (file, xxd, python3)")
+	}
+	if address, until := c.FileURL(s, info.Path, filelink.DefaultLife); address != "" {
+		out.Lines = append(out.Lines, "or download it until "+toolset.TimeText(until)+": "+address, "get_file_url makes a link that is good for longer")
+	}
+	out.Links = append(out.Links, toolset.ResourceLink(s.ID, info))
+	return out, nil
+}

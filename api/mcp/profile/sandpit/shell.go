@@ -1,0 +1,122 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandpit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/mcp/transport"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+)
+
+func runInShell() toolset.Tool {
+	return toolset.Tool{
+		Name: "run_in_shell", Title: "Run a command in a shell that stays", Destructive: true, OpenWorld: true,
+		About: "Run a command in a named bash of a sandbox: the directory, variables, functions and background jobs that it leaves are there for the next one. The first command makes the shell. " +
+			"A command that takes longer than wait_seconds goes on; command_id waits for it again.",
+		Params: []toolset.Param{
+			{Name: "command", Kind: toolset.Text, About: "Shell text (bash).", Aliases: []string{"cmd", "script"}},
+			{Name: "shell", Kind: toolset.Text, About: "Name of the shell, default main.", Aliases: []string{"shell_name", "session"}},
+			paramWhich(),
+			{Name: "command_id", Kind: toolset.Text, About: "Instead of command: one that goes on, or one of the last, to see its result.", Aliases: []string{"process", "process_id"}},
+			{Name: "env", Kind: toolset.Texts, About: "Variables of this command alone.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "stdin", Kind: toolset.Text, About: "Its standard input."},
+			{Name: "as_user", Kind: toolset.Text, About: "Whose shell it is: sandbox (default) or root.", Aliases: []string{"user"}},
+			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+			{Name: "timeout_seconds", Kind: toolset.Number, Min: toolset.LeastTimeout, Max: engine.MaxCommandTimeout.Seconds(), About: "Interrupt it after this, default 600.", Aliases: []string{"timeout"}},
+			paramOutput(),
+		},
+		Example: `{"command": "cd app && export DEBUG=1"}`,
+		Run:     inShell,
+	}
+}
+
+// mainShell is the shell of who names none.
+const mainShell = "main"
+
+func inShell(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	name, id := orElse(a.Text("shell"), mainShell), a.Text("command_id")
+	r := engine.ExecRequest{
+		Shell: a.Text("command"), Env: a.Env("env"), Stdin: []byte(a.Text("stdin")), User: a.Text("as_user"),
+		Timeout: toolset.Seconds(a.Number("timeout_seconds", 0)), KillOnDisconnect: true, TellArtifacts: true,
+	}
+	wait, limit := toolset.Seconds(a.Number("wait_seconds", toolset.DefaultWait.Seconds())), int(a.Number("max_output_chars", toolset.DefaultOutput))
+	switch {
+	case id != "" && r.Shell != "":
+		a.Add("command_id", "is given beside command; it is of a command that was begun before")
+	case id == "" && r.Shell == "":
+		a.Add("command", "is missing: what the shell is to run")
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	ref, err := place(ctx, c, id == "")
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	var res engine.ShellResult
+	if id != "" {
+		res, err = c.Engine.ShellCommand(ctx, c.Caller, ref, name, id, wait)
+	} else {
+		if r.Timeout == 0 {
+			r.Timeout = min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
+		}
+		r.Wait = max(wait, time.Millisecond) // zero is for ever
+		r.MaxStdout, r.MaxStderr = engine.DefaultOutput, engine.DefaultOutput
+		res, err = c.Engine.ShellExec(ctx, c.Caller, ref, name, r, nil)
+	}
+	if err != nil {
+		if errors.Is(context.Cause(ctx), transport.ErrStopping) && id == "" {
+			return nil, fault.Wrap(fault.Unavailable, err, "the server is stopping; the command goes on").
+				WithRemedy("list_contexts shows the shell when the server is back, list_activity how the command ended")
+		}
+		return nil, err
+	}
+	out := shellAnswer(ctx, c, ref, &res, limit)
+	if !res.Running && !res.NoArtifacts && id == "" {
+		c.AddMade(ctx, out, ref, began)
+	}
+	return out, nil
+}
+
+// shellAnswer shows a command of a shell as run_command shows its own.
+func shellAnswer(ctx context.Context, c *toolset.Call, ref string, res *engine.ShellResult, limit int) *toolset.Answer {
+	e := &toolset.Outcome{ExecResult: res.ExecResult}
+	var stdout, stderr toolset.Capture
+	stdout.Add(res.Stdout)
+	stderr.Add(res.Stderr)
+	c.Progress.Wrote(res.Stdout)
+	e.Show(&stdout, &stderr, limit)
+	out := &toolset.Answer{Verdict: e.Verdict()}
+	if res.Running {
+		out.Verdict = "still running: command " + res.ProcessID
+		out.Lines = append(out.Lines,
+			fmt.Sprintf(`next: run_in_shell with {"sandbox": %s, "shell": %s, "command_id": %s} waits for it and shows what it wrote`, toolset.Quote(ref), toolset.Quote(res.Shell.Name), toolset.Quote(res.ProcessID)),
+			fmt.Sprintf(`end_context with {"sandbox": %s, "shell": %s, "how": "interrupt"} ends it, and the shell stays`, toolset.Quote(ref), toolset.Quote(res.Shell.Name)))
+	}
+	out.Verdict += " · shell " + res.Shell.Name + " · sandbox " + ref
+	if !e.Whole() {
+		out.Verdict += " · output shortened"
+		out.Notes = append(out.Notes, "output was shortened; write it to a file with > out.log 2>&1 and read that")
+	}
+	if res.Shell.Restarted != "" {
+		out.Notes = append(out.Notes, "the shell was begun anew before this command, and what earlier ones left is gone: "+res.Shell.Restarted)
+	}
+	if res.Shell.Ended {
+		out.Notes = append(out.Notes, "the command took the shell with it; the next one begins another")
+	}
+	if !res.Running {
+		out.Lines = append(out.Lines, e.Reasons(ctx, c)...)
+		out.Lines = append(out.Lines, toolset.Changed(res.Changes, res.ChangesTotal, res.ChangesComplete)...)
+	}
+	out.Sections = e.Sections("")
+	return out
+}
