@@ -114,7 +114,7 @@ func TestArtifactsOfRunsAreListedAndReadWithoutTheirSandbox(t *testing.T) {
 				if _, err := resource(t, s, "sandbox://chat-1/artifacts/fresh.txt"); err == nil || !strings.Contains(err.Error(), "stopped") {
 					t.Errorf("one that no run left: %v", err)
 				}
-				if _, err := resource(t, s, "sandbox://chat-1/workspace/x?run="+first.RunID); err == nil || !strings.Contains(err.Error(), "no address of the form") {
+				if _, err := resource(t, s, "sandbox://chat-1/workspace/x?run="+first.RunID); err == nil || !strings.Contains(err.Error(), "not an address of the form") {
 					t.Errorf("one that is no artifact: %v", err)
 				}
 				if got := uris(files(t, s)); len(got) != 3 {

@@ -34,7 +34,7 @@ func TestFailures(t *testing.T) {
 		"StoppedByACaller":     {"run_command", arguments{"sandbox": "down", "command": "ls"}, []string{"error (state)", "down is stopped (user", `create_sandbox with {"name": "down"}`}},
 		"NoCommand":            {"run_command", arguments{"sandbox": "box"}, []string{"error (invalid): argument command is missing", `{"command": "python3`}},
 		"AnEmptyCommand":       {"run_command", arguments{"sandbox": "box", "command": ""}, []string{"error (invalid): argument command is empty", "for example"}},
-		"ASlipInAName":         {"run_command", arguments{"command": "ls", "timeout_second": 5}, []string{"argument timeout_second is no argument of this tool; did you mean timeout_seconds?"}},
+		"ASlipInAName":         {"run_command", arguments{"command": "ls", "timeout_second": 5}, []string{"argument timeout_second is not an argument of this tool; did you mean timeout_seconds?"}},
 		"ATimeoutOutOfBounds":  {"run_command", arguments{"command": "ls", "timeout_seconds": 1e9}, []string{"argument timeout_seconds 1000000000 is outside 0.1 to 86400"}},
 		"ATimeoutOfWords":      {"run_command", arguments{"command": "ls", "timeout_seconds": "soon"}, []string{`argument timeout_seconds is "soon" and not a number`}},
 		"AUserThatIsNone":      {"run_command", arguments{"command": "ls", "as_user": "bob"}, []string{`argument as_user "bob" is not one of sandbox, root`}},

@@ -175,11 +175,11 @@ func TestDaytonaSandboxes(t *testing.T) {
 		"Public":         {arguments{"public": true}, []string{"error (unsupported)", "preview_link"}},
 		"Region":         {arguments{"target": "eu"}, []string{"error (unsupported)", `no region "eu"`}},
 		"User":           {arguments{"user": "root"}, []string{"error (unsupported)", "user sandbox"}},
-		"StopAndPause":   {arguments{"autoStopInterval": 5, "autoPauseInterval": 5}, []string{"argument autoPauseInterval goes not with autoStopInterval"}},
+		"StopAndPause":   {arguments{"autoStopInterval": 5, "autoPauseInterval": 5}, []string{"argument autoPauseInterval cannot be combined with autoStopInterval"}},
 		"PauseAndDelete": {arguments{"autoPauseInterval": 5, "autoDeleteInterval": 0}, []string{"argument autoDeleteInterval 0 destroys it when it stops"}},
 		"Negative":       {arguments{"autoStopInterval": -1}, []string{"argument autoStopInterval -1 is outside 0"}},
 		"Dockerfile":     {arguments{"buildInfo": arguments{"dockerfileContent": "FROM node\nRUN make"}}, []string{"argument buildInfo is more than one FROM line"}},
-		"TwoOrigins":     {arguments{"snapshot": "node", "buildInfo": arguments{"dockerfileContent": "FROM node"}}, []string{"argument snapshot goes not with buildInfo"}},
+		"TwoOrigins":     {arguments{"snapshot": "node", "buildInfo": arguments{"dockerfileContent": "FROM node"}}, []string{"argument snapshot cannot be combined with buildInfo"}},
 		"NoImage":        {arguments{"snapshot": "none"}, []string{"error (not_found)", `"none"`}},
 		"NoSnapshot":     {arguments{"snapshot": "abcdefghijklmnop"}, []string{"error (not_found)"}},
 		"Volume":         {arguments{"volumes": []any{arguments{"volumeId": "none", "mountPath": "/data"}}}, []string{"error ("}},
@@ -389,7 +389,7 @@ func TestDaytonaFiles(t *testing.T) {
 	t.Run("WhatCannotBeShownHasALink", func(t *testing.T) {
 		ok(t, s, "execute_command", arguments{"id": id, "command": `printf 'a\0b' > bin; seq 100000 > long; { printf '\x89PNG\r\n\x1a\n'; head -c 1200000 /dev/zero; } > big.png`})
 		for path, parts := range map[string][]string{
-			"bin":     {"error (unsupported)", "/workspace/bin (3 bytes) is no text"},
+			"bin":     {"error (unsupported)", "/workspace/bin (3 bytes) is not text"},
 			"long":    {"error (too_large)", "more text than a model is given"},
 			"big.png": {"error (too_large)", "image of more than 1 MiB"},
 		} {
@@ -481,7 +481,7 @@ func TestDaytonaClone(t *testing.T) {
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from"}, "already exists", "next: see what git says; path names another directory")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "commitId": "--orphan"}, `argument commitId "--orphan" is not a valid commit id`)
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "branch": "--bare"}, `argument branch "--bare" is not a valid branch name`)
-	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "password": "s3cret"}, "argument url is none of HTTP")
+	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "password": "s3cret"}, "argument url is not an HTTP address")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "https://example.org/a", "password": "a\nb"}, "argument password")
 }
 

@@ -36,7 +36,7 @@ func NewArgs(params []Param, raw json.RawMessage) *Args {
 	var sent map[string]json.RawMessage
 	if len(bytes.TrimSpace(raw)) > 0 {
 		if err := json.Unmarshal(raw, &sent); err != nil { // null is no arguments
-			a.Add("arguments", "are no JSON object (they begin with %s)", Shown(raw))
+			a.Add("arguments", "are not a valid JSON object: they begin with %s", Shown(raw))
 			return a
 		}
 	}
@@ -93,7 +93,7 @@ func (a *Args) find(name string) *Param {
 func (a *Args) unknown(name string) {
 	for _, p := range a.params {
 		if spelling.Distance(name, p.Name) <= min(2, (len(p.Name)+1)/4) { // short names are near to anything
-			a.Add(sandbox.Clip(name, MaxShown), "is no argument of this tool; did you mean %s?", p.Name)
+			a.Add(sandbox.Clip(name, MaxShown), "is not an argument of this tool; did you mean %s?", p.Name)
 			return
 		}
 	}

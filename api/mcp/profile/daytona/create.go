@@ -142,7 +142,7 @@ func clocks(a *toolset.Args, r *engine.CreateRequest) {
 	r.IdleTimeout = new(idle)
 	switch {
 	case stop > 0 && pause > 0:
-		a.Add("autoPauseInterval", "goes not with autoStopInterval: set one of them to 0")
+		a.Add("autoPauseInterval", "cannot be combined with autoStopInterval: set one of them to 0")
 	case pause > 0:
 		r.IdleTimeout, r.OnIdle, r.AutoResume = new(toolset.Minutes(pause)), new(sandbox.IdlePause), new(true)
 	case a.Has("autoStopInterval"):
@@ -154,7 +154,7 @@ func clocks(a *toolset.Args, r *engine.CreateRequest) {
 	case after > 0:
 		r.Retention = new(toolset.Minutes(after))
 	case pause > 0:
-		a.Add("autoDeleteInterval", "0 destroys it when it stops, and goes not with autoPauseInterval")
+		a.Add("autoDeleteInterval", "0 destroys it when it stops, and cannot be combined with autoPauseInterval")
 	default:
 		r.AutoDelete = new(true)
 	}
@@ -173,7 +173,7 @@ func origin(a *toolset.Args, r *engine.CreateRequest) {
 		return
 	}
 	if a.Has("snapshot") {
-		a.Add("snapshot", "goes not with buildInfo; give one of them")
+		a.Add("snapshot", "cannot be combined with buildInfo; give one of them")
 	}
 	o := toolset.Object{Args: a, At: "buildInfo", Values: a.Values["buildInfo"]}.Fields()
 	image, ok := onlyFrom(o.Text("dockerfileContent"))

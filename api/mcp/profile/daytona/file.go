@@ -108,7 +108,7 @@ func fetch(ctx context.Context, c *toolset.Call, w *toolset.Words, path string) 
 	case media != "":
 		return nil, tooMuch(ctx, c, &f.Info, fault.TooLarge, "is an image of more than 1 MiB")
 	case f.Binary:
-		return nil, tooMuch(ctx, c, &f.Info, fault.Unsupported, "is no text")
+		return nil, tooMuch(ctx, c, &f.Info, fault.Unsupported, "is not text")
 	case len(f.Data) > mostDownload:
 		return nil, tooMuch(ctx, c, &f.Info, fault.TooLarge, "has more text than a model is given at once, 256 KiB")
 	}

@@ -87,7 +87,7 @@ func credentials(a *toolset.Args, address string) (bare string, options []string
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		if user != "" || password != "" {
-			a.Add("url", "is none of HTTP, which alone username and password are for")
+			a.Add("url", "is not an HTTP address, and username and password are for those alone; leave them out")
 		}
 		return address, nil, env
 	}

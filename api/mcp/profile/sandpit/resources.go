@@ -100,7 +100,7 @@ func (sp *profile) readResource(ctx context.Context, req *mcp.ReadResourceReques
 	uri := req.Params.URI
 	at, ok := fileOf(uri)
 	if !ok {
-		return nil, noResource(uri, "it is no address of the form "+fileTemplate)
+		return nil, noResource(uri, "it is not an address of the form "+fileTemplate)
 	}
 	caller := transport.CallOf(req).Caller
 	if at.run != "" {
