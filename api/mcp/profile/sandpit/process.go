@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"sandpit.dev/agent"
@@ -17,6 +18,7 @@ import (
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // paramProcess is the argument that says which process.
@@ -190,4 +192,204 @@ func (w *watched) answer(ctx context.Context, c *toolset.Call, ref string, limit
 func nextRead(ref, process string, cursor int64) string {
 	return fmt.Sprintf(`read_process with {"sandbox": %s, "process": %s, "since": %s, "wait_seconds": 30}`,
 		toolset.Quote(ref), toolset.Quote(process), strconv.FormatInt(cursor, 10))
+}
+
+// processShape is a process as the tools show it.
+type processShape struct {
+	Process   string   `json:"process"`
+	Status    string   `json:"status"`
+	Command   string   `json:"command,omitempty"`
+	Argv      []string `json:"argv,omitempty"`
+	Cwd       string   `json:"cwd"`
+	User      string   `json:"user"`
+	Terminal  bool     `json:"terminal,omitempty"`
+	PID       int      `json:"pid,omitempty"` // inside
+	StartedAt string   `json:"started_at"`
+	ExitCode  *int     `json:"exit_code,omitempty"`
+	Signal    string   `json:"signal,omitempty"`
+	Cause     string   `json:"cause,omitempty"`
+}
+
+func processShapeOf(r agent.Record) processShape {
+	out := processShape{
+		Process: r.ID, Status: "running", Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Terminal: r.Terminal,
+		PID: r.PID, StartedAt: toolset.TimeText(r.StartedAt),
+	}
+	if res := r.Result; res != nil {
+		out.Status, out.ExitCode, out.Signal, out.Cause = "exited", &res.ExitCode, res.Signal, string(res.Cause)
+	}
+	return out
+}
+
+// processList is the structured answer of list_processes.
+type processList struct {
+	Processes  []processShape `json:"processes"`
+	NextCursor string         `json:"next_cursor,omitempty"`
+}
+
+func listProcesses() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_processes", Title: "List processes", ReadOnly: true, Idempotent: true,
+		About: "List the commands of a sandbox that run, or with all those that have ended, too; the newest first. read_process, write_process and stop_process take their ids.",
+		Params: []toolset.Param{
+			paramSandbox(),
+			{Name: "all", Kind: toolset.Boolean, About: "Those that have ended, too. Default false."},
+			{Name: "terminals", Kind: toolset.Boolean, About: "Only those at a terminal. Default false."},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
+			paramCursor(),
+		},
+		Example: `{"sandbox": "my-project"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			a := c.Args
+			all := a.Bool("all", false)
+			q := engine.ProcessQuery{Running: !all, Tty: a.Bool("terminals", false), Newest: true, Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+			if err := a.Err(); err != nil {
+				return nil, err
+			}
+			ref, err := place(ctx, c, false)
+			if err != nil {
+				return nil, err
+			}
+			page, err := c.Engine.ListProcesses(ctx, c.Caller, ref, q)
+			if err != nil {
+				return nil, err
+			}
+			out := processList{Processes: make([]processShape, 0, len(page.Items)), NextCursor: page.Next}
+			what := toolset.Counted(len(page.Items), "process runs", "processes run")
+			if all {
+				what = toolset.Counted(len(page.Items), "process", "processes")
+			}
+			ans := &toolset.Answer{Verdict: what + " in sandbox " + ref}
+			var b strings.Builder
+			for _, r := range page.Items {
+				out.Processes = append(out.Processes, processShapeOf(r))
+				b.WriteString(processLine(r) + "\n")
+			}
+			if page.Next != "" {
+				ans.Notes = append(ans.Notes, "there are more; call again with cursor "+toolset.Quote(page.Next))
+			}
+			if b.Len() > 0 {
+				ans.Sections = []toolset.Section{{Title: "processes", Body: b.String()}} // what they run is not the server's words
+			}
+			ans.Structured = out
+			return ans, nil
+		},
+	}
+}
+
+func processLine(r agent.Record) string {
+	line := r.ID + " · runs for " + toolset.Took(time.Since(r.StartedAt))
+	if r.Result != nil {
+		e := toolset.Outcome{ExecResult: engine.ExecResult{Result: *r.Result}}
+		line = r.ID + " · " + e.Verdict()
+	}
+	if r.Terminal {
+		line += " · at a terminal"
+	}
+	return line + " · " + oneLineOf(commandText(r))
+}
+
+// How long a process may take to end by itself before it is killed, and how long
+// a signal's effect is waited for.
+const (
+	stopGrace  = 5 * time.Second
+	signalWait = time.Second
+)
+
+func stopProcess(cs *cells) toolset.Tool {
+	return toolset.Tool{
+		Name: "stop_process", Title: "Stop a process", Destructive: true, Idempotent: true,
+		About: "End a process and all that it started: TERM, and KILL after 5 seconds. With signal, only send that one. A run_id of run_sandbox ends that run: its command is killed, no other is begun.",
+		Params: []toolset.Param{
+			paramStoppable(),
+			paramSandbox(),
+			{Name: "signal", Kind: toolset.Text, About: "Like INT, HUP, KILL."},
+		},
+		Example: `{"process": "p1b2c3"}`,
+		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return stop(ctx, c, cs) },
+	}
+}
+
+func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, error) {
+	a := c.Args
+	process := a.Text("process")
+	sig, wait, kill := syscall.SIGTERM, stopGrace, true
+	if name := a.Text("signal"); name != "" {
+		s, err := engine.ParseSignal(name)
+		if err != nil {
+			a.Add("signal", "%q is not a valid signal; use TERM, INT, HUP, USR1 or KILL", toolset.Clip(name))
+		}
+		sig, wait, kill = s, signalWait, s == syscall.SIGKILL
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	if sandbox.ValidRunID(process) {
+		return batch.Stop(ctx, c, process)
+	}
+	ref, err := place(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	if x := cs.find(c.Caller, process); x != nil {
+		if kill { // other signals are not for code
+			x.cancel(nil)
+		}
+		x.wait(ctx, stopGrace)
+		return x.stopped(ctx, c)
+	}
+	before, err := c.Engine.Process(ctx, c.Caller, ref, process)
+	if err != nil {
+		return nil, noProcess(ctx, c, ref, process, err)
+	}
+	how := "had ended already"
+	if before.Result == nil {
+		if how, err = endProcess(ctx, c, ref, process, sig, wait, kill); err != nil {
+			return nil, err
+		}
+	}
+	seen, err := watchProcess(ctx, c, ref, process, watch{cursor: before.LastSeq})
+	if err != nil {
+		return nil, err
+	}
+	out := seen.answer(ctx, c, ref, toolset.DefaultOutput)
+	out.Lines = append([]string{how}, out.Lines...)
+	return out, nil
+}
+
+// endProcess sends the signal, and kills what is left if it may.
+func endProcess(ctx context.Context, c *toolset.Call, ref, process string, sig syscall.Signal, wait time.Duration, kill bool) (how string, err error) {
+	if sig != syscall.SIGKILL {
+		err := c.Engine.SignalProcess(ctx, c.Caller, ref, process, sig, true)
+		if err != nil && !fault.Is(err, fault.State) { // it ended meanwhile
+			return "", err
+		}
+		rec, err := c.Engine.WaitProcess(ctx, c.Caller, ref, process, wait)
+		switch {
+		case err != nil:
+			return "", err
+		case rec.Result != nil:
+			return "it ended after " + toolset.SigName(sig), nil
+		case !kill:
+			return toolset.SigName(sig) + " was sent; it goes on", nil
+		}
+	}
+	if err := c.Engine.KillProcess(ctx, c.Caller, ref, process); err != nil {
+		return "", err
+	}
+	if sig == syscall.SIGKILL {
+		return "it was killed", nil
+	}
+	return "it did not heed " + toolset.SigName(sig) + " for " + toolset.Took(stopGrace) + " and was killed", nil
+}
+
+// stopped shows a cell that was interrupted.
+func (x *cell) stopped(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	if x.ended() && x.err != nil { // which says that it was cancelled, by us
+		x.drop()
+		out := &toolset.Answer{Verdict: "interrupted after " + toolset.Took(time.Since(x.began)) + " · sandbox " + x.ref, Images: x.shown.images}
+		x.shown.add(out, nil, toolset.DefaultOutput)
+		return out, nil
+	}
+	return x.answer(ctx, c, toolset.DefaultOutput)
 }

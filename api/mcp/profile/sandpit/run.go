@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/api/mcp/batch"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine"
 )
 
 func runSandbox() toolset.Tool {
@@ -27,4 +28,92 @@ func runSandbox() toolset.Tool {
 		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return batch.Run(ctx, c, true) },
 		Past:    batch.Past,
 	}
+}
+
+// runShape is a run as list_runs shows it.
+type runShape struct {
+	RunID      string `json:"run_id"`
+	Identifier string `json:"identifier"`
+	SandboxID  string `json:"sandbox_id,omitempty"`
+	State      string `json:"state"`
+	Error      string `json:"error,omitempty"`
+	Artifacts  int    `json:"artifacts,omitempty"`
+	CreatedAt  string `json:"created_at"`
+	EndedAt    string `json:"ended_at,omitempty"`
+}
+
+// runList is the structured answer of list_runs.
+type runList struct {
+	Runs       []runShape `json:"runs"`
+	NextCursor string     `json:"next_cursor,omitempty"`
+}
+
+func listRuns() toolset.Tool {
+	return toolset.Tool{
+		Name: "list_runs", Title: "List runs", ReadOnly: true, Idempotent: true,
+		About: "List runs of run_sandbox, the newest first, also those of sandboxes that are gone. With run: all of that one, its output and links to its artifacts.",
+		Params: []toolset.Param{
+			{Name: "run", Kind: toolset.Text, About: "Id of one run to see.", Aliases: []string{"run_id", "id"}},
+			{Name: "sandbox", Kind: toolset.Text, About: "Only those of this sandbox. Left out: all of yours.", Aliases: []string{"sandbox_id", "identifier", "name"}},
+			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
+			paramCursor(),
+		},
+		Example: `{"sandbox": "my-project"}`,
+		Run:     runsThatAre,
+	}
+}
+
+func runsThatAre(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	id := a.Text("run")
+	r := engine.RunsRequest{Sandbox: a.Text("sandbox"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	if id != "" {
+		return oneRun(ctx, c, id, r.Sandbox)
+	}
+	page, err := c.Engine.Runs(ctx, c.Caller, r)
+	if err != nil {
+		return nil, err
+	}
+	out := runList{Runs: make([]runShape, 0, len(page.Items)), NextCursor: page.Next}
+	ans := &toolset.Answer{Verdict: toolset.Counted(len(page.Items), "run", "runs")}
+	for _, one := range page.Items {
+		sh := runShape{
+			RunID: one.ID, Identifier: one.Identifier, SandboxID: string(one.Sandbox), State: string(one.State), Error: one.Error,
+			Artifacts: len(one.Artifacts), CreatedAt: toolset.TimeText(one.CreatedAt), EndedAt: toolset.TimeText(one.EndedAt),
+		}
+		out.Runs = append(out.Runs, sh)
+		line := sh.RunID + " · " + sh.State + " · sandbox " + sh.Identifier + " · " + sh.CreatedAt
+		if sh.Artifacts > 0 {
+			line += " · " + toolset.Counted(sh.Artifacts, "artifact", "artifacts")
+		}
+		if sh.Error != "" {
+			line += " · " + oneLineOf(sh.Error)
+		}
+		ans.Lines = append(ans.Lines, line)
+	}
+	if page.Next != "" {
+		ans.Notes = append(ans.Notes, "there are more; call again with cursor "+toolset.Quote(page.Next))
+	}
+	ans.Structured = out
+	return ans, nil
+}
+
+// oneRun shows a run with what it gave out. of is the sandbox that it has to be of; "":
+// any.
+func oneRun(ctx context.Context, c *toolset.Call, id, of string) (*toolset.Answer, error) {
+	r, err := c.Engine.RunOf(ctx, c.Caller, id)
+	if err != nil {
+		return nil, err
+	}
+	if !batch.IsOf(r, of) {
+		return nil, batch.OtherRun(r, of)
+	}
+	streams, err := c.Engine.RunStreams(ctx, c.Caller, id)
+	if err != nil {
+		return nil, err
+	}
+	return batch.Answer(c, r, streams), nil
 }

@@ -4,9 +4,13 @@
 package sandpit
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -78,5 +82,93 @@ func stopSandbox() toolset.Tool {
 			}
 			return fmt.Sprintf("sandbox %s is %s: its processes have ended, its files stay", s.Ref(), s.State), []string{"start_sandbox starts it again"}
 		}),
+	}
+}
+
+func updateSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "update_sandbox", Title: "Change a sandbox", Destructive: true, Idempotent: true,
+		About: "Change a sandbox's limits, network, environment, volumes or clocks. What is left out stays. All but volumes can change while it runs; the network changes at once, for open connections too.",
+		Params: []toolset.Param{
+			{Name: "sandbox", Kind: toolset.Text, Required: true, About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
+			{Name: "memory_mb", Kind: toolset.Integer, Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, About: "Memory in MiB.", Aliases: []string{"memory"}},
+			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores.", Aliases: []string{"cpu", "cpu_cores"}},
+			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB.", Aliases: []string{"disk"}},
+			{Name: "pids", Kind: toolset.Integer, Min: sandbox.MinPids, Max: sandbox.MaxPids, About: "Processes and threads."},
+			{Name: "network", Kind: toolset.Text, About: "off, restricted (only what the allow_ arguments say) or open."},
+			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach, with commas; *.example.org is all below it. Replaces the list.", Aliases: []string{"domains"}},
+			{Name: "allow_addresses", Kind: toolset.Text, About: "Addresses or ranges that it may reach without a name, with commas.", Aliases: []string{"allow_cidrs"}},
+			{Name: "allow_ports", Kind: toolset.Text, About: "Ports of both, like 443, 8000-8010. Default: all."},
+			{Name: "env", Kind: toolset.Texts, About: "Replaces all variables, for commands that begin afterwards.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "labels", Kind: toolset.Texts, Field: "metadata", About: "Replaces all labels.", Aliases: []string{"metadata"}},
+			paramVolumes("Replaces what it mounts, as in create_sandbox; empty: nothing. It must be stopped."),
+			{Name: "ttl_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "ttl_seconds", About: "Delete it so long from now; 0: never.", Aliases: []string{"ttl"}},
+			{Name: "unused_ttl_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, About: "Delete it when unused for so long; 0: never."},
+			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long; 0: never."},
+			{Name: "idle_action", Kind: toolset.Text, Enum: []string{string(sandbox.IdleStop), string(sandbox.IdlePause)}, About: "What is done then."},
+			{Name: "retention_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "retention_seconds", About: "Delete it when stopped for so long; 0: never."},
+			{Name: "auto_delete", Kind: toolset.Boolean, About: "Delete it as soon as it is stopped."},
+			{Name: "auto_start", Kind: toolset.Boolean, About: "A call starts it when a clock or the host took it down."},
+			{Name: "auto_resume", Kind: toolset.Boolean, About: "A call resumes it also when it was paused by a caller."},
+			{Name: "checkpoints", Kind: toolset.Text, Enum: []string{string(sandbox.CheckpointsOff), string(sandbox.CheckpointsCommand)}, About: "command: a snapshot after each command that changed files of the workspace."},
+		},
+		Example: `{"sandbox": "my-project", "memory_mb": 1024}`,
+		Run:     update,
+	}
+}
+
+func update(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	p := patch(c.Args)
+	if p == (engine.Patch{}) && len(c.Args.Bad) == 0 {
+		c.Args.Add("sandbox", "is all that is given; say what shall change, for example memory_mb")
+	}
+	ref, err := place(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Engine.Update(ctx, c.Caller, ref, p)
+	if fault.Is(err, fault.State) {
+		if now, gerr := c.Engine.Get(ctx, c.Caller, ref); gerr == nil && now.State == sandbox.Running {
+			return nil, fault.Wrap(fault.State, err, "%s", fault.As(err).Message).
+				WithRemedy(`call stop_sandbox with {"sandbox": %s}, this again, and start_sandbox`, toolset.Quote(ref))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	sh := describe(ctx, c, s)
+	return &toolset.Answer{Verdict: fmt.Sprintf("changed sandbox %s, which is %s", s.Ref(), s.State), Lines: sh.lines(), Structured: sh}, nil
+}
+
+// patch reads what shall change; problems are kept in a.
+func patch(a *toolset.Args) engine.Patch {
+	var p engine.Patch
+	given(a, "cpus", &p.CPU, func(n string) float64 { return a.Number(n, 0) })
+	whole := func(n string) int { return int(a.Number(n, 0)) }
+	given(a, "memory_mb", &p.MemoryMB, whole)
+	given(a, "disk_mb", &p.DiskMB, whole)
+	given(a, "pids", &p.Pids, whole)
+	clock := func(n string) time.Duration { return toolset.Minutes(a.Number(n, 0)) }
+	given(a, "ttl_minutes", &p.TTL, clock)
+	given(a, "unused_ttl_minutes", &p.SlidingTTL, clock)
+	given(a, "idle_minutes", &p.IdleTimeout, clock)
+	given(a, "retention_minutes", &p.Retention, clock)
+	yes := func(n string) bool { return a.Bool(n, false) }
+	given(a, "auto_delete", &p.AutoDelete, yes)
+	given(a, "auto_start", &p.AutoStart, yes)
+	given(a, "auto_resume", &p.AutoResume, yes)
+	given(a, "idle_action", &p.OnIdle, func(n string) sandbox.IdleAction { return sandbox.IdleAction(a.Text(n)) })
+	given(a, "checkpoints", &p.Checkpoints, func(n string) sandbox.Checkpoints { return sandbox.Checkpoints(a.Text(n)) })
+	given(a, "env", &p.Env, a.Env)
+	given(a, "labels", &p.Metadata, a.Env)
+	given(a, "volumes", &p.Mounts, func(string) []engine.MountRequest { return mounts(a) })
+	p.Network = network(a)
+	return p
+}
+
+// given sets what an argument says, if it is there.
+func given[T any](a *toolset.Args, name string, to **T, read func(string) T) {
+	if a.Has(name) {
+		*to = new(read(name))
 	}
 }

@@ -7,11 +7,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -224,5 +228,112 @@ func readBinary(ctx context.Context, c *toolset.Call, ref string, info *agent.Fi
 		out.Lines = append(out.Lines, "or download it until "+toolset.TimeText(until)+": "+address, "get_file_url makes a link that is good for longer")
 	}
 	out.Links = append(out.Links, toolset.ResourceLink(s.ID, info))
+	return out, nil
+}
+
+func writeFile() toolset.Tool {
+	return toolset.Tool{
+		Name: "write_file", Title: "Write a file", Destructive: true, Idempotent: true,
+		About: "Write a whole file in a sandbox, at most 8 MiB, replacing what was there. Missing directories are made. Reads see the old file or the new one, never half.",
+		Params: []toolset.Param{
+			toolset.PathParam("The file."),
+			{Name: "content", Kind: toolset.Text, Required: true, About: "The whole content.", Aliases: []string{"contents", "text", "file_text", "data"}},
+			paramSandbox(),
+			{Name: "encoding", Kind: toolset.Text, Enum: []string{"utf-8", "base64"}, About: "Of content, default utf-8; base64 for binary files."},
+			{Name: "mode", Kind: toolset.Text, About: "Permissions in octal, like 755. Default: those of the old file, else 644."},
+		},
+		Example: `{"path": "hello.py", "content": "print('hello')\n"}`,
+		Run:     write,
+	}
+}
+
+func write(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	path, content, mode := a.Text("path"), a.Text("content"), a.Text("mode")
+	o := agent.WriteOptions{MakeParents: true}
+	if mode != "" {
+		n, err := strconv.ParseUint(strings.TrimPrefix(mode, "0o"), 8, 32)
+		if err != nil || n > 0o777 || n == 0 {
+			a.Add("mode", "%q is not a valid octal permission between 1 and 777", toolset.Clip(mode))
+		}
+		o.Mode = fs.FileMode(n)
+	}
+	if a.Text("encoding") == "base64" {
+		raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(content), ""))
+		if err != nil {
+			a.Add("content", "is not base64: %v", err)
+		}
+		content = string(raw)
+	}
+	if len(content) > toolset.MaxWrite {
+		a.Add("content", "has %d bytes, more than %d; write it in parts with run_command, or upload it by REST: PUT /v1/sandboxes/{id}/files/{path}", len(content), toolset.MaxWrite)
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	ref, err := place(ctx, c, true)
+	if err != nil {
+		return nil, err
+	}
+	o.Size = int64(len(content))
+	info, created, err := c.Engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(content), o)
+	if err != nil {
+		return nil, c.PathError(ctx, ref, path, err)
+	}
+	what := "replaced"
+	if created {
+		what = "created"
+	}
+	out := &toolset.Answer{Verdict: fmt.Sprintf("%s %s (%d bytes, mode %o) · sandbox %s", what, toolset.PrintablePath(info.Path), info.Size, info.Mode.Perm(), ref)}
+	if s, err := c.Engine.Get(ctx, c.Caller, ref); err == nil { // else it has been deleted since
+		out.Links = append(out.Links, toolset.ResourceLink(s.ID, &info))
+	}
+	return out, nil
+}
+
+func getFileURL() toolset.Tool {
+	return toolset.Tool{
+		Name: "get_file_url", Title: "Get a link to a file", ReadOnly: true,
+		About: "Get an HTTP link to a file of a sandbox, for the user or for curl: whoever has it can read that file until it expires, without a token.",
+		Params: []toolset.Param{
+			toolset.PathParam("The file."),
+			paramSandbox(),
+			{Name: "expires_minutes", Kind: toolset.Number, Min: filelink.MinLife.Minutes(), Max: filelink.MaxLife.Minutes(), About: "1 to 10080, default 60.", Aliases: []string{"expires", "ttl_minutes"}},
+		},
+		Example: `{"path": "/artifacts/report.pdf"}`,
+		Run:     linkFile,
+	}
+}
+
+func linkFile(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	a := c.Args
+	path, life := a.Text("path"), a.Number("expires_minutes", filelink.DefaultLife.Minutes())
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	ref, err := place(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	// Opened, and not only looked at: a link of the sandbox's may lead to the file.
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{Length: 1})
+	if err != nil {
+		return nil, c.PathError(ctx, ref, path, err)
+	}
+	_ = body.Close() // nothing was read
+	s, err := c.Engine.Get(ctx, c.Caller, ref)
+	if err != nil {
+		return nil, err
+	}
+	address, until := c.FileURL(s, info.Path, time.Duration(life*float64(time.Minute)))
+	if address == "" {
+		return nil, fault.New(fault.Unsupported, "this server makes no links to files").
+			WithRemedy("read_file shows the file %s", toolset.PrintablePath(info.Path))
+	}
+	out := &toolset.Answer{
+		Verdict: fmt.Sprintf("%s · %s, %s · sandbox %s", toolset.PrintablePath(info.Path), toolset.MediaOf(info.Path), toolset.BytesText(info.Size), ref),
+		Lines:   []string{address, "good until " + toolset.TimeText(until) + " for whoever has it, and it ends with the sandbox"},
+	}
+	out.Links = append(out.Links, toolset.ResourceLink(s.ID, &info))
 	return out, nil
 }
