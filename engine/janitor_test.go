@@ -50,7 +50,7 @@ func (h *house) plant(heardOf bool) sandbox.ID {
 			h.t.Fatal(err)
 		}
 	}
-	if _, err := h.host.Driver().Create(context.Background(), runtime.Spec{ID: id, Root: "/", Hostname: "x"}); err != nil {
+	if _, err := h.host.Driver().Create(context.Background(), runtime.Spec{ID: id, Image: runtime.Image{Root: "/"}, Hostname: "x"}); err != nil {
 		h.t.Fatal(err)
 	}
 	return id

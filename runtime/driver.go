@@ -85,11 +85,18 @@ type LogKeeper interface {
 // Spec is what a driver needs to know to make an instance.
 type Spec struct {
 	ID       sandbox.ID
-	Root     string // host path of the image's unpacked root: shared, never written
+	Image    Image
 	Hostname string // at most 63 characters; seen inside
 	Limits   sandbox.Limits
 	From     sandbox.ID      // of Create: the snapshot that its disk is a copy of; zero: its disk is empty
 	Mounts   []sandbox.Mount // volumes; a driver that is no [Volumer] refuses them
+}
+
+// Image is what a sandbox's first files are. A driver takes of it what it needs.
+type Image struct {
+	Name   string // the catalogue's
+	Digest string // "sha256:" and 64 hex digits; it names the image for ever
+	Root   string // host path of its unpacked root, which is shared and never written
 }
 
 // Handle finds an instance again.

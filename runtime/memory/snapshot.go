@@ -159,7 +159,7 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id sandbox.ID) error {
 }
 
 // Diff compares the trees at two points, file by file.
-func (d *Driver) Diff(ctx context.Context, _ string, from, to runtime.Point, limit int) (runtime.Changes, error) {
+func (d *Driver) Diff(ctx context.Context, _ runtime.Image, from, to runtime.Point, limit int) (runtime.Changes, error) {
 	if err := ctx.Err(); err != nil {
 		return runtime.Changes{}, err
 	}

@@ -26,7 +26,7 @@ func TestBelowTheRootOfASandboxIsNothing(t *testing.T) {
 	d := open(t, t.TempDir(), "")
 	t.Cleanup(func() { _ = d.Close() })
 	i, err := d.Create(t.Context(), runtime.Spec{
-		ID: sandbox.NewID(), Root: imagetest.Python(t).Root, Hostname: "box",
+		ID: sandbox.NewID(), Image: runtime.Image{Root: imagetest.Python(t).Root}, Hostname: "box",
 		Limits: sandbox.Limits{CPU: 2, MemoryMB: 512, DiskMB: 512, Pids: 128},
 	})
 	if err != nil {

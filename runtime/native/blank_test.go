@@ -58,7 +58,7 @@ func blankID(t testing.TB, d *native.Driver) sandbox.ID {
 
 func specOf(id sandbox.ID, root string) runtime.Spec {
 	return runtime.Spec{
-		ID: id, Root: root, Hostname: string(id),
+		ID: id, Image: runtime.Image{Root: root}, Hostname: string(id),
 		Limits: sandbox.Limits{CPU: 1, MemoryMB: 256, DiskMB: 256, Pids: 64},
 	}
 }

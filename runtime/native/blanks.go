@@ -61,7 +61,7 @@ func (s *blanks) lend(spec runtime.Spec) (sandbox.ID, bool) {
 	defer s.mu.Unlock()
 	n := -1
 	if ordinary(spec) {
-		n = slices.IndexFunc(s.ready, func(b *blank) bool { return b.whole != nil && b.whole.spec.Root == spec.Root })
+		n = slices.IndexFunc(s.ready, func(b *blank) bool { return b.whole != nil && b.whole.spec.Image.Root == spec.Image.Root })
 	}
 	if n < 0 {
 		n = slices.IndexFunc(s.ready, func(b *blank) bool { return b.whole == nil })
@@ -183,7 +183,7 @@ func (s *blanks) next() func(context.Context) error {
 		switch {
 		case b.whole == nil:
 			plain = append(plain, b)
-		case !s.wanted.has(b.whole.spec.Root):
+		case !s.wanted.has(b.whole.spec.Image.Root):
 			return func(context.Context) error {
 				if s.take(b) {
 					b.end(s.d)
@@ -198,10 +198,10 @@ func (s *blanks) next() func(context.Context) error {
 	}
 	return func(ctx context.Context) error {
 		b := plain[0]
-		if _, err := os.Lstat(spec.Root); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(spec.Image.Root); errors.Is(err, fs.ErrNotExist) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.wanted.forget(spec.Root)
+			s.wanted.forget(spec.Image.Root)
 			return nil
 		}
 		if !s.take(b) {

@@ -74,7 +74,7 @@ func crash(point string) error {
 
 func crashSpec(root string) runtime.Spec {
 	return runtime.Spec{
-		ID: sandbox.NewID(), Root: root, Hostname: "box",
+		ID: sandbox.NewID(), Image: runtime.Image{Root: root}, Hostname: "box",
 		Limits: sandbox.Limits{CPU: 1, MemoryMB: 256, DiskMB: 256, Pids: 64},
 	}
 }

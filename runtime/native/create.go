@@ -245,7 +245,7 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 	undo.Release()
 	held = append(held, uids.kit)
 	uids.kit = nil
-	l := &live{pid: first.pid, pidfd: first.pidfd, root: g.disk.root, uids: uids, group: first.group, agent: first.agent, image: spec.Root, state: first.state}
+	l := &live{pid: first.pid, pidfd: first.pidfd, root: g.disk.root, uids: uids, group: first.group, agent: first.agent, image: spec.Image.Root, state: first.state}
 	l.serving = &serving{conn: first.conn, heard: make(chan struct{}), then: served}
 	if call, err := i.connect(ctx); err == nil { // the agent will find it waiting
 		l.line.keep(call)

@@ -25,7 +25,7 @@ func TestASandboxThatRunsHoldsTwoDescriptors(t *testing.T) {
 	add := func(n int) {
 		for range n {
 			i, err := d.Create(t.Context(), runtime.Spec{
-				ID: sandbox.NewID(), Root: root, Hostname: "box",
+				ID: sandbox.NewID(), Image: runtime.Image{Root: root}, Hostname: "box",
 				Limits: sandbox.Limits{CPU: 1, MemoryMB: 128, DiskMB: 128, Pids: 64},
 			})
 			if err != nil {

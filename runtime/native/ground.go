@@ -122,7 +122,7 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	if err := l.FreshWork(); err != nil {
 		return disk{}, err
 	}
-	image, err := hold(mount.CloneAt(unix.AT_FDCWD, spec.Root))
+	image, err := hold(mount.CloneAt(unix.AT_FDCWD, spec.Image.Root))
 	if err != nil {
 		return failed(err)
 	}

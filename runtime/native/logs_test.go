@@ -26,7 +26,7 @@ func TestOutputThatIsKeptHasABudget(t *testing.T) {
 	d := open(t, t.TempDir(), "")
 	t.Cleanup(func() { _ = d.Close() })
 	limits := sandbox.Limits{CPU: 2, MemoryMB: 128, DiskMB: 64, Pids: 64}
-	i, err := d.Create(t.Context(), runtime.Spec{ID: sandbox.NewID(), Root: root, Hostname: "box", Limits: limits})
+	i, err := d.Create(t.Context(), runtime.Spec{ID: sandbox.NewID(), Image: runtime.Image{Root: root}, Hostname: "box", Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}

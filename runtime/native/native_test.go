@@ -78,8 +78,8 @@ func TestConformance(t *testing.T) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		dir := t.TempDir()
 		return runtimetest.Harness{
-			Root: root,
-			Open: func(t *testing.T) runtime.Driver { return open(t, dir, "") },
+			Image: runtime.Image{Root: root},
+			Open:  func(t *testing.T) runtime.Driver { return open(t, dir, "") },
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids,
 				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Reopen,
@@ -100,9 +100,9 @@ func TestConformanceOnPlainLayers(t *testing.T) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		dir := t.TempDir()
 		return runtimetest.Harness{
-			Root: root,
-			Open: func(t *testing.T) runtime.Driver { return open(t, dir, layer.Plain) },
-			Must: must,
+			Image: runtime.Image{Root: root},
+			Open:  func(t *testing.T) runtime.Driver { return open(t, dir, layer.Plain) },
+			Must:  must,
 		}
 	})
 }
@@ -114,8 +114,8 @@ func TestConformanceByAYard(t *testing.T) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		dir := t.TempDir()
 		return runtimetest.Harness{
-			Root: root,
-			Open: func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Yard: true}) },
+			Image: runtime.Image{Root: root},
+			Open:  func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Yard: true}) },
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles,
 				runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes,
@@ -132,7 +132,7 @@ func TestAgent(t *testing.T) {
 	t.Cleanup(func() { _ = d.Close() })
 	agenttest.Run(t, func(t *testing.T) *agent.Client {
 		i, err := d.Create(t.Context(), runtime.Spec{
-			ID: sandbox.NewID(), Root: root, Hostname: "box",
+			ID: sandbox.NewID(), Image: runtime.Image{Root: root}, Hostname: "box",
 			Limits: sandbox.Limits{CPU: 2, MemoryMB: 1024, DiskMB: 1024, Pids: 1024},
 		})
 		if err != nil {
@@ -154,7 +154,7 @@ func TestACommandThatIsStoppedOnItsWayDoesNotStopTheAgent(t *testing.T) {
 	d := open(t, t.TempDir(), "")
 	t.Cleanup(func() { _ = d.Close() })
 	i, err := d.Create(t.Context(), runtime.Spec{
-		ID: sandbox.NewID(), Root: imagetest.Python(t).Root, Hostname: "box",
+		ID: sandbox.NewID(), Image: runtime.Image{Root: imagetest.Python(t).Root}, Hostname: "box",
 		Limits: sandbox.Limits{CPU: 2, MemoryMB: 1024, DiskMB: 1024, Pids: 512},
 	})
 	if err != nil {

@@ -50,7 +50,7 @@ func lasting(t testing.TB, d *native.Driver) *native.Instance {
 func boxSpec(t testing.TB) runtime.Spec {
 	t.Helper()
 	return runtime.Spec{
-		ID: sandbox.NewID(), Root: imagetest.Python(t).Root, Hostname: "box",
+		ID: sandbox.NewID(), Image: runtime.Image{Root: imagetest.Python(t).Root}, Hostname: "box",
 		Limits: sandbox.Limits{CPU: 2, MemoryMB: 512, DiskMB: 1024, Pids: 256},
 	}
 }
@@ -220,7 +220,7 @@ func TestAPausedSandboxIsFoundPausedAndCanBeStoppedAndRemoved(t *testing.T) {
 	if !fault.Is(fault1, fault.State) || !fault.Is(fault2, fault.State) {
 		t.Errorf("of a stopped one: %v, %v", fault1, fault2)
 	}
-	spec := runtime.Spec{ID: first.Handle().ID, Root: imagetest.Python(t).Root, Hostname: "box", Limits: sandbox.Limits{CPU: 1, MemoryMB: 256, DiskMB: 1024, Pids: 64}}
+	spec := runtime.Spec{ID: first.Handle().ID, Image: runtime.Image{Root: imagetest.Python(t).Root}, Hostname: "box", Limits: sandbox.Limits{CPU: 1, MemoryMB: 256, DiskMB: 1024, Pids: 64}}
 	if err := first.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func failStore(t *testing.T, device string, dir *os.File) {
 
 func storeSpec(root string) runtime.Spec {
 	return runtime.Spec{
-		ID: sandbox.NewID(), Root: root, Hostname: "box",
+		ID: sandbox.NewID(), Image: runtime.Image{Root: root}, Hostname: "box",
 		Limits: sandbox.Limits{CPU: 1, MemoryMB: 256, DiskMB: 256, Pids: 128},
 	}
 }

@@ -147,8 +147,8 @@ func (d *Driver) RemoveSnapshot(_ context.Context, id sandbox.ID) error {
 
 // Diff compares two points. See [runtime.Snapshotter]. What is written to an instance
 // meanwhile is in it or not.
-func (d *Driver) Diff(ctx context.Context, root string, from, to runtime.Point, limit int) (runtime.Changes, error) {
-	image, err := os.Open(root)
+func (d *Driver) Diff(ctx context.Context, img runtime.Image, from, to runtime.Point, limit int) (runtime.Changes, error) {
+	image, err := os.Open(img.Root)
 	if err != nil {
 		return runtime.Changes{}, fault.Wrap(fault.Unavailable, err, "the image's root cannot be opened")
 	}

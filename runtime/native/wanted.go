@@ -28,7 +28,7 @@ func (w *wanted) most() (runtime.Spec, bool) {
 	var best runtime.Spec
 	count := make(map[string]int, len(w.specs))
 	for _, spec := range w.specs {
-		if count[spec.Root]++; count[spec.Root] >= count[best.Root] {
+		if count[spec.Image.Root]++; count[spec.Image.Root] >= count[best.Image.Root] {
 			best = spec
 		}
 	}
@@ -37,10 +37,10 @@ func (w *wanted) most() (runtime.Spec, bool) {
 
 // forget forgets an image that cannot be had any more.
 func (w *wanted) forget(root string) {
-	w.specs = slices.DeleteFunc(w.specs, func(s runtime.Spec) bool { return s.Root == root })
+	w.specs = slices.DeleteFunc(w.specs, func(s runtime.Spec) bool { return s.Image.Root == root })
 }
 
 // has tells whether an image was asked for.
 func (w *wanted) has(root string) bool {
-	return slices.ContainsFunc(w.specs, func(s runtime.Spec) bool { return s.Root == root })
+	return slices.ContainsFunc(w.specs, func(s runtime.Spec) bool { return s.Image.Root == root })
 }

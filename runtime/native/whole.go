@@ -57,7 +57,7 @@ func (b *blank) complete(ctx context.Context, d *Driver, spec runtime.Spec) erro
 	i.verb.Lock()
 	defer i.verb.Unlock()
 	spec.ID, spec.Hostname = b.id, string(b.id)
-	root, err := inodeOf(spec.Root)
+	root, err := inodeOf(spec.Image.Root)
 	if err == nil {
 		err = d.instances.WriteFile(string(b.id)+aheadFile, nil, 0o600)
 	}
@@ -107,10 +107,10 @@ func (w *whole) suit(spec runtime.Spec) error {
 	switch {
 	case err != nil:
 		return err
-	case !ordinary(spec) || spec.Root != w.spec.Root || spec.Hostname != w.spec.Hostname:
+	case !ordinary(spec) || spec.Image.Root != w.spec.Image.Root || spec.Hostname != w.spec.Hostname:
 		return fault.New(fault.State, "it was made for something else")
 	}
-	if root, err := inodeOf(spec.Root); err != nil || root != w.root {
+	if root, err := inodeOf(spec.Image.Root); err != nil || root != w.root {
 		return fault.New(fault.State, "its image was removed")
 	}
 	if limits := i.d.enforceable(spec.Limits); limits != i.d.enforceable(w.spec.Limits) {

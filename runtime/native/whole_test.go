@@ -213,7 +213,7 @@ func TestWhatWasMadeAheadMayBeWrong(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"another image", func(_ sandbox.ID, spec *runtime.Spec) { spec.Root = image }},
+		{"another image", func(_ sandbox.ID, spec *runtime.Spec) { spec.Image.Root = image }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			spec := specOf("", root)

@@ -17,7 +17,7 @@ import (
 // diff gives what changed below some directories, as lines of action, path and size.
 func (s *suite) diff(t *testing.T, from, to runtime.Point, below ...string) []string {
 	t.Helper()
-	c, err := s.snapshotter(t).Diff(t.Context(), s.Root, from, to, 100_000)
+	c, err := s.snapshotter(t).Diff(t.Context(), s.Image, from, to, 100_000)
 	if err != nil {
 		t.Fatalf("Diff: %v", err)
 	}
@@ -72,14 +72,14 @@ func diffs(t *testing.T, s *suite) {
 	wantLines(t, "to itself", s.diff(t, second, second, ""))
 	wantLines(t, "from now until now", s.diff(t, now, now, "/workspace"))
 
-	c, err := s.snapshotter(t).Diff(t.Context(), s.Root, runtime.Point{}, second, 3)
+	c, err := s.snapshotter(t).Diff(t.Context(), s.Image, runtime.Point{}, second, 3)
 	if err != nil || len(c.Files) != 3 || c.Total <= 3 {
 		t.Errorf("at most three: got %d of %d, %v", len(c.Files), c.Total, err)
 	}
 	for _, bad := range []runtime.Point{{Snapshot: sandbox.NewID()}, {Instance: sandbox.NewID()}} {
-		_, err := s.snapshotter(t).Diff(t.Context(), s.Root, runtime.Point{}, bad, 10)
+		_, err := s.snapshotter(t).Diff(t.Context(), s.Image, runtime.Point{}, bad, 10)
 		wantCode(t, fmt.Sprintf("Diff to %+v", bad), err, fault.NotFound)
-		_, err = s.snapshotter(t).Diff(t.Context(), s.Root, bad, now, 10)
+		_, err = s.snapshotter(t).Diff(t.Context(), s.Image, bad, now, 10)
 		wantCode(t, fmt.Sprintf("Diff from %+v", bad), err, fault.NotFound)
 	}
 	if !s.has(t, runtime.RootUser) {

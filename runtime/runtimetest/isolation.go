@@ -175,7 +175,7 @@ func hostFacts(t *testing.T, s *suite) facts {
 		}
 	}
 	return facts{
-		"dir": dir, "secret": secret, "image": s.Root,
+		"dir": dir, "secret": secret, "image": s.Image.Root,
 		"handle": handle.Bytes(), "handle_type": handle.Type(), "mount_id": mountID,
 		"tcp_port":  listen("tcp", "127.0.0.1:0").Addr().(*net.TCPAddr).Port,
 		"tcp6_port": listen("tcp", ":0").Addr().(*net.TCPAddr).Port,

@@ -22,8 +22,8 @@ type Harness struct {
 	// Open opens the driver, each time over the same instances: calling it again
 	// after Close is a restart of the server. Each test gets a harness of its own.
 	Open func(t *testing.T) runtime.Driver
-	// Root is an unpacked image with Python 3, bash and coreutils.
-	Root string
+	// Image has Python 3, bash and coreutils.
+	Image runtime.Image
 	// Must are features that Probe may not refuse here.
 	Must []runtime.Feature
 }
@@ -143,7 +143,7 @@ func (s *suite) need(t *testing.T, f runtime.Feature) {
 // spec is a small sandbox.
 func (s *suite) spec() runtime.Spec {
 	return runtime.Spec{
-		ID: sandbox.NewID(), Root: s.Root, Hostname: "box",
+		ID: sandbox.NewID(), Image: s.Image, Hostname: "box",
 		Limits: sandbox.Limits{CPU: 1, MemoryMB: 256, DiskMB: 256, Pids: 64},
 	}
 }
