@@ -47,7 +47,8 @@ func keepQuotas(t *testing.T, path string) {
 	}
 }
 
-// sum is of what is in the file, holes left out.
+// sum is of what is in the file, zeros left out: what was only read may count as a hole before and as
+// data after.
 func sum(t *testing.T, path string) [sha256.Size]byte {
 	t.Helper()
 	f, err := os.Open(path)
@@ -55,22 +56,24 @@ func sum(t *testing.T, path string) [sha256.Size]byte {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	h := sha256.New()
-	for end := int64(0); ; {
-		begin, err := f.Seek(end, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) { // nothing but a hole is left
+	h, zeros, block := sha256.New(), make([]byte, 4096), make([]byte, 4096)
+	for at := int64(0); ; {
+		if at, err = f.Seek(at, unix.SEEK_DATA); errors.Is(err, unix.ENXIO) { // nothing but a hole is left
 			return [sha256.Size]byte(h.Sum(nil))
-		}
-		if err == nil {
-			end, err = f.Seek(begin, unix.SEEK_HOLE)
-		}
-		if err == nil {
-			fmt.Fprintln(h, begin, end)
-			_, err = io.Copy(h, io.NewSectionReader(f, begin, end-begin))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		at -= at % int64(len(block))
+		n, err := f.ReadAt(block, at)
+		if err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(block[:n], zeros[:n]) {
+			fmt.Fprintln(h, at)
+			h.Write(block[:n])
+		}
+		at += int64(len(block))
 	}
 }
 
