@@ -289,7 +289,7 @@ func (h *house) sse(token string) *sseClient {
 	return s
 }
 
-// next gives the next event.
+// next returns the next event.
 func (s *sseClient) next() (name, data string) {
 	s.h.t.Helper()
 	for s.events.Scan() {

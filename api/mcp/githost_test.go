@@ -77,7 +77,7 @@ func newGitHost(t *testing.T) *gitHost {
 	return g
 }
 
-// events gives all that the record has of what commands there were, as text.
+// events returns all that the record has of what commands there were, as text.
 func (h *house) events(ref string) iter.Seq[string] {
 	h.t.Helper()
 	page, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, store.EventQuery{})

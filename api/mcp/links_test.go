@@ -20,7 +20,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// linked gives what a link in a text grants.
+// linked returns what a link in a text grants.
 func (h *house) linked(text string) filelink.Grant {
 	h.t.Helper()
 	address := regexp.MustCompile(`https?://\S+/files/\S+`).FindString(text)

@@ -17,7 +17,7 @@ import (
 )
 
 // serveRun answers what is below the reserved words of the path: a run's status, and
-// its events. It tells whether the request was one.
+// its events. It reports whether the request was one.
 func (h *Handler) serveRun(w http.ResponseWriter, r *http.Request, caller access.Caller) bool {
 	_, rest, _ := strings.Cut(r.URL.Path, "/mcp/")
 	word, id, _ := strings.Cut(rest, "/")

@@ -54,9 +54,9 @@ func Stop(ctx context.Context, c *toolset.Call, id string) (*toolset.Answer, err
 	return out, nil
 }
 
-// Next gives the calls that wait for a run that has not ended, and that end it, in
+// Next returns the calls that wait for a run that has not ended, and that end it, in
 // terms of what the caller has: tools, or the addresses of REST. Of one that has ended
-// it gives the call that shows it.
+// it returns the call that shows it.
 func Next(c *toolset.Call, r *sandbox.Run) []string {
 	of := r.Identifier
 	if !validIdentifier(of) && r.Sandbox != "" {
@@ -77,7 +77,7 @@ func Next(c *toolset.Call, r *sandbox.Run) []string {
 	return []string{"next: " + wait, "to end it: " + end}
 }
 
-// IsOf tells whether a run is of the sandbox of this name or id; "": of any.
+// IsOf reports whether a run is of the sandbox of this name or id; "": of any.
 func IsOf(r *sandbox.Run, of string) bool {
 	return of == "" || of == r.Identifier || of == string(r.Sandbox)
 }

@@ -77,7 +77,7 @@ func sortedKeys(m map[string]json.RawMessage) []string {
 	return names
 }
 
-// find gives the param of this name or alias, nil if there is none.
+// find returns the param of this name or alias, nil if there is none.
 func (a *Args) find(name string) *Param {
 	for i := range a.params {
 		if p := &a.params[i]; p.Name == name || slices.Contains(p.Aliases, name) {
@@ -118,7 +118,7 @@ func (a *Args) Err() error {
 // Has reports whether an argument was given.
 func (a *Args) Has(name string) bool { return a.Values[name] != nil }
 
-// Text gives a string, "" where there is none. Numbers and truth values are
+// Text returns a string, "" where there is none. Numbers and truth values are
 // taken as they are written.
 func (a *Args) Text(name string) string {
 	v, ok := a.Values[name]
@@ -148,7 +148,7 @@ func asText(v json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// Number gives a number within the param's bounds, def where there is none.
+// Number returns a number within the param's bounds, def where there is none.
 func (a *Args) Number(name string, def float64) float64 {
 	v, ok := a.Values[name]
 	if !ok {
@@ -172,7 +172,7 @@ func (a *Args) Number(name string, def float64) float64 {
 	return n
 }
 
-// Bool gives a truth value, def where there is none.
+// Bool returns a truth value, def where there is none.
 func (a *Args) Bool(name string, def bool) bool {
 	v, ok := a.Values[name]
 	if !ok {
@@ -187,7 +187,7 @@ func (a *Args) Bool(name string, def bool) bool {
 	return b
 }
 
-// Env gives variables: an object of strings, or a list of NAME=VALUE.
+// Env returns variables: an object of strings, or a list of NAME=VALUE.
 func (a *Args) Env(name string) map[string]string {
 	v, ok := a.Values[name]
 	if !ok {

@@ -42,7 +42,7 @@ func (c *Capture) drop(n int) {
 	c.tail = c.tail[:copy(c.tail, c.tail[n:])]
 }
 
-// Texts gives what was kept, cleaned, as the two sides of the gap.
+// Texts returns what was kept, cleaned, as the two sides of the gap.
 func (c *Capture) Texts() (head, tail string) {
 	if c.Bytes == 0 {
 		return Clean(append(bytes.Clone(c.head), c.tail...)), ""

@@ -28,7 +28,7 @@ func Clean(raw []byte) string {
 	return b.String()
 }
 
-// lastState gives what stands on a line that was written over by carriage
+// lastState returns what stands on a line that was written over by carriage
 // returns: its last state.
 func lastState(line string) string {
 	if i := strings.LastIndexByte(line, '\r'); i >= 0 {
@@ -62,7 +62,7 @@ func plain(s string) string {
 	return b.String()
 }
 
-// sequence gives the length of the escape sequence that s begins with.
+// sequence returns the length of the escape sequence that s begins with.
 func sequence(s string) int {
 	if len(s) < 2 {
 		return len(s)

@@ -61,7 +61,7 @@ func Cut(head, tail string, gapBytes, gapLines int64, limit int) excerpt {
 	return out
 }
 
-// FirstRunes gives the first n characters of s.
+// FirstRunes returns the first n characters of s.
 func FirstRunes(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -72,7 +72,7 @@ func FirstRunes(s string, n int) string {
 	return s
 }
 
-// lastRunes gives the last n characters of s.
+// lastRunes returns the last n characters of s.
 func lastRunes(s string, n int) string {
 	i := len(s)
 	for ; n > 0 && i > 0; n-- {

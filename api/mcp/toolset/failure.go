@@ -100,7 +100,7 @@ func (c *Call) next(ctx context.Context, e *fault.Error) string {
 	return e.Remedy
 }
 
-// Gone tells whether it is the sandbox that does not exist, and not a thing in it.
+// Gone reports whether it is the sandbox that does not exist, and not a thing in it.
 func (c *Call) Gone(ctx context.Context) bool {
 	_, err := c.Engine.Get(ctx, c.Caller, c.Ref)
 	return fault.Is(err, fault.NotFound)

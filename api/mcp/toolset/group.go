@@ -60,7 +60,7 @@ func CheckGroups(field string, groups []string) error {
 	return nil
 }
 
-// SwitchedOn gives the groups that are on, where these words change what is by
+// SwitchedOn returns the groups that are on, where these words change what is by
 // default. The last word about a group holds.
 func SwitchedOn(words []string) []string {
 	on := make(map[string]bool)
@@ -73,7 +73,7 @@ func SwitchedOn(words []string) []string {
 	return slices.DeleteFunc(Groups(), func(g string) bool { return !on[g] })
 }
 
-// Has tells whether the caller has the tools of a group.
+// Has reports whether the caller has the tools of a group.
 func (c *Call) Has(group string) bool {
 	return slices.Contains(c.Groups, group) && c.Caller.SeesTools(group)
 }

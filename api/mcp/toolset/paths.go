@@ -61,7 +61,7 @@ func (c *Call) PathError(ctx context.Context, ref, p string, err error) error {
 	return out.WithRemedy("the directory %s has %s; list_files shows all", Clip(dir), strings.Join(near, ", "))
 }
 
-// nearest gives up to five names, those most like name first.
+// nearest returns up to five names, those most like name first.
 func nearest(name string, files []agent.FileInfo) []string {
 	lower := strings.ToLower(name)
 	score := func(f agent.FileInfo) int {

@@ -115,7 +115,7 @@ func (p *Progress) completeLocked() {
 	p.current = p.current[:0]
 }
 
-// take gives the last line, and whether it is new.
+// take returns the last line, and whether it is new.
 func (p *Progress) take() (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -49,7 +49,7 @@ type Call struct {
 	Previews Previews        // nil: there are none to ports
 }
 
-// OwnTools tells whether the caller has the tools of the default profile.
+// OwnTools reports whether the caller has the tools of the default profile.
 func (c *Call) OwnTools() bool { return c.Tool.Words == nil && c.Tool.Group != "" }
 
 // Profile is one face of the server: a name, what a model reads first, and the

@@ -31,7 +31,7 @@ type calls struct {
 	idle    chan struct{} // closed when there are none; nil: nobody waits for that
 }
 
-// of tells whether a call belongs to a session. One that became a task belongs to
+// of reports whether a call belongs to a session. One that became a task belongs to
 // none.
 func (c *Call) of(session string) bool { return c.session == session && !c.Task.Begun() }
 
@@ -79,7 +79,7 @@ func (cs *calls) cancelAll(why error, of func(*Call) bool) {
 	}
 }
 
-// busy tells whether a session has calls in progress.
+// busy reports whether a session has calls in progress.
 func (cs *calls) busy(session string) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

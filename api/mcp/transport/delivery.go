@@ -89,7 +89,7 @@ func (d *delivery) giveUp() {
 	}
 }
 
-// streamOf gives the stream of an event's id, as the SDK writes it.
+// streamOf returns the stream of an event's id, as the SDK writes it.
 func streamOf(event string) string {
 	stream, _, _ := strings.Cut(event, "_")
 	return stream

@@ -41,7 +41,7 @@ type envelope struct {
 	} `json:"params"`
 }
 
-// saysModern tells whether a request's header names the era without sessions.
+// saysModern reports whether a request's header names the era without sessions.
 func saysModern(r *http.Request) bool {
 	return r.Header.Get(versionHeader) >= firstModern // versions are dates, and sort as text
 }
@@ -113,7 +113,7 @@ const (
 
 // checkName does of the header that names what a request is about what the SDK does
 // not: it takes it out of base64, and compares it for tasks. The header is a
-// clone's. It tells whether the request may go on; else it was answered.
+// clone's. It reports whether the request may go on; else it was answered.
 func checkName(w *response, r *http.Request, m *envelope) bool {
 	name := r.Header.Get(nameHeader)
 	if inner, ok := strings.CutPrefix(name, base64Begin); ok {

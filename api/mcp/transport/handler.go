@@ -284,7 +284,7 @@ func (h *Handler) get(w *response, r *http.Request, caller access.Caller, sessio
 	}
 }
 
-// acceptsEvents tells whether a request takes a stream of events for an answer.
+// acceptsEvents reports whether a request takes a stream of events for an answer.
 func acceptsEvents(accept []string) bool {
 	for _, v := range accept {
 		for one := range strings.SplitSeq(v, ",") {

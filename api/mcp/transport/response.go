@@ -56,10 +56,10 @@ func newResponse(w http.ResponseWriter, cancel context.CancelFunc) *response {
 	return &response{under: w, header: make(http.Header), cancel: cancel}
 }
 
-// Unwrap gives what is below to http.ResponseController.
+// Unwrap returns what is below to http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.under }
 
-// Header gives the headers of the answer, which no longer count once it has begun.
+// Header returns the headers of the answer, which no longer count once it has begun.
 func (w *response) Header() http.Header { return w.header }
 
 // Flush sends what was written.

@@ -73,13 +73,13 @@ type sseSession struct {
 	once     sync.Once
 }
 
-// Connect gives the connection, which is there already.
+// Connect returns the connection, which is there already.
 func (s *sseSession) Connect(context.Context) (mcp.Connection, error) { return s, nil }
 
 // SupportsProtocolVersion tells that the stateless era has no such transport.
 func (s *sseSession) SupportsProtocolVersion(v string) bool { return v < firstModern }
 
-// SessionID gives the session's id.
+// SessionID returns the session's id.
 func (s *sseSession) SessionID() string { return s.id }
 
 // Read waits for a message of the client's.

@@ -146,7 +146,7 @@ func (st *streams) forgetLocked(s *stream) {
 	}
 }
 
-// After gives what was sent after the event with that number.
+// After returns what was sent after the event with that number.
 func (st *streams) After(_ context.Context, session, id string, index int) iter.Seq2[[]byte, error] {
 	events, err := st.after(session, id, index)
 	return func(yield func([]byte, error) bool) {

@@ -222,7 +222,7 @@ type taskError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// show gives the task as it is; whole: with what it ended with, or waits for.
+// show returns the task as it is; whole: with what it ended with, or waits for.
 func (t *Task) show(whole bool) *taskShown {
 	t.mu.Lock()
 	defer t.mu.Unlock()

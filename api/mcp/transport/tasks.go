@@ -129,7 +129,7 @@ func ownerOf(x *mcp.RequestExtra) (string, bool) {
 	return Identity(c), ok
 }
 
-// declares tells whether a client knows what a task is.
+// declares reports whether a client knows what a task is.
 func declares(c *mcp.ClientCapabilities) bool {
 	if c == nil {
 		return false
@@ -241,7 +241,7 @@ func (ts *tasks) reserve(owner string) bool {
 	return true
 }
 
-// release gives a place back.
+// release frees a place.
 func (ts *tasks) release(owner string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -183,7 +183,7 @@ func origin(a *toolset.Args, r *engine.CreateRequest) {
 	r.Image = image
 }
 
-// onlyFrom gives the image of a Dockerfile that does nothing else than name it.
+// onlyFrom returns the image of a Dockerfile that does nothing else than name it.
 func onlyFrom(dockerfile string) (image string, ok bool) {
 	for line := range strings.Lines(dockerfile) {
 		words := strings.Fields(line)

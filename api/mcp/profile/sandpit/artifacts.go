@@ -187,7 +187,7 @@ func (sp *profile) openKept(ctx context.Context, c access.Caller, ref, run, p st
 	return f, r, a, nil
 }
 
-// away tells whether a sandbox cannot show its files: it is gone, or down.
+// away reports whether a sandbox cannot show its files: it is gone, or down.
 func (sp *profile) away(ctx context.Context, c access.Caller, ref string) bool {
 	s, err := sp.engine.Get(ctx, c, ref)
 	return fault.Is(err, fault.NotFound) || err == nil && s.State != sandbox.Running

@@ -96,7 +96,7 @@ func (x *cell) wait(ctx context.Context, most time.Duration) (ended bool) {
 	return false
 }
 
-// ended tells whether it has.
+// ended reports whether it has.
 func (x *cell) ended() bool {
 	select {
 	case <-x.done:
@@ -106,7 +106,7 @@ func (x *cell) ended() bool {
 	}
 }
 
-// keep takes a cell in that its call leaves. It tells whether there is room: cells
+// keep takes a cell in that its call leaves. It reports whether there is room: cells
 // that have ended and that nobody asked for make some.
 func (cs *cells) keep(x *cell) bool {
 	cs.mu.Lock()
@@ -125,7 +125,7 @@ func (cs *cells) keep(x *cell) bool {
 	return true
 }
 
-// find gives a caller's own cell; nil if there is none.
+// find returns a caller's own cell; nil if there is none.
 func (cs *cells) find(c access.Caller, id string) *cell {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -18,7 +18,7 @@ type change struct {
 	new   []string
 }
 
-// unified gives the change of a text as a unified diff: what was replaced at these
+// unified returns the change of a text as a unified diff: what was replaced at these
 // places, by what.
 func unified(content, before, after string, at []int) string {
 	lines := splitLines(content)
@@ -71,7 +71,7 @@ func writeLines(b *strings.Builder, mark string, lines []string) {
 	}
 }
 
-// splitLines gives the lines with their ends.
+// splitLines returns the lines with their ends.
 func splitLines(s string) []string {
 	var out []string
 	for l := range strings.Lines(s) {
@@ -80,7 +80,7 @@ func splitLines(s string) []string {
 	return out
 }
 
-// changesOf gives the lines that change, without those at the edges that stay the
+// changesOf returns the lines that change, without those at the edges that stay the
 // same. Changes that touch are one.
 func changesOf(content string, lines []string, before, after string, at []int) []change {
 	starts := make([]int, len(lines)+1) // of the lines, in bytes

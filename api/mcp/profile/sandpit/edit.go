@@ -131,7 +131,7 @@ func asCRLF(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// places gives where a text is in another, without overlaps.
+// places returns where a text is in another, without overlaps.
 func places(content, what string) []int {
 	var at []int
 	for from := 0; ; {

@@ -191,7 +191,7 @@ func readLine(in *bufio.Reader) (line string, clipped bool, err error) {
 	return s, false, nil
 }
 
-// readBinary gives an image as one, and of all else a link.
+// readBinary returns an image as one, and of all else a link.
 func readBinary(ctx context.Context, c *toolset.Call, ref string, info *agent.FileInfo, in io.Reader, media string) (*toolset.Answer, error) {
 	name := toolset.PrintablePath(info.Path)
 	out := &toolset.Answer{Verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, info.Size)}

@@ -60,7 +60,7 @@ func becoming(do verb, say func(*sandbox.Sandbox) (verdict string, next []string
 	})
 }
 
-// place gives the sandbox to work in, unless an argument that was read before is wrong. Where
+// place returns the sandbox to work in, unless an argument that was read before is wrong. Where
 // none was named it is the default one, which is made if it is missing and make is set.
 func place(ctx context.Context, c *toolset.Call, make bool) (string, error) {
 	if c.Args.Has("sandbox") {

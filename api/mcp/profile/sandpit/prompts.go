@@ -111,7 +111,7 @@ func badPrompt(format string, v ...any) error {
 // mostCompleted is the protocol's own bound.
 const mostCompleted = 100
 
-// complete gives the names of sandboxes that an argument may be.
+// complete returns the names of sandboxes that an argument may be.
 func (sp *profile) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	out := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	p := req.Params

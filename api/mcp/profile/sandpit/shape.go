@@ -67,7 +67,7 @@ func describe(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) shape {
 	return out
 }
 
-// networkShapeOf gives nil where the network is off.
+// networkShapeOf returns nil where the network is off.
 func networkShapeOf(p sandbox.NetworkPolicy) *networkShape {
 	if p.Mode == sandbox.NetworkOff || p.Mode == "" {
 		return nil
