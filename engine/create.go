@@ -348,11 +348,7 @@ func whole(s *sandbox.Sandbox, img image.Image) runtime.Spec {
 	return out
 }
 
-func runtimeImage(img image.Image) runtime.Image {
-	return runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}
-}
-
 // spec is what a driver needs to know of a sandbox that has a disk.
 func spec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
-	return runtime.Spec{ID: s.ID, Image: runtimeImage(img), Hostname: string(s.ID), Limits: s.Limits, Mounts: s.Mounts}
+	return runtime.Spec{ID: s.ID, Image: runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}, Hostname: string(s.ID), Limits: s.Limits, Mounts: s.Mounts}
 }

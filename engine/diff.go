@@ -99,7 +99,7 @@ func (e *Engine) diff(ctx context.Context, b *box, r DiffRequest) (runtime.Chang
 		return runtime.Changes{}, err
 	}
 	defer release()
-	return d.Diff(ctx, runtimeImage(img), from, to, r.Limit)
+	return d.Diff(ctx, spec(s, img).Image, from, to, r.Limit)
 }
 
 // point is a point in time as the driver names it, held until released.

@@ -270,7 +270,7 @@ func (e *Engine) stockOne(ctx context.Context, p *pool) (*pooled, error) {
 	e.checkpoint("pool.intent")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createBound)
 	defer cancel()
-	inst, err := e.runtimes[p.Runtime].Create(ctx, runtime.Spec{ID: id, Image: runtimeImage(img), Hostname: string(id), Limits: p.Limits})
+	inst, err := e.runtimes[p.Runtime].Create(ctx, spec(&sandbox.Sandbox{ID: id, Limits: p.Limits}, img))
 	e.checkpoint("pool.done")
 	if err != nil {
 		e.pools.disown(id)
