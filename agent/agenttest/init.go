@@ -87,7 +87,7 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		// kernel looks at what the signal does by default.
 		t.Run("SignalsWhileCommandsStartDoNotEndIt", func(t *testing.T) {
 			c := open(t)
-			p := start(t, c, agent.Command{Shell: "trap '' 0; for s in 1 15 34 64; do while kill -$s 1; do :; done & done; wait", User: "root"})
+			p := start(t, c, agent.Command{Shell: "trap '' 0; for s in 1 15 23 27 34 64; do while kill -$s 1; do :; done & done; wait", User: "root"})
 			for range 300 {
 				sh(t, c, "true")
 			}

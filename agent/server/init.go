@@ -31,7 +31,8 @@ import (
 // while it starts a process or another thread; else one that ends a process by default ends
 // process 1 (complete_signal in kernel/signal.c). On Linux 6.1 the root of a sandbox gets there
 // within a second, by signals while commands start. So the caller runs in the first thread, locked
-// to it (runtime.LockOSThread), and does nothing else there as long as the process lives.
+// to it (runtime.LockOSThread), and does nothing else there as long as the process lives. Go's
+// handlers block all signals, too, so the signals that have one are left to the other threads.
 func BecomeInit() error {
 	if pid := os.Getpid(); pid != 1 {
 		return errors.New("BecomeInit: this is process " + strconv.Itoa(pid) + " and not 1")
@@ -52,7 +53,9 @@ func BecomeInit() error {
 			return err
 		}
 	}
-	return nil
+	var preempt unix.Sigset_t
+	preempt.Val[0] = 1<<(unix.SIGURG-1) | 1<<(unix.SIGPROF-1)
+	return os.NewSyscallError("rt_sigprocmask", unix.PthreadSigmask(unix.SIG_BLOCK, &preempt, nil))
 }
 
 // handle is rt_sigaction(2), past Go's runtime.
