@@ -153,23 +153,22 @@ func (at *attached) redraw(ctx context.Context) {
 	at.resize(ctx)
 }
 
-// hangUpBound is how long we may take to end when we are told to.
-const hangUpBound = 5 * time.Second
-
-// end hangs up on the process, if it is ours to end.
+// end hangs up on the process, if it is ours to end. It does so more than once: bash loses a SIGHUP that
+// comes while it writes its prompt, and waits for a key.
 func (at *attached) end() {
 	if !at.hangUp {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), hangUpBound)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	for _, s := range []string{"SIGHUP", "SIGCONT"} {
+	for _, s := range []string{"SIGHUP", "SIGCONT", "SIGHUP", "SIGHUP"} {
 		if err := at.process.Signal(ctx, s, true); err != nil {
-			if !fault.Is(err, fault.State) {
+			if !fault.Is(err, fault.State) { // it ended
 				at.say(err)
 			}
 			return
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
