@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "sandpit.dev/api/v1"
@@ -102,16 +103,21 @@ while True:
 			return err
 		}
 		defer func() { _ = p.Kill(context.WithoutCancel(ctx)) }()
-		return t.relentless(ctx, 400, func(ctx context.Context) error {
+		const followers = 400
+		var asked atomic.Int64
+		return t.relentless(ctx, followers, func(ctx context.Context) error {
 			f, err := t.client.AttachTerminal(ctx, t.box, p.ID(), 0)
+			if asked.Add(1) == followers { // it is the followers that are measured, not their asking
+				begun()
+			}
 			if err != nil {
-				return errors.Join(err, sleep(ctx, 10*time.Second)) // it is the followers that are measured, not their asking
+				return errors.Join(err, sleep(ctx, 10*time.Second))
 			}
 			t.answered.Add(1)
 			defer context.AfterFunc(ctx, func() { _ = f.Close() })()
 			_, err = io.Copy(io.Discard, f)
 			return err
-		}, begun)
+		}, func() {})
 	}},
 	{name: "refusals", about: "connections that are refused", network: "restricted", run: inside(refusedStorm)},
 	{name: "imports", about: "imports, slow ones and many", prepare: prepareImport, run: runImports},
