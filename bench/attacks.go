@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	v1 "sandpit.dev/api/v1"
@@ -37,6 +40,8 @@ func inside(text string) func(context.Context, *tenant, func()) error {
 // attacks are those of which one was found that other tenants could feel, each at the bounds
 // that a server has.
 var attacks = []attack{
+	// The control: what a busy machine alone costs, since the clients of an attack run on it, too.
+	{name: "control", about: "a busy loop a core, outside of every sandbox", run: busyMachine},
 	{name: "cpu", about: "eight busy loops", run: inside(`import os
 for _ in range(8):
     if os.fork() == 0:
@@ -145,6 +150,23 @@ while True:
 	{name: "commands", about: "commands of four clients", run: func(ctx context.Context, t *tenant, begun func()) error {
 		return t.relentless(ctx, 4, func(ctx context.Context) error { return t.exec(ctx, t.box, byArgv) }, begun)
 	}},
+}
+
+// busyMachine keeps every core busy by processes that have nothing to do with the server.
+func busyMachine(ctx context.Context, _ *tenant, begun func()) error {
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	for range runtime.NumCPU() {
+		loop := exec.CommandContext(ctx, "/bin/sh", "-c", "while :; do :; done")
+		loop.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := loop.Start(); err != nil {
+			return err
+		}
+		loops.Go(func() { _ = loop.Wait() })
+	}
+	begun()
+	<-ctx.Done()
+	return nil
 }
 
 // fileStorm makes and removes files.
