@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/leaktest"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
@@ -116,7 +117,14 @@ func TestALineLetsGoOfWhatNobodyTakes(t *testing.T) {
 func TestAnExpectedCall(t *testing.T) {
 	needRoot(t)
 	root := imagetest.Python(t).Root
-	d := open(t, trueDir(t), "")
+	dir := trueDir(t)
+	d := open(t, dir, "")
+	defer func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
+	}()
 	made, err := d.Create(t.Context(), specOf(sandbox.NewID(), root))
 	if err != nil {
 		t.Fatal(err)
