@@ -4,8 +4,11 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -88,7 +91,7 @@ func holdCalls(t *testing.T, o *ours) {
 			t.Error(err)
 		}
 	}()
-	g := &guardCalls{counter: counter, of: map[string][]*tally.Counts{}}
+	g := &guardCalls{counter: counter, pid: o.pid, of: map[string][]*tally.Counts{}}
 	got := map[string]float64{}
 	if err := g.lives(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -104,6 +107,7 @@ func holdCalls(t *testing.T, o *ours) {
 // guardCalls collects what single operations called.
 type guardCalls struct {
 	counter *tally.Counter
+	pid     int                        // of the server
 	of      map[string][]*tally.Counts // by operation
 }
 
@@ -117,16 +121,40 @@ func (g *guardCalls) count(operation string, run func() error) error {
 	return nil
 }
 
-// quiet waits until nobody calls anything, and gives the counts.
+// quiet waits until nobody calls anything, and returns the counts. A server that waits for a
+// processor calls nothing either, and is not done.
 func (g *guardCalls) quiet() *tally.Counts {
 	last, at := g.counter.Read(), time.Now()
-	for began := at; time.Since(at) < guardQuiet && time.Since(began) < guardLongest; {
+	for began := at; time.Since(began) < guardLongest; {
 		time.Sleep(time.Millisecond)
 		if now := g.counter.Read(); *now != *last {
 			last, at = now, time.Now()
 		}
+		if time.Since(at) < guardQuiet {
+			continue
+		}
+		if !runnable(g.pid) {
+			break
+		}
+		at = time.Now()
 	}
 	return last
+}
+
+// runnable reports whether a thread of a process runs, or waits for a processor.
+func runnable(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // the thread has ended
+		}
+		// The name, in parentheses, may have any character.
+		if rest := b[bytes.LastIndexByte(b, ')')+1:]; len(rest) > 1 && rest[1] == 'R' {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *guardCalls) lives(ctx context.Context, o *ours) error {
