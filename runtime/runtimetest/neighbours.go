@@ -82,6 +82,7 @@ func neighbours(t *testing.T, s *suite) {
 	t.Run("AStormOfChangesAndItsWatchesLoseTheOtherNothing", func(t *testing.T) { storms(t, s) })
 	socketFloods(t, s)
 	uncountedFloods(t, s)
+	crowdFloods(t, s)
 	for _, c := range exhaustions {
 		t.Run("ExhaustingOnesOwn"+c.name+"LeavesTheOthers", func(t *testing.T) {
 			one, two := s.create(t, s.spec()), s.create(t, s.spec())
