@@ -4,11 +4,8 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +13,7 @@ import (
 	"time"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/leaktest"
 	"sandpit.dev/internal/tally"
 )
 
@@ -121,8 +119,8 @@ func (g *guardCalls) count(operation string, run func() error) error {
 	return nil
 }
 
-// quiet waits until nobody calls anything, and returns the counts. A server that waits for a
-// processor calls nothing either, and is not done.
+// quiet waits until nobody calls anything, and returns the counts. A thread that can run counts as
+// busy: on a busy host it makes no calls while it waits for a processor.
 func (g *guardCalls) quiet() *tally.Counts {
 	last, at := g.counter.Read(), time.Now()
 	for began := at; time.Since(began) < guardLongest; {
@@ -133,28 +131,12 @@ func (g *guardCalls) quiet() *tally.Counts {
 		if time.Since(at) < guardQuiet {
 			continue
 		}
-		if !runnable(g.pid) {
+		if busy, err := leaktest.Runs(g.pid); err == nil && !busy {
 			break
 		}
 		at = time.Now()
 	}
 	return last
-}
-
-// runnable reports whether a thread of a process runs, or waits for a processor.
-func runnable(pid int) bool {
-	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	for _, path := range stats {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue // the thread has ended
-		}
-		// The name, in parentheses, may have any character.
-		if rest := b[bytes.LastIndexByte(b, ')')+1:]; len(rest) > 1 && rest[1] == 'R' {
-			return true
-		}
-	}
-	return false
 }
 
 func (g *guardCalls) lives(ctx context.Context, o *ours) error {
