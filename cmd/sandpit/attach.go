@@ -153,6 +153,9 @@ func (at *attached) redraw(ctx context.Context) {
 	at.resize(ctx)
 }
 
+// betweenHangUps is long enough for a shell to have written its prompt.
+const betweenHangUps = 50 * time.Millisecond
+
 // end hangs up on the process, if it is ours to end. It does so more than once: bash loses a SIGHUP that
 // comes while it writes its prompt, and waits for a key.
 func (at *attached) end() {
@@ -161,14 +164,16 @@ func (at *attached) end() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	for _, s := range []string{"SIGHUP", "SIGCONT", "SIGHUP", "SIGHUP"} {
+	for n, s := range []string{"SIGHUP", "SIGCONT", "SIGHUP", "SIGHUP"} {
+		if n > 0 {
+			time.Sleep(betweenHangUps)
+		}
 		if err := at.process.Signal(ctx, s, true); err != nil {
 			if !fault.Is(err, fault.State) { // it ended
 				at.say(err)
 			}
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 
