@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 )
@@ -124,7 +126,7 @@ while True:
 			return err
 		}, func() {})
 	}},
-	{name: "refusals", about: "connections that are refused", network: "restricted", run: inside(refusedStorm)},
+	{name: "refusals", about: "connections that are refused", network: "restricted", run: runRefusals},
 	{name: "imports", about: "imports, slow ones and many", prepare: prepareImport, run: runImports},
 	{name: "listings", about: "listings of 20,000 long names", prepare: prepareListing, run: func(ctx context.Context, t *tenant, begun func()) error {
 		return t.relentless(ctx, 8, func(ctx context.Context) error {
@@ -154,19 +156,21 @@ while True:
 
 // busyMachine keeps every core busy by processes that have nothing to do with the server.
 func busyMachine(ctx context.Context, _ *tenant, begun func()) error {
-	var loops sync.WaitGroup
-	defer loops.Wait()
+	loops, ctx := errgroup.WithContext(ctx)
 	for range runtime.NumCPU() {
-		loop := exec.CommandContext(ctx, "/bin/sh", "-c", "while :; do :; done")
-		loop.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := loop.Start(); err != nil {
-			return err
-		}
-		loops.Go(func() { _ = loop.Wait() })
+		loops.Go(func() error {
+			runtime.LockOSThread() // the loop is killed as this thread ends
+			defer runtime.UnlockOSThread()
+			loop := exec.CommandContext(ctx, "/bin/sh", "-c", "while :; do :; done")
+			loop.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			if err := loop.Run(); ctx.Err() == nil {
+				return fmt.Errorf("a busy loop ended: %w", err)
+			}
+			return nil
+		})
 	}
 	begun()
-	<-ctx.Done()
-	return nil
+	return loops.Wait()
 }
 
 // fileStorm makes and removes files.
@@ -181,14 +185,34 @@ while True:
 const refusedStorm = `import os, socket
 print(flush=True)
 ask = b'\1\2\1\0\0\1\0\0\0\0\0\0\7example\3com\0\0\1\0\1'
-servers = [l.split()[1] for l in open('/etc/resolv.conf') if l.startswith('nameserver')]
 names = os.fork() == 0
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.setblocking(False)
 while True:
     try:
-        if names: u.sendto(ask, (servers[0], 53))
+        if names: u.sendto(ask, ('127.0.0.1', 53))
         else: socket.create_connection(('192.0.2.1', 80), 5).close()
     except OSError: pass`
+
+// runRefusals fails if the server has refused no name or no connection.
+func runRefusals(ctx context.Context, t *tenant, begun func()) error {
+	if err := t.program(ctx, refusedStorm, begun); err != nil {
+		return err
+	}
+	log, err := t.client.NetworkLog(context.WithoutCancel(ctx), t.box)
+	if err != nil {
+		return err
+	}
+	refused := make(map[string]int64)
+	for _, e := range log.Items {
+		if !e.Allowed {
+			refused[e.Protocol] += e.Count
+		}
+	}
+	if refused["dns"] == 0 || refused["tcp"] == 0 {
+		return fmt.Errorf("%d names and %d connections were refused, want some of each", refused["dns"], refused["tcp"])
+	}
+	return nil
+}
 
 // prepareImport makes an archive of many files of no bytes.
 func prepareImport(ctx context.Context, t *tenant) error {

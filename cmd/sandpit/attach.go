@@ -153,9 +153,6 @@ func (at *attached) redraw(ctx context.Context) {
 	at.resize(ctx)
 }
 
-// betweenHangUps is long enough for a shell to have written its prompt.
-const betweenHangUps = 50 * time.Millisecond
-
 // end hangs up on the process, if it is ours to end. It does so more than once: bash loses a SIGHUP that
 // comes while it writes its prompt, and waits for a key.
 func (at *attached) end() {
@@ -165,9 +162,7 @@ func (at *attached) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for n, s := range []string{"SIGHUP", "SIGCONT", "SIGHUP", "SIGHUP"} {
-		if n > 0 {
-			time.Sleep(betweenHangUps)
-		}
+		time.Sleep(time.Duration(min(n, 1)) * 50 * time.Millisecond) // a shell writes its prompt meanwhile
 		if err := at.process.Signal(ctx, s, true); err != nil {
 			if !fault.Is(err, fault.State) { // it ended
 				at.say(err)
