@@ -13,14 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime"
 )
 
 // abandoned reports whether the cgroups of a namespace, in which no process is, are of no use to
-// the server of dir, the native runtime's directory: its data directory is gone or another
+// the server of dir, a directory of the kind's: its data directory is gone or another
 // installation's, or no server has it and it has no sandbox that was up. It is locked then until release.
-func abandoned(namespace, dir string) (release func(), ok bool) {
-	if filepath.Base(dir) != nativeName {
+func abandoned(k runtime.HostKind, namespace, dir string) (release func(), ok bool) {
+	if filepath.Base(dir) != k.Name() {
 		return nil, false
 	}
 	data := filepath.Dir(dir)
@@ -42,13 +42,17 @@ func abandoned(namespace, dir string) (release func(), ok bool) {
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return release, false
 	}
-	bare, err := native.Bare(dir, namespace)
+	bare, err := k.Bare(runtime.Place{Dir: dir, Namespace: namespace})
 	return release, err == nil && bare
 }
 
+func inspectAbandoned(ctx context.Context, k runtime.HostKind, mend bool) ([]runtime.Finding, error) {
+	return k.InspectAbandoned(ctx, func(namespace, dir string) (func(), bool) { return abandoned(k, namespace, dir) }, mend)
+}
+
 // removeAbandoned removes the cgroups of servers that are gone.
-func removeAbandoned(ctx context.Context, log *slog.Logger) {
-	found, err := native.InspectAbandoned(ctx, abandoned, true)
+func removeAbandoned(ctx context.Context, k runtime.HostKind, log *slog.Logger) {
+	found, err := inspectAbandoned(ctx, k, true)
 	report(log, "look for cgroups of servers that are gone", err)
 	for _, f := range found {
 		if f.Err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,7 +28,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/preview"
-	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
 
@@ -56,8 +56,8 @@ type Config struct {
 
 	Defaults Defaults     `yaml:"defaults"`
 	Ceilings LimitsConfig `yaml:"limits"`
-	Native   NativeConfig `yaml:"native"`
 	Pools    []PoolConfig `yaml:"pools"`
+	Runtimes `yaml:",inline"`
 	// AllowRoot lets commands run as a sandbox's own root.
 	AllowRoot bool `yaml:"allow_root"`
 	// PrebuildImage builds the default image in the background when it is missing.
@@ -133,17 +133,6 @@ type PreviewConfig struct {
 	Domain string `yaml:"domain"`
 }
 
-// NativeConfig configures the native runtime.
-type NativeConfig struct {
-	// Layers forces how writable layers are kept: btrfs, loop, plain; "": the
-	// best that this host can.
-	Layers string `yaml:"layers"`
-	// Blanks is how many first processes of sandboxes wait, started, for whoever asks
-	// next, whatever for, and most of them on a disk of the image that is asked for most;
-	// each costs about 3 MB. 0: none.
-	Blanks int `yaml:"blanks"`
-}
-
 // PoolConfig is a pool: sandboxes of one kind that run before anybody asks. See
 // [engine.Pool].
 type PoolConfig struct {
@@ -179,9 +168,9 @@ func DefaultConfig() Config {
 		// The metrics tell of all projects.
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
-		Preview: PreviewConfig{Domain: "localhost"},
-		Native:  NativeConfig{Blanks: 2},
-		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
+		Preview:  PreviewConfig{Domain: "localhost"},
+		Network:  NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
+		Runtimes: defaultRuntimes(),
 		Defaults: Defaults{
 			CPU: l.CPU, MemoryMB: l.MemoryMB, DiskMB: l.DiskMB, Pids: l.Pids,
 			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention, CommandTimeout: 5 * time.Minute,
@@ -207,29 +196,31 @@ func (c *Config) ReadFile(path string) error {
 
 // ReadEnv lays the variables that getenv knows over c.
 func (c *Config) ReadEnv(getenv func(string) string) error {
-	for name, p := range map[string]*string{
+	variables := map[string]any{
 		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images,
-		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir, "SANDPIT_LAYERS": &c.Native.Layers,
+		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir,
 		"SANDPIT_SECRETS_KEY": &c.Secrets.Keys, "SANDPIT_SECRETS_KEY_FILE": &c.Secrets.KeyFile,
 		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_LOG_FILE": &c.Log.File, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
-	} {
-		if v := getenv(name); v != "" {
-			*p = v
-		}
+		"SANDPIT_MAX_MEMORY_MB": &c.Ceilings.Max.MemoryMB, "SANDPIT_MAX_DISK_MB": &c.Ceilings.Max.DiskMB, "SANDPIT_MAX_PIDS": &c.Ceilings.Max.Pids,
 	}
-	for name, p := range map[string]*int{
-		"SANDPIT_BLANKS": &c.Native.Blanks, "SANDPIT_MAX_MEMORY_MB": &c.Ceilings.Max.MemoryMB,
-		"SANDPIT_MAX_DISK_MB": &c.Ceilings.Max.DiskMB, "SANDPIT_MAX_PIDS": &c.Ceilings.Max.Pids,
-	} {
+	for _, k := range c.Runtimes.list() {
+		maps.Copy(variables, k.Variables())
+	}
+	for name, p := range variables {
 		v := getenv(name)
 		if v == "" {
 			continue
 		}
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			return fault.InvalidField(name, "%q is not a valid number", sandbox.Clip(v, 20))
+		switch p := p.(type) {
+		case *string:
+			*p = v
+		case *int:
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return fault.InvalidField(name, "%q is not a valid number", sandbox.Clip(v, 20))
+			}
+			*p = n
 		}
-		*p = n
 	}
 	if v := getenv("SANDPIT_MAX_CPU_CORES"); v != "" {
 		n, err := strconv.ParseFloat(v, 64)
@@ -308,13 +299,10 @@ func (c *Config) Check() error {
 	if c.Log.MaxMB < 1 || c.Log.MaxMB > 1<<20 {
 		return fault.InvalidField("log.max_mb", "%d is outside 1 to %d", c.Log.MaxMB, 1<<20)
 	}
-	switch c.Native.Layers {
-	case "", "btrfs", "loop", "plain":
-	default:
-		return fault.InvalidField("native.layers", "%q is not btrfs, loop or plain", sandbox.Clip(c.Native.Layers, 20))
-	}
-	if c.Native.Blanks < 0 || c.Native.Blanks > native.MaxBlanks {
-		return fault.InvalidField("native.blanks", "%d is outside 0 to %d", c.Native.Blanks, native.MaxBlanks)
+	for _, k := range c.Runtimes.list() {
+		if err := k.Check(); err != nil {
+			return err
+		}
 	}
 	if err := c.checkLimits(); err != nil {
 		return err

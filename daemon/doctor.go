@@ -18,9 +18,7 @@ import (
 
 	"sandpit.dev/agent/embedded"
 	"sandpit.dev/fault"
-	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native"
 )
 
 // CheckStatus is how bad a [Check] is.
@@ -49,7 +47,7 @@ const (
 )
 
 // Doctor looks at the host, for a server with this configuration. With probe it
-// also opens the native runtime in a temporary directory beside the data
+// also opens each runtime in a temporary directory beside the data
 // directory, which makes and removes a store of layers and cgroups; where a
 // server runs, ask that instead. It needs no server and never fails: what it
 // cannot find out is a check of its own.
@@ -61,7 +59,9 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images), checkFiles(), checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"),
 	}
 	if probe && os.Geteuid() == 0 {
-		checks = append(checks, tryNative(ctx, cfg)...)
+		for _, k := range cfg.Runtimes.list() {
+			checks = append(checks, tryRuntime(ctx, cfg.Data, k)...)
+		}
 	}
 	return checks
 }
@@ -81,7 +81,7 @@ func failure(name, remedy, format string, args ...any) Check {
 func checkUser() Check {
 	if uid := os.Geteuid(); uid != 0 {
 		return failure("root", "start the server with sudo; then run this with sudo too, for the whole picture",
-			"this is uid %d; the native runtime needs root", uid)
+			"this is uid %d; the sandboxes of this host need root", uid)
 	}
 	return ok("root", "yes")
 }
@@ -224,38 +224,38 @@ func readInt(path string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
 
-// tryNative opens the native runtime in a directory that is removed again.
-func tryNative(ctx context.Context, cfg Config) (checks []Check) {
+// tryRuntime opens a runtime in a directory that is removed again.
+func tryRuntime(ctx context.Context, data string, k runtime.Kind) (checks []Check) {
 	program, err := embedded.Program()
 	if err != nil || len(program) == 0 {
 		return nil // checkAgent has said so
 	}
-	dir, err := os.MkdirTemp(existing(filepath.Dir(cfg.Data)), ".sandpit-doctor-")
+	dir, err := os.MkdirTemp(existing(filepath.Dir(data)), ".sandpit-doctor-")
 	if err != nil {
-		return []Check{failure(nativeName, "choose another data directory with --data", "%v", err)}
+		return []Check{failure(k.Name(), "choose another data directory with --data", "%v", err)}
 	}
 	defer func() {
 		if err := os.RemoveAll(dir); err != nil {
-			checks = append(checks, warning(nativeName, "remove it", "a temporary directory is left: %v", err))
+			checks = append(checks, warning(k.Name(), "remove it", "a temporary directory is left: %v", err))
 		}
 	}()
-	driver, err := native.Open(ctx, native.Options{
-		Dir: dir, Agent: program, Layers: layer.Kind(cfg.Native.Layers), Logger: slog.New(slog.DiscardHandler),
+	driver, err := k.Open(ctx, runtime.OpenOptions{
+		Place: runtime.Place{Dir: dir}, Agent: program, Logger: slog.New(slog.DiscardHandler), Trial: true,
 	})
 	if err != nil {
-		return []Check{refused(nativeName, Failed, err)}
+		return []Check{refused(k.Name(), Failed, err)}
 	}
 	defer func() {
 		if err := driver.Close(); err != nil {
-			checks = append(checks, warning(nativeName, "", "it cannot be closed: %v", err))
+			checks = append(checks, warning(k.Name(), "", "it cannot be closed: %v", err))
 		}
 	}()
 	caps, err := driver.Probe(ctx)
 	if err != nil {
-		return []Check{refused(nativeName, Failed, err)}
+		return []Check{refused(k.Name(), Failed, err)}
 	}
 	for _, f := range runtime.Features() {
-		name := nativeName + "/" + string(f)
+		name := k.Name() + "/" + string(f)
 		switch why, known := caps[f]; {
 		case known && why == nil:
 			checks = append(checks, ok(name, "works"))

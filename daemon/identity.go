@@ -22,7 +22,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/linux/layer"
-	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -35,7 +35,7 @@ type identity struct {
 	ID string `json:"id"`
 	// Was is the id before it was changed, until all pieces have the new one.
 	Was string `json:"was,omitempty"`
-	// Namespace names what the native runtime has on the host outside of the directory.
+	// Namespace names what runtimes have on the host outside of the directory.
 	Namespace string `json:"namespace"`
 	// Path, Device, Inode and Boot are of the directory when a server last started on it:
 	// a copy has others.
@@ -97,16 +97,17 @@ func (i identity) write(dir string) error {
 // pieces is a data directory as it is found: what belongs together in it, and what is missing.
 type pieces struct {
 	dir     string
-	file    *identity // nil: there is none
-	here    identity  // path, devices, inodes and boot as they are now
+	kind    runtime.HostKind // whose disks are in it
+	file    *identity        // nil: there is none
+	here    identity         // path, devices, inodes and boot as they are now
 	records sqlstore.Contents
 	store   bool // there is one
 }
 
 // lookAt reads what is in a data directory and changes nothing. If it is not nil, all but the
 // records could be read.
-func lookAt(ctx context.Context, dir string) (*pieces, error) {
-	p := &pieces{dir: dir}
+func lookAt(ctx context.Context, dir string, k runtime.HostKind) (*pieces, error) {
+	p := &pieces{dir: dir, kind: k}
 	var err error
 	if p.here.Path, err = filepath.Abs(dir); err != nil {
 		return nil, err
@@ -134,8 +135,8 @@ func lookAt(ctx context.Context, dir string) (*pieces, error) {
 	return p, err
 }
 
-func (p *pieces) native() string { return filepath.Join(p.dir, nativeName) }
-func (p *pieces) layers() string { return filepath.Join(p.native(), "layers") }
+// layers is the directory of the store.
+func (p *pieces) layers() string { return p.kind.Store(place(p.kind, p.dir, "").Dir) }
 
 // Adopt says which pieces of a data directory a server takes as they are, though they are
 // missing or another installation's.
@@ -160,7 +161,7 @@ func (p *pieces) identity(adopt Adopt) (identity, error) {
 			i.ID, i.Records = p.records.ID, true
 		}
 		var err error
-		if i.Namespace, err = native.NamespaceOf(p.native()); err != nil {
+		if i.Namespace, err = p.kind.NamespaceOf(place(p.kind, p.dir, "").Dir); err != nil {
 			return i, err
 		}
 	default:
@@ -178,7 +179,7 @@ func (p *pieces) identity(adopt Adopt) (identity, error) {
 }
 
 // wrong lists what a server should not start with, as far as it is seen without opening the
-// store; see [layer.Identity] for that.
+// store; see [runtime.Installation] for that.
 func (p *pieces) wrong(i identity, adopt Adopt) []error {
 	var found []error
 	if err := p.elsewhere(); err != nil && !adopt.Copy {
@@ -234,7 +235,7 @@ func (p *pieces) elsewhere() error {
 	if f.Boot != p.here.Boot || f.Device == p.here.Device && f.Inode == p.here.Inode {
 		return nil // nothing runs, or it is the same directory by another path
 	}
-	ids, err := native.Groups(f.Namespace)
+	ids, err := p.kind.Groups(f.Namespace)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -245,8 +246,8 @@ func (p *pieces) elsewhere() error {
 // identify finds out which installation a data directory is, and refuses one of which
 // pieces are missing or another's. The id is in a file before any piece has it, and a piece
 // is known to have it once all have, so that a first start that ends on the way is gone on with.
-func identify(ctx context.Context, dir string, adopt Adopt, log *slog.Logger) (identity, error) {
-	p, err := lookAt(ctx, dir)
+func identify(ctx context.Context, dir string, k runtime.HostKind, adopt Adopt, log *slog.Logger) (identity, error) {
+	p, err := lookAt(ctx, dir, k)
 	if err != nil {
 		return identity{}, err
 	}
@@ -280,12 +281,12 @@ func (i identity) keep(dir string, log *slog.Logger) {
 	}
 }
 
-// confirm notes that the pieces have the id.
-func (i identity) confirm(dir string, store bool, log *slog.Logger) {
+// confirm notes that the pieces have the id, the store in layers if it is identified.
+func (i identity) confirm(dir, layers string, identified bool, log *slog.Logger) {
 	next := i
-	next.Records, next.Store = true, i.Store || store
+	next.Records, next.Store = true, i.Store || identified
 	var err error
-	if next.StoreDevice, next.StoreInode, err = layer.Place(filepath.Join(dir, nativeName, "layers")); err != nil {
+	if next.StoreDevice, next.StoreInode, err = layer.Place(layers); err != nil {
 		log.Warn("the place of the store cannot be noted", "error", err)
 	}
 	if next.Records && next.Store {
@@ -316,8 +317,8 @@ func (i identity) claim(ctx context.Context) (net.Listener, error) {
 	}
 }
 
-// ofStore is what the native runtime compares its store with. Where the file of the identity
+// ofStore is what a runtime compares its store with. Where the file of the identity
 // is lost with the records, the id is new, and new records take the store with them.
-func (i identity) ofStore(adopt Adopt) layer.Identity {
-	return layer.Identity{ID: i.ID, Was: i.Was, Known: i.Store, Take: adopt.Store || adopt.Records && !i.Records && !i.Store}
+func (i identity) ofStore(adopt Adopt) runtime.Installation {
+	return runtime.Installation{ID: i.ID, Was: i.Was, Known: i.Store, Take: adopt.Store || adopt.Records && !i.Records && !i.Store}
 }

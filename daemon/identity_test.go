@@ -130,7 +130,7 @@ func (i *installation) ids() (file, records, store string) {
 	}
 	c, err := sqlstore.Look(i.t.Context(), i.path(dbFile))
 	i.must(err)
-	store, err = layer.ReadID(i.t.Context(), i.path(nativeName, "layers"))
+	store, err = layer.ReadID(i.t.Context(), i.path("native", "layers"))
 	i.must(err)
 	return file, c.ID, store
 }
@@ -174,7 +174,7 @@ func (i *installation) sql(text string) {
 func (i *installation) forgetStore() {
 	i.t.Helper()
 	at := i.t.TempDir()
-	i.run("mount", "-o", "loop", i.path(nativeName, "layers", "layers.btrfs"), at)
+	i.run("mount", "-o", "loop", i.path("native", "layers", "layers.btrfs"), at)
 	err := os.Remove(filepath.Join(at, "id"))
 	i.run("umount", at)
 	i.must(err)
@@ -189,7 +189,7 @@ func (i *installation) run(name string, args ...string) {
 
 func TestMissingPieces(t *testing.T) {
 	records := func(i *installation) string { return i.path(dbFile) }
-	store := func(i *installation) string { return i.path(nativeName, "layers", "layers.btrfs") }
+	store := func(i *installation) string { return i.path("native", "layers", "layers.btrfs") }
 
 	t.Run("HaveOneIdAndKeepIt", func(t *testing.T) {
 		i := newInstallation(t)
@@ -267,7 +267,7 @@ func TestMissingPieces(t *testing.T) {
 	t.Run("AStoreWhoseFileSystemIsNotMounted", func(t *testing.T) {
 		i := newInstallation(t)
 		i.cfg.Native.Layers = "plain"
-		layers := i.path(nativeName, "layers")
+		layers := i.path("native", "layers")
 		i.must(os.MkdirAll(layers, 0o700))
 		i.must(os.Chmod(i.cfg.Data, 0o700))
 		i.run("mount", "-t", "tmpfs", "-o", "mode=0700,size=16m", "none", layers)
@@ -344,7 +344,7 @@ func TestAnEarlierVersionsInstallation(t *testing.T) {
 		i.serves(Adopt{})
 		i.sql(insertVolume)
 		i.forget()
-		i.must(os.Remove(i.path(nativeName, "layers", "layers.btrfs")))
+		i.must(os.Remove(i.path("native", "layers", "layers.btrfs")))
 		i.refused("the disks of all sandboxes are missing", "--new-store")
 	})
 }
@@ -355,21 +355,21 @@ func TestAFirstStartThatEndsOnTheWay(t *testing.T) {
 		"AfterTheFile": func(i *installation, f *identity) {
 			f.Records, f.Store = false, false
 			i.must(os.Remove(i.path(dbFile)))
-			i.must(os.RemoveAll(i.path(nativeName)))
+			i.must(os.RemoveAll(i.path("native")))
 		},
 		"AfterAnEmptyDataBase": func(i *installation, f *identity) {
 			f.Records, f.Store = false, false
 			i.must(os.Truncate(i.path(dbFile), 0))
-			i.must(os.RemoveAll(i.path(nativeName)))
+			i.must(os.RemoveAll(i.path("native")))
 		},
 		"AfterRecordsWithoutTheId": func(i *installation, f *identity) {
 			f.Records, f.Store = false, false
 			i.forgetRecords()
-			i.must(os.RemoveAll(i.path(nativeName)))
+			i.must(os.RemoveAll(i.path("native")))
 		},
 		"AfterTheRecords": func(i *installation, f *identity) {
 			f.Records, f.Store = false, false
-			i.must(os.RemoveAll(i.path(nativeName)))
+			i.must(os.RemoveAll(i.path("native")))
 		},
 		"AfterAStoreWithoutTheId": func(i *installation, f *identity) {
 			f.Records, f.Store = false, false
@@ -382,7 +382,7 @@ func TestAFirstStartThatEndsOnTheWay(t *testing.T) {
 		},
 		"WithoutTheFileOrAStore": func(i *installation, f *identity) {
 			*f = identity{}
-			i.must(os.RemoveAll(i.path(nativeName)))
+			i.must(os.RemoveAll(i.path("native")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -461,7 +461,7 @@ func TestADataDirectoryElsewhere(t *testing.T) {
 		i := newInstallation(t)
 		i.serves(Adopt{})
 		c := i.copied()
-		p, err := lookAt(t.Context(), c.cfg.Data)
+		p, err := lookAt(t.Context(), c.cfg.Data, c.cfg.host())
 		i.must(err)
 		half, err := p.identity(Adopt{Copy: true})
 		i.must(err)

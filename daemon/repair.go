@@ -15,7 +15,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/layer"
-	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )
@@ -38,7 +38,9 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 		r.checks = append(r.checks, ok("data", "nothing is wrong with %s, nor with what is left of its last server", cfg.Data))
 	}
 	if os.Geteuid() == 0 {
-		r.native(native.InspectAbandoned(ctx, abandoned, mend))
+		host := cfg.Runtimes.host()
+		found, err := inspectAbandoned(ctx, host, mend)
+		r.runtime(host, found, err)
 	}
 	return r.checks
 }
@@ -62,17 +64,21 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 	}
 	defer func() { _ = lock.Close() }()
 
-	for _, name := range []string{nativeName, nativeName + "/layers", nativeName + "/agent"} {
-		r.directory("data/"+name, filepath.Join(cfg.Data, name))
+	host := cfg.Runtimes.host()
+	namespace, mine, stranded := r.installation(ctx, cfg.Data, host)
+	for _, path := range host.Private(place(host, cfg.Data, namespace)) {
+		name, err := filepath.Rel(cfg.Data, path)
+		if err != nil || !filepath.IsLocal(name) {
+			name = path
+		}
+		r.directory("data/"+name, path)
 	}
-	namespace, mine, stranded := r.installation(ctx, cfg.Data)
-	r.directory("data/"+nativeName+"/instances", native.InstancesDir(filepath.Join(cfg.Data, nativeName), namespace))
 	for _, name := range []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}
 	r.records(ctx, filepath.Join(cfg.Data, dbFile))
 	if os.Geteuid() == 0 && mine {
-		undue, err := undueUp(ctx, cfg.Data, namespace)
+		undue, err := undueUp(ctx, host, cfg.Data, namespace)
 		if err != nil {
 			r.checks = append(r.checks, refused("installation", Failed, err))
 		}
@@ -82,17 +88,20 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 			}
 			undue[id] = "it runs on the disks of another store than the one that is there"
 		}
-		r.native(native.Inspect(ctx, filepath.Join(cfg.Data, nativeName), namespace, func(id sandbox.ID) string { return undue[id] }, r.mend))
+		for _, k := range cfg.Runtimes.list() {
+			found, err := k.Inspect(ctx, place(k, cfg.Data, namespace), func(id sandbox.ID) string { return undue[id] }, r.mend)
+			r.runtime(k, found, err)
+		}
 	}
 }
 
-// native adds what the native runtime found, and why it found no more.
-func (r *repair) native(found []native.Finding, err error) {
+// runtime adds what a runtime found, and why it found no more.
+func (r *repair) runtime(k runtime.Kind, found []runtime.Finding, err error) {
 	for _, f := range found {
-		r.found(nativeName+"/"+f.Name, f.What, f.Done, f.Err)
+		r.found(k.Name()+"/"+f.Name, f.What, f.Done, f.Err)
 	}
 	if err != nil {
-		r.checks = append(r.checks, refused(nativeName, Failed, err))
+		r.checks = append(r.checks, refused(k.Name(), Failed, err))
 	}
 }
 
@@ -121,9 +130,9 @@ func (r *repair) found(name, what, done string, err error) {
 // installation looks whether the pieces of the data directory belong together. Where it is a
 // copy, what runs under its namespace is another directory's, and is not looked at: mine is false.
 // The sandboxes that run on another store are stranded.
-func (r *repair) installation(ctx context.Context, dir string) (namespace string, mine bool, stranded []sandbox.ID) {
+func (r *repair) installation(ctx context.Context, dir string, host runtime.HostKind) (namespace string, mine bool, stranded []sandbox.ID) {
 	const name = "installation"
-	p, err := lookAt(ctx, dir)
+	p, err := lookAt(ctx, dir, host)
 	if p == nil {
 		r.checks = append(r.checks, refused(name, Failed, err))
 		return "", false, nil
@@ -151,7 +160,7 @@ func (r *repair) installation(ctx context.Context, dir string) (namespace string
 	if p.store && os.Geteuid() == 0 {
 		have, err := layer.ReadID(ctx, p.layers())
 		if err == nil {
-			err = i.ofStore(Adopt{}).Refuse(p.layers(), have)
+			err = layer.Identity(i.ofStore(Adopt{})).Refuse(p.layers(), have)
 		}
 		if err != nil {
 			r.checks = append(r.checks, refused(name, Failed, err))

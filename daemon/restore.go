@@ -21,8 +21,7 @@ import (
 	"sandpit.dev/backup"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
-	"sandpit.dev/linux/layer"
-	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/store/sqlstore"
@@ -99,7 +98,8 @@ func Restore(ctx context.Context, cfg Config, f *os.File, see func(what string, 
 	if err := roomToRestore(cfg.Data, need); err != nil {
 		return nil, err
 	}
-	found, err := lookAt(ctx, cfg.Data)
+	host := cfg.Runtimes.host()
+	found, err := lookAt(ctx, cfg.Data, host)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func Restore(ctx context.Context, cfg Config, f *os.File, see func(what string, 
 			_ = x.records.Close()
 		}
 	})
-	if x.disks, err = native.OpenDisks(ctx, filepath.Join(cfg.Data, nativeName), layer.Kind(cfg.Native.Layers), self.ID, slog.New(slog.DiscardHandler)); err != nil {
+	if x.disks, err = host.OpenDisks(ctx, place(host, cfg.Data, "").Dir, self.ID, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	disksClosed := false
@@ -237,7 +237,7 @@ type restoring struct {
 	file    *backup.File
 	root    *os.Root
 	records *sqlstore.Store
-	disks   *native.Disks
+	disks   runtime.Disks
 	see     func(string, int64)
 	done    int64
 	res     *Restored

@@ -34,7 +34,7 @@ func hostileRecords(t *testing.T, id sandbox.ID) []byte {
 	now := time.Now()
 	err = db.Update(t.Context(), func(tx store.Tx) error {
 		return tx.Sandboxes().Insert(&sandbox.Sandbox{
-			ID: id, Project: "default", Image: "python", ImageDigest: "sha256:x", Runtime: nativeName, Limits: sandbox.DefaultLimits(),
+			ID: id, Project: "default", Image: "python", ImageDigest: "sha256:x", Runtime: "native", Limits: sandbox.DefaultLimits(),
 			State: sandbox.Stopped, CreatedAt: now, UpdatedAt: now,
 		})
 	})
@@ -214,7 +214,7 @@ func TestABackupIsHostile(t *testing.T) {
 		if want := []string{"artifacts", "id.json", "lock", "native", "sandpit.db"}; !slices.Equal(names, want) {
 			t.Errorf("the directory has %q, want %q", names, want)
 		}
-		if b, err := os.ReadFile(filepath.Join(dir, nativeName, "layers", "layers", string(id), "upper", "file")); err != nil || string(b) != "content" {
+		if b, err := os.ReadFile(filepath.Join(dir, "native", "layers", "layers", string(id), "upper", "file")); err != nil || string(b) != "content" {
 			t.Errorf("the disk has %q, %v", b, err)
 		}
 		// Into what is in use nothing is restored, and nothing of it is removed.

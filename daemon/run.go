@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
-	"sandpit.dev/agent/embedded"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -26,9 +25,6 @@ import (
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
-	"sandpit.dev/linux/layer"
-	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/native"
 	"sandpit.dev/store/keyed"
 	"sandpit.dev/store/sqlstore"
 )
@@ -96,7 +92,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	down.Add(func() { _ = listener.Close() })
 	url := "http://" + listener.Addr().String()
 
-	self, err := identify(ctx, cfg.Data, opts.Adopt, log)
+	host := cfg.Runtimes.host()
+	self, err := identify(ctx, cfg.Data, host, opts.Adopt, log)
 	if err != nil {
 		return err
 	}
@@ -105,7 +102,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { _ = claim.Close() })
-	tellUndue(ctx, cfg.Data, self.Namespace, log)
+	tellUndue(ctx, host, cfg.Data, self.Namespace, log)
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, dbFile), ID: self.ID, Logger: log})
 	if err != nil {
 		return err
@@ -125,13 +122,13 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { report(log, "close the images", images.Close()) })
-	driver, err := openNative(ctx, cfg, self, opts, log)
+	drivers, err := cfg.Runtimes.open(ctx, cfg.Data, self, opts, &down, log)
 	if err != nil {
 		return err
 	}
-	down.Add(func() { report(log, "close the native runtime", driver.Close()) })
-	self.confirm(cfg.Data, driver.Identified(), log)
-	db.Follow(driver)
+	disks := hostDriversOf(drivers)
+	self.confirm(cfg.Data, host.Store(place(host, cfg.Data, "").Dir), disks.identified(), log)
+	db.Follow(disks)
 
 	memory := cfg.Answers.openMemory(os.DirFS("/"), os.Getenv, log)
 	network, err := cfg.Network.options()
@@ -149,8 +146,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	eng, err := engine.New(engine.Options{
 		Store:    keys.Store(),
-		Runtimes: map[string]runtime.Driver{nativeName: driver},
-		Default:  nativeName,
+		Runtimes: drivers,
+		Default:  cfg.Runtimes.list()[0].Name(),
 		Images:   images,
 		Defaults: engine.Defaults{
 			Limits: cfg.Limits(), Most: most, IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
@@ -195,7 +192,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return eng.Run(ctx) })
 	group.Go(func() error {
-		removeAbandoned(ctx, log)
+		removeAbandoned(ctx, host, log)
 		return nil
 	})
 	group.Go(func() error { return tokens.Run(ctx) })
@@ -221,22 +218,6 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 
 // dbFile is the file in the data directory that holds the records.
 const dbFile = "sandpit.db"
-
-// nativeName is the runtime's name in records and requests.
-const nativeName = "native"
-
-func openNative(ctx context.Context, cfg Config, self identity, opts Options, log *slog.Logger) (*native.Driver, error) {
-	program := opts.Agent
-	if program == nil {
-		var err error
-		if program, err = embedded.Program(); err != nil {
-			return nil, err
-		}
-	}
-	return native.Open(ctx, native.Options{
-		Dir: filepath.Join(cfg.Data, nativeName), Namespace: self.Namespace, Store: self.ofStore(opts.Adopt), Agent: program, Layers: layer.Kind(cfg.Native.Layers), Blanks: cfg.Native.Blanks, Logger: log,
-	})
-}
 
 // tell waits until the server answers, says so, and takes it back at the end.
 func tell(ctx context.Context, cfg Config, eng *engine.Engine, images *image.Store, url string, opts Options, log *slog.Logger) error {

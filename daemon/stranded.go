@@ -5,7 +5,6 @@ package daemon
 
 import (
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
 
@@ -18,7 +17,7 @@ func (p *pieces) stranded(namespace string) ([]sandbox.ID, error) {
 		f.StoreDevice == p.here.StoreDevice && f.StoreInode == p.here.StoreInode {
 		return nil, nil
 	}
-	ids, err := native.Up(p.native(), namespace)
+	ids, err := p.kind.Up(place(p.kind, p.dir, namespace))
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}

@@ -8,15 +8,15 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"sandpit.dev/runtime/native"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )
 
 // undueUp finds the sandboxes that run though the records, which nobody has open, say that
 // they do not, each with what they say: such records are older than what runs.
-func undueUp(ctx context.Context, data, namespace string) (map[sandbox.ID]string, error) {
-	up, err := native.Up(filepath.Join(data, nativeName), namespace)
+func undueUp(ctx context.Context, k runtime.HostKind, data, namespace string) (map[sandbox.ID]string, error) {
+	up, err := k.Up(place(k, data, namespace))
 	if err != nil || len(up) == 0 {
 		return nil, err
 	}
@@ -38,8 +38,8 @@ func undueUp(ctx context.Context, data, namespace string) (map[sandbox.ID]string
 
 // tellUndue logs the sandboxes that run though the records say that they do not. A start or a rollback
 // takes down those that are stopped there.
-func tellUndue(ctx context.Context, data, namespace string, log *slog.Logger) {
-	undue, err := undueUp(ctx, data, namespace)
+func tellUndue(ctx context.Context, k runtime.HostKind, data, namespace string, log *slog.Logger) {
+	undue, err := undueUp(ctx, k, data, namespace)
 	if err != nil {
 		log.Warn("what runs cannot be compared with the records", "error", err)
 	}

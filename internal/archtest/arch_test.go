@@ -276,6 +276,28 @@ func TestNoFileOfCodeIsLong(t *testing.T) {
 	})
 }
 
+func TestOneFileNamesRuntimes(t *testing.T) {
+	const list = "daemon/runtimes.go"
+	found := false
+	walk(t, ".go", func(path, text string) {
+		rel, ours := "", false
+		for _, dir := range []string{"daemon/", "cmd/sandpit/"} {
+			if i := strings.LastIndex("/"+path, "/"+dir); i >= 0 {
+				rel, ours = path[i:], true
+			}
+		}
+		if !ours || strings.HasSuffix(path, "_test.go") || !strings.Contains(text, `"sandpit.dev/runtime/`) {
+			return
+		}
+		if found = found || rel == list; rel != list {
+			t.Errorf("%s imports a runtime: only the list in %s does, see runtime.Kind", rel, list)
+		}
+	})
+	if !found {
+		t.Errorf("%s imports no runtime: this test looks in the wrong place", list)
+	}
+}
+
 func TestNothingRunsBeforeMain(t *testing.T) {
 	walk(t, ".go", func(path, text string) {
 		// Only before main is the main goroutine on the first thread for certain, and

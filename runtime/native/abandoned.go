@@ -13,20 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/runtime"
 )
 
 // InspectAbandoned looks for groups without processes of namespaces that no driver has open, and
 // removes them if it is to. gone reports whether the directory of the namespace's driver is gone
 // for certain, or has no use for them; release, if it is not nil, is called when they are removed.
-func InspectAbandoned(ctx context.Context, gone func(namespace, dir string) (release func(), ok bool), mend bool) ([]Finding, error) {
-	var found []Finding
+func (*Kind) InspectAbandoned(ctx context.Context, gone func(namespace, dir string) (release func(), ok bool), mend bool) ([]runtime.Finding, error) {
+	var found []runtime.Finding
 	err := cgroup.EachUnused(func(u *cgroup.Unused) bool {
 		release, ok := gone(u.Namespace, u.Owner)
 		if release != nil {
 			defer release()
 		}
 		if ok {
-			f := Finding{Name: "cgroups " + u.Namespace, What: fmt.Sprintf("the groups sandpit/%s are left of a server that is gone, on %s", u.Namespace, u.Owner)}
+			f := runtime.Finding{Name: "cgroups " + u.Namespace, What: fmt.Sprintf("the groups sandpit/%s are left of a server that is gone, on %s", u.Namespace, u.Owner)}
 			if mend {
 				if f.Err = u.Remove(); f.Err == nil {
 					f.Done = "they were removed"
@@ -44,8 +45,8 @@ func InspectAbandoned(ctx context.Context, gone func(namespace, dir string) (rel
 
 // Bare reports whether a driver's directory says of no sandbox that it is up, or was when its
 // server ended.
-func Bare(dir, namespace string) (bool, error) {
-	files, err := os.ReadDir(InstancesDir(dir, namespace))
+func (*Kind) Bare(p runtime.Place) (bool, error) {
+	files, err := os.ReadDir(instancesDir(p.Dir, p.Namespace))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}

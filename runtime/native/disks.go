@@ -8,29 +8,29 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/linux/mount"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
-// Disks is the store of a driver's directory without the driver: for disks that come out of a
+// disks is the store of a driver's directory without the driver: for disks that come out of a
 // backup. Nothing of a sandbox runs.
-type Disks struct {
+type disks struct {
 	layers *layer.Store
 	yard   *mount.Yard
 }
 
 // OpenDisks opens or makes the store that a driver of dir would open or make, and gives it an
 // installation's id. It has one owner at a time, as the driver has.
-func OpenDisks(ctx context.Context, dir string, kind layer.Kind, id string, log *slog.Logger) (*Disks, error) {
+func (k *Kind) OpenDisks(ctx context.Context, dir, id string, log *slog.Logger) (runtime.Disks, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the directory %s cannot be made", dir)
 	}
-	d := &Disks{}
-	o := layer.Options{Dir: filepath.Join(dir, "layers"), Kind: kind, Identity: layer.Identity{ID: id}, Logger: log}
+	d := &disks{}
+	o := layer.Options{Dir: layersDir(dir), Kind: layer.Kind(k.Layers), Identity: layer.Identity{ID: id}, Logger: log}
 	need, err := mount.NeedsYard()
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
@@ -53,22 +53,22 @@ func OpenDisks(ctx context.Context, dir string, kind layer.Kind, id string, log 
 // ImportSandbox makes the disk of a sandbox of an archive of [Driver.ExportDisk]. The archive is
 // hostile: nothing in it leads anywhere else, and at most maxBytes are kept of it. diskMB is the
 // disk's limit from then on; zero: none. All or nothing.
-func (d *Disks) ImportSandbox(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64, diskMB int) error {
+func (d *disks) ImportSandbox(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64, diskMB int) error {
 	return d.layers.ImportLayer(ctx, string(id), r, maxBytes, int64(diskMB)<<20)
 }
 
-// ImportSnapshot makes a snapshot; see [Disks.ImportSandbox].
-func (d *Disks) ImportSnapshot(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) error {
+// ImportSnapshot makes a snapshot; see [runtime.Disks].
+func (d *disks) ImportSnapshot(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) error {
 	return d.layers.ImportSnapshot(ctx, string(id), r, maxBytes)
 }
 
-// ImportVolume makes a volume; see [Disks.ImportSandbox].
-func (d *Disks) ImportVolume(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64, sizeMB int) error {
+// ImportVolume makes a volume; see [runtime.Disks].
+func (d *disks) ImportVolume(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64, sizeMB int) error {
 	return d.layers.ImportVolume(ctx, string(id), r, maxBytes, int64(sizeMB)<<20)
 }
 
 // Close brings all to the disk and closes the store.
-func (d *Disks) Close(ctx context.Context) error {
+func (d *disks) Close(ctx context.Context) error {
 	err := d.layers.Sync(ctx)
 	if cerr := d.layers.Close(); err == nil {
 		err = cerr

@@ -39,7 +39,7 @@ type Options struct {
 	Dir string
 	// Namespace names the driver's part of the host's cgroups and its files in memory: 12
 	// characters of a-z and 0-9, of this directory alone and the same for ever. "": it is made
-	// of the path of Dir; see [NamespaceOf].
+	// of the path of Dir; see [Kind.NamespaceOf].
 	Namespace string
 	// Store says whose the store of layers has to be.
 	Store layer.Identity
@@ -139,7 +139,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.starter.Close() })
-	if d.agent, err = placeAgent(filepath.Join(dir, "agent"), opts.Agent); err != nil {
+	if d.agent, err = placeAgent(agentDir(dir), opts.Agent); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.agent.Close() })
@@ -157,7 +157,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.cgroups.Close() })
-	store := layer.Options{Dir: filepath.Join(dir, "layers"), Kind: opts.Layers, Identity: opts.Store, Logger: d.log, Evict: d.evictFound}
+	store := layer.Options{Dir: layersDir(dir), Kind: opts.Layers, Identity: opts.Store, Logger: d.log, Evict: d.evictFound}
 	if d.yard != nil {
 		undo.Add(func() { _ = d.yard.Close() })
 		store.Attach, store.Detach = d.yard.Keep, d.yard.Release

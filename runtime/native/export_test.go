@@ -103,3 +103,6 @@ func (i *Instance) CallWaits() bool {
 
 // SetServePatience is for how long an agent may say nothing, of instances made after it.
 func (d *Driver) SetServePatience(t time.Duration) { d.patience = t }
+
+// InstancesDir is where the states of a driver's instances are.
+var InstancesDir = instancesDir

@@ -15,16 +15,9 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/linux/layer"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
-
-// Finding is something that an earlier server left behind, or that somebody broke.
-type Finding struct {
-	Name string // what it is about: "sandbox ID", "store"
-	What string
-	Done string // how it was mended; empty: it was not
-	Err  error  // why not, if that was tried
-}
 
 // Inspect looks for what is wrong with the driver's part of a data directory, and mends
 // it if it is to. Sandboxes that are up are not touched, nor is any disk; what it
@@ -33,26 +26,26 @@ type Finding struct {
 // finds. It looks only at the directory and at what has the namespace. The caller sees to it
 // that no server has it open. undue says why a sandbox that is up should not be, "" where
 // it may: it is one of those that are not as the records say.
-func Inspect(ctx context.Context, dir, namespace string, undue func(sandbox.ID) string, mend bool) ([]Finding, error) {
-	dir, err := filepath.Abs(dir)
+func (*Kind) Inspect(ctx context.Context, p runtime.Place, undue func(sandbox.ID) string, mend bool) ([]runtime.Finding, error) {
+	dir, err := filepath.Abs(p.Dir)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	found, err := inspectInstances(ctx, dir, namespace, undue, mend)
+	found, err := inspectInstances(ctx, dir, p.Namespace, undue, mend)
 	if err != nil {
 		return found, err
 	}
-	store, err := layer.Inspect(ctx, filepath.Join(dir, "layers"), mend)
+	store, err := layer.Inspect(ctx, layersDir(dir), mend)
 	for _, f := range store {
-		found = append(found, Finding{"store", f.What, f.Done, f.Err})
+		found = append(found, runtime.Finding{Name: "store", What: f.What, Done: f.Done, Err: f.Err})
 	}
 	return found, err
 }
 
-func inspectInstances(ctx context.Context, dir, namespace string, undue func(sandbox.ID) string, mend bool) ([]Finding, error) {
+func inspectInstances(ctx context.Context, dir, namespace string, undue func(sandbox.ID) string, mend bool) ([]runtime.Finding, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
@@ -73,7 +66,7 @@ func inspectInstances(ctx context.Context, dir, namespace string, undue func(san
 	if err != nil {
 		return nil, err
 	}
-	var found []Finding
+	var found []runtime.Finding
 	for _, id := range ids {
 		what, err := w.wrong(id)
 		if err == nil && what == "" && w.up(id) {
@@ -82,7 +75,7 @@ func inspectInstances(ctx context.Context, dir, namespace string, undue func(san
 		if err == nil && what == "" {
 			continue
 		}
-		f := Finding{Name: "sandbox " + string(id), What: what, Err: err}
+		f := runtime.Finding{Name: "sandbox " + string(id), What: what, Err: err}
 		if err == nil && mend {
 			if f.Err = w.free(ctx, id); f.Err == nil {
 				f.Done = "its processes were ended, and its groups and files freed; its disk is as it was"

@@ -44,9 +44,9 @@ var memoryDirs = [...]string{"/run", "/dev/shm"}
 // part follow, so that nobody can have it before us.
 func memoryName(namespace string) string { return "sandpit-" + namespace + "-" }
 
-// InstancesDir is where the files of the instances of a driver's directory are, or would
+// instancesDir is where the files of the instances of a driver's directory are, or would
 // be: the link followed that the driver made.
-func InstancesDir(dir, namespace string) string {
+func instancesDir(dir, namespace string) string {
 	path := filepath.Join(dir, "instances")
 	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(filepath.Base(target), memoryName(namespace)) {
 		return target

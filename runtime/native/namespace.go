@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -27,7 +28,7 @@ func namespaceOf(dir string) string {
 
 // NamespaceOf is the namespace that a driver's directory was used with by whoever had it
 // last, as far as the directory says: the one by which its instances are found that are up.
-func NamespaceOf(dir string) (string, error) {
+func (*Kind) NamespaceOf(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -63,7 +64,7 @@ func NamespaceOf(dir string) (string, error) {
 
 // Groups lists the sandboxes that have groups on the host in a namespace, which those that
 // are up have.
-func Groups(namespace string) ([]sandbox.ID, error) {
+func (*Kind) Groups(namespace string) ([]sandbox.ID, error) {
 	groups, err := cgroup.Open(cgroup.Options{Namespace: namespace})
 	if err != nil {
 		return nil, err
@@ -72,15 +73,14 @@ func Groups(namespace string) ([]sandbox.ID, error) {
 	return (&warden{groups: groups}).ids()
 }
 
-// Up lists the sandboxes whose process 1 runs, of the driver's directory dir and its
-// namespace. What a server had started ahead, and given to nobody, is not among them.
-func Up(dir, namespace string) ([]sandbox.ID, error) {
+// Up lists the sandboxes whose process 1 runs, of the driver's directory and its namespace. What a server had started ahead, and given to nobody, is not among them.
+func (*Kind) Up(p runtime.Place) ([]sandbox.ID, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, err
 	}
 	w := &warden{boot: boot}
-	w.files, err = os.OpenRoot(InstancesDir(dir, namespace))
+	w.files, err = os.OpenRoot(instancesDir(p.Dir, p.Namespace))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

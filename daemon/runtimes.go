@@ -1,0 +1,110 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"sandpit.dev/agent/embedded"
+	"sandpit.dev/internal/cleanup"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/native"
+)
+
+// Runtimes are the kinds of runtime that a server has, each its section of the configuration.
+// This is the only place that names them: a new one is a field and an entry of list.
+type Runtimes struct {
+	Native native.Kind `yaml:"native"`
+	// Others are kinds beside those: of a program that has the server in it, or of a test.
+	Others []runtime.Kind `yaml:"-"`
+}
+
+// defaultRuntimes are the sections where nothing else is said.
+func defaultRuntimes() Runtimes { return Runtimes{Native: native.Kind{Blanks: 2}} }
+
+// list returns all kinds. The first is the runtime of sandboxes that ask for none.
+func (r *Runtimes) list() []runtime.Kind {
+	return append([]runtime.Kind{&r.Native}, r.Others...)
+}
+
+// host returns the kind whose disks the data directory has, and belongs together with: the
+// identity knows one store of disks. A second kind with a store of its own needs fields there.
+func (r *Runtimes) host() runtime.HostKind {
+	for _, k := range r.list() {
+		if h, ok := k.(runtime.HostKind); ok {
+			return h
+		}
+	}
+	return nil
+}
+
+// place returns where a kind has what is its own.
+func place(k runtime.Kind, data, namespace string) runtime.Place {
+	return runtime.Place{Dir: filepath.Join(data, k.Name()), Namespace: namespace}
+}
+
+// open opens the drivers of all kinds, by name, and gives their closing to down.
+func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Options, down *cleanup.Stack, log *slog.Logger) (map[string]runtime.Driver, error) {
+	program := opts.Agent
+	if program == nil {
+		var err error
+		if program, err = embedded.Program(); err != nil {
+			return nil, err
+		}
+	}
+	drivers := make(map[string]runtime.Driver)
+	for _, k := range r.list() {
+		d, err := k.Open(ctx, runtime.OpenOptions{
+			Place: place(k, data, self.Namespace), Installation: self.ofStore(opts.Adopt), Agent: program, Logger: log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		down.Add(func() { report(log, "close the "+k.Name()+" runtime", d.Close()) })
+		drivers[k.Name()] = d
+	}
+	return drivers, nil
+}
+
+// hostDrivers are those whose disks records are about.
+type hostDrivers []runtime.HostDriver
+
+func hostDriversOf(drivers map[string]runtime.Driver) (out hostDrivers) {
+	for _, d := range drivers {
+		if h, ok := d.(runtime.HostDriver); ok {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// identified reports whether all stores of disks have the installation's id.
+func (h hostDrivers) identified() bool {
+	for _, d := range h {
+		if !d.Identified() {
+			return false
+		}
+	}
+	return len(h) > 0
+}
+
+// Persist brings what was made so far to the disk.
+func (h hostDrivers) Persist() (err error) {
+	for _, d := range h {
+		err = cmp.Or(err, d.Persist())
+	}
+	return err
+}
+
+// MarkRecorded passes on that what was made before at is recorded.
+func (h hostDrivers) MarkRecorded(at time.Time) (err error) {
+	for _, d := range h {
+		err = cmp.Or(err, d.MarkRecorded(at))
+	}
+	return err
+}

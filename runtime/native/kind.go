@@ -1,0 +1,76 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"path/filepath"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/linux/layer"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// Kind is the native runtime as a server is told of it. See [runtime.HostKind].
+type Kind struct {
+	// Layers forces how writable layers are kept: btrfs, loop, plain; "": the
+	// best that this host can.
+	Layers string `yaml:"layers"`
+	// Blanks is how many first processes of sandboxes wait, started, for whoever asks
+	// next, whatever for, and most of them on a disk of the image that is asked for most;
+	// each costs about 3 MB. 0: none.
+	Blanks int `yaml:"blanks"`
+}
+
+var _ runtime.HostKind = (*Kind)(nil)
+
+// Name returns "native".
+func (k *Kind) Name() string { return "native" }
+
+// Variables returns those of the section.
+func (k *Kind) Variables() map[string]any {
+	return map[string]any{"SANDPIT_LAYERS": &k.Layers, "SANDPIT_BLANKS": &k.Blanks}
+}
+
+// Check checks the section.
+func (k *Kind) Check() error {
+	switch k.Layers {
+	case "", "btrfs", "loop", "plain":
+	default:
+		return fault.InvalidField("native.layers", "%q is not btrfs, loop or plain", sandbox.Clip(k.Layers, 20))
+	}
+	if k.Blanks < 0 || k.Blanks > MaxBlanks {
+		return fault.InvalidField("native.blanks", "%d is outside 0 to %d", k.Blanks, MaxBlanks)
+	}
+	return nil
+}
+
+// Open opens the driver.
+func (k *Kind) Open(ctx context.Context, o runtime.OpenOptions) (runtime.Driver, error) {
+	opts := Options{
+		Dir: o.Dir, Namespace: o.Namespace, Store: layer.Identity(o.Installation), Agent: o.Agent,
+		Layers: layer.Kind(k.Layers), Blanks: k.Blanks, Logger: o.Logger,
+	}
+	if o.Trial {
+		opts.Blanks = 0
+	}
+	d, err := Open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Store returns the directory of the layers.
+func (k *Kind) Store(dir string) string { return layersDir(dir) }
+
+// Private lists the directories of the driver, the store and the agent, and that of the
+// instances, which may be in memory.
+func (k *Kind) Private(p runtime.Place) []string {
+	return []string{p.Dir, layersDir(p.Dir), agentDir(p.Dir), instancesDir(p.Dir, p.Namespace)}
+}
+
+func layersDir(dir string) string { return filepath.Join(dir, "layers") }
+func agentDir(dir string) string  { return filepath.Join(dir, "agent") }
