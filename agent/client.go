@@ -46,13 +46,28 @@ type Info struct {
 	Version   string
 	PID       int // in the sandbox; 1 where it is the first process
 	Processes int // that run, or have left something that does
+	// Lacks is what the agent says that it cannot do where it runs, with the reason: see the
+	// Lack constants of package wire.
+	Lacks map[string]string
 }
+
+// maxLacks bounds what is taken from an agent of those.
+const maxLacks = 32
 
 // Ping asks the agent for a sign of life.
 func (c *Client) Ping(ctx context.Context) (Info, error) {
 	var info wire.Info
 	err := c.ask(ctx, &wire.Request{Op: wire.OpPing}, &info)
-	return Info{Version: clean(info.Version, 100), PID: info.PID, Processes: info.Processes}, err
+	out := Info{Version: clean(info.Version, 100), PID: info.PID, Processes: info.Processes}
+	for what, why := range info.Lacks {
+		if out.Lacks == nil {
+			out.Lacks = make(map[string]string)
+		}
+		if len(out.Lacks) < maxLacks {
+			out.Lacks[clean(what, 40)] = clean(why, 300)
+		}
+	}
+	return out, err
 }
 
 // Process gives the record of one process; fault.NotFound for one that never

@@ -54,6 +54,7 @@ type Options struct {
 
 	Env     map[string]string // of every command, over the built-in and under its own
 	Version string            // told by a ping
+	Lacks   map[string]string // told by a ping, see wire.Info
 
 	MaxFinished int   // logs of finished processes that are kept; 0: 1000
 	MaxLogBytes int64 // of all logs together, those of running processes too; 0: 256 MiB
@@ -227,7 +228,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		s.mu.Lock()
 		n := len(s.procs) - len(s.unsealed)
 		s.mu.Unlock()
-		return c.answer(wire.Info{Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n})
+		return c.answer(wire.Info{Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n, Lacks: s.o.Lacks})
 	case wire.OpStart, wire.OpStartMasked:
 		return s.serveStart(ctx, c, req)
 	case wire.OpAttach:

@@ -196,7 +196,20 @@ type Info struct {
 	Protocol  int    `json:"protocol"`
 	PID       int    `json:"pid"`
 	Processes int    `json:"processes"`
+	// Lacks is what the agent cannot do where it runs: a Lack constant, and why, for people.
+	Lacks map[string]string `json:"lacks,omitempty"`
 }
+
+// What an agent may lack.
+const (
+	LackKillTree       = "kill_tree"        // a kill reaches all that a command started, whatever it did
+	LackOOMCause       = "oom_cause"        // a command that ran out of memory is told as such
+	LackReadOnlySystem = "read_only_system" // the user cannot write to the system, whoever owns it
+	LackFilter         = "filter"           // what commands may ask of the kernel is filtered
+	LackPrivateLog     = "private_log"      // logs and socket are out of reach of commands
+	LackRoot           = "root_user"        // commands may run as root
+	LackInit           = "init"             // orphans are reaped
+)
 
 // Record is one process.
 type Record struct {

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
-// it does; this is how it is born in the native runtime.
+// it does; this is how it is born: without arguments by the native runtime, which hands all to
+// it that it needs, and as `sandpit-agent serve FILE` in any container; see package plain.
 package main
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"runtime"
 
+	"sandpit.dev/agent/boot/plain"
 	"sandpit.dev/agent/server"
 	"sandpit.dev/runtime/native/boot"
 	"sandpit.dev/runtime/native/inside"
@@ -22,6 +25,12 @@ import (
 func init() { runtime.LockOSThread() }
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		if err := plain.Serve(context.Background(), os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "sandpit-agent:", err)
+		}
+		os.Exit(1)
+	}
 	if err := serve(); errors.Is(err, boot.ErrAbandoned) {
 		os.Exit(0)
 	}

@@ -1,0 +1,192 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/wire"
+)
+
+// Config is what the agent is told, as JSON in a file that it removes.
+type Config struct {
+	Socket string `json:"socket"` // absolute path of the unix socket that it serves on; what is there is replaced
+	Log    string `json:"log"`    // absolute path of the directory for logs of processes, made if it is missing
+
+	UID uint32 `json:"uid"` // of commands and files by default; not root's
+	GID uint32 `json:"gid"`
+	// Root lets commands run as root, which is the container's own. They can reach the socket
+	// and the logs.
+	Root bool `json:"root,omitempty"`
+
+	Workspace   string `json:"workspace,omitempty"`     // "": /workspace
+	MaxLogBytes int64  `json:"max_log_bytes,omitempty"` // of all logs together; 0: 256 MiB
+	OpenFiles   uint32 `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
+	Version     string `json:"version,omitempty"`       // told by a ping
+}
+
+// maxConfig bounds the file, in bytes.
+const maxConfig = 64 << 10
+
+// Serve reads and removes the file, and serves as long as the process lives, or until ctx is
+// done. It is called once, by the first thread, locked to it, before anything else runs: see
+// [server.BecomeInit].
+func Serve(ctx context.Context, file string) error {
+	c, err := read(file)
+	if err != nil {
+		return err
+	}
+	first := os.Getpid() == 1
+	if first {
+		if err := server.BecomeInit(); err != nil {
+			return err
+		}
+	}
+	if err := protect(); err != nil {
+		return err
+	}
+	opts, err := c.options(first)
+	if err != nil {
+		return err
+	}
+	listener, err := c.listen()
+	if err != nil {
+		return err
+	}
+	s := server.New(opts)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, listener) }()
+	err = <-ended // this thread does nothing from now on
+	return errors.Join(err, s.Close(), opts.Log.Close())
+}
+
+// read reads the file and removes it, whatever is in it.
+func read(file string) (*Config, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the configuration: %w", err)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err := errors.Join(err, f.Close(), os.Remove(file)); err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if len(b) > maxConfig {
+		return nil, fmt.Errorf("the configuration has more than %d bytes", maxConfig)
+	}
+	var c Config
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return nil, fmt.Errorf("the configuration is not valid: %w", err)
+	}
+	for name, path := range map[string]string{"socket": c.Socket, "log": c.Log} {
+		if !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("the configuration is not valid: %s: %q is not an absolute path", name, path)
+		}
+	}
+	switch own := uint32(os.Geteuid()); { //nolint:gosec // a user id
+	case c.UID == 0:
+		return nil, errors.New("the configuration is not valid: uid: commands run as root only where they ask for it")
+	case own != 0 && (c.UID != own || c.Root):
+		return nil, fmt.Errorf("the agent is user %d, not root: it cannot run commands as another user", own)
+	}
+	return &c, nil
+}
+
+// protect sets what all commands inherit, and keeps the agent's memory and descriptors to itself.
+func protect() error {
+	unix.Umask(0o022)
+	// A limit of 1, and only that, keeps the host's core_pattern program from starting; see core(5).
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		return fmt.Errorf("forbid core dumps: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("become undumpable: %w", err)
+	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep descriptors from commands: %w", err)
+	}
+	return nil
+}
+
+func (c *Config) options(first bool) (server.Options, error) {
+	if err := os.MkdirAll(c.Log, 0o700); err != nil {
+		return server.Options{}, fmt.Errorf("make the directory of logs: %w", err)
+	}
+	log, err := os.OpenFile(c.Log, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		err = log.Chmod(0o700)
+	}
+	if err != nil {
+		return server.Options{}, fmt.Errorf("open the directory of logs: %w", err)
+	}
+	workspace := c.Workspace
+	if workspace == "" {
+		workspace = "/workspace"
+	}
+	user := server.Identity{Name: "sandbox", UID: int(c.UID), GID: int(c.GID), Home: workspace}
+	if os.Geteuid() == 0 {
+		user.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID}
+	}
+	o := server.Options{
+		User: server.Plain(user), Log: log, Workspace: workspace,
+		Init: first, Reap: first && !kept.Works(), OpenFiles: c.OpenFiles,
+		MaxLogBytes: c.MaxLogBytes, Version: c.Version,
+		Lacks: map[string]string{
+			wire.LackKillTree:       "the agent has no cgroups of its own: a process that forks twice and leaves its session outlives its command",
+			wire.LackOOMCause:       "the agent cannot read the counters of its limits: what runs out of memory is told as killed by a signal",
+			wire.LackReadOnlySystem: "the agent cannot mount: the system's files are kept from the user by their owner and mode alone",
+			wire.LackFilter:         "the agent filters no system calls: what commands may ask of the kernel is for the container's maker to say",
+		},
+	}
+	switch {
+	case c.Root:
+		o.Root = server.Plain(server.Identity{Name: "root", Home: "/root"})
+		o.Lacks[wire.LackPrivateLog] = "commands that run as root reach the agent's socket and logs"
+	case os.Geteuid() != 0:
+		o.Lacks[wire.LackRoot] = "the agent does not run as root"
+		o.Lacks[wire.LackPrivateLog] = "commands run as the agent's own user, and reach its socket and logs"
+	default:
+		o.Lacks[wire.LackRoot] = "commands that run as root would reach the agent's socket"
+	}
+	if !first {
+		o.Lacks[wire.LackInit] = "the agent is not process 1: what commands leave behind is another's to reap"
+	}
+	return o, nil
+}
+
+// listen makes the socket, which the agent's own user alone may connect to. It has its name once
+// it can be connected to, and replaces what an agent before left there.
+func (c *Config) listen() (net.Listener, error) {
+	path := c.Socket + ".new"
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("replace the socket: %w", err)
+	}
+	before := unix.Umask(0o177)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	unix.Umask(before)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Rename(path, c.Socket); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("name the socket: %w", err)
+	}
+	return l, nil
+}

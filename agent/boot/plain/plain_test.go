@@ -1,0 +1,224 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plain_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/agent/agenttest"
+	"sandpit.dev/agent/boot/plain"
+	"sandpit.dev/agent/embedded"
+	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/image/imagetest"
+	"sandpit.dev/sandbox"
+)
+
+// container is what somebody else makes: a root of an image's files, /proc and /dev, and a
+// directory of the host with the agent in it. It ends with the agent.
+const container = `set -e
+mount --make-rprivate /
+mount -t tmpfs none "$BOX/disk"
+mkdir "$BOX/disk/upper" "$BOX/disk/work" "$BOX/disk/root"
+mount -t overlay -o "lowerdir=$IMAGE,upperdir=$BOX/disk/upper,workdir=$BOX/disk/work" none "$BOX/disk/root"
+cd "$BOX/disk/root"
+mkdir -p proc dev agent tmp workspace root
+chown "$OWNER" workspace
+chmod 1777 tmp
+mount -t proc none proc
+mount --rbind /dev dev
+mount -t tmpfs none dev/shm
+mount --bind "$BOX/agent" agent
+exec env -i PATH=/usr/local/bin:/usr/bin:/bin "$(command -v chroot)" . /agent/sandpit-agent serve /agent/config.json`
+
+type box struct {
+	dir    string
+	client *agent.Client
+}
+
+// start runs the agent of this build in a container with these namespaces.
+func start(t *testing.T, c plain.Config, flags uintptr) *box {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a container")
+	}
+	program, err := embedded.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "plain") // t.TempDir is too long for a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	b := &box{dir: dir}
+	for _, d := range []string{"disk", "agent"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Socket, c.Log = "/agent/socket", "/agent/log"
+	config, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(b.path("sandpit-agent"), program, 0o755), os.WriteFile(b.path("config.json"), config, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", container)
+	cmd.Env = append(os.Environ(), "BOX="+dir, "IMAGE="+imagetest.Python(t).Root, "OWNER=1000:1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | flags, Pdeathsig: syscall.SIGKILL}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if s := stderr.String(); s != "" {
+			t.Errorf("the agent wrote:\n%s", s)
+		}
+	})
+	b.client = agent.NewClient(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", b.path("socket"))
+	})
+	for {
+		if _, err := os.Lstat(b.path("socket")); err == nil {
+			return b
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the agent ended: %v", err)
+		case <-t.Context().Done():
+			t.Fatal("the agent makes no socket")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (b *box) path(name string) string { return filepath.Join(b.dir, "agent", name) }
+
+// An agent that nothing is handed to passes the suite as process 1 of a container.
+func TestSuite(t *testing.T) {
+	agenttest.Run(t, func(t *testing.T) *agent.Client {
+		return start(t, plain.Config{UID: 1000, GID: 1000, Root: true}, syscall.CLONE_NEWPID).client
+	}, agenttest.Options{HasRoot: true, IsPID1: true, Reaps: !kept.Works(), OwnRoot: true, Unprivileged: true})
+}
+
+func TestWhatItLacksIsTold(t *testing.T) {
+	always := []string{wire.LackFilter, wire.LackKillTree, wire.LackOOMCause, wire.LackReadOnlySystem}
+	for name, tt := range map[string]struct {
+		config plain.Config
+		flags  uintptr
+		want   []string
+	}{
+		"AsProcess1":     {plain.Config{UID: 1000, GID: 1000, Root: true}, syscall.CLONE_NEWPID, []string{wire.LackPrivateLog}},
+		"WithoutRoot":    {plain.Config{UID: 1000, GID: 1000}, syscall.CLONE_NEWPID, []string{wire.LackRoot}},
+		"AsAnotherChild": {plain.Config{UID: 1000, GID: 1000}, 0, []string{wire.LackRoot, wire.LackInit}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, tt.config, tt.flags)
+			info, err := b.client.Ping(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := slices.Sorted(maps.Keys(info.Lacks)), slices.Sorted(slices.Values(append(tt.want, always...)))
+			if !slices.Equal(got, want) {
+				t.Errorf("the agent lacks %v, want %v", got, want)
+			}
+			if (info.PID == 1) != (tt.flags != 0) {
+				t.Errorf("it is process %d", info.PID)
+			}
+			for what, why := range info.Lacks {
+				if why == "" {
+					t.Errorf("%s has no reason", what)
+				}
+			}
+		})
+	}
+}
+
+// What the user runs gets at neither socket, logs nor what the agent was told.
+func TestTheUserDoesNotReachTheAgent(t *testing.T) {
+	b := start(t, plain.Config{UID: 1000, GID: 1000}, syscall.CLONE_NEWPID)
+	if _, err := os.Lstat(b.path("config.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the configuration is still there (%v)", err)
+	}
+	const attack = `import os, socket
+s = socket.socket(socket.AF_UNIX)
+for what, do in {
+    'connect': lambda: s.connect('/agent/socket'),
+    'logs': lambda: os.listdir('/agent/log'),
+    'memory': lambda: open('/proc/1/mem'),
+    'descriptors': lambda: os.listdir('/proc/1/fd'),
+    'system': lambda: open('/usr/bin/new', 'w'),
+    'program': lambda: open('/agent/sandpit-agent', 'r+b'),
+    'signal': lambda: os.kill(1, 9),
+}.items():
+    try: do(); print(what, 'works')
+    except OSError as e: print(what, 'is refused')`
+	p, err := b.client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"python3", "-c", attack}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var out strings.Builder
+	for {
+		f, err := p.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(f.Data)
+	}
+	if got := out.String(); strings.Contains(got, "works") || strings.Count(got, "is refused") != 7 {
+		t.Errorf("what the user tried:\n%s", got)
+	}
+}
+
+// What is not valid is said, and the file is gone all the same: it may say what nobody else is to know.
+func TestConfigurationsThatAreNotValid(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"NoJSON":        {"socket=/s", "is not valid"},
+		"AnUnknownWord": {`{"sock": "/s"}`, `unknown field "sock"`},
+		"NoSocket":      {`{"log": "/l", "uid": 1000}`, `socket: "" is not an absolute path`},
+		"ALogNearby":    {`{"socket": "/s", "log": "l", "uid": 1000}`, `log: "l" is not an absolute path`},
+		"RootAsTheUser": {`{"socket": "/s", "log": "/l"}`, "uid: commands run as root only"},
+		"TooLong":       {strings.Repeat(" ", 65<<10), "more than 65536 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "config.json")
+			if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := plain.Serve(t.Context(), file); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the file is still there (%v)", err)
+			}
+		})
+	}
+}
