@@ -109,6 +109,9 @@ func goTest(args []string) (*tally, error) {
 		}
 		t.ended(e, k, output[k], time.Since(began))
 		delete(output, k)
+		if e.Action == "fail" && e.Test == "" {
+			t.cutOff(e.Package, output)
+		}
 	}
 	if err := sc.Err(); err != nil {
 		_ = cmd.Process.Kill()
@@ -142,6 +145,24 @@ func (t *tally) ended(e event, k key, output []string, at time.Duration) {
 		fmt.Print(said)
 	case e.Action == "skip":
 		t.skips = append(t.skips, k.String()+": "+reason(output))
+	}
+}
+
+// maxCutOff bounds what is printed of a test that was cut off, in pieces of output, its last.
+const maxCutOff = 400
+
+// cutOff prints what the tests of a package said that had not ended when its process did: a panic,
+// the stacks of one that took too long, or whatever came before a kill.
+func (t *tally) cutOff(pkg string, output map[key][]string) {
+	for k, said := range output {
+		if k.pkg != pkg {
+			continue
+		}
+		for _, c := range crashes() {
+			t.crashed = t.crashed || strings.Contains(strings.Join(said, ""), c)
+		}
+		fmt.Printf("cut off: %s\n%s", k, strings.Join(said[max(0, len(said)-maxCutOff):], ""))
+		delete(output, k)
 	}
 }
 

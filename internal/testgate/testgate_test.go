@@ -12,7 +12,7 @@ import (
 
 // gate runs the gate over a module of one file, whose tests can tell a first run from a
 // later one by firstTime.
-func gate(t *testing.T, tests string) error {
+func gate(t *testing.T, tests string, flags ...string) error {
 	t.Helper()
 	dir := t.TempDir()
 	mark := filepath.Join(dir, "mark")
@@ -27,7 +27,26 @@ func gate(t *testing.T, tests string) error {
 	t.Chdir(dir)
 	t.Setenv("CI", "")
 	t.Setenv("GOFLAGS", "-mod=mod")
-	return run([]string{"-timeout", "20s", "./..."})
+	return run(append(append([]string{"-timeout", "20s"}, flags...), "./..."))
+}
+
+// saidBy is what a gate prints, and its error.
+func saidBy(t *testing.T, tests string, flags ...string) (string, error) {
+	t.Helper()
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	stdout := os.Stdout
+	os.Stdout = out
+	failed := gate(t, tests, flags...)
+	os.Stdout = stdout
+	said, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said), failed
 }
 
 func quote(s string) string { return "`" + s + "`" }
@@ -68,35 +87,42 @@ func TestA(t *testing.T) { if firstTime("a") { t.Error("once") }; t.Skip("now") 
 	}
 }
 
-func TestTheGateSaysOfEachTestWhatBecameOfIt(t *testing.T) {
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
+// What a test said is told also if the program ended before it did.
+func TestTheGateSaysWhatWasCutOff(t *testing.T) {
+	for name, c := range map[string]struct{ how, want string }{
+		"ByAKill":    {`p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {}`, "said before"},
+		"ByAPanic":   {`go func() { panic("in between") }(); select {}`, "panic: in between"},
+		"ByItsLimit": {`select {}`, "panic: test timed out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, err := saidBy(t, `func TestA(t *testing.T) { _, _ = os.Stdout.WriteString("said before\n"); `+c.how+` }`, "-timeout", "5s")
+			if err == nil {
+				t.Error("a program that was cut off was passed")
+			}
+			if !strings.Contains(said, "said before") || !strings.Contains(said, c.want) {
+				t.Errorf("the gate said:\n%s", said)
+			}
+		})
 	}
-	defer out.Close()
-	stdout := os.Stdout
-	os.Stdout = out
-	err = gate(t, `
+}
+
+func TestTheGateSaysOfEachTestWhatBecameOfIt(t *testing.T) {
+	said, err := saidBy(t, `
 func TestA(t *testing.T) { t.Error("always") }
 func TestB(t *testing.T) {
 	t.Run("once", func(t *testing.T) { if firstTime("once") { t.Error("once") } })
 	t.Run("good", func(t *testing.T) {})
 }
 func TestC(t *testing.T) { t.Run("inner", func(t *testing.T) { t.Run("most", func(t *testing.T) {}) }) }`)
-	os.Stdout = stdout
 	if err == nil {
 		t.Error("a test that failed twice was passed")
-	}
-	said, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, line := range []string{
 		"failed again: example.test/p.TestA\n",
 		"unsteady: example.test/p.TestB/once: it failed once and passed by itself\n",
 		"2 passed, 2 failed, 0 skipped\n", // no parents: TestB, TestC and TestC/inner
 	} {
-		if !strings.Contains(string(said), line) {
+		if !strings.Contains(said, line) {
 			t.Errorf("%q is not in:\n%s", line, said)
 		}
 	}
