@@ -66,12 +66,8 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 
 	host := cfg.Runtimes.host()
 	namespace, mine, stranded := r.installation(ctx, cfg.Data, host)
-	for _, path := range host.Private(place(host, cfg.Data, namespace)) {
-		name, err := filepath.Rel(cfg.Data, path)
-		if err != nil || !filepath.IsLocal(name) {
-			name = path
-		}
-		r.directory("data/"+name, path)
+	for _, d := range host.Private(place(host, cfg.Data, namespace)) {
+		r.directory("data/"+d.Name, d.Path)
 	}
 	for _, name := range []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))

@@ -76,6 +76,12 @@ type Finding struct {
 	Err  error  // why not, if that was tried
 }
 
+// Directory is a directory of a kind's.
+type Directory struct {
+	Name string // in the data directory: "native/instances"
+	Path string // where it is, which may be elsewhere
+}
+
 // HostKind is what kinds are whose sandboxes are processes of this host, on disks in their
 // directory: what of them is there can be told without a driver. Its drivers are [HostDriver]s.
 type HostKind interface {
@@ -85,7 +91,7 @@ type HostKind interface {
 	Store(dir string) string
 
 	// Private lists the directories, there or not, that the server's user alone may write to.
-	Private(p Place) []string
+	Private(p Place) []Directory
 
 	// NamespaceOf returns the namespace that a directory was used with last, as far as the
 	// directory says.

@@ -68,8 +68,11 @@ func (k *Kind) Store(dir string) string { return layersDir(dir) }
 
 // Private lists the directories of the driver, the store and the agent, and that of the
 // instances, which may be in memory.
-func (k *Kind) Private(p runtime.Place) []string {
-	return []string{p.Dir, layersDir(p.Dir), agentDir(p.Dir), instancesDir(p.Dir, p.Namespace)}
+func (k *Kind) Private(p runtime.Place) []runtime.Directory {
+	return []runtime.Directory{
+		{Name: k.Name(), Path: p.Dir}, {Name: k.Name() + "/layers", Path: layersDir(p.Dir)},
+		{Name: k.Name() + "/agent", Path: agentDir(p.Dir)}, {Name: k.Name() + "/instances", Path: instancesDir(p.Dir, p.Namespace)},
+	}
 }
 
 func layersDir(dir string) string { return filepath.Join(dir, "layers") }
