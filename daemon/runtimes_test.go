@@ -123,7 +123,7 @@ func TestARuntimeIsALineInTheList(t *testing.T) {
 				}
 				return d
 			}}
-		}, "Pause", "Resize", "Snapshots", "Volumes", "Network", "Changes", "Watches", "Users", "Isolation", "Neighbours")
+		}, "Limits", "Pause", "Resize", "Snapshots", "Volumes", "Network", "Changes", "Watches", "Users", "Isolation", "Neighbours")
 	})
 }
 
