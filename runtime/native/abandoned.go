@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime"
 )
 
@@ -46,7 +47,7 @@ func (*Kind) InspectAbandoned(ctx context.Context, gone func(namespace, dir stri
 // Bare reports whether a driver's directory says of no sandbox that it is up, or was when its
 // server ended.
 func (*Kind) Bare(p runtime.Place) (bool, error) {
-	files, err := os.ReadDir(instancesDir(p.Dir, p.Namespace))
+	files, err := os.ReadDir(host.InstancesDir(p.Dir, p.Namespace))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}

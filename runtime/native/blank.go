@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime/native/boot"
 	"sandpit.dev/sandbox"
 )
@@ -43,7 +44,7 @@ func (d *Driver) makeBlank(id sandbox.ID) (*blank, error) {
 		return nil, err
 	}
 	undo.Add(func() { d.uids.give(b.uids) })
-	group, err := d.cgroups.Create(string(id), cgroup.Limits{}, int(b.uids.base))
+	group, err := d.cgroups.Create(string(id), cgroup.Limits{}, int(b.uids.Base))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (b *blank) alive() bool {
 	if b.whole != nil {
 		return b.whole.alive()
 	}
-	return !ended(b.first.pidfd, 0)
+	return !host.Ended(b.first.pidfd, 0)
 }
 
 // end undoes makeBlank, and what was made of it since.

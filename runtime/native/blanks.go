@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
@@ -340,7 +341,7 @@ func (d *Driver) sweepUnborn() error {
 		if _, disk := slices.BinarySearch(layers, string(id)); disk || !sandbox.ValidID(string(id)) {
 			continue
 		}
-		if _, err := d.instances.Lstat(string(id) + stateFile); err == nil {
+		if _, err := d.instances.Lstat(string(id) + host.StateFile); err == nil {
 			continue
 		}
 		if err := d.sweepDown(&Instance{d: d, id: id}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native/furnish"
@@ -175,7 +176,7 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 	}
 	undo.Add(func() { d.uids.give(uids) })
 	if b == nil {
-		if group, err = d.cgroups.Create(string(i.id), limits, int(uids.base)); err != nil {
+		if group, err = d.cgroups.Create(string(i.id), limits, int(uids.Base)); err != nil {
 			return err
 		}
 		d.checkpoint("create.group")
@@ -211,7 +212,7 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 		}
 	}
 	undo.Add(func() { first.end(i) })
-	undo.Add(func() { _ = i.remove(stateFile) })
+	undo.Add(func() { _ = i.remove(host.StateFile) })
 	if unlaid != nil {
 		return unlaid
 	}
@@ -274,10 +275,10 @@ func (i *Instance) furnish(first *firstProcess, g *ground, kit *furnish.Kit, hos
 
 // settle puts down what the next server needs to find this life again.
 func (i *Instance) settle(first *firstProcess, uids uidRange) error {
-	start, err := startTime(first.pid)
+	s, err := host.StateOf(first.pid, uids.Base, i.d.boot)
 	if err == nil {
-		first.state = state{PID: first.pid, Start: start, Boot: i.d.boot, UID: uids.base}
-		err = first.state.write(i.d.instances.Root, i.id)
+		first.state = s
+		err = s.Write(i.d.instances.Root, string(i.id))
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", i.id)

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	stdruntime "runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/linux/changes"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/linux/mount"
 	"sandpit.dev/linux/seccomp"
@@ -66,7 +66,7 @@ type Driver struct {
 	boot       string // the host's boot id
 	checkpoint func(string)
 
-	instances  *instances // two files for each instance that is up
+	instances  *host.Instances // two files for each instance that is up
 	layers     *layer.Store
 	cgroups    *cgroup.Driver
 	changes    *changes.Group // nil where the host cannot
@@ -122,11 +122,11 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	var undo cleanup.Stack
 	defer undo.Run()
 
-	if d.boot, err = bootID(); err != nil {
+	if d.boot, err = host.BootID(); err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
 	}
-	namespace := cmp.Or(opts.Namespace, namespaceOf(dir))
-	if d.instances, err = openInstances(dir, namespace, d.boot); err != nil {
+	namespace := cmp.Or(opts.Namespace, host.PathNamespace(dir))
+	if d.instances, err = host.OpenInstances(dir, namespace, d.boot); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.instances.Close() })
@@ -246,7 +246,7 @@ func (d *Driver) reserve() error {
 		return err
 	}
 	for _, id := range ids {
-		if s, err := readState(d.instances.Root, id); err == nil {
+		if s, err := host.ReadState(d.instances.Root, string(id)); err == nil {
 			d.uids.reserve(s.UID)
 		}
 	}
@@ -453,5 +453,5 @@ func (d *Driver) found() ([]sandbox.ID, error) {
 // socketPath names the agent's socket in few bytes, wherever the data
 // directory is.
 func (d *Driver) socketPath(id sandbox.ID) string {
-	return "/proc/self/fd/" + strconv.Itoa(int(d.instances.dir.Fd())) + "/" + string(id) + socketFile
+	return d.instances.Path(string(id) + socketFile)
 }

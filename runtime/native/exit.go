@@ -4,7 +4,6 @@
 package native
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -43,23 +42,6 @@ func waitProcess(pidfd *os.File) (runtime.Exit, bool) {
 		}
 	})
 	return exit, err == nil
-}
-
-// kill ends the process behind pidfd. One that is gone, and been freed by its
-// watcher meanwhile, is fine: the descriptor is held while the signal is sent.
-func kill(pidfd *os.File) error {
-	rc, err := pidfd.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var serr error
-	if err := rc.Control(func(fd uintptr) { serr = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); err != nil {
-		return nil // closed: its watcher saw the end
-	}
-	if errors.Is(serr, unix.ESRCH) {
-		return nil
-	}
-	return serr
 }
 
 // exitOf tells why process 1 is gone, from the kernel's siginfo of a child.

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/linux/host"
 	"sandpit.dev/sandbox"
 )
 
 // PathNamespace is the mark of a driver's cgroups for which no namespace was chosen.
-var PathNamespace = namespaceOf
+var PathNamespace = host.PathNamespace
 
 // StoreOf is the loop device of the store, and a directory in it.
 func (d *Driver) StoreOf(t *testing.T, id sandbox.ID) (device string, dir *os.File) {
@@ -105,4 +106,4 @@ func (i *Instance) CallWaits() bool {
 func (d *Driver) SetServePatience(t time.Duration) { d.patience = t }
 
 // InstancesDir is where the states of a driver's instances are.
-var InstancesDir = instancesDir
+var InstancesDir = host.InstancesDir

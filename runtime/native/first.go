@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/spawn"
 )
 
@@ -24,7 +25,7 @@ type firstProcess struct {
 	pidfd *os.File
 	group *cgroup.Group
 	agent *cgroup.Agent
-	state state // as it was written; zero before
+	state host.State // as it was written; zero before
 	// conn is the server's end of the boot socket. Process 1 ends when that closes
 	// before the message came.
 	conn   *net.UnixConn
@@ -87,7 +88,7 @@ func (i *Instance) launch(ctx context.Context, group *cgroup.Group, open func() 
 		Args:     []string{agentName},
 		Env:      agentEnv,
 		Files:    []*os.File{d.null, d.null, d.null, listener, theirs},
-		UserNS:   uids.ns,
+		UserNS:   uids.NS,
 		NetNS:    uids.kit.Net,
 		Cgroup:   dir,
 		CgroupNS: names,
@@ -172,7 +173,7 @@ func (i *Instance) start(ctx context.Context, group *cgroup.Group, open func() (
 
 // end undoes what start did.
 func (f *firstProcess) end(i *Instance) {
-	_ = kill(f.pidfd)
+	_ = host.Kill(f.pidfd)
 	_ = f.arrive()
 	_, _ = waitProcess(f.pidfd) // where it arrived
 	_ = f.pidfd.Close()

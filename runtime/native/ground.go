@@ -51,7 +51,7 @@ func (i *Instance) lay(ctx context.Context, spec runtime.Spec, open func() (*lay
 	g.held = append(g.held, g.disk.log)
 	i.d.checkpoint("create.disk")
 	if len(spec.Mounts) > 0 {
-		g.volumes, err = i.openVolumes(spec.Mounts, g.disk.root, uids.ns)
+		g.volumes, err = i.openVolumes(spec.Mounts, g.disk.root, uids.NS)
 		i.d.checkpoint("create.volumes")
 	}
 	if err == nil && !early {
@@ -126,14 +126,14 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	if err != nil {
 		return failed(err)
 	}
-	if err := mount.IDMap(image, uids.ns); err != nil {
+	if err := mount.IDMap(image, uids.NS); err != nil {
 		return failed(err)
 	}
 	writable, err := hold(i.d.clone(l.Fd()))
 	if err != nil {
 		return failed(err)
 	}
-	if err := mount.IDMap(writable, uids.ns); err != nil {
+	if err := mount.IDMap(writable, uids.NS); err != nil {
 		return failed(err)
 	}
 	logs, err := hold(i.d.layers.Logs(string(i.id)))
@@ -144,7 +144,7 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	if err != nil {
 		return failed(err)
 	}
-	if err := mount.IDMap(mapped, uids.ns); err != nil {
+	if err := mount.IDMap(mapped, uids.NS); err != nil {
 		return failed(err)
 	}
 	log, err := openDir(int(mapped.Fd()), ".")
@@ -154,13 +154,13 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, open func()
 	// A layer that stays busy is another server's, or a bug.
 	limit, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
-	root, err := i.d.overlay(limit, image, writable, uids.base)
+	root, err := i.d.overlay(limit, image, writable, uids.Base)
 	if errors.Is(err, unix.ESTALE) {
 		// The kernel found an index in the work directory that is another upper directory's.
 		// A copy's is made anew, yet this was seen once; the index is nobody's loss.
 		i.d.log.Warn("the work directory of a layer was another's, and is made anew", "sandbox", i.id)
 		if err = l.FreshWork(); err == nil {
-			root, err = i.d.overlay(limit, image, writable, uids.base)
+			root, err = i.d.overlay(limit, image, writable, uids.Base)
 		}
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/linux/mount"
 	"sandpit.dev/linux/spawn"
@@ -74,7 +75,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 	}
 	// The whole of it was tried when the driver was opened, but for this: the
 	// host may have run out of namespaces meanwhile.
-	if ns, err := spawn.NewUserNS(firstUID); err != nil {
+	if ns, err := spawn.NewUserNS(host.FirstUID); err != nil {
 		c[runtime.Isolation] = fault.Wrap(fault.Unsupported, err, "the host gives no user namespace").
 			WithRemedy("raise the sysctl user.max_user_namespaces")
 	} else {

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -46,7 +47,7 @@ func (*Kind) Inspect(ctx context.Context, p runtime.Place, undue func(sandbox.ID
 }
 
 func inspectInstances(ctx context.Context, dir, namespace string, undue func(sandbox.ID) string, mend bool) ([]runtime.Finding, error) {
-	boot, err := bootID()
+	boot, err := host.BootID()
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host's boot id cannot be read").WithRemedy("mount /proc")
 	}
@@ -122,10 +123,10 @@ func (w *warden) ids() ([]sandbox.ID, error) {
 // wrong says what is wrong with an id; empty if nothing is. An error means that it
 // cannot be seen now.
 func (w *warden) wrong(id sandbox.ID) (string, error) {
-	var s state
+	var s host.State
 	err := fs.ErrNotExist
 	if w.files != nil {
-		s, err = readState(w.files, id)
+		s, err = host.ReadState(w.files, string(id))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -135,7 +136,7 @@ func (w *warden) wrong(id sandbox.ID) (string, error) {
 	case s.Boot != w.boot:
 		return "its state is of another boot of the host", nil
 	}
-	pidfd, err := s.alive(w.boot)
+	pidfd, err := s.Open(w.boot)
 	if err != nil {
 		return "", err
 	}

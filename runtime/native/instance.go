@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/linux/changes"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -49,7 +50,7 @@ type live struct {
 	agent  *cgroup.Agent
 	source *changes.Source // nil where changes cannot be tracked
 
-	state state
+	state host.State
 
 	line line // to its agent
 
@@ -71,15 +72,11 @@ type live struct {
 // Handle is the id alone: the rest is on disk.
 func (i *Instance) Handle() runtime.Handle { return runtime.Handle{ID: i.id} }
 
-// The files of an instance that is up are its id with one of these after it.
-const (
-	socketFile = ".sock"   // the agent's
-	stateFile  = ".state"  // what finds its process again
-	pausedFile = ".paused" // as the state; only where Pause froze it
-)
+// socketFile is that of the agent, beside those of [host.State].
+const socketFile = ".sock"
 
 func instanceFiles() []string {
-	return []string{pausedFile, volumesFile, stateFile, socketFile}
+	return []string{host.PausedFile, volumesFile, host.StateFile, socketFile}
 }
 
 // Dial connects to the agent.
@@ -218,17 +215,17 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 // kill ends a life, and finds its user namespace again while something is in it: the next
 // sandbox of that range needs one.
 func (i *Instance) kill(l *live) error {
-	ns := l.uids.reopen(l.pidfd)
+	ns := l.uids.Reopen(l.pidfd)
 	i.mu.Lock()
-	if l.over || l.uids.ns != nil {
+	if l.over || l.uids.NS != nil {
 		if ns != nil {
 			_ = ns.Close()
 		}
 	} else {
-		l.uids.ns = ns
+		l.uids.NS = ns
 	}
 	i.mu.Unlock()
-	return kill(l.pidfd)
+	return host.Kill(l.pidfd)
 }
 
 // Remove takes it down and deletes its disk.
@@ -347,10 +344,10 @@ const hostRestarted = "the host was restarted"
 
 // adopt finds a life that an earlier server began.
 func (i *Instance) adopt() error {
-	s, err := readState(i.d.instances.Root, i.id)
+	s, err := host.ReadState(i.d.instances.Root, string(i.id))
 	if errors.Is(err, fs.ErrNotExist) {
 		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "it was not running when the server started"}
-		if i.d.instances.rebooted {
+		if i.d.instances.Rebooted() {
 			i.last.Detail = hostRestarted
 		}
 		return i.d.sweepDown(i)
@@ -358,7 +355,7 @@ func (i *Instance) adopt() error {
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be read", i.id)
 	}
-	pidfd, err := s.alive(i.d.boot)
+	pidfd, err := s.Open(i.d.boot)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "whether sandbox %s still runs cannot be seen now", i.id)
 	}
@@ -372,7 +369,7 @@ func (i *Instance) adopt() error {
 		if err := i.d.sweepDown(i); err != nil {
 			return err
 		}
-		i.d.uids.give(uidRange{base: s.UID}) // and not before: it is in use until then
+		i.d.uids.give(uidRange{Range: host.Range{Base: s.UID}}) // and not before: it is in use until then
 		return nil
 	}
 	_ = score(s.PID) // an older server may have set none
@@ -385,7 +382,7 @@ func (i *Instance) adopt() error {
 		l.paused, thawed, pausedErr = i.findPaused(l)
 	}
 	root, err := openRoot(s.PID, pidfd)
-	if err != nil && ended(pidfd, endPatience) {
+	if err != nil && host.Ended(pidfd, endPatience) {
 		// It was on its way out: one that was never told to begin ends when its
 		// server does.
 		_ = pidfd.Close()
@@ -395,7 +392,7 @@ func (i *Instance) adopt() error {
 		// It has let go of its root: it is past the point where a process comes back, whoever
 		// is late to reap it. Its ids stay taken as long as this server runs.
 		_ = pidfd.Close()
-		if err := i.remove(stateFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := i.remove(host.StateFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fault.Wrap(fault.Unavailable, err, "the state of sandbox %s cannot be removed", i.id)
 		}
 		return i.adopt()
@@ -433,9 +430,9 @@ func (i *Instance) begin(l *live) {
 			l.root = source.Root()
 		}
 	}
-	if l.uids.ns != nil {
-		i.d.closer.drop([]io.Closer{l.uids.ns})
-		l.uids.ns = nil
+	if l.uids.NS != nil {
+		i.d.closer.drop([]io.Closer{l.uids.NS})
+		l.uids.NS = nil
 	}
 	i.mu.Lock()
 	i.live, i.leaving = l, nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -71,7 +72,7 @@ func (k *Kind) Store(dir string) string { return layersDir(dir) }
 func (k *Kind) Private(p runtime.Place) []runtime.Directory {
 	return []runtime.Directory{
 		{Name: k.Name(), Path: p.Dir}, {Name: k.Name() + "/layers", Path: layersDir(p.Dir)},
-		{Name: k.Name() + "/agent", Path: agentDir(p.Dir)}, {Name: k.Name() + "/instances", Path: instancesDir(p.Dir, p.Namespace)},
+		{Name: k.Name() + "/agent", Path: agentDir(p.Dir)}, {Name: k.Name() + "/instances", Path: host.InstancesDir(p.Dir, p.Namespace)},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/steer"
 	"sandpit.dev/runtime"
 )
@@ -23,7 +24,7 @@ func (i *Instance) Steer(context.Context) (runtime.Traffic, error) {
 	}
 	netns, err := os.Open("/proc/" + strconv.Itoa(l.pid) + "/ns/net")
 	// The number may have passed to another process unless ours is there still.
-	if err != nil || ended(l.pidfd, 0) {
+	if err != nil || host.Ended(l.pidfd, 0) {
 		if err == nil {
 			_ = netns.Close()
 		}

@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime"
 )
 
@@ -103,7 +104,7 @@ func (i *Instance) resume(ctx context.Context, l *live) error {
 	if l.stopReclaim != nil {
 		l.stopReclaim()
 	}
-	if err := i.remove(pausedFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := i.remove(host.PausedFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be resumed", i.id)
 	}
 	i.d.checkpoint("resume.unmarked")
@@ -226,7 +227,7 @@ func (i *Instance) tryThaw(l *live) bool {
 
 // markPaused puts down that Pause froze the life l, unless it is over.
 func (i *Instance) markPaused(l *live) error {
-	err := l.state.mark(i.d.instances.Root, i.id)
+	err := l.state.MarkPaused(i.d.instances.Root, string(i.id))
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "that sandbox %s is paused cannot be written", i.id)
 	}
@@ -235,7 +236,7 @@ func (i *Instance) markPaused(l *live) error {
 	over := l.over
 	i.mu.Unlock()
 	if over { // its watcher removed its files, and may have done so before
-		_ = i.remove(pausedFile)
+		_ = i.remove(host.PausedFile)
 		return fault.New(fault.State, "sandbox %s is not running", i.id)
 	}
 	return nil
@@ -329,14 +330,14 @@ func (i *Instance) findPaused(l *live) (paused, thawed bool, err error) {
 	if err != nil {
 		return false, false, fault.Wrap(fault.Unavailable, err, "whether sandbox %s is paused cannot be seen now", i.id)
 	}
-	marked, err := l.state.marked(i.d.instances.Root, i.id)
+	marked, err := l.state.Paused(i.d.instances.Root, string(i.id))
 	switch {
 	case err != nil:
 		return false, false, fault.Wrap(fault.Unavailable, err, "whether sandbox %s is paused cannot be read", i.id)
 	case frozen && marked:
 		return true, false, nil
 	}
-	if err := i.remove(pausedFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := i.remove(host.PausedFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, false, fault.Wrap(fault.Internal, err, "that sandbox %s is not paused cannot be written", i.id)
 	}
 	if !frozen {

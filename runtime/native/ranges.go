@@ -5,28 +5,18 @@ package native
 
 import (
 	"context"
-	"hash/fnv"
-	"io/fs"
 	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sandpit.dev/fault"
-	"sandpit.dev/linux/spawn"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime/native/furnish"
 )
 
-// Host uids are handed out in ranges of spawn.RangeSize from firstUID up. The
-// range of a sandbox is its own while it is up, so that no two sandboxes share
-// an id that the kernel knows.
 const (
-	firstUID   = 1 << 20
-	rangeCount = (1<<32 - 1<<16 - firstUID) / spawn.RangeSize
-	keepSpare  = 64 // most user namespaces of free ranges that are kept, ready ones included
-	haveReady  = 8  // so many are ready ahead; one takes 1.3 ms
-	fewReady   = 2  // with fewer the next is made whatever goes on
+	haveReady = 8 // so many are ready ahead; one takes 1.3 ms
+	fewReady  = 2 // with fewer the next is made whatever goes on
 	// rangesQuiet is how long no sandbox may have begun or gone before one is made for which
 	// none was given back.
 	rangesQuiet = 20 * time.Millisecond
@@ -36,30 +26,25 @@ const (
 // network namespace and a fresh /dev. A few are ready ahead: that takes as long as
 // all else of a sandbox's start. No process is in them.
 type ranges struct {
+	free   *host.Ranges
 	kits   *furnish.Kits
 	mounts *os.File     // that they are made in
 	also   func() error // makes what else is to be ready and is not; it may fail; nil: nothing
 
 	mu    sync.Mutex
-	next  uint32
-	taken map[uint32]bool
-	spare []uidRange // given back: without a network namespace
 	ready []uidRange
 	given int           // since one was last made: whoever ends a sandbox does not wait for the next
 	low   chan struct{} // wakes refill; each take and give does
 	calm  *calm
 }
 
-// uidRange is a range, the user namespace that maps it, and what was made for one
-// sandbox of that.
+// uidRange is a range, and what was made for one sandbox of it.
 type uidRange struct {
-	base uint32
-	ns   *os.File     // nil: it has none, or a process of the sandbox keeps it
-	kept fs.FileInfo  // whose identity ns has; nil: it is not known
-	kit  *furnish.Kit // nil: none was made, or it was used
+	host.Range
+	kit *furnish.Kit // nil: none was made, or it was used
 }
 
-// close lets go of what the range has of its own.
+// close closes what the range has of its own.
 func (u *uidRange) close() {
 	if u.kit != nil {
 		_ = u.kit.Close()
@@ -67,16 +52,13 @@ func (u *uidRange) close() {
 	}
 }
 
-// newRanges starts at a place that depends on the data directory, so that two
-// servers on one host are unlikely to use the same ranges. old and small are furnish.NewKits'.
+// newRanges returns the ranges of a driver's directory. old and small are furnish.NewKits'.
 func newRanges(dir string, mounts *os.File, c *calm, old, small bool) (*ranges, error) {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(dir))
 	kits, err := furnish.NewKits(old, small)
 	if err != nil {
 		return nil, err
 	}
-	return &ranges{kits: kits, mounts: mounts, next: h.Sum32() % rangeCount, taken: map[uint32]bool{}, low: make(chan struct{}, 1), calm: c}, nil
+	return &ranges{free: host.NewRanges(dir), kits: kits, mounts: mounts, low: make(chan struct{}, 1), calm: c}, nil
 }
 
 // refill makes namespaces ahead until ctx is done: as many as are given back, and the rest
@@ -155,122 +137,41 @@ func (r *ranges) take() (uidRange, error) {
 
 // make completes a range that was given back, or a new one.
 func (r *ranges) make() (uidRange, error) {
-	u, err := r.mapped()
+	free, err := r.free.Take()
 	if err != nil {
-		return u, err
+		return uidRange{}, err
 	}
-	if u.kit, err = r.kits.Make(u.ns, r.mounts); err != nil {
-		r.putBack(u)
+	u := uidRange{Range: free}
+	if u.kit, err = r.kits.Make(u.NS, r.mounts); err != nil {
+		r.free.Release(u.Range)
 		return uidRange{}, fault.Wrap(fault.Unavailable, err, "the host gives no network namespace, or no file systems").
 			WithRemedy("run `sandpit doctor`; user.max_net_namespaces may be too low")
 	}
 	return u, nil
 }
 
-// mapped gives a range with its user namespace. Ranges that are spare or ready count
-// as taken.
-func (r *ranges) mapped() (uidRange, error) {
-	r.mu.Lock()
-	if n := len(r.spare); n > 0 {
-		u := r.spare[n-1]
-		r.spare = r.spare[:n-1]
-		r.mu.Unlock()
-		return u, nil
-	}
-	if len(r.taken) >= rangeCount {
-		r.mu.Unlock()
-		return uidRange{}, fault.New(fault.Exhausted, "all %d uid ranges of this host are in use", rangeCount)
-	}
-	var base uint32
-	for {
-		base = firstUID + r.next*spawn.RangeSize
-		r.next = (r.next + 1) % rangeCount
-		if !r.taken[base] {
-			break
-		}
-	}
-	r.taken[base] = true
-	r.mu.Unlock()
-
-	ns, err := spawn.NewUserNS(base)
-	if err != nil {
-		r.mu.Lock()
-		delete(r.taken, base)
-		r.mu.Unlock()
-		return uidRange{}, fault.Wrap(fault.Unavailable, err, "the host gives no user namespace").
-			WithRemedy("run `sandpit doctor`; user.max_user_namespaces may be too low")
-	}
-	u := uidRange{base: base, ns: ns}
-	u.kept, _ = ns.Stat()
-	return u, nil
-}
-
-// reopen gives the user namespace again that the range had, off a process that is in it; nil
-// where that is not to be had.
-func (u *uidRange) reopen(pidfd *os.File) *os.File {
-	const getUserNamespace = 0xff09 // PIDFD_GET_USER_NAMESPACE
-	rc, err := pidfd.SyscallConn()
-	if err != nil || u.kept == nil {
-		return nil
-	}
-	var ns *os.File
-	_ = rc.Control(func(fd uintptr) {
-		if n, err := unix.IoctlRetInt(int(fd), getUserNamespace); err == nil {
-			ns = os.NewFile(uintptr(n), "user")
-		}
-	})
-	if ns == nil {
-		return nil
-	}
-	if st, err := ns.Stat(); err != nil || !os.SameFile(st, u.kept) { // it maps something else
-		_ = ns.Close()
-		return nil
-	}
-	return ns
-}
-
 // reserve marks the range of a sandbox that an earlier server started.
-func (r *ranges) reserve(base uint32) uidRange {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.taken[base] = true
-	return uidRange{base: base}
-}
+func (r *ranges) reserve(base uint32) uidRange { return uidRange{Range: r.free.Reserve(base)} }
 
 // give returns a range; none of its processes is left. What it still has of its own
-// may have been used: it is let go.
+// may have been used: it is closed.
 func (r *ranges) give(u uidRange) {
-	r.putBack(u)
+	u.close()
+	r.free.Release(u.Range)
 	r.mu.Lock()
 	r.given = min(r.given+1, haveReady)
 	r.mu.Unlock()
 	poke(r.low)
 }
 
-func (r *ranges) putBack(u uidRange) {
-	u.close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if u.ns != nil && len(r.spare)+len(r.ready) < keepSpare {
-		r.spare = append(r.spare, u)
-		return
-	}
-	delete(r.taken, u.base)
-	if u.ns != nil {
-		_ = u.ns.Close()
-	}
-}
-
 func (r *ranges) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, u := range r.spare {
-		_ = u.ns.Close()
-	}
 	for _, u := range r.ready {
-		_ = u.ns.Close()
 		u.close()
+		r.free.Release(u.Range)
 	}
-	r.spare, r.ready = nil, nil
+	r.ready = nil
+	r.free.Close()
 	_ = r.kits.Close()
 }

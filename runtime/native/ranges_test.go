@@ -5,9 +5,6 @@ package native
 
 import (
 	"os"
-	"os/exec"
-	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -41,8 +38,8 @@ func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.give(second)
-	if second.base != first.base {
-		t.Fatalf("got range %d, want %d again", second.base, first.base)
+	if second.Base != first.Base {
+		t.Fatalf("got range %d, want %d again", second.Base, first.Base)
 	}
 	if same(t, net, second.kit.Net) {
 		t.Error("the network namespace came again")
@@ -70,26 +67,6 @@ func newTestRanges(t *testing.T, c *calm) *ranges {
 	return r
 }
 
-func TestNoTwoSandboxesShareARange(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes user namespaces with mapped ranges")
-	}
-	r := newTestRanges(t, new(calm))
-	defer r.close()
-	seen := map[uint32]bool{}
-	for range 20 {
-		u, err := r.take()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.give(u)
-		if seen[u.base] {
-			t.Errorf("range %d was given twice", u.base)
-		}
-		seen[u.base] = true
-	}
-}
-
 // What is made ahead takes the processor from whoever begins a sandbox just then.
 func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -102,11 +79,11 @@ func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
 	if wait := r.fill(t.Context()); wait == 0 || len(r.ready) != fewReady {
 		t.Fatalf("%d are ready while a sandbox begins, and the next look is in %v; want %d, and one later", len(r.ready), wait, fewReady)
 	}
-	u, err := r.mapped()
+	free, err := r.free.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.give(u)
+	r.give(uidRange{Range: free})
 	if r.fill(t.Context()); len(r.ready) != fewReady+1 {
 		t.Errorf("%d are ready after one was given back, want %d", len(r.ready), fewReady+1)
 	}
@@ -120,13 +97,14 @@ func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
 	}
 
 	// One that was given back when none was missing is no reason to make one during a create.
-	if u, err = r.mapped(); err != nil {
+	if free, err = r.free.Take(); err != nil {
 		t.Fatal(err)
 	}
-	r.give(u)
+	r.give(uidRange{Range: free})
 	r.fill(t.Context())
 	defer c.begin()()
-	if u, err = r.take(); err != nil {
+	u, err := r.take()
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.give(u)
@@ -157,48 +135,4 @@ func same(t *testing.T, a, b *os.File) bool {
 		t.Fatal(err)
 	}
 	return os.SameFile(x, y)
-}
-
-// The server holds no user namespace of a sandbox that lives, and has it again for the next.
-func TestARangesUserNamespaceIsFoundAgainInItsProcess(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes user namespaces")
-	}
-	process := func() (pidfd, ns *os.File) {
-		cmd := exec.Command("sleep", "600")
-		fd := -1
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, PidFD: &fd, Pdeathsig: syscall.SIGKILL}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		ns, err := os.Open("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/ns/user")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pidfd = os.NewFile(uintptr(fd), "pidfd")
-		t.Cleanup(func() { _, _ = ns.Close(), pidfd.Close() })
-		return pidfd, ns
-	}
-	pidfd, ns := process()
-	stranger, _ := process()
-	st, err := ns.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &uidRange{kept: st}
-	again := u.reopen(pidfd)
-	if again == nil {
-		t.Fatal("it is not found")
-	}
-	defer func() { _ = again.Close() }()
-	if !same(t, ns, again) {
-		t.Error("another one is found")
-	}
-	if u.reopen(stranger) != nil {
-		t.Error("the namespace of another process is taken for it")
-	}
-	if new(uidRange).reopen(pidfd) != nil {
-		t.Error("one is found for a range that had none")
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
@@ -142,20 +143,20 @@ func (d *Driver) evictFound(ctx context.Context) error {
 }
 
 func (d *Driver) evictProcess(ctx context.Context, id sandbox.ID) error {
-	s, err := readState(d.instances.Root, id)
+	s, err := host.ReadState(d.instances.Root, string(id))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	pidfd, err := s.alive(d.boot)
+	pidfd, err := s.Open(d.boot)
 	if pidfd == nil {
 		return err
 	}
 	defer func() { _ = pidfd.Close() }()
 	d.evicted[id] = true
-	if err := kill(pidfd); err != nil {
+	if err := host.Kill(pidfd); err != nil {
 		return err
 	}
 	if group, err := d.cgroups.Open(string(id)); err == nil { // else nothing of it is frozen
@@ -164,7 +165,7 @@ func (d *Driver) evictProcess(ctx context.Context, id sandbox.ID) error {
 		_ = group.Thaw(limit)
 		cancel()
 	}
-	if !ended(pidfd, evictTimeout) {
+	if !host.Ended(pidfd, evictTimeout) {
 		return errors.New("its process 1 does not end")
 	}
 	return nil

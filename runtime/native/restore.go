@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -59,7 +60,7 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	defer cancel() // of what nobody asked for the disk of
 	b, err := i.heir(l, names)
 	if err == nil {
-		if err = i.succeed(ctx, l, int(b.uids.base)); err != nil {
+		if err = i.succeed(ctx, l, int(b.uids.Base)); err != nil {
 			b.end(i.d)
 		}
 	}
@@ -127,7 +128,7 @@ func (i *Instance) groupNames(l *live) (*os.File, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.State, err, "sandbox %s is not running", i.id) // it ended just now
 	}
-	if ended(l.pidfd, 0) { // and its number may be another process's, whose names these are
+	if host.Ended(l.pidfd, 0) { // and its number may be another process's, whose names these are
 		_ = names.Close()
 		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
 	}

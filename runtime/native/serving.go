@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/cgroup"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime/native/boot"
 	"sandpit.dev/sandbox"
 )
@@ -108,10 +109,10 @@ func openRoot(pid int, pidfd *os.File) (*os.File, error) {
 			return nil, &os.PathError{Op: "statfs", Path: root.Name(), Err: err}
 		}
 		if time.Now().After(deadline) {
-			_ = kill(pidfd) // nobody will ever get an answer of it
+			_ = host.Kill(pidfd) // nobody will ever get an answer of it
 			return nil, errors.New("its process 1 has not got there")
 		}
-		if ended(pidfd, look) {
+		if host.Ended(pidfd, look) {
 			continue // which opens it no more
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
@@ -136,14 +137,14 @@ func (d *Driver) perhapsUp(id sandbox.ID) (bool, error) {
 	if known {
 		return true, nil // its files go before it is down
 	}
-	s, err := readState(d.instances.Root, id)
+	s, err := host.ReadState(d.instances.Root, string(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	pidfd, err := s.alive(d.boot)
+	pidfd, err := s.Open(d.boot)
 	if pidfd != nil {
 		_ = pidfd.Close()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/host"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -143,7 +144,7 @@ func (w *whole) suit(spec runtime.Spec) error {
 // alive tells whether process 1 is there.
 func (w *whole) alive() bool {
 	l, err := w.instance.running()
-	return err == nil && !ended(l.pidfd, 0)
+	return err == nil && !host.Ended(l.pidfd, 0)
 }
 
 // unmake takes an instance back to what it was before its create: nothing. The caller

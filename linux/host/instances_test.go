@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package host
 
 import (
 	"os"
@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/sandbox"
 )
 
 // inMemory skips a test where the host has no file system in memory.
@@ -30,9 +29,9 @@ func inMemory(t *testing.T) {
 
 func TestInstances(t *testing.T) {
 	inMemory(t)
-	open := func(t *testing.T, dir, boot string) *instances {
+	open := func(t *testing.T, dir, boot string) *Instances {
 		t.Helper()
-		i, err := openInstances(dir, namespaceOf(dir), boot)
+		i, err := OpenInstances(dir, PathNamespace(dir), boot)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +45,7 @@ func TestInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leave := func(t *testing.T, i *instances) {
+	leave := func(t *testing.T, i *Instances) {
 		t.Helper()
 		if err := i.Symlink("told", "a.state"); err != nil {
 			t.Fatal(err)
@@ -107,7 +106,7 @@ func TestInstances(t *testing.T) {
 		if err := os.Chmod(first.memory, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if i, err := openInstances(dir, namespaceOf(dir), "boot1"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "only this server's user") {
+		if i, err := OpenInstances(dir, PathNamespace(dir), "boot1"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "only this server's user") {
 			t.Errorf("got %v, %v", i, err)
 		}
 	})
@@ -155,19 +154,18 @@ func TestInstances(t *testing.T) {
 		}
 	})
 	t.Run("WhoseProcessesLiveStayWithoutTheirDirectory", func(t *testing.T) {
-		boot, err := bootID()
+		boot, err := BootID()
 		if err != nil {
 			t.Fatal(err)
 		}
-		start, err := startTime(os.Getpid())
+		s, err := StateOf(os.Getpid(), 0, boot)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), "deleted")
 		first := open(t, dir, boot)
 		t.Cleanup(func() { _ = os.RemoveAll(first.memory); _ = os.Remove(first.memory + ofSuffix) })
-		id := sandbox.NewID()
-		if err := (state{PID: os.Getpid(), Start: start, Boot: boot}).write(first.Root, id); err != nil {
+		if err := s.Write(first.Root, "a"); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -186,7 +184,7 @@ func TestInstances(t *testing.T) {
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		half := filepath.Join(base, memoryName(namespaceOf(dir))+"boot1-half")
+		half := filepath.Join(base, memoryName(PathNamespace(dir))+"boot1-half")
 		if err := os.Symlink(dir, half+ofSuffix); err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +207,7 @@ func TestInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone := filepath.Join(t.TempDir(), "gone")
-		trap := filepath.Join(filepath.Dir(first.memory), memoryName(namespaceOf(gone))+"boot1-trap")
+		trap := filepath.Join(filepath.Dir(first.memory), memoryName(PathNamespace(gone))+"boot1-trap")
 		for link, to := range map[string]string{trap: victim, trap + ofSuffix: gone} {
 			if err := os.Symlink(to, link); err != nil {
 				t.Fatal(err)

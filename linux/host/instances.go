@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package host
 
 import (
 	"crypto/rand"
@@ -9,55 +9,59 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/sandbox"
 )
 
-// instances is the directory of the files of those instances that are up: each has a
+// Instances is the directory of the files of those instances that are up: each has a
 // socket and a state there. A create waits for both, and nothing of them outlives the
 // host's boot, so they are kept in memory: a file system with a journal takes 0.1 ms for
 // such a file while nothing else writes, and many times that while something does.
 //
-// The data directory has a link to it, which says where it is to whoever comes next. Where
+// The driver's directory has a link to it, by which the next server finds it. Where
 // the host has no file system in memory, or where instances of an earlier version are up,
 // it is a plain directory there.
-type instances struct {
+type Instances struct {
 	*os.Root
-	dir    *os.File // the same, for paths of sockets
-	link   string   // path of the link; "": it is a plain directory
-	memory string   // what it leads to
-	// namespace is in the name of memory.
-	namespace string
-	// rebooted: there was one, of another boot of the host.
-	rebooted bool
+	dir       *os.File // the same, for Path
+	link      string   // path of the link; "": it is a plain directory
+	memory    string   // what it leads to
+	namespace string   // is in the name of memory
+	rebooted  bool     // there was one, of another boot of the host
 }
 
 // memoryDirs are where file systems in memory are, the better one first.
 var memoryDirs = [...]string{"/run", "/dev/shm"}
 
-// memoryName begins the name of a directory of instances in memory; the boot and a random
-// part follow, so that nobody can have it before us.
-func memoryName(namespace string) string { return "sandpit-" + namespace + "-" }
+// memoryPrefix begins the name of a directory of instances in memory. Its namespace, the boot
+// and a random part follow, so that no other user of the host can have made it before us.
+const memoryPrefix = "sandpit-"
 
-// instancesDir is where the files of the instances of a driver's directory are, or would
-// be: the link followed that the driver made.
-func instancesDir(dir, namespace string) string {
-	path := filepath.Join(dir, "instances")
+func memoryName(namespace string) string { return memoryPrefix + namespace + "-" }
+
+// linkPath returns the path of the link to the instances of a driver's directory.
+func linkPath(dir string) string { return filepath.Join(dir, "instances") }
+
+// InstancesDir returns where the files of the instances of a driver's directory are, or would
+// be: it follows the link that OpenInstances made.
+func InstancesDir(dir, namespace string) string {
+	path := linkPath(dir)
 	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(filepath.Base(target), memoryName(namespace)) {
 		return target
 	}
 	return path
 }
 
-// openInstances finds or makes the directory of a driver's directory, which is absolute.
-func openInstances(dir, namespace, boot string) (_ *instances, err error) {
-	path := filepath.Join(dir, "instances")
-	i := &instances{namespace: namespace}
+// OpenInstances finds or makes the directory of instances of a driver's directory, which is
+// absolute. boot is [BootID]'s.
+func OpenInstances(dir, namespace, boot string) (_ *Instances, err error) {
+	path := linkPath(dir)
+	i := &Instances{namespace: namespace}
 	st, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -93,7 +97,7 @@ func openInstances(dir, namespace, boot string) (_ *instances, err error) {
 
 // follow looks where the link leads. It is there only if it is ours, of this data directory
 // and of this boot: one that was copied with the data directory leads to another server's.
-func (i *instances) follow(dir, path, boot string) (there bool, err error) {
+func (i *Instances) follow(dir, path, boot string) (there bool, err error) {
 	target, err := os.Readlink(path)
 	if err != nil {
 		return false, err
@@ -121,7 +125,7 @@ func (i *instances) follow(dir, path, boot string) (there bool, err error) {
 }
 
 // make makes it, in memory if the host has a place there.
-func (i *instances) make(dir, path, boot string) error {
+func (i *Instances) make(dir, path, boot string) error {
 	for _, base := range memoryDirs {
 		var st unix.Statfs_t
 		if unix.Statfs(base, &st) != nil || st.Type != unix.TMPFS_MAGIC {
@@ -170,7 +174,7 @@ const sweepAge = time.Minute
 // while no server ran, or its server ended on the way. Where a process of such a sandbox
 // still runs it is left: `doctor` of whoever finds the data directory again wants it.
 func sweepMemory(base, boot string) {
-	links, _ := filepath.Glob(filepath.Join(base, "sandpit-*"+ofSuffix)) // the pattern is a good one
+	links, _ := filepath.Glob(filepath.Join(base, memoryPrefix+"*"+ofSuffix)) // the pattern is a good one
 	for _, link := range links {
 		var st unix.Stat_t
 		memory := strings.TrimSuffix(link, ofSuffix)
@@ -182,7 +186,7 @@ func sweepMemory(base, boot string) {
 		if time.Since(time.Unix(st.Mtim.Sec, st.Mtim.Nsec)) < sweepAge {
 			continue // another server may be about to link to it
 		}
-		if leads, err := os.Readlink(filepath.Join(dir, "instances")); leads == memory || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
+		if leads, err := os.Readlink(linkPath(dir)); leads == memory || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
 			continue
 		}
 		switch err := unix.Lstat(memory, &st); {
@@ -196,7 +200,7 @@ func sweepMemory(base, boot string) {
 	}
 }
 
-// lives tells whether a process of an instance in the directory lives, or may.
+// lives reports whether a process of an instance in the directory lives, or may.
 func lives(memory, boot string) bool {
 	root, err := os.OpenRoot(memory)
 	if err != nil {
@@ -208,15 +212,15 @@ func lives(memory, boot string) bool {
 		return true
 	}
 	for _, f := range files {
-		id, isState := strings.CutSuffix(f.Name(), stateFile)
+		id, isState := strings.CutSuffix(f.Name(), StateFile)
 		if !isState {
 			continue
 		}
-		s, err := readState(root, sandbox.ID(id))
+		s, err := ReadState(root, id)
 		if err != nil {
-			continue // it names nobody
+			continue // it names no process
 		}
-		pidfd, err := s.alive(boot)
+		pidfd, err := s.Open(boot)
 		if pidfd != nil {
 			_ = pidfd.Close()
 		}
@@ -227,7 +231,7 @@ func lives(memory, boot string) bool {
 	return false
 }
 
-func (i *instances) open(path string) (_ *instances, err error) {
+func (i *Instances) open(path string) (_ *Instances, err error) {
 	if i.Root, err = os.OpenRoot(path); err != nil {
 		return nil, err
 	}
@@ -238,8 +242,17 @@ func (i *instances) open(path string) (_ *instances, err error) {
 	return i, nil
 }
 
-// Close lets go of it. One in memory is removed if nothing is in it.
-func (i *instances) Close() error {
+// Rebooted reports whether the directory that was there was of another boot of the host.
+func (i *Instances) Rebooted() bool { return i.rebooted }
+
+// Path returns a path of a file in the directory that is short wherever the directory is, as
+// the address of a socket has to be. It holds in this process, until Close.
+func (i *Instances) Path(name string) string {
+	return "/proc/self/fd/" + strconv.Itoa(int(i.dir.Fd())) + "/" + name
+}
+
+// Close closes the directory. One in memory is removed if nothing is in it.
+func (i *Instances) Close() error {
 	if i.link != "" && os.Remove(i.memory) == nil {
 		_ = os.Remove(i.link)
 		_ = os.Remove(i.memory + ofSuffix)
