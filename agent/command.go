@@ -50,7 +50,7 @@ type Command struct {
 	Terminal *Terminal // a pseudo terminal for all three streams; its output is Stdout
 
 	// Redact are values that no output, log or record of the command is to have: each
-	// byte of an occurrence becomes a '*', as package mask finds them. What may be the beginning
+	// byte of an occurrence becomes a '*', as package redact finds them. What may be the beginning
 	// of one is held back, for 50 ms at most, and 10 ms at a terminal, whose user sees what
 	// is typed; what was let go of stays as it is. An agent that cannot do it is
 	// fault.Unsupported, and the command does not run.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"sandpit.dev/internal/mask"
+	"sandpit.dev/redact"
 )
 
 // maxRedact bounds the values that a session masks.
@@ -23,7 +23,7 @@ const maxRedact = 256
 const heldPatience = 50 * time.Millisecond
 
 // Redact keeps values out of all that the session gives from now on: of output, of the
-// texts of results, and of errors each byte of an occurrence becomes a '*', as package mask
+// texts of results, and of errors each byte of an occurrence becomes a '*', as package redact
 // finds them. Images and other binary forms stay as they are. What an earlier call named stays masked, up to
 // 256 values, since a kernel has what it was started with. It may be called at any
 // time; a cell that runs notices it at its next output.
@@ -43,18 +43,18 @@ func (s *Session) Redact(values [][]byte) {
 		return
 	}
 	s.secret = all[max(0, len(all)-maxRedact):]
-	s.newest = mask.New(s.secret)
+	s.newest = redact.New(redact.Code, s.secret)
 }
 
 // veil masks the output of one stream. Its zero value passes it on.
 type veil struct {
-	mask  *mask.Stream // nil: nothing is masked
+	mask  *redact.Stream // nil: nothing is masked
 	held  []byte
 	since time.Time // when the first byte of held came
 }
 
 // current gives the set to mask by. The caller has the turn.
-func (s *Session) current(h *Handler) *mask.Set {
+func (s *Session) current(h *Handler) *redact.Set {
 	s.mu.Lock()
 	newest := s.newest
 	s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Session) next(ctx context.Context, h *Handler) (Chunk, error) {
 }
 
 // redact masks what a message says for people.
-func (m *message) redact(set *mask.Set) {
+func (m *message) redact(set *redact.Set) {
 	if set == nil {
 		return
 	}
@@ -159,7 +159,7 @@ func isBinary(mime string) bool {
 
 // redactJSON is JSON with the values masked in its strings, and numbers with a value in
 // them made strings; nil where there is nothing to mask.
-func redactJSON(set *mask.Set, raw json.RawMessage) json.RawMessage {
+func redactJSON(set *redact.Set, raw json.RawMessage) json.RawMessage {
 	if len(raw) > 0 && raw[0] == '"' {
 		var text string
 		if json.Unmarshal(raw, &text) != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/internal/mask"
+	"sandpit.dev/redact"
 )
 
 // Status says what a session can do.
@@ -49,7 +49,7 @@ type Session struct {
 	said      []byte // the last of stderr before the handshake
 	lastID    int64
 	uncertain bool // a signal may not have arrived yet
-	set       *mask.Set
+	set       *redact.Set
 	veils     [2]veil // of stdout and stderr
 
 	signal  sync.Mutex // held while an interrupt is sent
@@ -62,8 +62,8 @@ type Session struct {
 	death   error
 	exit    *Exit
 	version string
-	secret  [][]byte  // to be masked
-	newest  *mask.Set // of them
+	secret  [][]byte    // to be masked
+	newest  *redact.Set // of them
 }
 
 // Options is what a session need not be told.

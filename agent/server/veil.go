@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent/wire"
-	"sandpit.dev/internal/mask"
+	"sandpit.dev/redact"
 )
 
 // How long the end of a stream is held back that may be the beginning of a value to be
@@ -22,7 +22,7 @@ const (
 
 // veil keeps values out of one stream, before it is logged. The stream's readMu guards it.
 type veil struct {
-	mask     *mask.Stream
+	mask     *redact.Stream
 	patience time.Duration
 	held     []byte      // of the stream's end: what may be the beginning of a value
 	since    time.Time   // when the first byte of it came
@@ -31,7 +31,7 @@ type veil struct {
 
 // veils gives each stream of a new process its veil. Without values it has none, and costs
 // nothing.
-func (p *process) veils(set *mask.Set) {
+func (p *process) veils(set *redact.Set) {
 	if set == nil {
 		return
 	}
@@ -117,23 +117,23 @@ func (p *process) unveilAll() {
 type masks struct {
 	mu     sync.Mutex
 	values [][]byte
-	set    *mask.Set
+	set    *redact.Set
 }
 
-func (m *masks) of(values [][]byte) *mask.Set {
+func (m *masks) of(values [][]byte) *redact.Set {
 	if len(values) == 0 {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !slices.EqualFunc(m.values, values, bytes.Equal) {
-		m.values, m.set = values, mask.New(values)
+		m.values, m.set = values, redact.New(redact.Output, values)
 	}
 	return m.set
 }
 
 // redacted is the command as its record has it.
-func redacted(st *wire.Start, set *mask.Set) *wire.Start {
+func redacted(st *wire.Start, set *redact.Set) *wire.Start {
 	if set == nil {
 		return st
 	}

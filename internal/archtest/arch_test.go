@@ -58,6 +58,7 @@ type rule struct {
 // The rules, from the nouns up. What is not in the list may import nothing of ours.
 var rules = []rule{
 	{"fault", nil, "the error type is at the bottom"},
+	{"redact", nil, "it is linked into the agent, which lives among untrusted code, and into all that shows text"},
 	{"sandbox", []string{"fault"}, "nouns know no contract and no verb"},
 	{"access", []string{"fault", "sandbox"}, "who may do what is a noun too"},
 	{"access/bearer", []string{"fault", "sandbox", "access", "store"}, "tokens are checked against the store's contract, not a database"},
@@ -77,12 +78,12 @@ var rules = []rule{
 	{"store", []string{"fault", "sandbox", "access"}, "the contract knows no database"},
 	{"agent", []string{"fault", "sandbox", "agent/wire"}, "the daemon's half speaks the wire and nothing else"},
 	{"agent/wire", []string{"fault"}, "both halves share only the wire"},
-	{"agent/server", []string{"fault", "agent/wire", "internal/mask"}, "the inside half imports nothing of the daemon's: it runs among untrusted code"},
+	{"agent/server", []string{"fault", "agent/wire", "redact"}, "the inside half imports nothing of the daemon's: it runs among untrusted code"},
 	{"agent/boot/plain", []string{"agent/server", "agent/server/kept", "agent/wire"}, "it is linked into the agent"},
 	{"agent/server/kept", nil, "it asks the kernel, for the agent and for the server that starts it"},
 	{"agent/agenttest", []string{"fault", "sandbox", "agent", "internal"}, "the suite looks at the agent from outside"},
 	{"agent/embedded", nil, "bytes know nothing"},
-	{"kernel", []string{"fault", "internal/mask"}, "cells of code know a transport, never a sandbox, an agent or the engine"},
+	{"kernel", []string{"fault", "redact"}, "cells of code know a transport, never a sandbox, an agent or the engine"},
 	{"image", []string{"fault", "sandbox", "internal"}, "images know no sandbox"},
 	{"engine", []string{"fault", "sandbox", "access", "runtime", "store", "agent", "image", "kernel", "network/egress", "network/policy", "internal", "internal/budget"}, "verbs know contracts, never a driver, a database or a coat"},
 	{"backup", []string{"fault"}, "the form of a backup knows neither what is in a part nor who restores it"},

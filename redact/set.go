@@ -1,11 +1,14 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mask
+package redact
 
 import "slices"
 
-// Set is values to be masked. It does not change, and any number of goroutines may use it.
+// Set is values to be masked: it overwrites them by stars. All occurrences are found, those
+// that overlap or stand within each other included, in one pass and in time that does not
+// depend on what the text or the values are. A Set never changes, and is safe for concurrent
+// use.
 type Set struct {
 	// An automaton of Aho and Corasick: each state is a prefix of a pattern, the longest
 	// one that the text read so far ends with.
@@ -32,12 +35,14 @@ const (
 	shiftBits = 14
 )
 
-// New makes a set of values; nil, which masks nothing, where none has a byte. It keeps none
-// of the slices.
-func New(values [][]byte) *Set {
-	var all [][]byte
+// New returns the set of values as they are spelled at a place; nil, which masks nothing,
+// where none of them has a byte. It keeps none of the slices.
+func New(p Place, values [][]byte) *Set {
+	var all []string
 	for _, v := range values {
-		all = appendForms(all, v)
+		if len(v) > 0 {
+			all = append(all, p.forms(string(v))...)
+		}
 	}
 	if len(all) == 0 {
 		return nil
@@ -45,8 +50,8 @@ func New(values [][]byte) *Set {
 	return compile(all)
 }
 
-// compile makes a set of patterns, each of a byte or more.
-func compile(all [][]byte) *Set {
+// compile returns the set of patterns, each of a byte or more.
+func compile(all []string) *Set {
 	s := &Set{states: make([]state, 1, 256), min: len(all[0])}
 	for _, p := range all {
 		s.min = min(s.min, len(p))
@@ -58,9 +63,10 @@ func compile(all [][]byte) *Set {
 }
 
 // add enters a pattern into the tree.
-func (s *Set) add(p []byte) {
+func (s *Set) add(p string) {
 	at := int32(0)
-	for _, c := range p {
+	for i := range len(p) {
+		c := p[i]
 		to := s.child(at, c)
 		if to == 0 {
 			to = int32(len(s.states))
@@ -121,32 +127,33 @@ func (s *Set) step(at int32, c byte) int32 {
 }
 
 // index fills the table of shifts.
-func (s *Set) index(all [][]byte) {
+func (s *Set) index(all []string) {
 	if s.min < blockLen {
 		return
 	}
 	s.shift = slices.Repeat([]uint8{uint8(min(s.min-blockLen+1, 255))}, 1<<shiftBits)
 	for _, p := range all {
 		for i := range s.min - blockLen + 1 {
-			h := hash(p[i:])
+			h := block([]byte(p[i : i+blockLen]))
 			s.shift[h] = min(s.shift[h], uint8(min(s.min-blockLen-i, 255)))
 		}
 	}
 }
 
-func hash(b []byte) uint32 {
+// block returns the hash of the three bytes that b begins with.
+func block(b []byte) uint32 {
 	_ = b[2]
 	return (uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16) * 0x9e3779b1 >> (32 - shiftBits)
 }
 
-// skip gives the first place from i on where a pattern may begin, or where too little is
+// skip returns the first place from i on where a pattern may begin, or where too little is
 // left of b to tell.
 func (s *Set) skip(b []byte, i int) int {
 	if s.shift == nil {
 		return i
 	}
 	for i+s.min <= len(b) {
-		d := s.shift[hash(b[i+s.min-blockLen:])&(1<<shiftBits-1)]
+		d := s.shift[block(b[i+s.min-blockLen:])&(1<<shiftBits-1)]
 		if d == 0 {
 			return i
 		}
@@ -155,14 +162,14 @@ func (s *Set) skip(b []byte, i int) int {
 	return i
 }
 
-// Bytes masks b in place, and tells whether anything was found.
+// Bytes masks b in place, and reports whether anything was found.
 func (s *Set) Bytes(b []byte) bool {
 	st := Stream{set: s}
 	st.Mask(b, 0)
 	return st.found
 }
 
-// String is text with the values masked.
+// String returns text with the values masked.
 func (s *Set) String(text string) string {
 	if s == nil || len(text) < s.min {
 		return text

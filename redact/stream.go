@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mask
+package redact
 
 // Stream masks one text that comes in pieces. It is for one goroutine at a time.
 type Stream struct {
@@ -12,13 +12,13 @@ type Stream struct {
 	from, to int
 }
 
-// Stream begins a text; of a nil set it masks nothing.
+// Stream returns the mask of one text; that of a nil set masks nothing.
 func (s *Set) Stream() *Stream { return &Stream{set: s} }
 
-// Mask masks in place what has come of the text and was not given on: what was held
-// back before, and behind it, from fresh on, what is new. It tells how many bytes are
-// ready to be given on; the others may be the beginning of a value, and are to be held back
-// for the next call. Whoever cannot wait gives them on all the same, and leaves them out of the
+// Mask masks in place what has come of the text and was not passed on: what was held
+// back before, and behind it, from fresh on, what is new. It returns how many bytes are
+// ready to be passed on; the others may be the beginning of a value, and are to be held back
+// for the next call. A caller that cannot wait passes them on all the same, and leaves them out of the
 // next call: of a value that they begin the rest is masked then.
 func (s *Stream) Mask(b []byte, fresh int) (ready int) {
 	if s.set == nil {
@@ -56,8 +56,11 @@ func (s *Stream) cover(b []byte, i, j int) {
 	s.from, s.to = min(s.from, i), j
 }
 
+// star stands for each byte of a value.
+const star = '*'
+
 func stars(b []byte) {
 	for i := range b {
-		b[i] = '*'
+		b[i] = star
 	}
 }
