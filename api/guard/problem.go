@@ -138,6 +138,12 @@ func NotYet(w http.ResponseWriter, r *http.Request, err error) {
 // included, goes into the request's line in the log. If an answer was begun
 // already, the connection is cut instead, so that half of it cannot look whole.
 func Error(w http.ResponseWriter, r *http.Request, err error) {
+	ErrorAs(w, r, err, v1.ProblemType, func(p v1.Problem) any { return p })
+}
+
+// ErrorAs is [Error] for a wire that has errors of its own: the answer is JSON of a media type,
+// and holds what body returns for the problem.
+func ErrorAs(w http.ResponseWriter, r *http.Request, err error, media string, body func(v1.Problem) any) {
 	if p := passOf(r.Context()); p != nil {
 		p.err = err
 	}
@@ -145,17 +151,17 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	p, retryAfter := Problem(err, RequestID(r.Context()))
-	body, merr := json.Marshal(p)
+	text, merr := json.Marshal(body(p))
 	if merr != nil {
-		body = []byte(`{"status":500,"code":"internal"}`) // cannot be: p is plain text and numbers
+		text = []byte(`{"status":500,"code":"internal"}`) // cannot be: p is plain text and numbers
 	}
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Etag", "Last-Modified"} {
 		h.Del(name)
 	}
-	h.Set("Content-Type", v1.ProblemType)
+	h.Set("Content-Type", media)
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(len(text)))
 	if broken(err) {
 		h.Set("Connection", "close")
 	}
@@ -166,5 +172,5 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="sandpit"`)
 	}
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // the caller went away: nothing to tell
+	_, _ = w.Write(text) // the caller went away: nothing to tell
 }
