@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -27,11 +28,11 @@ type listActivity struct {
 const maxActivity = 200
 
 func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.EventPage, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	q := store.EventQuery{Limit: 50, Cursor: text0(in.Cursor), ProcessID: text0(in.ProcessID)}
 	if in.Limit != nil {
 		if *in.Limit < 1 || *in.Limit > maxActivity {
-			sp.add("limit", "%d is outside 1 to %d", *in.Limit, maxActivity)
+			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, maxActivity)
 		}
 		q.Limit = *in.Limit
 	}
@@ -41,10 +42,10 @@ func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.E
 	q.Since = instant(&sp, "since", in.Since)
 	q.Until = instant(&sp, "until", in.Until)
 	q.Oldest = ascending(&sp, in.SortOrder)
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.EventPage{}, err
 	}
-	events, next, err := a.engine.Activity(ctx, c.caller, in.Ref, q)
+	events, next, err := a.engine.Activity(ctx, c.Caller, in.Ref, q)
 	if err != nil {
 		return v1.EventPage{}, err
 	}
@@ -55,13 +56,13 @@ func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.E
 	return out, nil
 }
 
-func instant(sp *spellings, name string, s *string) time.Time {
+func instant(sp *httpapi.Spellings, name string, s *string) time.Time {
 	if s == nil {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339, *s)
 	if err != nil {
-		sp.add(name, "%q is not a valid time such as 2026-01-31T12:00:00Z", sandbox.Clip(*s, 80))
+		sp.Add(name, "%q is not a valid time such as 2026-01-31T12:00:00Z", sandbox.Clip(*s, 80))
 	}
 	return t
 }

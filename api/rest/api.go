@@ -4,12 +4,12 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/store/keyed"
@@ -53,56 +53,46 @@ const (
 
 // API is the handler of /v1 and /api/v1. It is safe for concurrent use.
 type API struct {
-	engine    Engine
-	tokens    Tokens
-	keys      *keyed.Keys
-	previews  Previews
-	backups   Backups
-	files     *filelink.Links
-	maxFile   int64
-	heartbeat time.Duration
-	stall     time.Duration
-	memory    *budget.Budget
-	versions  versions
-	document  []byte
-	private   bool // the document is
-	handler   http.Handler
-
-	life  context.Context // ends when the coat is closed; no request's
-	close context.CancelCauseFunc
+	engine   Engine
+	tokens   Tokens
+	keys     *keyed.Keys
+	previews Previews
+	backups  Backups
+	files    *filelink.Links
+	maxFile  int64
+	versions versions
+	document []byte
+	private  bool // the document is
+	handler  *httpapi.Handler
 }
 
-// New makes the coat. It starts nothing.
+// New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
 	if o.Engine == nil || o.Tokens == nil || o.Guard == nil {
 		return nil, fault.New(fault.Internal, "rest.New needs an engine, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile, heartbeat: o.Heartbeat, stall: o.Stall,
-		memory: o.Memory,
+		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
-	a.life, a.close = context.WithCancelCause(context.Background())
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody
 	}
-	if a.heartbeat <= 0 {
-		a.heartbeat = 15 * time.Second
-	}
-	if a.stall <= 0 {
-		a.stall = guard.DefaultStall
-	}
-	if a.memory == nil {
-		a.memory = budget.New(budget.Options{})
-	}
 	ops := a.operations()
-	doc, err := document(ops, o.Version)
+	doc, err := document(o.Version).Make(ops)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the OpenAPI document cannot be made")
 	}
 	a.document = doc
-	a.handler = a.routes(ops, o.Guard)
-	return a, nil
+	a.handler, err = httpapi.New(httpapi.Options{
+		Guard: o.Guard, Via: "rest", Bases: bases(), MaxBody: maxJSON, Serve: a.serve,
+		Hint:   "see /v1/openapi.json for what there is; MCP is at /mcp, and /connect says how to set up a client",
+		Memory: o.Memory, Heartbeat: o.Heartbeat, Stall: o.Stall,
+	}, ops)
+	return a, err
 }
+
+// bases are where the same routes are found.
+func bases() []string { return []string{"/v1", "/api/v1"} }
 
 // ServeHTTP answers requests for /v1/… and /api/v1/…; all else is not found.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
@@ -110,23 +100,4 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 // Close ends the terminals and the waiting for commands, since a server's
 // shutdown does not wait for the first and would wait long for the others. The
 // commands go on. It may be called twice.
-func (a *API) Close() {
-	a.close(fault.New(fault.Unavailable, "the server is stopping").
-		WithRemedy("ask again when it is back; sandboxes and their commands go on running"))
-}
-
-// bound gives a context for work that may take long: it ends with ctx and when
-// the coat is closed.
-func (a *API) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(a.life, func() { cancel(context.Cause(a.life)) })
-	return ctx, func() { stop(); cancel(nil) }
-}
-
-// why gives the reason that ctx ended for, where err only says that it did.
-func why(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil && (fault.Is(err, fault.Canceled) || fault.Is(err, fault.Timeout)) {
-		return cause
-	}
-	return err
-}
+func (a *API) Close() { a.handler.Close() }

@@ -6,9 +6,9 @@ package rest
 import (
 	"context"
 	"io"
-	"net/http"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 )
@@ -22,21 +22,21 @@ type Backups interface {
 }
 
 // createBackup sends a backup as it is made, as exportSnapshot does an archive.
-func (a *API) createBackup(ctx context.Context, c *call, _ *noInput) error {
+func (a *API) createBackup(ctx context.Context, c *call, _ *httpapi.NoInput) error {
 	if a.backups == nil {
 		return fault.New(fault.Unsupported, "this server makes no backups")
 	}
-	if err := a.backups.Allowed(c.caller); err != nil {
+	if err := a.backups.Allowed(c.Caller); err != nil {
 		return err
 	}
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set("Content-Type", v1.BackupType)
 	h.Set("Content-Disposition", `attachment; filename="sandpit-backup.tar"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	w := &steadyWriter{w: c.w, ctl: http.NewResponseController(c.w), wait: a.stall}
-	defer w.done()
-	return why(ctx, a.backups.Write(ctx, c.caller, w))
+	w := c.StallWriter()
+	defer w.Close()
+	return httpapi.Cause(ctx, a.backups.Write(ctx, c.Caller, w))
 }

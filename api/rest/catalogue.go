@@ -9,13 +9,14 @@ import (
 	"slices"
 	"time"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 )
 
-func (a *API) listImages(ctx context.Context, c *call, _ *noInput) (v1.ImageList, error) {
-	images, err := a.engine.Images(ctx, c.caller)
+func (a *API) listImages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.ImageList, error) {
+	images, err := a.engine.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.ImageList{}, err
 	}
@@ -46,24 +47,24 @@ func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image
 		}
 		wait = max(wait, time.Duration(*in.Wait)*time.Second)
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
 	wctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	s, err := a.engine.BuildImage(wctx, c.caller, in.Name)
+	s, err := a.engine.BuildImage(wctx, c.Caller, in.Name)
 	if err == nil {
 		return imageOf(s), nil
 	}
 	if ctx.Err() != nil || wctx.Err() == nil || !fault.Is(err, fault.Timeout) {
-		return v1.Image{}, why(ctx, err)
+		return v1.Image{}, httpapi.Cause(ctx, err)
 	}
-	images, lerr := a.engine.Images(ctx, c.caller)
+	images, lerr := a.engine.Images(ctx, c.Caller)
 	if lerr != nil {
 		return v1.Image{}, lerr
 	}
 	for _, s := range images {
 		if s.Name == in.Name || slices.Contains(s.Aliases, in.Name) {
-			c.status = http.StatusAccepted
+			c.Status = http.StatusAccepted
 			return imageOf(s), nil
 		}
 	}

@@ -4,20 +4,20 @@
 package rest
 
 import (
-	"strings"
 	"time"
 
+	"sandpit.dev/api/httpapi"
 	"sandpit.dev/sandbox"
 )
 
 // clock reads a number of seconds: least to MaxClock, or zero for never where
 // least is zero.
-func clock(sp *spellings, own string, seconds *int64, least int64) *time.Duration {
+func clock(sp *httpapi.Spellings, own string, seconds *int64, least int64) *time.Duration {
 	if seconds == nil {
 		return nil
 	}
 	if most := int64(sandbox.MaxClock / time.Second); *seconds < least || *seconds > most {
-		sp.add(sp.name(own), "%d is outside %d to %d seconds", *seconds, least, most)
+		sp.Add(sp.Name(own), "%d is outside %d to %d seconds", *seconds, least, most)
 		return nil
 	}
 	return new(time.Duration(*seconds) * time.Second)
@@ -27,7 +27,7 @@ func clock(sp *spellings, own string, seconds *int64, least int64) *time.Duratio
 // is not used. ttl_seconds is the one or the other, as mode says; beside a
 // sliding one, timeout_seconds is still the other. Never tells that zero is
 // taken, for never.
-func lifetimes(sp *spellings, ttl, timeout *int64, mode *string, never bool) (absolute, sliding *time.Duration) {
+func lifetimes(sp *httpapi.Spellings, ttl, timeout *int64, mode *string, never bool) (absolute, sliding *time.Duration) {
 	read := func(own string, seconds *int64) *time.Duration {
 		least := int64(minTTL)
 		if never && seconds != nil && *seconds == 0 {
@@ -35,34 +35,18 @@ func lifetimes(sp *spellings, ttl, timeout *int64, mode *string, never bool) (ab
 		}
 		return clock(sp, own, seconds, least)
 	}
-	if m := choice(sp, "ttl_mode", mode, "absolute", "sliding"); m != nil && ttl == nil && (*m == "sliding" || timeout == nil) {
-		sp.add("ttl_mode", "says what ttl_seconds means, which is missing; send that too")
+	if m := httpapi.Choice(sp, "ttl_mode", mode, "absolute", "sliding"); m != nil && ttl == nil && (*m == "sliding" || timeout == nil) {
+		sp.Add("ttl_mode", "says what ttl_seconds means, which is missing; send that too")
 	} else if m != nil && *m == "sliding" {
 		return read("timeout_seconds", timeout), read("ttl_seconds", ttl)
 	}
-	return read("ttl_seconds", either(sp, "ttl_seconds", ttl, "timeout_seconds", timeout)), nil
+	return read("ttl_seconds", httpapi.Either(sp, "ttl_seconds", ttl, "timeout_seconds", timeout)), nil
 }
 
-// choice reads a field that is one of a few words.
-func choice[T ~string](sp *spellings, name string, given *string, words ...T) *T {
-	if given == nil {
-		return nil
-	}
-	var all []string
-	for _, w := range words {
-		if string(w) == *given {
-			return &w
-		}
-		all = append(all, string(w))
-	}
-	sp.add(name, "%q is not valid; use %s", sandbox.Clip(*given, 80), strings.Join(all, " or "))
-	return nil
+func idleAction(sp *httpapi.Spellings, given *string) *sandbox.IdleAction {
+	return httpapi.Choice(sp, "idle_action", given, sandbox.IdleStop, sandbox.IdlePause)
 }
 
-func idleAction(sp *spellings, given *string) *sandbox.IdleAction {
-	return choice(sp, "idle_action", given, sandbox.IdleStop, sandbox.IdlePause)
-}
-
-func checkpoints(sp *spellings, given *string) *sandbox.Checkpoints {
-	return choice(sp, "checkpoints", given, sandbox.CheckpointsOff, sandbox.CheckpointsCommand)
+func checkpoints(sp *httpapi.Spellings, given *string) *sandbox.Checkpoints {
+	return httpapi.Choice(sp, "checkpoints", given, sandbox.CheckpointsOff, sandbox.CheckpointsCommand)
 }

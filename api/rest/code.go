@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/kernel"
@@ -20,96 +21,100 @@ type runCode struct {
 }
 
 func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
-	var sp spellings
+	var sp httpapi.Spellings
 	r, err := codeRequest(&sp, &in.Body)
 	if err != nil {
 		return err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
 	if r.InterruptOnDisconnect {
 		var leave context.CancelFunc
 		ctx, leave = c.attached(ctx)
 		defer leave()
 	}
-	stream := wantsEvents(c.r) || in.Body.Stream != nil && *in.Body.Stream
+	stream := httpapi.WantsEvents(c.R) || in.Body.Stream != nil && *in.Body.Stream
 	if out, ok, err := a.codeAgain(ctx, c); err != nil {
-		return why(ctx, err)
+		return httpapi.Cause(ctx, err)
 	} else if ok && stream {
 		return a.streamResult(c, out)
 	} else if ok {
-		return c.json(out)
+		return c.Answer(out)
 	}
 	if stream {
 		return a.streamCode(ctx, c, in.Ref, r, &sp)
 	}
-	r.Room = c.room
-	res, err := a.engine.RunCode(ctx, c.caller, in.Ref, r, nil)
+	r.Room = c.Room
+	res, err := a.engine.RunCode(ctx, c.Caller, in.Ref, r, nil)
 	if err != nil {
-		return sp.rename(why(ctx, err))
+		return sp.Rename(httpapi.Cause(ctx, err))
 	}
-	if o := (outputs{res.Stdout, res.Stderr, res.StdoutTruncated, res.StderrTruncated}); !o.small() {
+	if o := codeOutputs(&res); o.large() {
 		values := make([]v1.CodeValue, 0, len(res.Results))
 		for _, one := range res.Results {
 			values = append(values, codeValue(one))
 		}
-		c.keep(c.status, nil) // it is more than is kept
-		return c.withOutput(struct {
+		c.keep(c.Status, nil) // it is more than is kept
+		return c.AnswerText(struct {
 			v1.CodeOutcome
 			Results []v1.CodeValue `json:"results"`
-		}{codeOutcome(&res), values}, o)
+		}{codeOutcome(&res), values}, o...)
 	}
 	out := codeResult(&res)
-	return c.whole(&out) // its room is taken: a cell that has run is not answered by a refusal
+	return c.AnswerHeld(&out) // its room is taken: a cell that has run is not answered by a refusal
+}
+
+func codeOutputs(res *engine.CodeResult) outputs {
+	return outputs{{Name: "stdout", Data: res.Stdout, Cut: res.StdoutTruncated}, {Name: "stderr", Data: res.Stderr, Cut: res.StderrTruncated}}
 }
 
 func codeResult(res *engine.CodeResult) v1.CodeResult {
 	out := v1.CodeResult{CodeOutcome: codeOutcome(res), Results: make([]v1.CodeValue, 0, len(res.Results))}
-	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
-	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
+	out.Stdout, out.StdoutBase64 = httpapi.EncodeText(res.Stdout, res.StdoutTruncated)
+	out.Stderr, out.StderrBase64 = httpapi.EncodeText(res.Stderr, res.StderrTruncated)
 	for _, one := range res.Results {
 		out.Results = append(out.Results, codeValue(one))
 	}
 	return out
 }
 
-func codeRequest(sp *spellings, b *v1.RunCode) (engine.CodeRequest, error) {
+func codeRequest(sp *httpapi.Spellings, b *v1.RunCode) (engine.CodeRequest, error) {
 	r := engine.CodeRequest{
 		Code: b.Code, Language: text0(b.Language), ContextID: text0(b.ContextID), Stateless: b.Stateless != nil && *b.Stateless,
-		Cwd: text0(b.Cwd), Env: b.Env, User: text0(either(sp, "as_user", b.AsUser, "user", b.User)),
+		Cwd: text0(b.Cwd), Env: b.Env, User: text0(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
 		InterruptOnDisconnect: b.InterruptOnDisconnect != nil && *b.InterruptOnDisconnect,
 	}
 	for name, s := range map[string]*string{"language": b.Language, "context_id": b.ContextID, "cwd": b.Cwd} {
 		if s != nil && *s == "" {
-			sp.add(name, "is empty")
+			sp.Add(name, "is empty")
 		}
 	}
 	if b.TimeoutSeconds != nil {
 		r.Timeout = span(sp, "timeout_seconds", *b.TimeoutSeconds)
 		if *b.TimeoutSeconds == 0 {
-			sp.add("timeout_seconds", "0 is not more than 0 seconds; leave it out for the default")
+			sp.Add("timeout_seconds", "0 is not more than 0 seconds; leave it out for the default")
 		}
 	}
 	r.MaxStdout = outputBound(sp, "max_stdout", "max_stdout_bytes", b.MaxStdoutBytes, nil)
 	r.MaxStderr = outputBound(sp, "max_stderr", "max_stderr_bytes", b.MaxStderrBytes, nil)
-	return r, sp.err()
+	return r, sp.Err()
 }
 
 // streamCode sends what the code gives as it comes. A client that goes away, or stops reading,
 // loses the stream.
-func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.CodeRequest, sp *spellings) error {
-	s := openEvents(c, a.heartbeat, a.stall)
-	defer s.steady.done()
+func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.CodeRequest, sp *httpapi.Spellings) error {
+	s := c.Events()
+	defer s.Close()
 	keep, send := c.codeKeeper(r.InterruptOnDisconnect), c.codeSender(s, r.InterruptOnDisconnect)
 	text := func(name string, kept *[]byte) func([]byte) error {
 		return func(b []byte) error {
 			keep.text(kept, b)
 			out := v1.Output{At: time.Now().UTC()}
-			out.Data, out.DataBase64 = output(b, false)
+			out.Data, out.DataBase64 = httpapi.EncodeText(b, false)
 			return send(name, &out)
 		}
 	}
-	res, err := a.engine.RunCode(ctx, c.caller, ref, r, &engine.CodeSink{
+	res, err := a.engine.RunCode(ctx, c.Caller, ref, r, &engine.CodeSink{
 		Started: func(st engine.CodeStart) error { return send(v1.StreamStart, codeStarted(st)) },
 		Stdout:  text(v1.StreamStdout, &keep.res.Stdout),
 		Stderr:  text(v1.StreamStderr, &keep.res.Stderr),
@@ -119,13 +124,13 @@ func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.Code
 		},
 	})
 	if err != nil {
-		return s.fail(c, sp.rename(why(ctx, err)))
+		return s.Fail(sp.Rename(httpapi.Cause(ctx, err)))
 	}
-	s.end()
+	s.End()
 	if err := keep.done(c, res); err != nil {
 		return err
 	}
-	_ = s.send(v1.StreamEnd, 0, new(codeOutcome(&res))) // the client went away: nothing to tell
+	_ = s.Send(v1.StreamEnd, 0, new(codeOutcome(&res))) // the client went away: nothing to tell
 	return nil
 }
 
@@ -166,30 +171,30 @@ type byContext struct {
 }
 
 func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1.Context, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	b := &in.Body
 	r := engine.ContextRequest{
 		Language: b.Language, Cwd: text0(b.Cwd), Env: b.Env,
-		User: text0(either(&sp, "as_user", b.AsUser, "user", b.User)),
+		User: text0(httpapi.Either(&sp, "as_user", b.AsUser, "user", b.User)),
 	}
 	if b.Cwd != nil && *b.Cwd == "" {
-		sp.add("cwd", "is empty")
+		sp.Add("cwd", "is empty")
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.Context{}, err
 	}
 	cc, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.engine.Contexts), nil)
 	if !made && err == nil {
-		cc, err = a.engine.CreateContext(ctx, c.caller, in.Ref, r)
+		cc, err = a.engine.CreateContext(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
-		return v1.Context{}, sp.rename(err)
+		return v1.Context{}, sp.Rename(err)
 	}
 	return contextOf(cc), nil
 }
 
 func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextList, error) {
-	all, err := a.engine.Contexts(ctx, c.caller, in.Ref)
+	all, err := a.engine.Contexts(ctx, c.Caller, in.Ref)
 	out := v1.ContextList{Items: make([]v1.Context, 0, len(all))}
 	for _, cc := range all {
 		out.Items = append(out.Items, contextOf(cc))
@@ -198,21 +203,21 @@ func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextL
 }
 
 func (a *API) getContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
-	cc, err := a.engine.Context(ctx, c.caller, in.Ref, in.ID)
+	cc, err := a.engine.Context(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
 func (a *API) restartContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
-	cc, err := a.engine.RestartContext(ctx, c.caller, in.Ref, in.ID)
+	cc, err := a.engine.RestartContext(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
-func (a *API) interruptContext(ctx context.Context, c *call, in *byContext) (none, error) {
-	return none{}, a.engine.InterruptContext(ctx, c.caller, in.Ref, in.ID)
+func (a *API) interruptContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.InterruptContext(ctx, c.Caller, in.Ref, in.ID)
 }
 
-func (a *API) deleteContext(ctx context.Context, c *call, in *byContext) (none, error) {
-	return none{}, a.engine.DeleteContext(ctx, c.caller, in.Ref, in.ID)
+func (a *API) deleteContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.DeleteContext(ctx, c.Caller, in.Ref, in.ID)
 }
 
 func contextOf(c engine.Context) v1.Context {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -34,7 +35,7 @@ func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, err
 	if !ok {
 		return nil, false, nil
 	}
-	res, began, err := a.engine.CodeAgain(ctx, c.caller, t.Sandbox, t.ID)
+	res, began, err := a.engine.CodeAgain(ctx, c.Caller, t.Sandbox, t.ID)
 	if err != nil {
 		return nil, false, err
 	}
@@ -48,20 +49,21 @@ func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, err
 
 // streamResult streams a result that is known already.
 func (a *API) streamResult(c *call, r *v1.CodeResult) error {
-	s := openEvents(c, a.heartbeat, a.stall)
-	defer s.steady.done()
-	items := []item{{v1.StreamStart, 0, r.CodeStarted}}
+	s := c.Events()
+	defer s.Close()
+	event := func(name string, data any) httpapi.Event { return httpapi.Event{Name: name, Data: data} }
+	items := []httpapi.Event{event(v1.StreamStart, r.CodeStarted)}
 	if r.Stdout != "" {
-		items = append(items, item{v1.StreamStdout, 0, v1.Output{At: time.Now().UTC(), Data: r.Stdout, DataBase64: r.StdoutBase64}})
+		items = append(items, event(v1.StreamStdout, v1.Output{At: time.Now().UTC(), Data: r.Stdout, DataBase64: r.StdoutBase64}))
 	}
 	if r.Stderr != "" {
-		items = append(items, item{v1.StreamStderr, 0, v1.Output{At: time.Now().UTC(), Data: r.Stderr, DataBase64: r.StderrBase64}})
+		items = append(items, event(v1.StreamStderr, v1.Output{At: time.Now().UTC(), Data: r.Stderr, DataBase64: r.StderrBase64}))
 	}
 	for _, one := range r.Results {
-		items = append(items, item{v1.StreamResult, 0, one})
+		items = append(items, event(v1.StreamResult, one))
 	}
-	_ = s.sendAll(append(items, item{v1.StreamEnd, 0, r.CodeOutcome})) // the client went away: nothing to tell
-	s.end()
+	_ = s.SendAll(append(items, event(v1.StreamEnd, r.CodeOutcome))) // what a client that went away does not take is left out
+	s.End()
 	return nil
 }
 
@@ -111,13 +113,13 @@ func (k *codeKeeper) done(c *call, res engine.CodeResult) error {
 
 // codeSender sends events of a cell. One of a request with a key is seen to its end, whether
 // its client listens or not, so that its answer can be kept.
-func (c *call) codeSender(s *events, interrupts bool) func(string, any) error {
+func (c *call) codeSender(s *httpapi.Events, interrupts bool) func(string, any) error {
 	deaf := false
 	return func(name string, data any) error {
 		if deaf {
 			return nil
 		}
-		err := s.send(name, 0, data)
+		err := s.Send(name, 0, data)
 		if c.key != nil && !interrupts && err != nil {
 			deaf, err = true, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -19,18 +20,18 @@ type createExec struct {
 }
 
 func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
-	var sp spellings
+	var sp httpapi.Spellings
 	r, _ := execRequest(&sp, &in.Body.Exec) // sp has all that is wrong, here and below
-	box, _ := createRequest(sp.part("sandbox"), &in.Body.Sandbox)
-	if err := sp.err(); err != nil {
+	box, _ := createRequest(sp.Part("sandbox"), &in.Body.Sandbox)
+	if err := sp.Err(); err != nil {
 		return err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
 	ctx, attach := c.attachLater(ctx)
 	defer attach()
-	if wantsEvents(c.r) {
-		return a.streamCommand(ctx, c, r, &sp, func(s *events, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+	if httpapi.WantsEvents(c.R) {
+		return a.streamCommand(ctx, c, r, &sp, func(s *commandEvents, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
 			started := r.Started
 			r.Started = func(id string) { attach(); started(id) }
 			p, res, err := a.runCreateExec(ctx, c, box, r, func(p engine.Place) { s.sandbox = string(p.Sandbox.ID) }, sink)
@@ -45,13 +46,13 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	found := func(p engine.Place) { where = p }
 	r.Started = func(id string) { // not before: a sandbox whose command does not begin may be gone
 		attach()
-		c.w.Header().Set(processHeader, id)
-		c.w.Header().Set(sandboxHeader, string(where.Sandbox.ID))
+		c.W.Header().Set(processHeader, id)
+		c.W.Header().Set(sandboxHeader, string(where.Sandbox.ID))
 	}
-	r.Room = c.room
+	r.Room = c.Room
 	p, res, err := a.runCreateExec(ctx, c, box, r, found, nil)
 	if err != nil {
-		return sp.rename(why(ctx, err))
+		return sp.Rename(httpapi.Cause(ctx, err))
 	}
 	place := placeOf(p)
 	c.goesOn(place.SandboxID, &res)
@@ -59,10 +60,10 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
 		return err
 	}
-	if o := outputsOf(&res); !o.small() {
-		return c.withOutput(&kept, o)
+	if o := outputsOf(&res); o.large() {
+		return c.AnswerText(&kept, o...)
 	}
-	return c.whole(&v1.CreateExecResult{ExecPlace: kept.ExecPlace, ExecResult: resultOf(&kept.ExecOutcome, &res)})
+	return c.AnswerHeld(&v1.CreateExecResult{ExecPlace: kept.ExecPlace, ExecResult: resultOf(&kept.ExecOutcome, &res)})
 }
 
 // runCreateExec makes a sandbox and runs a command in it, or goes on where the same request
@@ -72,17 +73,17 @@ func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateReques
 	if t, ok := c.made(keyed.Process); ok {
 		p := engine.Place{Created: made, Sandbox: &sandbox.Sandbox{ID: t.Sandbox}}
 		found(p)
-		res, began, err := a.engine.ExecAgain(ctx, c.caller, t.Sandbox, t.ID, r, sink)
+		res, began, err := a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
 		if began || err != nil {
 			return p, res, err
 		}
 	}
 	if made {
-		s, err := a.engine.Get(ctx, c.caller, box.ID)
+		s, err := a.engine.Get(ctx, c.Caller, box.ID)
 		if err == nil {
 			p := engine.Place{Created: true, Sandbox: s}
 			found(p)
-			res, err := a.engine.Exec(ctx, c.caller, box.ID, r, sink)
+			res, err := a.engine.Exec(ctx, c.Caller, box.ID, r, sink)
 			return p, res, err
 		}
 		if !fault.Is(err, fault.NotFound) {
@@ -92,7 +93,7 @@ func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateReques
 	if c.key != nil && c.key.Prior() != nil { // it made nothing, or that is undone
 		c.renew()
 	}
-	return a.engine.CreateExec(ctx, c.caller, in, r, found, sink)
+	return a.engine.CreateExec(ctx, c.Caller, in, r, found, sink)
 }
 
 func placeOf(p engine.Place) v1.ExecPlace {

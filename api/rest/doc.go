@@ -5,9 +5,8 @@
 // the same under /api/v1.
 //
 // One table holds every operation (see operations): its route, its types and
-// its handler. Routes, decoding, the refusal of what is wrong with a request,
-// and the OpenAPI document follow from it. Adding an operation is one line there
-// and one method.
+// its handler. All else follows from it in package httpapi. Adding an operation is
+// one line there and one method.
 //
 // A handler reads what was sent, asks the engine and says what came of it. It
 // decides nothing about sandboxes: bounds of values that the engine knows are

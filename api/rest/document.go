@@ -6,14 +6,126 @@ package rest
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strconv"
+	"strings"
+
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
 )
 
-func (a *API) getOpenAPI(_ context.Context, c *call, _ *noInput) error {
-	h := c.w.Header()
+func (a *API) getOpenAPI(_ context.Context, c *call, _ *httpapi.NoInput) error {
+	h := c.W.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(a.document)))
-	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(a.document) // the client went away: nothing to tell
+	c.W.WriteHeader(http.StatusOK)
+	_, _ = c.W.Write(a.document) // the client went away: nothing to tell
 	return nil
+}
+
+// document is what the OpenAPI document says beside the table.
+func document(version string) httpapi.Document {
+	return httpapi.Document{
+		Info: map[string]any{
+			"title":       "sandpit",
+			"version":     version,
+			"description": "Persistent, isolated Linux sandboxes. " + errorTable(),
+			"license":     map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		},
+		Bases: bases(), Types: reflect.TypeFor[v1.Sandbox]().PkgPath(),
+		Error: reflect.TypeFor[v1.Problem](), ErrorMedia: v1.ProblemType,
+		Also: []reflect.Type{
+			reflect.TypeFor[v1.Output](), reflect.TypeFor[v1.ExecOutcome](), reflect.TypeFor[v1.TerminalControl](),
+			reflect.TypeFor[v1.CreateExecOutcome](), reflect.TypeFor[v1.ExecStarted](), reflect.TypeFor[v1.OutputGap](), reflect.TypeFor[v1.OutputEnd](), reflect.TypeFor[v1.ProcessControl](),
+			reflect.TypeFor[v1.Watching](), reflect.TypeFor[v1.WatchEvent](), reflect.TypeFor[v1.WatchEnd](),
+			reflect.TypeFor[v1.CodeStarted](), reflect.TypeFor[v1.CodeValue](), reflect.TypeFor[v1.CodeOutcome](),
+		},
+		Bounds: bounds, Enums: enums(), Parameters: keyParameter,
+	}
+}
+
+// errorTable says which code comes with which status, from the table itself.
+func errorTable() string {
+	var parts []string
+	for _, c := range fault.Codes() {
+		parts = append(parts, string(c)+" "+strconv.Itoa(guard.Status(c)))
+	}
+	return "Errors are " + v1.ProblemType + "; their codes and statuses: " + strings.Join(parts, ", ") + "."
+}
+
+// keyDoc describes the header that most POSTs take.
+const keyDoc = "a text of the client's own choice, for sending the request again where no answer came: for 24 hours the same key with the same body begins nothing a second time and gets the first answer, with the header " + v1.IdempotentReplayed + "; with another body it is refused (422), and while the first is being served, too (409, with Retry-After)"
+
+// keyParameter returns the header of operations that take an idempotency key.
+func keyParameter(o *httpapi.Operation) []httpapi.Parameter {
+	if _, ok := o.Extension.(keying); !ok {
+		return nil
+	}
+	return []httpapi.Parameter{{
+		In: "header", Name: v1.IdempotencyKey, Description: keyDoc,
+		Schema: map[string]any{"type": "string", "minLength": 1, "maxLength": keyed.MaxKey},
+	}}
+}
+
+// bounds returns those of a field of a request about sandboxes.
+func bounds(t reflect.Type, name string) (least, most *float64) {
+	update := t == reflect.TypeFor[v1.UpdateSandbox]()
+	if t != reflect.TypeFor[v1.CreateSandbox]() && !update {
+		return nil, nil
+	}
+	switch name {
+	case "cpu":
+		name = "cpu_cores"
+	case "timeout_seconds":
+		name = "ttl_seconds"
+	}
+	b, ok := requestBounds(sandbox.MaxLimits())[name]
+	switch {
+	case !ok:
+		return nil, nil
+	case update && name == "ttl_seconds":
+		b.Min = 0 // never
+	}
+	return &b.Min, &b.Max
+}
+
+// enums are the fields with a fixed list of values.
+func enums() map[string][]any {
+	codes := []any{}
+	for _, c := range fault.Codes() {
+		codes = append(codes, string(c))
+	}
+	states := []any{string(sandbox.Deleted)} // in the answer to a stop of one with auto_delete
+	for _, s := range liveStates() {
+		states = append(states, s)
+	}
+	return map[string][]any{
+		"Problem.code":              codes,
+		"Sandbox.status":            states,
+		"Sandbox.idle_action":       {"stop", "pause"},
+		"Sandbox.checkpoints":       {"off", "command"},
+		"Sandbox.ttl_mode":          {"absolute", "sliding", nil},
+		"Snapshot.status":           {"creating", "ready", "deleting"},
+		"Volume.status":             {"creating", "ready", "deleting"},
+		"DiffChange.action":         {"created", "modified", "deleted"},
+		"CreateSandbox.size":        {"small", "medium", "large", nil},
+		"CreateSandbox.idle_action": {"stop", "pause", nil},
+		"UpdateSandbox.idle_action": {"stop", "pause", nil},
+		"CreateSandbox.ttl_mode":    {"absolute", "sliding", nil},
+		"UpdateSandbox.ttl_mode":    {"absolute", "sliding", nil},
+		"CreateSandbox.checkpoints": {"off", "command", nil},
+		"UpdateSandbox.checkpoints": {"off", "command", nil},
+		"ExecOutcome.status":        {"exited", "running"},
+		"ExecResult.status":         {"exited", "running"},
+		"Process.status":            {"exited", "running"},
+		"Image.status":              {"missing", "building", "ready", "failed"},
+		"FileChange.action":         {"created", "modified", "deleted"},
+		"WatchEvent.type":           {"created", "modified", "deleted", "renamed", "attributes", "dropped"},
+		"WatchEnd.reason":           {"removed", "stopped"},
+		"FileContent.encoding":      {"base64"},
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/mediatype"
 	"sandpit.dev/sandbox"
@@ -21,12 +22,12 @@ import (
 // readFile sends a file raw, or lists a directory.
 func (a *API) readFile(ctx context.Context, c *call, in *target) error {
 	optional := in.Route == "" // …/files/ is the workspace
-	p, err := place(in.Route, in.Path, optional)
+	p, err := httpapi.Place(in.Route, in.Path, optional)
 	if err != nil {
 		return err
 	}
 	user := text0(in.User)
-	if c.r.Method == http.MethodHead {
+	if c.R.Method == http.MethodHead {
 		return a.headFile(ctx, c, in.Ref, p, user)
 	}
 	err = a.sendFile(ctx, c, in.Ref, p, user)
@@ -44,15 +45,15 @@ func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error 
 	if err != nil {
 		return err
 	}
-	info, body, err := a.engine.ReadFile(ctx, c.caller, ref, p, agent.ReadOptions{User: user, Offset: part.offset, Length: part.length})
+	info, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, agent.ReadOptions{User: user, Offset: part.offset, Length: part.length})
 	if err != nil {
 		return byUser(err)
 	}
 	defer body.Close()
-	tag := describe(c.w.Header(), p, info)
-	if matches(c.r.Header.Get("If-None-Match"), tag) {
-		c.w.Header().Del("Content-Type")
-		c.w.WriteHeader(http.StatusNotModified)
+	tag := describe(c.W.Header(), p, info)
+	if matches(c.R.Header.Get("If-None-Match"), tag) {
+		c.W.Header().Del("Content-Type")
+		c.W.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	return a.send(c, info, body, part)
@@ -61,12 +62,12 @@ func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error 
 // headFile tells about a file without its bytes. A link is opened, for only
 // that tells what it leads to.
 func (a *API) headFile(ctx context.Context, c *call, ref, p, user string) error {
-	info, err := a.engine.StatFile(ctx, c.caller, ref, p, user)
+	info, err := a.engine.StatFile(ctx, c.Caller, ref, p, user)
 	if err != nil {
 		return byUser(err)
 	}
 	if info.Type == agent.Symlink {
-		linked, body, err := a.engine.ReadFile(ctx, c.caller, ref, p, agent.ReadOptions{User: user, Length: 1})
+		linked, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, agent.ReadOptions{User: user, Length: 1})
 		switch {
 		case err == nil:
 			_ = body.Close() // nothing was read
@@ -79,15 +80,15 @@ func (a *API) headFile(ctx context.Context, c *call, ref, p, user string) error 
 	}
 	switch info.Type {
 	case agent.Dir:
-		c.w.Header().Set("Sandpit-File-Type", "dir")
-		c.w.Header().Set("Content-Type", "application/json")
+		c.W.Header().Set("Sandpit-File-Type", "dir")
+		c.W.Header().Set("Content-Type", "application/json")
 	case agent.File:
-		describe(c.w.Header(), p, info)
-		c.w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
+		describe(c.W.Header(), p, info)
+		c.W.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
 	default:
 		return fault.InvalidField("path", "%q is neither a file nor a directory", sandbox.Clip(p, 80))
 	}
-	c.w.WriteHeader(http.StatusOK)
+	c.W.WriteHeader(http.StatusOK)
 	return nil
 }
 
@@ -100,7 +101,7 @@ type section struct {
 // wanted reads the header Range. One range is served; what is no range of bytes,
 // or several of them, is answered with the whole file, as HTTP allows.
 func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section, error) {
-	spec, ok := strings.CutPrefix(c.r.Header.Get("Range"), "bytes=")
+	spec, ok := strings.CutPrefix(c.R.Header.Get("Range"), "bytes=")
 	if !ok || strings.Contains(spec, ",") {
 		return section{}, nil
 	}
@@ -110,7 +111,7 @@ func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section
 	}
 	from, err1 := strconv.ParseInt(first, 10, 64)
 	to, err2 := strconv.ParseInt(last, 10, 64)
-	condition := c.r.Header.Get("If-Range")
+	condition := c.R.Header.Get("If-Range")
 	if first != "" && condition == "" {
 		switch {
 		case err1 != nil || from < 0 || last != "" && (err2 != nil || to < from):
@@ -122,7 +123,7 @@ func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section
 	}
 	// The rest needs to know the file first. A link is not followed by that, so
 	// it is answered whole.
-	info, err := a.engine.StatFile(ctx, c.caller, ref, p, user)
+	info, err := a.engine.StatFile(ctx, c.Caller, ref, p, user)
 	if err != nil {
 		return section{}, err
 	}
@@ -144,7 +145,7 @@ func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section
 // send answers with a file's bytes. The file may change under it: what was
 // promised in Content-Length is sent, or the connection is cut.
 func (a *API) send(c *call, info agent.FileInfo, body io.Reader, part section) error {
-	h := c.w.Header()
+	h := c.W.Header()
 	size := info.Size
 	status := http.StatusOK
 	if part.asked {
@@ -162,9 +163,9 @@ func (a *API) send(c *call, info agent.FileInfo, body io.Reader, part section) e
 	}
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
-	c.w.WriteHeader(status)
-	w := &steadyWriter{w: c.w, ctl: http.NewResponseController(c.w), wait: a.stall}
-	defer w.done()
+	c.W.WriteHeader(status)
+	w := c.StallWriter()
+	defer w.Close()
 	n, err := io.CopyN(w, body, size)
 	if n < size {
 		return fault.Wrap(fault.Unavailable, err, "the file ended after %d of %d bytes", n, size)

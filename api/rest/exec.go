@@ -8,16 +8,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math"
-	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -31,44 +29,44 @@ type execInput struct {
 }
 
 func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
-	var sp spellings
+	var sp httpapi.Spellings
 	r, err := execRequest(&sp, &in.Body)
 	if err != nil {
 		return err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	if wantsEvents(c.r) {
+	if httpapi.WantsEvents(c.R) {
 		return a.streamExec(ctx, c, in.Ref, r, &sp)
 	}
-	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
-	r.Room = c.room
+	r.Started = func(id string) { c.W.Header().Set(processHeader, id) }
+	r.Room = c.Room
 	res, err := a.runExec(ctx, c, in.Ref, r, nil)
 	if err != nil {
-		return sp.rename(why(ctx, err))
+		return sp.Rename(httpapi.Cause(ctx, err))
 	}
 	c.goesOn(in.Ref, &res)
 	kept := outcomeOf(&res)
 	if err := c.complete(&kept, &kept); err != nil {
 		return err
 	}
-	if o := outputsOf(&res); !o.small() {
-		return c.withOutput(&kept, o)
+	if o := outputsOf(&res); o.large() {
+		return c.AnswerText(&kept, o...)
 	}
 	out := resultOf(&kept, &res)
-	return c.whole(&out)
+	return c.AnswerHeld(&out)
 }
 
 // runExec runs a command, or goes on with that of the same request before.
 func (a *API) runExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error) {
 	if t, ok := c.made(keyed.Process); ok {
-		res, began, err := a.engine.ExecAgain(ctx, c.caller, t.Sandbox, t.ID, r, sink)
+		res, began, err := a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
 		if began || err != nil {
 			return res, err
 		}
 		c.renew()
 	}
-	return a.engine.Exec(ctx, c.caller, ref, r, sink)
+	return a.engine.Exec(ctx, c.Caller, ref, r, sink)
 }
 
 // complete has the outcome of a command kept, without its output. Where one is kept already
@@ -97,52 +95,58 @@ func (c *call) complete(o *v1.ExecOutcome, whole any) error {
 // command is asked after.
 func (c *call) goesOn(ref string, res *engine.ExecResult) {
 	if res.Running {
-		c.status = http.StatusAccepted
-		c.w.Header().Set("Location", "/v1/sandboxes/"+url.PathEscape(ref)+"/processes/"+res.ProcessID)
+		c.Status = http.StatusAccepted
+		c.W.Header().Set("Location", "/v1/sandboxes/"+url.PathEscape(ref)+"/processes/"+res.ProcessID)
 	}
 }
 
 // resultOf is a command's outcome with its output.
 func resultOf(o *v1.ExecOutcome, res *engine.ExecResult) v1.ExecResult {
 	out := v1.ExecResult{ExecOutcome: *o}
-	out.Stdout, out.StdoutBase64 = output(res.Stdout, res.StdoutTruncated)
-	out.Stderr, out.StderrBase64 = output(res.Stderr, res.StderrTruncated)
+	out.Stdout, out.StdoutBase64 = httpapi.EncodeText(res.Stdout, res.StdoutTruncated)
+	out.Stderr, out.StderrBase64 = httpapi.EncodeText(res.Stderr, res.StderrTruncated)
 	return out
 }
 
+// outputs are the streams of a command, standard output first.
+type outputs []httpapi.Text
+
 func outputsOf(res *engine.ExecResult) outputs {
-	return outputs{res.Stdout, res.Stderr, res.StdoutTruncated, res.StderrTruncated}
+	return outputs{{Name: "stdout", Data: res.Stdout, Cut: res.StdoutTruncated}, {Name: "stderr", Data: res.Stderr, Cut: res.StderrTruncated}}
 }
+
+// large reports whether the outputs may not be copied for an answer that is built whole.
+func (o outputs) large() bool { return len(o[0].Data)+len(o[1].Data) > httpapi.FreeAnswer }
 
 // execRequest makes the engine's request. Zero means "the default" to the
 // engine; on the wire it is refused, but for wait_seconds, where it means not to
 // wait at all.
-func execRequest(sp *spellings, b *v1.Exec) (engine.ExecRequest, error) {
+func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) {
 	r := engine.ExecRequest{
 		Shell: text0(b.Command), Argv: b.Argv, Cwd: text0(b.Cwd), Env: b.Env,
-		User: text0(either(sp, "as_user", b.AsUser, "user", b.User)),
+		User: text0(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
 	}
 	switch {
 	case b.Command == nil && b.Argv == nil:
-		sp.add("command", "is missing; send shell text as command, or a program with its arguments as argv")
+		sp.Add("command", "is missing; send shell text as command, or a program with its arguments as argv")
 	case b.Command != nil && b.Argv != nil:
-		sp.add("command", "and argv are both given; send one of them")
-		sp.add("argv", "and command are both given; send one of them")
+		sp.Add("command", "and argv are both given; send one of them")
+		sp.Add("argv", "and command are both given; send one of them")
 	case b.Command != nil && strings.TrimSpace(*b.Command) == "":
-		sp.add("command", "is empty")
+		sp.Add("command", "is empty")
 	case b.Command == nil && len(b.Argv) == 0:
-		sp.add("argv", "is empty")
+		sp.Add("argv", "is empty")
 	case b.Command == nil:
-		sp.wrote("command", "argv")
+		sp.Wrote("command", "argv")
 	}
 	if b.Cwd != nil && *b.Cwd == "" {
-		sp.add("cwd", "is empty")
+		sp.Add("cwd", "is empty")
 	}
 	r.Stdin = stdin(sp, b)
 	if b.TimeoutSeconds != nil {
 		r.Timeout = span(sp, "timeout_seconds", *b.TimeoutSeconds)
 		if *b.TimeoutSeconds == 0 {
-			sp.add("timeout_seconds", "0 is not more than 0 seconds; leave it out for the default")
+			sp.Add("timeout_seconds", "0 is not more than 0 seconds; leave it out for the default")
 		}
 	}
 	if b.WaitSeconds != nil {
@@ -150,20 +154,20 @@ func execRequest(sp *spellings, b *v1.Exec) (engine.ExecRequest, error) {
 	}
 	r.MaxStdout = outputBound(sp, "max_stdout", "max_stdout_bytes", b.MaxStdoutBytes, b.MaxOutputBytes)
 	r.MaxStderr = outputBound(sp, "max_stderr", "max_stderr_bytes", b.MaxStderrBytes, b.MaxOutputBytes)
-	return r, sp.err()
+	return r, sp.Err()
 }
 
-func stdin(sp *spellings, b *v1.Exec) []byte {
+func stdin(sp *httpapi.Spellings, b *v1.Exec) []byte {
 	switch {
 	case b.Stdin != nil && b.StdinBase64 != nil:
-		sp.add("stdin", "and stdin_base64 are both given; send one of them")
-		sp.add("stdin_base64", "and stdin are both given; send one of them")
+		sp.Add("stdin", "and stdin_base64 are both given; send one of them")
+		sp.Add("stdin_base64", "and stdin are both given; send one of them")
 	case b.Stdin != nil:
 		return []byte(*b.Stdin)
 	case b.StdinBase64 != nil:
 		data, err := base64.StdEncoding.DecodeString(*b.StdinBase64)
 		if err != nil {
-			sp.add("stdin_base64", "is not base64: %v", err)
+			sp.Add("stdin_base64", "is not base64: %v", err)
 		}
 		return data
 	}
@@ -171,9 +175,9 @@ func stdin(sp *spellings, b *v1.Exec) []byte {
 }
 
 // span reads a number of seconds up to the longest that a command may take.
-func span(sp *spellings, name string, seconds float64) time.Duration {
+func span(sp *httpapi.Spellings, name string, seconds float64) time.Duration {
 	if most := engine.MaxCommandTimeout.Seconds(); math.IsNaN(seconds) || seconds < 0 || seconds > most {
-		sp.add(name, "%s is outside 0 to %.0f seconds", sandbox.Clip(strconv.FormatFloat(seconds, 'f', -1, 64), 40), most)
+		sp.Add(name, "%s is outside 0 to %.0f seconds", sandbox.Clip(strconv.FormatFloat(seconds, 'f', -1, 64), 40), most)
 		return 0
 	}
 	return time.Duration(seconds * float64(time.Second))
@@ -181,16 +185,16 @@ func span(sp *spellings, name string, seconds float64) time.Duration {
 
 // outputBound reads the bound of one stream, which may be given for both. The
 // engine knows it under the name of stream.
-func outputBound(sp *spellings, stream, name string, own, both *int64) int64 {
+func outputBound(sp *httpapi.Spellings, stream, name string, own, both *int64) int64 {
 	if own == nil {
 		name, own = "max_output_bytes", both
 	}
 	if own == nil {
 		return 0
 	}
-	sp.wrote(stream, name)
-	if *own < 1 && !slices.ContainsFunc(sp.bad, func(f fault.Field) bool { return f.Name == name }) {
-		sp.add(name, "%d is less than 1 byte", *own)
+	sp.Wrote(stream, name)
+	if *own < 1 && !sp.Has(name) {
+		sp.Add(name, "%d is less than 1 byte", *own)
 	}
 	return *own
 }
@@ -210,25 +214,4 @@ func outcomeOf(r *engine.ExecResult) v1.ExecOutcome {
 		o.ExitCode = new(r.ExitCode)
 	}
 	return o
-}
-
-// output gives bytes as text, and in base64 as well where they are no text. A
-// cut may go through a character: its beginning is no reason for base64, and is
-// dropped with what was cut off.
-func output(data []byte, cut bool) (text, exact string) {
-	data = uncut(data, cut)
-	if utf8.Valid(data) {
-		return string(data), ""
-	}
-	return strings.ToValidUTF8(string(data), "\uFFFD"), base64.StdEncoding.EncodeToString(data)
-}
-
-// wantsEvents tells whether the client asks for a stream of events.
-func wantsEvents(r *http.Request) bool {
-	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		if media, params, err := mime.ParseMediaType(part); err == nil && media == "text/event-stream" && params["q"] != "0" {
-			return true
-		}
-	}
-	return false
 }

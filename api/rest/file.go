@@ -15,10 +15,27 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
+
+// target is where a file operation acts: the path of the route, which is
+// relative to the workspace, or that of the query, which may be absolute.
+type target struct {
+	Ref   string  `path:"id" doc:"the sandbox's id or key"`
+	Route string  `path:"path" doc:"relative to /workspace"`
+	Path  *string `query:"path" doc:"absolute, or relative to /workspace"`
+	User  *string `query:"user" doc:"sandbox (the default) or root"`
+}
+
+// byQuery is target for routes without a path of their own.
+type byQuery struct {
+	Ref  string  `path:"id" doc:"the sandbox's id or key"`
+	Path *string `query:"path" doc:"absolute, or relative to /workspace"`
+	User *string `query:"user" doc:"sandbox (the default) or root"`
+}
 
 type writeFile struct {
 	target
@@ -30,31 +47,31 @@ type writeFile struct {
 // writeFile stores the raw body. It is whole or not at all: a body that is cut
 // off leaves what was there before.
 func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
-	p, err := place(in.Route, in.Path, false)
+	p, err := httpapi.Place(in.Route, in.Path, false)
 	if err != nil {
 		return err
 	}
 	if strings.HasSuffix(p, "/") {
 		return fault.InvalidField("path", "%q ends with a slash, as a directory's does", sandbox.Clip(p, 80)).WithRemedy("make a directory by POST …/mkdir")
 	}
-	perm, err := mode("mode", in.Mode)
+	perm, err := httpapi.Mode("mode", in.Mode)
 	if err != nil {
 		return err
 	}
-	if enc := c.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return guard.WithStatus(http.StatusUnsupportedMediaType,
 			fault.New(fault.Malformed, "the body is encoded as %q; it is stored as it is sent", sandbox.Clip(enc, 40)).
 				WithRemedy("send it without the header Content-Encoding"))
 	}
-	if c.r.Header.Get("Content-Range") != "" {
+	if c.R.Header.Get("Content-Range") != "" {
 		return fault.New(fault.Malformed, "a part of a file cannot be written").WithRemedy("send the whole file, without the header Content-Range")
 	}
-	if c.r.ContentLength > a.maxFile {
+	if c.R.ContentLength > a.maxFile {
 		return guard.TooLarge(a.maxFile)
 	}
-	body := http.MaxBytesReader(nil, c.r.Body, a.maxFile)
-	_, _, err = a.engine.WriteFile(ctx, c.caller, in.Ref, p, body, agent.WriteOptions{
-		User: text0(in.User), Mode: perm, Size: c.r.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
+	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
+	_, _, err = a.engine.WriteFile(ctx, c.Caller, in.Ref, p, body, agent.WriteOptions{
+		User: text0(in.User), Mode: perm, Size: c.R.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
 		Sync: in.Sync != nil && *in.Sync,
 	})
 	if err != nil {
@@ -63,7 +80,7 @@ func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
 		}
 		return byUser(err)
 	}
-	c.w.WriteHeader(http.StatusNoContent)
+	c.W.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
@@ -73,10 +90,10 @@ type writeFileJSON struct {
 }
 
 func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1.FileInfo, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	b := &in.Body
 	if in.Path != nil && b.Path != nil && *in.Path != *b.Path {
-		sp.add("path", "is %q in the query and %q in the body; give it once", sandbox.Clip(*in.Path, 80), sandbox.Clip(*b.Path, 80))
+		sp.Add("path", "is %q in the query and %q in the body; give it once", sandbox.Clip(*in.Path, 80), sandbox.Clip(*b.Path, 80))
 	}
 	where := in.Path
 	if where == nil {
@@ -85,39 +102,39 @@ func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1
 	user := text0(in.User)
 	if b.User != nil {
 		if user != "" && user != *b.User {
-			sp.add("user", "is %q in the query and %q in the body; give it once", sandbox.Clip(user, 80), sandbox.Clip(*b.User, 80))
+			sp.Add("user", "is %q in the query and %q in the body; give it once", sandbox.Clip(user, 80), sandbox.Clip(*b.User, 80))
 		}
 		user = *b.User
 	}
 	var data []byte
 	switch {
 	case b.Content == nil:
-		sp.add("content", "is missing; send an empty text for an empty file")
+		sp.Add("content", "is missing; send an empty text for an empty file")
 	case b.Encoding == nil || *b.Encoding == "utf-8" || *b.Encoding == "utf8":
 		data = []byte(*b.Content)
 	case *b.Encoding == "base64":
 		var err error
 		if data, err = base64.StdEncoding.DecodeString(*b.Content); err != nil {
-			sp.add("content", "is not base64: %v", err)
+			sp.Add("content", "is not base64: %v", err)
 		}
 	default:
-		sp.add("encoding", "%q is neither base64 nor utf-8", sandbox.Clip(*b.Encoding, 40))
+		sp.Add("encoding", "%q is neither base64 nor utf-8", sandbox.Clip(*b.Encoding, 40))
 	}
-	perm, err := mode("mode", b.Mode)
-	sp.take(err)
-	p, err := place("", where, false)
-	sp.take(err)
-	if err := sp.err(); err != nil {
+	perm, err := httpapi.Mode("mode", b.Mode)
+	sp.Take(err)
+	p, err := httpapi.Place("", where, false)
+	sp.Take(err)
+	if err := sp.Err(); err != nil {
 		return v1.FileInfo{}, err
 	}
-	info, created, err := a.engine.WriteFile(ctx, c.caller, in.Ref, p, bytes.NewReader(data), agent.WriteOptions{
+	info, created, err := a.engine.WriteFile(ctx, c.Caller, in.Ref, p, bytes.NewReader(data), agent.WriteOptions{
 		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync,
 	})
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)
 	}
 	if created {
-		c.status = http.StatusCreated
+		c.Status = http.StatusCreated
 	}
 	return fileOf(info), nil
 }
@@ -127,22 +144,22 @@ type removeFile struct {
 	Recursive *bool `query:"recursive" doc:"delete a directory with all that is in it"`
 }
 
-func (a *API) removeFile(ctx context.Context, c *call, in *removeFile) (none, error) {
-	p, err := place(in.Route, in.Path, false)
+func (a *API) removeFile(ctx context.Context, c *call, in *removeFile) (httpapi.None, error) {
+	p, err := httpapi.Place(in.Route, in.Path, false)
 	if err != nil {
-		return none{}, err
+		return httpapi.None{}, err
 	}
-	return none{}, byUser(a.engine.RemoveFile(ctx, c.caller, in.Ref, p, agent.RemoveOptions{
+	return httpapi.None{}, byUser(a.engine.RemoveFile(ctx, c.Caller, in.Ref, p, agent.RemoveOptions{
 		User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive,
 	}))
 }
 
 func (a *API) statFile(ctx context.Context, c *call, in *byQuery) (v1.FileInfo, error) {
-	p, err := place("", in.Path, true)
+	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return v1.FileInfo{}, err
 	}
-	info, err := a.engine.StatFile(ctx, c.caller, in.Ref, p, text0(in.User))
+	info, err := a.engine.StatFile(ctx, c.Caller, in.Ref, p, text0(in.User))
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)
 	}
@@ -154,16 +171,16 @@ type makeDir struct {
 	Body v1.MakeDir
 }
 
-func (a *API) makeDir(ctx context.Context, c *call, in *makeDir) (none, error) {
-	p, err := checkPath("path", in.Body.Path)
+func (a *API) makeDir(ctx context.Context, c *call, in *makeDir) (httpapi.None, error) {
+	p, err := httpapi.CheckPath("path", in.Body.Path)
 	if err != nil {
-		return none{}, err
+		return httpapi.None{}, err
 	}
-	perm, err := mode("mode", in.Body.Mode)
+	perm, err := httpapi.Mode("mode", in.Body.Mode)
 	if err != nil {
-		return none{}, err
+		return httpapi.None{}, err
 	}
-	return none{}, byUser(a.engine.MakeDir(ctx, c.caller, in.Ref, p, agent.MkdirOptions{
+	return httpapi.None{}, byUser(a.engine.MakeDir(ctx, c.Caller, in.Ref, p, agent.MkdirOptions{
 		User: text0(in.Body.User), Parents: in.Body.Parents == nil || *in.Body.Parents, Mode: perm,
 	}))
 }
@@ -173,16 +190,16 @@ type moveFile struct {
 	Body v1.MoveFile
 }
 
-func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (none, error) {
-	from, err := checkPath("from", in.Body.From)
+func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (httpapi.None, error) {
+	from, err := httpapi.CheckPath("from", in.Body.From)
 	if err != nil {
-		return none{}, err
+		return httpapi.None{}, err
 	}
-	to, err := checkPath("to", in.Body.To)
+	to, err := httpapi.CheckPath("to", in.Body.To)
 	if err != nil {
-		return none{}, err
+		return httpapi.None{}, err
 	}
-	return none{}, byUser(a.engine.MoveFile(ctx, c.caller, in.Ref, from, to, agent.MoveOptions{
+	return httpapi.None{}, byUser(a.engine.MoveFile(ctx, c.Caller, in.Ref, from, to, agent.MoveOptions{
 		User: text0(in.Body.User), Overwrite: in.Body.Overwrite,
 	}))
 }
@@ -190,8 +207,9 @@ func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (none, error)
 // byUser tells an engine's error about who acts under the name that file
 // operations have for it.
 func byUser(err error) error {
-	sp := spellings{written: map[string]string{"as_user": "user"}}
-	return sp.rename(err)
+	var sp httpapi.Spellings
+	sp.Wrote("as_user", "user")
+	return sp.Rename(err)
 }
 
 func fileOf(f agent.FileInfo) v1.FileInfo {

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
-func (a *API) getInfo(ctx context.Context, c *call, _ *noInput) (v1.Info, error) {
-	i, err := a.engine.Info(ctx, c.caller)
+func (a *API) getInfo(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Info, error) {
+	i, err := a.engine.Info(ctx, c.Caller)
 	if err != nil {
 		return v1.Info{}, err
 	}
@@ -57,8 +58,8 @@ func (a *API) getInfo(ctx context.Context, c *call, _ *noInput) (v1.Info, error)
 	return out, nil
 }
 
-func (a *API) getLimits(ctx context.Context, c *call, _ *noInput) (v1.SandboxLimits, error) {
-	if err := c.caller.Require(access.SandboxesRead); err != nil {
+func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SandboxLimits, error) {
+	if err := c.Caller.Require(access.SandboxesRead); err != nil {
 		return v1.SandboxLimits{}, err
 	}
 	return v1.SandboxLimits{

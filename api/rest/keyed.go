@@ -4,19 +4,14 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 
 	"sandpit.dev/access"
-	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -32,6 +27,9 @@ type keying struct {
 	own      bool // the key is the token's own, and not its project's
 	unread   bool // the body is too large to be read twice: its length stands for it
 }
+
+// keyless is why a POST takes no idempotency key.
+type keyless string
 
 // making is how most operations take a key: they make something, or begin it.
 func making(kinds ...keyed.Kind) keying { return keying{scope: access.SandboxesWrite, makes: kinds} }
@@ -71,50 +69,52 @@ func idempotencyKey(values []string) (string, error) {
 
 // serveKeyed serves a request with a key: one that was answered gets that answer again, one
 // that has begun goes on where it was, and all others begin.
-func (a *API) serveKeyed(o *operation, c *call, values []string) error {
+func (a *API) serveKeyed(o *httpapi.Operation, how keying, c *call, values []string) error {
 	key, err := idempotencyKey(values)
 	if err == nil {
-		err = c.caller.Require(o.key.scope)
+		err = c.Caller.Require(how.scope)
+	}
+	if err == nil { // what is under way is not waited for, and could begin twice
+		err = c.Closed()
 	}
 	if err != nil {
 		return err
 	}
-	if a.life.Err() != nil { // what is under way is not waited for, and could begin twice
-		return context.Cause(a.life)
-	}
-	hash, err := c.hash(o)
+	hash, err := c.hash(how)
 	if err != nil {
 		return err
 	}
-	r := keyed.Request{Project: c.caller.Project, Route: o.method + " " + route(c.r), Key: key, Hash: hash, Makes: o.key.makes}
-	if o.key.own {
-		r.Owner = c.caller.Actor + "\n" + c.caller.TokenID
+	r := keyed.Request{Project: c.Caller.Project, Route: o.Method + " " + c.Route(), Key: key, Hash: hash, Makes: how.makes}
+	if how.own {
+		r.Owner = c.Caller.Actor + "\n" + c.Caller.TokenID
 	}
-	k, err := a.keys.Begin(c.r.Context(), r)
+	k, err := a.keys.Begin(c.R.Context(), r)
 	if err != nil {
 		return err
 	}
 	defer k.End()
 	if p := k.Prior(); p != nil {
-		c.w.Header().Set(v1.IdempotentReplayed, "true")
-		if p.Answer != nil && !o.key.rebuilds {
-			return c.replay(p.Status, p.Header, p.Answer)
+		c.W.Header().Set(v1.IdempotentReplayed, "true")
+		if p.Answer != nil && !how.rebuilds {
+			c.replay(p.Status, p.Header, p.Answer)
+			return nil
 		}
 	}
-	c.key = &keyedCall{Call: k, client: c.r.Context()}
+	c.key = &keyedCall{Call: k, client: c.R.Context()}
+	c.Value, c.Answered = c.key, c.keep
 	ctx := k.Context(c.client())
-	if !o.key.follows {
+	if !how.follows {
 		ctx = context.WithoutCancel(ctx)
 	}
-	c.r = c.r.WithContext(ctx)
-	return o.serve(c)
+	c.R = c.R.WithContext(ctx)
+	return o.Serve(c.Call)
 }
 
 func (c *call) client() context.Context {
 	if c.key != nil {
 		return c.key.client
 	}
-	return c.r.Context()
+	return c.R.Context()
 }
 
 // attachLater returns a context that ends with the client, too, once attach was called: what
@@ -137,60 +137,31 @@ func (c *call) attached(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel() }
 }
 
-// route is the path of a request, by whichever base.
-func route(r *http.Request) string {
-	path := r.URL.EscapedPath()
-	for _, base := range bases() {
-		if rest, ok := strings.CutPrefix(path, base); ok {
-			return rest
-		}
-	}
-	return path
-}
-
-// hash is that of what the request asks for: its query, the type of its body and its body,
+// hash returns that of what the request asks for: its query, the type of its body and its body,
 // which is read whole and can be read again.
-func (c *call) hash(o *operation) ([]byte, error) {
+func (c *call) hash(how keying) ([]byte, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q ", c.r.URL.RawQuery, c.r.Header.Get("Content-Type"))
-	if o.key.unread {
-		fmt.Fprintf(h, "%d", c.r.ContentLength)
+	fmt.Fprintf(h, "%q %q ", c.R.URL.RawQuery, c.R.Header.Get("Content-Type"))
+	if how.unread {
+		fmt.Fprintf(h, "%d", c.R.ContentLength)
 		return h.Sum(nil), nil
 	}
-	if c.r.ContentLength > o.in.maxBody {
-		return nil, guard.TooLarge(o.in.maxBody)
-	}
-	if err := c.reserveBody(o.in.maxBody); err != nil {
+	body, err := c.Body()
+	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(c.r.Body, o.in.maxBody+1))
-	switch {
-	case int64(len(body)) > o.in.maxBody:
-		return nil, guard.TooLarge(o.in.maxBody)
-	case err != nil:
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, err
-		}
-		return nil, fault.Wrap(fault.Malformed, err, "the body ended after %d bytes, before its end", len(body))
-	}
 	h.Write(body)
-	c.r.Body = io.NopCloser(bytes.NewReader(body))
 	return h.Sum(nil), nil
 }
 
 // replay answers with what is kept.
-func (c *call) replay(status int, header string, body []byte) error {
-	h := c.w.Header()
+func (c *call) replay(status int, header string, body []byte) {
 	for line := range strings.Lines(header) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		h.Set(name, value)
+		c.W.Header().Set(name, value)
 	}
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(body) // the client went away: nothing to tell
-	return nil
+	c.Status = status
+	c.Send(body)
 }
 
 // keep has the answer of a request with a key kept, once: what is kept first stays.
@@ -201,7 +172,7 @@ func (c *call) keep(status int, body []byte) {
 	c.key.kept = true
 	var header strings.Builder
 	for _, name := range keptHeaders() {
-		if v := c.w.Header().Get(name); v != "" {
+		if v := c.W.Header().Get(name); v != "" {
 			header.WriteString(name + ": " + v + "\n")
 		}
 	}
@@ -220,7 +191,7 @@ func (c *call) keepAs(v any) error {
 	if c.key == nil || c.key.kept {
 		return nil
 	}
-	return encode(v, func(b []byte) { c.keep(c.status, b) })
+	return httpapi.Encode(v, func(b []byte) { c.keep(c.Status, b) })
 }
 
 // made returns what an earlier request with the same key has made of a kind, the last of it.
@@ -247,7 +218,7 @@ func (c *call) madeAll(k keyed.Kind) (out []keyed.Thing) {
 // renew has a request begin that came before and has nothing to show for it.
 func (c *call) renew() {
 	c.key.Renew()
-	c.w.Header().Del(v1.IdempotentReplayed)
+	c.W.Header().Del(v1.IdempotentReplayed)
 }
 
 // again answers a repeated request with what the earlier one made and find finds. ok is

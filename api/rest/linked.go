@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -25,21 +26,18 @@ const (
 // the API; the link is one. What is served is read with the rights of a caller
 // that may read the link's project, and as the user sandbox.
 func (a *API) LinkedFiles(links *filelink.Links) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Referrer-Policy", "no-referrer") // the address is a secret
-		c := &call{w: w, r: r, status: http.StatusOK}
-		if err := a.linked(c, links); err != nil {
-			guard.Error(w, r, err)
-		}
+	return a.handler.Func(func(c *httpapi.Call) error {
+		c.W.Header().Set("Referrer-Policy", "no-referrer") // the address is a secret
+		return a.linked(callOf(c), links)
 	})
 }
 
 func (a *API) linked(c *call, links *filelink.Links) error {
-	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
-		c.w.Header().Set("Allow", "GET, HEAD")
+	if c.R.Method != http.MethodGet && c.R.Method != http.MethodHead {
+		c.W.Header().Set("Allow", "GET, HEAD")
 		return guard.WithStatus(http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "linked files can be read and nothing else"))
 	}
-	token, name, err := filelink.Parse(c.r.URL.EscapedPath())
+	token, name, err := filelink.Parse(c.R.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
@@ -50,10 +48,10 @@ func (a *API) linked(c *call, links *filelink.Links) error {
 	if name != path.Base(g.Path) { // else a link could be given a name that its file has not
 		return fault.New(fault.NotFound, "there is no linked file %q", sandbox.Clip(name, 80))
 	}
-	c.caller = access.Caller{Project: g.Project, Actor: linkActor, Via: linkVia, Scopes: []access.Scope{access.SandboxesRead}}
-	ctx := c.r.Context()
+	c.Caller = access.Caller{Project: g.Project, Actor: linkActor, Via: linkVia, Scopes: []access.Scope{access.SandboxesRead}}
+	ctx := c.R.Context()
 	guard.Proven(ctx)
-	if c.r.Method == http.MethodHead {
+	if c.R.Method == http.MethodHead {
 		return a.headFile(ctx, c, g.Sandbox, g.Path, "")
 	}
 	return a.sendFile(ctx, c, g.Sandbox, g.Path, "")

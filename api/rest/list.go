@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -35,38 +36,38 @@ const (
 )
 
 func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1.SandboxPage, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	q := store.SandboxQuery{Image: text0(in.Image), Search: text0(in.Search), Metadata: in.Metadata, Limit: defaultPage}
 	q.States = states(&sp, in.Status, in.State)
-	if n := either(&sp, "limit", in.Limit, "page_size", in.PageSize); n != nil {
+	if n := httpapi.Either(&sp, "limit", in.Limit, "page_size", in.PageSize); n != nil {
 		if *n < 1 || *n > store.MaxPage {
-			sp.add(sp.name("limit"), "%d is outside 1 to %d", *n, store.MaxPage)
+			sp.Add(sp.Name("limit"), "%d is outside 1 to %d", *n, store.MaxPage)
 		}
 		q.Limit = *n
 	}
 	page := new(1)
 	switch {
 	case in.Cursor != nil && in.Page != nil:
-		sp.add("page", "and cursor cannot both be given")
-		sp.add("cursor", "and page cannot both be given")
+		sp.Add("page", "and cursor cannot both be given")
+		sp.Add("cursor", "and page cannot both be given")
 	case in.Cursor != nil:
 		q.Cursor, page = *in.Cursor, nil
 	case in.Page != nil:
 		if *in.Page < 1 || *in.Page > maxPageNo {
-			sp.add("page", "%d is outside 1 to %d", *in.Page, maxPageNo)
+			sp.Add("page", "%d is outside 1 to %d", *in.Page, maxPageNo)
 		}
 		page, q.Offset = in.Page, (*in.Page-1)*q.Limit
 	}
 	if in.SortBy != nil && *in.SortBy != "created_at" {
-		sp.add("sort_by", "%q is not valid; use created_at", sandbox.Clip(*in.SortBy, 80))
+		sp.Add("sort_by", "%q is not valid; use created_at", sandbox.Clip(*in.SortBy, 80))
 	}
 	q.Oldest = ascending(&sp, in.SortOrder)
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.SandboxPage{}, err
 	}
-	got, err := a.engine.List(ctx, c.caller, q)
+	got, err := a.engine.List(ctx, c.Caller, q)
 	if err != nil {
-		return v1.SandboxPage{}, sp.rename(err)
+		return v1.SandboxPage{}, sp.Rename(err)
 	}
 	out := v1.SandboxPage{
 		Items: make([]v1.Sandbox, 0, len(got.Items)), Total: got.Total, Page: page, PageSize: q.Limit,
@@ -79,9 +80,9 @@ func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1
 }
 
 // states reads both spellings of the filter. Deleted sandboxes have no record.
-func states(sp *spellings, status, state []string) (out []sandbox.State) {
+func states(sp *httpapi.Spellings, status, state []string) (out []sandbox.State) {
 	if status != nil && state != nil && !slices.Equal(status, state) {
-		sp.disagree("status", strings.Join(status, ","), "state", strings.Join(state, ","))
+		sp.Disagree("status", strings.Join(status, ","), "state", strings.Join(state, ","))
 	}
 	name, asked := "status", status
 	if status == nil {
@@ -92,7 +93,7 @@ func states(sp *spellings, status, state []string) (out []sandbox.State) {
 			out = append(out, st)
 			continue
 		}
-		sp.add(name, "%q is not a valid state; the states are %s", sandbox.Clip(s, 80), strings.Join(liveStates(), ", "))
+		sp.Add(name, "%q is not a valid state; the states are %s", sandbox.Clip(s, 80), strings.Join(liveStates(), ", "))
 	}
 	return out
 }

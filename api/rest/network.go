@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/network/policy"
@@ -27,14 +28,14 @@ type networkWords struct {
 }
 
 // network reads all spellings of a policy; nil: there is none of them.
-func (w networkWords) read(sp *spellings) *sandbox.NetworkPolicy {
+func (w networkWords) read(sp *httpapi.Spellings) *sandbox.NetworkPolicy {
 	p := networkPolicy(sp, w.network)
 	mode := func(field string, said any, means sandbox.NetworkMode) {
 		if p == nil {
-			sp.wrote("network", field)
+			sp.Wrote("network", field)
 			p = &sandbox.NetworkPolicy{Mode: means}
 		} else if (p.Mode == sandbox.NetworkOff) != (means == sandbox.NetworkOff) {
-			sp.disagree("network", p.Mode, field, said)
+			sp.Disagree("network", p.Mode, field, said)
 		}
 	}
 	if w.enabled != nil {
@@ -58,7 +59,7 @@ func (w networkWords) read(sp *spellings) *sandbox.NetworkPolicy {
 			p = &sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted}
 		}
 		if p.Mode != sandbox.NetworkRestricted {
-			sp.add(l.field, "goes with network restricted, and the mode is %s", p.Mode)
+			sp.Add(l.field, "goes with network restricted, and the mode is %s", p.Mode)
 		}
 		items := strings.Split(*l.text, ",")
 		if tooMany(sp, l.field, len(items)) {
@@ -72,24 +73,24 @@ func (w networkWords) read(sp *spellings) *sandbox.NetworkPolicy {
 }
 
 // networkPolicy reads a mode, or an object.
-func networkPolicy(sp *spellings, v any) *sandbox.NetworkPolicy {
+func networkPolicy(sp *httpapi.Spellings, v any) *sandbox.NetworkPolicy {
 	switch v := v.(type) {
 	case nil:
 		return nil
 	case string:
 		if !slices.Contains([]string{"off", "restricted", "open"}, v) {
-			sp.add("network", "%q is not valid; use off, restricted or open", sandbox.Clip(v, 80))
+			sp.Add("network", "%q is not valid; use off, restricted or open", sandbox.Clip(v, 80))
 			return nil
 		}
 		return &sandbox.NetworkPolicy{Mode: sandbox.NetworkMode(v)}
 	case map[string]any:
 		return networkObject(sp, v)
 	}
-	sp.add("network", "is neither a mode (off, restricted, open) nor an object with one")
+	sp.Add("network", "is neither a mode (off, restricted, open) nor an object with one")
 	return nil
 }
 
-func networkObject(sp *spellings, v map[string]any) *sandbox.NetworkPolicy {
+func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPolicy {
 	p := &sandbox.NetworkPolicy{}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		field := "network." + sandbox.Clip(name, 80)
@@ -97,13 +98,13 @@ func networkObject(sp *spellings, v map[string]any) *sandbox.NetworkPolicy {
 		case "mode":
 			mode, ok := v[name].(string)
 			if !ok {
-				sp.add(field, "is no text")
+				sp.Add(field, "is no text")
 			}
 			p.Mode = sandbox.NetworkMode(mode)
 		case "learn":
 			learn, ok := v[name].(bool)
 			if !ok {
-				sp.add(field, "is neither true nor false")
+				sp.Add(field, "is neither true nor false")
 			}
 			p.Learn = learn
 		case "allow_domains":
@@ -116,28 +117,28 @@ func networkObject(sp *spellings, v map[string]any) *sandbox.NetworkPolicy {
 			for _, text := range texts(sp, field, v[name]) {
 				r, err := sandbox.ParsePorts(field, text)
 				if err != nil {
-					sp.take(err)
+					sp.Take(err)
 				}
 				p.AllowPorts = append(p.AllowPorts, r)
 			}
 		default:
-			sp.add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports and learn")
+			sp.Add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports and learn")
 		}
 	}
 	if p.Mode == "" {
 		// Lists without a mode can mean one thing only.
 		if p.Mode = sandbox.NetworkRestricted; len(p.AllowDomains) == 0 && len(p.AllowCIDRs) == 0 {
-			sp.add("network.mode", "is missing; use off, restricted or open")
+			sp.Add("network.mode", "is missing; use off, restricted or open")
 		}
 	}
 	return p
 }
 
 // texts reads a list of texts; a port may be a number.
-func texts(sp *spellings, field string, v any) []string {
+func texts(sp *httpapi.Spellings, field string, v any) []string {
 	list, ok := v.([]any)
 	if !ok {
-		sp.add(field, "is no list")
+		sp.Add(field, "is no list")
 		return nil
 	}
 	if tooMany(sp, field, len(list)) {
@@ -151,7 +152,7 @@ func texts(sp *spellings, field string, v any) []string {
 		case float64:
 			out = append(out, fmt.Sprint(item))
 		default:
-			sp.add(field, "entry %d is not a string", i+1)
+			sp.Add(field, "entry %d is not a string", i+1)
 		}
 	}
 	return out
@@ -159,18 +160,18 @@ func texts(sp *spellings, field string, v any) []string {
 
 // tooMany refuses lists longer than any may be, before each entry is told what is
 // wrong with it.
-func tooMany(sp *spellings, field string, n int) bool {
+func tooMany(sp *httpapi.Spellings, field string, n int) bool {
 	if n <= sandbox.MaxAllowDomains {
 		return false
 	}
-	sp.add(field, "has %d entries; %d are the most", n, sandbox.MaxAllowDomains)
+	sp.Add(field, "has %d entries; %d are the most", n, sandbox.MaxAllowDomains)
 	return true
 }
 
-func cidr(sp *spellings, field, text string) netip.Prefix {
+func cidr(sp *httpapi.Spellings, field, text string) netip.Prefix {
 	p, err := sandbox.ParseCIDR(field, text)
 	if err != nil {
-		sp.take(err)
+		sp.Take(err)
 	}
 	return p
 }
@@ -195,7 +196,7 @@ func policyOf(p sandbox.NetworkPolicy) v1.NetworkPolicy {
 }
 
 func (a *API) networkLog(ctx context.Context, c *call, in *byRef) (v1.NetworkLog, error) {
-	log, err := a.engine.NetworkLog(ctx, c.caller, in.Ref)
+	log, err := a.engine.NetworkLog(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.NetworkLog{}, err
 	}

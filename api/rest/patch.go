@@ -4,20 +4,21 @@
 package rest
 
 import (
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 )
 
 // patch makes the engine's patch out of all spellings of an update.
-func patch(sp *spellings, b *v1.UpdateSandbox) (engine.Patch, error) {
+func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox) (engine.Patch, error) {
 	var p engine.Patch
-	if env := eitherMap(sp, "env", b.Env, "env_vars", b.EnvVars); env != nil {
+	if env := httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars); env != nil {
 		p.Env = &env
 	}
 	if b.Metadata != nil {
 		p.Metadata = &b.Metadata
 	}
-	cpu := either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU)
+	cpu := httpapi.Either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU)
 	limits(sp, cpu, b.MemoryMB, b.DiskMB, b.Pids)
 	p.CPU, p.MemoryMB, p.DiskMB, p.Pids = cpu, b.MemoryMB, b.DiskMB, b.Pids
 	p.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
@@ -29,5 +30,5 @@ func patch(sp *spellings, b *v1.UpdateSandbox) (engine.Patch, error) {
 		p.Mounts = new(mounts(sp, b.Volumes))
 	}
 	p.Network = networkWords{b.Network, b.NetworkEnabled, b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList}.read(sp)
-	return p, sp.err()
+	return p, sp.Err()
 }

@@ -24,11 +24,11 @@ import (
 )
 
 func (a *API) listPorts(ctx context.Context, c *call, in *byRef) (v1.PortList, error) {
-	ports, truncated, err := a.engine.Ports(ctx, c.caller, in.Ref)
+	ports, truncated, err := a.engine.Ports(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.PortList{}, err
 	}
-	s, err := a.engine.Get(ctx, c.caller, in.Ref)
+	s, err := a.engine.Get(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.PortList{}, err
 	}
@@ -36,7 +36,7 @@ func (a *API) listPorts(ctx context.Context, c *call, in *byRef) (v1.PortList, e
 	for _, p := range ports {
 		item := v1.Port{Port: p.Port, Protocol: p.Protocol, Address: p.Address.String(), PID: p.PID, Command: p.Command, User: p.User}
 		if a.previews != nil && p.Protocol == "tcp" {
-			item.URL, _ = a.previews.Addresses(c.r, string(s.ID), p.Port)
+			item.URL, _ = a.previews.Addresses(c.R, string(s.ID), p.Port)
 		}
 		out.Items = append(out.Items, item)
 	}
@@ -54,8 +54,8 @@ const maxPortMessage = 1 << 20
 func (a *API) connectPort(ctx context.Context, c *call, in *connectPort) error {
 	// The port is dialled before the client is answered, so that what is wrong
 	// with it is an HTTP answer; so it must be sure that a WebSocket will follow.
-	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
-		c.w.Header().Set("Upgrade", "websocket")
+	if !strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
+		c.W.Header().Set("Upgrade", "websocket")
 		return guard.WithStatus(http.StatusUpgradeRequired,
 			fault.New(fault.Malformed, "a connection to a port is a WebSocket, and the request asks for none").
 				WithRemedy("connect with a WebSocket client, or run sandpit forward"))
@@ -64,18 +64,18 @@ func (a *API) connectPort(ctx context.Context, c *call, in *connectPort) error {
 	if err != nil {
 		return fault.InvalidField("port", "%q is not a valid number", sandbox.Clip(in.Port, 40))
 	}
-	nc, err := a.engine.DialPort(ctx, c.caller, in.Ref, port)
+	nc, err := a.engine.DialPort(ctx, c.Caller, in.Ref, port)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	a.upgrade(ctx, c, maxPortMessage, func(ctx context.Context, conn *websocket.Conn) { a.servePort(ctx, conn, nc) })
+	c.Upgrade(ctx, maxPortMessage, func(ctx context.Context, conn *websocket.Conn) { servePort(ctx, conn, nc, c.Stall()) })
 	return nil
 }
 
 // servePort carries bytes both ways until both directions have ended, one side
 // is gone or the server stops.
-func (a *API) servePort(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn) {
+func servePort(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn, stall time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
@@ -88,8 +88,7 @@ func (a *API) servePort(ctx context.Context, conn *websocket.Conn, nc *engine.Po
 			cancel(err)
 		}
 	})
-	wg.Go(func() { a.beat(ctx, conn) })
-	err := a.toClient(steady, conn, nc)
+	err := toClient(steady, conn, nc, stall)
 	if err == nil {
 		select {
 		case <-sent:
@@ -114,32 +113,10 @@ func (a *API) servePort(ctx context.Context, conn *websocket.Conn, nc *engine.Po
 	wg.Wait()
 }
 
-// beat keeps the proxies on the way from taking the connection for a forgotten
-// one. It expects no answer: while the program takes nothing, nobody reads any.
-// A client that went away without a word is found by TCP itself.
-func (a *API) beat(ctx context.Context, conn *websocket.Conn) {
-	tick := time.NewTicker(a.heartbeat)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		// A write that is cut off by its context costs the connection.
-		pctx, cancel := context.WithTimeout(ctx, max(a.heartbeat, pingPatience))
-		_ = conn.Ping(pctx)
-		cancel()
-	}
-}
-
-// pingPatience is the least time that a busy machine is given to write a ping.
-const pingPatience = 500 * time.Millisecond
-
 // toClient sends what the program sends, and its end.
-func (a *API) toClient(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn) error {
+func toClient(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn, stall time.Duration) error {
 	send := func(do func(context.Context) error) error {
-		wctx, cancel := context.WithTimeout(ctx, a.stall)
+		wctx, cancel := context.WithTimeout(ctx, stall)
 		defer cancel()
 		if err := do(wctx); err != nil {
 			return fault.Wrap(fault.Canceled, err, "the client has gone")

@@ -39,12 +39,12 @@ func (a *API) createPreview(ctx context.Context, c *call, in *createPreview) (v1
 		}
 		expires = time.Duration(*s) * time.Second
 	}
-	p, err := a.engine.CreatePreview(ctx, c.caller, in.Ref, in.Body.Port, expires)
+	p, err := a.engine.CreatePreview(ctx, c.Caller, in.Ref, in.Body.Port, expires)
 	if err != nil {
 		return v1.Preview{}, err
 	}
 	token := a.previews.Token(p)
-	address, path := a.previews.Addresses(c.r, string(p.Sandbox), p.Port)
+	address, path := a.previews.Addresses(c.R, string(p.Sandbox), p.Port)
 	with := "?sandpit_token=" + url.QueryEscape(token)
 	return v1.Preview{
 		ID: p.Link, SandboxID: string(p.Sandbox), Port: p.Port, URL: address + with, PathURL: path + with, BaseURL: address,

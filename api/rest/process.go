@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -31,17 +32,17 @@ type startProcess struct {
 }
 
 func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.Process, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	r, err := startRequest(&sp, &in.Body)
 	if err != nil {
 		return v1.Process{}, err
 	}
 	rec, err := a.runProcess(ctx, c, in.Ref, r)
 	if err != nil {
-		return v1.Process{}, sp.rename(err)
+		return v1.Process{}, sp.Rename(err)
 	}
 	c.keepNothing() // its command may have a secret in it, which the record has not
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set(processHeader, rec.ID)
 	h.Set("Location", "/v1/sandboxes/"+url.PathEscape(in.Ref)+"/processes/"+rec.ID)
 	return processOf(rec), nil
@@ -50,18 +51,18 @@ func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.P
 // runProcess starts a process, or finds that of the same request before.
 func (a *API) runProcess(ctx context.Context, c *call, ref string, r engine.StartRequest) (agent.Record, error) {
 	if t, ok := c.made(keyed.Process); ok {
-		rec, began, err := a.engine.ProcessAgain(ctx, c.caller, t.Sandbox, t.ID)
+		rec, began, err := a.engine.ProcessAgain(ctx, c.Caller, t.Sandbox, t.ID)
 		if began || err != nil {
 			return rec, err
 		}
 		c.renew()
 	}
-	return a.engine.StartProcess(ctx, c.caller, ref, r)
+	return a.engine.StartProcess(ctx, c.Caller, ref, r)
 }
 
 // startRequest makes the engine's request; what it shares with a command that is
 // waited for is read in the same way.
-func startRequest(sp *spellings, b *v1.StartProcess) (engine.StartRequest, error) {
+func startRequest(sp *httpapi.Spellings, b *v1.StartProcess) (engine.StartRequest, error) {
 	x, err := execRequest(sp, &v1.Exec{
 		Command: b.Command, Argv: b.Argv, Cwd: b.Cwd, Env: b.Env, User: b.User, AsUser: b.AsUser,
 		Stdin: b.Stdin, StdinBase64: b.StdinBase64, TimeoutSeconds: b.TimeoutSeconds,
@@ -76,14 +77,14 @@ func startRequest(sp *spellings, b *v1.StartProcess) (engine.StartRequest, error
 	}
 	if b.Tty != nil && *b.Tty {
 		r.Terminal = &engine.TerminalSize{Cols: termSize(sp, "cols", b.Cols), Rows: termSize(sp, "rows", b.Rows), Term: text0(b.Term)}
-		return r, sp.err()
+		return r, sp.Err()
 	}
 	for name, given := range map[string]bool{"cols": b.Cols != nil, "rows": b.Rows != nil, "term": b.Term != nil} {
 		if given {
-			sp.add(name, "is of a terminal, and tty is not true")
+			sp.Add(name, "is of a terminal, and tty is not true")
 		}
 	}
-	return r, sp.err()
+	return r, sp.Err()
 }
 
 type listProcesses struct {
@@ -95,22 +96,22 @@ type listProcesses struct {
 }
 
 func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1.ProcessList, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	q := engine.ProcessQuery{Cursor: text0(in.Cursor)}
 	if in.Limit != nil {
 		if *in.Limit < 1 || *in.Limit > engine.MaxProcessPage {
-			sp.add("limit", "%d is outside 1 to %d", *in.Limit, engine.MaxProcessPage)
+			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, engine.MaxProcessPage)
 		}
 		q.Limit = *in.Limit
 	}
 	if in.Status != nil {
 		if *in.Status != statusRunning {
-			sp.add("status", "%q is not %q", sandbox.Clip(*in.Status, 80), statusRunning)
+			sp.Add("status", "%q is not %q", sandbox.Clip(*in.Status, 80), statusRunning)
 		}
 		q.Running = true
 	}
 	q.Newest = in.SortOrder != nil && !ascending(&sp, in.SortOrder)
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.ProcessList{}, err
 	}
 	return a.processPage(ctx, c, in.Ref, q)
@@ -118,7 +119,7 @@ func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1
 
 // processPage is one page of a sandbox's processes.
 func (a *API) processPage(ctx context.Context, c *call, ref string, q engine.ProcessQuery) (v1.ProcessList, error) {
-	page, err := a.engine.ListProcesses(ctx, c.caller, ref, q)
+	page, err := a.engine.ListProcesses(ctx, c.Caller, ref, q)
 	if err != nil {
 		return v1.ProcessList{}, err
 	}
@@ -130,7 +131,7 @@ func (a *API) processPage(ctx context.Context, c *call, ref string, q engine.Pro
 }
 
 func (a *API) getProcess(ctx context.Context, c *call, in *byProcess) (v1.Process, error) {
-	r, err := a.engine.Process(ctx, c.caller, in.Ref, in.ID)
+	r, err := a.engine.Process(ctx, c.Caller, in.Ref, in.ID)
 	if err != nil {
 		return v1.Process{}, err
 	}
@@ -145,22 +146,22 @@ type waitProcess struct {
 const defaultWait = 30 * time.Second
 
 func (a *API) waitProcess(ctx context.Context, c *call, in *waitProcess) (v1.Process, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	wait := defaultWait
 	if in.Timeout != nil {
 		wait = span(&sp, "timeout", *in.Timeout)
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.Process{}, err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	r, err := a.engine.WaitProcess(ctx, c.caller, in.Ref, in.ID, wait)
+	r, err := a.engine.WaitProcess(ctx, c.Caller, in.Ref, in.ID, wait)
 	if err != nil {
-		return v1.Process{}, why(ctx, err)
+		return v1.Process{}, httpapi.Cause(ctx, err)
 	}
 	if r.Result == nil {
-		c.status = http.StatusAccepted
+		c.Status = http.StatusAccepted
 	}
 	return processOf(r), nil
 }
@@ -170,12 +171,12 @@ type signalProcess struct {
 	Body v1.SignalProcess
 }
 
-func (a *API) signalProcess(ctx context.Context, c *call, in *signalProcess) (none, error) {
+func (a *API) signalProcess(ctx context.Context, c *call, in *signalProcess) (httpapi.None, error) {
 	sig, err := engine.ParseSignal(in.Body.Signal)
 	if err != nil {
-		return none{}, err
+		return httpapi.None{}, err
 	}
-	return none{}, a.engine.SignalProcess(ctx, c.caller, in.Ref, in.ID, sig, in.Body.Tree != nil && *in.Body.Tree)
+	return httpapi.None{}, a.engine.SignalProcess(ctx, c.Caller, in.Ref, in.ID, sig, in.Body.Tree != nil && *in.Body.Tree)
 }
 
 type resizeProcess struct {
@@ -183,8 +184,8 @@ type resizeProcess struct {
 	Body v1.ResizeProcess
 }
 
-func (a *API) resizeProcess(ctx context.Context, c *call, in *resizeProcess) (none, error) {
-	return none{}, a.engine.ResizeProcess(ctx, c.caller, in.Ref, in.ID, in.Body.Cols, in.Body.Rows)
+func (a *API) resizeProcess(ctx context.Context, c *call, in *resizeProcess) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.ResizeProcess(ctx, c.Caller, in.Ref, in.ID, in.Body.Cols, in.Body.Rows)
 }
 
 type writeStdin struct {
@@ -195,23 +196,23 @@ type writeStdin struct {
 }
 
 func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
-	var sp spellings
+	var sp httpapi.Spellings
 	r := engine.InputRequest{Offset: -1, End: in.Close != nil && *in.Close}
 	if in.Offset != nil {
 		if r.Offset = *in.Offset; r.Offset < 0 {
-			sp.add("offset", "%d is below 0", r.Offset)
+			sp.Add("offset", "%d is below 0", r.Offset)
 		}
 	}
 	if in.Wait != nil {
 		r.Wait = max(span(&sp, "wait_seconds", *in.Wait), time.Millisecond)
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return err
 	}
-	if c.r.ContentLength > engine.MaxInput {
+	if c.R.ContentLength > engine.MaxInput {
 		return guard.TooLarge(engine.MaxInput)
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(nil, c.r.Body, engine.MaxInput))
+	data, err := io.ReadAll(http.MaxBytesReader(nil, c.R.Body, engine.MaxInput))
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return guard.TooLarge(tooBig.Limit)
@@ -219,20 +220,20 @@ func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
 		return fault.Wrap(fault.Malformed, err, "the body ended after %d bytes, before its end", len(data))
 	}
 	r.Data = data
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	taken, err := a.engine.WriteInput(ctx, c.caller, in.Ref, in.ID, r)
+	taken, err := a.engine.WriteInput(ctx, c.Caller, in.Ref, in.ID, r)
 	if err != nil {
-		return why(ctx, err)
+		return httpapi.Cause(ctx, err)
 	}
 	if taken.Bytes < len(data) {
-		c.status = http.StatusAccepted
+		c.Status = http.StatusAccepted
 	}
-	return c.json(v1.ProcessInput{BytesTaken: taken.Bytes, TotalBytes: taken.Total, Closed: taken.Closed})
+	return c.Answer(v1.ProcessInput{BytesTaken: taken.Bytes, TotalBytes: taken.Total, Closed: taken.Closed})
 }
 
-func (a *API) killProcess(ctx context.Context, c *call, in *byProcess) (none, error) {
-	return none{}, a.engine.KillProcess(ctx, c.caller, in.Ref, in.ID)
+func (a *API) killProcess(ctx context.Context, c *call, in *byProcess) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.KillProcess(ctx, c.Caller, in.Ref, in.ID)
 }
 
 // The states of a process on the wire.

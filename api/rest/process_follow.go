@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"sandpit.dev/agent"
-	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -30,7 +30,7 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 	r := engine.FollowRequest{Once: in.Follow != nil && !*in.Follow}
 	if in.Cursor != nil {
 		r.Cursor = *in.Cursor
-	} else if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+	} else if last := c.R.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.ParseInt(last, 10, 64)
 		if err != nil {
 			return fault.InvalidField("Last-Event-ID", "%q is not a frame number", sandbox.Clip(last, 40))
@@ -40,39 +40,37 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 	if r.Recent, err = recentBytes(in.Recent); err != nil {
 		return err
 	}
-	g, err := a.engine.Follow(ctx, c.caller, in.Ref, in.ID, r)
+	g, err := a.engine.Follow(ctx, c.Caller, in.Ref, in.ID, r)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
-	c.w.Header().Set(processHeader, in.ID)
-	if strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
+	c.W.Header().Set(processHeader, in.ID)
+	if strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
 		return a.serveSocket(ctx, c, &in.byProcess, g, false)
 	}
-	if c.r.Method == http.MethodHead {
-		c.w.Header().Set("Content-Type", "text/event-stream")
-		c.w.WriteHeader(http.StatusOK)
+	if c.R.Method == http.MethodHead {
+		c.W.Header().Set("Content-Type", "text/event-stream")
+		c.W.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	s := openEvents(c, a.heartbeat, a.stall)
-	defer s.steady.done()
+	s := c.Events()
+	defer s.Close()
 	end, err := g.Run(ctx, engine.FollowSink{
-		Frame: func(f agent.Frame) error { return s.send(streamName(f.Stream), f.Seq, outputOf(f)) },
-		Gap:   func(gap engine.Gap) error { return s.send(v1.StreamGap, 0, gapOf(gap)) },
+		Frame: func(f agent.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f)) },
+		Gap:   func(gap engine.Gap) error { return s.Send(v1.StreamGap, 0, gapOf(gap)) },
 	})
-	begun := s.end()
-	switch {
-	case err != nil && !begun:
-		return why(ctx, err)
-	case err != nil:
-		p, _ := guard.Problem(why(ctx, err), guard.RequestID(c.r.Context()))
-		_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
-	case end.Ended:
-		_ = s.send(v1.StreamExit, 0, endedProcess(g.Record(), end))
-	default:
-		_ = s.send(v1.StreamEnd, 0, v1.OutputEnd{Cursor: end.LastSeq})
+	if err != nil {
+		return s.Fail(httpapi.Cause(ctx, err))
+	}
+	s.End()
+	// What a client that went away does not take is left out.
+	if end.Ended {
+		_ = s.Send(v1.StreamExit, 0, endedProcess(g.Record(), end))
+	} else {
+		_ = s.Send(v1.StreamEnd, 0, v1.OutputEnd{Cursor: end.LastSeq})
 	}
 	return nil
 }
@@ -97,7 +95,7 @@ func streamName(s agent.Stream) string {
 
 func outputOf(f agent.Frame) *v1.Output {
 	out := &v1.Output{At: f.At.UTC()}
-	out.Data, out.DataBase64 = output(f.Data, false)
+	out.Data, out.DataBase64 = httpapi.EncodeText(f.Data, false)
 	return out
 }
 
@@ -135,27 +133,26 @@ func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
 	default:
 		return fault.InvalidField("stream", "%q is neither stdout nor stderr", sandbox.Clip(only, 40))
 	}
-	g, err := a.engine.Follow(ctx, c.caller, in.Ref, in.ID, r)
+	g, err := a.engine.Follow(ctx, c.Caller, in.Ref, in.ID, r)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set(processHeader, in.ID)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff") // what a sandbox wrote is not for browsers to guess at
 	h.Set("Cache-Control", "no-store")
-	c.w.WriteHeader(http.StatusOK)
-	if c.r.Method == http.MethodHead {
+	c.W.WriteHeader(http.StatusOK)
+	if c.R.Method == http.MethodHead {
 		return nil
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	ctl := http.NewResponseController(c.w)
-	w := &steadyWriter{w: c.w, ctl: ctl, wait: a.stall}
-	defer w.done()
+	w := c.StallWriter()
+	defer w.Close()
 	if live {
-		_ = ctl.Flush() // that there is a process is told before it says anything
+		_ = w.Flush() // that there is a process is told before it says anything
 	}
 	_, err = g.Run(ctx, engine.FollowSink{Frame: func(f agent.Frame) error {
 		if only != "" && streamName(f.Stream) != only {
@@ -164,7 +161,7 @@ func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
 		if _, err := w.Write(f.Data); err != nil || !live {
 			return err
 		}
-		return ctl.Flush()
+		return w.Flush()
 	}})
 	if err != nil {
 		panic(http.ErrAbortHandler) // half of a log must not look like a whole one

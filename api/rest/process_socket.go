@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -24,8 +25,9 @@ import (
 // socket is a process that is followed over a WebSocket, on which the client may
 // write and control it as well.
 type socket struct {
-	api    *API
+	engine Engine
 	conn   *websocket.Conn
+	stall  time.Duration
 	caller access.Caller
 	to     byProcess
 	plain  bool        // messages of output are its bytes alone
@@ -40,8 +42,8 @@ const maxWaiting = 16
 // serveSocket carries output, input and control until the process ends, the client
 // goes away or the server stops. The process goes on.
 func (a *API) serveSocket(ctx context.Context, c *call, to *byProcess, g *engine.Following, plain bool) error {
-	a.upgrade(ctx, c, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) {
-		s := &socket{api: a, conn: conn, caller: c.caller, to: *to, plain: plain, input: make(chan []byte, maxWaiting)}
+	c.Upgrade(ctx, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) {
+		s := &socket{engine: a.engine, stall: c.Stall(), conn: conn, caller: c.Caller, to: *to, plain: plain, input: make(chan []byte, maxWaiting)}
 		s.serve(ctx, g)
 	})
 	return nil
@@ -56,7 +58,6 @@ func (s *socket) serve(ctx context.Context, g *engine.Following) {
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(s.read(ctx, steady)) })
 	wg.Go(func() { s.feed(ctx) })
-	wg.Go(func() { s.api.beat(ctx, s.conn) })
 	end, err := g.Run(ctx, engine.FollowSink{
 		Frame: func(f agent.Frame) error { return s.frame(steady, f) },
 		Gap:   func(gap engine.Gap) error { return s.tell(steady, v1.ProcessControl{Gap: new(gapOf(gap))}) },
@@ -66,7 +67,7 @@ func (s *socket) serve(ctx context.Context, g *engine.Following) {
 	code := websocket.StatusNormalClosure
 	switch {
 	case err != nil:
-		p, _ := guard.Problem(why(ctx, err), guard.RequestID(ctx))
+		p, _ := guard.Problem(httpapi.Cause(ctx, err), guard.RequestID(ctx))
 		_ = s.tell(last, v1.ProcessControl{Error: &p})
 		code = websocket.StatusGoingAway
 	case end.Ended:
@@ -102,7 +103,7 @@ func (s *socket) tell(ctx context.Context, m v1.ProcessControl) error {
 }
 
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, s.api.stall)
+	ctx, cancel := context.WithTimeout(ctx, s.stall)
 	defer cancel()
 	if err := s.conn.Write(ctx, kind, data); err != nil {
 		return fault.Wrap(fault.Canceled, err, "the client has gone")
@@ -156,7 +157,7 @@ func (s *socket) hand(ctx context.Context, data []byte) bool {
 
 func (s *socket) obey(ctx context.Context, m *v1.ProcessControl) error {
 	if m.Resize != nil {
-		if err := s.api.engine.ResizeProcess(ctx, s.caller, s.to.Ref, s.to.ID, int(m.Resize.Cols), int(m.Resize.Rows)); err != nil {
+		if err := s.engine.ResizeProcess(ctx, s.caller, s.to.Ref, s.to.ID, int(m.Resize.Cols), int(m.Resize.Rows)); err != nil {
 			return err
 		}
 	}
@@ -167,7 +168,7 @@ func (s *socket) obey(ctx context.Context, m *v1.ProcessControl) error {
 	if err != nil {
 		return err
 	}
-	return s.api.engine.SignalProcess(ctx, s.caller, s.to.Ref, s.to.ID, sig, false)
+	return s.engine.SignalProcess(ctx, s.caller, s.to.Ref, s.to.ID, sig, false)
 }
 
 // feed writes the client's input to the process, however long it does not read. What
@@ -201,7 +202,7 @@ func (s *socket) put(ctx context.Context, data []byte) error {
 	r := engine.InputRequest{Data: data, Offset: -1, End: data == nil, Wait: engine.MaxCommandTimeout}
 	for {
 		began := time.Now()
-		taken, err := s.api.engine.WriteInput(ctx, s.caller, s.to.Ref, s.to.ID, r)
+		taken, err := s.engine.WriteInput(ctx, s.caller, s.to.Ref, s.to.ID, r)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"time"
 
+	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -27,12 +28,12 @@ type startRun struct {
 }
 
 func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	b := &in.Body
 	r := engine.RunRequest{Sandbox: in.Ref, User: text0(b.AsUser), GoOn: b.ContinueOnError, Lock: b.LockSandbox}
 	if b.TTLSeconds != nil {
 		if most := int64(engine.MaxRunTTL / time.Second); *b.TTLSeconds < 1 || *b.TTLSeconds > most {
-			sp.add("ttl_seconds", "%d is outside 1 to %d seconds", *b.TTLSeconds, most)
+			sp.Add("ttl_seconds", "%d is outside 1 to %d seconds", *b.TTLSeconds, most)
 		} else {
 			r.TTL = time.Duration(*b.TTLSeconds) * time.Second
 		}
@@ -44,30 +45,30 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 	for i := range b.Commands {
 		r.Commands = append(r.Commands, runCommandOf(&sp, fmt.Sprintf("commands[%d].", i), b, &b.Commands[i]))
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.Run{}, err
 	}
-	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.engine.RunOf(ctx, c.caller, id) }, nil)
+	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.engine.RunOf(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
-		run, err = a.engine.StartRun(ctx, c.caller, r)
+		run, err = a.engine.StartRun(ctx, c.Caller, r)
 	}
 	if err != nil {
 		return v1.Run{}, err
 	}
-	c.w.Header().Set("Location", "/v1/runs/"+run.ID)
+	c.W.Header().Set("Location", "/v1/runs/"+run.ID)
 	if wait > 0 {
-		ctx, done := a.bound(ctx)
+		ctx, done := c.Bound(ctx)
 		defer done()
 		ctx, leave := c.attached(ctx)
 		defer leave()
-		if run, err = a.engine.AwaitRun(ctx, c.caller, run.ID, wait); err != nil {
-			return v1.Run{}, why(ctx, err)
+		if run, err = a.engine.AwaitRun(ctx, c.Caller, run.ID, wait); err != nil {
+			return v1.Run{}, httpapi.Cause(ctx, err)
 		}
 	}
 	return a.runOf(ctx, c, run)
 }
 
-func runCommandOf(sp *spellings, at string, b *v1.StartRun, s *v1.RunCommandSpec) engine.RunCommandRequest {
+func runCommandOf(sp *httpapi.Spellings, at string, b *v1.StartRun, s *v1.RunCommandSpec) engine.RunCommandRequest {
 	r := engine.RunCommandRequest{Shell: text0(s.Shell), Argv: s.Argv, Cwd: text0(s.Cwd), AllowFailure: s.AllowFailure}
 	if r.Cwd == "" {
 		r.Cwd = text0(b.DefaultCwd)
@@ -79,7 +80,7 @@ func runCommandOf(sp *spellings, at string, b *v1.StartRun, s *v1.RunCommandSpec
 	}
 	if s.TimeoutMS != nil {
 		if most := engine.MaxCommandTimeout.Milliseconds(); *s.TimeoutMS < 1 || *s.TimeoutMS > most {
-			sp.add(at+"timeout_ms", "%d is outside 1 to %d", *s.TimeoutMS, most)
+			sp.Add(at+"timeout_ms", "%d is outside 1 to %d", *s.TimeoutMS, most)
 		} else {
 			r.Timeout = time.Duration(*s.TimeoutMS) * time.Millisecond
 		}
@@ -89,7 +90,7 @@ func runCommandOf(sp *spellings, at string, b *v1.StartRun, s *v1.RunCommandSpec
 
 // runOf is a run with what is kept of its output.
 func (a *API) runOf(ctx context.Context, c *call, r *sandbox.Run) (v1.Run, error) {
-	streams, err := a.engine.RunStreams(ctx, c.caller, r.ID)
+	streams, err := a.engine.RunStreams(ctx, c.Caller, r.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -101,7 +102,7 @@ type byRun struct {
 }
 
 func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
-	r, err := a.engine.RunOf(ctx, c.caller, in.ID)
+	r, err := a.engine.RunOf(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -109,7 +110,7 @@ func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
 }
 
 func (a *API) cancelRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
-	r, err := a.engine.CancelRun(ctx, c.caller, in.ID)
+	r, err := a.engine.CancelRun(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -123,9 +124,9 @@ type runEvents struct {
 }
 
 func (a *API) runEvents(ctx context.Context, c *call, in *runEvents) error {
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	return runs.Stream(c.w, c.r.WithContext(ctx), a.engine, c.caller, in.ID, runs.Timing{Heartbeat: a.heartbeat, Stall: a.stall})
+	return runs.Stream(c.W, c.R.WithContext(ctx), a.engine, c.Caller, in.ID, runs.Timing{Heartbeat: c.Heartbeat(), Stall: c.Stall()})
 }
 
 type runPage struct {
@@ -153,7 +154,7 @@ func (a *API) listRunsBy(ctx context.Context, c *call, of string, p *runPage) (v
 			return v1.RunList{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, store.MaxPage)
 		}
 	}
-	got, err := a.engine.Runs(ctx, c.caller, r)
+	got, err := a.engine.Runs(ctx, c.Caller, r)
 	if err != nil {
 		return v1.RunList{}, err
 	}
@@ -184,7 +185,7 @@ func (a *API) createArtifactLink(ctx context.Context, c *call, in *createArtifac
 		}
 		life = time.Duration(*s) * time.Second
 	}
-	r, err := a.engine.RunOf(ctx, c.caller, in.ID)
+	r, err := a.engine.RunOf(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.ArtifactLink{}, err
 	}
@@ -194,7 +195,7 @@ func (a *API) createArtifactLink(ctx context.Context, c *call, in *createArtifac
 	for i := range r.Artifacts {
 		if r.Artifacts[i].Path == in.Body.Path && r.ArtifactsKept {
 			until := time.Now().Add(life).UTC().Truncate(time.Second)
-			return v1.ArtifactLink{URL: runs.Link(a.files, c.r, r, in.Body.Path, until), ExpiresAt: until}, nil
+			return v1.ArtifactLink{URL: runs.Link(a.files, c.R, r, in.Body.Path, until), ExpiresAt: until}, nil
 		}
 	}
 	return v1.ArtifactLink{}, fault.New(fault.NotFound, "the run has no artifact %q", sandbox.Clip(in.Body.Path, 200)).

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -28,53 +29,53 @@ type createSandbox struct {
 }
 
 func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1.Sandbox, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	r, err := createRequest(&sp, &in.Body)
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
 	s, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
 	created := made
 	if !made && err == nil {
-		s, created, err = a.engine.Create(ctx, c.caller, r)
+		s, created, err = a.engine.Create(ctx, c.Caller, r)
 	}
 	if err != nil {
-		return v1.Sandbox{}, sp.rename(why(ctx, err))
+		return v1.Sandbox{}, sp.Rename(httpapi.Cause(ctx, err))
 	}
 	if !created {
-		c.status = http.StatusOK
+		c.Status = http.StatusOK
 	}
-	c.w.Header().Set("Location", "/v1/sandboxes/"+string(s.ID))
+	c.W.Header().Set("Location", "/v1/sandboxes/"+string(s.ID))
 	return a.oneSandbox(ctx, c, s), nil
 }
 
 // sandboxBy and everRan find what a request has made; see [again].
 func (a *API) sandboxBy(ctx context.Context, c *call) func(string) (*sandbox.Sandbox, error) {
-	return func(id string) (*sandbox.Sandbox, error) { return a.engine.Get(ctx, c.caller, id) }
+	return func(id string) (*sandbox.Sandbox, error) { return a.engine.Get(ctx, c.Caller, id) }
 }
 
 func (a *API) everRan(ctx context.Context, c *call) func(string) (bool, error) {
-	return func(id string) (bool, error) { return a.engine.EverRan(ctx, c.caller, sandbox.ID(id)) }
+	return func(id string) (bool, error) { return a.engine.EverRan(ctx, c.Caller, sandbox.ID(id)) }
 }
 
 // createRequest makes the engine's request out of all spellings of a create.
-func createRequest(sp *spellings, b *v1.CreateSandbox) (engine.CreateRequest, error) {
+func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateRequest, error) {
 	r := engine.CreateRequest{
-		Env:      eitherMap(sp, "env", b.Env, "env_vars", b.EnvVars),
+		Env:      httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars),
 		Metadata: b.Metadata,
-		Image:    text0(either(sp, "image", b.Image, "template", b.Template)),
+		Image:    text0(httpapi.Either(sp, "image", b.Image, "template", b.Template)),
 		Runtime:  text0(b.Runtime),
 		Network:  networkWords{b.Network, b.NetworkEnabled, b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList}.read(sp),
 	}
-	if key := either(sp, "key", b.Key, "session_key", b.SessionKey); key != nil {
+	if key := httpapi.Either(sp, "key", b.Key, "session_key", b.SessionKey); key != nil {
 		r.Key = *key
-		if err := sandbox.CheckKey(sp.name("key"), *key); err != nil {
-			sp.take(err)
+		if err := sandbox.CheckKey(sp.Name("key"), *key); err != nil {
+			sp.Take(err)
 		}
 	}
-	cpu, memory := either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU), b.MemoryMB
+	cpu, memory := httpapi.Either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU), b.MemoryMB
 	if b.Size != nil {
 		cpu, memory = size(sp, *b.Size, cpu, memory)
 	}
@@ -92,38 +93,38 @@ func createRequest(sp *spellings, b *v1.CreateSandbox) (engine.CreateRequest, er
 	}
 	if b.FromSnapshot != nil {
 		if r.From = *b.FromSnapshot; r.From == "" {
-			sp.add("from_snapshot", "is empty; leave it out for an empty disk")
+			sp.Add("from_snapshot", "is empty; leave it out for an empty disk")
 		}
 	}
 	r.Mounts = mounts(sp, b.Volumes)
 	r.Secrets = createSecrets(sp, b.Secrets)
 	if b.Region != nil {
-		sp.add("region", "is %q; this server is one machine and has none", sandbox.Clip(*b.Region, 80))
+		sp.Add("region", "is %q; this server is one machine and has none", sandbox.Clip(*b.Region, 80))
 	}
-	return r, sp.err()
+	return r, sp.Err()
 }
 
 // size turns a size into limits; limits that are given beside it must agree.
-func size(sp *spellings, name string, cpu *float64, memory *int) (*float64, *int) {
+func size(sp *httpapi.Spellings, name string, cpu *float64, memory *int) (*float64, *int) {
 	for _, s := range v1.Sizes() {
 		if s.Name != name {
 			continue
 		}
 		if cpu != nil && *cpu != s.CPUCores {
-			sp.disagree("size", fmt.Sprintf("%s (%v cores)", name, s.CPUCores), sp.name("cpu_cores"), *cpu)
+			sp.Disagree("size", fmt.Sprintf("%s (%v cores)", name, s.CPUCores), sp.Name("cpu_cores"), *cpu)
 		}
 		if memory != nil && *memory != s.MemoryMB {
-			sp.disagree("size", fmt.Sprintf("%s (%d MiB)", name, s.MemoryMB), "memory_mb", *memory)
+			sp.Disagree("size", fmt.Sprintf("%s (%d MiB)", name, s.MemoryMB), "memory_mb", *memory)
 		}
 		return &s.CPUCores, &s.MemoryMB
 	}
-	sp.add("size", "%q is not valid; use small, medium or large", sandbox.Clip(name, 80))
+	sp.Add("size", "%q is not valid; use small, medium or large", sandbox.Clip(name, 80))
 	return cpu, memory
 }
 
 // limits checks those that are given: a zero, which is "the default" to the
 // engine, is out of bounds on the wire.
-func limits(sp *spellings, cpu *float64, memory, disk, pids *int) (given sandbox.Limits) {
+func limits(sp *httpapi.Spellings, cpu *float64, memory, disk, pids *int) (given sandbox.Limits) {
 	check := sandbox.DefaultLimits()
 	if cpu != nil {
 		given.CPU, check.CPU = *cpu, *cpu
@@ -137,20 +138,20 @@ func limits(sp *spellings, cpu *float64, memory, disk, pids *int) (given sandbox
 			*f.given, *f.check = *f.from, *f.from
 		}
 	}
-	sp.take(check.Check())
+	sp.Take(check.Check())
 	return given
 }
 
 func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
-	s, err := a.engine.Get(ctx, c.caller, in.Ref)
+	s, err := a.engine.Get(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
 	return a.oneSandbox(ctx, c, s), nil
 }
 
-func (a *API) deleteSandbox(ctx context.Context, c *call, in *byRef) (none, error) {
-	return none{}, a.engine.Delete(ctx, c.caller, in.Ref)
+func (a *API) deleteSandbox(ctx context.Context, c *call, in *byRef) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.Delete(ctx, c.Caller, in.Ref)
 }
 
 type updateSandbox struct {
@@ -159,14 +160,14 @@ type updateSandbox struct {
 }
 
 func (a *API) updateSandbox(ctx context.Context, c *call, in *updateSandbox) (v1.Sandbox, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	p, err := patch(&sp, &in.Body)
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
-	s, err := a.engine.Update(ctx, c.caller, in.Ref, p)
+	s, err := a.engine.Update(ctx, c.Caller, in.Ref, p)
 	if err != nil {
-		return v1.Sandbox{}, sp.rename(err)
+		return v1.Sandbox{}, sp.Rename(err)
 	}
 	return a.oneSandbox(ctx, c, s), nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -35,7 +36,7 @@ func (a *API) setSecretOf(ctx context.Context, c *call, in *setSecretOf) (v1.Sec
 }
 
 func (a *API) putSecret(ctx context.Context, c *call, ref string, in *setSecret) (v1.Secret, error) {
-	s, err := a.engine.SetSecret(ctx, c.caller, ref, engine.SecretRequest{
+	s, err := a.engine.SetSecret(ctx, c.Caller, ref, engine.SecretRequest{
 		Name: in.Secret, Value: in.Body.Value, Hosts: in.Body.Hosts, Header: text0(in.Body.Header), Format: text0(in.Body.Format),
 	})
 	if err != nil {
@@ -44,7 +45,7 @@ func (a *API) putSecret(ctx context.Context, c *call, ref string, in *setSecret)
 	return secretOf(&s), nil
 }
 
-func (a *API) listSecrets(ctx context.Context, c *call, _ *noInput) (v1.SecretList, error) {
+func (a *API) listSecrets(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SecretList, error) {
 	return a.secrets(ctx, c, "")
 }
 
@@ -53,7 +54,7 @@ func (a *API) listSecretsOf(ctx context.Context, c *call, in *byRef) (v1.SecretL
 }
 
 func (a *API) secrets(ctx context.Context, c *call, ref string) (v1.SecretList, error) {
-	got, err := a.engine.Secrets(ctx, c.caller, ref)
+	got, err := a.engine.Secrets(ctx, c.Caller, ref)
 	if err != nil {
 		return v1.SecretList{}, err
 	}
@@ -82,19 +83,19 @@ func (a *API) getSecretOf(ctx context.Context, c *call, in *bySecretOf) (v1.Secr
 }
 
 func (a *API) secret(ctx context.Context, c *call, ref, name string) (v1.Secret, error) {
-	s, err := a.engine.Secret(ctx, c.caller, ref, name)
+	s, err := a.engine.Secret(ctx, c.Caller, ref, name)
 	if err != nil {
 		return v1.Secret{}, err
 	}
 	return secretOf(&s), nil
 }
 
-func (a *API) deleteSecret(ctx context.Context, c *call, in *bySecret) (none, error) {
-	return none{}, a.engine.DeleteSecret(ctx, c.caller, "", in.Secret)
+func (a *API) deleteSecret(ctx context.Context, c *call, in *bySecret) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.DeleteSecret(ctx, c.Caller, "", in.Secret)
 }
 
-func (a *API) deleteSecretOf(ctx context.Context, c *call, in *bySecretOf) (none, error) {
-	return none{}, a.engine.DeleteSecret(ctx, c.caller, in.Ref, in.Secret)
+func (a *API) deleteSecretOf(ctx context.Context, c *call, in *bySecretOf) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.DeleteSecret(ctx, c.Caller, in.Ref, in.Secret)
 }
 
 func secretOf(s *sandbox.Secret) v1.Secret {
@@ -110,9 +111,9 @@ func secretOf(s *sandbox.Secret) v1.Secret {
 
 // createSecrets reads those that a create brings, by their names: each a value, or an
 // object.
-func createSecrets(sp *spellings, all map[string]any) map[string]engine.SecretRequest {
+func createSecrets(sp *httpapi.Spellings, all map[string]any) map[string]engine.SecretRequest {
 	if len(all) > sandbox.MaxSecrets {
-		sp.add("secrets", "has %d, more than %d", len(all), sandbox.MaxSecrets)
+		sp.Add("secrets", "has %d, more than %d", len(all), sandbox.MaxSecrets)
 		return nil
 	}
 	out := make(map[string]engine.SecretRequest, len(all))
@@ -124,13 +125,13 @@ func createSecrets(sp *spellings, all map[string]any) map[string]engine.SecretRe
 		case map[string]any:
 			out[name] = secretObject(sp, field, v)
 		default:
-			sp.add(field, "is neither a text, the value, nor an object with value, hosts, header and format")
+			sp.Add(field, "is neither a text, the value, nor an object with value, hosts, header and format")
 		}
 	}
 	return out
 }
 
-func secretObject(sp *spellings, field string, v map[string]any) (r engine.SecretRequest) {
+func secretObject(sp *httpapi.Spellings, field string, v map[string]any) (r engine.SecretRequest) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		at := field + "." + sandbox.Clip(name, 80)
 		var to *string
@@ -145,12 +146,12 @@ func secretObject(sp *spellings, field string, v map[string]any) (r engine.Secre
 			r.Hosts = texts(sp, at, v[name])
 			continue
 		default:
-			sp.add(at, "is unknown; there are value, hosts, header and format")
+			sp.Add(at, "is unknown; there are value, hosts, header and format")
 			continue
 		}
 		text, ok := v[name].(string)
 		if !ok {
-			sp.add(at, "is no text")
+			sp.Add(at, "is no text")
 		}
 		*to = text
 	}

@@ -58,7 +58,7 @@ func runSeconds(s *sandbox.Sandbox, now time.Time) float64 {
 // oneSandbox is sandboxOf with what is inside the image.
 func (a *API) oneSandbox(ctx context.Context, c *call, s *sandbox.Sandbox) v1.Sandbox {
 	out := sandboxOf(s)
-	out.Versions = a.versionsOf(ctx, c.caller, s.ImageDigest)
+	out.Versions = a.versionsOf(ctx, c.Caller, s.ImageDigest)
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -33,32 +34,32 @@ type createShell struct {
 }
 
 func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.Shell, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	r := engine.ShellRequest{
 		Name: text0(in.Body.Name), Cwd: text0(in.Body.Cwd), Env: in.Body.Env,
-		User: text0(either(&sp, "as_user", in.Body.AsUser, "user", in.Body.User)),
+		User: text0(httpapi.Either(&sp, "as_user", in.Body.AsUser, "user", in.Body.User)),
 	}
 	if in.Body.Name != nil && r.Name == "" {
-		sp.add("name", "is empty; leave it out for one that is made up")
+		sp.Add("name", "is empty; leave it out for one that is made up")
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.Shell{}, err
 	}
 	s, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.engine.Shells), nil)
 	if !made && err == nil {
-		s, err = a.engine.CreateShell(ctx, c.caller, in.Ref, r)
+		s, err = a.engine.CreateShell(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
-		return v1.Shell{}, sp.rename(err)
+		return v1.Shell{}, sp.Rename(err)
 	}
-	c.w.Header().Set("Location", shellPath(in.Ref, s.Name))
+	c.W.Header().Set("Location", shellPath(in.Ref, s.Name))
 	return shellOf(s), nil
 }
 
 // contextBy finds what a request has made; see [again].
 func (a *API) contextBy(ctx context.Context, c *call, ref string, list func(context.Context, access.Caller, string) ([]engine.Context, error)) func(string) (engine.Context, error) {
 	return func(id string) (engine.Context, error) {
-		all, err := list(ctx, c.caller, ref)
+		all, err := list(ctx, c.Caller, ref)
 		if i := slices.IndexFunc(all, func(one engine.Context) bool { return one.ID == id }); i >= 0 {
 			return all[i], nil
 		}
@@ -74,7 +75,7 @@ func shellPath(ref, name string) string {
 }
 
 func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellList, error) {
-	all, err := a.engine.Shells(ctx, c.caller, in.Ref)
+	all, err := a.engine.Shells(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.ShellList{}, err
 	}
@@ -86,19 +87,19 @@ func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellL
 }
 
 func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, error) {
-	s, err := a.engine.Shell(ctx, c.caller, in.Ref, in.Name)
+	s, err := a.engine.Shell(ctx, c.Caller, in.Ref, in.Name)
 	if err != nil {
 		return v1.Shell{}, err
 	}
 	return shellOf(s), nil
 }
 
-func (a *API) deleteShell(ctx context.Context, c *call, in *byShell) (none, error) {
-	return none{}, a.engine.DeleteShell(ctx, c.caller, in.Ref, in.Name)
+func (a *API) deleteShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.DeleteShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
-func (a *API) interruptShell(ctx context.Context, c *call, in *byShell) (none, error) {
-	return none{}, a.engine.InterruptShell(ctx, c.caller, in.Ref, in.Name)
+func (a *API) interruptShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.InterruptShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
 func shellOf(s engine.Context) v1.Shell {
@@ -114,15 +115,15 @@ type shellExec struct {
 }
 
 func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
-	var sp spellings
+	var sp httpapi.Spellings
 	r, err := execRequest(&sp, &in.Body)
 	if err != nil {
 		return err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	if wantsEvents(c.r) {
-		return a.streamCommand(ctx, c, r, &sp, func(_ *events, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+	if httpapi.WantsEvents(c.R) {
+		return a.streamCommand(ctx, c, r, &sp, func(_ *commandEvents, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
 			res, err := a.runShellExec(ctx, c, in, r, c.deafened(sink))
 			if err != nil {
 				return nil, err
@@ -131,10 +132,10 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 			return &out, c.complete(&out.ExecOutcome, &out)
 		})
 	}
-	r.Started = func(id string) { c.w.Header().Set(processHeader, id) }
+	r.Started = func(id string) { c.W.Header().Set(processHeader, id) }
 	res, err := a.runShellExec(ctx, c, in, r, nil)
 	if err != nil {
-		return sp.rename(why(ctx, err))
+		return sp.Rename(httpapi.Cause(ctx, err))
 	}
 	return c.shellResult(in.Ref, &res)
 }
@@ -144,19 +145,19 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ShellResult, error) {
 	t, ok := c.made(keyed.Process)
 	if !ok {
-		return a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, sink)
+		return a.engine.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 	}
 	wait := r.Wait
 	if wait == 0 {
 		wait = engine.MaxCommandTimeout
 	}
-	res, err := a.engine.ShellCommand(ctx, c.caller, in.Ref, in.Name, t.ID, wait)
+	res, err := a.engine.ShellCommand(ctx, c.Caller, in.Ref, in.Name, t.ID, wait)
 	if fault.Is(err, fault.NotFound) {
 		var began bool
 		res.Shell.Name = in.Name
-		if res.ExecResult, began, err = a.engine.ExecAgain(ctx, c.caller, t.Sandbox, t.ID, r, nil); err == nil && !began {
+		if res.ExecResult, began, err = a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, nil); err == nil && !began {
 			c.renew()
-			return a.engine.ShellExec(ctx, c.caller, in.Ref, in.Name, r, sink)
+			return a.engine.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 		}
 	} else if r.Started != nil {
 		r.Started(t.ID)
@@ -179,19 +180,19 @@ type shellCommand struct {
 }
 
 func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error {
-	var sp spellings
+	var sp httpapi.Spellings
 	var wait time.Duration
 	if in.Wait != nil {
 		wait = span(&sp, "wait_seconds", *in.Wait)
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	res, err := a.engine.ShellCommand(ctx, c.caller, in.Ref, in.Name, in.ID, wait)
+	res, err := a.engine.ShellCommand(ctx, c.Caller, in.Ref, in.Name, in.ID, wait)
 	if err != nil {
-		return why(ctx, err)
+		return httpapi.Cause(ctx, err)
 	}
 	return c.shellResult(in.Ref, &res)
 }
@@ -199,17 +200,17 @@ func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error
 // shellResult answers a command's result, or that it runs.
 func (c *call) shellResult(ref string, res *engine.ShellResult) error {
 	if res.Running {
-		c.status = http.StatusAccepted
-		c.w.Header().Set("Location", shellPath(ref, res.Shell.Name)+"/commands/"+res.ProcessID)
+		c.Status = http.StatusAccepted
+		c.W.Header().Set("Location", shellPath(ref, res.Shell.Name)+"/commands/"+res.ProcessID)
 	}
 	kept := v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}
 	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
 		return err
 	}
-	if o := outputsOf(&res.ExecResult); !o.small() {
-		return c.withOutput(&kept, o)
+	if o := outputsOf(&res.ExecResult); o.large() {
+		return c.AnswerText(&kept, o...)
 	}
-	return c.whole(&v1.ShellExecResult{ExecResult: resultOf(&kept.ExecOutcome, &res.ExecResult), Shell: kept.Shell})
+	return c.AnswerHeld(&v1.ShellExecResult{ExecResult: resultOf(&kept.ExecOutcome, &res.ExecResult), Shell: kept.Shell})
 }
 
 func shellStateOf(s engine.ShellState) v1.ShellState {

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -37,18 +38,18 @@ func (a *API) createSnapshot(ctx context.Context, c *call, in *createSnapshot) (
 	}
 	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
 	if !made && err == nil {
-		s, err = a.engine.CreateSnapshot(ctx, c.caller, in.Ref, r)
+		s, err = a.engine.CreateSnapshot(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
-	c.w.Header().Set("Location", "/v1/snapshots/"+string(s.ID))
+	c.W.Header().Set("Location", "/v1/snapshots/"+string(s.ID))
 	return snapshotOf(s), nil
 }
 
 // snapshotBy finds what a request has made; see [again].
 func (a *API) snapshotBy(ctx context.Context, c *call) func(string) (*sandbox.Snapshot, error) {
-	return func(id string) (*sandbox.Snapshot, error) { return a.engine.Snapshot(ctx, c.caller, "", id) }
+	return func(id string) (*sandbox.Snapshot, error) { return a.engine.Snapshot(ctx, c.Caller, "", id) }
 }
 
 type snapshotPage struct {
@@ -81,18 +82,18 @@ func (a *API) listSnapshotsOf(ctx context.Context, c *call, in *listSnapshotsOf)
 }
 
 func (a *API) snapshots(ctx context.Context, c *call, of string, p *snapshotPage) (v1.SnapshotPage, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	r := engine.SnapshotsRequest{Sandbox: of, Limit: defaultSnapshots, Cursor: text0(p.Cursor)}
 	if p.Limit != nil {
 		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > store.MaxPage {
-			sp.add("limit", "%d is outside 1 to %d", r.Limit, store.MaxPage)
+			sp.Add("limit", "%d is outside 1 to %d", r.Limit, store.MaxPage)
 		}
 	}
 	r.Oldest = ascending(&sp, p.SortOrder)
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.SnapshotPage{}, err
 	}
-	got, err := a.engine.Snapshots(ctx, c.caller, r)
+	got, err := a.engine.Snapshots(ctx, c.Caller, r)
 	if err != nil {
 		return v1.SnapshotPage{}, err
 	}
@@ -104,12 +105,12 @@ func (a *API) snapshots(ctx context.Context, c *call, of string, p *snapshotPage
 }
 
 // ascending reads sort_order.
-func ascending(sp *spellings, order *string) bool {
+func ascending(sp *httpapi.Spellings, order *string) bool {
 	if order == nil || *order == "desc" {
 		return false
 	}
 	if *order != "asc" {
-		sp.add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*order, 80))
+		sp.Add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*order, 80))
 	}
 	return true
 }
@@ -130,42 +131,42 @@ func (a *API) getSnapshot(ctx context.Context, c *call, in *bySnapshot) (v1.Snap
 }
 
 func (a *API) getSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (v1.Snapshot, error) {
-	s, err := a.engine.Snapshot(ctx, c.caller, in.Ref, in.Snapshot)
+	s, err := a.engine.Snapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
 	return snapshotOf(s), nil
 }
 
-func (a *API) deleteSnapshot(ctx context.Context, c *call, in *bySnapshot) (none, error) {
-	return none{}, a.engine.DeleteSnapshot(ctx, c.caller, "", in.Snapshot)
+func (a *API) deleteSnapshot(ctx context.Context, c *call, in *bySnapshot) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.DeleteSnapshot(ctx, c.Caller, "", in.Snapshot)
 }
 
-func (a *API) deleteSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (none, error) {
-	return none{}, a.engine.DeleteSnapshot(ctx, c.caller, in.Ref, in.Snapshot)
+func (a *API) deleteSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.DeleteSnapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 }
 
 // exportSnapshot sends the archive as it is made: how long it is nobody knows
 // before. One that breaks off ends with the connection, not with the archive.
 func (a *API) exportSnapshot(ctx context.Context, c *call, in *bySnapshot) error {
-	s, err := a.engine.Snapshot(ctx, c.caller, "", in.Snapshot)
+	s, err := a.engine.Snapshot(ctx, c.Caller, "", in.Snapshot)
 	if err != nil {
 		return err
 	}
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set("Content-Type", v1.SnapshotType)
 	h.Set("Content-Disposition", `attachment; filename="`+string(s.ID)+`.tar.gz"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	if c.r.Method == http.MethodHead {
-		c.w.WriteHeader(http.StatusOK)
+	if c.R.Method == http.MethodHead {
+		c.W.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
-	w := &steadyWriter{w: c.w, ctl: http.NewResponseController(c.w), wait: a.stall}
-	defer w.done()
-	return why(ctx, a.engine.ExportSnapshot(ctx, c.caller, "", string(s.ID), w))
+	w := c.StallWriter()
+	defer w.Close()
+	return httpapi.Cause(ctx, a.engine.ExportSnapshot(ctx, c.Caller, "", string(s.ID), w))
 }
 
 type importSnapshot struct {
@@ -178,30 +179,30 @@ func (a *API) importSnapshot(ctx context.Context, c *call, in *importSnapshot) (
 			return v1.Snapshot{}, err
 		}
 	}
-	if enc := c.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return v1.Snapshot{}, guard.WithStatus(http.StatusUnsupportedMediaType,
 			fault.New(fault.Malformed, "the body is encoded as %q; an archive is sent as it was exported", sandbox.Clip(enc, 40)).
 				WithRemedy("send it without the header Content-Encoding"))
 	}
-	if c.r.ContentLength > a.maxFile {
+	if c.R.ContentLength > a.maxFile {
 		return v1.Snapshot{}, guard.TooLarge(a.maxFile)
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
 	ctx, stop := guard.WhilePresent(ctx) // what was sent may be work for long
 	defer stop()
-	body := http.MaxBytesReader(nil, c.r.Body, a.maxFile)
+	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
 	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
 	if !made && err == nil {
-		s, err = a.engine.ImportSnapshot(ctx, c.caller, body, engine.ImportRequest{Name: text0(in.Name)})
+		s, err = a.engine.ImportSnapshot(ctx, c.Caller, body, engine.ImportRequest{Name: text0(in.Name)})
 	}
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return v1.Snapshot{}, guard.TooLarge(tooBig.Limit)
 		}
-		return v1.Snapshot{}, why(ctx, err)
+		return v1.Snapshot{}, httpapi.Cause(ctx, err)
 	}
-	c.w.Header().Set("Location", "/v1/snapshots/"+string(s.ID))
+	c.W.Header().Set("Location", "/v1/snapshots/"+string(s.ID))
 	return snapshotOf(s), nil
 }
 

@@ -8,45 +8,46 @@ import (
 	"reflect"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/store/keyed"
 )
 
 // operations is the table: all that /v1 can do.
-func (a *API) operations() []operation {
+func (a *API) operations() []httpapi.Operation {
 	const anyBytes = "application/octet-stream"
-	return []operation{
+	return []httpapi.Operation{
 		op("createSandbox", "POST /sandboxes", "Create a sandbox, or get the one that has the key.", http.StatusCreated, a.createSandbox).
-			withAlso(http.StatusOK, "", reflect.TypeFor[v1.Sandbox](), "The key is known: that sandbox, started if it was stopped.").
-			withExample(v1.CreateSandbox{Image: new("python"), MemoryMB: new(512), IdleTimeoutSeconds: new(int64(1800)), Key: new("agent-session-abc")}).
-			withKey(making(keyed.Sandbox)),
+			Also(http.StatusOK, "", reflect.TypeFor[v1.Sandbox](), "The key is known: that sandbox, started if it was stopped.").
+			Example(v1.CreateSandbox{Image: new("python"), MemoryMB: new(512), IdleTimeoutSeconds: new(int64(1800)), Key: new("agent-session-abc")}).
+			Extend(making(keyed.Sandbox)),
 		op("listSandboxes", "GET /sandboxes", "List sandboxes, newest first.", http.StatusOK, a.listSandboxes),
 		op("getSandbox", "GET /sandboxes/{id}", "Get a sandbox.", http.StatusOK, a.getSandbox),
 		op("updateSandbox", "PATCH /sandboxes/{id}", "Change a sandbox.", http.StatusOK, a.updateSandbox).
-			withExample(v1.UpdateSandbox{IdleTimeoutSeconds: new(int64(3600))}),
+			Example(v1.UpdateSandbox{IdleTimeoutSeconds: new(int64(3600))}),
 		op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it. Its snapshots that have a name stay.", http.StatusNoContent, a.deleteSandbox),
 		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Start)).
-			withoutKey("twice is as once"),
+			Extend(keyless("twice is as once")),
 		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.engine.Stop)).
-			withoutKey("twice is as once"),
+			Extend(keyless("twice is as once")),
 		op("restartSandbox", "POST /sandboxes/{id}/restart", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.engine.Restart)).
-			withoutKey("it makes nothing"),
+			Extend(keyless("it makes nothing")),
 		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.engine.Pause)).
-			withoutKey("twice is as once"),
+			Extend(keyless("twice is as once")),
 		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Resume)).
-			withoutKey("twice is as once"),
+			Extend(keyless("twice is as once")),
 		op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
-			withExample(v1.RollbackSandbox{To: "base"}).
-			withoutKey("it makes nothing"),
+			Example(v1.RollbackSandbox{To: "base"}).
+			Extend(keyless("it makes nothing")),
 		op("forkSandbox", "POST /sandboxes/{id}/fork", "Make running copies of a sandbox, as it is now or as it was: all of them or none.", http.StatusCreated, a.forkSandbox).
-			withExample(v1.ForkSandbox{Count: new(2)}).
-			withKey(making(keyed.Sandbox)),
+			Example(v1.ForkSandbox{Count: new(2)}).
+			Extend(making(keyed.Sandbox)),
 		op("diffSandbox", "GET /sandboxes/{id}/diff", "What changed of a sandbox's disk between two points in time.", http.StatusOK, a.diffSandbox),
 		op("listActivity", "GET /sandboxes/{id}/activity", "What happened to a sandbox, newest first.", http.StatusOK, a.listActivity),
 
 		op("createSnapshot", "POST /sandboxes/{id}/snapshots", "Keep a sandbox's disk as it is, while it runs or not.", http.StatusCreated, a.createSnapshot).
-			withExample(v1.CreateSnapshot{Name: new("before-upgrade")}).
-			withKey(making(keyed.Snapshot)),
+			Example(v1.CreateSnapshot{Name: new("before-upgrade")}).
+			Extend(making(keyed.Snapshot)),
 		op("listSnapshotsOf", "GET /sandboxes/{id}/snapshots", "List a sandbox's snapshots, newest first.", http.StatusOK, a.listSnapshotsOf),
 		op("getSnapshotOf", "GET /sandboxes/{id}/snapshots/{snapshot}", "Get a snapshot of a sandbox.", http.StatusOK, a.getSnapshotOf),
 		op("deleteSnapshotOf", "DELETE /sandboxes/{id}/snapshots/{snapshot}", "Delete a snapshot of a sandbox. What was made from it stays.", http.StatusNoContent, a.deleteSnapshotOf),
@@ -54,165 +55,165 @@ func (a *API) operations() []operation {
 		op("getSnapshot", "GET /snapshots/{snapshot}", "Get a snapshot.", http.StatusOK, a.getSnapshot),
 		op("deleteSnapshot", "DELETE /snapshots/{snapshot}", "Delete a snapshot. What was made from it stays.", http.StatusNoContent, a.deleteSnapshot),
 		raw("exportSnapshot", "GET /snapshots/{snapshot}/archive", "Get a snapshot as an archive, for this server or another. One that breaks off ends without its last chunk.", http.StatusOK, a.exportSnapshot).
-			withRaw("", v1.SnapshotType),
+			Media("", v1.SnapshotType),
 		op("importSnapshot", "POST /snapshots/import", "Make a snapshot from an archive, which is the raw body. It belongs to no sandbox.", http.StatusCreated, a.importSnapshot).
-			withRaw(v1.SnapshotType, "").
-			withKey(keying{scope: access.SandboxesWrite, makes: []keyed.Kind{keyed.Snapshot}, unread: true}),
+			Media(v1.SnapshotType, "").
+			Extend(keying{scope: access.SandboxesWrite, makes: []keyed.Kind{keyed.Snapshot}, unread: true}),
 
 		op("createVolume", "POST /volumes", "Make an empty volume.", http.StatusCreated, a.createVolume).
-			withExample(v1.CreateVolume{Name: "datasets"}).
-			withKey(making(keyed.Volume)),
+			Example(v1.CreateVolume{Name: "datasets"}).
+			Extend(making(keyed.Volume)),
 		op("listVolumes", "GET /volumes", "List the project's volumes, with what they hold and who mounts them.", http.StatusOK, a.listVolumes),
 		op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
 		op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
 
 		op("setSecret", "PUT /secrets/{secret}", "Set a secret of the project, for all its sandboxes. Commands and connections that begin from then on have it. Needs the scope admin.", http.StatusOK, a.setSecret).
-			withExample(v1.SetSecret{Value: "a-key", Hosts: []string{"api.example.org"}}),
+			Example(v1.SetSecret{Value: "a-key", Hosts: []string{"api.example.org"}}),
 		op("listSecrets", "GET /secrets", "List the project's secrets, without their values.", http.StatusOK, a.listSecrets),
 		op("getSecret", "GET /secrets/{secret}", "Get a secret of the project, without its value.", http.StatusOK, a.getSecret),
 		op("deleteSecret", "DELETE /secrets/{secret}", "Delete a secret of the project. What runs keeps what it was given. Needs the scope admin.", http.StatusNoContent, a.deleteSecret),
 		op("setSecretOf", "PUT /sandboxes/{id}/secrets/{secret}", "Set a secret of a sandbox's own, which goes before the project's of the same name.", http.StatusOK, a.setSecretOf).
-			withExample(v1.SetSecret{Value: "a-password"}),
+			Example(v1.SetSecret{Value: "a-password"}),
 		op("listSecretsOf", "GET /sandboxes/{id}/secrets", "List the secrets that hold for a sandbox, its own and its project's, without their values.", http.StatusOK, a.listSecretsOf),
 		op("getSecretOf", "GET /sandboxes/{id}/secrets/{secret}", "Get the secret of a name that holds for a sandbox, without its value.", http.StatusOK, a.getSecretOf),
 		op("deleteSecretOf", "DELETE /sandboxes/{id}/secrets/{secret}", "Delete a secret of a sandbox's own.", http.StatusNoContent, a.deleteSecretOf),
 
 		raw("createExec", "POST /exec", "Run a command in a sandbox that is made for it, or that has the key: createSandbox and exec in one request. A command that is wrong makes no sandbox, and one that cannot begin in a new one without a key takes that with it. Streamed as exec, with the sandbox in the first event and CreateExecOutcome in the last.", http.StatusOK, a.createExec).
-			withOut(reflect.TypeFor[v1.CreateExecResult]()).withBig().
-			withAlso(http.StatusOK, "text/event-stream", nil, "").
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.CreateExecResult](), "It still runs after wait_seconds.").
-			withExample(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}).
-			withKey(running(keyed.Sandbox)),
+			Out(reflect.TypeFor[v1.CreateExecResult]()).MaxBody(maxBigJSON).
+			Also(http.StatusOK, "text/event-stream", nil, "").
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.CreateExecResult](), "It still runs after wait_seconds.").
+			Example(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}).
+			Extend(running(keyed.Sandbox)),
 		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem).", http.StatusOK, a.exec).
-			withOut(reflect.TypeFor[v1.ExecResult]()).withBig().
-			withAlso(http.StatusOK, "text/event-stream", nil, "").
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ExecResult](), "It still runs after wait_seconds.").
-			withExample(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}).
-			withKey(running().following()),
-		op("startProcess", "POST /sandboxes/{id}/processes", "Start a process and do not wait for it: it goes on whoever goes away.", http.StatusCreated, a.startProcess).withBig().
-			withExample(v1.StartProcess{Command: new("npm run dev"), StreamStdin: new(false)}).
-			withKey(making(keyed.Process)),
+			Out(reflect.TypeFor[v1.ExecResult]()).MaxBody(maxBigJSON).
+			Also(http.StatusOK, "text/event-stream", nil, "").
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ExecResult](), "It still runs after wait_seconds.").
+			Example(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}).
+			Extend(running().following()),
+		op("startProcess", "POST /sandboxes/{id}/processes", "Start a process and do not wait for it: it goes on whoever goes away.", http.StatusCreated, a.startProcess).MaxBody(maxBigJSON).
+			Example(v1.StartProcess{Command: new("npm run dev"), StreamStdin: new(false)}).
+			Extend(making(keyed.Process)),
 		op("listProcesses", "GET /sandboxes/{id}/processes", "List a sandbox's processes.", http.StatusOK, a.listProcesses),
 		op("getProcess", "GET /sandboxes/{id}/processes/{pid}", "Get a process.", http.StatusOK, a.getProcess),
 		op("waitProcess", "GET /sandboxes/{id}/processes/{pid}/wait", "Wait for a process's end.", http.StatusOK, a.waitProcess).
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.Process](), "It still runs after timeout."),
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Process](), "It still runs after timeout."),
 		raw("followProcess", "GET /sandboxes/{id}/processes/{pid}/output", "Follow a process's output from any frame on: server-sent events stdout and stderr (Output), gap (OutputGap), then exit (Process), end (OutputEnd) or error (Problem); or, where the request asks for one, a WebSocket: see ProcessControl.", http.StatusOK, a.followProcess).
-			withRaw("", "text/event-stream").
-			withAlso(http.StatusSwitchingProtocols, "", nil, "The WebSocket that was asked for."),
-		raw("processLogs", "GET /sandboxes/{id}/processes/{pid}/logs", "Read a process's output as plain bytes.", http.StatusOK, a.processLogs).withRaw("", "text/plain"),
+			Media("", "text/event-stream").
+			Also(http.StatusSwitchingProtocols, "", nil, "The WebSocket that was asked for."),
+		raw("processLogs", "GET /sandboxes/{id}/processes/{pid}/logs", "Read a process's output as plain bytes.", http.StatusOK, a.processLogs).Media("", "text/plain"),
 		op("signalProcess", "POST /sandboxes/{id}/processes/{pid}/signal", "Send a signal to a process.", http.StatusNoContent, a.signalProcess).
-			withExample(v1.SignalProcess{Signal: "SIGINT"}).
-			withoutKey("it begins nothing"),
+			Example(v1.SignalProcess{Signal: "SIGINT"}).
+			Extend(keyless("it begins nothing")),
 		raw("writeStdin", "POST /sandboxes/{id}/processes/{pid}/stdin", "Write the raw body, of at most 1 MiB, to the standard input of a process that was started with stream_stdin or tty.", http.StatusOK, a.writeStdin).
-			withRaw(anyBytes, "").withOut(reflect.TypeFor[v1.ProcessInput]()).
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ProcessInput](), "It did not take all of it: it does not read.").
-			withoutKey("its offset has it taken once"),
+			Media(anyBytes, "").Out(reflect.TypeFor[v1.ProcessInput]()).
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ProcessInput](), "It did not take all of it: it does not read.").
+			Extend(keyless("its offset has it taken once")),
 		op("resizeProcess", "POST /sandboxes/{id}/processes/{pid}/resize", "Tell a process that its terminal has another size.", http.StatusNoContent, a.resizeProcess).
-			withExample(v1.ResizeProcess{Cols: 120, Rows: 40}).
-			withoutKey("twice is as once"),
+			Example(v1.ResizeProcess{Cols: 120, Rows: 40}).
+			Extend(keyless("twice is as once")),
 		op("killProcessByPost", "POST /sandboxes/{id}/processes/{pid}/kill", "The same as DELETE.", http.StatusNoContent, a.killProcess).
-			withoutKey("twice is as once"),
+			Extend(keyless("twice is as once")),
 		op("killProcess", "DELETE /sandboxes/{id}/processes/{pid}", "Kill a command and all that it started.", http.StatusNoContent, a.killProcess),
 		raw("openTerminal", "GET /sandboxes/{id}/terminal", "Open a terminal: a WebSocket whose binary messages are its bytes, both ways, and whose text messages are TerminalControl.", http.StatusSwitchingProtocols, a.openTerminal),
 
 		op("listTerminals", "GET /sandboxes/{id}/terminals", "List the terminals of a sandbox whose command runs. They are processes, and among those when it has ended.", http.StatusOK, a.listTerminals),
 		raw("attachTerminal", "GET /sandboxes/{id}/terminals/{pid}", "Join a terminal that was opened with stays, or started as a process with tty: a WebSocket as that of openTerminal, which first gets what the terminal has shown last. Many clients may join; each of them types and resizes. Whoever goes leaves the terminal as it is.", http.StatusSwitchingProtocols, a.attachTerminal),
 
-		op("startRun", "POST /sandboxes/{id}/runs", "Run commands one after the other, whoever goes away. With a key the sandbox is made if it is missing.", http.StatusAccepted, a.startRun).withBig().
-			withExample(v1.StartRun{Commands: []v1.RunCommandSpec{{Shell: new("make test")}}, ContinueOnError: true}).
-			withKey(making(keyed.Run)),
+		op("startRun", "POST /sandboxes/{id}/runs", "Run commands one after the other, whoever goes away. With a key the sandbox is made if it is missing.", http.StatusAccepted, a.startRun).MaxBody(maxBigJSON).
+			Example(v1.StartRun{Commands: []v1.RunCommandSpec{{Shell: new("make test")}}, ContinueOnError: true}).
+			Extend(making(keyed.Run)),
 		op("listRunsOf", "GET /sandboxes/{id}/runs", "List a sandbox's runs, newest first.", http.StatusOK, a.listRunsOf),
 		op("listRuns", "GET /runs", "List the project's runs, newest first.", http.StatusOK, a.listRuns),
 		op("getRun", "GET /runs/{run}", "Get a run with the output of its commands.", http.StatusOK, a.getRun),
 		op("cancelRun", "POST /runs/{run}/cancel", "End a run: the command that it is at is killed, and no other begun.", http.StatusOK, a.cancelRun).
-			withoutKey("twice is as once"),
+			Extend(keyless("twice is as once")),
 		raw("runEvents", "GET /runs/{run}/events", "Follow a run: server-sent events run_started, command_started, command_stdout, command_stderr, command_finished, artifacts_extracted, and at last run_finished or run_failed, each with an id; error, where the stream breaks off.", http.StatusOK, a.runEvents).
-			withRaw("", "text/event-stream").
-			withAlso(http.StatusNoContent, "", nil, "The run has ended, and Last-Event-ID is its last event's."),
+			Media("", "text/event-stream").
+			Also(http.StatusNoContent, "", nil, "The run has ended, and Last-Event-ID is its last event's."),
 		op("createArtifactLink", "POST /runs/{run}/links", "Make a link to an artifact of a run that is good for whoever has it.", http.StatusCreated, a.createArtifactLink).
-			withoutKey("a link is a signature: nothing is made"),
+			Extend(keyless("a link is a signature: nothing is made")),
 
 		op("createShell", "POST /sandboxes/{id}/shells", "Make a shell: a bash whose directory, variables, functions and background jobs one command leaves to the next.", http.StatusCreated, a.createShell).
-			withExample(v1.CreateShell{Name: new("main"), Env: map[string]string{"DEBUG": "1"}}).
-			withKey(making(keyed.Context)),
+			Example(v1.CreateShell{Name: new("main"), Env: map[string]string{"DEBUG": "1"}}).
+			Extend(making(keyed.Context)),
 		op("listShells", "GET /sandboxes/{id}/shells", "List a sandbox's shells, oldest first.", http.StatusOK, a.listShells),
 		op("getShell", "GET /sandboxes/{id}/shells/{name}", "Get a shell.", http.StatusOK, a.getShell),
 		op("deleteShell", "DELETE /sandboxes/{id}/shells/{name}", "End a shell and all that was started in it.", http.StatusNoContent, a.deleteShell),
 		op("interruptShell", "POST /sandboxes/{id}/shells/{name}/interrupt", "Interrupt the command that runs in a shell, as Ctrl-C does.", http.StatusNoContent, a.interruptShell).
-			withoutKey("it begins nothing"),
+			Extend(keyless("it begins nothing")),
 		raw("shellExec", "POST /sandboxes/{id}/shells/{name}/exec", "Run a command in a shell, after those that came before; a shell that is not there is made. As exec, also streamed, but without cwd, and a timeout ends the command and not the shell, where that can be.", http.StatusOK, a.shellExec).
-			withOut(reflect.TypeFor[v1.ShellExecResult]()).withBig().
-			withAlso(http.StatusOK, "text/event-stream", nil, "").
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs after wait_seconds.").
-			withExample(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}).
-			withKey(running()),
+			Out(reflect.TypeFor[v1.ShellExecResult]()).MaxBody(maxBigJSON).
+			Also(http.StatusOK, "text/event-stream", nil, "").
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs after wait_seconds.").
+			Example(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}).
+			Extend(running()),
 		raw("shellCommand", "GET /sandboxes/{id}/shells/{name}/commands/{pid}", "Get the result of one of the last commands of a shell, with its output.", http.StatusOK, a.shellCommand).
-			withOut(reflect.TypeFor[v1.ShellExecResult]()).
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs."),
+			Out(reflect.TypeFor[v1.ShellExecResult]()).
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs."),
 
 		raw("runCode", "POST /sandboxes/{id}/code", "Run code in a context, whose variables live on. With Accept: text/event-stream it is streamed: events start (CodeStarted), stdout and stderr (Output) and result (CodeValue), then end (CodeOutcome) or error (Problem).", http.StatusOK, a.runCode).
-			withOut(reflect.TypeFor[v1.CodeResult]()).withBig().
-			withAlso(http.StatusOK, "text/event-stream", nil, "").
-			withExample(v1.RunCode{Code: "x = 6 * 7\nx", Language: new("python")}).
-			withKey(running()),
+			Out(reflect.TypeFor[v1.CodeResult]()).MaxBody(maxBigJSON).
+			Also(http.StatusOK, "text/event-stream", nil, "").
+			Example(v1.RunCode{Code: "x = 6 * 7\nx", Language: new("python")}).
+			Extend(running()),
 		op("createContext", "POST /sandboxes/{id}/code/contexts", "Make a context of code.", http.StatusCreated, a.createContext).
-			withExample(v1.CreateContext{Language: "python"}).
-			withKey(making(keyed.Context)),
+			Example(v1.CreateContext{Language: "python"}).
+			Extend(making(keyed.Context)),
 		op("listContexts", "GET /sandboxes/{id}/code/contexts", "List a sandbox's contexts of code, oldest first.", http.StatusOK, a.listContexts),
 		op("getContext", "GET /sandboxes/{id}/code/contexts/{cid}", "Get a context.", http.StatusOK, a.getContext),
 		op("restartContext", "POST /sandboxes/{id}/code/contexts/{cid}/restart", "End a context's kernel, with all that it started, and start another.", http.StatusOK, a.restartContext).
-			withoutKey("it makes nothing"),
+			Extend(keyless("it makes nothing")),
 		op("interruptContext", "POST /sandboxes/{id}/code/contexts/{cid}/interrupt", "Interrupt the code that runs in a context; its variables stay.", http.StatusNoContent, a.interruptContext).
-			withoutKey("it begins nothing"),
+			Extend(keyless("it begins nothing")),
 		op("deleteContext", "DELETE /sandboxes/{id}/code/contexts/{cid}", "End a context, with all that it started.", http.StatusNoContent, a.deleteContext),
 
 		op("networkLog", "GET /sandboxes/{id}/network", "What a sandbox may reach, what it tried to, and what was refused.", http.StatusOK, a.networkLog),
 		op("listPorts", "GET /sandboxes/{id}/ports", "What listens in a sandbox.", http.StatusOK, a.listPorts),
 		raw("connectPort", "GET /sandboxes/{id}/ports/{port}/connect", "Connect to a port: a WebSocket whose binary messages are the connection's bytes, both ways, and whose text messages are PortControl.", http.StatusSwitchingProtocols, a.connectPort),
 		op("createPreview", "POST /sandboxes/{id}/previews", "Make a signed link to what a port serves over HTTP.", http.StatusCreated, a.createPreview).
-			withExample(v1.CreatePreview{Port: 8000, ExpiresSeconds: new(int64(3600))}).
-			withoutKey("a link is a signature: nothing is made"),
+			Example(v1.CreatePreview{Port: 8000, ExpiresSeconds: new(int64(3600))}).
+			Extend(keyless("a link is a signature: nothing is made")),
 
 		raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
-			withOut(reflect.TypeFor[[]v1.FileEntry]()).
-			withAlso(http.StatusOK, "", reflect.TypeFor[[]v1.FileInfo](), "").
-			withAlso(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), ""),
-		op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).withBig().
-			withAlso(http.StatusCreated, "", reflect.TypeFor[v1.FileInfo](), "The file is new.").
-			withExample(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}).
-			withoutKey("twice is as once"),
-		raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).withRaw(anyBytes, ""),
+			Out(reflect.TypeFor[[]v1.FileEntry]()).
+			Also(http.StatusOK, "", reflect.TypeFor[[]v1.FileInfo](), "").
+			Also(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), ""),
+		op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).MaxBody(maxBigJSON).
+			Also(http.StatusCreated, "", reflect.TypeFor[v1.FileInfo](), "The file is new.").
+			Example(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}).
+			Extend(keyless("twice is as once")),
+		raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
 		op("deleteFileByQuery", "DELETE /sandboxes/{id}/files", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
 		raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. A directory is listed as an array.", http.StatusOK, a.readFile).
-			withRaw("", anyBytes).
-			withAlso(http.StatusPartialContent, anyBytes, nil, "The range that was asked for.").
-			withAlso(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
-		raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).withRaw(anyBytes, ""),
+			Media("", anyBytes).
+			Also(http.StatusPartialContent, anyBytes, nil, "The range that was asked for.").
+			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
+		raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
 		op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
 		op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
 		raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
-			withRaw("", "text/event-stream"),
+			Media("", "text/event-stream"),
 		op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
-			withExample(v1.MakeDir{Path: "outputs/charts"}).
-			withoutKey("twice is as once"),
+			Example(v1.MakeDir{Path: "outputs/charts"}).
+			Extend(keyless("twice is as once")),
 		op("moveFile", "POST /sandboxes/{id}/move", "Rename or move a file or a directory.", http.StatusNoContent, a.moveFile).
-			withExample(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
-			withoutKey("the second finds nothing to move"),
+			Example(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
+			Extend(keyless("the second finds nothing to move")),
 
 		op("listTokens", "GET /tokens", "List tokens.", http.StatusOK, a.listTokens),
 		op("createToken", "POST /tokens", "Make a token.", http.StatusCreated, a.createToken).
-			withExample(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}).
-			withKey(keying{scope: access.Admin, makes: []keyed.Kind{keyed.Token}, own: true}),
+			Example(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}).
+			Extend(keying{scope: access.Admin, makes: []keyed.Kind{keyed.Token}, own: true}),
 		op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
 		op("listImages", "GET /images", "List what sandboxes can run on.", http.StatusOK, a.listImages),
 		op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
-			withAlso(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
-			withoutKey("the second joins the build"),
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
+			Extend(keyless("the second joins the build")),
 		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. For the server's own administrator's token alone. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
-			withRaw("", v1.BackupType).
-			withoutKey("another backup is of another moment"),
+			Media("", v1.BackupType).
+			Extend(keyless("another backup is of another moment")),
 		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
 		op("getLimits", "GET /limits", "What a sandbox may ask for.", http.StatusOK, a.getLimits),
-		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).withRaw("", "application/json").openly(!a.private),
+		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).Media("", "application/json").Open(!a.private),
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -44,42 +45,42 @@ const (
 )
 
 func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error {
-	var sp spellings
+	var sp httpapi.Spellings
 	r := engine.TerminalRequest{
 		Shell: text0(in.Command), Term: text0(in.Term), Cwd: text0(in.Cwd),
-		User: text0(either(&sp, "as_user", in.AsUser, "user", in.User)),
+		User: text0(httpapi.Either(&sp, "as_user", in.AsUser, "user", in.User)),
 		Cols: termSize(&sp, "cols", in.Cols), Rows: termSize(&sp, "rows", in.Rows),
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return err
 	}
 	// A terminal is begun before the client is answered, so that what is wrong
 	// with it is an HTTP answer; so it must be sure that a WebSocket will follow.
-	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
-		c.w.Header().Set("Upgrade", "websocket")
+	if !strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
+		c.W.Header().Set("Upgrade", "websocket")
 		return guard.WithStatus(http.StatusUpgradeRequired,
 			fault.New(fault.Malformed, "a terminal is a WebSocket, and the request asks for none").
 				WithRemedy("connect with a WebSocket client, or run sandpit shell"))
 	}
 	if in.Stays != nil && *in.Stays {
-		return sp.rename(a.openStaying(ctx, c, in.Ref, r))
+		return sp.Rename(a.openStaying(ctx, c, in.Ref, r))
 	}
-	t, err := a.engine.Terminal(ctx, c.caller, in.Ref, r)
+	t, err := a.engine.Terminal(ctx, c.Caller, in.Ref, r)
 	if err != nil {
-		return sp.rename(err)
+		return sp.Rename(err)
 	}
 	defer t.Close()
-	c.w.Header().Set(processHeader, t.ID())
-	a.upgrade(ctx, c, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) { a.serveTerminal(ctx, conn, t) })
+	c.W.Header().Set(processHeader, t.ID())
+	c.Upgrade(ctx, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) { serveTerminal(ctx, conn, t, c.Stall()) })
 	return nil
 }
 
-func termSize(sp *spellings, name string, n *int) uint16 {
+func termSize(sp *httpapi.Spellings, name string, n *int) uint16 {
 	if n == nil {
 		return 0
 	}
 	if *n < 1 || *n > maxTermSize {
-		sp.add(name, "%d is outside 1 to %d", *n, maxTermSize)
+		sp.Add(name, "%d is outside 1 to %d", *n, maxTermSize)
 		return 0
 	}
 	return uint16(*n)
@@ -87,7 +88,7 @@ func termSize(sp *spellings, name string, n *int) uint16 {
 
 // serveTerminal carries bytes both ways until the command ends, the client goes
 // away or the server stops.
-func (a *API) serveTerminal(ctx context.Context, conn *websocket.Conn, t *engine.Terminal) {
+func serveTerminal(ctx context.Context, conn *websocket.Conn, t *engine.Terminal, stall time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// A context that ends breaks the connection, and with it the last words: so
@@ -95,8 +96,7 @@ func (a *API) serveTerminal(ctx context.Context, conn *websocket.Conn, t *engine
 	steady := context.WithoutCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(readTerminal(steady, conn, t)) })
-	wg.Go(func() { a.beat(ctx, conn) })
-	err := writeTerminal(ctx, conn, t, a.stall)
+	err := writeTerminal(ctx, conn, t, stall)
 	last, bye := context.WithTimeout(steady, byeTimeout)
 	defer bye()
 	switch {
@@ -107,7 +107,7 @@ func (a *API) serveTerminal(ctx context.Context, conn *websocket.Conn, t *engine
 		}})
 		_ = conn.Close(websocket.StatusNormalClosure, "")
 	default:
-		p, _ := guard.Problem(why(ctx, err), guard.RequestID(ctx))
+		p, _ := guard.Problem(httpapi.Cause(ctx, err), guard.RequestID(ctx))
 		_ = control(last, conn, v1.TerminalControl{Error: &p})
 		_ = conn.Close(websocket.StatusGoingAway, "")
 	}

@@ -37,7 +37,7 @@ func (a *API) listTerminals(ctx context.Context, c *call, in *listTerminals) (v1
 
 // openStaying starts a terminal that outlives the connection, and joins it.
 func (a *API) openStaying(ctx context.Context, c *call, ref string, r engine.TerminalRequest) error {
-	rec, err := a.engine.StartProcess(ctx, c.caller, ref, engine.StartRequest{
+	rec, err := a.engine.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
 		Shell: r.ShellText(), Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User,
 		Terminal: &engine.TerminalSize{Cols: r.Cols, Rows: r.Rows, Term: r.Term},
 	})
@@ -60,8 +60,8 @@ func (a *API) attachTerminal(ctx context.Context, c *call, in *attachTerminal) e
 	if recent == 0 {
 		recent = recentScreen
 	}
-	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
-		c.w.Header().Set("Upgrade", "websocket")
+	if !strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
+		c.W.Header().Set("Upgrade", "websocket")
 		return guard.WithStatus(http.StatusUpgradeRequired,
 			fault.New(fault.Malformed, "a terminal is a WebSocket, and the request asks for none").
 				WithRemedy("connect with a WebSocket client, or run sandpit shell --attach"))
@@ -71,7 +71,7 @@ func (a *API) attachTerminal(ctx context.Context, c *call, in *attachTerminal) e
 
 // joinTerminal carries bytes both ways between a client and a terminal that stays.
 func (a *API) joinTerminal(ctx context.Context, c *call, to *byProcess, r engine.FollowRequest) error {
-	g, err := a.engine.Follow(ctx, c.caller, to.Ref, to.ID, r)
+	g, err := a.engine.Follow(ctx, c.Caller, to.Ref, to.ID, r)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,6 @@ func (a *API) joinTerminal(ctx context.Context, c *call, to *byProcess, r engine
 		return fault.New(fault.State, "the process %s has no terminal", to.ID).
 			WithRemedy("follow its output: GET …/processes/%s/output", to.ID)
 	}
-	c.w.Header().Set(processHeader, to.ID)
+	c.W.Header().Set(processHeader, to.ID)
 	return a.serveSocket(ctx, c, to, g, true)
 }

@@ -9,19 +9,18 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/store/keyed"
 )
-
-type noInput struct{}
 
 type listTokens struct {
 	Project *string `query:"project" doc:"only those of this project; the default is all that the caller manages"`
 }
 
 func (a *API) listTokens(ctx context.Context, c *call, in *listTokens) (v1.TokenList, error) {
-	tokens, err := a.tokens.List(ctx, c.caller, text0(in.Project))
+	tokens, err := a.tokens.List(ctx, c.Caller, text0(in.Project))
 	if err != nil {
 		return v1.TokenList{}, err
 	}
@@ -37,7 +36,7 @@ type createToken struct {
 }
 
 func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.CreatedToken, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	b := &in.Body
 	n := bearer.NewToken{Name: b.Name, Project: text0(b.Project), Profile: b.Profile}
 	for _, s := range b.Scopes {
@@ -46,24 +45,24 @@ func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.Cre
 	const most = 100 * 365 * 24 * 3600
 	switch {
 	case b.ExpiresAt != nil && b.ExpiresInSeconds != nil:
-		sp.add("expires_at", "and expires_in_seconds are both given; send one of them")
-		sp.add("expires_in_seconds", "and expires_at are both given; send one of them")
+		sp.Add("expires_at", "and expires_in_seconds are both given; send one of them")
+		sp.Add("expires_in_seconds", "and expires_at are both given; send one of them")
 	case b.ExpiresAt != nil:
 		n.ExpiresAt = *b.ExpiresAt
 	case b.ExpiresInSeconds != nil:
 		if *b.ExpiresInSeconds < 1 || *b.ExpiresInSeconds > most {
-			sp.add("expires_in_seconds", "%d is outside 1 to %d seconds", *b.ExpiresInSeconds, int64(most))
+			sp.Add("expires_in_seconds", "%d is outside 1 to %d seconds", *b.ExpiresInSeconds, int64(most))
 		}
 		n.ExpiresAt = time.Now().Add(time.Duration(*b.ExpiresInSeconds) * time.Second)
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.CreatedToken{}, err
 	}
 	old, made, err := again(c, keyed.Token, a.tokenBy(ctx, c), nil)
 	if made || err != nil {
 		return v1.CreatedToken{Token: tokenOf(old), SecretOmitted: true}, err
 	}
-	t, secret, err := a.tokens.Create(ctx, c.caller, n)
+	t, secret, err := a.tokens.Create(ctx, c.Caller, n)
 	if err != nil {
 		return v1.CreatedToken{}, err
 	}
@@ -76,7 +75,7 @@ func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.Cre
 // tokenBy finds what a request has made; see [again].
 func (a *API) tokenBy(ctx context.Context, c *call) func(string) (access.Token, error) {
 	return func(id string) (access.Token, error) {
-		all, err := a.tokens.List(ctx, c.caller, "")
+		all, err := a.tokens.List(ctx, c.Caller, "")
 		for _, t := range all {
 			if t.ID == id {
 				return *t, nil
@@ -94,8 +93,8 @@ type byToken struct {
 	Project *string `query:"project" doc:"of this project; the default is all that the caller manages"`
 }
 
-func (a *API) deleteToken(ctx context.Context, c *call, in *byToken) (none, error) {
-	return none{}, a.tokens.Delete(ctx, c.caller, text0(in.Project), in.ID)
+func (a *API) deleteToken(ctx context.Context, c *call, in *byToken) (httpapi.None, error) {
+	return httpapi.None{}, a.tokens.Delete(ctx, c.Caller, text0(in.Project), in.ID)
 }
 
 func tokenOf(t access.Token) v1.Token {

@@ -6,6 +6,7 @@ package rest
 import (
 	"context"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -17,7 +18,7 @@ import (
 // it is then.
 func (a *API) becoming(do verb) func(context.Context, *call, *byRef) (v1.Sandbox, error) {
 	return func(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
-		s, err := do(ctx, c.caller, in.Ref)
+		s, err := do(ctx, c.Caller, in.Ref)
 		if err != nil {
 			return v1.Sandbox{}, err
 		}
@@ -35,7 +36,7 @@ func (a *API) rollbackSandbox(ctx context.Context, c *call, in *rollbackSandbox)
 		return v1.Sandbox{}, fault.InvalidField("to", "is missing").
 			WithRemedy("name a snapshot (GET /v1/sandboxes/%s/snapshots lists them), or send base for the image", in.Ref)
 	}
-	s, err := a.engine.Rollback(ctx, c.caller, in.Ref, in.Body.To)
+	s, err := a.engine.Rollback(ctx, c.Caller, in.Ref, in.Body.To)
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
@@ -48,43 +49,43 @@ type forkSandbox struct {
 }
 
 func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.SandboxList, error) {
-	var sp spellings
+	var sp httpapi.Spellings
 	b := &in.Body
 	r := engine.ForkRequest{Count: 1, From: text0(b.From), Key: text0(b.Key), Metadata: b.Metadata}
 	if b.Count != nil {
 		if r.Count = *b.Count; r.Count < 1 || r.Count > engine.MaxForks {
-			sp.add("count", "%d is outside 1 to %d", r.Count, engine.MaxForks)
+			sp.Add("count", "%d is outside 1 to %d", r.Count, engine.MaxForks)
 		}
 	}
 	if b.From != nil && *b.From == "" {
-		sp.add("from", "is empty; leave it out for the sandbox as it is now")
+		sp.Add("from", "is empty; leave it out for the sandbox as it is now")
 	}
 	if b.Key != nil {
-		sp.take(sandbox.CheckKey("key", *b.Key))
+		sp.Take(sandbox.CheckKey("key", *b.Key))
 		if r.Count > 1 {
-			sp.add("key", "%q cannot be that of %d forks; leave it out, or ask for one", sandbox.Clip(*b.Key, 80), r.Count)
+			sp.Add("key", "%q cannot be that of %d forks; leave it out, or ask for one", sandbox.Clip(*b.Key, 80), r.Count)
 		}
 	}
-	if err := sp.err(); err != nil {
+	if err := sp.Err(); err != nil {
 		return v1.SandboxList{}, err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
 	// All of them are made or none: the first stands for all.
 	_, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
 	var forks []*sandbox.Sandbox
 	for _, t := range c.madeAll(keyed.Sandbox) {
 		var s *sandbox.Sandbox
-		if s, err = a.engine.Get(ctx, c.caller, t.ID); err != nil {
+		if s, err = a.engine.Get(ctx, c.Caller, t.ID); err != nil {
 			break
 		}
 		forks = append(forks, s)
 	}
 	if !made && err == nil {
-		forks, err = a.engine.Fork(ctx, c.caller, in.Ref, r)
+		forks, err = a.engine.Fork(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
-		return v1.SandboxList{}, why(ctx, err)
+		return v1.SandboxList{}, httpapi.Cause(ctx, err)
 	}
 	out := v1.SandboxList{Items: make([]v1.Sandbox, 0, len(forks))}
 	for _, s := range forks {
@@ -107,7 +108,7 @@ func (a *API) diffSandbox(ctx context.Context, c *call, in *diffSandbox) (v1.Dif
 			return v1.Diff{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, engine.MaxDiff)
 		}
 	}
-	got, err := a.engine.Diff(ctx, c.caller, in.Ref, r)
+	got, err := a.engine.Diff(ctx, c.Caller, in.Ref, r)
 	if err != nil {
 		return v1.Diff{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/url"
 
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -24,19 +25,19 @@ func (a *API) createVolume(ctx context.Context, c *call, in *createVolume) (v1.V
 	if in.Body.SizeMB != nil {
 		r.SizeMB = *in.Body.SizeMB
 	}
-	v, made, err := again(c, keyed.Volume, func(id string) (engine.VolumeInfo, error) { return a.engine.Volume(ctx, c.caller, id) }, nil)
+	v, made, err := again(c, keyed.Volume, func(id string) (engine.VolumeInfo, error) { return a.engine.Volume(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
-		v, err = a.engine.CreateVolume(ctx, c.caller, r)
+		v, err = a.engine.CreateVolume(ctx, c.Caller, r)
 	}
 	if err != nil {
 		return v1.Volume{}, err
 	}
-	c.w.Header().Set("Location", "/v1/volumes/"+url.PathEscape(v.Name))
+	c.W.Header().Set("Location", "/v1/volumes/"+url.PathEscape(v.Name))
 	return volumeOf(&v), nil
 }
 
-func (a *API) listVolumes(ctx context.Context, c *call, _ *noInput) (v1.VolumeList, error) {
-	got, err := a.engine.Volumes(ctx, c.caller)
+func (a *API) listVolumes(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.VolumeList, error) {
+	got, err := a.engine.Volumes(ctx, c.Caller)
 	if err != nil {
 		return v1.VolumeList{}, err
 	}
@@ -52,15 +53,15 @@ type byVolume struct {
 }
 
 func (a *API) getVolume(ctx context.Context, c *call, in *byVolume) (v1.Volume, error) {
-	v, err := a.engine.Volume(ctx, c.caller, in.Volume)
+	v, err := a.engine.Volume(ctx, c.Caller, in.Volume)
 	if err != nil {
 		return v1.Volume{}, err
 	}
 	return volumeOf(&v), nil
 }
 
-func (a *API) deleteVolume(ctx context.Context, c *call, in *byVolume) (none, error) {
-	return none{}, a.engine.DeleteVolume(ctx, c.caller, in.Volume)
+func (a *API) deleteVolume(ctx context.Context, c *call, in *byVolume) (httpapi.None, error) {
+	return httpapi.None{}, a.engine.DeleteVolume(ctx, c.Caller, in.Volume)
 }
 
 func volumeOf(v *engine.VolumeInfo) v1.Volume {
@@ -78,12 +79,12 @@ func volumeOf(v *engine.VolumeInfo) v1.Volume {
 }
 
 // mounts are the volumes that a request asks for; nil where it says nothing.
-func mounts(sp *spellings, asked []v1.MountVolume) []engine.MountRequest {
+func mounts(sp *httpapi.Spellings, asked []v1.MountVolume) []engine.MountRequest {
 	if asked == nil {
 		return nil
 	}
-	sp.wrote("mounts", "volumes")
-	sp.wrote("mounts.sub", "sub_path")
+	sp.Wrote("mounts", "volumes")
+	sp.Wrote("mounts.sub", "sub_path")
 	out := make([]engine.MountRequest, 0, len(asked))
 	for _, m := range asked {
 		out = append(out, engine.MountRequest{Volume: m.Volume, Path: m.Path, Sub: text0(m.SubPath), ReadOnly: m.ReadOnly})

@@ -6,7 +6,7 @@ package rest
 import (
 	"context"
 
-	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -21,39 +21,34 @@ type watchFiles struct {
 // that reads too slowly is told how much it missed, and one that takes nothing at
 // all loses the connection.
 func (a *API) watchFiles(ctx context.Context, c *call, in *watchFiles) error {
-	p, err := place("", in.Path, true)
+	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return err
 	}
-	ctx, done := a.bound(ctx)
+	ctx, done := c.Bound(ctx)
 	defer done()
 	r := engine.WatchRequest{Path: p, User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive}
-	s := openEvents(c, a.heartbeat, a.stall)
-	defer s.steady.done()
+	s := c.Events()
+	defer s.Close()
 	begun := false
-	end, err := a.engine.WatchFiles(ctx, c.caller, in.Ref, r, func(events []sandbox.FileEvent) error {
+	end, err := a.engine.WatchFiles(ctx, c.Caller, in.Ref, r, func(events []sandbox.FileEvent) error {
 		if !begun {
 			begun = true
-			if err := s.send(v1.WatchBegun, 0, v1.Watching{Path: p, Recursive: r.Recursive}); err != nil {
+			if err := s.Send(v1.WatchBegun, 0, v1.Watching{Path: p, Recursive: r.Recursive}); err != nil {
 				return err
 			}
 		}
-		items := make([]item, len(events))
+		items := make([]httpapi.Event, len(events))
 		for i, e := range events {
-			items[i] = item{string(e.Type), e.Seq, watchEvent(e)}
+			items[i] = httpapi.Event{Name: string(e.Type), Seq: e.Seq, Data: watchEvent(e)}
 		}
-		return s.sendAll(items)
+		return s.SendAll(items)
 	})
-	sent := s.end()
-	switch {
-	case err != nil && !sent:
-		return byUser(why(ctx, err)) // it is an HTTP answer like any other
-	case err != nil:
-		p, _ := guard.Problem(byUser(why(ctx, err)), guard.RequestID(c.r.Context()))
-		_ = s.send(v1.StreamError, 0, &p) // the client may be the one who went away
-	default:
-		_ = s.send(v1.WatchEnded, 0, v1.WatchEnd{Reason: string(end.Reason), Detail: end.Detail})
+	if err != nil {
+		return s.Fail(byUser(httpapi.Cause(ctx, err)))
 	}
+	s.End()
+	_ = s.Send(v1.WatchEnded, 0, v1.WatchEnd{Reason: string(end.Reason), Detail: end.Detail}) // the client may have gone
 	return nil
 }
 

@@ -1,14 +1,14 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
 	"encoding/json"
 	"iter"
 )
 
-// members gives the names and values of a JSON object's own members, in order,
+// members returns the names and values of a JSON object's own members, in order,
 // doubles included. The data must be valid JSON, and an object; the values are
 // parts of it. A value is never empty.
 func members(data []byte) iter.Seq2[string, []byte] {
@@ -41,7 +41,7 @@ func members(data []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// elements gives the values of a JSON array, in order, under the same terms.
+// elements returns the values of a JSON array, in order, under the same terms.
 func elements(data []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := space(data, 0) + 1 // over the bracket
@@ -62,7 +62,7 @@ func elements(data []byte) iter.Seq[[]byte] {
 	}
 }
 
-// space gives the index of the first byte from i on that is no white space.
+// space returns the index of the first byte from i on that is not white space.
 func space(data []byte, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\r' || data[i] == '\n') {
 		i++
@@ -70,7 +70,7 @@ func space(data []byte, i int) int {
 	return i
 }
 
-// text gives the index after the string that starts at i.
+// text returns the index after the string that starts at i.
 func text(data []byte, i int) int {
 	for i++; i < len(data); i++ {
 		switch data[i] {
@@ -83,7 +83,7 @@ func text(data []byte, i int) int {
 	return len(data)
 }
 
-// value gives the index after the value that starts at i.
+// value returns the index after the value that starts at i.
 func value(data []byte, i int) int {
 	depth := 0
 	for i < len(data) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
 	"encoding/json"
@@ -13,18 +13,39 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-
-	"sandpit.dev/api/guard"
-	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/fault"
-	"sandpit.dev/sandbox"
-	"sandpit.dev/store/keyed"
 )
 
-// document makes the OpenAPI 3.1 document of the operations. It is made once,
-// and the same for the same table.
-func document(ops []operation, version string) ([]byte, error) {
-	s := &schemas{made: make(map[string]*jsonschema.Schema), types: make(map[reflect.Type]*jsonschema.Schema), asked: make(map[reflect.Type]bool)}
+// Document is what an OpenAPI document says beside the operations themselves. Zero fields are
+// left out.
+type Document struct {
+	Info  map[string]any // OpenAPI's info object
+	Bases []string       // as [Options] has them
+	// Types is the import path of the package whose structs get a schema of their own, under
+	// their names.
+	Types string
+	// Error is the type of the answers that are errors, and ErrorMedia its media type.
+	Error      reflect.Type
+	ErrorMedia string
+	// Also are types of streams, which the document can only describe.
+	Also []reflect.Type
+	// Bounds returns those of a field of a struct; nil: none is known.
+	Bounds func(t reflect.Type, field string) (least, most *float64)
+	// Enums are the fields with a fixed list of values, by "Type.field".
+	Enums map[string][]any
+	// Parameters returns parameters of an operation that its input does not have; nil: there
+	// are none.
+	Parameters func(*Operation) []Parameter
+}
+
+// Parameter is a parameter of an operation as the document describes it.
+type Parameter struct {
+	In, Name, Description string
+	Schema                map[string]any
+}
+
+// Make returns the OpenAPI 3.1 document of the operations: the same for the same table.
+func (d Document) Make(ops []Operation) ([]byte, error) {
+	s := &schemas{of: &d, made: make(map[string]*jsonschema.Schema), types: make(map[reflect.Type]*jsonschema.Schema), asked: make(map[reflect.Type]bool)}
 	for _, o := range ops {
 		if o.in.object != nil {
 			s.ask(o.in.object.typ)
@@ -33,33 +54,25 @@ func document(ops []operation, version string) ([]byte, error) {
 	paths := make(map[string]map[string]any)
 	problem := map[string]any{
 		"description": "What is wrong, and what to do about it.",
-		"content":     media(v1.ProblemType, s.ref(reflect.TypeFor[v1.Problem]())),
+		"content":     media(d.ErrorMedia, s.ref(d.Error)),
 	}
 	for _, o := range ops {
-		path := strings.ReplaceAll(o.path, "...", "")
+		path := strings.ReplaceAll(o.Path, "...", "")
 		if paths[path] == nil {
 			paths[path] = make(map[string]any)
 		}
-		paths[path][strings.ToLower(o.method)] = s.operation(o)
+		paths[path][strings.ToLower(o.Method)] = s.operation(o)
 	}
-	for _, t := range []reflect.Type{reflect.TypeFor[v1.Output](), reflect.TypeFor[v1.ExecOutcome](), reflect.TypeFor[v1.TerminalControl](),
-		reflect.TypeFor[v1.CreateExecOutcome](), reflect.TypeFor[v1.ExecStarted](), reflect.TypeFor[v1.OutputGap](), reflect.TypeFor[v1.OutputEnd](), reflect.TypeFor[v1.ProcessControl](),
-		reflect.TypeFor[v1.Watching](), reflect.TypeFor[v1.WatchEvent](), reflect.TypeFor[v1.WatchEnd](),
-		reflect.TypeFor[v1.CodeStarted](), reflect.TypeFor[v1.CodeValue](), reflect.TypeFor[v1.CodeOutcome]()} {
-		s.ref(t) // of streams, which the document can only describe
+	for _, t := range d.Also {
+		s.ref(t)
 	}
 	if s.err != nil {
 		return nil, s.err
 	}
 	return json.MarshalIndent(map[string]any{
-		"openapi": "3.1.0",
-		"info": map[string]any{
-			"title":       "sandpit",
-			"version":     version,
-			"description": "Persistent, isolated Linux sandboxes. " + errorTable(),
-			"license":     map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-		},
-		"servers":  servers(),
+		"openapi":  "3.1.0",
+		"info":     d.Info,
+		"servers":  servers(d.Bases),
 		"security": []any{map[string]any{"bearer": []string{}}},
 		"paths":    paths,
 		"components": map[string]any{
@@ -70,20 +83,11 @@ func document(ops []operation, version string) ([]byte, error) {
 	}, "", "  ")
 }
 
-func servers() (out []any) {
-	for _, base := range bases() {
+func servers(bases []string) (out []any) {
+	for _, base := range bases {
 		out = append(out, map[string]any{"url": base})
 	}
 	return out
-}
-
-// errorTable says which code comes with which status, from the table itself.
-func errorTable() string {
-	var parts []string
-	for _, c := range fault.Codes() {
-		parts = append(parts, string(c)+" "+strconv.Itoa(guard.Status(c)))
-	}
-	return "Errors are " + v1.ProblemType + "; their codes and statuses: " + strings.Join(parts, ", ") + "."
 }
 
 func media(kind string, schema any) map[string]any {
@@ -93,8 +97,9 @@ func media(kind string, schema any) map[string]any {
 	return map[string]any{kind: map[string]any{"schema": schema}}
 }
 
-// schemas makes each type of package v1 once, under its name.
+// schemas makes each type of the document's package once, under its name.
 type schemas struct {
+	of    *Document
 	made  map[string]*jsonschema.Schema
 	types map[reflect.Type]*jsonschema.Schema // references by type
 	asked map[reflect.Type]bool               // types that are bodies of requests
@@ -105,23 +110,22 @@ type schemas struct {
 func (s *schemas) ask(t reflect.Type) {
 	s.asked[t] = true
 	for _, f := range reflect.VisibleFields(t) {
-		if e := inner(f.Type); e != nil && !s.asked[e] {
+		if e := s.inner(f.Type); e != nil && !s.asked[e] {
 			s.ask(e)
 		}
 	}
 }
 
-func (s *schemas) operation(o operation) map[string]any {
-	out := map[string]any{"operationId": o.id, "summary": o.summary}
+func (s *schemas) operation(o Operation) map[string]any {
+	out := map[string]any{"operationId": o.ID, "summary": o.Summary}
 	if o.open {
 		out["security"] = []any{}
 	}
 	params := s.parameters(o.in)
-	if o.key != nil {
-		params = append(params, map[string]any{
-			"name": v1.IdempotencyKey, "in": "header", "description": keyDoc,
-			"schema": map[string]any{"type": "string", "minLength": 1, "maxLength": keyed.MaxKey},
-		})
+	if s.of.Parameters != nil {
+		for _, p := range s.of.Parameters(&o) {
+			params = append(params, map[string]any{"name": p.Name, "in": p.In, "description": p.Description, "schema": p.Schema})
+		}
 	}
 	if len(params) > 0 {
 		out["parameters"] = params
@@ -170,16 +174,13 @@ func (s *schemas) operation(o operation) map[string]any {
 		}
 		maps.Copy(content, media(kind, schema))
 	}
-	add(o.status, o.produces, o.out, "")
+	add(o.Status, o.produces, o.out, "")
 	for _, a := range o.also {
 		add(a.status, a.media, a.typ, a.summary)
 	}
 	out["responses"] = responses
 	return out
 }
-
-// keyDoc describes the header that most POSTs take.
-const keyDoc = "a text of the client's own choice, for sending the request again where no answer came: for 24 hours the same key with the same body begins nothing a second time and gets the first answer, with the header " + v1.IdempotentReplayed + "; with another body it is refused (422), and while the first is being served, too (409, with Retry-After)"
 
 func (s *schemas) parameters(b *binder) (out []any) {
 	for _, p := range b.params {
@@ -215,7 +216,7 @@ func (s *schemas) parameters(b *binder) (out []any) {
 	return out
 }
 
-// ref gives a reference to the schema of t, and makes that schema if need be.
+// ref returns a reference to the schema of t, and makes that schema if need be.
 func (s *schemas) ref(t reflect.Type) any {
 	if t.Kind() == reflect.Slice {
 		return map[string]any{"type": "array", "items": s.ref(t.Elem())}
@@ -239,7 +240,7 @@ func (s *schemas) make(t reflect.Type) {
 		}
 	}
 	for _, f := range reflect.VisibleFields(t) {
-		if e := inner(f.Type); !f.Anonymous && e != nil {
+		if e := s.inner(f.Type); !f.Anonymous && e != nil {
 			s.make(e)
 		}
 	}
@@ -252,8 +253,10 @@ func (s *schemas) make(t reflect.Type) {
 	}
 	for name, p := range schema.Properties {
 		tidy(p)
-		p.Minimum, p.Maximum = bounds(t, name)
-		if e := enums()[t.Name()+"."+name]; e != nil {
+		if s.of.Bounds != nil {
+			p.Minimum, p.Maximum = s.of.Bounds(t, name)
+		}
+		if e := s.of.Enums[t.Name()+"."+name]; e != nil {
 			p.Enum = e
 		}
 	}
@@ -264,12 +267,12 @@ func (s *schemas) make(t reflect.Type) {
 	s.types[t] = &jsonschema.Schema{Ref: schemaPath + t.Name()}
 }
 
-// inner gives the struct of package v1 that t is made of, or nil.
-func inner(t reflect.Type) reflect.Type {
+// inner returns the struct of the document's package that t is made of, or nil.
+func (s *schemas) inner(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	if t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[v1.Sandbox]().PkgPath() {
+	if t.Kind() == reflect.Struct && t.PkgPath() == s.of.Types {
 		return t
 	}
 	return nil
@@ -284,64 +287,5 @@ func tidy(p *jsonschema.Schema) {
 	if p.Ref != "" && len(p.Types) > 0 {
 		p.OneOf = []*jsonschema.Schema{{Ref: p.Ref}, {Type: "null"}}
 		p.Ref, p.Types = "", nil
-	}
-}
-
-// bounds are those of a field of a request about sandboxes.
-func bounds(t reflect.Type, name string) (least, most *float64) {
-	update := t == reflect.TypeFor[v1.UpdateSandbox]()
-	if t != reflect.TypeFor[v1.CreateSandbox]() && !update {
-		return nil, nil
-	}
-	switch name {
-	case "cpu":
-		name = "cpu_cores"
-	case "timeout_seconds":
-		name = "ttl_seconds"
-	}
-	b, ok := requestBounds(sandbox.MaxLimits())[name]
-	switch {
-	case !ok:
-		return nil, nil
-	case update && name == "ttl_seconds":
-		b.Min = 0 // never
-	}
-	return &b.Min, &b.Max
-}
-
-// enums are the fields with a fixed list of values.
-func enums() map[string][]any {
-	codes := []any{}
-	for _, c := range fault.Codes() {
-		codes = append(codes, string(c))
-	}
-	states := []any{string(sandbox.Deleted)} // in the answer to a stop of one with auto_delete
-	for _, s := range liveStates() {
-		states = append(states, s)
-	}
-	return map[string][]any{
-		"Problem.code":              codes,
-		"Sandbox.status":            states,
-		"Sandbox.idle_action":       {"stop", "pause"},
-		"Sandbox.checkpoints":       {"off", "command"},
-		"Sandbox.ttl_mode":          {"absolute", "sliding", nil},
-		"Snapshot.status":           {"creating", "ready", "deleting"},
-		"Volume.status":             {"creating", "ready", "deleting"},
-		"DiffChange.action":         {"created", "modified", "deleted"},
-		"CreateSandbox.size":        {"small", "medium", "large", nil},
-		"CreateSandbox.idle_action": {"stop", "pause", nil},
-		"UpdateSandbox.idle_action": {"stop", "pause", nil},
-		"CreateSandbox.ttl_mode":    {"absolute", "sliding", nil},
-		"UpdateSandbox.ttl_mode":    {"absolute", "sliding", nil},
-		"CreateSandbox.checkpoints": {"off", "command", nil},
-		"UpdateSandbox.checkpoints": {"off", "command", nil},
-		"ExecOutcome.status":        {"exited", "running"},
-		"ExecResult.status":         {"exited", "running"},
-		"Process.status":            {"exited", "running"},
-		"Image.status":              {"missing", "building", "ready", "failed"},
-		"FileChange.action":         {"created", "modified", "deleted"},
-		"WatchEvent.type":           {"created", "modified", "deleted", "renamed", "attributes", "dropped"},
-		"WatchEnd.reason":           {"removed", "stopped"},
-		"FileContent.encoding":      {"base64"},
 	}
 }

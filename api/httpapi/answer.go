@@ -1,12 +1,10 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
-	"context"
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"strconv"
 	"time"
@@ -17,10 +15,11 @@ import (
 
 // Bounds of answers, in bytes of JSON.
 const (
-	freeAnswer = 64 << 10 // what costs nothing
+	// FreeAnswer is the size up to which an answer takes no room.
+	FreeAnswer = 64 << 10
 	maxAnswer  = 32 << 20 // what is answered whole at most
 	// answerCost is what a byte of an answer costs while it is encoded: the encoder's buffer
-	// and this coat's.
+	// and this package's.
 	answerCost = 2
 	// leastRate is how fast a client takes a large answer at least, in bytes a second.
 	leastRate = 32 << 10
@@ -28,32 +27,39 @@ const (
 	answerPiece = 64 << 10
 )
 
-// json answers v with the call's status. A large one takes room while it is in memory.
-func (c *call) json(v any) error {
+// Answer answers v as JSON with the call's status. A large one takes room while it is in memory.
+func (c *Call) Answer(v any) error {
 	size := encodedSize(v)
 	switch {
 	case size > maxAnswer:
 		return fault.New(fault.TooLarge, "the answer would have about %d bytes, more than %d", size, maxAnswer).
 			WithRemedy("ask for fewer at a time: limit, and a cursor where there is one")
-	case size > freeAnswer:
-		if err := c.reserve(c.r.Context(), answerCost*size); err != nil {
+	case size > FreeAnswer:
+		if err := c.Reserve(c.R.Context(), answerCost*size); err != nil {
 			return err
 		}
 	}
-	return c.whole(v)
+	return c.AnswerHeld(v)
 }
 
-// whole answers v, of which is known that it is not large or has its room.
-func (c *call) whole(v any) error {
-	return encode(v, func(body []byte) {
-		c.keep(c.status, body)
-		c.begin(int64(len(body)))
-		c.write(body)
+// AnswerHeld answers v, which is known not to be large or has its room already.
+func (c *Call) AnswerHeld(v any) error {
+	return Encode(v, func(body []byte) {
+		if c.Answered != nil {
+			c.Answered(c.Status, body)
+		}
+		c.Send(body)
 	})
 }
 
-// encode has fn look at v as JSON; the bytes are its own until it returns.
-func encode(v any, fn func([]byte)) error {
+// Send answers JSON that is encoded already, with the call's status.
+func (c *Call) Send(body []byte) {
+	c.begin(int64(len(body)))
+	c.write(body)
+}
+
+// Encode calls fn with v as JSON; the bytes are its own until it returns.
+func Encode(v any, fn func([]byte)) error {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	enc := json.NewEncoder(buf)
@@ -65,31 +71,25 @@ func encode(v any, fn func([]byte)) error {
 	return nil
 }
 
-// reserve takes room for n bytes of the answer, or says that there is none.
-func (c *call) reserve(ctx context.Context, n int64) error {
-	_, err := c.room.Take(ctx, n)
-	return err
-}
-
 // begin sends the head of an answer in JSON; a size below 0 is not known.
-func (c *call) begin(size int64) {
-	h := c.w.Header()
+func (c *Call) begin(size int64) {
+	h := c.W.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	if size >= 0 {
 		h.Set("Content-Length", strconv.FormatInt(size, 10))
 	}
-	c.w.WriteHeader(c.status)
+	c.W.WriteHeader(c.Status)
 }
 
-// write writes an answer that is whole. A client that went away is told nothing.
-func (c *call) write(b []byte) {
-	if len(b) <= freeAnswer {
-		_, _ = c.w.Write(b)
+// write writes an answer that is whole. What a client that went away does not take is left out.
+func (c *Call) write(b []byte) {
+	if len(b) <= FreeAnswer {
+		_, _ = c.W.Write(b)
 		return
 	}
 	w := c.paced(int64(len(b)))
-	defer w.done()
+	defer w.Close()
 	for len(b) > 0 {
 		n := min(len(b), answerPiece)
 		if _, err := w.Write(b[:n]); err != nil {
@@ -97,13 +97,6 @@ func (c *call) write(b []byte) {
 		}
 		b = b[n:]
 	}
-}
-
-// paced is a writer of an answer that is held in memory meanwhile: a client has to take it at
-// a least rate.
-func (c *call) paced(size int64) *steadyWriter {
-	wait := c.stall + time.Duration(size)*time.Second/leastRate
-	return &steadyWriter{w: c.w, ctl: http.NewResponseController(c.w), wait: c.stall, until: time.Now().Add(wait)}
 }
 
 // encodedSize returns about how many bytes of JSON v is, and no fewer by much: what programs
@@ -170,7 +163,7 @@ func textSize(s string) int64 {
 	return n
 }
 
-// extra is by how many bytes an ASCII character is longer in JSON than itself.
+// extra returns by how many bytes an ASCII character is longer in JSON than itself.
 func extra(b byte) int64 {
 	switch {
 	case b == '"', b == '\\', b == '\n', b == '\r', b == '\t', b == '\b', b == '\f':

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
 	"fmt"
@@ -16,16 +16,14 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// binder fills an input struct from a request. Its fields are tagged
-// `path:"id"` or `query:"limit"`, with `doc` for the document; a field named
-// Body is the JSON body. It is made once per operation.
+// binder fills an input struct from a request; see [Op]. It is made once per operation.
 type binder struct {
 	params    []param
 	labels    []int // the index of the field that takes metadata.NAME parameters, or nil
 	body      []int // the index of Body, or nil
 	labelsDoc string
 	object    *object
-	maxBody   int64
+	maxBody   int64 // zero: the handler's
 }
 
 type param struct {
@@ -39,7 +37,7 @@ type param struct {
 const labelPrefix = "metadata."
 
 func newBinder(t reflect.Type) *binder {
-	b := &binder{maxBody: maxJSON}
+	b := new(binder)
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Name == "Body" {
 			b.body, b.object = f.Index, newObject(f.Type)
@@ -59,21 +57,33 @@ func newBinder(t reflect.Type) *binder {
 	return b
 }
 
+// check returns an error for a parameter that cannot be read.
+func (o *Operation) check() error {
+	for _, p := range o.in.params {
+		v := reflect.New(p.typ).Elem()
+		if p.in == "path" && p.typ.Kind() == reflect.String || p.in == "query" && setParam(v, []string{""}) != unreadable {
+			continue
+		}
+		return fault.New(fault.Internal, "%s: the parameter %s is of the type %s, which is not read from a %s", o.ID, p.name, p.typ, p.in)
+	}
+	return nil
+}
+
 // bind reads everything that the input asks for. All that is wrong with the
 // parameters is told at once, and so is all that is wrong with the body.
-func (b *binder) bind(c *call, in reflect.Value) error {
+func (b *binder) bind(c *Call, in reflect.Value) error {
 	var query url.Values
-	if c.r.URL.RawQuery != "" {
+	if c.R.URL.RawQuery != "" {
 		var err error
-		if query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
-			return fault.New(fault.Malformed, "the query %q cannot be read: %v", sandbox.Clip(c.r.URL.RawQuery, 100), err).
+		if query, err = url.ParseQuery(c.R.URL.RawQuery); err != nil {
+			return fault.New(fault.Malformed, "the query %q cannot be read: %v", sandbox.Clip(c.R.URL.RawQuery, 100), err).
 				WithRemedy("percent-encode its values")
 		}
 	}
 	var bad []fault.Field
 	for _, p := range b.params {
 		if p.in == "path" {
-			in.FieldByIndex(p.index).SetString(c.r.PathValue(p.name))
+			in.FieldByIndex(p.index).SetString(c.R.PathValue(p.name))
 			continue
 		}
 		values, ok := query[p.name]
@@ -104,7 +114,7 @@ func (b *binder) bind(c *call, in reflect.Value) error {
 					known = append(known, p.name)
 				}
 			}
-			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no parameter of this route" + suggest(name, known)})
+			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no parameter of this route" + Suggest(name, known)})
 		}
 	}
 	if len(bad) > 0 {
@@ -114,12 +124,18 @@ func (b *binder) bind(c *call, in reflect.Value) error {
 	if b.body == nil {
 		return nil
 	}
-	return b.object.read(c, in.FieldByIndex(b.body), b.maxBody)
+	return b.object.read(c, in.FieldByIndex(b.body), c.maxBody())
 }
 
-// setParam sets a field from a parameter's values; what it says is wrong with them.
+// unreadable is what setParam returns for a field of a type that it cannot set.
+const unreadable = "cannot be read"
+
+// setParam sets a field from a parameter's values, and returns what is wrong with them.
 func setParam(f reflect.Value, values []string) string {
 	if f.Kind() == reflect.Slice {
+		if f.Type().Elem().Kind() != reflect.String {
+			return unreadable
+		}
 		for _, v := range values {
 			for part := range strings.SplitSeq(v, ",") {
 				if part != "" {
@@ -162,12 +178,12 @@ func setParam(f reflect.Value, values []string) string {
 		}
 		f.SetInt(v)
 	default:
-		return "cannot be read" // a test binds every operation's parameters
+		return unreadable // New refuses it
 	}
 	return ""
 }
 
-// invalid makes one error of all wrong fields.
+// invalid returns one error about all wrong fields.
 func invalid(fields []fault.Field) error {
 	e := &fault.Error{Code: fault.Invalid, Fields: fields}
 	for i, f := range fields {

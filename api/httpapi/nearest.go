@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 	"sandpit.dev/internal/spelling"
 )
 
-// nearest is the one of known that a name was likely meant to be: it has a slip or two, or is
+// nearest returns the one of known that a name was likely meant to be: it has a slip or two, or is
 // short for it, as cmd is for command. Empty: none.
 func nearest(name string, known []string) string {
 	best, least := "", 4 // more than three slips are another word
@@ -32,7 +32,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// shortFor tells whether name has the first and the last letter of a word, and others of it
+// shortFor reports whether name has the first and the last letter of a word, and others of it
 // in their order.
 func shortFor(name, word string) bool {
 	if len(name) < 3 || len(name) > len(word) || name[0] != word[0] || name[len(name)-1] != word[len(word)-1] {
@@ -47,9 +47,9 @@ func shortFor(name, word string) bool {
 	return at == len(name)
 }
 
-// suggest is an ending for a message about a name that is not known: the one of
+// Suggest returns an ending for a message about a name that is not known: the one of
 // known that it was likely meant to be, or all of them if they are few.
-func suggest(name string, known []string) string {
+func Suggest(name string, known []string) string {
 	best := nearest(name, known)
 	switch {
 	case best != "":

@@ -1,19 +1,19 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -56,20 +56,16 @@ func newObject(t reflect.Type) *object {
 	return o
 }
 
-// bodyCost is what a byte of a body costs: as it came, in a buffer that grew to hold it, and
-// as the text of a field.
-const bodyCost = 4
-
 // read reads the request's body into v, at most limit bytes. No body at all is
 // an object without fields.
-func (o *object) read(c *call, v reflect.Value, limit int64) error {
-	if c.r.ContentLength == 0 {
+func (o *object) read(c *Call, v reflect.Value, limit int64) error {
+	if c.R.ContentLength == 0 {
 		return nil
 	}
-	if err := checkType(c.r); err != nil {
+	if err := checkType(c.R); err != nil {
 		return err
 	}
-	if c.r.ContentLength > limit {
+	if c.R.ContentLength > limit {
 		return guard.TooLarge(limit)
 	}
 	if err := c.reserveBody(limit); err != nil {
@@ -77,29 +73,30 @@ func (o *object) read(c *call, v reflect.Value, limit int64) error {
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
-	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, limit+1))
-	switch {
-	case n > limit:
-		return guard.TooLarge(limit)
-	case err != nil:
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return err
-		}
-		return fault.Wrap(fault.Malformed, err, "the body ended after %d bytes, before its end", n)
+	if err := readBody(c.R, buf, limit); err != nil {
+		return err
 	}
 	return o.decode(buf.Bytes(), v)
 }
 
-// reserveBody takes room for a body that is read whole, of at most limit bytes.
-func (c *call) reserveBody(limit int64) error {
-	size := c.r.ContentLength
-	if size < 0 {
-		size = limit
+// buffers are reused between requests; large ones are left to the collector.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const keepBuffer = 1 << 18
+
+func getBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
+
+func putBuffer(b *bytes.Buffer) {
+	if b.Cap() <= keepBuffer {
+		b.Reset()
+		buffers.Put(b)
 	}
-	if size <= freeAnswer || c.room.Held() > 0 { // or it was read before, for its hash
-		return nil
-	}
-	return c.reserve(c.r.Context(), bodyCost*size)
+}
+
+// Decode reads an object of JSON into a struct, as the bodies of requests are read.
+func Decode[T any](data []byte) (out T, err error) {
+	err = newObject(reflect.TypeFor[T]()).decode(data, reflect.ValueOf(&out).Elem())
+	return out, err
 }
 
 func checkType(r *http.Request) error {
@@ -181,7 +178,7 @@ func (o *object) check(data []byte) (bad []fault.Field) {
 		seen = append(seen, name)
 		typ, ok := o.fields[name]
 		if !ok {
-			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no field of this request" + suggest(name, o.names)})
+			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no field of this request" + Suggest(name, o.names)})
 			continue
 		}
 		switch {
@@ -263,7 +260,7 @@ func checkMap(field string, value []byte) (bad []fault.Field) {
 	return bad
 }
 
-// mistyped tells which fields have a value of a wrong type, at least one.
+// mistyped returns the fields that have a value of a wrong type, at least one.
 func (o *object) mistyped(data []byte, err error) []fault.Field {
 	if bad := o.misfits(data); bad != nil {
 		return bad

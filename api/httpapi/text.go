@@ -1,46 +1,61 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
 	"bytes"
 	"encoding/base64"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
-// outputs are a command's streams as it wrote them, and whether they were cut off.
-type outputs struct {
-	stdout, stderr       []byte
-	stdoutCut, stderrCut bool
+// Text is a member of an answer whose value is bytes that a program wrote: text, and in base64
+// as well, as the member NAME_base64, where they are not UTF-8.
+type Text struct {
+	Name string
+	Data []byte
+	Cut  bool // what came behind Data was cut off
 }
 
-// small reports whether the outputs may be copied for an answer that is built whole.
-func (o *outputs) small() bool { return len(o.stdout)+len(o.stderr) <= freeAnswer }
-
-// withOutput answers an object of JSON, which v is without its output, with the output added:
-// from the very bytes that were collected, as in an answer they would take six times as many.
-func (c *call) withOutput(v any, o outputs) error {
-	return encode(v, func(head []byte) { c.writeOutput(head, o) })
-}
-
-func (c *call) writeOutput(head []byte, o outputs) {
-	c.begin(-1)
-	w := c.paced(6 * int64(len(o.stdout)+len(o.stderr)))
-	defer w.done()
-	t := &textWriter{w: w, buf: append(make([]byte, 0, answerPiece+utf8.UTFMax*2), bytes.TrimSuffix(head, []byte("}\n"))...)}
-	stdout, stderr := uncut(o.stdout, o.stdoutCut), uncut(o.stderr, o.stderrCut)
-	t.text("stdout", stdout)
-	t.text("stderr", stderr)
-	if !utf8.Valid(stdout) {
-		t.base64("stdout_base64", stdout)
+// EncodeText returns bytes as text, and in base64 as well where they are not UTF-8. A cut may
+// go through a character: its beginning is no reason for base64, and is dropped with what was
+// cut off.
+func EncodeText(data []byte, cut bool) (text, exact string) {
+	data = uncut(data, cut)
+	if utf8.Valid(data) {
+		return string(data), ""
 	}
-	if !utf8.Valid(stderr) {
-		t.base64("stderr_base64", stderr)
+	return strings.ToValidUTF8(string(data), "\uFFFD"), base64.StdEncoding.EncodeToString(data)
+}
+
+// AnswerText answers an object of JSON, which v is without its texts, with the texts behind it:
+// from the very bytes that were collected, as in an answer they would take six times as many.
+func (c *Call) AnswerText(v any, texts ...Text) error {
+	return Encode(v, func(head []byte) { c.writeText(head, texts) })
+}
+
+func (c *Call) writeText(head []byte, texts []Text) {
+	size := 0
+	for i := range texts {
+		texts[i].Data = uncut(texts[i].Data, texts[i].Cut)
+		size += len(texts[i].Data)
+	}
+	c.begin(-1)
+	w := c.paced(6 * int64(size))
+	defer w.Close()
+	t := &textWriter{w: w, buf: append(make([]byte, 0, answerPiece+utf8.UTFMax*2), bytes.TrimSuffix(head, []byte("}\n"))...)}
+	for _, one := range texts {
+		t.text(one.Name, one.Data)
+	}
+	for _, one := range texts {
+		if !utf8.Valid(one.Data) {
+			t.base64(one.Name+"_base64", one.Data)
+		}
 	}
 	t.raw("}\n")
-	t.flush() // the client went away: nothing to tell
+	t.flush() // what a client that went away does not take is left out
 }
 
 // textWriter writes members of a JSON object a piece at a time. What follows an error is
@@ -64,11 +79,11 @@ func (t *textWriter) raw(s string) {
 	}
 }
 
-// text writes a member whose value is text: bytes that are no UTF-8 become U+FFFD, one for
+// text writes a member whose value is text: bytes that are not UTF-8 become U+FFFD, one for
 // all that stand together.
 func (t *textWriter) text(name string, data []byte) {
 	t.raw(`,"` + name + `":"`)
-	bad := false // what came last was no UTF-8
+	bad := false // what came last was not UTF-8
 	for i := 0; i < len(data) && t.err == nil; {
 		if b := data[i]; b < utf8.RuneSelf {
 			t.ascii(b)

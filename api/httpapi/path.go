@@ -1,15 +1,14 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package httpapi
 
 import (
+	"io/fs"
 	"path"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"io/fs"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -21,25 +20,9 @@ const (
 	maxSegment = 255  // bytes
 )
 
-// target is where a file operation acts: the path of the route, which is
-// relative to the workspace, or that of the query, which may be absolute.
-type target struct {
-	Ref   string  `path:"id" doc:"the sandbox's id or key"`
-	Route string  `path:"path" doc:"relative to /workspace"`
-	Path  *string `query:"path" doc:"absolute, or relative to /workspace"`
-	User  *string `query:"user" doc:"sandbox (the default) or root"`
-}
-
-// byQuery is target for routes without a path of their own.
-type byQuery struct {
-	Ref  string  `path:"id" doc:"the sandbox's id or key"`
-	Path *string `query:"path" doc:"absolute, or relative to /workspace"`
-	User *string `query:"user" doc:"sandbox (the default) or root"`
-}
-
-// place reads the path that a request names. Where it names none, it is that of
-// the workspace if optional, and else an error.
-func place(route string, query *string, optional bool) (string, error) {
+// Place returns the path that a request names in its route or in its query. Where it names
+// none, that is the workspace if optional, and else an error.
+func Place(route string, query *string, optional bool) (string, error) {
 	switch {
 	case route != "" && query != nil:
 		return "", fault.InvalidField("path", "is given in the route and in the query; give it once")
@@ -48,19 +31,19 @@ func place(route string, query *string, optional bool) (string, error) {
 			return "", fault.InvalidField("path", "%q is absolute; the path of the route is relative to %s", sandbox.Clip(route, 80), sandbox.Workspace).
 				WithRemedy("put an absolute path into the query: ?path=%s", sandbox.Clip(route, 80))
 		}
-		return checkPath("path", route)
+		return CheckPath("path", route)
 	case query != nil:
-		return checkPath("path", *query)
+		return CheckPath("path", *query)
 	case optional:
 		return sandbox.Workspace, nil
 	}
 	return "", fault.InvalidField("path", "is missing").WithRemedy("name it in the route (…/files/main.py) or in the query (?path=/workspace/main.py)")
 }
 
-// checkPath refuses what can be no path. A relative one may not lead out of the
-// workspace: whoever means another place says so by an absolute one. What links
-// on the way lead to is the sandbox's own affair and stays inside it.
-func checkPath(field, p string) (string, error) {
+// CheckPath refuses what cannot be a path. A relative one may not lead out of the workspace:
+// another place is named by an absolute one. What links on the way lead to is the sandbox's own
+// affair and stays inside it.
+func CheckPath(field, p string) (string, error) {
 	switch {
 	case p == "":
 		return "", fault.InvalidField(field, "is empty")
@@ -85,8 +68,8 @@ func checkPath(field, p string) (string, error) {
 	return p, nil
 }
 
-// mode reads permissions in octal; nil is zero, the default of whoever acts.
-func mode(field string, s *string) (fs.FileMode, error) {
+// Mode returns permissions that are written in octal; nil is zero, the default.
+func Mode(field string, s *string) (fs.FileMode, error) {
 	if s == nil {
 		return 0, nil
 	}

@@ -1,0 +1,151 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// firstWait is how long an answer's beginning waits for an error that has an
+// HTTP status of its own, before the stream is opened without any event.
+const firstWait = 250 * time.Millisecond
+
+// Events is a stream of server-sent events. Its methods may be called concurrently.
+type Events struct {
+	c    *Call
+	out  *StallWriter
+	quit chan struct{}
+	stop sync.Once
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex
+	begun bool
+	buf   []byte
+}
+
+// Event is one event of a stream. Seq is its id; zero: it has none.
+type Event struct {
+	Name string
+	Seq  int64
+	Data any
+}
+
+// WantsEvents reports whether a client asks for a stream of events.
+func WantsEvents(r *http.Request) bool {
+	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if media, params, err := mime.ParseMediaType(part); err == nil && media == "text/event-stream" && params["q"] != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// Events returns the stream that the call is answered with. It is opened by the first event, or
+// a moment later if none comes, and kept alive then. Close it.
+func (c *Call) Events() *Events {
+	s := &Events{c: c, out: c.StallWriter(), quit: make(chan struct{})}
+	s.wg.Go(func() {
+		wait := time.NewTimer(min(firstWait, c.Heartbeat()))
+		defer wait.Stop()
+		for {
+			select {
+			case <-s.quit:
+				return
+			case <-wait.C:
+				wait.Reset(c.Heartbeat())
+				s.mu.Lock()
+				_ = s.writeLocked([]byte(": alive\n\n")) // the next event's sender will see it
+				s.mu.Unlock()
+			}
+		}
+	})
+	return s
+}
+
+// End ends the wait for events, and reports whether anything was sent. Last events may follow.
+func (s *Events) End() bool {
+	s.stop.Do(func() { close(s.quit) })
+	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
+// Close ends the stream, and leaves the connection fit for the next request.
+func (s *Events) Close() {
+	s.End()
+	s.out.Close()
+}
+
+// Fail ends the stream with an error as its last event. Where nothing was sent yet it returns
+// the error, which is an HTTP answer like any other then.
+func (s *Events) Fail(err error) error {
+	if !s.End() {
+		return err
+	}
+	name, data := s.c.handler.o.StreamError(s.c.R.Context(), err)
+	_ = s.Send(name, 0, data) // the client may be the one who went away
+	return nil
+}
+
+// SetHeader sets a header of the answer, where nothing was sent yet.
+func (s *Events) SetHeader(name, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.c.W.Header().Set(name, value)
+	}
+}
+
+// Send sends one event at once. Seq is its id; zero: it has none.
+func (s *Events) Send(name string, seq int64, data any) error {
+	return s.SendAll([]Event{{name, seq, data}})
+}
+
+// SendAll sends events together.
+func (s *Events) SendAll(events []Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buf[:0]
+	for _, e := range events {
+		payload, err := json.Marshal(e.Data)
+		if err != nil {
+			return err
+		}
+		b = append(b, "event: "...)
+		b = append(b, e.Name...)
+		if e.Seq > 0 {
+			b = append(b, "\nid: "...)
+			b = strconv.AppendInt(b, e.Seq, 10)
+		}
+		b = append(b, "\ndata: "...)
+		b = append(b, payload...) // JSON has no line breaks of its own
+		b = append(b, "\n\n"...)
+	}
+	if s.buf = b; len(b) == 0 {
+		return nil
+	}
+	return s.writeLocked(b)
+}
+
+func (s *Events) writeLocked(b []byte) error {
+	if !s.begun {
+		h := s.c.W.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		s.c.W.WriteHeader(http.StatusOK)
+		s.begun = true
+	}
+	if _, err := s.out.Write(b); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}

@@ -1,0 +1,48 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// StallWriter writes an answer of which the client has to take some in time. The answer may be
+// large and its client slow, so that no bound on the whole would be right; but a client that
+// takes nothing at all would hold a sandbox in use for ever.
+type StallWriter struct {
+	w     io.Writer
+	ctl   *http.ResponseController
+	wait  time.Duration
+	until time.Time // when all of it has to be taken; zero: it may go on for ever
+}
+
+// StallWriter returns a writer of the call's answer. Close it.
+func (c *Call) StallWriter() *StallWriter {
+	return &StallWriter{w: c.W, ctl: http.NewResponseController(c.W), wait: c.Stall()}
+}
+
+// paced returns a writer of an answer that is held in memory meanwhile: a client has to take
+// it at a least rate.
+func (c *Call) paced(size int64) *StallWriter {
+	w := c.StallWriter()
+	w.until = time.Now().Add(w.wait + time.Duration(size)*time.Second/leastRate)
+	return w
+}
+
+func (s *StallWriter) Write(p []byte) (int, error) {
+	end := time.Now().Add(s.wait)
+	if !s.until.IsZero() && s.until.Before(end) {
+		end = s.until
+	}
+	_ = s.ctl.SetWriteDeadline(end) // not every connection has one
+	return s.w.Write(p)
+}
+
+// Flush sends what was written so far.
+func (s *StallWriter) Flush() error { return s.ctl.Flush() }
+
+// Close leaves the connection fit for the next request.
+func (s *StallWriter) Close() { _ = s.ctl.SetWriteDeadline(time.Time{}) }
