@@ -20,7 +20,7 @@ type Caller struct {
 	Profile string  // of MCP, that its token is for; empty: the server's own
 }
 
-// May tells whether c holds s. Admin implies every other scope.
+// May reports whether c holds s. Admin implies every other scope.
 func (c Caller) May(s Scope) bool {
 	return slices.Contains(c.Scopes, s) || slices.Contains(c.Scopes, Admin)
 }

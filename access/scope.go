@@ -49,7 +49,7 @@ func toolScopes() []Scope {
 // ToolScope is the scope of a group of tools.
 func ToolScope(group string) Scope { return Scope(toolsPrefix + group) }
 
-// SeesTools tells whether c is shown a group of tools: a token without a scope of
+// SeesTools reports whether c is shown a group of tools: a token without a scope of
 // them is shown all.
 func (c Caller) SeesTools(group string) bool {
 	narrowed := false
@@ -65,10 +65,10 @@ func (c Caller) SeesTools(group string) bool {
 // DefaultScopes are those of a token that was made without naming any.
 func DefaultScopes() []Scope { return []Scope{SandboxesRead, SandboxesWrite} }
 
-// Valid tells whether s is a scope at all.
+// Valid reports whether s is a scope at all.
 func (s Scope) Valid() bool { return slices.Contains(Scopes(), s) }
 
-// CheckScopes gives scopes in the order of [Scopes] without doubles, or
+// CheckScopes returns scopes in the order of [Scopes] without doubles, or
 // [DefaultScopes] for none. An unknown one is Invalid, about field, and the
 // error lists the valid ones.
 func CheckScopes(field string, scopes []Scope) ([]Scope, error) {

@@ -36,7 +36,7 @@ type Token struct {
 	ExpiresAt  time.Time // zero: never
 }
 
-// Expired tells whether t is past its time at now.
+// Expired reports whether t is past its time at now.
 func (t *Token) Expired(now time.Time) bool {
 	return !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt)
 }

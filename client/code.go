@@ -116,7 +116,7 @@ func (c *Client) Contexts(ctx context.Context, ref string) ([]v1.Context, error)
 	return out.Items, err
 }
 
-// Context gives one context.
+// Context returns one context.
 func (c *Client) Context(ctx context.Context, ref, id string) (*v1.Context, error) {
 	out := new(v1.Context)
 	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/code/contexts/"+seg(id))}, out); err != nil {

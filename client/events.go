@@ -25,7 +25,7 @@ type eventReader struct{ r *bufio.Reader }
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{bufio.NewReaderSize(r, 64<<10)} }
 
-// next gives the next event; io.EOF at the end of the stream, where an event
+// next returns the next event; io.EOF at the end of the stream, where an event
 // that was begun is dropped, as the standard has it.
 func (e *eventReader) next() (event, error) {
 	var ev event
@@ -59,7 +59,7 @@ func (e *eventReader) next() (event, error) {
 	}
 }
 
-// line gives a line without its end. It holds until the next call.
+// line returns a line without its end. It holds until the next call.
 func (e *eventReader) line() ([]byte, error) {
 	var long []byte
 	for {

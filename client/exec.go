@@ -178,10 +178,10 @@ func garbled(err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the server sent an event that cannot be read")
 }
 
-// Stdout gives exactly what was kept of a command's standard output.
+// Stdout returns exactly what was kept of a command's standard output.
 func Stdout(r *v1.ExecResult) ([]byte, error) { return exact(r.Stdout, r.StdoutBase64) }
 
-// Stderr gives exactly what was kept of a command's standard error.
+// Stderr returns exactly what was kept of a command's standard error.
 func Stderr(r *v1.ExecResult) ([]byte, error) { return exact(r.Stderr, r.StderrBase64) }
 
 func exact(text, encoded string) ([]byte, error) {
@@ -204,7 +204,7 @@ func (c *Client) Processes(ctx context.Context, ref string) ([]v1.Process, error
 	return out, nil
 }
 
-// Process gives one command.
+// Process returns one command.
 func (c *Client) Process(ctx context.Context, ref, processID string) (*v1.Process, error) {
 	out := new(v1.Process)
 	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/processes/"+seg(processID))}, out); err != nil {

@@ -100,7 +100,7 @@ func (c *Client) Stat(ctx context.Context, ref, path, user string) (*v1.FileInfo
 	return out, nil
 }
 
-// ListFiles gives what is in a directory, and whether there is more: at most
+// ListFiles returns what is in a directory, and whether there is more: at most
 // limit entries are given, or 10000 for zero, and no more than the server holds of one list.
 func (c *Client) ListFiles(ctx context.Context, ref, path, user string, limit int) (files []v1.FileInfo, more bool, err error) {
 	return c.ListFilesAfter(ctx, ref, path, user, "", limit)

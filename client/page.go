@@ -5,7 +5,7 @@ package client
 
 import "iter"
 
-// all gives the items of all pages from the one that first begins, page by page as
+// all returns the items of all pages from the one that first begins, page by page as
 // they are asked for. After an error there is nothing more. Each iteration begins
 // anew.
 func all[T any](first string, page func(cursor string) (items []T, next *string, err error)) iter.Seq2[*T, error] {

@@ -71,7 +71,7 @@ func (c *Client) DialPort(ctx context.Context, ref string, port int) (*PortConn,
 	return p, nil
 }
 
-// Read gives what the program sends; io.EOF when it sends nothing more.
+// Read returns what the program sends; io.EOF when it sends nothing more.
 func (p *PortConn) Read(b []byte) (int, error) {
 	p.readMu.Lock()
 	defer p.readMu.Unlock()

@@ -35,7 +35,7 @@ func (c *Client) StartProcess(ctx context.Context, ref string, r v1.StartProcess
 	return c.OpenProcess(ref, out.ProcessID), nil
 }
 
-// OpenProcess gives a process that was started before. It asks nobody whether there
+// OpenProcess returns a process that was started before. It asks nobody whether there
 // is one.
 func (c *Client) OpenProcess(ref, processID string) *Process {
 	return &Process{c: c, ref: ref, id: processID}
@@ -46,7 +46,7 @@ func (p *Process) ID() string { return p.id }
 
 func (p *Process) path(rest string) string { return of(p.ref, "/processes/"+seg(p.id)+rest) }
 
-// Get gives what is known of it.
+// Get returns what is known of it.
 func (p *Process) Get(ctx context.Context) (*v1.Process, error) { return p.c.Process(ctx, p.ref, p.id) }
 
 // waitEach is how long one request waits: less than what lies between may wait
@@ -142,7 +142,7 @@ type Stdin struct {
 	ended bool  // its end was told
 }
 
-// Stdin gives the input of a process. Others that write to it meanwhile would make
+// Stdin returns the input of a process. Others that write to it meanwhile would make
 // it lose bytes: for that there is Write. ctx bounds all that is done with it. It is
 // for one goroutine.
 func (p *Process) Stdin(ctx context.Context) *Stdin { return &Stdin{p: p, ctx: ctx, at: -1} }
@@ -268,7 +268,7 @@ func (c *Client) ListProcesses(ctx context.Context, ref string, q ProcessQuery) 
 	return c.processPages(ctx, of(ref, "/processes"), v)
 }
 
-// processPages gives what a list of processes holds, page by page.
+// processPages returns what a list of processes holds, page by page.
 func (c *Client) processPages(ctx context.Context, path string, v url.Values) iter.Seq2[*v1.Process, error] {
 	return func(yield func(*v1.Process, error) bool) {
 		v := maps.Clone(v) // it may be called again

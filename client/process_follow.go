@@ -36,7 +36,7 @@ type Output struct {
 	Exit *v1.Process   // the process has ended; the last one
 }
 
-// Follow gives the output of a process: every frame once and in order, then its
+// Follow returns the output of a process: every frame once and in order, then its
 // end. A connection that breaks and a server that is restarted are got over: it goes
 // on behind the last frame, and gives up after a minute without an answer. After an
 // error it ends. A slow loop holds nobody up: the process's log keeps its output.

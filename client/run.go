@@ -29,7 +29,7 @@ func (c *Client) StartRun(ctx context.Context, sandbox string, r v1.StartRun) (*
 	return out, nil
 }
 
-// Run gives a run with the output of its commands.
+// Run returns a run with the output of its commands.
 func (c *Client) Run(ctx context.Context, run string) (*v1.Run, error) {
 	return c.run(ctx, request{method: "GET", path: "/runs/" + seg(run)})
 }
@@ -54,7 +54,7 @@ type RunQuery struct {
 	Cursor  string
 }
 
-// RunsPage gives a page of runs, newest first, without their commands.
+// RunsPage returns a page of runs, newest first, without their commands.
 func (c *Client) RunsPage(ctx context.Context, q RunQuery) (*v1.RunList, error) {
 	v := make(url.Values)
 	set(v, "cursor", q.Cursor)
@@ -72,7 +72,7 @@ func (c *Client) RunsPage(ctx context.Context, q RunQuery) (*v1.RunList, error) 
 	return p, nil
 }
 
-// Runs gives all runs that match, page by page as they are asked for. After an error
+// Runs returns all runs that match, page by page as they are asked for. After an error
 // there is nothing more.
 func (c *Client) Runs(ctx context.Context, q RunQuery) iter.Seq2[*v1.Run, error] {
 	return all(q.Cursor, func(cursor string) ([]v1.Run, *string, error) {
@@ -93,7 +93,7 @@ type RunEvent struct {
 	Data json.RawMessage // of the type that is named there
 }
 
-// FollowRun gives the events of a run that come after one (0: all), to its last. A
+// FollowRun returns the events of a run that come after one (0: all), to its last. A
 // connection that breaks and a server that is restarted are got over: it goes on
 // behind the last event, and gives up after a minute without an answer. After an
 // error it ends. A slow loop misses nothing.

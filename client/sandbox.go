@@ -92,7 +92,7 @@ type ListQuery struct {
 	Cursor   string            // NextCursor of the page before
 }
 
-// ListPage gives one page.
+// ListPage returns one page.
 func (c *Client) ListPage(ctx context.Context, q ListQuery) (*v1.SandboxPage, error) {
 	v := make(url.Values)
 	if len(q.Status) > 0 {
@@ -117,7 +117,7 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (*v1.SandboxPage, er
 	return p, nil
 }
 
-// List gives all sandboxes that match, page by page as they are asked for. After
+// List returns all sandboxes that match, page by page as they are asked for. After
 // an error there is nothing more.
 func (c *Client) List(ctx context.Context, q ListQuery) iter.Seq2[*v1.Sandbox, error] {
 	return all(q.Cursor, func(cursor string) ([]v1.Sandbox, *string, error) {
@@ -140,7 +140,7 @@ type ActivityQuery struct {
 	Cursor    string   // NextCursor of the page before
 }
 
-// ActivityPage gives one page of what happened to a sandbox.
+// ActivityPage returns one page of what happened to a sandbox.
 func (c *Client) ActivityPage(ctx context.Context, ref string, q ActivityQuery) (*v1.EventPage, error) {
 	v := make(url.Values)
 	if len(q.Types) > 0 {
@@ -161,7 +161,7 @@ func (c *Client) ActivityPage(ctx context.Context, ref string, q ActivityQuery) 
 	return p, nil
 }
 
-// Activity gives all that happened to a sandbox, page by page as it is asked
+// Activity returns all that happened to a sandbox, page by page as it is asked
 // for. After an error there is nothing more.
 func (c *Client) Activity(ctx context.Context, ref string, q ActivityQuery) iter.Seq2[*v1.Event, error] {
 	return func(yield func(*v1.Event, error) bool) {

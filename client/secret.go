@@ -18,7 +18,7 @@ func (c *Client) SetSecret(ctx context.Context, ref, name string, r v1.SetSecret
 	return c.secret(ctx, request{method: "PUT", path: secretsOf(ref) + "/" + seg(name), body: r})
 }
 
-// Secrets gives the secrets of the project, or those that hold for a sandbox: its own and
+// Secrets returns the secrets of the project, or those that hold for a sandbox: its own and
 // its project's.
 func (c *Client) Secrets(ctx context.Context, ref string) ([]v1.Secret, error) {
 	var out v1.SecretList
@@ -28,7 +28,7 @@ func (c *Client) Secrets(ctx context.Context, ref string) ([]v1.Secret, error) {
 	return out.Items, nil
 }
 
-// Secret gives the one of a name among those that Secrets gives.
+// Secret returns the one of a name among those that Secrets gives.
 func (c *Client) Secret(ctx context.Context, ref, name string) (*v1.Secret, error) {
 	return c.secret(ctx, request{method: "GET", path: secretsOf(ref) + "/" + seg(name)})
 }

@@ -21,7 +21,7 @@ type Shell struct {
 	name string
 }
 
-// OpenShell gives the shell of a name. It asks nobody whether there is one: its first
+// OpenShell returns the shell of a name. It asks nobody whether there is one: its first
 // command makes it.
 func (c *Client) OpenShell(ref, name string) *Shell { return &Shell{c: c, ref: ref, name: name} }
 
@@ -48,7 +48,7 @@ func (s *Shell) Name() string { return s.name }
 
 func (s *Shell) path(rest string) string { return of(s.ref, "/shells/"+seg(s.name)+rest) }
 
-// Get gives what is known of it.
+// Get returns what is known of it.
 func (s *Shell) Get(ctx context.Context) (*v1.Shell, error) {
 	out := new(v1.Shell)
 	if _, err := s.c.call(ctx, request{method: "GET", path: s.path("")}, out); err != nil {
@@ -80,7 +80,7 @@ func (s *Shell) ExecStarted(ctx context.Context, r v1.Exec, started func(id stri
 	return out, nil
 }
 
-// Command gives the result of one of the shell's last commands, and waits for it at most
+// Command returns the result of one of the shell's last commands, and waits for it at most
 // as long as wait, and no longer than one request may.
 func (s *Shell) Command(ctx context.Context, processID string, wait time.Duration) (*v1.ShellExecResult, error) {
 	out := new(v1.ShellExecResult)

@@ -37,7 +37,7 @@ type SnapshotQuery struct {
 	Cursor  string // NextCursor of the page before
 }
 
-// SnapshotsPage gives one page of snapshots.
+// SnapshotsPage returns one page of snapshots.
 func (c *Client) SnapshotsPage(ctx context.Context, q SnapshotQuery) (*v1.SnapshotPage, error) {
 	v := make(url.Values)
 	set(v, "sandbox", q.Sandbox)
@@ -55,7 +55,7 @@ func (c *Client) SnapshotsPage(ctx context.Context, q SnapshotQuery) (*v1.Snapsh
 	return p, nil
 }
 
-// Snapshots gives all snapshots that match, page by page as they are asked for.
+// Snapshots returns all snapshots that match, page by page as they are asked for.
 // After an error there is nothing more.
 func (c *Client) Snapshots(ctx context.Context, q SnapshotQuery) iter.Seq2[*v1.Snapshot, error] {
 	return all(q.Cursor, func(cursor string) ([]v1.Snapshot, *string, error) {
@@ -69,7 +69,7 @@ func (c *Client) Snapshots(ctx context.Context, q SnapshotQuery) iter.Seq2[*v1.S
 	})
 }
 
-// GetSnapshot gives a snapshot.
+// GetSnapshot returns a snapshot.
 func (c *Client) GetSnapshot(ctx context.Context, snapshot string) (*v1.Snapshot, error) {
 	return c.snapshot(ctx, request{method: "GET", path: "/snapshots/" + seg(snapshot)})
 }

@@ -81,7 +81,7 @@ func (c *Client) AttachTerminal(ctx context.Context, ref, processID string, rece
 	return c.joinTerminal(ctx, of(ref, "/terminals/"+seg(processID)), q)
 }
 
-// Terminals gives the terminals of a sandbox whose command runs. After an error it ends.
+// Terminals returns the terminals of a sandbox whose command runs. After an error it ends.
 func (c *Client) Terminals(ctx context.Context, ref string) iter.Seq2[*v1.Process, error] {
 	return c.processPages(ctx, of(ref, "/terminals"), url.Values{"limit": {"1000"}})
 }
@@ -103,7 +103,7 @@ func (c *Client) joinTerminal(ctx context.Context, path string, q url.Values) (*
 // ID is the id of the terminal's process.
 func (t *Terminal) ID() string { return t.id }
 
-// Read gives what the command shows; io.EOF when it has ended.
+// Read returns what the command shows; io.EOF when it has ended.
 func (t *Terminal) Read(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +152,7 @@ func (t *Terminal) moreLocked() error {
 	return nil // of a newer server
 }
 
-// Wait gives how the command ended. Output that was not read is dropped.
+// Wait returns how the command ended. Output that was not read is dropped.
 func (t *Terminal) Wait() (v1.TerminalExit, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,7 +21,7 @@ func (c *Client) CreateVolume(ctx context.Context, r v1.CreateVolume) (*v1.Volum
 	return out, nil
 }
 
-// Volumes gives all volumes of the project, with what they hold and who mounts
+// Volumes returns all volumes of the project, with what they hold and who mounts
 // them.
 func (c *Client) Volumes(ctx context.Context) ([]v1.Volume, error) {
 	var out v1.VolumeList
@@ -31,7 +31,7 @@ func (c *Client) Volumes(ctx context.Context) ([]v1.Volume, error) {
 	return out.Items, nil
 }
 
-// Volume gives a volume.
+// Volume returns a volume.
 func (c *Client) Volume(ctx context.Context, volume string) (*v1.Volume, error) {
 	return c.volume(ctx, request{method: "GET", path: "/volumes/" + seg(volume)})
 }

@@ -106,7 +106,7 @@ func (w *Watch) Close() error {
 	return w.body.Close()
 }
 
-// read gives the next event; the server's error is an error.
+// read returns the next event; the server's error is an error.
 func (w *Watch) read() (event, error) {
 	ev, err := w.events.next()
 	switch {

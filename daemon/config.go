@@ -363,7 +363,7 @@ func (c *Config) hostMost() (sandbox.Limits, error) {
 	return c.most(float64(runtime.NumCPU()), int(info.Totalram*uint64(info.Unit)>>20)), nil
 }
 
-// pools gives the pools as the engine takes them, which checks them.
+// pools returns the pools as the engine takes them, which checks them.
 func (c *Config) pools() []engine.Pool {
 	out := make([]engine.Pool, len(c.Pools))
 	for n, p := range c.Pools {

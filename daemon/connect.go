@@ -110,7 +110,7 @@ func connectFor(r *http.Request, profile string) connectPage {
 	return p
 }
 
-// atHome tells whether a server at host is on the machine of who asks there.
+// atHome reports whether a server at host is on the machine of who asks there.
 func atHome(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

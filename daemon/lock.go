@@ -59,7 +59,7 @@ func lockData(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// flock gives a server that was just killed a moment: its descriptors, and with
+// flock allows a server that was just killed a moment: its descriptors, and with
 // them its lock, go when the kernel has cleared the last of its threads away.
 func flock(f *os.File) error {
 	const patience, pause = 2 * time.Second, 20 * time.Millisecond

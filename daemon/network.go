@@ -124,7 +124,7 @@ func outside(o policy.Operator) func(ctx context.Context, network, address strin
 	}
 }
 
-// ours tells whether an address is this host's now: the kernel then chooses it as the
+// ours reports whether an address is this host's now: the kernel then chooses it as the
 // source, too. Nothing is sent for that.
 func ours(to netip.AddrPort) bool {
 	if to.Addr().Unmap().IsLoopback() {

@@ -142,7 +142,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Of gives the code of err: "" for nil, the code of the outermost [Error] in
+// Of returns the code of err: "" for nil, the code of the outermost [Error] in
 // its chain, Canceled or Timeout for a context's error, and else Internal.
 func Of(err error) Code {
 	if err == nil {
@@ -160,10 +160,10 @@ func Of(err error) Code {
 	return Internal
 }
 
-// Is tells whether err has the code.
+// Is reports whether err has the code.
 func Is(err error, code Code) bool { return err != nil && Of(err) == code }
 
-// As gives err as an Error that is safe to show: err's own outermost [Error],
+// As returns err as an Error that is safe to show: err's own outermost [Error],
 // or one made from its code with a message that tells nothing of the inside.
 func As(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -35,7 +35,7 @@ type build struct {
 	err error
 }
 
-// Ensure gives the image for a name, and builds it where it is missing. All
+// Ensure returns the image for a name, and builds it where it is missing. All
 // who ask meanwhile share one build, also with other processes on the same
 // directory. The build belongs to the store: it goes on when ctx ends, and
 // ends with Close. A failed build is given to all who waited; the next call
@@ -224,7 +224,7 @@ func syncDir(dir string, all bool) error {
 	return f.Sync()
 }
 
-// buildFault gives a failed build its code where the cause is known.
+// buildFault sets the code of a failed build where the cause is known.
 func buildFault(name string, err error) error {
 	if fe, ok := errors.AsType[*fault.Error](err); ok {
 		return fe

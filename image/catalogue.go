@@ -84,7 +84,7 @@ func shown(s string) string {
 	return strconv.Quote(s[:cut]) + "…"
 }
 
-// digestHex gives the hex digits of a digest as a caller writes it: with or
+// digestHex returns the hex digits of a digest as a caller writes it: with or
 // without "sha256:", whole or the 12 digits that name the directory.
 func digestHex(digest string) (string, error) {
 	hex := strings.TrimPrefix(digest, "sha256:")

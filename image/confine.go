@@ -113,7 +113,7 @@ func hostEnv(more ...string) []string {
 	return append(env, more...)
 }
 
-// outward tells whether an environment variable says how to reach the outside.
+// outward reports whether an environment variable says how to reach the outside.
 func outward(key string) bool {
 	switch strings.ToLower(key) {
 	case "http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy",

@@ -111,7 +111,7 @@ func keepDpkgOptions(path string, options []string) error {
 // aptBuild bounds a download that hangs.
 var aptBuild = []string{`Acquire::Retries "3"`, `Acquire::http::Timeout "60"`, `Acquire::https::Timeout "60"`}
 
-// hostAptOptions gives the host's settings for reaching mirrors (proxies,
+// hostAptOptions returns the host's settings for reaching mirrors (proxies,
 // certificates), which apt in the new root would not read.
 func hostAptOptions(ctx context.Context) []string {
 	out, err := hostCommand(ctx, "apt-config", "dump").Output()

@@ -21,7 +21,7 @@ const hostToolsTime = 10 * time.Minute
 // process was started with.
 var hostPath = [...]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// hostProgram gives a program's path, or "" when the host lacks it.
+// hostProgram returns a program's path, or "" when the host lacks it.
 func hostProgram(name string) string {
 	for _, dir := range hostPath {
 		if path, err := exec.LookPath(dir + "/" + name); err == nil {

@@ -97,7 +97,7 @@ func load(dir string) (Image, error) {
 	}, nil
 }
 
-// scan gives the images under DIR/NAME, in no order. What cannot be read is
+// scan returns the images under DIR/NAME, in no order. What cannot be read is
 // given to skipped and left out: one broken directory must not hide the rest.
 func scan(dir string, skipped func(path string, err error)) ([]Image, error) {
 	entries, err := os.ReadDir(dir)

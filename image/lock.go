@@ -27,7 +27,7 @@ type lock struct {
 	file *os.File
 }
 
-// tryLock gives nil, nil when another process, or another caller in this one, holds it.
+// tryLock returns nil, nil when another process, or another caller in this one, holds it.
 func tryLock(dir string) (*lock, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -211,7 +211,7 @@ func pipConfig() string {
 
 var archiveVersion = regexp.MustCompile(`^[-_]([0-9]+\.[0-9]+\.[0-9]+)`)
 
-// fetched gives the newest NAME-VERSION archive in cache; one older than a day
+// fetched returns the newest NAME-VERSION archive in cache; one older than a day
 // is fetched again, and serves still when that fails. An archive comes into the
 // cache by a rename, so what is there is whole.
 func fetched(cache, name, suffix string, fetch func(into string) error) (archive, error) {

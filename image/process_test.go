@@ -204,7 +204,7 @@ func TestTwoProcesses(t *testing.T) {
 	})
 }
 
-// descendants gives a process descriptor for every process below pid.
+// descendants returns a process descriptor for every process below pid.
 func descendants(t *testing.T, pid int) []int {
 	t.Helper()
 	var fds []int

@@ -159,7 +159,7 @@ func addUser(root *os.Root) error {
 	return nil
 }
 
-// copySkeleton gives the user the shell's usual start files.
+// copySkeleton copies to the user the shell's usual start files.
 func copySkeleton(root *os.Root) error {
 	entries, err := fs.ReadDir(root.FS(), "etc/skel")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +194,7 @@ func replaceFile(root *os.Root, name, content string, mode fs.FileMode) error {
 	return root.WriteFile(name, []byte(content), mode)
 }
 
-// ownTree gives a tree to the sandbox's user.
+// ownTree makes the sandbox's user the owner of a tree.
 func ownTree(root *os.Root, dir string) error {
 	return fs.WalkDir(root.FS(), dir, func(name string, _ fs.DirEntry, err error) error {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// aptSources gives the host's own package sources for a Debian suite, its
+// aptSources returns the host's own package sources for a Debian suite, its
 // updates and its security fixes, as deb822 text, so that a mirror which the
 // host is set up for is used. It is empty when the host has none: another
 // distribution, or another release.
@@ -130,7 +130,7 @@ func (s stanza) forSuite(suite string) (stanza, bool) {
 		with("URIs", strings.Join(uris, " ")).with("Components", "main"), true
 }
 
-// reachable gives what a uri means inside the new root: a list of mirrors in a
+// reachable returns what a uri means inside the new root: a list of mirrors in a
 // file (as cloud images have it) is read, and what lies on the host's own disk
 // or on a disc is left out.
 func reachable(uri string) []string {

@@ -106,7 +106,7 @@ func (s *Store) clean() error {
 	return nil
 }
 
-// Resolve gives the catalogue's entry for a name as a caller writes it. It
+// Resolve returns the catalogue's entry for a name as a caller writes it. It
 // looks at nothing but the catalogue. An unknown name is fault.NotFound, one
 // that cannot be a name fault.Invalid.
 func (s *Store) Resolve(name string) (Entry, error) {
@@ -114,7 +114,7 @@ func (s *Store) Resolve(name string) (Entry, error) {
 	return r.Entry, err
 }
 
-// Find gives the image for a name if it is built, and else fault.NotFound. An
+// Find returns the image for a name if it is built, and else fault.NotFound. An
 // image built by an older recipe is not it: see FindDigest. Once found, an
 // image is given without a system call.
 func (s *Store) Find(ctx context.Context, name string) (Image, error) {
@@ -162,7 +162,7 @@ func (s *Store) skipped(path string, err error) {
 	s.log.Warn("an image on disk cannot be read", "path", path, "error", err)
 }
 
-// FindDigest gives exactly the image that a sandbox was made from, also one of
+// FindDigest returns exactly the image that a sandbox was made from, also one of
 // an older recipe. The digest may be given with or without "sha256:", whole or
 // by its first 12 digits. One that is not on disk is fault.NotFound.
 func (s *Store) FindDigest(name, digest string) (Image, error) {

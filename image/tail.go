@@ -66,7 +66,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// lines gives the kept lines, the unfinished one included.
+// lines returns the kept lines, the unfinished one included.
 func (t *tail) lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -51,7 +51,7 @@ func parseVersions(out string, want []string) (map[string]string, error) {
 	return versions, nil
 }
 
-// measure gives the bytes that a tree takes on disk and the number of its
+// measure returns the bytes that a tree takes on disk and the number of its
 // entries. A file with several names counts its bytes once.
 func measure(dir string) (size, files int64, err error) {
 	type inode struct{ dev, ino uint64 }

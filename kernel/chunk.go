@@ -36,7 +36,7 @@ type splitter struct {
 	begun   bool   // a message has come
 }
 
-// clean tells whether everything that came was passed on.
+// clean reports whether everything that came was passed on.
 func (s *splitter) clean() bool { return len(s.hold) == 0 && len(s.message) == 0 }
 
 // feed takes the next bytes of the stream and calls text for what is none of a

@@ -116,7 +116,7 @@ func (s *Session) insist(ctx context.Context) error {
 	return s.stop(ctx, r)
 }
 
-// wasInterrupted tells whether the running cell was to be interrupted.
+// wasInterrupted reports whether the running cell was to be interrupted.
 func (s *Session) wasInterrupted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -98,7 +98,7 @@ func Command(l Language) []string {
 	return nil
 }
 
-// IsCommand tells whether argv is the command of a kernel.
+// IsCommand reports whether argv is the command of a kernel.
 func IsCommand(argv []string) bool {
 	return slices.ContainsFunc(Languages(), func(l Language) bool { return slices.Equal(Command(l), argv) })
 }

@@ -11,7 +11,7 @@ import (
 // Transport carries the streams of one running kernel. Next is called by one
 // goroutine at a time, beside which the other methods may be.
 type Transport interface {
-	// Next gives the next piece of output, each once and in order. It waits until ctx is
+	// Next returns the next piece of output, each once and in order. It waits until ctx is
 	// done; then it may be called again, and nothing is lost. At the end of the
 	// kernel, and after all of its output, the error is io.EOF, for ever.
 	Next(ctx context.Context) (Chunk, error)

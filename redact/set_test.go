@@ -39,7 +39,7 @@ func mayBegin(patterns [][]byte, text []byte) (n int) {
 	return n
 }
 
-// feed gives text to a stream in pieces, of which some are followed by a release of what
+// feed writes text to a stream in pieces, of which some are followed by a release of what
 // is held back, and compares what comes out with what a naive reader would give.
 func feed(t *testing.T, patterns [][]byte, text []byte, piece func() int, release func() bool) {
 	t.Helper()

@@ -31,7 +31,7 @@ type Driver interface {
 	// values for one instance.
 	Open(ctx context.Context, h Handle) (Instance, error)
 
-	// List gives the handles of all that this driver made and has not removed,
+	// List returns the handles of all that this driver made and has not removed,
 	// also of those that no record mentions, and of halves that a crash left:
 	// Open, then Remove, on such a handle leaves nothing.
 	List(ctx context.Context) ([]Handle, error)

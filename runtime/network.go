@@ -20,13 +20,13 @@ type Networker interface {
 
 // Traffic is what an instance sends to the world. It is safe for concurrent use.
 type Traffic interface {
-	// Accept gives the next TCP connection. Its LocalAddr is where the sandbox
+	// Accept returns the next TCP connection. Its LocalAddr is where the sandbox
 	// meant to go.
 	Accept() (*net.TCPConn, error)
 	// Wait waits until there is a datagram to Read, or nothing more to wait for. It may
 	// be wrong, and Read then waits.
 	Wait() error
-	// Read gives the next datagram: who inside sent it, and where it was meant to
+	// Read returns the next datagram: who inside sent it, and where it was meant to
 	// go. What is longer than b is cut.
 	Read(b []byte) (n int, from, to netip.AddrPort, err error)
 	// Lost counts the datagrams that found no room to wait in for Read, since it was last
@@ -34,7 +34,7 @@ type Traffic interface {
 	Lost() int64
 	// Answer sends a datagram to a socket inside, from port 53 of an address.
 	Answer(b []byte, from netip.Addr, to netip.AddrPort) error
-	// Answering gives a socket whose datagrams come from the address from and go
+	// Answering returns a socket whose datagrams come from the address from and go
 	// to the socket inside at to; what that sends there later goes to it, and no
 	// longer to Read.
 	Answering(from, to netip.AddrPort) (*net.UDPConn, error)

@@ -22,7 +22,7 @@ type Pauser interface {
 	// Resume lets them go on. Twice is fine, and so is one that was never
 	// paused. On an instance that is down it is fault.State.
 	Resume(ctx context.Context) error
-	// Paused tells whether it is frozen by Pause, also by that of an earlier
+	// Paused reports whether it is frozen by Pause, also by that of an earlier
 	// server. Halves (a freeze that was not asked for by Pause, or one that was
 	// not completed) are undone by Open and never seen here.
 	Paused() bool

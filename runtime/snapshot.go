@@ -97,7 +97,7 @@ type Volumer interface {
 	// RemoveVolume deletes one with all that is in it, once no instance mounts
 	// it. One that is not there is fine.
 	RemoveVolume(ctx context.Context, id sandbox.ID) error
-	// VolumeUsage gives what a volume holds in bytes; -1 where the host does not
+	// VolumeUsage returns what a volume holds in bytes; -1 where the host does not
 	// count it.
 	VolumeUsage(ctx context.Context, id sandbox.ID) (int64, error)
 	// Volumes lists all that this driver keeps.
@@ -106,12 +106,12 @@ type Volumer interface {
 
 // Preparer is what drivers are that can do a part of a create before anybody asks.
 type Preparer interface {
-	// Prepared gives the id of an instance that is made ready so far, if there
+	// Prepared returns the id of an instance that is made ready so far, if there
 	// is one for such a Spec, whose ID and Hostname do not matter; Create of a Spec
 	// with that ID goes on from there. An id that is not used is given back by another
 	// Create or by the server's end, and costs nothing then.
 	Prepared(Spec) (sandbox.ID, bool)
-	// Unclaimed tells whether what List has by that id was made ahead and given to nobody,
+	// Unclaimed reports whether what List has by that id was made ahead and given to nobody,
 	// which no event tells of. After a crash of the host it may say so of one that was
 	// given: ask of what no record mentions.
 	Unclaimed(sandbox.ID) (bool, error)

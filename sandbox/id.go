@@ -36,7 +36,7 @@ func randomName() string {
 	return string(b[:])
 }
 
-// ValidID tells whether s has the form of an [ID], or of a process's id.
+// ValidID reports whether s has the form of an [ID], or of a process's id.
 func ValidID(s string) bool {
 	if len(s) != idLen || s[0] < 'a' || s[0] > 'z' {
 		return false

@@ -73,5 +73,5 @@ func checkMountPath(field, p string) error {
 	return nil
 }
 
-// within tells whether p is dir or below it; both are clean.
+// within reports whether p is dir or below it; both are clean.
 func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }

@@ -69,7 +69,7 @@ func TestCheckMounts(t *testing.T) {
 	}
 }
 
-// paths gives n that are beside each other.
+// paths returns n that are beside each other.
 func paths(n int) []string {
 	var all []string
 	for i := range n {

@@ -50,13 +50,13 @@ const (
 	MaxAllowPorts   = 32
 )
 
-// Equal tells whether two policies say the same in the same order.
+// Equal reports whether two policies say the same in the same order.
 func (p NetworkPolicy) Equal(q NetworkPolicy) bool {
 	return p.Mode == q.Mode && p.Learn == q.Learn && slices.Equal(p.AllowDomains, q.AllowDomains) &&
 		slices.Equal(p.AllowCIDRs, q.AllowCIDRs) && slices.Equal(p.AllowPorts, q.AllowPorts)
 }
 
-// Normal gives the policy with its names in the form that they are compared in,
+// Normal returns the policy with its names in the form that they are compared in,
 // or fault.Invalid with every field that is wrong.
 func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 	var bad []fault.Field
@@ -141,7 +141,7 @@ func ParsePorts(field, text string) (PortRange, error) {
 	return PortRange{uint16(a), uint16(b)}, nil
 }
 
-// CheckDomain gives a name in the form that names are compared in: lower-case ASCII without a dot
+// CheckDomain returns a name in the form that names are compared in: lower-case ASCII without a dot
 // at its end. It may begin with "*.", for all names below what follows.
 func CheckDomain(field, name string) (string, error) {
 	rest, wild := strings.CutPrefix(name, "*.")
@@ -158,7 +158,7 @@ func CheckDomain(field, name string) (string, error) {
 	return normal, nil
 }
 
-// NormalName gives a domain name in the form that names are compared in, and whether
+// NormalName returns a domain name in the form that names are compared in, and whether
 // it is one. Other scripts than ASCII are written as "xn--…".
 func NormalName(name string) (string, bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))

@@ -21,7 +21,7 @@ const (
 	RunCanceled  RunState = "canceled"
 )
 
-// Ended tells whether nothing of the run will change any more.
+// Ended reports whether nothing of the run will change any more.
 func (s RunState) Ended() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
 
 // Run is a batch of commands that run one after the other in one sandbox, whoever
@@ -137,7 +137,7 @@ func NewRunID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// ValidRunID tells whether s has the form of a run's id. Only that is ever part of
+// ValidRunID reports whether s has the form of a run's id. Only that is ever part of
 // a path on the host.
 func ValidRunID(s string) bool {
 	if len(s) != 36 {
@@ -156,7 +156,7 @@ func ValidRunID(s string) bool {
 	return true
 }
 
-// Failed tells whether the command has ended in a way that fails its run.
+// Failed reports whether the command has ended in a way that fails its run.
 func (c *RunCommand) Failed() bool {
 	return (c.Status == CommandFailed || c.Status == CommandTimedOut) && !c.AllowFailure
 }

@@ -45,7 +45,7 @@ const (
 	MaxSecrets      = 64 // of a project itself, and of each sandbox
 )
 
-// Bound tells whether it goes into requests, and not into the sandbox.
+// Bound reports whether it goes into requests, and not into the sandbox.
 func (s *Secret) Bound() bool { return len(s.Hosts) > 0 }
 
 // StandIn is what programs inside see under the name of a bound secret, so that those
@@ -57,7 +57,7 @@ func (s *Secret) HeaderValue(value string) string {
 	return strings.ReplaceAll(s.Format, SecretSlot, value)
 }
 
-// Normal gives the secret with its hosts and header in the form that they are compared
+// Normal returns the secret with its hosts and header in the form that they are compared
 // in and what was left out filled in, or fault.Invalid with every field that is wrong.
 func (s Secret) Normal() (Secret, error) {
 	var bad []fault.Field
@@ -163,7 +163,7 @@ func checkSecretHeader(name string) error {
 	return nil
 }
 
-// headerText tells whether s can stand in a header (RFC 9110, 5.5).
+// headerText reports whether s can stand in a header (RFC 9110, 5.5).
 func headerText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {

@@ -51,13 +51,13 @@ func States() []State {
 	}
 }
 
-// CanBecome tells whether the table has an arrow from s to t.
+// CanBecome reports whether the table has an arrow from s to t.
 func (s State) CanBecome(t State) bool { return slices.Contains(transitions[s], t) }
 
 // Next lists where s may go, in the table's order.
 func (s State) Next() []State { return slices.Clone(transitions[s]) }
 
-// Intent tells whether s is work that was begun and has no outcome yet.
+// Intent reports whether s is work that was begun and has no outcome yet.
 func (s State) Intent() bool {
 	switch s {
 	case Creating, Pausing, Resuming, Stopping, Starting, Restoring, Deleting:
@@ -66,5 +66,5 @@ func (s State) Intent() bool {
 	return false
 }
 
-// Valid tells whether s is a state at all.
+// Valid reports whether s is a state at all.
 func (s State) Valid() bool { _, ok := transitions[s]; return ok }

@@ -15,9 +15,9 @@ type Runs interface {
 	// Insert adds a run with its commands and sets its Number. A taken id is
 	// fault.Exists.
 	Insert(r *sandbox.Run) error
-	// Get gives a run with its commands.
+	// Get returns a run with its commands.
 	Get(id string) (*sandbox.Run, error)
-	// List gives a page of runs without their commands, and the cursor of the next
+	// List returns a page of runs without their commands, and the cursor of the next
 	// one ("" at the end).
 	List(q RunQuery) (page []*sandbox.Run, next string, err error)
 	// Count counts what the query (without its page) matches.
@@ -31,7 +31,7 @@ type Runs interface {
 	// Append adds an event to a run; its Seq is the caller's, and a taken one is
 	// fault.Exists.
 	Append(run string, e *sandbox.RunEvent) error
-	// Events gives those of a run with a greater Seq than after, at most limit, in
+	// Events returns those of a run with a greater Seq than after, at most limit, in
 	// order. A run that is not there has none.
 	Events(run string, after int64, limit int) ([]*sandbox.RunEvent, error)
 	// LastSeq is that of a run's last event; 0: there is none.

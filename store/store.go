@@ -45,11 +45,11 @@ type Sandboxes interface {
 	Get(id sandbox.ID) (*sandbox.Sandbox, error)
 	// ByKey finds by the caller's own name.
 	ByKey(project, key string) (*sandbox.Sandbox, error)
-	// List gives a page, and the cursor of the next one ("" at the end).
+	// List returns a page, and the cursor of the next one ("" at the end).
 	List(q SandboxQuery) (page []*sandbox.Sandbox, next string, err error)
 	// Count counts by state what the query (without its page) matches.
 	Count(q SandboxQuery) (map[sandbox.State]int, error)
-	// Runtimes gives the runtime of every sandbox of every project.
+	// Runtimes returns the runtime of every sandbox of every project.
 	Runtimes() (map[sandbox.ID]string, error)
 	// Update replaces the record if s.Revision is current, and counts it up; ID,
 	// Project and CreatedAt never change. When the transaction fails after it,
@@ -111,7 +111,7 @@ type Snapshots interface {
 	// ByName finds one of a sandbox by its name; it finds none of those without
 	// a sandbox.
 	ByName(of sandbox.ID, name string) (*sandbox.Snapshot, error)
-	// List gives a page, and the cursor of the next one ("" at the end).
+	// List returns a page, and the cursor of the next one ("" at the end).
 	List(q SnapshotQuery) (page []*sandbox.Snapshot, next string, err error)
 	// Count counts what the query (without its page) matches.
 	Count(q SnapshotQuery) (int, error)
@@ -141,12 +141,12 @@ type Volumes interface {
 	Insert(v *sandbox.Volume) error
 	Get(id sandbox.ID) (*sandbox.Volume, error)
 	ByName(project, name string) (*sandbox.Volume, error)
-	// List gives a project's by name ("": all projects').
+	// List returns a project's by name ("": all projects').
 	List(project string) ([]*sandbox.Volume, error)
 	// Update replaces SizeMB and State; fault.NotFound for one that is not there.
 	Update(v *sandbox.Volume) error
 	Delete(id sandbox.ID) error // fault.NotFound where there is none
-	// Users gives the sandboxes that mount it by their records, stopped ones too,
+	// Users returns the sandboxes that mount it by their records, stopped ones too,
 	// each once, in the order of their ids.
 	Users(id sandbox.ID) ([]sandbox.ID, error)
 }
@@ -159,7 +159,7 @@ type Secrets interface {
 	Put(s *SealedSecret) error
 	// Get finds one of a project itself (of is empty), or of one of its sandboxes.
 	Get(project string, of sandbox.ID, name string) (*SealedSecret, error)
-	// List gives those of a project itself (of is empty), or of one of its
+	// List returns those of a project itself (of is empty), or of one of its
 	// sandboxes, by name.
 	List(project string, of sandbox.ID) ([]*SealedSecret, error)
 	// All gives every one there is, those of projects themselves first.
@@ -186,7 +186,7 @@ type Events interface {
 	// is done already is fault.Conflict: a result is written once.
 	Finish(e *sandbox.Event) error
 	List(q EventQuery) (page []*sandbox.Event, next string, err error)
-	// Unfinished gives the rows with a ProcessID and without Done: commands that
+	// Unfinished returns the rows with a ProcessID and without Done: commands that
 	// have no result yet, oldest first; of all sandboxes for an empty id.
 	Unfinished(id sandbox.ID) ([]*sandbox.Event, error)
 	// Prune looks at the oldest events that q selects and deletes those that are

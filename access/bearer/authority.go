@@ -70,7 +70,7 @@ func New(s store.Store, o Options) (*Authority, error) {
 	return a, nil
 }
 
-// Check gives the caller whose bearer token this is, or Unauthenticated; when
+// Check returns the caller whose bearer token this is, or Unauthenticated; when
 // the store does not answer, its error. A token that was checked before costs a
 // hash and a look into memory. Via is left for the coat to set.
 func (a *Authority) Check(ctx context.Context, token string) (access.Caller, error) {
@@ -203,7 +203,7 @@ func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (ac
 	return t, secret, nil
 }
 
-// List gives the tokens of a project; of all, for an empty project and one of
+// List returns the tokens of a project; of all, for an empty project and one of
 // the server's own admin tokens. It needs the scope admin. LastUsedAt may be
 // about a minute old.
 func (a *Authority) List(ctx context.Context, c access.Caller, project string) (all []*access.Token, err error) {

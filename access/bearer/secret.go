@@ -21,7 +21,7 @@ type Secret struct{ text string }
 // NewSecret wraps a text that must not be shown.
 func NewSecret(text string) Secret { return Secret{text} }
 
-// Reveal gives the text: for the one answer that hands it to its owner.
+// Reveal returns the text: for the one answer that hands it to its owner.
 func (s Secret) Reveal() string { return s.text }
 
 const redacted = "[redacted]"
@@ -63,7 +63,7 @@ func newSecret() Secret {
 	return Secret{string(out)}
 }
 
-// ours tells whether a text has the form of [newSecret].
+// ours reports whether a text has the form of [newSecret].
 func ours(text string) bool {
 	if len(text) != len(prefix)+secretLength || text[:len(prefix)] != prefix {
 		return false

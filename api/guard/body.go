@@ -63,7 +63,7 @@ func (b *body) left() {
 	}
 }
 
-// broken tells whether a request's body will never end as it should, so that
+// broken reports whether a request's body will never end as it should, so that
 // its connection is of no use any more.
 func broken(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)

@@ -108,7 +108,7 @@ func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 	return p, retryAfter
 }
 
-// cause gives the messages of the errors behind e, as far as they are written
+// cause returns the messages of the errors behind e, as far as they are written
 // for callers: those of package fault are, all others are for the log.
 func cause(e *fault.Error) string {
 	var parts []string

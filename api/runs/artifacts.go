@@ -45,13 +45,13 @@ type Handler struct {
 // TokenParam is the parameter of the query that holds a link's token.
 const TokenParam = "token"
 
-// IsLink tells whether a request comes with a link's token, and needs no other.
+// IsLink reports whether a request comes with a link's token, and needs no other.
 func IsLink(r *http.Request) bool { return r.URL.Query().Has(TokenParam) }
 
 // grantOf is what a link's token says of a run: no sandbox's id has a colon.
 func grantOf(run string) string { return "run:" + run }
 
-// Link gives a link to an artifact that is good for whoever has it, as whoever sent r
+// Link returns a link to an artifact that is good for whoever has it, as whoever sent r
 // reaches the server. There has to be such an artifact.
 func Link(l *filelink.Links, r *http.Request, run *sandbox.Run, artifact string, until time.Time) string {
 	scheme := "http"

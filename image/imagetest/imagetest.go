@@ -45,7 +45,7 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// Python gives the python image, built first where the directory has none: a
+// Python returns the python image, built first where the directory has none: a
 // minute or two, with progress in the test's log. It skips the test only where
 // there is no image and no right to build one.
 func Python(t testing.TB) image.Image {

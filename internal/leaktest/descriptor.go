@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// links gives what a process has open.
+// links returns what a process has open.
 func links(pid int) map[string]string {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	entries, err := os.ReadDir(dir)

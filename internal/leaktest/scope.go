@@ -36,7 +36,7 @@ type proc struct {
 	marked bool
 }
 
-// Processes gives what belongs to the scope, but for its servers, by number.
+// Processes returns what belongs to the scope, but for its servers, by number.
 func (s Scope) Processes() ([]Process, error) {
 	all, err := s.table()
 	if err != nil {
@@ -75,7 +75,7 @@ func (s Scope) table() (map[int]proc, error) {
 	return all, nil
 }
 
-// owns tells whether p, or one of its ancestors, belongs to the scope.
+// owns reports whether p, or one of its ancestors, belongs to the scope.
 func (s Scope) owns(all map[int]proc, p proc) bool {
 	for range len(all) { // a number that was reused could make a ring
 		if p.marked || slices.Contains(s.Servers, p.Parent) {
@@ -94,7 +94,7 @@ func (s Scope) marked(text string) bool {
 	return slices.ContainsFunc(s.Marks, func(m string) bool { return m != "" && strings.Contains(text, m) })
 }
 
-// within tells whether path is Dir or below it.
+// within reports whether path is Dir or below it.
 func (s Scope) within(path string) bool {
 	return s.Dir != "" && (path == s.Dir || strings.HasPrefix(path, s.Dir+"/"))
 }

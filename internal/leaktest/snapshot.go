@@ -66,7 +66,7 @@ func Take(s Scope) (Snapshot, error) {
 	return out, nil
 }
 
-// Count gives how many there are of a kind.
+// Count returns how many there are of a kind.
 func (s Snapshot) Count(k Kind) int {
 	n := 0
 	for _, c := range s[k] {
@@ -75,7 +75,7 @@ func (s Snapshot) Count(k Kind) int {
 	return n
 }
 
-// String gives the counts in one line.
+// String returns the counts in one line.
 func (s Snapshot) String() string {
 	var parts []string
 	for _, k := range Kinds() {
@@ -91,7 +91,7 @@ type Cache struct {
 	Most int    // of one name, before and after
 }
 
-// Beyond gives what s has and before had not, a line each, sorted; none is the
+// Beyond returns what s has and before had not, a line each, sorted; none is the
 // proof that nothing leaked.
 func (s Snapshot) Beyond(before Snapshot, caches []Cache) []string {
 	var out []string

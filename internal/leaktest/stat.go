@@ -26,7 +26,7 @@ type Stat struct {
 	Own, Children time.Duration
 }
 
-// ReadStat gives that of a process. For one that is gone the error is [fs.ErrNotExist] or ESRCH.
+// ReadStat returns that of a process. For one that is gone the error is [fs.ErrNotExist] or ESRCH.
 func ReadStat(pid int) (Stat, error) { return readStat("/proc/"+strconv.Itoa(pid)+"/stat", pid) }
 
 // Runs reports whether a thread of a process runs, or waits for a processor.

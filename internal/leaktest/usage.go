@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// PSS gives the memory that a process has resident, in bytes: pages that it
+// PSS returns the memory that a process has resident, in bytes: pages that it
 // shares count by its share.
 func PSS(pid int) (int64, error) {
 	return field("/proc/"+strconv.Itoa(pid)+"/smaps_rollup", "Pss:")
 }
 
-// Available gives the memory that the host could still give, in bytes.
+// Available returns the memory that the host could still give, in bytes.
 func Available() (int64, error) { return field("/proc/meminfo", "MemAvailable:") }
 
-// CPU gives the processor time that a process has used, with that of all that it
+// CPU returns the processor time that a process has used, with that of all that it
 // started, directly or not, and that was waited for. It is exact to a tick of
 // 10 ms.
 func CPU(pid int) (time.Duration, error) {

@@ -197,7 +197,7 @@ func (b *bridge) pump(ctx context.Context, stdin io.Reader) error {
 	}
 }
 
-// left gives the calls that the server works at and nobody will wait for; the
+// left returns the calls that the server works at and nobody will wait for; the
 // flights have ended. In the new era they end with their requests.
 func (b *bridge) left() (ids []json.RawMessage) {
 	b.mu.Lock()

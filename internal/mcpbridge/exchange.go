@@ -96,7 +96,7 @@ func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byt
 	}
 }
 
-// hopeless tells whether another try of a server cannot help: who answers is not the
+// hopeless reports whether another try of a server cannot help: who answers is not the
 // one that is meant.
 func hopeless(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)

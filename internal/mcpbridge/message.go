@@ -67,7 +67,7 @@ func (m *message) version() string {
 	return v
 }
 
-// repeatable tells whether the message may be sent again although it may have
+// repeatable reports whether the message may be sent again although it may have
 // been received: all that only ask may.
 func (m *message) repeatable() bool { return m.Method != methodCallTool && m.Method != methodListen }
 

@@ -41,19 +41,19 @@ type Env struct {
 	Getenv func(string) string
 }
 
-// Refers tells whether its file can do without the token. Of what is started as a
+// Refers reports whether its file can do without the token. Of what is started as a
 // program that is the bridge's: it finds the token of a server on the same machine.
 func (c Client) Refers(s Server) bool {
 	return c.refer != "" || c.asks || c.starts(s) && !s.Remote
 }
 
-// Names tells whether its file names the variable TokenVar, which then has to be in its
+// Names reports whether its file names the variable TokenVar, which then has to be in its
 // environment.
 func (c Client) Names(s Server) bool {
 	return c.refer != "" && s.Token == "" && !(c.starts(s) && !s.Remote)
 }
 
-// starts tells whether it starts the bridge, and opens no URL.
+// starts reports whether it starts the bridge, and opens no URL.
 func (c Client) starts(s Server) bool { return s.Stdio || c.remote == nil }
 
 // Files are where it looks for its configuration: the one that is made where there is
@@ -185,7 +185,7 @@ func Clients() []Client {
 	}
 }
 
-// Find gives the client with an id.
+// Find returns the client with an id.
 func Find(id string) (Client, bool) {
 	for _, c := range Clients() {
 		if c.ID == id {

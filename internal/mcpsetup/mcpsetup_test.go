@@ -278,7 +278,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// within tells whether all of part stands in text, in its order, blanks aside.
+// within reports whether all of part stands in text, in its order, blanks aside.
 func within(text, part []byte) bool {
 	for _, c := range part {
 		if c == ' ' || c == '\t' || c == '\r' || c == '\n' {

@@ -24,7 +24,7 @@ func (c Client) Snippet(s Server) string {
 	return strings.TrimRight(string(text), "\n")
 }
 
-// Merge gives the client's file with the server in it, which stands under its name
+// Merge returns the client's file with the server in it, which stands under its name
 // whatever was there before. All else stays as it is, comments included. Text that has it
 // already is given back as it is. An error says what is wrong with the file; it names
 // no value of it.
@@ -108,7 +108,7 @@ func (c Client) entries(all map[string]any) map[string]any {
 	return m
 }
 
-// has tells whether a file has the server as it is to be.
+// has reports whether a file has the server as it is to be.
 func (c Client) has(all map[string]any, s Server) bool {
 	if !reflect.DeepEqual(canonical(c.entries(all)[s.Name]), canonical(c.entry(s))) {
 		return false

@@ -115,7 +115,7 @@ func tomlHeaders(lines [][]byte) map[int][]string {
 	return headers
 }
 
-// begins tells whether a header begins with keys.
+// begins reports whether a header begins with keys.
 func begins(headers map[int][]string, keys ...string) bool {
 	for _, h := range headers {
 		if len(h) >= len(keys) && slices.Equal(h[:len(keys)], keys) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Of gives the type of a file, and whether a browser may show it in place. What may hold
+// Of returns the type of a file, and whether a browser may show it in place. What may hold
 // scripts it is not to show, and what is not known is bytes.
 func Of(name string) (kind string, show bool) {
 	switch strings.ToLower(path.Ext(name)) {

@@ -146,7 +146,7 @@ func (r *Ring) Seal(value []byte, bind ...string) []byte {
 	return k.aead.Seal(out, nil, value, bound(out, bind))
 }
 
-// Open gives the value that was sealed for what is named by bind. The error is a
+// Open returns the value that was sealed for what is named by bind. The error is a
 // *KeyGoneError if the ring lacks its key, and else ErrNotSealed.
 func (r *Ring) Open(sealed []byte, bind ...string) ([]byte, error) {
 	id, err := idOf(sealed)
@@ -165,13 +165,13 @@ func (r *Ring) Open(sealed []byte, bind ...string) ([]byte, error) {
 	return value, nil
 }
 
-// Current tells whether the value was sealed by the key that seals now.
+// Current reports whether the value was sealed by the key that seals now.
 func (r *Ring) Current(sealed []byte) bool {
 	id, err := idOf(sealed)
 	return err == nil && id == r.keys[0].id
 }
 
-// Derive gives n bytes, at most 8160, that are a secret of their own for each label and
+// Derive returns n bytes, at most 8160, that are a secret of their own for each label and
 // always the same for the first key of the ring.
 func (r *Ring) Derive(label string, n int) []byte { return r.keys[0].derive("/"+label, n) }
 

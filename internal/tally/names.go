@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Name gives a system call's name, for those that a server and its sandboxes are known to make; of others
+// Name returns a system call's name, for those that a server and its sandboxes are known to make; of others
 // the number.
 func Name(n int) string {
 	if name, ok := names[n]; ok {

@@ -46,7 +46,7 @@ const (
 // role that they begin in.
 type Counts [roles][width]uint64
 
-// Since gives what came since an earlier reading.
+// Since returns what came since an earlier reading.
 func (c *Counts) Since(earlier *Counts) *Counts {
 	d := new(Counts)
 	for r := range c {
@@ -107,7 +107,7 @@ type Counter struct {
 
 var order = binary.NativeEndian
 
-// Unsupported tells whether an error of Watch means that the host cannot do it, or not for
+// Unsupported reports whether an error of Watch means that the host cannot do it, or not for
 // us; any other is a fault.
 func Unsupported(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT)
@@ -163,7 +163,7 @@ func Watch(pid int) (_ *Counter, err error) {
 	return c, nil
 }
 
-// firstPIDs tells whether our numbers of processes are the kernel's own, by which it counts.
+// firstPIDs reports whether our numbers of processes are the kernel's own, by which it counts.
 func firstPIDs() error {
 	const first = "pid:[4026531836]" // PROC_PID_INIT_INO of the kernel's proc_ns.h
 	ours, err := os.Readlink("/proc/self/ns/pid")
@@ -173,7 +173,7 @@ func firstPIDs() error {
 	return err
 }
 
-// Read gives the counts since Watch. It must not be called after Close.
+// Read returns the counts since Watch. It must not be called after Close.
 func (c *Counter) Read() *Counts {
 	out := new(Counts)
 	for i := range int(roles) * width {

@@ -166,7 +166,7 @@ func (t *tally) cutOff(pkg string, output map[key][]string) {
 	}
 }
 
-// explains tells whether a test of a package failed.
+// explains reports whether a test of a package failed.
 func (t *tally) explains(pkg string) bool {
 	for k := range t.failed {
 		if k.pkg == pkg {

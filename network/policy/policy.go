@@ -71,7 +71,7 @@ func New(p sandbox.NetworkPolicy, o Operator) *Policy {
 // Of is what the policy was made of.
 func (p *Policy) Of() sandbox.NetworkPolicy { return p.p }
 
-// Name tells whether a name, in its normal form, may be asked for and connected to.
+// Name reports whether a name, in its normal form, may be asked for and connected to.
 // The name of a service, such as _http._tcp.example.org, is as that of its host.
 func (p *Policy) Name(name string) Reason {
 	name = host(name)
@@ -112,7 +112,7 @@ func (p *Policy) wildcard(name string) string {
 	}
 }
 
-// Below gives the entry of the list below which an allowed name is made up by whoever asks
+// Below returns the entry of the list below which an allowed name is made up by whoever asks
 // for it: a wildcard, or a name that has the labels of a service before it here. It is ""
 // for names that the list has themselves, and where there is no list.
 func (p *Policy) Below(name string) string {
@@ -129,7 +129,7 @@ func (p *Policy) Below(name string) string {
 	return ""
 }
 
-// Outside tells whether an address may be connected to by anybody at all: it is of
+// Outside reports whether an address may be connected to by anybody at all: it is of
 // the public internet, or the operator named it. A name's answers are held to it
 // too, or a name could stand for a neighbour.
 func (p *Policy) Outside(a netip.Addr) Reason {
@@ -145,13 +145,13 @@ func (p *Policy) Outside(a netip.Addr) Reason {
 	return Private
 }
 
-// blocksCarried tells whether a carries an address that is blocked.
+// blocksCarried reports whether a carries an address that is blocked.
 func blocksCarried(a netip.Addr, blocked []netip.Prefix) bool {
 	inner, ok := carried(a)
 	return ok && within(inner, blocked)
 }
 
-// Connection tells whether an address may be connected to. named says that a name
+// Connection reports whether an address may be connected to. named says that a name
 // was asked for that may be, and the address was the answer.
 func (p *Policy) Connection(to netip.AddrPort, named bool) Reason {
 	switch {
@@ -167,16 +167,16 @@ func (p *Policy) Connection(to netip.AddrPort, named bool) Reason {
 	return Address
 }
 
-// Listed tells whether the policy names the address itself: then it does not matter
+// Listed reports whether the policy names the address itself: then it does not matter
 // which name a program has for it.
 func (p *Policy) Listed(a netip.Addr) bool {
 	return p.p.Mode == sandbox.NetworkOpen || within(a.Unmap(), p.p.AllowCIDRs)
 }
 
-// Learning tells whether what is refused is let through, and noted.
+// Learning reports whether what is refused is let through, and noted.
 func (p *Policy) Learning() bool { return p.p.Learn }
 
-// Learnable tells whether a refusal is one that the policy could take back: it is not
+// Learnable reports whether a refusal is one that the policy could take back: it is not
 // the operator's.
 func (r Reason) Learnable() bool {
 	return r == Domain || r == Address || r == Port || r == Disagreement

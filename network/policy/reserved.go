@@ -72,7 +72,7 @@ func within(a netip.Addr, ranges []netip.Prefix) bool {
 	return false
 }
 
-// public tells whether an address is of the public internet.
+// public reports whether an address is of the public internet.
 func public(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if within(a, reserved) || within(a, local) {
@@ -84,7 +84,7 @@ func public(a netip.Addr) bool {
 	return a.IsValid()
 }
 
-// carried gives the address of IPv4 that one of IPv6 carries, if it does.
+// carried returns the address of IPv4 that one of IPv6 carries, if it does.
 func carried(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return a, false

@@ -123,7 +123,7 @@ func outward(location, host string, at place) string {
 	return at.prefix + rest
 }
 
-// itself tells whether an address is the program's port as seen from inside.
+// itself reports whether an address is the program's port as seen from inside.
 func itself(u *url.URL, port int) bool {
 	host := u.Hostname()
 	return u.Port() == strconv.Itoa(port) && (isLoopback(host) || host == "0.0.0.0" || host == "::")

@@ -109,7 +109,7 @@ func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) 
 	return g, nil
 }
 
-// Addresses gives the addresses of a preview as whoever sent r reaches them: the
+// Addresses returns the addresses of a preview as whoever sent r reaches them: the
 // one to show, by host name where that works, and the one by path.
 func (l *Links) Addresses(r *http.Request, id string, port int) (address, path string) {
 	path = scheme(r) + "://" + r.Host + Root + id + "/" + strconv.Itoa(port) + "/"

@@ -17,7 +17,7 @@ import (
 // Root is where previews by path are.
 const Root = "/preview/"
 
-// IsPath tells whether an escaped path is of previews.
+// IsPath reports whether an escaped path is of previews.
 func IsPath(escaped string) bool { return strings.HasPrefix(escaped, Root) }
 
 // place is one preview.
@@ -83,7 +83,7 @@ func byHost(hostport, domain string) (p place, ours bool, err error) {
 	return p, true, err
 }
 
-// splitHost gives the name in its canonical form, and the port or "".
+// splitHost returns the name in its canonical form, and the port or "".
 func splitHost(hostport string) (host, port string) {
 	host = hostport
 	if h, p, err := net.SplitHostPort(hostport); err == nil {

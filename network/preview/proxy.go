@@ -122,7 +122,7 @@ func New(o Options) (*Proxy, error) {
 // Close lets go of connections that wait for a request. Requests go on.
 func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
 
-// IsHost tells whether a Host header names a preview, or would if there were
+// IsHost reports whether a Host header names a preview, or would if there were
 // such a one. Nothing but the proxy may answer there.
 func (p *Proxy) IsHost(hostport string) bool {
 	_, ours, _ := byHost(hostport, p.links.domain)

@@ -78,7 +78,7 @@ func ours(values []string) bool {
 	return false
 }
 
-// withoutCookie gives the values of Cookie headers without our cookies, and each
+// withoutCookie returns the values of Cookie headers without our cookies, and each
 // other one byte for byte.
 func withoutCookie(values []string) []string {
 	var out []string
@@ -113,7 +113,7 @@ func queryToken(raw string) string {
 	return ""
 }
 
-// withoutToken gives a query without tokens, and all else of it byte for byte.
+// withoutToken returns a query without tokens, and all else of it byte for byte.
 func withoutToken(raw string) string {
 	if !strings.Contains(raw, "%") && !strings.Contains(raw, queryName) {
 		return raw

@@ -79,7 +79,7 @@ func (s *steady) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(b)
 }
 
-// Hijack gives the connection away, for an upgrade.
+// Hijack takes over the connection, for an upgrade.
 func (s *steady) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	nc, rw, err := s.ctl.Hijack()
 	if err != nil {

@@ -203,7 +203,7 @@ func ownOrigin(origin, host string) bool {
 	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(rest, host)
 }
 
-// navigates tells whether a browser opens a page by the request.
+// navigates reports whether a browser opens a page by the request.
 func navigates(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }

@@ -32,7 +32,7 @@ func (d *dialect) openConn(ctx context.Context, c driver.Connector) (*conn, erro
 	return &conn{driver: opened, dialect: d, stmts: make(map[string]*stmt)}, nil
 }
 
-// prepare gives the statement of a text, and whether the caller has to close it.
+// prepare returns the statement of a text, and whether the caller has to close it.
 func (c *conn) prepare(text string) (s *stmt, once bool, err error) {
 	if c.driver == nil {
 		return nil, false, sql.ErrConnDone

@@ -15,7 +15,7 @@ import (
 
 func asSQLite(err error) (*sqlite.Error, bool) { return errors.AsType[*sqlite.Error](err) }
 
-// explain gives err a code and a message that is safe to show. Errors that have
+// explain returns err a code and a message that is safe to show. Errors that have
 // a code already, and those of a context, pass as they are.
 func (d *dialect) explain(ctx context.Context, err error) error {
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"sandpit.dev/store"
 )
 
-// planOf gives the steps that the data base would take.
+// planOf returns the steps that the data base would take.
 func planOf(t *testing.T, s *Store, text string, args []any) string {
 	t.Helper()
 	c, err := s.reader(t.Context())

@@ -208,7 +208,7 @@ func noRun(id string) *fault.Error {
 	return fault.New(fault.NotFound, "there is no run %q", sandbox.Clip(id, 40))
 }
 
-// runsMatching gives the conditions of a query, without its page. The planner sees one
+// runsMatching returns the conditions of a query, without its page. The planner sees one
 // indexed column only, as with [eventListing]: the narrowest that the query names.
 func runsMatching(query *store.RunQuery) *where {
 	var w where

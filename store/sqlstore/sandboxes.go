@@ -148,7 +148,7 @@ func (q sandboxes) ByKey(project, key string) (*sandbox.Sandbox, error) {
 	return s, err
 }
 
-// one gives the row, or nil.
+// one returns the row, or nil.
 func (q sandboxes) one(text string, args ...any) (*sandbox.Sandbox, error) {
 	var row sandboxRow
 	found, err := q.tx.row(text, args, row.dest()...)
@@ -196,7 +196,7 @@ func (q sandboxes) Tally(s *sandbox.Sandbox) error {
 	return err
 }
 
-// current gives what is to be replaced, if s is of its revision.
+// current returns what is to be replaced, if s is of its revision.
 func (q sandboxes) current(s *sandbox.Sandbox) (state, mounted string, err error) {
 	var project string
 	var revision int64
@@ -269,7 +269,7 @@ func noSandbox(id sandbox.ID) *fault.Error {
 	return fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(string(id), 80))
 }
 
-// ofProject gives the conditions on project and states. Of two indexes it shows
+// ofProject returns the conditions on project and states. Of two indexes it shows
 // the planner the one that fits: where no stopped ones are wanted, that of the
 // others, of which a host has few.
 func ofProject(query *store.SandboxQuery, onlyAwake bool) *where {
@@ -286,7 +286,7 @@ func ofProject(query *store.SandboxQuery, onlyAwake bool) *where {
 	return &w
 }
 
-// matching gives the conditions of a query, without its page.
+// matching returns the conditions of a query, without its page.
 func (q sandboxes) matching(query *store.SandboxQuery) *where {
 	w := ofProject(query, len(query.States) > 0 && !slices.Contains(query.States, sandbox.Stopped))
 	if !query.DueBefore.IsZero() {

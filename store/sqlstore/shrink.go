@@ -89,7 +89,7 @@ func (s *Store) walCheckpoint(c *conn, huge int64) func() error {
 	}
 }
 
-// shrink gives some of the pages that deleted rows left back, and reports whether there
+// shrink returns some of the pages that deleted rows left back, and reports whether there
 // is more to give.
 func (s *Store) shrink(c *conn) (more bool, err error) {
 	pages, free, err := s.room(c)

@@ -69,7 +69,7 @@ func (q snapshots) ByName(of sandbox.ID, name string) (*sandbox.Snapshot, error)
 	return s, err
 }
 
-// one gives the row, or nil.
+// one returns the row, or nil.
 func (q snapshots) one(text string, args ...any) (*sandbox.Snapshot, error) {
 	var row snapshotRow
 	found, err := q.tx.row(text, args, row.dest()...)
@@ -103,7 +103,7 @@ func noSnapshot(ref string) *fault.Error {
 	return fault.New(fault.NotFound, "there is no snapshot %q", sandbox.Clip(ref, 80))
 }
 
-// snapshotsMatching gives the conditions of a query, without its page. As with
+// snapshotsMatching returns the conditions of a query, without its page. As with
 // [eventListing], the planner sees one indexed column only.
 func snapshotsMatching(query *store.SnapshotQuery) *where {
 	var w where

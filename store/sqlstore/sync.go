@@ -205,7 +205,7 @@ func (y *syncer) checkpointing() {
 	}
 }
 
-// fileFlush gives a function that makes the data of an open file durable.
+// fileFlush returns a function that makes the data of an open file durable.
 func fileFlush(f *os.File) func() error {
 	return func() error {
 		for {

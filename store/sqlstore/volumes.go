@@ -57,7 +57,7 @@ func (q volumes) ByName(project, name string) (*sandbox.Volume, error) {
 	return v, err
 }
 
-// one gives the row, or nil.
+// one returns the row, or nil.
 func (q volumes) one(text string, args ...any) (*sandbox.Volume, error) {
 	var row volumeRow
 	found, err := q.tx.row(text, args, row.dest()...)

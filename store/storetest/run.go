@@ -188,7 +188,7 @@ func wantSame(t *testing.T, what string, got, want any) {
 	}
 }
 
-// inUpdate gives the error of one operation, in a transaction of its own.
+// inUpdate returns the error of one operation, in a transaction of its own.
 func inUpdate(t *testing.T, s store.Store, fn func(store.Tx) error) error {
 	return s.Update(context.WithoutCancel(t.Context()), fn)
 }

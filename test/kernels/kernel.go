@@ -65,7 +65,7 @@ func (c *cache) fetchKernels(wanted []string) (kernels []kernel, err error) {
 	return kernels, nil
 }
 
-// find gives where the packages have a file or a directory of the kernel, which older and
+// find returns where the packages have a file or a directory of the kernel, which older and
 // newer ones have at different places.
 func (k kernel) find(places ...string) (string, error) {
 	for _, place := range places {

@@ -66,7 +66,7 @@ func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// run tells whether all checks passed on all kernels.
+// run reports whether all checks passed on all kernels.
 func run(ctx context.Context, args []string) (bool, error) {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {

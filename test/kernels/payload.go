@@ -31,7 +31,7 @@ var tests = []compiled{
 // others are the checks that are no tests, in their order; see the program inside.
 var others = []string{"doctor", "cli", "leftovers"}
 
-// planOf gives what is to be checked: all, or what is wanted.
+// planOf returns what is to be checked: all, or what is wanted.
 func planOf(wanted []string) (plan told.Plan, err error) {
 	known := slices.Clone(others)
 	for _, check := range others {

@@ -101,7 +101,7 @@ func (c *cache) makeRoot(kernels []kernel) error {
 	return os.WriteFile(made, []byte(base), 0o644)
 }
 
-// contains tells whether all lines of want are in have, which may know more kernels.
+// contains reports whether all lines of want are in have, which may know more kernels.
 func contains(have, want string) bool {
 	lines := strings.Split(have, "\n")
 	for line := range strings.SplitSeq(want, "\n") {

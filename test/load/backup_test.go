@@ -52,7 +52,7 @@ func (h *host) sandpit(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// beside gives a host of the same token whose data directory is not there yet.
+// beside returns a host of the same token whose data directory is not there yet.
 func (h *host) beside() *host {
 	h.t.Helper()
 	dir, err := filepath.EvalSymlinks(h.t.TempDir())

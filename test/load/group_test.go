@@ -33,7 +33,7 @@ func (g *group) do(fn func() error) {
 	})
 }
 
-// wait gives the first errors; a flood tells no more.
+// wait returns the first errors; more would say nothing new.
 func (g *group) wait() error {
 	g.wg.Wait()
 	g.mu.Lock()
@@ -41,7 +41,7 @@ func (g *group) wait() error {
 	return errors.Join(g.errs[:min(len(g.errs), 10)]...)
 }
 
-// failed gives the first error, if there is one by now.
+// failed returns the first error, if there is one by now.
 func (g *group) failed() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -150,7 +150,7 @@ func programs(t *testing.T, pid int) (ids []uint32) {
 	return ids
 }
 
-// loaded tells whether the kernel still has a program.
+// loaded reports whether the kernel still has a program.
 func loaded(t *testing.T, id uint32) bool {
 	t.Helper()
 	const progGetFdByID = 13

@@ -45,7 +45,7 @@ os.write(2, b"counted %d\n" % n)
 sys.exit(42)
 `
 
-// fixedAddress gives an address that a server can be restarted on: outside of the
+// fixedAddress returns an address that a server can be restarted on: outside of the
 // ports that the kernel gives to connections, one of which could take it meanwhile.
 func fixedAddress(t *testing.T) string {
 	t.Helper()

@@ -45,7 +45,7 @@ func newPromises() *promises {
 	return &promises{boxes: map[string]*promised{}, dead: map[string]bool{}}
 }
 
-// some gives one that no delete was asked for; nil where there is none.
+// some returns one that no delete was asked for; nil where there is none.
 func (p *promises) some() *promised {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *promises) unlessLeaving(b *promised, err error) error {
 	return err
 }
 
-// unanswered tells whether err says that no answer came.
+// unanswered reports whether err says that no answer came.
 func unanswered(err error) bool {
 	if errors.Is(err, context.Canceled) || fault.Is(err, fault.Canceled) {
 		return true

@@ -28,7 +28,7 @@ import (
 	"sandpit.dev/internal/running"
 )
 
-// soak tells whether the campaigns run in full.
+// soak reports whether the campaigns run in full.
 func soak() bool { return os.Getenv("SANDPIT_SOAK") == "1" }
 
 // length is how long a campaign is.
@@ -240,7 +240,7 @@ func (h *host) kill() {
 	h.http.CloseIdleConnections()
 }
 
-// tail gives the last words of the server.
+// tail returns the last words of the server.
 func (h *host) tail() string {
 	b, err := os.ReadFile(filepath.Join(h.dir, "server.log"))
 	if err != nil {

@@ -30,7 +30,7 @@ func (d disk) clone() disk {
 	return c
 }
 
-// of gives what the file at path may be.
+// of returns what the file at path may be.
 func (d disk) of(path string) []string {
 	if sums, ok := d[path]; ok {
 		return sums
@@ -44,7 +44,7 @@ func (d disk) wrote(path, sum string) { d[path] = []string{sum} }
 // mayHaveWritten is one that was not.
 func (d disk) mayHaveWritten(path, sum string) { d[path] = append(slices.Clone(d.of(path)), sum) }
 
-// fits tells whether d may be what is there.
+// fits reports whether d may be what is there.
 func (d disk) fits(there map[string]string) bool {
 	for path, sum := range there {
 		if !may(d.of(path), sum) {
@@ -85,7 +85,7 @@ func (w worlds) each(fn func(disk)) {
 	}
 }
 
-// narrow gives those that may be what is there.
+// narrow returns those that may be what is there.
 func (w worlds) narrow(there map[string]string) (worlds, error) {
 	var fit worlds
 	for _, d := range w {

@@ -40,7 +40,7 @@ type absent struct{ reason string }
 
 func (e absent) Error() string { return e.reason }
 
-// needPackages gives the packages, and skips a test where they cannot be had.
+// needPackages returns the packages, and skips a test where they cannot be had.
 func needPackages(t *testing.T) packages {
 	t.Helper()
 	p, err := installed()
@@ -137,7 +137,7 @@ func installInto(npm, dir string, files map[string][]byte) error {
 // unreachable is what npm says when there is no registry that serves us.
 var unreachable = regexp.MustCompile(`\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|ENOTCACHED|E401|E403|E5\d\d)\b`)
 
-// findNode gives this machine's Node where it is new enough, else that of the packages.
+// findNode returns this machine's Node where it is new enough, else that of the packages.
 func findNode(dir string) (string, error) {
 	if node, err := exec.LookPath("node"); err == nil {
 		out, err := exec.Command(node, "--version").Output()

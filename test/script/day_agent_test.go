@@ -84,7 +84,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// client gives a client of the agent's own; it knows a token, or none.
+// client returns a client of the agent's own; it knows a token, or none.
 func (a *agent) client(token string) *http.Client {
 	t := &http.Transport{DialContext: a.wire.dial}
 	if token == "" {

@@ -278,7 +278,7 @@ func debian(t *testing.T) http.Handler {
 	return mux
 }
 
-// tarball gives a compressed archive of files.
+// tarball returns a compressed archive of files.
 func tarball(t *testing.T, files [][2]string) []byte {
 	t.Helper()
 	var b bytes.Buffer

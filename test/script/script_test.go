@@ -136,7 +136,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// code gives the exit status of a command that ran; else the error.
+// code returns the exit status of a command that ran; else the error.
 func code(err error) (int, error) {
 	if err == nil {
 		return 0, nil

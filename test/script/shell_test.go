@@ -62,7 +62,7 @@ func (s *screen) await(t *testing.T, text string) {
 	}
 }
 
-// shows tells whether the screen shows text within the time.
+// shows reports whether the screen shows text within the time.
 func (s *screen) shows(text string, within time.Duration) bool {
 	limit := time.NewTimer(within)
 	defer limit.Stop()

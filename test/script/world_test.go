@@ -220,7 +220,7 @@ func answerName(question []byte, names map[string]netip.Addr) []byte {
 	return out
 }
 
-// host gives what the world's network consists of: interfaces, addresses, routes,
+// host returns what the world's network consists of: interfaces, addresses, routes,
 // rules, the firewall and what is forwarded.
 func (w *world) host(t *testing.T) []string {
 	t.Helper()

@@ -44,7 +44,7 @@ type Artifact struct {
 // Artifacts knows what sandboxes have to show; nil in [Options]: what the caller's runs
 // left, and what is under /artifacts of the caller's sandboxes that run.
 type Artifacts interface {
-	// Recent gives at most so many, the newest first. It checks the caller's rights.
+	// Recent returns at most so many, the newest first. It checks the caller's rights.
 	Recent(ctx context.Context, c access.Caller, most int) ([]Artifact, error)
 }
 
