@@ -137,11 +137,11 @@ func checkCgroups() Check {
 	}
 	switch {
 	case v1 && v2:
-		return ok("cgroups", "hybrid: version 1 and version 2 are mounted")
+		return ok("cgroups", "version 2, and version 1 beside it")
 	case v2:
 		return ok("cgroups", "version 2")
 	case v1:
-		return ok("cgroups", "version 1")
+		return ok("cgroups", "version 1 alone")
 	}
 	return failure("cgroups", "mount -t cgroup2 none /sys/fs/cgroup", "none are mounted")
 }

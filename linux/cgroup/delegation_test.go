@@ -20,6 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 func TestNothingOfOursRunsAReleaseAgent(t *testing.T) {
@@ -27,14 +29,18 @@ func TestNothingOfOursRunsAReleaseAgent(t *testing.T) {
 	g := create(t, d, someLimits)
 	a := take(t, d, g.ID())
 	t.Cleanup(func() { _ = a.Remove(context.Background()) })
-	for _, h := range d.v1 {
-		for _, path := range []string{".", a.path(), g.ID()} {
-			text, err := read(h.dir, path+"/notify_on_release")
-			if got := strings.TrimSpace(text); err != nil || got != "0" {
-				t.Errorf("%s of %s: got %q, %v, want 0", path, h.path, got, err)
+	for _, m := range mounted(t) {
+		for _, path := range []string{".", "_agent0", g.ID()} {
+			group := filepath.Join(m.Path, cgroupfs.Top, d.namespace, path)
+			if m.V2 {
+				continue
 			}
-			if exists(h.dir, path+"/release_agent") {
-				t.Errorf("%s of %s has a release_agent", path, h.path)
+			text, err := os.ReadFile(group + "/notify_on_release")
+			if got := strings.TrimSpace(string(text)); err != nil || got != "0" {
+				t.Errorf("%s: got %q, %v, want 0", group, got, err)
+			}
+			if cgroupfs.Exists(unix.AT_FDCWD, group+"/release_agent") {
+				t.Errorf("%s has a release_agent", group)
 			}
 		}
 	}
@@ -45,8 +51,8 @@ func TestDelegationIsExactlyWhatTheAgentNeeds(t *testing.T) {
 	d := openHost(t, Kill)
 	g := create(t, d, someLimits)
 	var got []string
-	for h := range d.hierarchies {
-		root := filepath.Join(h.path, top, d.namespace, g.ID())
+	for _, m := range mounted(t) {
+		root := filepath.Join(m.Path, cgroupfs.Top, d.namespace, g.ID())
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -86,7 +92,7 @@ func childAgent() {
 		}
 		fmt.Printf("%s|%d\n", name, errno)
 	}
-	write := func(dir int, path, value string) error { return system{}.write(dir, path, []byte(value)) }
+	write := func(dir int, path, value string) error { return cgroupfs.System{}.Write(dir, path, []byte(value)) }
 	_, err := unix.Write(4, []byte("0"))
 	say("enter agent", err)
 	own, _ := os.ReadFile("/proc/self/cgroup")
@@ -99,12 +105,12 @@ func childAgent() {
 	in.Scan()
 
 	say("make a group", unix.Mkdirat(cmd, "p1", 0o755))
-	dir, err := openFile(cmd, "p1", unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, err := cgroupfs.Open(cmd, "p1", unix.O_RDONLY|unix.O_DIRECTORY)
 	say("open it", err)
 	c := exec.Command("/bin/sleep", "1000")
 	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
 	say("fork into it", c.Start())
-	procs, err := read(cmd, "p1/cgroup.procs")
+	procs, err := cgroupfs.Read(cmd, "p1/cgroup.procs")
 	if strings.TrimSpace(procs) != strconv.Itoa(c.Process.Pid) {
 		err = errors.Join(err, fmt.Errorf("members %q", procs))
 	}
@@ -113,7 +119,7 @@ func childAgent() {
 	say("a group below it", unix.Mkdirat(cmd, "p1/deep", 0o755))
 	for _, path := range []string{"cgroup.subtree_control", "cgroup.max.depth", "cgroup.max.descendants", "cgroup.freeze",
 		"cgroup.kill", "cgroup.threads", "memory.max", "pids.max", "cpu.max"} {
-		if !exists(cmd, path) {
+		if !cgroupfs.Exists(cmd, path) {
 			continue // a controller that v1 has
 		}
 		say("write cmd/"+path, write(cmd, path, "1"))
@@ -143,7 +149,7 @@ func TestAgentWorksInItsTreeAndCannotLeaveIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Join(d.v2.path, top, d.namespace)
+	root := filepath.Join(d.tree.path, cgroupfs.Top, d.namespace)
 	dir, err := g.Dir()
 	if err != nil {
 		t.Fatal(err)
@@ -175,15 +181,15 @@ func TestAgentWorksInItsTreeAndCannotLeaveIt(t *testing.T) {
 	t.Cleanup(func() { _ = a.Remove(context.Background()) })
 	denied := map[string]bool{}
 	var files, dirs []string
-	for h := range d.hierarchies {
-		base := filepath.Join(h.path, top, d.namespace)
+	for _, m := range mounted(t) {
+		base := filepath.Join(m.Path, cgroupfs.Top, d.namespace)
 		names := []string{g.ID() + "/tasks", g.ID() + "/cgroup.procs", g.ID() + "/memory.limit_in_bytes", g.ID() + "/pids.max",
-			g.ID() + "/cpu.cfs_quota_us", g.ID() + "/notify_on_release", a.path() + "/tasks", a.path() + "/memory.limit_in_bytes", "cgroup.procs", "../../release_agent", "../../cgroup.procs"}
-		if h.v2 {
+			g.ID() + "/cpu.cfs_quota_us", g.ID() + "/notify_on_release", "_agent0/tasks", "_agent0/memory.limit_in_bytes", "cgroup.procs", "../../release_agent", "../../cgroup.procs"}
+		if m.V2 {
 			names = []string{g.ID() + "/agent/cgroup.procs", g.ID() + "/agent/cgroup.kill", g.ID() + "/cgroup.kill", g.ID() + "/cgroup.subtree_control", "cgroup.procs", "../../cgroup.procs"}
 		}
 		for _, name := range names {
-			if path := filepath.Join(base, name); exists(unix.AT_FDCWD, path) {
+			if path := filepath.Join(base, name); cgroupfs.Exists(unix.AT_FDCWD, path) {
 				files = append(files, path)
 				denied["write "+path] = true
 			}

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
+	"sandpit.dev/linux/cgroup/v1"
 )
 
 // maxDescendants bounds the groups that the agent, or who took its place, may
@@ -29,9 +31,9 @@ type Group struct {
 	created *wanted // nil for a group that Open found
 }
 
-// Create makes the v2 group of a sandbox, which process 1 is born in;
+// Create makes the cgroup2 group of a sandbox, which process 1 is born in;
 // [Group.Prepare] makes the rest. The id has 4 to 32 characters of a-z and 0-9; owner
-// is the host's uid of the sandbox's root, to which the v2 files of the package
+// is the host's uid of the sandbox's root, to which the files of the package
 // comment are given.
 //
 // Codes: Invalid for a bad id or limit, Unsupported for a limit that this host
@@ -43,13 +45,11 @@ func (d *Driver) Create(id string, l Limits, owner int) (*Group, error) {
 	if err := l.check(&d.info); err != nil {
 		return nil, err
 	}
-	for i := range d.v1 {
-		if exists(d.v1[i].dir, id) {
-			return nil, fault.New(fault.Exists, "the cgroup %s exists", id)
-		}
+	if d.v1.Exists(id) {
+		return nil, fault.New(fault.Exists, "the cgroup %s exists", id)
 	}
-	if h := d.v2; h != nil {
-		if err := d.kernel.mkdirat(h.dir, id); err != nil {
+	if t := d.tree; t != nil {
+		if err := d.kernel.Mkdir(t.dir, id); err != nil {
 			return nil, notMade(id, err)
 		}
 	}
@@ -89,19 +89,20 @@ func (d *Driver) Open(id string) (*Group, error) {
 	if err := checkName("id", id); err != nil {
 		return nil, err
 	}
-	for h := range d.hierarchies {
-		if exists(h.dir, id) {
-			return &Group{driver: d, id: id}, nil
-		}
+	if d.tree != nil && cgroupfs.Exists(d.tree.dir, id) || d.v1.Exists(id) {
+		return &Group{driver: d, id: id}, nil
 	}
 	return nil, fault.New(fault.NotFound, "there is no cgroup %s", id)
 }
 
-// ID is the id the group was created with.
+// ID returns the id the group was created with.
 func (g *Group) ID() string { return g.id }
 
-// Prepare makes the groups of the sandbox's commands, once. Limits of v1 are in force
-// then, those of v2 by [Group.Activate]. After an error the group is fit for Remove.
+// commands is the path of the group that carries the limits of the commands.
+func (g *Group) commands() string { return g.id + "/cmd" }
+
+// Prepare makes the groups of the sandbox's commands, once. Those of cgroup2 are in force by
+// [Group.Activate], those of v1 at once. After an error the group is fit for Remove.
 func (g *Group) Prepare() error {
 	if g.created == nil {
 		return g.stranger()
@@ -117,71 +118,61 @@ func (g *Group) stranger() error {
 		WithRemedy("remove it, or use SetLimits on one that was activated")
 }
 
-func (g *Group) prepare(k kernel, want wanted) error {
-	ready := g.driver.spares.take()
-	defer g.driver.spares.give(ready)
-	for i := range g.driver.v1 {
-		h := &g.driver.v1[i]
-		if err := g.driver.claim(h, ready, g.id); err != nil {
-			g.driver.dropSpare(ready)
-			return fmt.Errorf("make %s: %w", g.id, err)
-		}
-		if err := h.apply(k, g.id, want.Limits, true); err != nil {
-			g.driver.dropSpare(ready)
-			return err
-		}
+func (g *Group) prepare(k cgroupfs.Kernel, want wanted) error {
+	if err := g.driver.v1.Make(g.id, v1.Limits(want.Limits)); err != nil {
+		return err
 	}
-	h := g.driver.v2
-	if h == nil {
+	t := g.driver.tree
+	if t == nil {
 		return nil
 	}
-	cmd := g.id + "/cmd"
+	cmd := g.commands()
 	return first(
-		func() error { return k.mkdirat(h.dir, cmd) },
-		func() error { return k.write(h.dir, cmd+"/cgroup.max.descendants", []byte(maxDescendants)) },
-		func() error { return k.chown(h.dir, g.id+"/cgroup.procs", want.owner) },
-		func() error { return k.chown(h.dir, cmd+"/cgroup.procs", want.owner) },
-		func() error { return k.chown(h.dir, cmd, want.owner) },
+		func() error { return k.Mkdir(t.dir, cmd) },
+		func() error { return k.Write(t.dir, cmd+"/cgroup.max.descendants", []byte(maxDescendants)) },
+		func() error { return k.Chown(t.dir, g.id+"/cgroup.procs", want.owner) },
+		func() error { return k.Chown(t.dir, cmd+"/cgroup.procs", want.owner) },
+		func() error { return k.Chown(t.dir, cmd, want.owner) },
 	)
 }
 
-// MakeAgent makes the v2 group ID/agent, for process 1 to be moved to where v2 has
+// MakeAgent makes the group ID/agent, for process 1 to be moved to where cgroup2 has
 // limits. The file is the group's cgroup.procs, open for writing: process 1 writes
 // "0" to it, or the daemon its pid. The caller closes it.
 func (g *Group) MakeAgent() (*os.File, error) {
-	h, err := g.needV2(Kill)
+	t, err := g.needTree()
 	if err != nil {
 		return nil, err
 	}
-	if err := g.driver.kernel.mkdirat(h.dir, g.id+"/agent"); err != nil {
+	if err := g.driver.kernel.Mkdir(t.dir, g.id+"/agent"); err != nil {
 		return nil, notMade(g.id+"/agent", err)
 	}
-	return openFile(h.dir, g.id+"/agent/cgroup.procs", unix.O_WRONLY)
+	return cgroupfs.Open(t.dir, g.id+"/agent/cgroup.procs", unix.O_WRONLY)
 }
 
-// Activate gives the v2 controllers and the limits of Create to the commands, after
+// Activate gives the controllers of cgroup2 and the limits of Create to the commands, after
 // Prepare. It is called once process 1 has left the group of Dir for that of
 // MakeAgent; before that the kernel answers EBUSY, which is code State. Where v1 has
 // all the limits there is nothing to do, and nothing is done. Twice is fine.
 func (g *Group) Activate() error {
-	h := g.driver.v2
-	if h == nil || len(h.limits) == 0 {
+	t := g.driver.tree
+	if t == nil || len(t.limits) == 0 {
 		return nil
 	}
 	if g.created == nil {
 		return g.stranger()
 	}
 	on := make([]byte, 0, 24)
-	for _, f := range h.limits {
+	for _, f := range t.limits {
 		on = append(append(append(on, '+'), f...), ' ')
 	}
-	err := g.driver.kernel.write(h.dir, g.id+"/cgroup.subtree_control", on[:len(on)-1])
+	err := g.driver.kernel.Write(t.dir, g.id+"/cgroup.subtree_control", on[:len(on)-1])
 	if errors.Is(err, unix.EBUSY) {
 		return fault.Wrap(fault.State, err, "a process is still in the cgroup %s itself", g.id).
 			WithRemedy("move process 1 to the agent's group first")
 	}
 	if err == nil {
-		err = h.apply(g.driver.kernel, g.id+"/cmd", g.created.Limits, true)
+		err = t.apply(g.driver.kernel, g.commands(), g.created.Limits, true)
 	}
 	if err != nil {
 		return fmt.Errorf("cgroup: activate %s: %w", g.id, err)
@@ -198,31 +189,43 @@ func (g *Group) Limit(l Limits) error {
 	if err := l.check(&g.driver.info); err != nil {
 		return err
 	}
-	for h := range g.driver.hierarchies {
-		if err := h.apply(g.driver.kernel, g.limited(h), l, true); err != nil {
-			return fmt.Errorf("cgroup: limit %s: %w", g.id, err)
-		}
+	if err := g.apply(l, true); err != nil {
+		return fmt.Errorf("cgroup: limit %s: %w", g.id, err)
 	}
 	g.created.Limits = l
 	return nil
 }
 
-// needV2 is the error of what only cgroup2 does.
-func (g *Group) needV2(f Feature) (*hierarchy, error) {
-	if g.driver.v2 == nil {
-		return nil, g.driver.info.Err(f)
+// apply writes limits, each where it is held.
+func (g *Group) apply(l Limits, fresh bool) error {
+	if t := g.driver.tree; t != nil {
+		if err := t.apply(g.driver.kernel, g.commands(), l, fresh); err != nil {
+			return err
+		}
 	}
-	return g.driver.v2, nil
+	err := g.driver.v1.Apply(g.id, v1.Limits(l), fresh)
+	if errors.Is(err, unix.EBUSY) {
+		return inUse(l.MemoryBytes, err)
+	}
+	return err
 }
 
-// Dir opens the v2 group ID, for clone3's CLONE_INTO_CGROUP with process 1. It
+// needTree returns why what only cgroup2 does does not work.
+func (g *Group) needTree() (*tree, error) {
+	if g.driver.tree == nil {
+		return nil, g.driver.info.Err(Kill)
+	}
+	return g.driver.tree, nil
+}
+
+// Dir opens the group ID, for clone3's CLONE_INTO_CGROUP with process 1. It
 // is the daemon's: ".." leads to all groups of the host. The caller closes it.
 func (g *Group) Dir() (*os.File, error) {
-	h, err := g.needV2(Kill)
+	t, err := g.needTree()
 	if err != nil {
 		return nil, err
 	}
-	return openFile(h.dir, g.id, unix.O_RDONLY|unix.O_DIRECTORY)
+	return cgroupfs.Open(t.dir, g.id, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
 // CommandsDir opens ID/cmd, to be passed to the agent: below it, as the
@@ -231,79 +234,68 @@ func (g *Group) Dir() (*os.File, error) {
 // stops there. The caller closes both; the mount's own descriptor is of no use,
 // and closing it takes half a millisecond of the kernel's.
 func (g *Group) CommandsDir() (dir, mount *os.File, err error) {
-	h, err := g.needV2(Kill)
+	t, err := g.needTree()
 	if err != nil {
 		return nil, nil, err
 	}
-	path := g.id + "/cmd"
-	fd, err := unix.OpenTree(h.dir, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	path := g.commands()
+	fd, err := unix.OpenTree(t.dir, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return nil, nil, &os.PathError{Op: "open_tree", Path: path, Err: err}
 	}
 	// open_tree gives an O_PATH descriptor; one that can be listed is handier.
-	if dir, err = openFile(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+	if dir, err = cgroupfs.Open(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
 		_ = unix.Close(fd)
 		return nil, nil, err
 	}
 	return dir, os.NewFile(uintptr(fd), path), nil
 }
 
-// JoinFiles opens, for writing, the tasks files of the v1 groups of the
-// commands, one for each v1 hierarchy; none where v1 limits nothing. A thread
-// that writes "0" to all of them, and what it forks from then on, is limited;
-// its process is not. The right to write goes by who opened the file, so the
-// agent can, and its commands must not get them. The caller closes them.
-func (g *Group) JoinFiles() ([]*os.File, error) { return g.driver.taskFiles(g.id) }
+// JoinFiles opens the tasks files of the v1 groups of the commands; none where v1 limits
+// nothing. See [v1.Tree.JoinFiles].
+func (g *Group) JoinFiles() ([]*os.File, error) {
+	files, err := g.driver.v1.JoinFiles(g.id)
+	if err != nil {
+		return nil, fmt.Errorf("cgroup: %w", err)
+	}
+	return files, nil
+}
 
 // OOMFile opens the counter for counter.OOMKills, read-only; after Activate.
 // The caller closes it.
 func (g *Group) OOMFile() (*os.File, error) {
-	return g.counter(Memory, "memory.oom_control", "memory.events")
+	return g.counter(Memory, "memory.events", g.driver.v1.OOMFile)
 }
 
 // PIDsFile opens the counter for counter.PIDsRefused, read-only; after
 // Activate. The caller closes it.
-func (g *Group) PIDsFile() (*os.File, error) { return g.counter(PIDs, "pids.events", "pids.events") }
-
-func (g *Group) counter(f Feature, v1, v2 string) (*os.File, error) {
-	h, path, err := g.holder(f)
-	if err != nil {
-		return nil, err
-	}
-	if h.v2 {
-		return openFile(h.dir, path+"/"+v2, unix.O_RDONLY)
-	}
-	return openFile(h.dir, path+"/"+v1, unix.O_RDONLY)
+func (g *Group) PIDsFile() (*os.File, error) {
+	return g.counter(PIDs, "pids.events", g.driver.v1.PIDsFile)
 }
 
-// holder finds the hierarchy of a limit, and the limited group in it.
-func (g *Group) holder(f Feature) (*hierarchy, string, error) {
-	for h := range g.driver.hierarchies {
-		for _, have := range h.limits {
-			if have == f {
-				return h, g.limited(h), nil
-			}
-		}
+func (g *Group) counter(f Feature, file string, older func(string) (*os.File, error)) (*os.File, error) {
+	switch g.driver.info.Version[f] {
+	case 2:
+		return cgroupfs.Open(g.driver.tree.dir, g.commands()+"/"+file, unix.O_RDONLY)
+	case 1:
+		return older(g.id)
 	}
-	return nil, "", g.driver.info.Err(f)
-}
-
-func (g *Group) limited(h *hierarchy) string {
-	if h.v2 {
-		return g.id + "/cmd"
-	}
-	return g.id
+	return nil, g.driver.info.Err(f)
 }
 
 // Limits reads the limits in force; after Activate.
 func (g *Group) Limits() (Limits, error) {
 	var l Limits
-	for h := range g.driver.hierarchies {
-		if err := h.current(g.limited(h), &l); err != nil {
+	if t := g.driver.tree; t != nil {
+		if err := t.read(g.commands(), &l); err != nil {
 			return Limits{}, fmt.Errorf("cgroup: %w", g.gone(err))
 		}
 	}
-	return l, nil
+	older := v1.Limits(l)
+	if err := g.driver.v1.Limits(g.id, &older); err != nil {
+		return Limits{}, fmt.Errorf("cgroup: %w", g.gone(err))
+	}
+	return Limits(older), nil
 }
 
 // SetLimits replaces all limits of a group, while it runs or not; after
@@ -322,8 +314,8 @@ func (g *Group) SetLimits(l Limits) error {
 			return err
 		}
 	}
-	if err := g.set(l); err != nil {
-		if back := g.set(before); back != nil {
+	if err := g.apply(l, false); err != nil {
+		if back := g.apply(before, false); back != nil {
 			err = errors.Join(err, fmt.Errorf("put back the limits before: %w", back))
 		}
 		return fmt.Errorf("cgroup: %w", err)
@@ -331,51 +323,40 @@ func (g *Group) SetLimits(l Limits) error {
 	return nil
 }
 
-func (g *Group) set(l Limits) error {
-	for h := range g.driver.hierarchies {
-		if err := h.apply(g.driver.kernel, g.limited(h), l, false); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Usage is what the commands of a sandbox use now.
 type Usage struct {
 	MemoryBytes int64 // page cache included
-	PIDs        int   // processes and threads; on v1 with up to SpawnerThreads of the agent's
+	PIDs        int   // processes and threads; on v1 with up to v1.SpawnerThreads of the agent's
 }
 
 // Usage reads it; after Activate. What is not counted on this host is zero.
 func (g *Group) Usage() (Usage, error) {
-	var u Usage
+	memory, pids, err := g.driver.v1.Usage(g.id)
 	for _, x := range []struct {
-		f      Feature
-		v1, v2 string
-		set    func(int64)
-	}{
-		{Memory, "memory.usage_in_bytes", "memory.current", func(v int64) { u.MemoryBytes = v }},
-		{PIDs, "pids.current", "pids.current", func(v int64) { u.PIDs = int(v) }},
-	} {
-		h, path, err := g.holder(x.f)
-		if err != nil {
-			continue
+		f    Feature
+		file string
+		to   *int64
+	}{{Memory, "memory.current", &memory}, {PIDs, "pids.current", &pids}} {
+		if err == nil && g.driver.info.Version[x.f] == 2 {
+			*x.to, err = g.driver.tree.number(g.commands() + "/" + x.file)
 		}
-		file := x.v1
-		if h.v2 {
-			file = x.v2
-		}
-		text, err := read(h.dir, path+"/"+file)
-		if err != nil {
-			return Usage{}, fmt.Errorf("cgroup: %w", g.gone(err))
-		}
-		v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-		if err != nil {
-			return Usage{}, fmt.Errorf("cgroup: read %s of %s: %w", file, path, err)
-		}
-		x.set(v)
 	}
-	return u, nil
+	if err != nil {
+		return Usage{}, fmt.Errorf("cgroup: %w", g.gone(err))
+	}
+	return Usage{MemoryBytes: memory, PIDs: int(pids)}, nil
+}
+
+func (t *tree) number(path string) (int64, error) {
+	text, err := cgroupfs.Read(t.dir, path)
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	return v, nil
 }
 
 // gone gives a missing file its code.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -22,6 +23,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 const owner = 231072 // a uid that nobody has
@@ -53,18 +56,14 @@ func openHost(t *testing.T, needs ...Feature) *Driver {
 				t.Errorf("clean up %s: %v", id, err)
 			}
 		}
-		var roots []string
-		for h := range d.hierarchies {
-			roots = append(roots, h.path)
-		}
 		for range 2 {
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
 		}
-		for _, root := range roots {
-			if _, err := os.Stat(filepath.Join(root, top, d.namespace)); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("left behind at %s: %v", root, err)
+		for _, m := range mounted(t) {
+			if _, err := os.Stat(filepath.Join(m.Path, cgroupfs.Top, d.namespace)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("left behind at %s: %v", m.Path, err)
 			}
 		}
 	})
@@ -92,7 +91,7 @@ func create(t *testing.T, d *Driver, l Limits) *Group {
 // in ID.
 func makeAgent(t *testing.T, g *Group) {
 	t.Helper()
-	if len(g.driver.v2.limits) == 0 {
+	if len(g.driver.tree.limits) == 0 {
 		return
 	}
 	procs, err := g.MakeAgent()
@@ -144,7 +143,7 @@ func start(t *testing.T, g *Group, cmd *exec.Cmd) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	own, err := openFile(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY)
+	own, err := cgroupfs.Open(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,23 +225,24 @@ func members(t *testing.T, path string) []string {
 	return strings.Fields(string(b))
 }
 
-// v1Paths gives the v1 groups, of the controllers we limit, in a
-// /proc/…/cgroup file.
-func v1Paths(t *testing.T, path string) map[string]string {
+// mounted lists the hierarchies of this host that we use.
+func mounted(t testing.TB) []cgroupfs.Mount {
 	t.Helper()
-	b, err := os.ReadFile(path)
+	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{}
-	for line := range strings.Lines(string(b)) {
-		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, group, _ := strings.Cut(rest, ":")
-		for c := range strings.SplitSeq(controllers, ",") {
-			if c == "cpu" || c == "memory" || c == "pids" {
-				out[c] = group
-			}
+	return cgroupfs.Mounts(string(text))
+}
+
+// v1Group is the path of a group in the v1 hierarchy that has the controller.
+func v1Group(t testing.TB, d *Driver, f Feature, group string) string {
+	t.Helper()
+	for _, m := range mounted(t) {
+		if slices.Contains(m.Controllers, string(f)) {
+			return filepath.Join(m.Path, cgroupfs.Top, d.namespace, group)
 		}
 	}
-	return out
+	t.Fatalf("no v1 hierarchy has %s", f)
+	return ""
 }

@@ -5,11 +5,11 @@ package cgroup
 
 import (
 	"errors"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 // Feature is one thing that cgroups do for a sandbox.
@@ -31,9 +31,9 @@ func Features() []Feature { return []Feature{CPU, Memory, Swap, Sockets, PIDs, K
 
 // Info says what this host's cgroups can do for us.
 type Info struct {
-	// Layout is "v1", "v2", "hybrid" (both are mounted) or "none".
+	// Layout is "v2", "v1", "hybrid" (both are mounted) or "none".
 	Layout string
-	// Version says which cgroup version does a feature: 1, 2, or absent.
+	// Version says which cgroup version does a feature: 2, 1, or absent.
 	Version map[Feature]int
 	// Missing says why a feature is absent and how to mend it.
 	Missing map[Feature]*fault.Error
@@ -59,15 +59,15 @@ func (i *Info) lacks(f Feature, e *fault.Error) {
 }
 
 // newInfo starts with nothing: what is found is then taken off.
-func newInfo(list []mount) Info {
+func newInfo(mounts []cgroupfs.Mount) Info {
 	i := Info{Layout: "none", Version: map[Feature]int{}, Missing: map[Feature]*fault.Error{}}
-	for _, m := range list {
+	for _, m := range mounts {
 		switch {
-		case i.Layout == "none" && m.v2:
+		case i.Layout == "none" && m.V2:
 			i.Layout = "v2"
 		case i.Layout == "none":
 			i.Layout = "v1"
-		case m.v2 && i.Layout == "v1", !m.v2 && i.Layout == "v2":
+		case m.V2 && i.Layout == "v1", !m.V2 && i.Layout == "v2":
 			i.Layout = "hybrid"
 		}
 	}
@@ -115,5 +115,3 @@ func reason(err error) string {
 	}
 	return "unknown reason"
 }
-
-func list(words string) []string { return strings.Fields(words) }

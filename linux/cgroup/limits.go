@@ -4,15 +4,13 @@
 package cgroup
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 // Limits of the commands of one sandbox together. A zero means no limit.
@@ -34,16 +32,6 @@ const (
 	minMemory      = 1 << 20    // below it not even a shell starts
 	maxMemory      = 1 << 60
 	maxPIDs        = 1 << 22 // the kernel's PID_MAX_LIMIT
-
-	// SpawnerThreads is how many threads of the agent join the v1 groups of
-	// the commands at most. They are charged there, so the limit is raised by it.
-	SpawnerThreads = 2
-
-	// socketLimit is v1's own limit of what sockets hold. It is socketShare of that of
-	// memory, which does not count them: UDP keeps it, TCP takes about 70 kB more for each
-	// connection past it.
-	socketLimit = "memory.kmem.tcp.limit_in_bytes"
-	socketShare = 4
 )
 
 func (l Limits) check(i *Info) error {
@@ -66,34 +54,30 @@ func (l Limits) check(i *Info) error {
 
 func (l Limits) quota() int64 { return int64(math.Round(l.CPU * period)) }
 
-// apply writes the limits of a hierarchy to the group at path. A fresh group
-// has none, so what is to be unlimited is not written.
-func (h *hierarchy) apply(k kernel, path string, l Limits, fresh bool) error {
+// apply writes the limits that cgroup2 holds to the group at path. A fresh group has none, so what
+// is to be unlimited is not written.
+func (t *tree) apply(k cgroupfs.Kernel, path string, l Limits, fresh bool) error {
 	var buf [32]byte
 	write := func(file string, value []byte) error {
-		if err := k.write(h.dir, path+"/"+file, value); err != nil {
+		if err := k.Write(t.dir, path+"/"+file, value); err != nil {
 			return fmt.Errorf("set %s of %s to %s: %w", file, path, value, err)
 		}
 		return nil
 	}
-	// number formats a limit; off is how "none" is spelt.
-	number := func(v int64, off string) []byte {
+	number := func(v int64) []byte {
 		if v == 0 {
-			return append(buf[:0], off...)
+			return append(buf[:0], "max"...)
 		}
 		return strconv.AppendInt(buf[:0], v, 10)
 	}
-	for _, f := range h.limits {
+	for _, f := range t.limits {
 		var err error
 		switch {
-		case f == CPU && fresh && l.CPU == 0, f == Memory && fresh && l.MemoryBytes == 0, f == PIDs && fresh && l.PIDs == 0:
-		case f == CPU && h.v2:
-			err = write("cpu.max", append(number(l.quota(), "max"), " 100000"...))
-		case f == CPU:
-			err = write("cpu.cfs_quota_us", number(l.quota(), "-1"))
-		case f == Memory && h.v2:
+		case f == CPU && !(fresh && l.CPU == 0):
+			err = write("cpu.max", append(number(l.quota()), " 100000"...))
+		case f == Memory && !(fresh && l.MemoryBytes == 0):
 			// Swap first: memory must not go there when its limit falls.
-			if h.swap {
+			if t.swap {
 				swap := "0"
 				if l.MemoryBytes == 0 {
 					swap = "max"
@@ -101,32 +85,10 @@ func (h *hierarchy) apply(k kernel, path string, l Limits, fresh bool) error {
 				err = write("memory.swap.max", []byte(swap))
 			}
 			if err == nil {
-				err = write("memory.max", number(l.MemoryBytes, "max"))
+				err = write("memory.max", number(l.MemoryBytes))
 			}
-		case f == Memory:
-			// v1 holds memory ≤ memory and swap at all times: down in the one
-			// order, up in the other.
-			value := number(l.MemoryBytes, "-1")
-			err = write("memory.limit_in_bytes", value)
-			if h.swap && errors.Is(err, unix.EINVAL) {
-				if err = write("memory.memsw.limit_in_bytes", value); err == nil {
-					err = write("memory.limit_in_bytes", value)
-				}
-			} else if h.swap && err == nil {
-				err = write("memory.memsw.limit_in_bytes", value)
-			}
-			if h.sockets && err == nil {
-				err = write(socketLimit, number(l.MemoryBytes/socketShare, "-1"))
-			}
-		case f == PIDs:
-			v := int64(l.PIDs)
-			if v != 0 && !h.v2 {
-				v += SpawnerThreads
-			}
-			err = write("pids.max", number(v, "max"))
-		}
-		if f == Memory && errors.Is(err, unix.EBUSY) {
-			return inUse(l.MemoryBytes, err)
+		case f == PIDs && !(fresh && l.PIDs == 0):
+			err = write("pids.max", number(int64(l.PIDs)))
 		}
 		if err != nil {
 			return err
@@ -140,35 +102,19 @@ func inUse(limit int64, err error) error {
 		WithRemedy("end processes of the sandbox first, or ask for more")
 }
 
-// current reads the limits of a hierarchy back into l.
-func (h *hierarchy) current(path string, l *Limits) error {
-	for _, f := range h.limits {
-		var file string
-		switch {
-		case f == CPU && h.v2:
-			file = "cpu.max"
-		case f == CPU:
-			file = "cpu.cfs_quota_us"
-		case f == Memory && h.v2:
-			file = "memory.max"
-		case f == Memory:
-			file = "memory.limit_in_bytes"
-		default:
-			file = "pids.max"
-		}
-		text, err := read(h.dir, path+"/"+file)
+// read reads the limits that cgroup2 holds into l.
+func (t *tree) read(path string, l *Limits) error {
+	for _, f := range t.limits {
+		file := string(f) + ".max"
+		text, err := cgroupfs.Read(t.dir, path+"/"+file)
 		if err != nil {
 			return err
 		}
-		first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-		v := int64(0) // no limit: "max", -1, or v1's largest number of pages
-		if first != "max" {
+		v := int64(0) // no limit
+		if first, _, _ := strings.Cut(strings.TrimSpace(text), " "); first != "max" {
 			if v, err = strconv.ParseInt(first, 10, 64); err != nil {
 				return fmt.Errorf("read %s of %s: %w", file, path, err)
 			}
-		}
-		if v < 0 || v > maxMemory {
-			v = 0
 		}
 		switch f {
 		case CPU:
@@ -176,9 +122,6 @@ func (h *hierarchy) current(path string, l *Limits) error {
 		case Memory:
 			l.MemoryBytes = v
 		case PIDs:
-			if v != 0 && !h.v2 {
-				v -= SpawnerThreads
-			}
 			l.PIDs = int(v)
 		}
 	}

@@ -4,7 +4,6 @@
 package cgroup
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/cgroup/counter"
+	"sandpit.dev/linux/cgroup/v1"
 )
 
 func TestLimitsStandInTheKernel(t *testing.T) {
@@ -35,19 +35,15 @@ func TestLimitsStandInTheKernel(t *testing.T) {
 		PIDs:   {"pids.max": "22"},
 	}
 	for f, values := range files {
-		h, path, err := g.holder(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.v2 {
-			continue // pure v2 has its own tests
+		if d.Info().Version[f] != 1 {
+			continue // cgroup2 has its own tests
 		}
 		for file, want := range values {
-			if file == "memory.memsw.limit_in_bytes" && !h.swap {
+			if file == "memory.memsw.limit_in_bytes" && d.Info().Version[Swap] != 1 {
 				continue
 			}
-			text, err := read(h.dir, path+"/"+file)
-			if got := strings.TrimSpace(text); err != nil || got != want {
+			text, err := os.ReadFile(filepath.Join(v1Group(t, d, f, g.ID()), file))
+			if got := strings.TrimSpace(string(text)); err != nil || got != want {
 				t.Errorf("%s: got %q, %v, want %s", file, got, err, want)
 			}
 		}
@@ -106,8 +102,8 @@ func TestForkBombStopsAtTheLimit(t *testing.T) {
 		t.Error("100 processes fitted in a limit of 20")
 	}
 	u, err := g.Usage()
-	if err != nil || u.PIDs > limit+SpawnerThreads || u.PIDs < limit/2 {
-		t.Errorf("got %d processes, %v, want up to %d", u.PIDs, err, limit+SpawnerThreads)
+	if err != nil || u.PIDs > limit+v1.SpawnerThreads || u.PIDs < limit/2 {
+		t.Errorf("got %d processes, %v, want up to %d", u.PIDs, err, limit+v1.SpawnerThreads)
 	}
 	if n, err := counter.PIDsRefused(f); n == 0 || err != nil {
 		t.Errorf("got %d refusals, %v", n, err)
@@ -115,44 +111,6 @@ func TestForkBombStopsAtTheLimit(t *testing.T) {
 	if err := exec.Command("/bin/true").Run(); err != nil {
 		t.Errorf("the agent cannot fork: %v", err)
 	}
-}
-
-func TestAThreadJoinsAndItsProcessDoesNot(t *testing.T) {
-	d := openHost(t, PIDs, Memory, CPU)
-	if len(d.v1) == 0 {
-		t.Skip("threads join groups on cgroup v1 only")
-	}
-	g := create(t, d, Limits{})
-	before := v1Paths(t, "/proc/self/cgroup")
-	onThread(func() {
-		if err := joinCommands(g); err != nil {
-			t.Error(err)
-			return
-		}
-		group := "/" + top + "/" + d.namespace + "/" + g.ID()
-		want := map[string]string{"cpu": group, "memory": group, "pids": group}
-		thread := fmt.Sprintf("/proc/self/task/%d/cgroup", unix.Gettid())
-		if diff := cmp.Diff(v1Paths(t, thread), want); diff != "" {
-			t.Errorf("the thread (-got +want):\n%s", diff)
-		}
-		if diff := cmp.Diff(v1Paths(t, "/proc/self/cgroup"), before); diff != "" {
-			t.Errorf("the process (-got +want):\n%s", diff)
-		}
-		cmd := exec.Command("/bin/cat", "/proc/self/cgroup")
-		out, err := cmd.Output()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		path := filepath.Join(t.TempDir(), "cgroup")
-		if err := os.WriteFile(path, out, 0o600); err != nil {
-			t.Error(err)
-			return
-		}
-		if diff := cmp.Diff(v1Paths(t, path), want); diff != "" {
-			t.Errorf("its child (-got +want):\n%s", diff)
-		}
-	})
 }
 
 // Means on a shared machine say little: the medians do.

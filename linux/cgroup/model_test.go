@@ -106,7 +106,7 @@ func (m *model) give(dir, controller string) {
 	}
 }
 
-func (m *model) mkdirat(dir int, path string) error {
+func (m *model) Mkdir(dir int, path string) error {
 	p := m.path(dir, path)
 	if err := m.step("mkdir %s", p); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (m *model) groups(dir string) []string {
 	return out
 }
 
-func (m *model) rmdirat(dir int, path string) error {
+func (m *model) Rmdir(dir int, path string) error {
 	p := m.path(dir, path)
 	if _, err := os.Stat(p); err != nil {
 		return unix.ENOENT
@@ -153,9 +153,7 @@ func (m *model) rmdirat(dir int, path string) error {
 	return os.RemoveAll(p)
 }
 
-func (m *model) renameat(int, string, string) error { return unix.EPERM }
-
-func (m *model) chown(dir int, path string, uid int) error {
+func (m *model) Chown(dir int, path string, uid int) error {
 	p := m.path(dir, path)
 	if err := m.step("chown %s", p); err != nil {
 		return err
@@ -167,7 +165,7 @@ func (m *model) chown(dir int, path string, uid int) error {
 	return nil
 }
 
-func (m *model) write(dir int, path string, value []byte) error {
+func (m *model) Write(dir int, path string, value []byte) error {
 	p := m.path(dir, path)
 	if err := m.step("write %s %s", p, value); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 // What commands left is gone, and the next owner has the files.
@@ -36,13 +37,13 @@ func TestRenew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left, err := children(d.v2.dir, g.id+"/cmd")
+	left, err := cgroupfs.Children(d.tree.dir, g.id+"/cmd")
 	if err != nil || len(left) > 0 {
 		t.Errorf("groups are left: %q, %v", left, err)
 	}
 	for _, file := range []string{"cgroup.procs", "cmd", "cmd/cgroup.procs"} {
 		var st unix.Stat_t
-		if err := unix.Fstatat(d.v2.dir, filepath.Join(g.id, file), &st, 0); err != nil || int(st.Uid) != owner+1 {
+		if err := unix.Fstatat(d.tree.dir, filepath.Join(g.id, file), &st, 0); err != nil || int(st.Uid) != owner+1 {
 			t.Errorf("%s belongs to %d, %v; want %d", file, st.Uid, err, owner+1)
 		}
 	}

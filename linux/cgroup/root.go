@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 // In a container, or any cgroup namespace, the group that a cgroup2 is mounted at is not the
 // root of all groups, and what holds for groups holds for it: it gives its children those
 // controllers that its own parent gives it, and none as long as it has processes.
 
-// inner tells whether an open group is not the root of all, which alone has no type.
-func inner(group int) bool { return exists(group, "cgroup.type") }
+// inner reports whether an open group is not the root of all, which alone has no type.
+func inner(group int) bool { return cgroupfs.Exists(group, "cgroup.type") }
 
 // vacant is EBUSY for a group that has processes of its own and is not the root of all. The
 // kernel would let it have a part of the controllers (cpu and pids, which threads can share),
@@ -25,7 +26,7 @@ func vacant(group int) error {
 	if !inner(group) {
 		return nil
 	}
-	procs, err := read(group, "cgroup.procs")
+	procs, err := cgroupfs.Read(group, "cgroup.procs")
 	if err == nil && strings.TrimSpace(procs) != "" {
 		return unix.EBUSY
 	}
@@ -38,7 +39,7 @@ func valid(group int) error {
 	if !inner(group) {
 		return nil
 	}
-	kind, err := read(group, "cgroup.type")
+	kind, err := cgroupfs.Read(group, "cgroup.type")
 	if err == nil && strings.TrimSpace(kind) != "domain" {
 		return unix.EOPNOTSUPP
 	}

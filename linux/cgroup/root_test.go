@@ -72,8 +72,8 @@ func TestContainer(t *testing.T) {
 		m := newModel(t, all)
 		m.contain("1\n")
 		if err := errors.Join(
-			m.mkdirat(unix.AT_FDCWD, filepath.Join(m.root, "sandpit")),
-			m.mkdirat(unix.AT_FDCWD, filepath.Join(m.root, ns)),
+			m.Mkdir(unix.AT_FDCWD, filepath.Join(m.root, "sandpit")),
+			m.Mkdir(unix.AT_FDCWD, filepath.Join(m.root, ns)),
 		); err != nil {
 			t.Fatal(err)
 		}

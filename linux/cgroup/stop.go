@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
 	"sandpit.dev/linux/cgroup/counter"
 )
 
@@ -35,13 +36,13 @@ const (
 func (g *Group) Kill() error { return g.order(Kill, g.id+"/cgroup.kill", "1") }
 
 // KillCommands ends every command and leaves the agent; otherwise as Kill.
-func (g *Group) KillCommands() error { return g.order(Kill, g.id+"/cmd/cgroup.kill", "1") }
+func (g *Group) KillCommands() error { return g.order(Kill, g.commands()+"/cgroup.kill", "1") }
 
 func (g *Group) order(f Feature, path, value string) error {
 	if err := g.driver.info.Err(f); err != nil {
 		return err
 	}
-	err := g.driver.kernel.write(g.driver.v2.dir, path, []byte(value))
+	err := g.driver.kernel.Write(g.driver.tree.dir, path, []byte(value))
 	if err == nil || f == Kill && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -58,8 +59,8 @@ func (g *Group) Freeze(ctx context.Context) error {
 	// A group that has processes of its own, as ID has where the agent is in it, is said
 	// to be frozen once those stand, whatever is below it. cmd has none of its own.
 	err := g.await(ctx, g.id, "frozen", 1)
-	if err == nil && exists(g.driver.v2.dir, g.id+"/cmd") {
-		err = g.await(ctx, g.id+"/cmd", "frozen", 1)
+	if err == nil && cgroupfs.Exists(g.driver.tree.dir, g.commands()) {
+		err = g.await(ctx, g.commands(), "frozen", 1)
 	}
 	if err == nil {
 		return nil
@@ -79,13 +80,13 @@ func (g *Group) Thaw(ctx context.Context) error {
 	return g.await(ctx, g.id, "frozen", 0)
 }
 
-// Frozen tells whether Freeze was the last word on the group, also that of an
+// Frozen reports whether Freeze was the last word on the group, also that of an
 // earlier server, and also where its processes do not stand yet.
 func (g *Group) Frozen() (bool, error) {
 	if err := g.driver.info.Err(Freeze); err != nil {
 		return false, err
 	}
-	text, err := read(g.driver.v2.dir, g.id+"/cgroup.freeze")
+	text, err := cgroupfs.Read(g.driver.tree.dir, g.id+"/cgroup.freeze")
 	if err != nil {
 		return false, fmt.Errorf("cgroup: %w", g.gone(err))
 	}
@@ -95,12 +96,9 @@ func (g *Group) Frozen() (bool, error) {
 // await waits until a key of cgroup.events of the group at path has the value: it looks,
 // and between looks sleeps for longer each time, or until the kernel tells of a change.
 func (g *Group) await(ctx context.Context, path, key string, want uint64) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	events, err := openat(g.driver.v2.dir, path+"/cgroup.events", unix.O_RDONLY)
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	events, err := cgroupfs.Openat(g.driver.tree.dir, path+"/cgroup.events", unix.O_RDONLY)
 	if err != nil {
 		return g.gone(err)
 	}
@@ -133,77 +131,80 @@ func (g *Group) await(ctx context.Context, path, key string, want uint64) error 
 	}
 }
 
+// bounded gives a wait its bound, if its context has none.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, patience)
+}
+
 // Remove takes the groups away once their processes are gone, for which it
 // waits (the context's time, else 5 s) but which it does not kill. State when
 // processes stay; what could be removed is then gone, and Remove may be called
 // again. Removing what is gone is fine.
 func (g *Group) Remove(ctx context.Context) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	// v2 first: it says when the last process is gone, for v1 too, as every
-	// thread of the sandbox is in its v2 groups whatever v1 group it is in.
-	if h := g.driver.v2; h != nil {
-		if err := g.removeV2(ctx, h); err != nil {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	// cgroup2 first: it says when the last process is gone, for v1 too, as every
+	// thread of the sandbox is in its groups there whatever v1 group it is in.
+	if t := g.driver.tree; t != nil {
+		if err := g.removeTree(ctx, t); err != nil {
 			return err
 		}
 	}
-	for i := range g.driver.v1 {
-		if err := g.driver.removeV1(ctx, &g.driver.v1[i], g.id); err != nil {
-			return err
-		}
+	if err := g.driver.v1.Remove(ctx, g.id); err != nil {
+		return notRemoved(g.id, err)
 	}
 	return nil
 }
 
-func (g *Group) removeV2(ctx context.Context, h *hierarchy) error {
+func (g *Group) removeTree(ctx context.Context, t *tree) error {
 	const sweeps = 4
 	for n := 1; ; n++ {
-		err := g.sweep(h)
+		err := g.sweep(t)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOTEMPTY) {
-			return fmt.Errorf("cgroup: remove %s: %w", g.id, err)
+			return notRemoved(g.id, err)
 		}
 		if err := g.await(ctx, g.id, "populated", 0); err != nil {
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
-			return g.occupied(err)
+			return occupied(g.id, err)
 		}
 		// Empty of processes, so the next sweep succeeds, unless somebody
 		// outside still makes groups or sends processes here.
 		if n == sweeps || ctx.Err() != nil {
-			return g.occupied(err)
+			return occupied(g.id, err)
 		}
 	}
 }
 
-// sweep removes the v2 tree, leaves first.
-func (g *Group) sweep(h *hierarchy) error {
+// sweep removes the tree of the sandbox, leaves first.
+func (g *Group) sweep(t *tree) error {
 	k := g.driver.kernel
-	cmd := g.id + "/cmd"
-	err := k.rmdirat(h.dir, cmd)
+	cmd := g.commands()
+	err := k.Rmdir(t.dir, cmd)
 	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
-		names, e := children(h.dir, cmd)
+		names, e := cgroupfs.Children(t.dir, cmd)
 		if e != nil {
 			return e
 		}
 		for _, name := range names {
-			if e := k.rmdirat(h.dir, cmd+"/"+name); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			if e := k.Rmdir(t.dir, cmd+"/"+name); e != nil && !errors.Is(e, fs.ErrNotExist) {
 				return e
 			}
 		}
-		err = k.rmdirat(h.dir, cmd)
+		err = k.Rmdir(t.dir, cmd)
 	}
 	for _, path := range []string{g.id + "/agent", g.id} {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		err = k.rmdirat(h.dir, path)
+		err = k.Rmdir(t.dir, path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -211,26 +212,13 @@ func (g *Group) sweep(h *hierarchy) error {
 	return err
 }
 
-// removeV1 repeats while threads are there: v1 tells nobody when they go. With
-// cgroup2 beside it that has been waited for, and the first try succeeds.
-func (d *Driver) removeV1(ctx context.Context, h *hierarchy, path string) error {
-	for pause := time.Millisecond; ; pause = min(2*pause, pollSlice) {
-		err := d.kernel.rmdirat(h.dir, path)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if !errors.Is(err, unix.EBUSY) {
-			return fmt.Errorf("cgroup: remove %s at %s: %w", path, h.path, err)
-		}
-		select {
-		case <-ctx.Done():
-			return occupied(path, err)
-		case <-time.After(pause):
-		}
+// notRemoved says why a group was not removed.
+func notRemoved(path string, err error) error {
+	if errors.Is(err, unix.EBUSY) {
+		return occupied(path, err)
 	}
+	return fmt.Errorf("cgroup: remove %s: %w", path, err)
 }
-
-func (g *Group) occupied(err error) error { return occupied(g.id, err) }
 
 func occupied(path string, err error) error {
 	return fault.Wrap(fault.State, err, "the cgroup %s still has processes", path).

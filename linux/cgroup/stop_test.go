@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 func TestFreezeStopsAndThawGoesOn(t *testing.T) {
@@ -149,8 +150,8 @@ func TestKillTakesTheWholeTree(t *testing.T) {
 			t.Fatalf("got %q, %v", lines.Text(), lines.Err())
 		}
 	}
-	dir := filepath.Join(d.v2.path, top, d.namespace, g.ID(), "cmd")
-	groups, err := children(d.v2.dir, g.ID()+"/cmd")
+	dir := filepath.Join(d.tree.path, cgroupfs.Top, d.namespace, g.ID(), "cmd")
+	groups, err := cgroupfs.Children(d.tree.dir, g.ID()+"/cmd")
 	if err != nil || len(groups) != 1 {
 		t.Fatalf("got groups %v, %v", groups, err)
 	}

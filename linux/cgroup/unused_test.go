@@ -9,22 +9,22 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
-// leave makes what a server that was killed leaves: groups, spares, and one of a sandbox.
+// leave makes what a server that was killed leaves: groups of an agent, and of a sandbox.
 func leave(t *testing.T, namespace, whose string) (paths []string) {
 	t.Helper()
 	d, err := Open(Options{Namespace: namespace, Owner: whose})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.MakeSpares(); err != nil {
-		t.Fatal(err)
-	}
+	take(t, d, "fourletters").CloseFiles()
 	g, err := d.Create("fourletters", Limits{}, owner)
 	if err != nil {
 		t.Fatal(err)
@@ -32,11 +32,7 @@ func leave(t *testing.T, namespace, whose string) (paths []string) {
 	if err := g.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	for h := range d.hierarchies {
-		paths = append(paths, filepath.Join(h.path, top, namespace))
-		unix.Close(h.dir) // as the end of a process does
-		h.dir = -1
-	}
+	paths = abandon(t, namespace)
 	t.Cleanup(func() {
 		d, err := Open(Options{Namespace: namespace})
 		if err != nil {
@@ -173,56 +169,21 @@ func TestOpenWhileRemoved(t *testing.T) {
 		if err := d.info.Err(PIDs); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.MakeSpares(); err != nil {
+		if a, err := d.Agent("abcd"); err != nil {
 			t.Error(err)
+		} else {
+			a.CloseFiles()
 		}
-		for h := range d.hierarchies {
-			unix.Close(h.dir)
-			h.dir = -1
-		}
+		abandon(t, namespace)
 	}
 	close(stop)
 	<-done
 }
 
-// TestWhoLooksIsWaitedFor has a driver be alone that closes while somebody looks whether its
-// namespace is unused, and not while another driver has it open.
-func TestWhoLooksIsWaitedFor(t *testing.T) {
-	path := t.TempDir()
-	open := func() int {
-		fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { unix.Close(fd) })
-		return fd
-	}
-	own, looking := open(), open()
-	if err := lock(looking, unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	released := make(chan error, 1)
-	time.AfterFunc(20*time.Millisecond, func() { released <- lock(looking, unix.LOCK_UN) })
-	if !alone(own) {
-		t.Error("who looks counts as another driver")
-	}
-	if err := <-released; err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(lock(own, unix.LOCK_SH), lock(looking, unix.LOCK_SH)); err != nil {
-		t.Fatal(err)
-	}
-	if alone(own) {
-		t.Error("another driver counts as gone")
-	}
-}
-
 // TestSecondDriverLeavesGroups closes a driver of a namespace that another has open.
 func TestSecondDriverLeavesGroups(t *testing.T) {
 	d := openHost(t)
-	if err := d.MakeSpares(); err != nil {
-		t.Fatal(err)
-	}
+	a := take(t, d, "abcd")
 	second, err := Open(Options{Namespace: d.namespace})
 	if err != nil {
 		t.Fatal(err)
@@ -230,28 +191,49 @@ func TestSecondDriverLeavesGroups(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for h := range d.hierarchies {
-		names, err := children(h.dir, ".")
-		if err != nil {
-			t.Fatal(err)
+	for _, m := range mounted(t) {
+		group := filepath.Join(m.Path, cgroupfs.Top, d.namespace)
+		if !m.V2 {
+			group += "/_agent0"
 		}
-		if !h.v2 && len(names) != 2*maxSpares { // of commands and of agents
-			t.Errorf("%s has only %q", h.path, names)
+		if _, err := os.Stat(group); err != nil {
+			t.Error(err)
 		}
 	}
-	a := take(t, d, "abcd")
-	_ = within(t, a, "/bin/true").Wait()
 	if err := a.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
+// needTrusted skips where groups have no attributes.
 func needTrusted(t *testing.T) {
 	t.Helper()
 	d := openHost(t, PIDs)
-	for h := range d.hierarchies {
-		if err := unix.Fsetxattr(h.dir, ownerMark, []byte("x"), 0); err != nil {
+	for _, m := range mounted(t) {
+		path := filepath.Join(m.Path, cgroupfs.Top, d.namespace)
+		if err := unix.Setxattr(path, cgroupfs.OwnerMark, []byte("x"), 0); err != nil {
 			t.Skip("no attributes of groups: ", err)
 		}
 	}
+}
+
+// abandon closes all that a driver of the namespace has open, as the end of its process does.
+func abandon(t *testing.T, namespace string) (paths []string) {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		path, err := os.Readlink("/proc/self/fd/" + f.Name())
+		fd, _ := strconv.Atoi(f.Name())
+		if err == nil && strings.HasSuffix(path, "/"+cgroupfs.Top+"/"+namespace) {
+			paths = append(paths, path)
+			unix.Close(fd)
+		}
+	}
+	if len(paths) == 0 {
+		t.Fatal("no driver has it open")
+	}
+	return paths
 }

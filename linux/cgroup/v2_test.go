@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
 var someLimits = Limits{CPU: 1.5, MemoryBytes: 512 << 20, PIDs: 256}
@@ -161,12 +162,12 @@ func TestPureV2(t *testing.T) {
 		if err := g.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		cmd, err := openFile(d.v2.dir, "abcd/cmd", 0)
+		cmd, err := cgroupfs.Open(d.tree.dir, "abcd/cmd", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cmd.Close()
-		if err := m.mkdirat(int(cmd.Fd()), "p17"); err != nil {
+		if err := m.Mkdir(int(cmd.Fd()), "p17"); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Remove(t.Context()); err != nil {
@@ -370,12 +371,12 @@ type onceFailing struct {
 	at int
 }
 
-func (o *onceFailing) write(dir int, path string, value []byte) error {
+func (o *onceFailing) Write(dir int, path string, value []byte) error {
 	o.at--
 	if o.at == -1 {
 		return os.ErrInvalid
 	}
-	return o.model.write(dir, path, value)
+	return o.model.Write(dir, path, value)
 }
 
 func TestNamesCannotBePaths(t *testing.T) {
@@ -421,40 +422,8 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if err := os.Symlink(filepath.Join(other, "pids.max"), filepath.Join(m.root, "sandpit/test0001/link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := (system{}).write(d.v2.dir, "link", []byte("9")); err == nil {
+	if err := (cgroupfs.System{}).Write(d.tree.dir, "link", []byte("9")); err == nil {
 		t.Error("a link was followed")
-	}
-}
-
-func TestMountsAreFound(t *testing.T) {
-	for _, tc := range []struct {
-		name, text string
-		want       []mount
-	}{
-		{"none", "22 1 0:21 / /proc rw - proc proc rw\n", []mount{}},
-		{"pure v2", "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
-			[]mount{{path: "/sys/fs/cgroup", v2: true}}},
-		{"hybrid, controllers together, others ignored", `32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
-35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
-39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
-40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd
-41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
-`, []mount{
-			{path: "/sys/fs/cgroup/cpu,cpuacct", controllers: []string{"cpu"}},
-			{path: "/sys/fs/cgroup/memory", controllers: []string{"memory"}},
-			{path: "/sys/fs/cgroup/pids", controllers: []string{"pids"}},
-			{path: "/sys/fs/cgroup/unified", v2: true}}},
-		{"the whole tree rather than a part of it", `31 23 0:28 /docker/x /c rw - cgroup2 cgroup2 rw
-32 23 0:28 / /a\040b\134 rw - cgroup2 cgroup2 rw
-33 23 0:28 / /later rw - cgroup2 cgroup2 rw
-`, []mount{{path: `/a b\`, v2: true}}},
-		{"broken lines", "\n31 23\n31 23 0:28 / /x rw - cgroup2\n - - -\n", []mount{}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(mounts(tc.text), tc.want, cmp.AllowUnexported(mount{})); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -192,7 +192,6 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.tape.Close() })
-	d.uids.also = d.cgroups.MakeSpares
 	d.blanks = newBlanks(d, opts.Blanks)
 	if err := d.sweepUnborn(); err != nil {
 		return nil, err

@@ -28,8 +28,7 @@ const (
 type ranges struct {
 	free   *host.Ranges
 	kits   *furnish.Kits
-	mounts *os.File     // that they are made in
-	also   func() error // makes what else is to be ready and is not; it may fail; nil: nothing
+	mounts *os.File // that they are made in
 
 	mu    sync.Mutex
 	ready []uidRange
@@ -96,9 +95,6 @@ func (r *ranges) fill(ctx context.Context) time.Duration {
 		}
 		r.mu.Unlock()
 		switch {
-		case !missing && wait == 0: // and so nothing else is used while it is made
-			r.others()
-			return 0
 		case !missing || !now:
 			return wait
 		}
@@ -109,15 +105,8 @@ func (r *ranges) fill(ctx context.Context) time.Duration {
 		r.mu.Lock()
 		r.ready = append(r.ready, u)
 		r.mu.Unlock()
-		r.others()
 	}
 	return 0
-}
-
-func (r *ranges) others() {
-	if r.also != nil {
-		_ = r.also()
-	}
 }
 
 // take gives a free range, complete.

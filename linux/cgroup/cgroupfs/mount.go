@@ -1,26 +1,27 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cgroup
+package cgroupfs
 
 import (
 	"slices"
 	"strings"
 )
 
-// mount is a mounted cgroup hierarchy.
-type mount struct {
-	path string
-	// controllers of a v1 hierarchy; nil for v2, which says them in a file.
-	controllers []string
-	v2          bool
+// Mount is a mounted cgroup hierarchy.
+type Mount struct {
+	Path string
+	V2   bool
+	// Controllers are those of a v1 hierarchy that limit what we limit: cpu, memory, pids. Those
+	// of v2 are in a file of its root.
+	Controllers []string
 }
 
-// mounts finds the hierarchies in the text of /proc/self/mountinfo. Of several
+// Mounts finds the hierarchies in the text of /proc/self/mountinfo. Of several
 // mounts of one, that of its root is taken, else the first.
-func mounts(mountinfo string) []mount {
+func Mounts(mountinfo string) []Mount {
 	type found struct {
-		mount
+		Mount
 		whole bool
 	}
 	var out []found
@@ -31,24 +32,24 @@ func mounts(mountinfo string) []mount {
 		if !ok || len(l) < 6 || len(r) < 3 {
 			continue
 		}
-		f := found{mount: mount{path: unescape(l[4])}, whole: l[3] == "/"}
+		f := found{Mount: Mount{Path: unescape(l[4])}, whole: l[3] == "/"}
 		switch r[0] {
 		case "cgroup2":
-			f.v2 = true
+			f.V2 = true
 		case "cgroup":
 			for o := range strings.SplitSeq(r[2], ",") {
 				if o == "cpu" || o == "memory" || o == "pids" {
-					f.controllers = append(f.controllers, o)
+					f.Controllers = append(f.Controllers, o)
 				}
 			}
-			if f.controllers == nil {
+			if f.Controllers == nil {
 				continue
 			}
 		default:
 			continue
 		}
 		i := slices.IndexFunc(out, func(o found) bool {
-			return o.v2 == f.v2 && slices.Equal(o.controllers, f.controllers)
+			return o.V2 == f.V2 && slices.Equal(o.Controllers, f.Controllers)
 		})
 		switch {
 		case i < 0:
@@ -57,9 +58,9 @@ func mounts(mountinfo string) []mount {
 			out[i] = f
 		}
 	}
-	list := make([]mount, len(out))
+	list := make([]Mount, len(out))
 	for i, f := range out {
-		list[i] = f.mount
+		list[i] = f.Mount
 	}
 	return list
 }
