@@ -16,13 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 )
 
 func openBare(t *testing.T) (b *bare, dir string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	skiptest.WithoutRoot(t, "it makes namespaces")
 	dir = t.TempDir()
 	b, err := newBare(dir, imagetest.Python(t).Root, "")
 	if err != nil {

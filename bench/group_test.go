@@ -14,12 +14,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 func TestSweepGroup(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	skiptest.WithoutRoot(t, "it makes namespaces")
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)

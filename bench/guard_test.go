@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 )
 
 // What operations cost is held to bounds: counts and ratios, and never times.
@@ -57,9 +58,7 @@ func holdCounts(t *testing.T, program, images string) {
 // tree. It gives the program and where the images are.
 func guarded(t *testing.T) (program, images string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
-	}
+	skiptest.WithoutRoot(t, "the native runtime makes namespaces with mapped id ranges")
 	imagetest.Python(t)
 	lookAtTree(t)
 	dir := t.TempDir()

@@ -18,6 +18,7 @@ import (
 
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/leaktest"
+	"sandpit.dev/internal/skiptest"
 )
 
 // mayFetch tells whether a test fetches a peer that is not installed. All but three are tens
@@ -32,9 +33,7 @@ func mayFetch(name string) bool {
 // newPeer opens a peer for a test, or skips it where the peer cannot be.
 func newPeer(t *testing.T, name string) (Peer, peerParts) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	skiptest.WithoutRoot(t, "it makes namespaces")
 	parts := testParts(t, name, imagetest.Python(t).Root, mayFetch(name))
 	p, err := openPeer(t.Context(), name, parts)
 	if err != nil && !parts.programs.fetch && strings.HasPrefix(err.Error(), "not installed") {
@@ -166,9 +165,7 @@ func TestAnEngineDoesNotHideItsOwnData(t *testing.T) {
 }
 
 func TestPeersThatFailToOpenLeaveNothing(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	skiptest.WithoutRoot(t, "it makes namespaces")
 	for _, name := range Peers() {
 		if name == "host" {
 			continue // it has no root to fail on
@@ -188,9 +185,7 @@ func TestPeersThatFailToOpenLeaveNothing(t *testing.T) {
 }
 
 func TestPeersInterruptedWhileTheyOpenLeaveNothing(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	skiptest.WithoutRoot(t, "it makes namespaces")
 	root := imagetest.Python(t).Root
 	for _, name := range Peers() {
 		t.Run(name, func(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 func TestPrivate(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	skiptest.WithoutRoot(t, "it makes namespaces")
 	const self = "/proc/self/ns/mnt" // of the process's first thread
 	link := func(path string) string {
 		t.Helper()

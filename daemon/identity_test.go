@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/store/sqlstore"
 )
@@ -27,9 +28,7 @@ type installation struct {
 
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, as the native runtime does")
-	}
+	skiptest.WithoutRoot(t, "the native runtime does")
 	dir := t.TempDir()
 	cfg := DefaultConfig()
 	cfg.Listen, cfg.Data, cfg.RunDir, cfg.PrebuildImage = "127.0.0.1:0", filepath.Join(dir, "data"), filepath.Join(dir, "run"), false

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -20,9 +21,7 @@ import (
 func TestRepair(t *testing.T) {
 	setup := func(t *testing.T) Config {
 		t.Helper()
-		if os.Geteuid() != 0 {
-			t.Skip("needs root, as the native runtime does")
-		}
+		skiptest.WithoutRoot(t, "the native runtime does")
 		cfg := DefaultConfig()
 		cfg.Data = filepath.Join(t.TempDir(), "data")
 		if err := os.MkdirAll(filepath.Join(cfg.Data, "native", "instances"), 0o700); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"sandpit.dev/backup"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/store/sqlstore"
@@ -107,9 +108,7 @@ func everything(t *testing.T, dir string) []string {
 // A backup that somebody made by hand, with sums that fit, writes nothing outside of the
 // directory, and leaves none that it does not restore.
 func TestABackupIsHostile(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: disks belong to several users")
-	}
+	skiptest.WithoutRoot(t, "disks belong to several users")
 	const run = "01234567-89ab-cdef-0123-456789abcdef"
 	id := sandbox.NewID()
 	records := hostileRecords(t, id)
@@ -230,9 +229,7 @@ func TestABackupIsHostile(t *testing.T) {
 
 // A restore that is given up is undone.
 func TestARestoreIsGivenUp(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: disks belong to several users")
-	}
+	skiptest.WithoutRoot(t, "disks belong to several users")
 	id := sandbox.NewID()
 	var b bytes.Buffer
 	w, err := backup.NewWriter(&b, backup.Head{})

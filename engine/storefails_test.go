@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
 
@@ -280,9 +281,7 @@ func (h *house) database(t *testing.T) *sql.DB {
 // smallDisk makes dir a disk of its own, with little room.
 func smallDisk(t *testing.T, dir string) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs the right to mount a file system")
-	}
+	skiptest.WithoutRoot(t, "it mounts a file system")
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // The test binary plays a second server: with childVariable set it builds the
@@ -159,9 +161,7 @@ func TestTwoProcesses(t *testing.T) {
 	})
 
 	t.Run("AKilledBuildLeavesNothingRunningAndIsContinued", func(t *testing.T) {
-		if os.Geteuid() != 0 {
-			t.Skip("mount and process namespaces need root")
-		}
+		skiptest.WithoutRoot(t, "it makes mount and process namespaces")
 		dir := t.TempDir()
 		c := startChild(t, dir, true)
 		c.build(t)

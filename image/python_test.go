@@ -16,6 +16,7 @@ import (
 
 	"sandpit.dev/image"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 )
 
 // enter runs a command in the image under a writable layer that vanishes with
@@ -63,9 +64,7 @@ END
 `
 
 func TestPythonImage(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("entering an image needs root")
-	}
+	skiptest.WithoutRoot(t, "it enters an image")
 	img := imagetest.Python(t)
 
 	for title, tc := range map[string]struct{ uid, script, want string }{

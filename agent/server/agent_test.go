@@ -22,6 +22,7 @@ import (
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
 
@@ -414,9 +415,7 @@ func TestARollingLogGivesItsDiskBack(t *testing.T) {
 // smallLogs is an agent whose logs are on a small file system.
 func smallLogs(t *testing.T) *plain {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a small file system is mounted as root here")
-	}
+	skiptest.WithoutRoot(t, "it mounts a small file system")
 	p := &plain{dir: t.TempDir(), log: t.TempDir()}
 	if err := unix.Mount("small", p.log, "tmpfs", 0, "size=64k,nr_inodes=20"); err != nil {
 		t.Fatal(err)

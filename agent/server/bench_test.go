@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
 
@@ -103,9 +104,7 @@ func BenchmarkExec(b *testing.B) {
 // BenchmarkExecOfProcessOne is a warm round trip to an agent that is process 1, where the
 // kernel reaps, and where the agent does.
 func BenchmarkExecOfProcessOne(b *testing.B) {
-	if os.Geteuid() != 0 {
-		b.Skip("namespaces are made as root here")
-	}
+	skiptest.WithoutRoot(b, "it makes namespaces")
 	groups, n := cgroupDir(b), 0
 	for name, reaps := range map[string]bool{"KernelReaps": false, "AgentReaps": true} {
 		b.Run(name, func(b *testing.B) {

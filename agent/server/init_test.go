@@ -24,6 +24,7 @@ import (
 	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/internal/skiptest"
 )
 
 // initEnv makes this test program the agent of a small sandbox: process 1 of its
@@ -43,9 +44,7 @@ func TestAgentThatIsProcessOne(t *testing.T) {
 func TestAgentThatIsProcessOneAndReaps(t *testing.T) { testInit(t, true) }
 
 func testInit(t *testing.T, reaps bool) {
-	if os.Geteuid() != 0 {
-		t.Skip("namespaces are made as root here")
-	}
+	skiptest.WithoutRoot(t, "it makes namespaces")
 	groups := cgroupDir(t)
 	n := 0
 	agenttest.Run(t, func(t *testing.T) *agent.Client {

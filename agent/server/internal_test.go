@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/wire"
+	"sandpit.dev/internal/skiptest"
 )
 
 // sent is a connection on which all is sent already.
@@ -121,9 +122,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestPlainViewTakesOnItsUsersRights(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can take on another user's rights")
-	}
+	skiptest.WithoutRoot(t, "it takes on another user's rights")
 	file := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

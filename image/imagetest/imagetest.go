@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sandpit.dev/image"
+	"sandpit.dev/internal/skiptest"
 )
 
 // DirVariable names the environment variable that says where tests keep images.
@@ -47,7 +48,7 @@ func Dir(t testing.TB) string {
 
 // Python returns the python image, built first where the directory has none: a
 // minute or two, with progress in the test's log. It skips the test only where
-// there is no image and no right to build one.
+// there is no image and no right to build one, or no time (-short).
 func Python(t testing.TB) image.Image {
 	t.Helper()
 	dir := Dir(t)
@@ -60,9 +61,7 @@ func Python(t testing.TB) image.Image {
 	if err == nil {
 		return img
 	}
-	if os.Geteuid() != 0 {
-		t.Skipf("no python image in %s, and only root can build one", dir)
-	}
+	skiptest.WithoutRoot(t, "there is no python image in "+dir+", and only root can build one")
 	t.Logf("building the python image in %s", dir)
 	done := make(chan struct{})
 	go func() {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/internal/leaktest"
+	"sandpit.dev/internal/skiptest"
 )
 
 // start runs a program that ends with its standard input, and has begun when
@@ -70,9 +71,7 @@ func dir(t *testing.T) string {
 func TestTake(t *testing.T) {
 	needRoot := func(t *testing.T) {
 		t.Helper()
-		if os.Geteuid() != 0 {
-			t.Skip("needs root: it makes what only root can")
-		}
+		skiptest.WithoutRoot(t, "it makes what only root can")
 	}
 	// sees holds that each kind that grows is told, and is gone afterwards.
 	sees := func(t *testing.T, s leaktest.Scope, kind leaktest.Kind, grow func(t *testing.T)) {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/internal/tally"
 )
 
@@ -159,9 +160,7 @@ func TestCallsAreCountedByNameAndByWhoMakesThem(t *testing.T) {
 }
 
 func TestNothingIsCountedByNumbersThatAreNotTheKernels(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a pid namespace is made")
-	}
+	skiptest.WithoutRoot(t, "it makes a pid namespace")
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), watchVariable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}

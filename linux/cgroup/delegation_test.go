@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
@@ -141,9 +142,7 @@ func childAgent() {
 }
 
 func TestAgentWorksInItsTreeAndCannotLeaveIt(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root to start a process as the sandbox's root")
-	}
+	skiptest.WithoutRoot(t, "it starts a process as the sandbox's root")
 	d := openHost(t, Kill)
 	g, err := d.Create(randomName(), someLimits, owner)
 	if err != nil {

@@ -4,18 +4,16 @@
 package cgroup
 
 import (
-	"os"
 	"testing"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 )
 
 // A group that was made without limits has those that it is given later, as if it had
 // been made with them.
 func TestLimitOfAGroupThatWasMadeWithout(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes groups")
-	}
+	skiptest.WithoutRoot(t, "it makes groups")
 	d := openHost(t, Kill, Memory, PIDs)
 	g := create(t, d, Limits{})
 	want := Limits{MemoryBytes: 64 << 20, PIDs: 32}

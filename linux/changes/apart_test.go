@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 )
 
 // needOwnIDs is for tests with several overlays on one file system.
 func needOwnIDs(t *testing.T) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to mount an overlay")
-	}
+	skiptest.WithoutRoot(t, "it mounts an overlay")
 	if err := changes.TellsApart(t.TempDir()); err != nil {
 		t.Skipf("overlays have no file system ids of their own (Linux 6.6): %v", err)
 	}

@@ -19,15 +19,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 )
 
 func TestBounds(t *testing.T) {
 	t.Run("AnOverflowOfTheKernelsQueueMakesEveryOpenWindowIncomplete", func(t *testing.T) {
 		needOwnIDs(t)
-		if os.Getuid() != 0 {
-			t.Skip("needs root")
-		}
+		skiptest.WithoutRoot(t, "it watches a file system by fanotify")
 		g, err := changes.OpenLimited(changes.Options{})
 		must(t, err)
 		defer g.Close()

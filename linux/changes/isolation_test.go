@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 )
 
@@ -96,9 +97,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 }
 
 func TestAllOnBtrfs(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to mount")
-	}
+	skiptest.WithoutRoot(t, "it mounts")
 	base := t.TempDir()
 	mkfs, err := exec.LookPath("mkfs.btrfs")
 	if err != nil {

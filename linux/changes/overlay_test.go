@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 )
 
@@ -32,9 +33,7 @@ type overlay struct {
 // newOverlay mounts an overlay over dir/lower (made where it is missing).
 func newOverlay(t testing.TB, dir string, lower map[string]string, options ...string) *overlay {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to mount an overlay")
-	}
+	skiptest.WithoutRoot(t, "it mounts an overlay")
 	o := &overlay{dir: dir}
 	for _, sub := range []string{"lower/workspace", "lower/tmp", "upper", "work"} {
 		must(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
@@ -80,9 +79,7 @@ func mountOverlay(t testing.TB, options []string) *os.File {
 
 func newGroup(t testing.TB, o changes.Options) *changes.Group {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root, for fanotify on a file system")
-	}
+	skiptest.WithoutRoot(t, "it watches a file system by fanotify")
 	if o.Logger == nil {
 		// A test that fails prints why an answer was not complete.
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 )
 
@@ -23,9 +24,7 @@ import (
 // the moment in which it becomes that the kernel says that it has no memory. That
 // a directory is gone is an answer all the same, and a whole one.
 func TestADirectoryIsGoneWhileItsInodeNumberIsGivenAnew(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to mount")
-	}
+	skiptest.WithoutRoot(t, "it mounts")
 	if !namesTheRemoved(t) {
 		t.Skip("the kernel does not say which directory was removed (Linux 6.13)")
 	}

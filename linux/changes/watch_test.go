@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 )
 
@@ -322,9 +323,7 @@ func TestWhatAWatchCannotKeepIsTold(t *testing.T) {
 		}
 	})
 	t.Run("SoIsTheKernels", func(t *testing.T) {
-		if os.Getuid() != 0 {
-			t.Skip("needs root, for fanotify on a file system")
-		}
+		skiptest.WithoutRoot(t, "it watches a file system by fanotify")
 		g, err := changes.OpenLimited(changes.Options{})
 		must(t, err)
 		defer g.Close()

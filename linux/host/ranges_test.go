@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 func TestNoTwoInstancesShareARange(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes user namespaces with mapped ranges")
-	}
+	skiptest.WithoutRoot(t, "it makes user namespaces with mapped ranges")
 	r := NewRanges(t.TempDir())
 	defer r.Close()
 	seen := map[uint32]bool{}
@@ -46,9 +46,7 @@ func same(t *testing.T, a, b *os.File) bool {
 
 // The server holds no user namespace of an instance that lives, and has it again for the next.
 func TestARangesUserNamespaceIsFoundAgainInItsProcess(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes user namespaces")
-	}
+	skiptest.WithoutRoot(t, "it makes user namespaces")
 	process := func() (pidfd, ns *os.File) {
 		cmd := exec.Command("sleep", "600")
 		fd := -1

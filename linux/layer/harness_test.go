@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // TestMain makes the test binary a server to be killed when asked so.
@@ -74,9 +76,7 @@ func server(t *testing.T, dir string, env ...string) (*exec.Cmd, *bufio.Reader) 
 
 func needRoot(tb testing.TB) {
 	tb.Helper()
-	if os.Geteuid() != 0 {
-		tb.Skip("layers need root")
-	}
+	skiptest.WithoutRoot(tb, "layers belong to several users")
 }
 
 func needLoop(tb testing.TB) {

@@ -7,19 +7,18 @@ package layer
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // A layer that is made of a removed one shows nothing of it, and has its own limit.
 func TestASmallLayerIsEmptiedForTheNextAndABigOneIsNot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it mounts a btrfs")
-	}
+	skiptest.WithoutRoot(t, "it mounts a btrfs")
 	if _, err := findMkfs(); err != nil {
 		t.Skipf("needs mkfs.btrfs: %v", err)
 	}

@@ -12,14 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/mount"
 )
 
 // A yard makes overlays of detached mounts, and clones of one that it keeps, on any kernel.
 func TestYard(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it mounts")
-	}
+	skiptest.WithoutRoot(t, "it mounts")
 	yard, err := mount.NewYard()
 	if err != nil {
 		t.Fatal(err)
@@ -93,9 +92,7 @@ func TestYard(t *testing.T) {
 
 // A yard has room for one mount, and says so.
 func TestYardKeepsOne(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it mounts")
-	}
+	skiptest.WithoutRoot(t, "it mounts")
 	yard, err := mount.NewYard()
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // inside is what the started process reports of itself, a line each.
@@ -126,9 +128,7 @@ func report() {
 
 func needRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes user namespaces with mapped ranges")
-	}
+	skiptest.WithoutRoot(t, "it makes user namespaces with mapped ranges")
 }
 
 // netOf makes a network namespace that belongs to a user namespace.

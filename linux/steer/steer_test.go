@@ -18,14 +18,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // namespace makes a network namespace with its loopback up.
 func namespace(tb testing.TB) *os.File {
 	tb.Helper()
-	if os.Geteuid() != 0 {
-		tb.Skip("network namespaces are made by root")
-	}
+	skiptest.WithoutRoot(tb, "it makes network namespaces")
 	type made struct {
 		f   *os.File
 		err error

@@ -30,6 +30,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/steer"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/sandbox"
@@ -131,9 +132,7 @@ type place struct {
 
 func network(t testing.TB, p sandbox.NetworkPolicy, change ...func(*Options)) *place {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces are made by root")
-	}
+	skiptest.WithoutRoot(t, "it makes network namespaces")
 	w := &world{servers: make(map[string]string), names: map[string][]string{
 		"allowed.example": {"93.184.216.1", "2606:2800::1"}, "www.wild.example": {"93.184.216.2"}, "other.example": {"93.184.216.9"},
 		"rebind.allowed.example": {"10.0.0.5", "169.254.169.254", "127.0.0.1", "::1", "fd00::1"},

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/leaktest"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
@@ -28,9 +29,7 @@ import (
 // prepared is a driver that keeps n blanks.
 func prepared(t testing.TB, dir string, n int) *native.Driver {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
-	}
+	skiptest.WithoutRoot(t, "the native runtime makes namespaces with mapped id ranges")
 	program, err := agentProgram()
 	if err != nil {
 		t.Fatalf("build the agent: %v", err)

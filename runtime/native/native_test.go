@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/agent/server/fork"
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime"
@@ -49,9 +50,7 @@ var agentProgram = sync.OnceValues(func() ([]byte, error) {
 
 func needRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
-	}
+	skiptest.WithoutRoot(t, "the native runtime makes namespaces with mapped id ranges")
 }
 
 func open(t *testing.T, dir string, kind layer.Kind) *native.Driver {

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
@@ -451,9 +452,7 @@ func memoryOf(t testing.TB, dir string, i runtime.Instance) int {
 
 // What a pause and a resume take, of a sandbox in which one command sleeps.
 func BenchmarkPause(b *testing.B) {
-	if os.Geteuid() != 0 {
-		b.Skip("needs root")
-	}
+	skiptest.WithoutRoot(b, "the native runtime makes namespaces with mapped id ranges")
 	i := box(b, watched(b, "", nil))
 	begin(b, i, agent.Command{Shell: "sleep 600"})
 	pauses, resumes := make([]time.Duration, b.N), make([]time.Duration, b.N)

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // What one sandbox had of a range's own, the next must not get: sockets may be
 // left in a network namespace, and a /dev can be told apart by what is locked in it.
 func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes user namespaces with mapped ranges")
-	}
+	skiptest.WithoutRoot(t, "it makes user namespaces with mapped ranges")
 	r := newTestRanges(t, new(calm))
 	defer r.close()
 	first, err := r.take()
@@ -69,9 +69,7 @@ func newTestRanges(t *testing.T, c *calm) *ranges {
 
 // What is made ahead takes the processor from whoever begins a sandbox just then.
 func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes user namespaces with mapped ranges")
-	}
+	skiptest.WithoutRoot(t, "it makes user namespaces with mapped ranges")
 	c := new(calm)
 	r := newTestRanges(t, c)
 	defer r.close()

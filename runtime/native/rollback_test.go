@@ -4,7 +4,6 @@
 package native_test
 
 import (
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/leaktest"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
@@ -162,9 +162,7 @@ func TestRestoreAfterARestartOfTheServer(t *testing.T) {
 
 // What a rollback of a running sandbox takes.
 func BenchmarkRollback(b *testing.B) {
-	if os.Geteuid() != 0 {
-		b.Skip("needs root")
-	}
+	skiptest.WithoutRoot(b, "the native runtime makes namespaces with mapped id ranges")
 	d := watched(b, "", nil)
 	i := box(b, d)
 	sh(b, i, "", "echo 1 > /workspace/n")

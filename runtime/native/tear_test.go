@@ -5,7 +5,6 @@ package native_test
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/layer"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
@@ -186,9 +186,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			name = "Writing"
 		}
 		b.Run(name, func(b *testing.B) {
-			if os.Geteuid() != 0 {
-				b.Skip("needs root")
-			}
+			skiptest.WithoutRoot(b, "the native runtime makes namespaces with mapped id ranges")
 			var p phases
 			d := watched(b, "", p.at)
 			i := box(b, d)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -22,9 +23,7 @@ import (
 // ownDisk mounts a file system of 320 MB.
 func ownDisk(t *testing.T, kind string) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs the right to mount a file system")
-	}
+	skiptest.WithoutRoot(t, "it mounts a file system")
 	dir, run := t.TempDir(), func(name string, args ...string) {
 		t.Helper()
 		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {

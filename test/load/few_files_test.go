@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/skiptest"
 )
 
 // TestCommandsWithFewOpenFiles runs a command on servers whose hard limit of open files is lower
@@ -19,9 +20,7 @@ import (
 func TestCommandsWithFewOpenFiles(t *testing.T) {
 	for _, limit := range []int{512, 1024} {
 		t.Run(strconv.Itoa(limit), func(t *testing.T) {
-			if os.Geteuid() != 0 {
-				t.Skip("needs root, as the native runtime does")
-			}
+			skiptest.WithoutRoot(t, "the native runtime does")
 			dir := t.TempDir()
 			h := hostIn(t, dir, "127.0.0.1:0")
 			h.build = func() (string, error) {

@@ -18,6 +18,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/internal/skiptest"
 )
 
 // durable is how old what was acknowledged has to be to be on the disk, see "What is durable when" in
@@ -211,9 +212,7 @@ func (p *powered) look(ctx context.Context, h *host, at instant) error {
 // A power cut takes nothing that docs/lifecycle.md says is on the disk, and leaves nothing that
 // the next server does not know what to do with.
 func TestSurvivePowerCuts(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it mounts, and the native runtime makes namespaces")
-	}
+	skiptest.WithoutRoot(t, "it mounts, and the native runtime makes namespaces")
 	d := newDrive(t, 6<<10)
 	h := hostIn(t, d.dir, "127.0.0.1:0")
 	t.Cleanup(h.endAll)

@@ -26,6 +26,7 @@ import (
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/leaktest"
 	"sandpit.dev/internal/running"
+	"sandpit.dev/internal/skiptest"
 )
 
 // soak reports whether the campaigns run in full.
@@ -138,9 +139,7 @@ func openAt(t *testing.T, listen string) *host {
 // openOn is openAt where prepare has made the data directory before the server does.
 func openOn(t *testing.T, listen string, prepare func(data string)) *host {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: the native runtime makes namespaces with mapped id ranges")
-	}
+	skiptest.WithoutRoot(t, "the native runtime makes namespaces with mapped id ranges")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 )
 
 // startBound is how long a program may take to be ready: far more than it does.
@@ -65,9 +66,7 @@ type server struct {
 // serve starts one, which ends with the test.
 func serve(t *testing.T) *server {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("the native runtime needs root")
-	}
+	skiptest.WithoutRoot(t, "the native runtime does")
 	imagetest.Python(t)
 	dir := t.TempDir()
 	s := &server{env: []string{

@@ -9,6 +9,7 @@ package script
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 )
 
 // version is what the tested binary says of itself.
@@ -30,7 +32,8 @@ var bin string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if os.Geteuid() != 0 {
+	flag.Parse()
+	if os.Geteuid() != 0 || testing.Short() {
 		return m.Run() // each test skips itself, with the reason
 	}
 	dir, err := os.MkdirTemp("", "sandpit-script-")
@@ -89,9 +92,7 @@ func goBuild(root, out, pkg, ldflags string) error {
 // needRoot skips a test that cannot run, and gives the directory of images.
 func needRoot(t *testing.T) string {
 	t.Helper()
-	if bin == "" {
-		t.Skip("the native runtime needs root")
-	}
+	skiptest.WithoutRoot(t, "the native runtime does")
 	imagetest.Python(t)
 	return imagetest.Dir(t)
 }

@@ -27,6 +27,7 @@ import (
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
 
@@ -55,9 +56,7 @@ type box struct {
 // start runs the agent of this build in a container with these namespaces.
 func start(t *testing.T, c plain.Config, flags uintptr) *box {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to make a container")
-	}
+	skiptest.WithoutRoot(t, "it makes a container")
 	program, err := embedded.Program()
 	if err != nil {
 		t.Fatal(err)

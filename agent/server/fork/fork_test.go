@@ -18,6 +18,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // ways are those to start a command; they must not be told apart from inside.
@@ -189,9 +191,7 @@ func TestWhyAProgramIsNotExecuted(t *testing.T) {
 }
 
 func TestADirectoryThatTheUserMayNotEnter(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user")
-	}
+	skiptest.WithoutRoot(t, "it becomes another user")
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)

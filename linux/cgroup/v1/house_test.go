@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
@@ -38,9 +39,7 @@ func openHost(t *testing.T) *Tree {
 // reopen opens them under a namespace that a test has.
 func reopen(t *testing.T, namespace string) *Tree {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes groups")
-	}
+	skiptest.WithoutRoot(t, "it makes groups")
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 func TestADeadProcHasTheKernelsFilesAndNoProcess(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it mounts a /proc")
-	}
+	skiptest.WithoutRoot(t, "it mounts a /proc")
 	m, err := DeadProc()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,22 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package skiptest skips tests that have no place in a run of tests. Each skip says why.
+package skiptest
+
+import (
+	"os"
+	"testing"
+)
+
+// WithoutRoot skips a test that only root can run. With -short, which asks for the tests that
+// any user can run, it skips it for root too.
+func WithoutRoot(tb testing.TB, why string) {
+	tb.Helper()
+	switch {
+	case os.Geteuid() != 0:
+		tb.Skip("needs root: " + why)
+	case testing.Short():
+		tb.Skip("needs root, and -short leaves out what does: " + why)
+	}
+}
