@@ -163,6 +163,26 @@ func start(t *testing.T, g *Group, cmd *exec.Cmd) {
 	})
 }
 
+// startFirst starts a process that does nothing where process 1 is.
+func startFirst(t *testing.T, g *Group) *exec.Cmd {
+	t.Helper()
+	dir, err := g.RebirthDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	cmd := exec.Command("/bin/sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return cmd
+}
+
 // self starts this test binary in one of TestMain's roles.
 func self(role string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
@@ -174,14 +194,18 @@ func self(role string) *exec.Cmd {
 const childVariable = "SANDPIT_CGROUP_CHILD"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(childVariable) {
+	switch role := os.Getenv(childVariable); role {
 	case "":
 		os.Exit(m.Run())
 	case "hog":
 		use(1 << 30)
 		os.Exit(9) // nobody stopped us at a gigabyte
-	case "hold":
-		hold := use(32 << 20)
+	case "hold", "heavy":
+		size := 32 << 20
+		if role == "heavy" {
+			size = 256 << 20
+		}
+		hold := use(size)
 		fmt.Println("up")
 		time.Sleep(time.Hour)
 		runtime.KeepAlive(hold)

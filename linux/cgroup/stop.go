@@ -71,11 +71,23 @@ func (g *Group) Freeze(ctx context.Context) error {
 	return err
 }
 
-// Thaw undoes Freeze, and returns once the processes run again. Thawing what
-// is not frozen is fine.
+// Thaw undoes Freeze, and returns once the processes run again, or are gone where they were
+// killed. Thawing what is not frozen is fine.
 func (g *Group) Thaw(ctx context.Context) error {
 	if err := g.order(Freeze, g.id+"/cgroup.freeze", "0"); err != nil {
 		return err
+	}
+	met, err := g.awaitAny(ctx, g.id, event{"frozen", 0}, event{"populated", 0})
+	if err != nil || met.key == "frozen" {
+		return err
+	}
+	// The kernel notes a group that became empty while it was to be frozen as frozen, and a thaw
+	// clears that note only where the groups below are frozen too. Where their processes were killed
+	// and still on their way out, it stays. All are empty now, so that one more thaw clears it.
+	for _, value := range []string{"1", "0"} {
+		if err := g.order(Freeze, g.id+"/cgroup.freeze", value); err != nil {
+			return err
+		}
 	}
 	return g.await(ctx, g.id, "frozen", 0)
 }
@@ -93,14 +105,26 @@ func (g *Group) Frozen() (bool, error) {
 	return strings.TrimSpace(text) == "1", nil
 }
 
-// await waits until a key of cgroup.events of the group at path has the value: it looks,
+// event is a key of cgroup.events with a value.
+type event struct {
+	key   string
+	value uint64
+}
+
+// await waits until a key of cgroup.events of the group at path has the value.
+func (g *Group) await(ctx context.Context, path, key string, value uint64) error {
+	_, err := g.awaitAny(ctx, path, event{key, value})
+	return err
+}
+
+// awaitAny waits for the first of these events of the group at path, and returns it: it looks,
 // and between looks sleeps for longer each time, or until the kernel tells of a change.
-func (g *Group) await(ctx context.Context, path, key string, want uint64) error {
+func (g *Group) awaitAny(ctx context.Context, path string, wanted ...event) (event, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	events, err := cgroupfs.Openat(g.driver.tree.dir, path+"/cgroup.events", unix.O_RDONLY)
 	if err != nil {
-		return g.gone(err)
+		return event{}, g.gone(err)
 	}
 	defer unix.Close(events)
 	fd := []unix.PollFd{{Fd: int32(events), Events: unix.POLLPRI}}
@@ -109,24 +133,26 @@ func (g *Group) await(ctx context.Context, path, key string, want uint64) error 
 		n, err := unix.Pread(events, buf[:], 0)
 		if err != nil {
 			if errors.Is(err, unix.ENODEV) { // removed under us
-				return g.gone(fs.ErrNotExist)
+				return event{}, g.gone(fs.ErrNotExist)
 			}
-			return fmt.Errorf("cgroup: %w", err)
+			return event{}, fmt.Errorf("cgroup: %w", err)
 		}
-		got, err := counter.Parse(buf[:n], key)
-		if err != nil {
-			return fmt.Errorf("cgroup: %w", err)
-		}
-		if got == want {
-			return nil
+		for _, e := range wanted {
+			got, err := counter.Parse(buf[:n], e.key)
+			if err != nil {
+				return event{}, fmt.Errorf("cgroup: %w", err)
+			}
+			if got == e.value {
+				return e, nil
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			code := fault.Of(err)
-			return fault.Wrap(code, err, "the processes of cgroup %s did not get to %s %d in time", g.id, key, want)
+			return event{}, fault.Wrap(code, err, "the processes of cgroup %s did not get to %s %d in time", g.id, wanted[0].key, wanted[0].value)
 		}
 		slice := unix.NsecToTimespec(int64(wait))
 		if _, err := unix.Ppoll(fd, &slice, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("cgroup: poll: %w", err)
+			return event{}, fmt.Errorf("cgroup: poll: %w", err)
 		}
 	}
 }

@@ -86,20 +86,7 @@ func TestWhatIsFrozenIsInTheMiddleOfNothing(t *testing.T) {
 	d := openHost(t, Freeze, Kill)
 	g := create(t, d, Limits{})
 	makeAgent(t, g)
-	dir, err := g.RebirthDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	idle := exec.Command("/bin/sleep", "1000")
-	idle.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
-	if err := idle.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		idle.Process.Kill()
-		idle.Wait()
-	})
+	startFirst(t, g)
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +116,34 @@ func TestWhatIsFrozenIsInTheMiddleOfNothing(t *testing.T) {
 		if err := g.Thaw(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A command was killed, then process 1, and the command is not gone yet when the group is thawed.
+func TestThawOfWhatIsKilled(t *testing.T) {
+	d := openHost(t, Freeze, Kill)
+	g := create(t, d, Limits{})
+	makeAgent(t, g)
+	first, command := startFirst(t, g), self("heavy") // it takes a while to free its memory
+	await(t, g, command)
+	if err := g.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	command.Process.Kill()
+	if err := g.await(t.Context(), g.commands(), "frozen", 0); err != nil { // it is on its way
+		t.Fatal(err)
+	}
+	first.Process.Kill()
+	first.Wait()
+	if err := g.Thaw(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if frozen, err := g.Frozen(); err != nil || frozen {
+		t.Errorf("frozen %v, %v", frozen, err)
+	}
+	// The next freeze, of another life in the group, waits until it stands.
+	if err := g.await(t.Context(), g.id, "frozen", 0); err != nil {
+		t.Error(err)
 	}
 }
 
