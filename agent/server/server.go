@@ -83,8 +83,8 @@ type Server struct {
 	seeking chan struct{}  // held by the one call that searches a tree
 	work    sync.WaitGroup // every goroutine that is not a connection's
 	memory  memory
-	rest    lull // gives memory back
-	spare   lull // ends threads
+	rest    idleTask // frees memory
+	spare   idleTask // ends threads
 	masks   masks
 	budget  budget
 	pause   suspension
@@ -131,8 +131,8 @@ func New(o Options) *Server {
 	s.syncer.srv = s
 	s.sockets.srv = s
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
-	s.rest = lull{burst: memoryBurst, quiet: memoryQuiet, do: debug.FreeOSMemory}
-	s.spare = lull{burst: 1, quiet: threadsQuiet, do: s.trimThreads}
+	s.rest = idleTask{burst: memoryBurst, quiet: memoryQuiet, do: func() bool { debug.FreeOSMemory(); return true }}
+	s.spare = idleTask{burst: 1, quiet: threadsQuiet, do: s.trimThreads}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }

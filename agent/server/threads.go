@@ -21,7 +21,7 @@ const keptThreads = 6
 
 const (
 	threadsQuiet = time.Second // nothing must have been done for so long before
-	trimTries    = 3           // a busy machine may undo one
+	trimTries    = 3           // at a time, see idleTask
 	trimPause    = 20 * time.Millisecond
 )
 
@@ -33,23 +33,31 @@ func (s *Server) threaded() {
 	}
 }
 
-// trimThreads ends the threads that are more than keptThreads.
-func (s *Server) trimThreads() {
+// trimThreads ends the threads that are more than keptThreads, and reports whether none is left of
+// them. On a busy machine new ones may have come by the time that the old ones are gone.
+func (s *Server) trimThreads() bool {
 	for range trimTries {
-		n := threads() - keptThreads
-		if s.reaper.waiting.Load() {
-			n--
-		}
+		n := s.surplusThreads()
 		if n <= 0 {
-			return
+			return true
 		}
 		s.work.Go(func() { s.endThreads(n) })
 		select {
 		case <-s.ctx.Done():
-			return
+			return true
 		case <-time.After(trimPause):
 		}
 	}
+	return s.surplusThreads() <= 0
+}
+
+// surplusThreads counts the threads that are more than keptThreads, below zero if there are fewer.
+func (s *Server) surplusThreads() int {
+	n := threads() - keptThreads
+	if s.reaper.waiting.Load() {
+		n--
+	}
+	return n
 }
 
 // endThreads ends n threads, each by a goroutine that ends while it is locked to it.
