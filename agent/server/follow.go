@@ -4,6 +4,7 @@
 package server
 
 import (
+	"context"
 	"io"
 
 	"sandpit.dev/agent/wire"
@@ -12,8 +13,9 @@ import (
 
 // follow sends the output from a place in the log on, what comes while the process runs,
 // and its end. It reads the log, so that a slow follower holds up nobody and
-// costs the same as a fast one. gone ends it when the client left.
-func (p *process) follow(c *conn, off int64, gone <-chan struct{}) (err error) {
+// costs the same as a fast one. gone ends it when the client left, and ctx when the connection
+// was closed from here: the reader, which would tell of either, may wait for the program to read.
+func (p *process) follow(ctx context.Context, c *conn, off int64, gone <-chan struct{}) (err error) {
 	for {
 		p.mu.Lock()
 		end, res, seq := p.log.end(), p.rec.Result, p.log.seq
@@ -40,6 +42,8 @@ func (p *process) follow(c *conn, off int64, gone <-chan struct{}) (err error) {
 			select {
 			case <-more:
 			case <-gone:
+				return nil
+			case <-ctx.Done():
 				return nil
 			}
 		}
@@ -124,7 +128,7 @@ func badCursor(after, last int64) error {
 }
 
 // serveAttach answers an attach.
-func (s *Server) serveAttach(c *conn, req *wire.Request) error {
+func (s *Server) serveAttach(ctx context.Context, c *conn, req *wire.Request) error {
 	if req.Recent < 0 {
 		return fault.InvalidField("recent", "%d is below 0", req.Recent)
 	}
@@ -144,7 +148,7 @@ func (s *Server) serveAttach(c *conn, req *wire.Request) error {
 		return s.replay(c, l, req.After, req.Recent)
 	}
 	if !p.hold() {
-		return s.serveAttach(c, req) // it was put away meanwhile: its log is on disk
+		return s.serveAttach(ctx, c, req) // it was put away meanwhile: its log is on disk
 	}
 	defer p.release()
 	// Before the reply, though it fails after that: what is recent is what was by then.
@@ -155,11 +159,11 @@ func (s *Server) serveAttach(c *conn, req *wire.Request) error {
 	if unknown != nil {
 		return unknown
 	}
-	return p.serve(c, off)
+	return p.serve(ctx, c, off)
 }
 
 // serve follows for one connection, and carries its input to the program.
-func (p *process) serve(c *conn, off int64) error {
+func (p *process) serve(ctx context.Context, c *conn, off int64) error {
 	gone := make(chan struct{})
 	p.srv.conns.Add(1) // the reader counts as a connection: it may outlive this one, in a write to a full pipe
 	p.srv.work.Go(func() {
@@ -167,7 +171,7 @@ func (p *process) serve(c *conn, off int64) error {
 		defer close(gone)
 		p.feed(c)
 	})
-	err := p.follow(c, off, gone)
+	err := p.follow(ctx, c, off, gone)
 	closeRead(c.Conn)
 	return err
 }

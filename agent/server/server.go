@@ -232,7 +232,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpStart, wire.OpStartMasked:
 		return s.serveStart(ctx, c, req)
 	case wire.OpAttach:
-		return s.stream(func() error { return s.serveAttach(c, req) })
+		return s.stream(func() error { return s.serveAttach(ctx, c, req) })
 	case wire.OpProcess:
 		rec, err := s.record(req.ID)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -105,6 +106,25 @@ func TestOnlyProcessOneDoesItsDuties(t *testing.T) {
 	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != 3 {
 		t.Error("and after that:", cmd.ProcessState)
 	}
+}
+
+// A connection whose input the program does not read is served until it ends, and no longer.
+func TestServeEndsWhileAProgramDoesNotRead(t *testing.T) {
+	p := newPlain(t, nil)
+	q, err := p.client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Shell: "echo up; sleep 600", StreamStdin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if _, err := q.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the pipe takes one of them
+		if _, err := q.Write(make([]byte, 64<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The cleanup ends Serve, and only then the program.
 }
 
 func TestPlainAgent(t *testing.T) {

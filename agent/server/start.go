@@ -46,7 +46,7 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	defer p.release()
 	off, unreadable := p.seek(0, 0)
 	if unreadable == nil && c.send(wire.Reply, p.snapshot()) == nil {
-		err := p.serve(c, off)
+		err := p.serve(ctx, c, off)
 		if t := req.Start.Terminal; t == nil || t.Stays {
 			return err
 		}
