@@ -56,14 +56,14 @@ func (h *herd) stop(ctx context.Context) error {
 		quiet++
 		for _, p := range h.live() {
 			switch {
-			case h.stopped[p.pid]:
-				if p.runs || p.calls && round < uninterrupted {
-					quiet = 0
-				}
-			case p.runs || p.calls:
+			case p.runs, p.calls && !h.stopped[p.pid]:
+				// Again where it was stopped and runs: the kernel has what is stopped go on when
+				// its group loses its last parent, and the number may be another's by now.
 				if unix.Kill(p.pid, unix.SIGSTOP) == nil {
 					h.stopped[p.pid] = true
 				}
+				quiet = 0
+			case p.calls && round < uninterrupted:
 				quiet = 0
 			}
 		}
