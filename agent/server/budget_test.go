@@ -104,8 +104,9 @@ func TestLogsOfRunningProcessesHaveOneBudget(t *testing.T) {
 		if later.err != nil || !strings.HasSuffix(later.out, "end\n") || len(later.out) < each && !later.res.StdoutTruncated {
 			t.Errorf("process %d, later: %d bytes, %+v, %v", i, len(later.out), later.res, later.err)
 		}
-		if len(later.out) < each && later.res.StdoutCut != agent.CutRolled {
-			t.Errorf("process %d is cut for %q", i, later.res.StdoutCut)
+		// On a busy machine a log may be cut too late for another to grow.
+		if cut := later.res.StdoutCut; len(later.out) < each && cut != agent.CutRolled && cut != agent.CutLogs {
+			t.Errorf("process %d is cut for %q", i, cut)
 		}
 	}
 	awaitIdle(t, p.client)
