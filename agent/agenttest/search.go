@@ -156,7 +156,7 @@ func testSearch(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 	})
 	t.Run("HostilePatternsTakeLinearTime", func(t *testing.T) {
 		c := open(t)
-		put(t, c, "f", strings.Repeat("a", 4<<20)+"\n")
+		put(t, c, "f", strings.Repeat("a", 1<<20)+"\n")
 		sh(t, c, "mkdir g; cd g; for i in 1 2 3 4 5 6 7 8; do : > aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa$i; done")
 		began := time.Now()
 		wantFound(t, c, ".", agent.SearchOptions{Pattern: "(a|aa)+$b", Depth: 1})
