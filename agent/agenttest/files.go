@@ -154,6 +154,11 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		_, _, err = c.ReadFile(within(t), "loop", agent.ReadOptions{})
 		wantCode(t, err, fault.Invalid)
 	})
+	testFileLists(t, open, o)
+}
+
+// testFileLists tests lists, names and errors.
+func testFileLists(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 	t.Run("ListsAreSortedAndBounded", func(t *testing.T) {
 		c := open(t)
 		sh(t, c, "mkdir d && cd d && for i in $(seq 1 1200); do : > f$i; done; mkdir sub; ln -s f1 link; mkfifo pipe; printf 12345 > f7")

@@ -233,6 +233,12 @@ func TestPureV2(t *testing.T) {
 		}
 	})
 
+	testPureV2Refuses(t, ns, all, parents)
+}
+
+// testPureV2Refuses tests what fails halfway, or is refused; parents are the files of a model
+// with all controllers, and no group.
+func testPureV2Refuses(t *testing.T, ns, all string, parents map[string]string) {
 	t.Run("WhatFailsHalfWayIsRemovedWhole", func(t *testing.T) {
 		m := newModel(t, all)
 		d := openModel(t, m)

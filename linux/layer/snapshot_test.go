@@ -209,6 +209,11 @@ func testSnapshots(t *testing.T, opts Options) {
 			t.Errorf("layers: %q, %v", got, err)
 		}
 	})
+	testSnapshotFailures(t, opts)
+}
+
+// testSnapshotFailures tests exchanges, and what fails or is done by many at once.
+func testSnapshotFailures(t *testing.T, opts Options) {
 	t.Run("ExchangeGivesASnapshotsContentOrNoneAndKeepsLogs", func(t *testing.T) {
 		s := mustOpen(t, opts)
 		l := mustCreate(t, s, "rolledlayer", 0)

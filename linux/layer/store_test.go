@@ -147,6 +147,11 @@ func testStore(t *testing.T, opts Options) {
 			t.Errorf("new logs hold %q, %v", left, err)
 		}
 	})
+	testStoreAfterHarm(t, opts)
+}
+
+// testStoreAfterHarm tests what a store makes of trees and ids that are hostile, and of what a crash left.
+func testStoreAfterHarm(t *testing.T, opts Options) {
 	t.Run("AHugeTreeIsGoneFromTheListAtOnceAndFromTheDiskAfterClose", func(t *testing.T) {
 		s := mustOpen(t, opts)
 		l := mustCreate(t, s, "hugelayer", 0)

@@ -148,6 +148,11 @@ func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
 			})
 		}
 	})
+	sandboxPages(t, open)
+}
+
+// sandboxPages tests counts and pages.
+func sandboxPages(t *testing.T, open func(*testing.T) store.Store) {
 	t.Run("CountsFollowEveryChange", func(t *testing.T) {
 		s := open(t)
 		rng := rand.New(rand.NewPCG(1, 2))
