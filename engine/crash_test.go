@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
 	"sandpit.dev/sandbox"
@@ -153,6 +154,7 @@ func doCrash(dir, point string) error {
 // every verb, and looks at what the next one makes of it. The host is part of
 // the process here, so that whatever was up is down afterwards.
 func TestAServerThatIsKilled(t *testing.T) {
+	skiptest.WithShort(t, "a server is killed at each step of each verb")
 	const gone = sandbox.Deleted
 	none := sandbox.CauseNone
 	for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -100,6 +101,7 @@ const stepByStep = ", step by step"
 // TestAServerThatIsKilledAtWhatItKeeps kills a server with SIGKILL at every commit point of
 // every verb of snapshots and volumes. The next one finds all of it, or nothing.
 func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
+	skiptest.WithShort(t, "a server is killed at each step of each verb")
 	type expect struct {
 		state     sandbox.State // of box; Deleted: it is gone
 		cause     sandbox.Cause

@@ -20,3 +20,11 @@ func WithoutRoot(tb testing.TB, why string) {
 		tb.Skip("needs root, and -short leaves out what does: " + why)
 	}
 }
+
+// WithShort skips a test that takes long where -short is set.
+func WithShort(tb testing.TB, why string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("takes long, and -short leaves that out: " + why)
+	}
+}

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/internal/sysmon"
 )
 
 func TestCalmSlowsOneThreadAndNotTheFirst(t *testing.T) {
+	skiptest.WithoutRoot(t, "it reads the timer slack of its threads")
 	slow := func() (tids []string) {
 		t.Helper()
 		tasks, err := os.ReadDir("/proc/self/task")

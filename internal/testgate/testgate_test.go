@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // gate runs the gate over a module of one file, whose tests can tell a first run from a
 // later one by firstTime.
 func gate(t *testing.T, tests string, flags ...string) error {
 	t.Helper()
+	skiptest.WithShort(t, "tests of a module are built and run")
 	dir := t.TempDir()
 	mark := filepath.Join(dir, "mark")
 	source := "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
@@ -33,6 +36,7 @@ func gate(t *testing.T, tests string, flags ...string) error {
 // saidBy is what a gate prints, and its error.
 func saidBy(t *testing.T, tests string, flags ...string) (string, error) {
 	t.Helper()
+	skiptest.WithShort(t, "tests of a module are built and run")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)

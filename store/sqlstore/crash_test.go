@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/store/sqlstore"
@@ -72,6 +73,7 @@ func writeForEver(path string) error {
 }
 
 func TestKilledProcess(t *testing.T) {
+	skiptest.WithShort(t, "a process is killed many times")
 	t.Run("EveryUpdateThatReturnedIsThereAndNoneInPart", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "sandpit.db")
 		told := -1

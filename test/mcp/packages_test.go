@@ -43,6 +43,9 @@ func (e absent) Error() string { return e.reason }
 // needPackages returns the packages, and skips a test where they cannot be had.
 func needPackages(t *testing.T) packages {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out what npm may have to fetch")
+	}
 	p, err := installed()
 	if e, ok := errors.AsType[absent](err); ok {
 		t.Skip(e.reason)
