@@ -165,7 +165,7 @@ func TestExec(t *testing.T) {
 			t.Error(diff)
 		}
 		_, _, err = h.Create(ctx, v1.CreateSandbox{Image: new("nosuch")})
-		if e := wantCode(t, err, fault.NotFound); e.Remedy != "use one of: python" {
+		if e := wantCode(t, err, fault.NotFound); e.Remedy != "use one of: python, node" {
 			t.Errorf("remedy: got %q", e.Remedy)
 		}
 		_, _, err = h.Create(ctx, v1.CreateSandbox{NetworkEnabled: new(true)})

@@ -54,7 +54,7 @@ func TestFailures(t *testing.T) {
 		"TooMuchContent":       {"write_file", arguments{"sandbox": "box", "path": "x", "content": strings.Repeat("x", 8<<20+1)}, []string{"argument content has 8388609 bytes, more than 8388608", "REST"}},
 		"ANetwork":             {"create_sandbox", arguments{"name": "net", "network": "open"}, []string{"error (unsupported)", "no network"}},
 		"NetworkEnabled":       {"create_sandbox", arguments{"name": "net", "network_enabled": true}, []string{"error (unsupported)"}},
-		"AnUnknownImage":       {"create_sandbox", arguments{"name": "img", "image": "windows"}, []string{"error (not_found)", `"windows"`, "python and node"}},
+		"AnUnknownImage":       {"create_sandbox", arguments{"name": "img", "image": "windows"}, []string{"error (not_found)", `"windows"`, "python, node"}},
 		"AnotherImage":         {"create_sandbox", arguments{"name": "box", "image": "node"}, []string{"error (exists)", "node", "another name"}},
 		"ANameWithASlash":      {"create_sandbox", arguments{"name": "a/b"}, []string{"error (invalid): argument name", "a/b"}},
 		"MemoryOutOfBounds":    {"create_sandbox", arguments{"memory_mb": 1}, []string{"argument memory_mb 1 is outside 16 to 1048576"}},

@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -24,10 +22,8 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
-	"sandpit.dev/image"
-	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/memory"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -84,46 +80,9 @@ func open(t testing.TB) *house {
 // openWith is open with groups of tools switched on.
 func openWith(t testing.TB, groups ...string) *house {
 	t.Helper()
-	dir := t.TempDir()
-	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := host.Close(); err != nil {
-			t.Error("closing the host:", err)
-		}
-	})
-	st, err := sqlstore.Open(context.Background(), sqlstore.Options{Path: filepath.Join(dir, "records.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error("closing the store:", err)
-		}
-	})
-	e, err := engine.New(engine.Options{
-		Store: st, Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{},
-		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error("Run:", err)
-		}
-	})
-	if err := e.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	h := &house{t: t, engine: e, store: st, http: client(t)}
-	h.handler, h.url = serve(t, e, groups...)
+	s := enginetest.Start(t, t.TempDir())
+	h := &house{t: t, engine: s.Engine, store: s.Store, http: client(t)}
+	h.handler, h.url = serve(t, h.engine, groups...)
 	return h
 }
 
@@ -248,33 +207,6 @@ func verdict(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first
 }
-
-// catalogue is one image that is there already.
-type catalogue struct{}
-
-func (catalogue) Resolve(name string) (image.Entry, error) {
-	switch name {
-	case "", "python", "python-3.12":
-		return image.Entry{Name: "python"}, nil
-	case "node":
-		return image.Entry{Name: "node"}, nil
-	}
-	return image.Entry{}, fault.New(fault.NotFound, "there is no image %q", name).WithRemedy("there are python and node")
-}
-
-func (c catalogue) Ensure(ctx context.Context, name string) (image.Image, error) {
-	e, err := c.Resolve(name)
-	if err != nil {
-		return image.Image{}, err
-	}
-	return image.Image{Name: e.Name, Digest: "sha256:" + e.Name, Root: "/"}, ctx.Err()
-}
-
-func (c catalogue) FindDigest(name, _ string) (image.Image, error) {
-	return c.Ensure(context.Background(), name)
-}
-
-func (c catalogue) List(ctx context.Context) ([]image.Status, error) { return nil, ctx.Err() }
 
 func newServer(t testing.TB, h http.Handler) (url string) {
 	s := httptest.NewServer(h)

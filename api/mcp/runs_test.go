@@ -6,7 +6,6 @@ package mcp_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,9 +29,7 @@ import (
 	"sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
-	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/memory"
-	"sandpit.dev/store/sqlstore"
+	"sandpit.dev/engine/enginetest"
 )
 
 // openRuns is a house whose server is as the product's: /mcp, what is below it, and
@@ -40,62 +37,36 @@ import (
 // can be restarted.
 type runHouse struct {
 	*house
-	dir    string
-	host   *memory.Host
-	change func(*engine.Options)
-	after  time.Duration // how long a call takes before it becomes a task; zero: as by default
-	base   string
-	files  *filelink.Links
-	stop   func()
+	server    *enginetest.Server
+	artifacts string        // the directory that they are in
+	after     time.Duration // how long a call takes before it becomes a task; zero: as by default
+	base      string
+	files     *filelink.Links
+	stop      func()
 }
 
 func openRuns(t testing.TB, change func(*engine.Options)) *runHouse {
 	t.Helper()
-	dir := t.TempDir()
-	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := host.Close(); err != nil {
-			t.Error("closing the host:", err)
-		}
-	})
 	files, err := filelink.New(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &runHouse{house: &house{t: t, http: client(t)}, dir: dir, host: host, change: change, files: files}
+	dir := t.TempDir()
+	artifacts := filepath.Join(dir, "artifacts")
+	kept := func(o *engine.Options) { o.Runs.Artifacts.Dir = artifacts }
+	if change == nil {
+		change = func(*engine.Options) {}
+	}
+	server := enginetest.Start(t, dir, kept, change)
+	h := &runHouse{house: &house{t: t, store: server.Store, http: client(t)}, server: server, artifacts: artifacts, files: files}
 	h.serve()
 	t.Cleanup(func() { h.stop() })
 	return h
 }
 
-// serve begins the life of a server over what is there.
+// serve serves the engine.
 func (h *runHouse) serve() {
-	t := h.t
-	st, err := sqlstore.Open(context.Background(), sqlstore.Options{Path: filepath.Join(h.dir, "records.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := engine.Options{
-		Store: st, Runtimes: map[string]runtime.Driver{"memory": h.host.Driver()}, Images: catalogue{},
-		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
-	}
-	o.Runs.Artifacts.Dir = filepath.Join(h.dir, "artifacts")
-	if h.change != nil {
-		h.change(&o)
-	}
-	e, err := engine.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	if err := e.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	t, e := h.t, h.server.Engine
 	handler, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
 	if err != nil {
 		t.Fatal(err)
@@ -116,27 +87,22 @@ func (h *runHouse) serve() {
 			byToken.ServeHTTP(w, r)
 		}
 	}))
-	h.engine, h.store, h.handler, h.base, h.url = e, st, handler, s.URL, s.URL+"/mcp"
+	h.engine, h.handler, h.base, h.url = e, handler, s.URL, s.URL+"/mcp"
 	over := false
 	h.stop = func() {
 		if over {
 			return
 		}
 		over = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error("Run:", err)
-		}
+		h.server.Stop()
 		handler.Close()
 		s.Close()
-		if err := st.Close(); err != nil {
-			t.Error("closing the store:", err)
-		}
 	}
 }
 
 func (h *runHouse) restart() {
 	h.stop()
+	h.server.Restart()
 	h.serve()
 }
 

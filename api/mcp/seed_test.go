@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/image"
 	"sandpit.dev/internal/mcpbridge"
 	"sandpit.dev/sandbox"
@@ -147,7 +148,7 @@ func TestSeedDefect09ArtifactsWereNeverCollected(t *testing.T) {
 	h := openRuns(t, nil)
 	id := h.asked("chat-1", "echo x > ../artifacts/x")
 	h.ended(id)
-	dir := filepath.Join(h.dir, "artifacts", id)
+	dir := filepath.Join(h.artifacts, id)
 	if _, err := os.Stat(filepath.Join(dir, "x")); err != nil {
 		t.Fatal(err)
 	}
@@ -223,14 +224,14 @@ func TestSeedDefect13AChangedConfigurationDestroyedSandboxes(t *testing.T) {
 
 // slowImages are built when the test lets them.
 type slowImages struct {
-	catalogue
+	enginetest.Images
 	gate chan struct{}
 }
 
 func (s slowImages) Ensure(ctx context.Context, name string) (image.Image, error) {
 	select {
 	case <-s.gate:
-		return s.catalogue.Ensure(ctx, name)
+		return s.Images.Ensure(ctx, name)
 	case <-ctx.Done():
 		return image.Image{}, ctx.Err()
 	}

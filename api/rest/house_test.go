@@ -5,12 +5,10 @@ package rest_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,14 +18,8 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
-	"sandpit.dev/fault"
-	"sandpit.dev/image"
-	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/memory"
+	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/store"
-	"sandpit.dev/store/keyed"
-	"sandpit.dev/store/sqlstore"
 )
 
 // house is the whole way from HTTP to real commands: the coat over the engine,
@@ -51,35 +43,17 @@ func open(t testing.TB, change ...func(*rest.Options)) *house {
 
 func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Options)) *house {
 	t.Helper()
-	dir := t.TempDir()
-	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
-	must(t, err)
-	t.Cleanup(func() { must(t, host.Close()) })
-	st, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "records.db")})
-	must(t, err)
-	t.Cleanup(func() { must(t, st.Close()) })
-	keys := keyed.New(st, keyed.Options{})
-	e, err := engine.New(engine.Options{
-		Store: keys.Store(), Runtimes: map[string]runtime.Driver{"memory": host.Driver()}, Images: catalogue{}, Version: "v0.0.0-test",
-		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
-	})
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 2)
-	go func() { ended <- e.Run(ctx) }()
-	go func() { ended <- keys.Run(ctx) }()
-	t.Cleanup(func() { cancel(); must(t, <-ended); must(t, <-ended) })
-	must(t, e.WaitReady(t.Context()))
-	tokens, err := bearer.New(keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
+	s := enginetest.Start(t, t.TempDir())
+	tokens, err := bearer.New(s.Keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
 	guarded.Tokens = tokens
 	g, err := guard.New(guarded)
 	must(t, err)
-	o := rest.Options{Engine: e, Tokens: tokens, Keys: keys, Guard: g, Previews: links{}, Version: "v0.0.0-test"}
+	o := rest.Options{Engine: s.Engine, Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	for _, f := range change {
 		f(&o)
 	}
-	h := &house{t: t, token: adminToken, tokens: tokens, store: st, made: o}
+	h := &house{t: t, token: adminToken, tokens: tokens, store: s.Store, made: o}
 	return h.serve(o)
 }
 
@@ -185,35 +159,4 @@ type object = map[string]any
 func (h *house) create() v1.Sandbox {
 	h.t.Helper()
 	return want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{})
-}
-
-// catalogue is images that are there already.
-type catalogue struct{}
-
-func (catalogue) Resolve(name string) (image.Entry, error) {
-	switch name {
-	case "", "python", "python-3.12", "mcpgateway/sandbox-python:3.12":
-		return image.Entry{Name: "python", Title: "Python", Aliases: []string{"python-3.12"}}, nil
-	case "node":
-		return image.Entry{Name: "node"}, nil
-	}
-	return image.Entry{}, fault.New(fault.NotFound, "there is no image %q", name).WithRemedy("use one of: python, node")
-}
-
-func (c catalogue) Ensure(ctx context.Context, name string) (image.Image, error) {
-	e, err := c.Resolve(name)
-	if err != nil {
-		return image.Image{}, err
-	}
-	return image.Image{Name: e.Name, Digest: "sha256:" + e.Name, Root: "/", Versions: map[string]string{e.Name: "3.13.5"}}, ctx.Err()
-}
-
-func (c catalogue) FindDigest(name, digest string) (image.Image, error) {
-	return c.Ensure(context.Background(), name)
-}
-
-func (c catalogue) List(ctx context.Context) ([]image.Status, error) {
-	img, err := c.Ensure(ctx, "python")
-	e, _ := c.Resolve("python")
-	return []image.Status{{Entry: e, State: image.Ready, Image: img}}, err
 }

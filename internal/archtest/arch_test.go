@@ -86,6 +86,7 @@ var rules = []rule{
 	{"kernel", []string{"fault", "redact"}, "cells of code know a transport, never a sandbox, an agent or the engine"},
 	{"image", []string{"fault", "sandbox", "internal"}, "images know no sandbox"},
 	{"engine", []string{"fault", "sandbox", "access", "runtime", "store", "agent", "image", "kernel", "network/egress", "network/policy", "internal", "internal/budget"}, "verbs know contracts, never a driver, a database or a coat"},
+	{"engine/enginetest", []string{"fault", "engine", "runtime", "runtime/memory", "store", "store/keyed", "store/sqlstore", "image"}, "it puts an engine together for tests, and knows no coat"},
 	{"backup", []string{"fault"}, "the form of a backup knows neither what is in a part nor who restores it"},
 	{"network/policy", []string{"fault", "sandbox"}, "what may be reached is decided without asking anybody"},
 	{"network/egress", []string{"fault", "sandbox", "runtime", "network/policy"}, "the gate is given traffic; whose it is it does not know"},

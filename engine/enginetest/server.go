@@ -1,0 +1,118 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package enginetest starts an engine for the tests of what uses one. Its neighbours are real: a
+// store in a file, and a host of the memory runtime with real agents and real commands. It knows no
+// coat, and the product never links it.
+package enginetest
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"sandpit.dev/engine"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/memory"
+	"sandpit.dev/store"
+	"sandpit.dev/store/keyed"
+	"sandpit.dev/store/sqlstore"
+)
+
+// Version is that of the tests' engines.
+const Version = "v0.0.0-test"
+
+// Server is an engine that runs, with what it works on. It ends with the test.
+type Server struct {
+	Host   *memory.Host
+	Store  *sqlstore.Store
+	Keys   *keyed.Keys
+	Engine *engine.Engine
+
+	t      testing.TB
+	change []func(*engine.Options)
+	stop   func()
+}
+
+// Start opens a host and a store in dir, with what earlier ones left there, and starts an engine
+// over them, which is ready when Start returns. What is unlike [Options] is up to change, of this
+// engine and of those after a Restart.
+func Start(t testing.TB, dir string, change ...func(*engine.Options)) *Server {
+	t.Helper()
+	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Error("closing the host:", err)
+		}
+	})
+	st, err := sqlstore.Open(context.Background(), sqlstore.Options{Path: filepath.Join(dir, "records.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error("closing the store:", err)
+		}
+	})
+	s := &Server{Host: host, Store: st, t: t, change: change}
+	s.serve()
+	return s
+}
+
+// Options returns what an engine over a store and a host is made of.
+func Options(st store.Store, d runtime.Driver) engine.Options {
+	return engine.Options{
+		Store: st, Runtimes: map[string]runtime.Driver{"memory": d}, Images: Images{}, Version: Version,
+		Defaults: engine.Defaults{StopGrace: 100 * time.Millisecond},
+	}
+}
+
+// Restart ends the engine and starts another over the same host and store, as where the server's
+// program is started again.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	s.serve()
+}
+
+// Stop ends the engine and waits for its end. Twice is fine.
+func (s *Server) Stop() { s.stop() }
+
+func (s *Server) serve() {
+	s.t.Helper()
+	s.Keys = keyed.New(s.Store, keyed.Options{})
+	o := Options(s.Keys.Store(), s.Host.Driver())
+	for _, f := range s.change {
+		f(&o)
+	}
+	e, err := engine.New(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Engine, s.stop = e, run(s.t, e, s.Keys)
+	s.t.Cleanup(s.stop)
+	if err := e.WaitReady(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// run runs an engine and its keys until stop is called.
+func run(t testing.TB, e *engine.Engine, keys *keyed.Keys) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- e.Run(ctx) }()
+	go func() { ended <- keys.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		for range cap(ended) {
+			if err := <-ended; err != nil {
+				t.Error("Run:", err)
+			}
+		}
+	})
+}
