@@ -26,6 +26,7 @@ import (
 )
 
 func TestSandboxes(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	a, created, err := h.Create(ctx, v1.CreateSandbox{Key: new("a b/c"[:3]), Metadata: map[string]string{"n": "1"}})
 	must(t, err)
@@ -80,6 +81,7 @@ func TestSandboxes(t *testing.T) {
 }
 
 func TestCreateExec(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ctx := t.Context()
 	r := v1.CreateExec{Exec: v1.Exec{Command: new("echo x >> f; cat f")}, Sandbox: v1.CreateSandbox{Key: new("k")}}
@@ -106,6 +108,7 @@ func TestCreateExec(t *testing.T) {
 }
 
 func TestExec(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	id := h.box()
 	t.Run("OutputIsExact", func(t *testing.T) {
@@ -186,6 +189,7 @@ func TestExec(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	id := h.box()
 	must(t, h.WriteFile(ctx, id, "d/ü x", strings.NewReader("0123456789"), client.WriteOptions{Mode: 0o600}))
@@ -256,6 +260,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestAdministration(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	made, err := h.CreateToken(ctx, v1.CreateToken{Name: "x/y", Project: new("p"), Scopes: []string{"sandboxes:read"}, ExpiresInSeconds: new(int64(60))})
 	must(t, err)
@@ -286,6 +291,7 @@ func TestAdministration(t *testing.T) {
 }
 
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	id := h.box()
 	term := func(t *testing.T, o client.TerminalOptions) *client.Terminal {
@@ -355,6 +361,7 @@ func TestTerminal(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	t.Run("NoServer", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestCode(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("this host has no python3, which the memory runtime would run")
 	}

@@ -36,6 +36,7 @@ func program(t *testing.T, serve func(*net.TCPConn)) (port int) {
 }
 
 func TestPorts(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	box := h.box()
 	t.Run("AreListed", func(t *testing.T) {

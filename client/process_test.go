@@ -52,6 +52,7 @@ func hear(t testing.TB, p *client.Process, o client.FollowOptions) *heard {
 }
 
 func TestProcess(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.box()
 	start := func(t *testing.T, r v1.StartProcess) *client.Process {
@@ -241,6 +242,7 @@ func (r *rough) serve() {
 }
 
 func TestAProcessOverARoughNetwork(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.box()
 	net := newRough(t, strings.TrimPrefix(h.url, "http://"))

@@ -31,6 +31,7 @@ func dials(n *atomic.Int32) *http.Client {
 
 // TestWaitingIsToldOnce breaks the connection of a command, ends the server and starts it again.
 func TestWaitingIsToldOnce(t *testing.T) {
+	t.Parallel()
 	var asked, told atomic.Int32
 	first := make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -92,6 +93,7 @@ func TestWaitingIsToldOnce(t *testing.T) {
 
 // TestAServerThatWasNeverReached is tried once by everything that gets over one that is gone.
 func TestAServerThatWasNeverReached(t *testing.T) {
+	t.Parallel()
 	for name, call := range map[string]func(context.Context, *client.Client) error{
 		"Exec": func(ctx context.Context, c *client.Client) error {
 			_, err := c.Exec(ctx, "box", v1.Exec{Command: new("true")})

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRuns(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ctx := t.Context()
 	shell := func(text string) v1.RunCommandSpec { return v1.RunCommandSpec{Shell: &text} }
@@ -76,6 +77,7 @@ func TestRuns(t *testing.T) {
 }
 
 func TestArtifactsOfRuns(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	_, err := h.Artifacts(t.Context(), "a b", "latest") // this house serves no artifacts; the address is what counts
 	wantCode(t, err, fault.NotFound)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	s, _, err := h.Create(ctx, v1.CreateSandbox{Key: new("a user"), Secrets: map[string]any{
 		"MINE": "a value of mine", "KEY": v1.SetSecret{Value: "a-bound-value", Hosts: []string{"example.org"}},

@@ -16,6 +16,7 @@ import (
 )
 
 func TestShell(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("this host has no bash, which the memory runtime would run")
 	}
@@ -64,6 +65,7 @@ func TestShell(t *testing.T) {
 }
 
 func TestTerminalThatStays(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.box()
 	one, err := h.Terminal(t.Context(), id, client.TerminalOptions{Command: "stty -echo; echo ready; read x; echo got $x; exit 6", Stays: true})

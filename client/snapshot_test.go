@@ -25,6 +25,7 @@ func (h *house) says(ref, command string) string {
 }
 
 func TestSnapshots(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	s, _, err := h.Create(ctx, v1.CreateSandbox{Key: new("web #1")})
 	must(t, err)
@@ -135,6 +136,7 @@ func TestSnapshots(t *testing.T) {
 }
 
 func TestAnArchiveThatBreaksOffIsAnError(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", v1.SnapshotType)
 		_, _ = w.Write([]byte("half of it"))
@@ -152,6 +154,7 @@ func TestAnArchiveThatBreaksOffIsAnError(t *testing.T) {
 }
 
 func TestLifecycle(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	s, _, err := h.Create(ctx, v1.CreateSandbox{IdleAction: new("pause"), TTLSeconds: new(int64(3600)), TTLMode: new("sliding"), AutoStart: new(false)})
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	v, err := h.CreateVolume(ctx, v1.CreateVolume{Name: "my data"})
 	must(t, err)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	h, ctx := open(t), t.Context()
 	id := h.box()
 	watch := func(t *testing.T, path string, o client.WatchOptions) *client.Watch {

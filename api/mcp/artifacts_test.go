@@ -42,6 +42,7 @@ func uris(all []*sdk.Resource) (out []string) {
 }
 
 func TestArtifactsOfRunsAreListedAndReadWithoutTheirSandbox(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := openRuns(t, nil)
@@ -173,6 +174,7 @@ func TestArtifactsOfRunsAreListedAndReadWithoutTheirSandbox(t *testing.T) {
 }
 
 func TestTheListOfArtifactsIsBoundedAndShared(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	quiet := h.ended(h.asked("quiet", "echo x > ../artifacts/x"))
 	for i := range 3 {

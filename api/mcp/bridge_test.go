@@ -21,6 +21,7 @@ import (
 
 // TestThroughTheBridge is a day's work over stdio, in both eras.
 func TestThroughTheBridge(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := open(t)
@@ -65,6 +66,7 @@ func TestThroughTheBridge(t *testing.T) {
 }
 
 func TestNewRefusesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for name, o := range map[string]mcp.Options{
 		"Engine": {Caller: guard.Caller},
@@ -78,6 +80,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 
 // TestWithoutAGuardNobodyIsServed shows that forgetting the guard opens nothing.
 func TestWithoutAGuardNobodyIsServed(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := newServer(t, h.handler)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s, http.NoBody)
@@ -99,6 +102,7 @@ func TestWithoutAGuardNobodyIsServed(t *testing.T) {
 type broken struct{ toolset.Engine }
 
 func TestAPanicIsAnAnswerThatTellsNothing(t *testing.T) {
+	t.Parallel()
 	_, url := serve(t, broken{})
 	h := &house{t: t, url: url, http: client(t)}
 	for _, version := range []string{handshake, stateless} {

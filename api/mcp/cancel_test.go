@@ -132,6 +132,7 @@ func (h *house) stdio() (say func(string), kill func()) {
 // transport and era, that the command of a call that is cancelled is gone, and that
 // a process in the background is not.
 func TestCancelKillsTheCommandByEveryWay(t *testing.T) {
+	t.Parallel()
 	house := open(t)
 	h := house.again(func(o *mcp.Options) { o.ReturnGrace = 50 * time.Millisecond })
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})

@@ -61,6 +61,7 @@ func (e *strict) Create(ctx context.Context, c access.Caller, r engine.CreateReq
 // TestCauses shows for what a real host does that the answer names the cause, the
 // value and the next call.
 func TestCauses(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
 	_, h.url = serve(t, e)

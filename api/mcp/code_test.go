@@ -14,6 +14,7 @@ import (
 )
 
 func TestRunCode(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("this host has no python3, which the memory runtime would run")
 	}
@@ -87,6 +88,7 @@ for _ in range(10): display(Shown())`})
 }
 
 func TestCodeThatTakesLongGoesOn(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("this host has no python3, which the memory runtime would run")
 	}

@@ -18,6 +18,7 @@ import (
 )
 
 func TestRunCommand(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -104,6 +105,7 @@ func TestRunCommand(t *testing.T) {
 
 // TestCancel shows that whoever cancels a call ends the command, in both eras.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			begun := make(chan struct{}, 1)
@@ -161,6 +163,7 @@ func (h *house) commandDone(ref string) *sandbox.Event {
 }
 
 func TestProgressIsToldWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			var mu sync.Mutex

@@ -19,6 +19,7 @@ import (
 // has one row with the tools that do the same, which exist, or with the reason why there
 // is none.
 func TestWhatRESTCanDoAToolDoes(t *testing.T) {
+	t.Parallel()
 	b, err := os.ReadFile("../rest/testdata/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +80,7 @@ func TestWhatRESTCanDoAToolDoes(t *testing.T) {
 
 // TestEveryToolIsToldOf: a tool that people do not read of is one that they miss.
 func TestEveryToolIsToldOf(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/mcp.md")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestEditFile(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})

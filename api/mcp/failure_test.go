@@ -10,6 +10,7 @@ import (
 
 // TestFailures shows that every error names the cause, the value and the next call.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})

@@ -24,6 +24,7 @@ import (
 )
 
 func TestListActivity(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -44,6 +45,7 @@ func TestListActivity(t *testing.T) {
 }
 
 func TestListProcesses(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -81,6 +83,7 @@ func TestListProcesses(t *testing.T) {
 }
 
 func TestListRuns(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := openWith(t, toolset.GroupInspect)
@@ -140,6 +143,7 @@ func (e *listening) NetworkLog(context.Context, access.Caller, string) (engine.N
 }
 
 func TestPortsAndNetworkAreShown(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	e := &listening{connected: connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"pypi.example"}}}}
 	_, h.url = serve(t, e, toolset.GroupInspect)
@@ -176,6 +180,7 @@ func TestPortsAndNetworkAreShown(t *testing.T) {
 
 // TestPortsThatAreThere is over the real agent, which sees the machine's own ports.
 func TestPortsThatAreThere(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupInspect)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -189,6 +194,7 @@ func TestPortsThatAreThere(t *testing.T) {
 }
 
 func TestListSecrets(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupInspect)
 	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}
 	const value = "a-value-that-nobody-shows"
@@ -232,6 +238,7 @@ func TestListSecrets(t *testing.T) {
 }
 
 func TestWatchFiles(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := openWith(t, toolset.GroupInspect)

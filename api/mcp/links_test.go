@@ -56,6 +56,7 @@ func resourceLinks(res *sdk.CallToolResult) (uris []string) {
 }
 
 func TestGetFileURL(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := open(t)
@@ -87,6 +88,7 @@ func TestGetFileURL(t *testing.T) {
 }
 
 func TestExposePort(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	box := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "box"}))
@@ -107,6 +109,7 @@ func TestExposePort(t *testing.T) {
 
 // TestAServerWithoutLinks says what there is in their place.
 func TestAServerWithoutLinks(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	handler, err := mcp.New(mcp.Options{Engine: h.engine, Caller: guard.Caller})
 	if err != nil {
@@ -126,6 +129,7 @@ func TestAServerWithoutLinks(t *testing.T) {
 }
 
 func TestBinaryFilesAreLinked(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	box := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "box"}))
@@ -148,6 +152,7 @@ func TestBinaryFilesAreLinked(t *testing.T) {
 }
 
 func TestWhatACommandLeavesUnderArtifactsIsLinked(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	box := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "box"}))

@@ -41,6 +41,7 @@ func toolNames(res *sdk.ListToolsResult) []string {
 }
 
 func TestToolsList(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	res := listed(t, h.alice())
 	var fifteen, runs []*sdk.Tool
@@ -149,6 +150,7 @@ var stateToolNames = []string{
 }
 
 func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
+	t.Parallel()
 	off := toolNames(listed(t, open(t).alice()))
 	for _, name := range stateToolNames {
 		if slices.Contains(off, name) {
@@ -183,6 +185,7 @@ func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
 
 // TestGroupsOfTools holds the lists of the groups that are off by default.
 func TestGroupsOfTools(t *testing.T) {
+	t.Parallel()
 	for _, g := range []struct {
 		group    string
 		budget   int
@@ -240,6 +243,7 @@ func TestGroupsOfTools(t *testing.T) {
 }
 
 func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, "-"+toolset.GroupProcess, "-"+toolset.GroupRuns, "-"+toolset.GroupPorts, "-"+toolset.GroupCode, toolset.GroupState, "-"+toolset.GroupState)
 	got := toolNames(listed(t, h.alice()))
 	want := []string{
@@ -258,6 +262,7 @@ func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
 }
 
 func TestATokensScopesNarrowTheTools(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := open(t)
@@ -279,6 +284,7 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 }
 
 func TestAnUnknownGroupIsRefused(t *testing.T) {
+	t.Parallel()
 	_, err := mcp.New(mcp.Options{Engine: open(t).engine, Caller: guard.Caller, Groups: []string{"no-such"}})
 	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, toolset.GroupState) {
 		t.Errorf("got %v (%s), want Invalid that names it and what there is", err, e.Remedy)
@@ -286,6 +292,7 @@ func TestAnUnknownGroupIsRefused(t *testing.T) {
 }
 
 func TestInstructionsStayWithinTheirBudget(t *testing.T) {
+	t.Parallel()
 	for _, h := range []*house{open(t), openWith(t, toolset.Groups()...)} {
 		got := h.alice().InitializeResult().Instructions
 		if len(got) == 0 || len(got) > 1500 {

@@ -18,6 +18,7 @@ import (
 )
 
 func TestUpdateSandbox(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box", "env": arguments{"OLD": "1"}})
@@ -76,6 +77,7 @@ func TestUpdateSandbox(t *testing.T) {
 // TestTheNextCallIsTheToolThatThereIs: what ran into a limit, or into the network's, is
 // told the tool that changes it, where the caller has that.
 func TestTheNextCallIsTheToolThatThereIs(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
 	_, h.url = serve(t, e, toolset.GroupManage)
@@ -90,6 +92,7 @@ func TestTheNextCallIsTheToolThatThereIs(t *testing.T) {
 }
 
 func TestStopAndStart(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -108,6 +111,7 @@ func TestStopAndStart(t *testing.T) {
 }
 
 func TestShells(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	run := func(args arguments) string {
@@ -165,6 +169,7 @@ func TestShells(t *testing.T) {
 }
 
 func TestContextsOfCode(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -193,6 +198,7 @@ func TestContextsOfCode(t *testing.T) {
 }
 
 func TestTerminals(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -243,6 +249,7 @@ func (f *factory) BuildImage(ctx context.Context, c access.Caller, name string) 
 }
 
 func TestImages(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	e := &factory{Engine: h.engine, built: make(chan struct{}), status: image.Status{
 		Entry: image.Entry{Name: "node"}, State: image.Building, Stage: "packages", Progress: 0.5,

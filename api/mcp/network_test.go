@@ -73,6 +73,7 @@ func (e *connected) List(ctx context.Context, c access.Caller, q store.SandboxQu
 }
 
 func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	e := &connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}}
 	_, h.url = serve(t, e, toolset.GroupState)
@@ -138,6 +139,7 @@ func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
 }
 
 func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAPanicInAMethodIsAnErrorThatTellsNothing(t *testing.T) {
+	t.Parallel()
 	h := open(t).again(func(o *mcp.Options) {
 		o.Extend.Server = func(s *sdk.Server) {
 			s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {

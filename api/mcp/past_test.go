@@ -18,6 +18,7 @@ import (
 )
 
 func TestTasksOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	held := &heldStore{}
 	h := openRuns(t, func(o *engine.Options) { o.Store = held.over(o.Store) })
 	h.after = 100 * time.Millisecond

@@ -34,6 +34,7 @@ func (h *house) follow(s *sdk.ClientSession, answer string) string {
 }
 
 func TestACommandThatTakesLongGoesOnAsAProcess(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -56,6 +57,7 @@ func TestACommandThatTakesLongGoesOnAsAProcess(t *testing.T) {
 }
 
 func TestBackground(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})

@@ -46,6 +46,7 @@ func newDaytona(t testing.TB, s *sdk.ClientSession, args arguments) string {
 }
 
 func TestDaytonaToolsList(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	want := []string{
 		"create_folder", "create_sandbox", "delete_file", "destroy_sandbox", "execute_command", "file_download", "file_upload",
@@ -68,6 +69,7 @@ func TestDaytonaToolsList(t *testing.T) {
 
 // What a client of Daytona's sends: names and what must not be missing.
 func TestDaytonaSchemas(t *testing.T) {
+	t.Parallel()
 	asked := map[string]struct{ required, optional []string }{
 		"create_sandbox": {nil, []string{
 			"id", "name", "target", "snapshot", "user", "env", "labels", "public", "cpu", "gpu", "memory", "disk", "autoStopInterval",
@@ -126,6 +128,7 @@ func TestDaytonaSchemas(t *testing.T) {
 }
 
 func TestDaytonaSandboxes(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.at("/mcp/daytona", "t-alice", handshake)
 	look := func(id string) *sandbox.Sandbox {
@@ -237,6 +240,7 @@ func (e *roomy) Create(ctx context.Context, c access.Caller, r engine.CreateRequ
 }
 
 func TestDaytonaNetworks(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	all := []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}
 	for name, tc := range map[string]struct {
@@ -291,6 +295,7 @@ func TestDaytonaNetworks(t *testing.T) {
 }
 
 func TestDaytonaReadersOnlyRead(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s, id := h.daytona()
 	ok(t, s, "file_upload", arguments{"id": id, "filePath": "f", "content": "x", "encoding": "text", "overwrite": true})
@@ -315,6 +320,7 @@ type daytonaOutcome struct {
 }
 
 func TestDaytonaExecute(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s, id := h.daytona()
 	got := read[daytonaOutcome](t, s, "execute_command", arguments{"id": id, "command": "cd /; echo; echo '<out>'; echo err >&2; exit 4"})
@@ -346,6 +352,7 @@ type daytonaFile struct {
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 func TestDaytonaFiles(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s, id := h.daytona()
 	upload := func(path, content, encoding string, overwrite bool) arguments {
@@ -453,6 +460,7 @@ func TestDaytonaFiles(t *testing.T) {
 }
 
 func TestDaytonaClone(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("this host has no git, which the memory runtime would run")
 	}
@@ -488,6 +496,7 @@ func TestDaytonaClone(t *testing.T) {
 // What asks a server who it is speaks of itself to that server alone, and is in no
 // record and no file.
 func TestDaytonaClonesWithCredentials(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("this host has no git, which the memory runtime would run")
 	}
@@ -520,6 +529,7 @@ func TestDaytonaClonesWithCredentials(t *testing.T) {
 }
 
 func TestDaytonaPreview(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s, id := h.daytona()
 	args := func(port any, check bool) arguments {
@@ -551,6 +561,7 @@ func closedPort(t *testing.T) int {
 }
 
 func TestASandboxOfOneProfileIsUsedThroughTheOthers(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	daytona, id := h.daytona()
 	orkestr := h.at("/mcp/orkestr", "t-alice", stateless)

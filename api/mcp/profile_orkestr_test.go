@@ -66,6 +66,7 @@ type outcome struct {
 }
 
 func TestOrkestrToolsList(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	var first []string
 	for _, path := range []string{"/mcp/orkestr", orkestr.Alias} {
@@ -93,6 +94,7 @@ func TestOrkestrToolsList(t *testing.T) {
 }
 
 func TestOrkestrSandboxes(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.at("/mcp/orkestr", "t-alice", handshake)
 	args := arguments{
@@ -141,6 +143,7 @@ func TestOrkestrSandboxes(t *testing.T) {
 }
 
 func TestOrkestrLimits(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.at("/mcp/orkestr", "t-reader", handshake)
 	type limits struct {
@@ -174,6 +177,7 @@ func TestOrkestrLimits(t *testing.T) {
 }
 
 func TestOrkestrRuns(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.at("/mcp/orkestr", "t-alice", handshake)
 	box := read[orkestrBox](t, s, "create_sandbox", arguments{"template": "python", "env": arguments{"A": "of-the-box"}}).ID
@@ -223,6 +227,7 @@ func TestOrkestrRuns(t *testing.T) {
 }
 
 func TestOrkestrFiles(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.at("/mcp/orkestr", "t-alice", handshake)
 	box := read[orkestrBox](t, s, "create_sandbox", arguments{"template": "python"}).ID
@@ -288,6 +293,7 @@ func TestOrkestrFiles(t *testing.T) {
 
 // A note is no part of the JSON that programs read.
 func TestNotesStandApartFromJSON(t *testing.T) {
+	t.Parallel()
 	s := open(t).at("/mcp/orkestr", "t-alice", handshake)
 	res := call(t, s, "create_sandbox", arguments{"template": "python", "unheard_of": 1})
 	var box orkestrBox

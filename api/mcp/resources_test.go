@@ -39,6 +39,7 @@ func resource(t *testing.T, s *sdk.ClientSession, uri string) (*sdk.ResourceCont
 }
 
 func TestResources(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := open(t)
@@ -137,6 +138,7 @@ func (r recent) Recent(_ context.Context, c access.Caller, most int) ([]sandpit.
 }
 
 func TestAnotherSourceOfArtifacts(t *testing.T) {
+	t.Parallel()
 	for _, failed := range []error{nil, errors.New("it is broken")} {
 		h := open(t)
 		_, h.url = serveWith(t, mcp.Options{Engine: h.engine, Artifacts: recent{failed}})
@@ -152,6 +154,7 @@ func TestAnotherSourceOfArtifacts(t *testing.T) {
 }
 
 func TestSkill(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.session("t-reader", stateless, nil)
 	if _, there := s.InitializeResult().Capabilities.Extensions["io.modelcontextprotocol/skills"]; !there {
@@ -220,6 +223,7 @@ func digest(text string) string {
 // TestTheSkillSpeaksOfWhatThereIs finds every word of it that looks like a tool, or
 // like a part of the skill.
 func TestTheSkillSpeaksOfWhatThereIs(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.Groups()...)
 	s := h.alice()
 	known := append(toolNames(listed(t, s)), "node_modules")
@@ -253,6 +257,7 @@ func TestTheSkillSpeaksOfWhatThereIs(t *testing.T) {
 }
 
 func TestPrompts(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			s := open(t).session("t-reader", version, nil)
@@ -295,6 +300,7 @@ func TestPrompts(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	for _, name := range []string{"project-a", "project-b", "other"} {

@@ -74,6 +74,7 @@ func (w *wire) cut() {
 // TestTheBridgeGoesOnWhereAConnectionBroke shows that a call whose connection breaks in
 // the middle, again and again, is answered once, and was carried out once.
 func TestTheBridgeGoesOnWhereAConnectionBroke(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	w := newWire(t, h.url)

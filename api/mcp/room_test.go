@@ -24,6 +24,7 @@ func batch(n int) string {
 }
 
 func TestABatchHasABound(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	resp, body := h.post("t-alice", "", strings.Replace(initialize, handshake, "2025-03-26", 1), nil)
 	session := resp.Header.Get("Mcp-Session-Id")
@@ -44,6 +45,7 @@ func TestABatchHasABound(t *testing.T) {
 }
 
 func TestAProjectThatHoldsItsShareIsRefusedAndAnotherIsNot(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	b := budget.New(budget.Options{Total: 16 << 20, Wait: time.Millisecond})
 	_, h.url = serveWith(t, mcp.Options{Engine: h.engine, Version: "test", Memory: b})

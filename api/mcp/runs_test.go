@@ -217,6 +217,7 @@ func names(all []sseEvent) (out []string) {
 }
 
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 
 	t.Run("ByPathHasTheThreeToolsExactly", func(t *testing.T) {
@@ -307,6 +308,7 @@ func TestProfiles(t *testing.T) {
 }
 
 func TestSandboxdTools(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	s := h.sandboxd(handshake)
 
@@ -386,6 +388,7 @@ func TestSandboxdTools(t *testing.T) {
 }
 
 func TestEventsOfARun(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	id := h.asked("chat-1", "echo one; echo two >&2", "echo file > ../artifacts/x")
 	resp := h.get("t-alice", "/mcp/events?run_id="+id)
@@ -463,6 +466,7 @@ func TestEventsOfARun(t *testing.T) {
 }
 
 func TestArtifactsAreServed(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	s := h.sandboxd(handshake)
 	res := call(t, s, "run_sandbox", arguments{

@@ -43,6 +43,7 @@ type handle struct {
 }
 
 func TestCreateSandbox(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 
@@ -76,6 +77,7 @@ func TestCreateSandbox(t *testing.T) {
 }
 
 func TestListSandboxes(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	type listing struct {
@@ -107,6 +109,7 @@ func TestListSandboxes(t *testing.T) {
 }
 
 func TestDeleteSandbox(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -121,6 +124,7 @@ func TestDeleteSandbox(t *testing.T) {
 }
 
 func TestRunSandbox(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	type element struct {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestSearchFiles(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -53,6 +54,7 @@ func TestSearchFiles(t *testing.T) {
 }
 
 func TestListFilesOfATree(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})

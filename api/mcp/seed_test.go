@@ -28,6 +28,7 @@ import (
 // is named after what it was.
 
 func TestSeedDefect01ARequestLogHidTheFlusher(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil) // whose guard logs every request
 	id := h.asked("chat-1", "echo begin; sleep 60")
 	resp := h.get("t-alice", "/mcp/events?run_id="+id)
@@ -46,6 +47,7 @@ func TestSeedDefect01ARequestLogHidTheFlusher(t *testing.T) {
 }
 
 func TestSeedDefect02ArtifactsLostTheirFirstDirectory(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	h.ended(h.asked("chat-1", "cd ../artifacts; mkdir a b; echo 1 > a/same; echo 2 > b/same; echo 3 > same"))
 	for path, want := range map[string]string{"a/same": "1\n", "b/same": "2\n", "same": "3\n"} {
@@ -56,6 +58,7 @@ func TestSeedDefect02ArtifactsLostTheirFirstDirectory(t *testing.T) {
 }
 
 func TestSeedDefect03LimitsWereIgnored(t *testing.T) {
+	t.Parallel()
 	want := sandbox.Limits{CPU: 0.5, MemoryMB: 300, DiskMB: 700, Pids: 99}
 	h := openRuns(t, func(o *engine.Options) { o.Defaults.Limits = want })
 	h.ended(h.asked("chat-1", "true"))
@@ -66,6 +69,7 @@ func TestSeedDefect03LimitsWereIgnored(t *testing.T) {
 }
 
 func TestSeedDefect04KillsWereTakenForTimeouts(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	for command, want := range map[string]string{"kill -9 $$": "failed", "exit 137": "failed", "exit 124": "failed"} {
 		if r := h.ended(h.asked("chat-1", command)); r.Commands[0].Status != want {
@@ -79,6 +83,7 @@ func TestSeedDefect04KillsWereTakenForTimeouts(t *testing.T) {
 }
 
 func TestSeedDefect05ALongerLifeWasForgottenByARestart(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	s := h.sandboxd(handshake)
 	call(t, s, "run_sandbox", arguments{"identifier": "chat-1", "commands": []any{"true"}})
@@ -94,6 +99,7 @@ func TestSeedDefect05ALongerLifeWasForgottenByARestart(t *testing.T) {
 }
 
 func TestSeedDefect06StreamsNeverEndedAndUnknownRunsLeaked(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	id := h.asked("chat-1", "true")
 	if all, _ := follow(t, h.get("t-alice", "/mcp/events?run_id="+id).Body); all[len(all)-1].name != "run_finished" { // follow reads to the end
@@ -105,6 +111,7 @@ func TestSeedDefect06StreamsNeverEndedAndUnknownRunsLeaked(t *testing.T) {
 }
 
 func TestSeedDefect07VariablesWereShown(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	const secret = "hush-4711"
 	res := call(t, h.sandboxd(handshake), "run_sandbox", arguments{
@@ -138,6 +145,7 @@ func TestSeedDefect07VariablesWereShown(t *testing.T) {
 }
 
 func TestSeedDefect08WordsWereForbidden(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	if r := h.ended(h.asked("chat-1", "echo docker mount modprobe nsenter")); r.State != "completed" || r.Commands[0].Stdout != "docker mount modprobe nsenter\n" {
 		t.Errorf("got %+v", r)
@@ -145,6 +153,7 @@ func TestSeedDefect08WordsWereForbidden(t *testing.T) {
 }
 
 func TestSeedDefect09ArtifactsWereNeverCollected(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	id := h.asked("chat-1", "echo x > ../artifacts/x")
 	h.ended(id)
@@ -163,6 +172,7 @@ func TestSeedDefect09ArtifactsWereNeverCollected(t *testing.T) {
 }
 
 func TestSeedDefect10ASandboxWasDeletedUnderALongCommand(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	res := call(t, h.sandboxd(handshake), "run_sandbox", arguments{
 		"identifier": "chat-1", "commands": []any{"echo x > file; sleep 2.5; cat file", "cat file"},
@@ -174,6 +184,7 @@ func TestSeedDefect10ASandboxWasDeletedUnderALongCommand(t *testing.T) {
 }
 
 func TestSeedDefect11IdentifiersWereJudgedDifferently(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	s := h.sandboxd(handshake)
 	for identifier, valid := range map[string]bool{
@@ -193,6 +204,7 @@ func TestSeedDefect11IdentifiersWereJudgedDifferently(t *testing.T) {
 }
 
 func TestSeedDefect12ARestartMetItsOwnDelete(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	s := h.sandboxd(handshake)
 	for i := range 5 {
@@ -211,6 +223,7 @@ func TestSeedDefect12ARestartMetItsOwnDelete(t *testing.T) {
 }
 
 func TestSeedDefect13AChangedConfigurationDestroyedSandboxes(t *testing.T) {
+	t.Parallel()
 	limits := sandbox.Limits{CPU: 1, MemoryMB: 512, DiskMB: 1024, Pids: 256}
 	h := openRuns(t, func(o *engine.Options) { o.Defaults.Limits = limits })
 	first := h.ended(h.asked("chat-1", "echo kept > file"))
@@ -238,6 +251,7 @@ func (s slowImages) Ensure(ctx context.Context, name string) (image.Image, error
 }
 
 func TestSeedDefect14AnImageWasBuiltWithinARequest(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	h := openRuns(t, func(o *engine.Options) { o.Images = slowImages{gate: gate} })
 	id := h.asked("chat-1", "echo built") // it answers before the image is there
@@ -252,6 +266,7 @@ func TestSeedDefect14AnImageWasBuiltWithinARequest(t *testing.T) {
 }
 
 func TestSeedDefect15TheProtocolWasNotKept(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	for _, path := range []string{"/mcp", "/mcp/mcp-sandboxd"} {
 		post := func(body string, head ...string) (*http.Response, string) {
@@ -305,6 +320,7 @@ func TestSeedDefect15TheProtocolWasNotKept(t *testing.T) {
 }
 
 func TestSeedDefect16TimeoutsKilledOnlyTheLeader(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	r := h.ended(h.asked("chat-1", arguments{"shell": "(sleep 600 & echo $! > child; wait) & wait", "timeout_ms": 500}))
 	if r.Commands[0].Status != "timed_out" {
@@ -320,6 +336,7 @@ func TestSeedDefect16TimeoutsKilledOnlyTheLeader(t *testing.T) {
 }
 
 func TestSeedDefect17StdioWasAnHTTPServer(t *testing.T) {
+	t.Parallel()
 	h := openRuns(t, nil)
 	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}

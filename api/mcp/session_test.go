@@ -55,6 +55,7 @@ func (h *house) post(token, session, body string, header map[string]string) (*ht
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
 func TestSession(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	resp, body := h.post("t-alice", "", initialize, nil)
 	id := resp.Header.Get("Mcp-Session-Id")
@@ -120,6 +121,7 @@ func TestSession(t *testing.T) {
 }
 
 func TestEras(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"}}`
 	modern := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
@@ -168,6 +170,7 @@ func TestEras(t *testing.T) {
 
 // TestEndOfSession shows what becomes of calls in progress.
 func TestEndOfSession(t *testing.T) {
+	t.Parallel()
 	// begin starts a command that would run for long, and returns when it runs.
 	begin := func(t *testing.T, h *house) (s *sdk.ClientSession, ended chan string) {
 		begun := make(chan struct{}, 1)

@@ -15,6 +15,7 @@ import (
 
 // TestSSE is the transport of the protocol's first version.
 func TestSSE(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 

@@ -25,6 +25,7 @@ func (h *house) wrong(t testing.TB, tool string, args arguments, parts ...string
 }
 
 func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -43,6 +44,7 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestSnapshotAndRollback(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	run := func(command string) string {
@@ -105,6 +107,7 @@ func TestSnapshotAndRollback(t *testing.T) {
 }
 
 func TestASnapshotIsDeletedByItsIdWithoutItsSandbox(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -117,6 +120,7 @@ func TestASnapshotIsDeletedByItsIdWithoutItsSandbox(t *testing.T) {
 }
 
 func TestForkSandbox(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
@@ -146,6 +150,7 @@ func TestForkSandbox(t *testing.T) {
 }
 
 func TestRestartSandbox(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	made := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "box"}))
@@ -157,6 +162,7 @@ func TestRestartSandbox(t *testing.T) {
 }
 
 func TestGetSandboxLimits(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", nil)

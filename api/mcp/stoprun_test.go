@@ -25,6 +25,7 @@ type started struct {
 }
 
 func TestARunThatNobodyWaitsForIsEnded(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
 			h := open(t)
@@ -112,6 +113,7 @@ func TestARunThatNobodyWaitsForIsEnded(t *testing.T) {
 // TestTheWayToEndARunIsOneThatThereIs has no tool for it in the answer where the caller
 // has none.
 func TestTheWayToEndARunIsOneThatThereIs(t *testing.T) {
+	t.Parallel()
 	run := arguments{"identifier": "chat-1", "commands": []any{"sleep 600"}, "options": arguments{"await_completion": false}}
 	t.Run("WithoutTheGroupOfProcesses", func(t *testing.T) {
 		h := openWith(t, "-"+toolset.GroupProcess)

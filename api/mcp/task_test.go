@@ -71,6 +71,7 @@ func (h *house) until(t *testing.T, id string, want func(shownTask) bool) shownT
 }
 
 func TestTasks(t *testing.T) {
+	t.Parallel()
 	h := open(t).again(func(o *mcp.Options) { o.TaskAfter = 100 * time.Millisecond })
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	ended := func(s shownTask) bool { return s.Status != "working" }

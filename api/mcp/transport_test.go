@@ -25,6 +25,7 @@ var removeGo = engine.ExecRequest{Argv: []string{"rm", "-f", "go"}}
 
 // TestMethods holds what the address answers to which method.
 func TestMethods(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	modern := map[string]string{"Mcp-Protocol-Version": stateless}
 	for _, c := range []struct {
@@ -78,6 +79,7 @@ func TestMethods(t *testing.T) {
 
 // TestNames holds the check of the headers that name what a stateless request is about.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, c := range []struct{ name, method, params, header, part string }{
 		{"AToolByAnotherName", "tools/call", `"name":"list_sandboxes"`, "read_file", "does not match"},
@@ -118,6 +120,7 @@ func slowHello(s *sdk.Server) {
 
 // TestKeepAlive shows that no stream stands still for long.
 func TestKeepAlive(t *testing.T) {
+	t.Parallel()
 	h := open(t).again(func(o *mcp.Options) { o.KeepAlive = 10 * time.Millisecond; o.Extend.Server = slowHello })
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	h.handshakeSession("2025-03-26") // its id is not lost, though its answer is the first event
@@ -179,6 +182,7 @@ func TestKeepAlive(t *testing.T) {
 // TestSessionsAreBounded shows that a token that opens sessions and forgets them
 // loses the oldest, and nobody else does.
 func TestSessionsAreBounded(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	const most = 256
 	ask := func(token string, in map[string]string) int {
@@ -211,6 +215,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // TestAStreamThatBrokeGoesOn shows that a client gets the answer whose connection it
 // lost, and that nobody else does.
 func TestAStreamThatBrokeGoesOn(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	in := h.handshakeSession(handshake)

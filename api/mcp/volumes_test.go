@@ -13,6 +13,7 @@ import (
 )
 
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupVolumes, toolset.GroupInspect, toolset.GroupManage)
 	s := h.alice()
 	type volume struct {
@@ -92,6 +93,7 @@ func TestVolumes(t *testing.T) {
 }
 
 func TestASandboxBeginsWithASnapshotsFiles(t *testing.T) {
+	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "first"})

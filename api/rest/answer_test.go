@@ -26,6 +26,7 @@ func withMemory(b *budget.Budget) func(*rest.Options) {
 }
 
 func TestLargeOutputIsAnsweredExactlyAndCounted(t *testing.T) {
+	t.Parallel()
 	b := budget.New(budget.Options{Total: 1 << 30})
 	h := open(t, withMemory(b))
 	path := "/v1/sandboxes/" + h.create().ID
@@ -72,6 +73,7 @@ func execs(h *house, path string, body object) v1.ExecResult {
 }
 
 func TestAProjectThatHoldsItsShareIsRefusedAndAnotherIsNot(t *testing.T) {
+	t.Parallel()
 	b := budget.New(budget.Options{Total: 8 << 20, Wait: time.Millisecond})
 	h := open(t, withMemory(b))
 	alice, bob := h.as("alice", access.SandboxesRead, access.SandboxesWrite), h.as("bob", access.SandboxesRead, access.SandboxesWrite)
@@ -107,6 +109,7 @@ func TestAProjectThatHoldsItsShareIsRefusedAndAnotherIsNot(t *testing.T) {
 }
 
 func TestAListingIsBoundedInBytesAndGoesOn(t *testing.T) {
+	t.Parallel()
 	b := budget.New(budget.Options{Total: 16 << 20}) // an answer has 2 MiB of it
 	h := open(t, withMemory(b))
 	path := "/v1/sandboxes/" + h.create().ID

@@ -23,6 +23,7 @@ const showsItself = `class Shown:
 Shown()`
 
 func TestRunCode(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("this host has no python3, which the memory runtime would run")
 	}

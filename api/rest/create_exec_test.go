@@ -13,6 +13,7 @@ import (
 )
 
 func TestCreateExec(t *testing.T) {
+	t.Parallel()
 	t.Run("OneRequestGivesASandboxAndAResult", func(t *testing.T) {
 		h := open(t)
 		body := object{"command": "cat >> f; echo $A $(wc -l < f)", "stdin": "x\n", "sandbox": object{"key": "chat-1", "env_vars": object{"A": "1"}}}

@@ -17,6 +17,7 @@ import (
 )
 
 func TestExec(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	path := "/api/v1/sandboxes/" + h.create().ID
 	run := func(t *testing.T, body object) v1.ExecResult {
@@ -130,6 +131,7 @@ func (h *house) stream(path, body string) (*http.Response, *bufio.Scanner) {
 }
 
 func TestExecStream(t *testing.T) {
+	t.Parallel()
 	t.Run("AFrameComesWhenItIsWritten", func(t *testing.T) {
 		h := open(t)
 		path := "/v1/sandboxes/" + h.create().ID

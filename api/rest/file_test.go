@@ -23,6 +23,7 @@ import (
 )
 
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.create().ID
 	path := "/api/v1/sandboxes/" + id
@@ -117,6 +118,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	path := "/v1/sandboxes/" + h.create().ID + "/files/"
 	want[any](h, 204, "PUT", path+"f", []byte("0123456789"))
@@ -173,6 +175,7 @@ func TestRanges(t *testing.T) {
 }
 
 func TestFilesCannotRunAsOurs(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	path := "/v1/sandboxes/" + h.create().ID + "/files/"
 	for name, shown := range map[string]bool{"a.html": false, "a.svg": false, "a.SVG": false, "a.js": false, "a.xml": false, "a": false, "a.pdf": false, "a.png": true, "a.txt": true, "a.csv": true} {
@@ -188,6 +191,7 @@ func TestFilesCannotRunAsOurs(t *testing.T) {
 }
 
 func TestUploads(t *testing.T) {
+	t.Parallel()
 	h := open(t, func(o *rest.Options) { o.MaxFile = 1 << 20 })
 	path := "/v1/sandboxes/" + h.create().ID + "/files/"
 	want[any](h, 204, "PUT", path+"f", []byte("old"))

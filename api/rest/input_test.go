@@ -16,6 +16,7 @@ import (
 // TestBadInput sends what is wrong; each must be answered with its own code, the
 // field, and a message that names the value or the bound. Nothing may come of it.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.create().ID
 	box := "/v1/sandboxes/" + id

@@ -77,6 +77,7 @@ func needBash(t *testing.T) {
 }
 
 func TestARepeatedRequestBeginsNothing(t *testing.T) {
+	t.Parallel()
 	needBash(t)
 	h := open(t)
 	for name, op := range keyedOps(h) {
@@ -140,6 +141,7 @@ func comparable(t *testing.T, body []byte) object {
 
 // What was begun is found again where the answer was lost, as by a crash.
 func TestARequestWhoseAnswerIsLostIsAnsweredFromWhatItMade(t *testing.T) {
+	t.Parallel()
 	needBash(t)
 	h := open(t)
 	for name, op := range keyedOps(h) {
@@ -182,6 +184,7 @@ func idsOf(items any) (out []any) {
 
 // Each POST takes a key, or says why not; and each that takes one is tried above.
 func TestPostsTakeAKeyOrSayWhyNot(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	tried := keyedOps(h)
 	takes := 0
@@ -202,6 +205,7 @@ func TestPostsTakeAKeyOrSayWhyNot(t *testing.T) {
 }
 
 func TestARequestWithAKey(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	path := "/v1/sandboxes/" + h.create().ID
 	t.Run("IsRefusedWhileTheFirstIsServed", func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestLinkedFiles(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.create().ID
 	files := "/v1/sandboxes/" + id + "/files/"

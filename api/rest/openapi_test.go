@@ -59,6 +59,7 @@ func (h *house) document() (document, []byte) {
 }
 
 func TestDocument(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	doc, body := h.document()
 	t.Run("IsTheGoldenOne", func(t *testing.T) {

@@ -57,6 +57,7 @@ func program(t *testing.T, serve func(*net.TCPConn)) (port int) {
 func echo(nc *net.TCPConn) { _, _ = io.Copy(nc, nc) }
 
 func TestPorts(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.create()
 	port := program(t, echo)
@@ -77,6 +78,7 @@ func TestPorts(t *testing.T) {
 }
 
 func TestPreviewLinks(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.create()
 	path := "/v1/sandboxes/" + s.ID + "/previews"
@@ -106,6 +108,7 @@ func (h *house) connect(path string) (*websocket.Conn, *http.Response, error) {
 }
 
 func TestConnectPort(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.create()
 	at := func(port any) string { return fmt.Sprintf("/v1/sandboxes/%s/ports/%v/connect", s.ID, port) }

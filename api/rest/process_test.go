@@ -49,6 +49,7 @@ func (h *house) follow(path string, headers ...string) (events []string) {
 }
 
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, base := range []string{"/v1", "/api/v1"} {
 		box := base + "/sandboxes/" + h.create().ID
@@ -270,6 +271,7 @@ func receive(t *testing.T, conn *websocket.Conn) (stream byte, seq int64, data [
 }
 
 func TestProcessSocket(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	box := "/v1/sandboxes/" + h.create().ID
 	put := func(t *testing.T, conn *websocket.Conn, kind websocket.MessageType, text string) {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRuns(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	commands := func(list ...object) object { return object{"commands": list, "wait_seconds": 60} }
 

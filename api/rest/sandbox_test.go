@@ -18,6 +18,7 @@ import (
 )
 
 func TestCreate(t *testing.T) {
+	t.Parallel()
 	t.Run("TheOlderServicesFieldsMeanTheSameOnBothBases", func(t *testing.T) {
 		h := open(t)
 		for _, base := range []string{"/v1", "/api/v1"} {
@@ -96,6 +97,7 @@ func TestCreate(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.create()
 	path := "/v1/sandboxes/" + s.ID
@@ -135,6 +137,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	var ids []string
 	for i := range 5 {
@@ -203,6 +206,7 @@ func TestList(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.create()
 	if a := h.do("DELETE", "/v1/sandboxes/"+s.ID, nil); a.StatusCode != 204 || len(a.body) != 0 {
@@ -213,6 +217,7 @@ func TestDelete(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := h.create()
 	reader := h.as("default", access.SandboxesRead)

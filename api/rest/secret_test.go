@@ -13,6 +13,7 @@ import (
 )
 
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	const value = "opensesame-1234"
 	whole := func(a answer) string { return a.Header.Get("Location") + string(a.body) }

@@ -14,6 +14,7 @@ import (
 )
 
 func TestShells(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("this host has no bash, which the memory runtime would run")
 	}

@@ -27,6 +27,7 @@ func (h *house) says(ref, command string) string {
 }
 
 func TestSnapshots(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "web", "env": object{"SECRET": "hush"}, "memory_mb": 256})
 	h.says("web", "echo one > a")
@@ -129,6 +130,7 @@ func TestSnapshots(t *testing.T) {
 }
 
 func TestArchives(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "web", "env": object{"SECRET": "hush-hush"}})
 	h.says("web", "echo one > a; mkdir d; echo two > d/b")

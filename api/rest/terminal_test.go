@@ -62,6 +62,7 @@ func (s *shown) send(kind websocket.MessageType, data string) {
 }
 
 func TestTerminalsThatStay(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	box := "/v1/sandboxes/" + h.create().ID
 	one := h.join(t, box+"/terminal?stays=true&cols=90&rows=20&command=stty+-echo%3B+stty+size%3B+read+x%3B+echo+got+%24x%3B+read+y%3B+stty+size%3B+exit+4")

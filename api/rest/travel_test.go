@@ -13,6 +13,7 @@ import (
 )
 
 func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box"})
 	for range 2 {
@@ -49,6 +50,7 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestRollbackAndRestart(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box"})
 	h.says("box", "echo one > a")
@@ -85,6 +87,7 @@ func TestRollbackAndRestart(t *testing.T) {
 }
 
 func TestFork(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box", "metadata": object{"team": "a"}, "env": object{"A": "1"}, "idle_action": "pause"})
 	h.says("box", "echo one > a")
@@ -134,6 +137,7 @@ func TestFork(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.t = t
 	want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box"})
@@ -171,6 +175,7 @@ func TestDiff(t *testing.T) {
 }
 
 func TestCheckpoints(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box", "checkpoints": "command"})
 	res := want[v1.ExecResult](h, 200, "POST", "/v1/sandboxes/box/exec", object{"command": "echo x > x"})
@@ -187,6 +192,7 @@ func TestCheckpoints(t *testing.T) {
 }
 
 func TestClocks(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box"})
 	if s.IdleAction != "stop" || s.AutoDelete || s.TTLMode != nil || s.TTLSeconds != nil || !s.AutoStart || s.AutoResume || s.Checkpoints != "off" {

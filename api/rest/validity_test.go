@@ -21,6 +21,7 @@ import (
 
 // Whatever goes on ends with the token that it was asked for with.
 func TestStreamsEndWithTheirToken(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	box := "/v1/sandboxes/" + h.create().ID
 	process := box + "/processes/" + want[v1.Process](h, 201, "POST", box+"/processes", object{"command": "cat", "stream_stdin": true}).ProcessID

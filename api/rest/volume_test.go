@@ -13,6 +13,7 @@ import (
 )
 
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	a := h.do("POST", "/v1/volumes", object{"name": "my data"})
 	v := want[v1.Volume](h, 200, "GET", a.Header.Get("Location"), nil)

@@ -74,6 +74,7 @@ func (s *stream) change() (e v1.WatchEvent) {
 }
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	t.Run("TellsWhatChanges", func(t *testing.T) {
 		h := open(t)
 		for _, base := range []string{"/v1", "/api/v1"} {
