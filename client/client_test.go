@@ -23,6 +23,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 )
 
 func TestSandboxes(t *testing.T) {
@@ -32,9 +33,10 @@ func TestSandboxes(t *testing.T) {
 	must(t, err)
 	again, createdAgain, err := h.Create(ctx, v1.CreateSandbox{Key: new("a b")})
 	must(t, err)
-	if !created || createdAgain || again.ID != a.ID || a.Ref() != "a b" {
-		t.Errorf("got %v %v, %+v", created, createdAgain, again)
-	}
+	checktest.Equal(t, "created", created, true)
+	checktest.Equal(t, "createdAgain", createdAgain, false)
+	checktest.Equal(t, "ID", again.ID, a.ID)
+	checktest.Equal(t, "a.Ref()", a.Ref(), "a b")
 	for _, key := range []string{"...", "ü?#%2F", "+", "日本"} {
 		s, _, err := h.Create(ctx, v1.CreateSandbox{Key: &key})
 		must(t, err)
@@ -86,9 +88,11 @@ func TestCreateExec(t *testing.T) {
 	ctx := t.Context()
 	r := v1.CreateExec{Exec: v1.Exec{Command: new("echo x >> f; cat f")}, Sandbox: v1.CreateSandbox{Key: new("k")}}
 	first, err := h.CreateExec(ctx, r)
-	if err != nil || !first.SandboxCreated || first.Stdout != "x\n" {
-		t.Fatalf("got %+v, %v", first, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Equal(t, "SandboxCreated", first.SandboxCreated, true)
+	checktest.Equal(t, "Stdout", first.Stdout, "x\n")
 	var where string
 	var p *client.Process
 	var out strings.Builder
@@ -96,9 +100,14 @@ func TestCreateExec(t *testing.T) {
 		out.Write(f.Data)
 		return nil
 	})
-	if err != nil || second.SandboxCreated || second.SandboxID != first.SandboxID || where != first.SandboxID || *second.ExitCode != 0 || out.String() != "x\nx\n" {
-		t.Errorf("got %+v in %q, %q, %v", second, where, out.String(), err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Equal(t, "SandboxCreated", second.SandboxCreated, false)
+	checktest.Equal(t, "SandboxID", second.SandboxID, first.SandboxID)
+	checktest.Equal(t, "where", where, first.SandboxID)
+	checktest.Equal(t, "ExitCode", *second.ExitCode, 0)
+	checktest.Equal(t, "out.String()", out.String(), "x\nx\n")
 	if p == nil || p.ID() != second.ProcessID {
 		t.Errorf("told %+v", p)
 	}
@@ -224,8 +233,12 @@ func TestFiles(t *testing.T) {
 	wantCode(t, err, fault.Invalid)
 	_, err = h.ReadFile(ctx, id, "../x", client.ReadOptions{})
 	wantCode(t, err, fault.Invalid)
-	if i, err := h.Stat(ctx, id, "d/ü x", ""); err != nil || i.Mode != "0600" || i.Size != 10 || i.Path != "/workspace/d/ü x" {
-		t.Errorf("got %+v, %v", i, err)
+	if i, err := h.Stat(ctx, id, "d/ü x", ""); err != nil {
+		t.Error(err)
+	} else {
+		checktest.Equal(t, "Mode", i.Mode, "0600")
+		checktest.Equal(t, "Size", i.Size, 10)
+		checktest.Equal(t, "Path", i.Path, "/workspace/d/ü x")
 	}
 	must(t, h.Mkdir(ctx, id, v1.MakeDir{Path: "e/f"}))
 	must(t, h.Move(ctx, id, v1.MoveFile{From: "d/ü x", To: "e/f/g"}))
@@ -270,14 +283,22 @@ func TestAdministration(t *testing.T) {
 	}
 	_, _, err = other.Create(ctx, v1.CreateSandbox{})
 	wantCode(t, err, fault.Denied)
-	if l, err := h.Tokens(ctx, "p"); err != nil || len(l) != 1 || l[0].Name != "x/y" || l[0].ExpiresAt == nil {
-		t.Errorf("got %+v, %v", l, err)
+	if l, err := h.Tokens(ctx, "p"); err != nil {
+		t.Error(err)
+	} else {
+		checktest.Len(t, "l", l, 1)
+		checktest.Equal(t, "Name", l[0].Name, "x/y")
+		checktest.Some(t, "ExpiresAt", l[0].ExpiresAt)
 	}
 	must(t, h.DeleteToken(ctx, "p", "x/y"))
 	_, err = other.ListPage(ctx, client.ListQuery{})
 	wantCode(t, err, fault.Unauthenticated)
-	if l, err := h.Images(ctx); err != nil || len(l) != 1 || l[0].Status != "ready" || !l[0].Default {
-		t.Errorf("got %+v, %v", l, err)
+	if l, err := h.Images(ctx); err != nil {
+		t.Error(err)
+	} else {
+		checktest.Len(t, "l", l, 1)
+		checktest.Equal(t, "Status", l[0].Status, "ready")
+		checktest.Equal(t, "Default", l[0].Default, true)
 	}
 	if i, err := h.BuildImage(ctx, "python", time.Second); err != nil || i.Status != "ready" {
 		t.Errorf("got %+v, %v", i, err)

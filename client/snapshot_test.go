@@ -14,6 +14,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 )
 
 // says runs a command and gives what it printed.
@@ -32,9 +33,10 @@ func TestSnapshots(t *testing.T) {
 	h.says("web #1", "echo one > a")
 	first, err := h.Snapshot(ctx, "web #1", v1.CreateSnapshot{Name: new("before %2F?")})
 	must(t, err)
-	if first.ID == "" || first.Name == nil || *first.Name != "before %2F?" || first.Sandbox == nil || *first.Sandbox != s.ID || first.Status != "ready" {
-		t.Errorf("got %+v", first)
-	}
+	checktest.Some(t, "ID", first.ID)
+	checktest.Points(t, "Name", first.Name, "before %2F?")
+	checktest.Points(t, "Sandbox", first.Sandbox, s.ID)
+	checktest.Equal(t, "Status", first.Status, "ready")
 	_, err = h.Snapshot(ctx, s.ID, v1.CreateSnapshot{Name: first.Name})
 	wantCode(t, err, fault.Exists)
 	second, err := h.Snapshot(ctx, s.ID, v1.CreateSnapshot{})
@@ -62,9 +64,11 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		page, err := h.SnapshotsPage(ctx, client.SnapshotQuery{})
-		if err != nil || page.Total != 2 || page.Items[0].ID != second.ID {
-			t.Errorf("got %+v, %v", page, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Equal(t, "Total", page.Total, 2)
+		checktest.Equal(t, "Items[0].ID", page.Items[0].ID, second.ID)
 		for _, err := range h.Snapshots(ctx, client.SnapshotQuery{Sandbox: "nobody"}) {
 			wantCode(t, err, fault.NotFound)
 		}
@@ -73,20 +77,29 @@ func TestSnapshots(t *testing.T) {
 		h.says(s.ID, "echo changed > a; echo new > b")
 		d, err := h.Diff(ctx, s.ID, client.DiffOptions{From: *first.Name})
 		must(t, err)
-		if len(d.Items) != 2 || d.Total != 2 || d.Truncated || d.Items[0].Action != "modified" || !strings.HasSuffix(d.Items[1].Path, "/b") || d.From != *first.Name || d.To != "now" {
-			t.Errorf("got %+v", d)
+		checktest.Len(t, "Items", d.Items, 2)
+		checktest.Equal(t, "Total", d.Total, 2)
+		checktest.Equal(t, "Truncated", d.Truncated, false)
+		checktest.Equal(t, "Items[0].Action", d.Items[0].Action, "modified")
+		if !strings.HasSuffix(d.Items[1].Path, "/b") {
+			t.Errorf("Items[1].Path: got %q", d.Items[1].Path)
 		}
+		checktest.Equal(t, "From", d.From, *first.Name)
+		checktest.Equal(t, "To", d.To, "now")
 		d, err = h.Diff(ctx, s.ID, client.DiffOptions{From: first.ID, Limit: 1})
-		if err != nil || len(d.Items) != 1 || d.Total != 2 || !d.Truncated {
-			t.Errorf("got %+v, %v", d, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Len(t, "Items", d.Items, 1)
+		checktest.Equal(t, "Total", d.Total, 2)
+		checktest.Equal(t, "Truncated", d.Truncated, true)
 	})
 	t.Run("AreRolledBackTo", func(t *testing.T) {
 		got, err := h.Rollback(ctx, "web #1", *first.Name)
 		must(t, err)
-		if got.ID != s.ID || got.Status != "running" || got.ParentSnapshot == nil || *got.ParentSnapshot != first.ID {
-			t.Errorf("got %+v", got)
-		}
+		checktest.Equal(t, "ID", got.ID, s.ID)
+		checktest.Equal(t, "Status", got.Status, "running")
+		checktest.Points(t, "ParentSnapshot", got.ParentSnapshot, first.ID)
 		if out := h.says(s.ID, "cat a; ls"); out != "one\na\n" {
 			t.Errorf("after it: got %q", out)
 		}
@@ -94,16 +107,18 @@ func TestSnapshots(t *testing.T) {
 	t.Run("AreForked", func(t *testing.T) {
 		forks, err := h.Fork(ctx, s.ID, v1.ForkSandbox{Count: new(2), From: first.Name, Metadata: map[string]string{"n": "1"}})
 		must(t, err)
-		if len(forks) != 2 || forks[0].ForkedFrom == nil || *forks[0].ForkedFrom != s.ID || forks[1].Metadata["n"] != "1" {
-			t.Fatalf("got %+v", forks)
-		}
+		checktest.Len(t, "forks", forks, 2)
+		checktest.Points(t, "ForkedFrom", forks[0].ForkedFrom, s.ID)
+		checktest.Equal(t, "Metadata['n']", forks[1].Metadata["n"], "1")
 		if out := h.says(forks[1].ID, "cat a"); out != "one\n" {
 			t.Errorf("in a fork: got %q", out)
 		}
 		one, err := h.Fork(ctx, s.ID, v1.ForkSandbox{Key: new("copy")})
-		if err != nil || len(one) != 1 || one[0].Ref() != "copy" {
-			t.Errorf("got %+v, %v", one, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Len(t, "one", one, 1)
+		checktest.Equal(t, "one[0].Ref()", one[0].Ref(), "copy")
 	})
 	t.Run("ComeBackOutOfAnArchive", func(t *testing.T) {
 		r, err := h.ExportSnapshot(ctx, "web #1/before %2F?")
@@ -114,9 +129,8 @@ func TestSnapshots(t *testing.T) {
 		for _, o := range []client.ImportOptions{{Name: "back"}, {Name: "sized", Size: int64(len(archive))}} {
 			back, err := h.ImportSnapshot(ctx, bytes.NewReader(archive), o)
 			must(t, err)
-			if back.Sandbox != nil || back.Name == nil || *back.Name != o.Name {
-				t.Errorf("got %+v", back)
-			}
+			checktest.Absent(t, "Sandbox", back.Sandbox)
+			checktest.Points(t, "Name", back.Name, o.Name)
 			again, _, err := h.Create(ctx, v1.CreateSandbox{FromSnapshot: &back.ID})
 			must(t, err)
 			if out := h.says(again.ID, "cat a"); out != "one\n" {
@@ -158,13 +172,18 @@ func TestLifecycle(t *testing.T) {
 	h, ctx := open(t), t.Context()
 	s, _, err := h.Create(ctx, v1.CreateSandbox{IdleAction: new("pause"), TTLSeconds: new(int64(3600)), TTLMode: new("sliding"), AutoStart: new(false)})
 	must(t, err)
-	if s.IdleAction != "pause" || s.TTLSeconds == nil || *s.TTLSeconds != 3600 || s.ExpiresAt != nil || s.AutoStart || s.Checkpoints != "off" {
-		t.Errorf("got %+v", s)
-	}
+	checktest.Equal(t, "IdleAction", s.IdleAction, "pause")
+	checktest.Points(t, "TTLSeconds", s.TTLSeconds, 3600)
+	checktest.Absent(t, "ExpiresAt", s.ExpiresAt)
+	checktest.Equal(t, "AutoStart", s.AutoStart, false)
+	checktest.Equal(t, "Checkpoints", s.Checkpoints, "off")
 	paused, err := h.Pause(ctx, s.ID)
-	if err != nil || paused.Status != "paused" || paused.StopCause != "user" || paused.StoppedAt == nil {
-		t.Errorf("got %+v, %v", paused, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Equal(t, "Status", paused.Status, "paused")
+	checktest.Equal(t, "StopCause", paused.StopCause, "user")
+	checktest.Some(t, "StoppedAt", paused.StoppedAt)
 	_, err = h.Exec(ctx, s.ID, v1.Exec{Command: new("true")})
 	if e := wantCode(t, err, fault.State); !strings.Contains(e.Remedy, "resume") {
 		t.Errorf("the remedy: got %q", e.Remedy)
@@ -173,16 +192,23 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	got, err := h.Update(ctx, s.ID, v1.UpdateSandbox{MemoryMB: new(300), AutoResume: new(true), Checkpoints: new("command"), TTLSeconds: new(int64(0)), TTLMode: new("sliding")})
-	if err != nil || got.MemoryMB != 300 || !got.AutoResume || got.Checkpoints != "command" || got.TTLMode != nil {
-		t.Errorf("got %+v, %v", got, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Equal(t, "MemoryMB", got.MemoryMB, 300)
+	checktest.Equal(t, "AutoResume", got.AutoResume, true)
+	checktest.Equal(t, "Checkpoints", got.Checkpoints, "command")
+	checktest.Absent(t, "TTLMode", got.TTLMode)
 	res, err := h.Exec(ctx, s.ID, v1.Exec{Command: new("echo x > x")})
 	must(t, err)
 	if res.SnapshotID == "" {
 		t.Error("no checkpoint was taken after a command that changed a file")
 	}
-	if got, err := h.Restart(ctx, s.ID); err != nil || got.ID != s.ID || got.Status != "running" {
-		t.Errorf("got %+v, %v", got, err)
+	if got, err := h.Restart(ctx, s.ID); err != nil {
+		t.Error(err)
+	} else {
+		checktest.Equal(t, "ID", got.ID, s.ID)
+		checktest.Equal(t, "Status", got.Status, "running")
 	}
 	if out := h.says(s.ID, "ls"); out != "" {
 		t.Errorf("after a restart: got %q, want no files", out)

@@ -22,6 +22,7 @@ import (
 	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 )
 
 // oneToken knows one token.
@@ -308,9 +309,11 @@ func TestErrors(t *testing.T) {
 			if guard.Status(code) == 500 != (code == fault.Internal) {
 				t.Errorf("the code has no row of its own: got %d", guard.Status(code))
 			}
-			if w.Code != guard.Status(code) || p.Status != w.Code || p.Code != string(code) || p.Title == "" || p.Type != "urn:sandpit:error:"+p.Code {
-				t.Errorf("got %d %+v", w.Code, p)
-			}
+			checktest.Equal(t, "Code", w.Code, guard.Status(code))
+			checktest.Equal(t, "Status", p.Status, w.Code)
+			checktest.Equal(t, "Code", p.Code, string(code))
+			checktest.Some(t, "Title", p.Title)
+			checktest.Equal(t, "Type", p.Type, "urn:sandpit:error:"+p.Code)
 			if strings.Contains(w.Body.String(), "secret") {
 				t.Errorf("the inside is shown: %s", w.Body)
 			}

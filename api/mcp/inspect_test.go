@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/sandbox"
@@ -60,8 +61,11 @@ func TestListProcesses(t *testing.T) {
 	}
 	res := call(t, h.session("t-reader", handshake, nil), "list_processes", arguments{"sandbox": "box"})
 	got := structured[listing](t, res).Processes
-	if len(got) != 1 || got[0].Status != "running" || got[0].ExitCode != nil || !strings.HasPrefix(got[0].Command, "sleep 600") {
-		t.Errorf("got %+v", got)
+	checktest.Len(t, "got", got, 1)
+	checktest.Equal(t, "Status", got[0].Status, "running")
+	checktest.Absent(t, "ExitCode", got[0].ExitCode)
+	if !strings.HasPrefix(got[0].Command, "sleep 600") {
+		t.Errorf("Command: got %q", got[0].Command)
 	}
 	wantParts(t, text(t, res), "1 process runs in sandbox box", got[0].Process+" · runs for ", "sleep 600")
 	if strings.Contains(text(t, res), "\x1b") || strings.Contains(text(t, res), "\n--- forged") {
@@ -105,9 +109,14 @@ func TestListRuns(t *testing.T) {
 			}
 			res := call(t, reader, "list_runs", nil)
 			got := structured[listing](t, res).Runs
-			if len(got) != 2 || got[0].RunID != second || got[0].State != "failed" || got[0].Identifier != "two" || !strings.Contains(got[0].Error, "exit 1") || got[1].RunID != first {
-				t.Errorf("got %+v", got)
+			checktest.Len(t, "got", got, 2)
+			checktest.Equal(t, "RunID", got[0].RunID, second)
+			checktest.Equal(t, "State", got[0].State, "failed")
+			checktest.Equal(t, "Identifier", got[0].Identifier, "two")
+			if !strings.Contains(got[0].Error, "exit 1") {
+				t.Errorf("Error: got %q", got[0].Error)
 			}
+			checktest.Equal(t, "RunID", got[1].RunID, first)
 			wantParts(t, text(t, res), "2 runs", first+" · completed · sandbox one", second+" · failed · sandbox two")
 			if got := structured[listing](t, call(t, reader, "list_runs", arguments{"sandbox": "one"})).Runs; len(got) != 1 || got[0].RunID != first {
 				t.Errorf("of one sandbox: %+v", got)

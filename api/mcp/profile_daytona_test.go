@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/api/mcp/profile/daytona"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
@@ -430,9 +431,10 @@ func TestDaytonaFiles(t *testing.T) {
 		refused(t, s, "create_folder", arguments{"id": id, "folderPath": "z", "mode": "rwx"}, `argument mode "rwx" is not a valid octal permission`)
 		refused(t, s, "create_folder", arguments{"id": id, "folderPath": "a/b.txt/c"}, "error (")
 		got := read[[]daytonaFile](t, s, "list_files", arguments{"id": id, "path": "x"})
-		if len(got) != 1 || got[0].Name != "y" || !got[0].IsDir || got[0].Permissions != "0700" {
-			t.Errorf("got %+v", got)
-		}
+		checktest.Len(t, "got", got, 1)
+		checktest.Equal(t, "Name", got[0].Name, "y")
+		checktest.Equal(t, "IsDir", got[0].IsDir, true)
+		checktest.Equal(t, "Permissions", got[0].Permissions, "0700")
 		if got := ok(t, s, "list_files", arguments{"id": id, "path": "x/y"}); got != "[]" {
 			t.Errorf("of an empty folder: %s", got)
 		}

@@ -24,6 +24,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/internal/checktest"
 )
 
 func resource(t *testing.T, s *sdk.ClientSession, uri string) (*sdk.ResourceContents, error) {
@@ -58,8 +59,11 @@ func TestResources(t *testing.T) {
 					}
 				}
 				got, err := resource(t, s, in+"/artifacts/plot.png")
-				if want, _ := base64.StdEncoding.DecodeString(pixel); err != nil || string(got.Blob) != string(want) || got.MIMEType != "image/png" {
-					t.Errorf("got %+v, %v", got, err)
+				if want, _ := base64.StdEncoding.DecodeString(pixel); err != nil {
+					t.Error(err)
+				} else {
+					checktest.Equal(t, "string(got.Blob)", string(got.Blob), string(want))
+					checktest.Equal(t, "MIMEType", got.MIMEType, "image/png")
 				}
 			})
 

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 )
 
 // structured reads a result's structured content.
@@ -50,9 +51,14 @@ func TestCreateSandbox(t *testing.T) {
 	t.Run("GivesAHandleThatIsCompleteByItself", func(t *testing.T) {
 		res := call(t, s, "create_sandbox", arguments{"name": "one", "memory_mb": "256", "ttl_minutes": 60, "env": arguments{"A": "b"}})
 		got := structured[handle](t, res)
-		if !got.Created || got.ID == "" || got.Name != "one" || got.State != "running" || got.Workdir != "/workspace" || got.MemoryMB != 256 || got.Network != "off" || got.ExpiresAt == "" {
-			t.Errorf("got %+v", got)
-		}
+		checktest.Equal(t, "Created", got.Created, true)
+		checktest.Some(t, "ID", got.ID)
+		checktest.Equal(t, "Name", got.Name, "one")
+		checktest.Equal(t, "State", got.State, "running")
+		checktest.Equal(t, "Workdir", got.Workdir, "/workspace")
+		checktest.Equal(t, "MemoryMB", got.MemoryMB, 256)
+		checktest.Equal(t, "Network", got.Network, "off")
+		checktest.Some(t, "ExpiresAt", got.ExpiresAt)
 		wantParts(t, text(t, res), "created sandbox one\n", "id "+got.ID, "256 MiB memory", "deleted at "+got.ExpiresAt)
 		wantParts(t, ok(t, s, "run_command", arguments{"sandbox": got.ID, "command": "echo $A"}), "\nb")
 	})
@@ -95,9 +101,10 @@ func TestListSandboxes(t *testing.T) {
 
 	res := call(t, s, "list_sandboxes", arguments{"limit": 2})
 	page := structured[listing](t, res)
-	if page.Total != 3 || len(page.Sandboxes) != 2 || page.Sandboxes[0].Name != "c" || page.NextCursor == "" {
-		t.Fatalf("first page: got %+v", page)
-	}
+	checktest.Equal(t, "first page, Total", page.Total, 3)
+	checktest.Len(t, "first page, Sandboxes", page.Sandboxes, 2)
+	checktest.Equal(t, "first page, Sandboxes[0].Name", page.Sandboxes[0].Name, "c")
+	checktest.Some(t, "first page, NextCursor", page.NextCursor)
 	wantParts(t, text(t, res), "2 of 3 sandboxes\nc · running", "note: there are more; call again with cursor ")
 	rest := structured[listing](t, call(t, s, "list_sandboxes", arguments{"limit": 2, "cursor": page.NextCursor}))
 	if len(rest.Sandboxes) != 1 || rest.Sandboxes[0].Name != "a" || rest.NextCursor != "" {
@@ -159,9 +166,10 @@ func TestRunSandbox(t *testing.T) {
 			"options": arguments{"default_env": []string{"A=1"}, "ttl_seconds": 600},
 		})
 		got := structured[run](t, res)
-		if got.Tool != "run_sandbox" || got.Identifier != "chat-1" || len(got.RunID) != 36 || got.Final.State != "completed" {
-			t.Errorf("got %+v", got)
-		}
+		checktest.Equal(t, "Tool", got.Tool, "run_sandbox")
+		checktest.Equal(t, "Identifier", got.Identifier, "chat-1")
+		checktest.Equal(t, "length of RunID", len(got.RunID), 36)
+		checktest.Equal(t, "Final.State", got.Final.State, "completed")
 		var states []string
 		for _, c := range got.Final.Commands {
 			states = append(states, c.Status)
@@ -212,8 +220,11 @@ func TestRunSandbox(t *testing.T) {
 	t.Run("EndsAtTheFirstFailure", func(t *testing.T) {
 		res := call(t, s, "run_sandbox", arguments{"identifier": "chat-3", "commands": commands("false", "echo never")})
 		got := structured[run](t, res)
-		if got.Final.State != "failed" || got.Final.Commands[1].Status != "queued" || got.Final.Commands[1].ExitCode != nil || !strings.HasPrefix(got.Final.Error, "command 0: exit 1") {
-			t.Errorf("got %+v", got.Final)
+		checktest.Equal(t, "Final.State", got.Final.State, "failed")
+		checktest.Equal(t, "Final.Commands[1].Status", got.Final.Commands[1].Status, "queued")
+		checktest.Absent(t, "Final.Commands[1].ExitCode", got.Final.Commands[1].ExitCode)
+		if !strings.HasPrefix(got.Final.Error, "command 0: exit 1") {
+			t.Errorf("Final.Error: got %q", got.Final.Error)
 		}
 		wantParts(t, text(t, res), "run failed: 1 of 2 commands ran", "[1] queued", "cause: command 0: exit 1")
 	})
@@ -224,9 +235,11 @@ func TestRunSandbox(t *testing.T) {
 			"options": arguments{"continue_on_error": true, "lock_sandbox": true},
 		}))
 		f := got.Final
-		if f.State != "failed" || f.Commands[0].Status != "timed_out" || f.Commands[1].Status != "failed" || f.Commands[1].Error == "" || f.Commands[2].Stdout != "after\n" {
-			t.Errorf("got %+v", f)
-		}
+		checktest.Equal(t, "State", f.State, "failed")
+		checktest.Equal(t, "Commands[0].Status", f.Commands[0].Status, "timed_out")
+		checktest.Equal(t, "Commands[1].Status", f.Commands[1].Status, "failed")
+		checktest.Some(t, "Commands[1].Error", f.Commands[1].Error)
+		checktest.Equal(t, "Commands[2].Stdout", f.Commands[2].Stdout, "after\n")
 	})
 
 	t.Run("AnswersAtOnceWhereItIsTold", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/checktest"
 )
 
 const showsItself = `class Shown:
@@ -35,13 +36,16 @@ func TestRunCode(t *testing.T) {
 	}
 	t.Run("VariablesLiveOn", func(t *testing.T) {
 		first := run(t, object{"code": "x = 6\nprint('hi')"})
-		if first.Status != "ok" || first.Stdout != "hi\n" || first.ContextID == "" || first.ExecutionCount != 1 || len(first.Results) != 0 {
-			t.Errorf("got %+v", first)
-		}
+		checktest.Equal(t, "Status", first.Status, "ok")
+		checktest.Equal(t, "Stdout", first.Stdout, "hi\n")
+		checktest.Some(t, "ContextID", first.ContextID)
+		checktest.Equal(t, "ExecutionCount", first.ExecutionCount, 1)
+		checktest.Len(t, "Results", first.Results, 0)
 		next := want[v1.CodeResult](h, 200, "POST", "/api"+path+"/code", object{"code": "x * 7", "language": "python", "context_id": first.ContextID})
-		if len(next.Results) != 1 || next.Results[0].Text != "42" || !next.Results[0].Main || next.ExecutionCount != 2 {
-			t.Errorf("got %+v", next)
-		}
+		checktest.Len(t, "Results", next.Results, 1)
+		checktest.Equal(t, "Results[0].Text", next.Results[0].Text, "42")
+		checktest.Equal(t, "Results[0].Main", next.Results[0].Main, true)
+		checktest.Equal(t, "ExecutionCount", next.ExecutionCount, 2)
 	})
 	t.Run("ValuesHaveAllTheirForms", func(t *testing.T) {
 		r := run(t, object{"code": showsItself})
@@ -119,14 +123,17 @@ func TestRunCode(t *testing.T) {
 	})
 	t.Run("ContextsAreMadeListedRestartedAndEnded", func(t *testing.T) {
 		c := want[v1.Context](h, 201, "POST", path+"/code/contexts", object{"language": "bash", "env": object{"A": "1"}})
-		if c.Language != "bash" || c.Status != "idle" || c.Default || c.Cwd != "/workspace" || c.Starts != 1 {
-			t.Errorf("got %+v", c)
-		}
+		checktest.Equal(t, "Language", c.Language, "bash")
+		checktest.Equal(t, "Status", c.Status, "idle")
+		checktest.Equal(t, "Default", c.Default, false)
+		checktest.Equal(t, "Cwd", c.Cwd, "/workspace")
+		checktest.Equal(t, "Starts", c.Starts, 1)
 		at := path + "/code/contexts/" + c.ID
 		r := run(t, object{"code": "echo $A; B=2; false", "context_id": c.ID})
-		if r.Stdout != "1\n" || r.ExitCode != 1 || r.Status != "ok" || r.Language != "bash" {
-			t.Errorf("got %+v", r)
-		}
+		checktest.Equal(t, "Stdout", r.Stdout, "1\n")
+		checktest.Equal(t, "ExitCode", r.ExitCode, 1)
+		checktest.Equal(t, "Status", r.Status, "ok")
+		checktest.Equal(t, "Language", r.Language, "bash")
 		want[v1.Problem](h, 409, "POST", at+"/interrupt", nil)
 		if got := want[v1.Context](h, 200, "POST", at+"/restart", nil); got.Starts != 2 || got.Executions != 0 {
 			t.Errorf("got %+v", got)

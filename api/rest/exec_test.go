@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/checktest"
 )
 
 func TestExec(t *testing.T) {
@@ -48,9 +49,10 @@ func TestExec(t *testing.T) {
 	})
 	t.Run("ATimeoutIsAResult", func(t *testing.T) {
 		r := run(t, object{"command": "sleep 600", "timeout_seconds": 0.2})
-		if *r.ExitCode != 137 || !r.TimedOut || r.Cause != "timeout" || r.Signal != "SIGKILL" {
-			t.Errorf("got %+v", r)
-		}
+		checktest.Equal(t, "ExitCode", *r.ExitCode, 137)
+		checktest.Equal(t, "TimedOut", r.TimedOut, true)
+		checktest.Equal(t, "Cause", r.Cause, "timeout")
+		checktest.Equal(t, "Signal", r.Signal, "SIGKILL")
 	})
 	t.Run("ArgvEnvCwdAndStdin", func(t *testing.T) {
 		r := run(t, object{"argv": []string{"sh", "-c", "cat; echo $A; basename $PWD"}, "env": object{"A": "1"}, "stdin": "in\n", "cwd": "/tmp"})
@@ -71,15 +73,16 @@ func TestExec(t *testing.T) {
 	})
 	t.Run("WhatIsCutThroughACharacterIsStillText", func(t *testing.T) {
 		r := run(t, object{"command": "printf 'aä'", "max_output_bytes": 2})
-		if r.Stdout != "a" || r.StdoutBase64 != "" || !r.StdoutTruncated || r.StdoutBytes != 3 {
-			t.Errorf("got %+v", r)
-		}
+		checktest.Equal(t, "Stdout", r.Stdout, "a")
+		checktest.Equal(t, "StdoutBase64", r.StdoutBase64, "")
+		checktest.Equal(t, "StdoutTruncated", r.StdoutTruncated, true)
+		checktest.Equal(t, "StdoutBytes", r.StdoutBytes, 3)
 	})
 	t.Run("WaitingHasAnEnd", func(t *testing.T) {
 		r := want[v1.ExecResult](h, 202, "POST", path+"/exec", object{"command": "sleep 600", "wait_seconds": 0})
-		if r.Status != "running" || r.ExitCode != nil || r.ProcessID == "" {
-			t.Fatalf("got %+v", r)
-		}
+		checktest.Equal(t, "Status", r.Status, "running")
+		checktest.Absent(t, "ExitCode", r.ExitCode)
+		checktest.Some(t, "ProcessID", r.ProcessID)
 		if p := want[v1.Process](h, 200, "GET", path+"/processes/"+r.ProcessID, nil); p.Status != "running" || p.Command != "sleep 600" {
 			t.Errorf("got %+v", p)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
 
@@ -21,9 +22,10 @@ func TestRuns(t *testing.T) {
 	t.Run("AreTakenAtOnceAndWaitedFor", func(t *testing.T) {
 		a := h.do("POST", "/v1/sandboxes/box/runs", object{"commands": []object{{"shell": "echo hi"}}})
 		r := want[v1.Run](h, 200, "GET", a.Header.Get("Location"), nil)
-		if a.StatusCode != http.StatusAccepted || r.Identifier != "box" || r.StatusURL != "/v1/runs/"+r.RunID || r.EventsURL != r.StatusURL+"/events" {
-			t.Errorf("got %d %s, then %+v", a.StatusCode, a.body, r)
-		}
+		checktest.Equal(t, "StatusCode", a.StatusCode, http.StatusAccepted)
+		checktest.Equal(t, "Identifier", r.Identifier, "box")
+		checktest.Equal(t, "StatusURL", r.StatusURL, "/v1/runs/"+r.RunID)
+		checktest.Equal(t, "EventsURL", r.EventsURL, r.StatusURL+"/events")
 		done := want[v1.Run](h, 202, "POST", "/api/v1/sandboxes/box/runs", object{
 			"commands": []object{
 				{"shell": "echo $A $B", "env": object{"B": "own"}}, {"argv": []string{"false"}, "allow_failure": true},
@@ -32,9 +34,11 @@ func TestRuns(t *testing.T) {
 			"default_env": object{"A": "all", "B": "all"}, "default_cwd": "/", "continue_on_error": true, "ttl_seconds": 600, "wait_seconds": 60,
 		})
 		c := done.Commands
-		if done.State != "failed" || c[0].Stdout != "all own\n" || c[1].Status != "failed" || c[2].Status != "timed_out" || c[3].Stdout != "last\n" {
-			t.Errorf("got %+v", done)
-		}
+		checktest.Equal(t, "State", done.State, "failed")
+		checktest.Equal(t, "Stdout", c[0].Stdout, "all own\n")
+		checktest.Equal(t, "Status", c[1].Status, "failed")
+		checktest.Equal(t, "Status", c[2].Status, "timed_out")
+		checktest.Equal(t, "Stdout", c[3].Stdout, "last\n")
 		if c[0].Env["B"] != "(hidden)" {
 			t.Errorf("variables: %v", c[0].Env)
 		}
@@ -46,16 +50,17 @@ func TestRuns(t *testing.T) {
 	t.Run("AreListedNewestFirstWithoutTheirCommands", func(t *testing.T) {
 		last := want[v1.Run](h, 202, "POST", "/v1/sandboxes/other/runs", commands(object{"shell": "true"}))
 		all := want[v1.RunList](h, 200, "GET", "/v1/runs", nil)
-		if len(all.Items) != 3 || all.Items[0].RunID != last.RunID || all.Items[0].Commands != nil || all.NextCursor != nil {
-			t.Errorf("got %+v", all)
-		}
+		checktest.Len(t, "Items", all.Items, 3)
+		checktest.Equal(t, "Items[0].RunID", all.Items[0].RunID, last.RunID)
+		checktest.Len(t, "Items[0].Commands", all.Items[0].Commands, 0)
+		checktest.Absent(t, "NextCursor", all.NextCursor)
 		for _, no := range []string{"none", "0123456789abcdef"} {
 			want[v1.Problem](h, 404, "GET", "/v1/sandboxes/"+no+"/runs", nil)
 		}
 		page := want[v1.RunList](h, 200, "GET", "/v1/sandboxes/box/runs?limit=1", nil)
-		if len(page.Items) != 1 || page.NextCursor == nil || page.Items[0].Identifier != "box" {
-			t.Fatalf("got %+v", page)
-		}
+		checktest.Len(t, "Items", page.Items, 1)
+		checktest.Some(t, "NextCursor", page.NextCursor)
+		checktest.Equal(t, "Items[0].Identifier", page.Items[0].Identifier, "box")
 		page = want[v1.RunList](h, 200, "GET", "/v1/sandboxes/box/runs?limit=1&cursor="+*page.NextCursor, nil)
 		if len(page.Items) != 1 || page.NextCursor != nil {
 			t.Errorf("the last page: %+v", page)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/checktest"
 )
 
 func TestPauseAndResume(t *testing.T) {
@@ -35,9 +36,9 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	for range 2 {
 		r := want[v1.Sandbox](h, 200, "POST", "/api/v1/sandboxes/box/resume", object{})
-		if r.Status != "running" || r.StoppedAt != nil || r.StopCause != "" {
-			t.Errorf("got %+v", r)
-		}
+		checktest.Equal(t, "Status", r.Status, "running")
+		checktest.Absent(t, "StoppedAt", r.StoppedAt)
+		checktest.Equal(t, "StopCause", r.StopCause, "")
 	}
 	want[v1.ExecResult](h, 200, "POST", "/v1/sandboxes/box/exec", object{"command": "true"})
 	want[v1.Sandbox](h, 200, "PATCH", "/v1/sandboxes/box", object{"auto_resume": true})
@@ -195,9 +196,13 @@ func TestClocks(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box"})
-	if s.IdleAction != "stop" || s.AutoDelete || s.TTLMode != nil || s.TTLSeconds != nil || !s.AutoStart || s.AutoResume || s.Checkpoints != "off" {
-		t.Errorf("the defaults: got %+v", s)
-	}
+	checktest.Equal(t, "the defaults, IdleAction", s.IdleAction, "stop")
+	checktest.Equal(t, "the defaults, AutoDelete", s.AutoDelete, false)
+	checktest.Absent(t, "the defaults, TTLMode", s.TTLMode)
+	checktest.Absent(t, "the defaults, TTLSeconds", s.TTLSeconds)
+	checktest.Equal(t, "the defaults, AutoStart", s.AutoStart, true)
+	checktest.Equal(t, "the defaults, AutoResume", s.AutoResume, false)
+	checktest.Equal(t, "the defaults, Checkpoints", s.Checkpoints, "off")
 	patch := func(body object) v1.Sandbox {
 		t.Helper()
 		return want[v1.Sandbox](h, 200, "PATCH", "/v1/sandboxes/box", body)
@@ -227,7 +232,6 @@ func TestClocks(t *testing.T) {
 	}
 	want[v1.Problem](h, 404, "GET", "/v1/sandboxes/box", nil)
 	both := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"ttl_seconds": 60, "ttl_mode": "sliding", "timeout_seconds": 600})
-	if both.ExpiresAt == nil || both.TTLSeconds == nil || *both.TTLSeconds != 60 {
-		t.Errorf("got %+v", both)
-	}
+	checktest.Some(t, "ExpiresAt", both.ExpiresAt)
+	checktest.Points(t, "TTLSeconds", both.TTLSeconds, 60)
 }
