@@ -135,7 +135,8 @@ func TestShells(t *testing.T) {
 	})
 
 	t.Run("OneThatRunsIsInterrupted", func(t *testing.T) {
-		res := run(arguments{"command": "sleep 600", "wait_seconds": 0.2})
+		res := run(arguments{"command": "touch begun; sleep 600", "wait_seconds": 0.2})
+		ok(t, s, "run_command", arguments{"sandbox": "box", "command": "until [ -e app/begun ]; do sleep 0.01; done"}) // a busy machine takes longer
 		id := strings.Fields(strings.TrimPrefix(verdict(res), "still running: command "))[0]
 		wantParts(t, ok(t, s, "list_contexts", arguments{"sandbox": "box"}), "0 contexts of code and 1 shell", "shell main · busy")
 		wantParts(t, ok(t, s, "end_context", arguments{"sandbox": "box", "shell": "main", "how": "interrupt"}), "interrupted what ran in shell main")
