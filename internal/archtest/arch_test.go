@@ -194,6 +194,9 @@ var confined = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"api/mcp", "cmd/sandpit", "test/mcp", "test/script"},
 	"github.com/spf13/cobra":                     {"cmd/sandpit"},
 	"github.com/moby/profiles/seccomp":           {"linux/seccomp"},
+	"github.com/cilium/ebpf":                     {"linux/steer"},
+	"github.com/cilium/ebpf/asm":                 {"linux/steer"},
+	"github.com/cilium/ebpf/link":                {"linux/steer"},
 	"go.yaml.in/yaml/v3":                         {"daemon"},
 	"github.com/BurntSushi/toml":                 {"internal/mcpsetup"},
 }

@@ -6,6 +6,7 @@
 package steer
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -14,6 +15,9 @@ import (
 
 // loopback is the index of lo, which is the first interface of every namespace.
 const loopback = 1
+
+// order is that of the numbers in messages to the kernel.
+var order = binary.NativeEndian
 
 // everything makes all addresses of a family local to the calling thread's
 // namespace, or no longer. What is sent comes from the family's own loopback

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -35,7 +36,7 @@ type Steering struct {
 	netns *os.File
 	tcp   *net.TCPListener
 	udp   *net.UDPConn
-	link  *os.File
+	link  io.Closer
 
 	overflows uint32 // of udp, that Read knows of
 	lost      int64  // of those, that Lost was not told of
