@@ -79,8 +79,14 @@ func TestJSON(t *testing.T) {
 			if err := json.Unmarshal([]byte(labelsText(m)), &got); err != nil {
 				t.Fatalf("%s: %v", labelsText(m), err)
 			}
+			same := map[string]bool{} // names that others become, of which each byte that is no text is replaced
+			for name := range m {
+				if !utf8.ValidString(name) {
+					same[string([]rune(name))] = true
+				}
+			}
 			for name, value := range m {
-				if utf8.ValidString(name) && utf8.ValidString(value) && got[name] != value {
+				if utf8.ValidString(name) && !same[name] && utf8.ValidString(value) && got[name] != value {
 					t.Errorf("%q: got %q, want %q", name, got[name], value)
 				}
 			}
