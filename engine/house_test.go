@@ -184,10 +184,15 @@ func (h *house) wantEvents(id sandbox.ID, want ...sandbox.EventType) []*sandbox.
 	return evs
 }
 
-// await waits for commits until ok; the test's own deadline ends a wait for what
-// never comes.
+// awaitBound ends a wait for what never comes, long before the bound of all tests, which would not
+// say what was waited for.
+const awaitBound = 2 * time.Minute
+
+// await waits for commits until ok.
 func (h *house) await(what string, ok func() bool) {
 	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), awaitBound)
+	defer cancel()
 	for {
 		changed := h.store.Changed()
 		if ok() {
@@ -195,8 +200,8 @@ func (h *house) await(what string, ok func() bool) {
 		}
 		select {
 		case <-changed:
-		case <-h.t.Context().Done():
-			h.t.Fatalf("%s: %v", what, h.t.Context().Err())
+		case <-ctx.Done():
+			h.t.Fatalf("%s: %v", what, ctx.Err())
 		}
 	}
 }
