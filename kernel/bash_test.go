@@ -12,6 +12,7 @@ import (
 )
 
 func TestBashCellsShareOneShell(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Bash)
 	for _, c := range []struct {
 		code, out string
@@ -57,6 +58,7 @@ func TestBashCellsShareOneShell(t *testing.T) {
 }
 
 func TestBashSaysNothingOfItsOwn(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Bash)
 	for code, want := range map[string]string{
 		"sleep 0.01 & sleep 0.05":                                    "", // no "[1] 123", no "Done"
@@ -84,6 +86,7 @@ func TestBashSaysNothingOfItsOwn(t *testing.T) {
 }
 
 func TestBashExitEndsTheContext(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[string]int{
 		"trap 'echo bye' EXIT; exit 7": 7, "echo bye; set -e; false; echo no": 1, "echo bye; exec true": 0, "echo bye; kill -KILL $$": 137, "echo bye; kill -TERM $$; sleep 1": 143,
 	} {
@@ -96,6 +99,7 @@ func TestBashExitEndsTheContext(t *testing.T) {
 }
 
 func TestBashInterruptKeepsTheShell(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Bash)
 	b.run("n=0")
 	for _, code := range []string{
@@ -116,6 +120,7 @@ func TestBashInterruptKeepsTheShell(t *testing.T) {
 }
 
 func TestBashEnvironmentIsOfTheCell(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Bash)
 	b.run("export KEEP=old")
 	r := b.cell(kernel.Cell{Code: "echo $KEEP; sh -c 'echo $KEEP $ONCE'; x=set", Env: map[string]string{"KEEP": "new", "ONCE": "it's\n$(two)"}})
@@ -128,6 +133,7 @@ func TestBashEnvironmentIsOfTheCell(t *testing.T) {
 }
 
 func TestBashCellsReadTheirInput(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Bash)
 	all := make([]byte, 256)
 	for i := range all {

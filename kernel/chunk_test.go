@@ -45,6 +45,7 @@ func split(stream string, n int) (text string, messages []string, err error) {
 }
 
 func TestMessagesStandBetweenTextWhateverItIsCutInto(t *testing.T) {
+	t.Parallel()
 	near := "\x1f" + testToken[:31] + "x\x1f\x1f" + testToken
 	stream := "a" + say(`{"t":"x"}`, 100) + near + say("long message", 5) + say("", 5) + "b\x1f" + testToken[:20]
 	for n := 1; n <= len(stream); n++ {
@@ -59,6 +60,7 @@ func TestMessagesStandBetweenTextWhateverItIsCutInto(t *testing.T) {
 }
 
 func TestChunksThatBreakTheProtocolAreErrors(t *testing.T) {
+	t.Parallel()
 	head := "\x1f" + testToken + ":"
 	for name, stream := range map[string]string{
 		"a length that is none":     head + ".00g0",

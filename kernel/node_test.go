@@ -12,6 +12,7 @@ import (
 )
 
 func TestJavaScriptCellsShareTheirNames(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.JavaScript)
 	b.want(
 		"let a = 1; const b = 2; var c = 3; function f(x) { return x + a }; class X { y = 1 }",
@@ -43,6 +44,7 @@ func TestJavaScriptCellsShareTheirNames(t *testing.T) {
 }
 
 func TestJavaScriptImports(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.JavaScript)
 	b.want(
 		"import fs, { readFileSync as read, existsSync } from 'node:fs';\nimport * as path from \"path\"\nimport 'os'\ntypeof fs.readFileSync + typeof read + existsSync('/') + path.sep → 'functionfunctiontrue/'",
@@ -65,6 +67,7 @@ func TestJavaScriptImports(t *testing.T) {
 }
 
 func TestJavaScriptOutputKeepsItsOrderAndPurity(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.JavaScript)
 	r := b.run(`console.log('a', {x: 1}); process.stdout.write('b'); process.stdout.write(Buffer.from([255, 0, 31]));
 require('fs').writeSync(1, 'c\n'); require('child_process').spawnSync('echo', ['d'], {stdio: 'inherit'});
@@ -80,6 +83,7 @@ require('child_process').execFileSync('cat', {stdio: ['inherit', 'inherit', 'inh
 }
 
 func TestJavaScriptErrors(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.JavaScript)
 	b.run("let kept = 1; function f(x) {\n  return x.y.z\n}")
 	r := b.fail("let q = 1\nf({})")
@@ -112,6 +116,7 @@ func TestJavaScriptErrors(t *testing.T) {
 }
 
 func TestJavaScriptInterruptKeepsTheNames(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.JavaScript)
 	b.run("let n = 0")
 	for _, code := range []string{
@@ -130,6 +135,7 @@ func TestJavaScriptInterruptKeepsTheNames(t *testing.T) {
 }
 
 func TestJavaScriptInACallbackIsEndedToo(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.JavaScript)
 	b.run("let n = 1")
 	if r := b.interrupt("console.log('GO'); await 0; while (true) {}"); r.End != kernel.Interrupted {
@@ -143,6 +149,7 @@ func TestJavaScriptInACallbackIsEndedToo(t *testing.T) {
 }
 
 func TestJavaScriptShowsRichForms(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.JavaScript)
 	r := b.run(`await display({[Symbol.for('Jupyter.display')]: () => ({'text/html': '<b>', 'application/json': {a: 1}, 'image/png': Buffer.from('\x89PNG\r\n\x1a\nrest', 'latin1')})}, 5);
 display.raw({'text/markdown': '*m*'}); ({[Symbol.for('Jupyter.display')]: async () => ({'text/plain': 'p'})})`)
@@ -164,6 +171,7 @@ display.raw({'text/markdown': '*m*'}); ({[Symbol.for('Jupyter.display')]: async 
 }
 
 func TestTypeScript(t *testing.T) {
+	t.Parallel()
 	p := launch(t, kernel.Command(kernel.TypeScript))
 	s, err := kernel.Start(t.Context(), kernel.TypeScript, p, kernel.Options{})
 	if fault.Is(err, fault.Unsupported) {

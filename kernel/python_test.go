@@ -12,6 +12,7 @@ import (
 )
 
 func TestPythonCellsShareTheirNames(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.want(
 		"x = 20",
@@ -40,6 +41,7 @@ func TestPythonCellsShareTheirNames(t *testing.T) {
 }
 
 func TestPythonOutputKeepsItsOrderAndPurity(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	r := b.run(`import os, sys, subprocess, ctypes
 print("a", end="")
@@ -79,6 +81,7 @@ None`)
 }
 
 func TestPythonShowsRichForms(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	r := b.run(`import base64
 class All:
@@ -131,6 +134,7 @@ Anything()`)
 }
 
 func TestPythonResultsAreBounded(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	r := b.run("for i in range(250): display(i)")
 	if len(r.Results) != kernel.MaxResults || r.Dropped != 150 {
@@ -155,6 +159,7 @@ Big()`)
 }
 
 func TestPythonTracebacksShowTheCellsLines(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.run("def f(x):\n    return 1 / x\n")
 	r := b.fail("y = 1\nprint('before')\nf(0)")
@@ -189,6 +194,7 @@ func TestPythonTracebacksShowTheCellsLines(t *testing.T) {
 }
 
 func TestPythonCellsMayExitAndTheContextStays(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.run("x = 5")
 	for _, code := range []string{"import sys; sys.exit(3)", "exit()", "quit()", "raise SystemExit('bye')"} {
@@ -210,6 +216,7 @@ func TestPythonCellsMayExitAndTheContextStays(t *testing.T) {
 }
 
 func TestPythonAwaitsAtTheTop(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.want(
 		"import asyncio\nasync def f(n):\n    await asyncio.sleep(0.001)\n    return n",
@@ -229,6 +236,7 @@ func TestPythonAwaitsAtTheTop(t *testing.T) {
 }
 
 func TestPythonTasksRunOnBetweenCells(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.run("import asyncio\nasync def later():\n    await asyncio.sleep(0.02)\nt = asyncio.create_task(later())\nawait asyncio.sleep(0)")
 	// Nothing but the idle loop can finish it: this cell does not await.
@@ -243,6 +251,7 @@ func TestPythonTasksRunOnBetweenCells(t *testing.T) {
 }
 
 func TestPythonMagics(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	out := func(code, want string) {
 		t.Helper()
@@ -307,6 +316,7 @@ func TestPythonMagics(t *testing.T) {
 }
 
 func TestPythonStringsThatLookLikeMagicsAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.want(
 		"s = '''\n!echo no\n%cd no\n'''\n!true\ns → '\\n!echo no\\n%cd no\\n'",
@@ -319,6 +329,7 @@ func TestPythonStringsThatLookLikeMagicsAreLeftAlone(t *testing.T) {
 }
 
 func TestPythonInterruptKeepsTheNames(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.run("import time, subprocess, asyncio; n = 0")
 	for _, code := range []string{
@@ -339,6 +350,7 @@ func TestPythonInterruptKeepsTheNames(t *testing.T) {
 }
 
 func TestPythonFiguresComeBackAsImages(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	if r := b.cell(kernel.Cell{Code: "import matplotlib"}); r.End != kernel.OK {
 		t.Skip("matplotlib is not installed for this python3")
@@ -368,6 +380,7 @@ func TestPythonFiguresComeBackAsImages(t *testing.T) {
 }
 
 func TestPythonKnowsIPythonsDisplay(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	if r := b.cell(kernel.Cell{Code: "import IPython"}); r.End != kernel.OK {
 		t.Skip("IPython is not installed for this python3")
@@ -379,6 +392,7 @@ func TestPythonKnowsIPythonsDisplay(t *testing.T) {
 }
 
 func TestPythonEnvironmentIsOfTheCell(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.run("import os; os.environ['KEEP'] = 'old'")
 	r := b.cell(kernel.Cell{Code: "os.system('echo $KEEP $ONCE'); None", Env: map[string]string{"KEEP": "new", "ONCE": "it's"}})
@@ -389,6 +403,7 @@ func TestPythonEnvironmentIsOfTheCell(t *testing.T) {
 }
 
 func TestPythonEndsWhenACellKillsIt(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	r := b.cell(kernel.Cell{Code: "import os; print('last'); os._exit(7)"})
 	if r.End != kernel.Ended || r.Exit == nil || r.Exit.Code != 7 || r.out != "last\n" || b.Status() != kernel.Dead {

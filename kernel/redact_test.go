@@ -25,6 +25,7 @@ func redacted(b *box, values ...string) *box {
 }
 
 func TestValuesAreInNothingThatACellGives(t *testing.T) {
+	t.Parallel()
 	const token, lines, number = "tok-4f2a9c77", "one \"line\"\nand 'another'", "80417263"
 	b := redacted(open(t, kernel.Python), token, lines, number)
 	b.run(fmt.Sprintf("import sys, os, json\ntoken = %q; lines = %q; number = %s", token, lines, number))
@@ -57,6 +58,7 @@ Rich()`)
 
 // Short values stand in any message, marker or image. They must not break what carries them.
 func TestValuesThatTheProtocolHasInItHarmNothing(t *testing.T) {
+	t.Parallel()
 	b := redacted(open(t, kernel.Python), "result", "text/plain", `"id":`, "image/png", "start", "AAAA", "0000", "iVBO", "stat", `{"t"`, ":.00")
 	r := b.run(`import base64
 png = b"\x89PNG\r\n\x1a\n" + bytes(3000)
@@ -83,6 +85,7 @@ Image()`)
 }
 
 func TestAProgramThatWaitsIsNotHeldUp(t *testing.T) {
+	t.Parallel()
 	b := redacted(open(t, kernel.Bash), "password: hunter2")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -113,6 +116,7 @@ func TestAProgramThatWaitsIsNotHeldUp(t *testing.T) {
 }
 
 func TestValuesThatWereNamedBeforeStayMasked(t *testing.T) {
+	t.Parallel()
 	b := redacted(open(t, kernel.Bash), "old-value")
 	redacted(b, "new-value")
 	redacted(b)
@@ -126,6 +130,7 @@ func TestValuesThatWereNamedBeforeStayMasked(t *testing.T) {
 
 // A program may say a value before its kernel is ready, and the error quotes its last words.
 func TestLastWordsOfAKernelHaveNoValues(t *testing.T) {
+	t.Parallel()
 	p := launchHere(t, []string{"bash", "-c", "echo the key is tok-4f2a9c77 >&2; exit 1"})
 	_, err := kernel.Start(t.Context(), kernel.Python, p, kernel.Options{Redact: [][]byte{[]byte("tok-4f2a9c77")}})
 	if err == nil || strings.Contains(err.Error(), "4f2a") || !strings.Contains(err.Error(), "the key is ************") {

@@ -34,6 +34,7 @@ run() { read -r size; head -c "$size" >/dev/null; }
 const ready = `m '{"t":"ready","version":"3.11"}'; e '{"t":"sync","id":0}'; `
 
 func TestAMissingProgramIsUnsupported(t *testing.T) {
+	t.Parallel()
 	for _, l := range kernel.Languages() {
 		p := launchHere(t, []string{"/bin/sh", "-c", `exec no-such-program "$@"`, "sh", kernel.Command(l)[0]})
 		_, err := kernel.Start(t.Context(), l, p, kernel.Options{})
@@ -47,6 +48,7 @@ func TestAMissingProgramIsUnsupported(t *testing.T) {
 }
 
 func TestAKernelThatNeverGetsReady(t *testing.T) {
+	t.Parallel()
 	if _, err := hostile(t, `echo "Traceback: no module" >&2; exit 1`); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "no module") {
 		t.Errorf("it ended: %v", err)
 	}
@@ -65,6 +67,7 @@ func TestAKernelThatNeverGetsReady(t *testing.T) {
 }
 
 func TestAHostileKernelHarmsOnlyItself(t *testing.T) {
+	t.Parallel()
 	const start = `run; m '{"t":"start","id":1,"count":1}'; `
 	const end = ` e '{"t":"sync","id":1}'; m '{"t":"end","id":1,"status":"ok"}'; sleep 100`
 	big := strings.Repeat("x", 4000)
@@ -128,6 +131,7 @@ func is(ok bool) error {
 }
 
 func TestACellPrintingTheMarkerFakesOnlyItsOwnEnd(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	// It takes the token out of the kernel's memory, as hostile code can.
 	r := b.run(`import gc, os
@@ -142,6 +146,7 @@ say(1, b'{"t":"result","id":1,"main":true,"data":{"text/plain":"faked"}}')
 }
 
 func TestATimeoutInterruptsTheCell(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	o, err := b.Execute(t.Context(), kernel.Cell{Code: "x = 1\nimport time; time.sleep(100)", Timeout: 100 * time.Millisecond}, kernel.Handler{})
 	if err != nil || !o.TimedOut || o.End != kernel.Interrupted {
@@ -158,6 +163,7 @@ func TestATimeoutInterruptsTheCell(t *testing.T) {
 }
 
 func TestWaitGoesOnWithACellThatWasLeft(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	ctx, cancel := context.WithCancel(t.Context())
 	var first, rest said
@@ -212,6 +218,7 @@ func (l *later) Next(ctx context.Context) (kernel.Chunk, error) {
 }
 
 func TestResumeLosesNothingAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for _, l := range []kernel.Language{kernel.Python, kernel.JavaScript, kernel.Bash} {
 		t.Run(string(l), func(t *testing.T) {
 			b := open(t, l)
@@ -290,6 +297,7 @@ func TestResumeLosesNothingAndRepeatsNothing(t *testing.T) {
 }
 
 func TestCallersTakeTurns(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Python)
 	b.run("order = []")
 	var all sync.WaitGroup
@@ -321,6 +329,7 @@ func TestCallersTakeTurns(t *testing.T) {
 }
 
 func TestCellsThatNoKernelCouldBeTold(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Bash)
 	for name, c := range map[string]struct {
 		cell kernel.Cell
@@ -344,6 +353,7 @@ func TestCellsThatNoKernelCouldBeTold(t *testing.T) {
 }
 
 func TestOutputBetweenCellsIsOfTheNext(t *testing.T) {
+	t.Parallel()
 	b := open(t, kernel.Bash)
 	b.run("mkfifo /tmp/f; (read x </tmp/f; echo late; echo late >&2; echo >/tmp/f) &")
 	r := b.run("echo go >/tmp/f; cat /tmp/f")
@@ -353,6 +363,7 @@ func TestOutputBetweenCellsIsOfTheNext(t *testing.T) {
 }
 
 func TestLanguagesHaveNames(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]kernel.Language{"Python": kernel.Python, "py": kernel.Python, "js": kernel.JavaScript, "ts": kernel.TypeScript, "sh": kernel.Bash, "bash": kernel.Bash} {
 		if got, err := kernel.ParseLanguage(name); got != want || err != nil {
 			t.Errorf("%s is %s, %v", name, got, err)

@@ -65,6 +65,7 @@ func startIn(t *testing.T, group server.Group, argv ...string) *exec.Cmd {
 }
 
 func TestAGroupIsUsedAgainOnceItIsEmpty(t *testing.T) {
+	t.Parallel()
 	g, names := openGroups(t)
 	first := newGroup(t, g, "a")
 	cmd := startIn(t, first, "sleep", "600")
@@ -102,6 +103,7 @@ func TestAGroupIsUsedAgainOnceItIsEmpty(t *testing.T) {
 
 // The kernel would kill what is born in it.
 func TestAGroupThatWasKilledIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
 	g, names := openGroups(t)
 	group := newGroup(t, g, "a")
 	cmd := startIn(t, group, "sleep", "600")
@@ -124,6 +126,7 @@ func TestAGroupThatWasKilledIsNotUsedAgain(t *testing.T) {
 }
 
 func TestFewEmptyGroupsAreKept(t *testing.T) {
+	t.Parallel()
 	g, names := openGroups(t)
 	var groups []server.Group
 	for n := range 5 {

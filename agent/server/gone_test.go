@@ -47,6 +47,7 @@ func (c *toldConn) Close() error {
 // A caller that gave up on an agent that was stopped was told that its call failed. All that
 // it sent is in the socket still when the agent goes on.
 func TestWhatACallerGaveUpOnIsNotDone(t *testing.T) {
+	t.Parallel()
 	call := func(parts []byte, req wire.Request) []byte {
 		b, err := wire.AppendJSON(wire.AppendHello(nil), wire.Call, req)
 		if err != nil {

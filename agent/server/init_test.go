@@ -35,13 +35,18 @@ const initEnv = "SANDPIT_AGENT_TEST_INIT"
 const reapEnv = "SANDPIT_AGENT_TEST_REAP"
 
 func TestAgentThatIsProcessOne(t *testing.T) {
-	if !kept.Works() {
+	works := kept.Works() // before an agent is started: it ends a thread, and the kernel with it what that started
+	t.Parallel()
+	if !works {
 		t.Skip("Linux keeps the status of who was reaped since 6.15")
 	}
 	testInit(t, false)
 }
 
-func TestAgentThatIsProcessOneAndReaps(t *testing.T) { testInit(t, true) }
+func TestAgentThatIsProcessOneAndReaps(t *testing.T) {
+	t.Parallel()
+	testInit(t, true)
+}
 
 func testInit(t *testing.T, reaps bool) {
 	skiptest.WithoutRoot(t, "it makes namespaces")

@@ -99,6 +99,7 @@ func (p *plain) serve(t *testing.T, adapt func(*server.Options)) (stop func()) {
 }
 
 func TestOnlyProcessOneDoesItsDuties(t *testing.T) {
+	t.Parallel()
 	if err := server.BecomeInit(); err == nil {
 		t.Fatal("a process that is not 1 lets the kernel reap what it waits for")
 	}
@@ -110,6 +111,7 @@ func TestOnlyProcessOneDoesItsDuties(t *testing.T) {
 
 // A connection whose input the program does not read is served until it ends, and no longer.
 func TestServeEndsWhileAProgramDoesNotRead(t *testing.T) {
+	t.Parallel()
 	p := newPlain(t, nil)
 	q, err := p.client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Shell: "echo up; sleep 600", StreamStdin: true})
 	if err != nil {
@@ -128,5 +130,6 @@ func TestServeEndsWhileAProgramDoesNotRead(t *testing.T) {
 }
 
 func TestPlainAgent(t *testing.T) {
+	t.Parallel()
 	agenttest.Run(t, func(t *testing.T) *agent.Client { return newPlain(t, nil).client }, agenttest.Options{})
 }
