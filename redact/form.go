@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// forms returns the texts that the exact search looks for at the place: a value, and what
+// Forms returns the texts that the exact search looks for at the place: a value, and what
 // it is in the spellings that are masked there.
-func (p Place) forms(value string) []string {
+func (p Place) Forms(value string) []string {
 	out := []string{value}
 	values := []string{value}
 	if t := trimmed(value)[0]; t != value {
@@ -172,12 +172,12 @@ func base64Lines(v string) (out []string) {
 // base64Core returns what base64 makes of a value in the midst of other bytes, shift of them
 // in the same group before it: those characters that only the value decides.
 func base64Core(e *base64.Encoding, value string, shift int) string {
-	return core(e.EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 6, shift, len(value))
+	return Core(e.EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 6, shift, len(value))
 }
 
-// core returns those characters of an encoded text, of so many bits each, that only a value of
+// Core returns those characters of an encoded text, of so many bits each, that only a value of
 // length bytes decides that has shift bytes before it.
-func core(text string, bits, shift, length int) string {
+func Core(text string, bits, shift, length int) string {
 	begin, end := (8*shift+bits-1)/bits, 8*(shift+length)/bits
 	if begin >= end {
 		return ""

@@ -41,7 +41,7 @@ func New(p Place, values [][]byte) *Set {
 	var all []string
 	for _, v := range values {
 		if len(v) > 0 {
-			all = append(all, p.forms(string(v))...)
+			all = append(all, p.Forms(string(v))...)
 		}
 	}
 	if len(all) == 0 {

@@ -59,6 +59,8 @@ type rule struct {
 var rules = []rule{
 	{"fault", nil, "the error type is at the bottom"},
 	{"redact", nil, "it is linked into the agent, which lives among untrusted code, and into all that shows text"},
+	{"redact/deep", []string{"redact"}, "it finds values in text; whose text it is it does not know"},
+	{"redact/redacttest", []string{"redact"}, "the suite looks at a place from outside"},
 	{"sandbox", []string{"fault"}, "nouns know no contract and no verb"},
 	{"access", []string{"fault", "sandbox"}, "who may do what is a noun too"},
 	{"access/bearer", []string{"fault", "sandbox", "access", "store"}, "tokens are checked against the store's contract, not a database"},
@@ -89,7 +91,7 @@ var rules = []rule{
 	{"engine/enginetest", []string{"fault", "engine", "runtime", "runtime/memory", "store", "store/keyed", "store/sqlstore", "image"}, "it puts an engine together for tests, and knows no coat"},
 	{"backup", []string{"fault"}, "the form of a backup knows neither what is in a part nor who restores it"},
 	{"network/policy", []string{"fault", "sandbox"}, "what may be reached is decided without asking anybody"},
-	{"network/egress", []string{"fault", "sandbox", "runtime", "network/policy"}, "the gate is given traffic; whose it is it does not know"},
+	{"network/egress", []string{"fault", "sandbox", "runtime", "network/policy", "redact/deep"}, "the gate is given traffic; whose it is it does not know"},
 	{"network/preview", []string{"fault", "sandbox", "access"}, "the proxy is given a way to dial; whose ports they are it does not know"},
 	{"api/v1", []string{"fault"}, "the wire must not change because a noun did"},
 	{"api/guard", []string{"fault", "sandbox", "access", "api/v1"}, "what stands before every coat knows none"},

@@ -15,20 +15,22 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sandpit.dev/redact/deep"
 )
 
-// quiet is how long what may be the beginning of a value is kept back from a reader
+// patience is how long what may be the beginning of a value is kept back from a reader
 // while nothing more comes.
-const quiet = 50 * time.Millisecond
+const patience = 50 * time.Millisecond
 
-// veiled is a body whose values are hidden.
-type veiled struct {
+// maskedBody is a body whose values are masked.
+type maskedBody struct {
 	from  io.Reader
 	under io.Closer
 	ended func() // once, when from has; may be nil
 	share *Share
 
-	mask  masker
+	mask  *deep.Stream
 	in    []byte
 	clear []byte // of mask's, that nobody read yet
 	err   error
@@ -44,19 +46,19 @@ type got struct {
 	err error
 }
 
-const veiledRead = 32 << 10
+const readSize = 32 << 10
 
-func (v *veil) body(from io.Reader, under io.Closer, ended func()) *veiled {
-	return &veiled{from: from, under: under, ended: ended, mask: masker{veil: v}, in: make([]byte, veiledRead)}
+func newMaskedBody(values *deep.Set, share *Share, from io.Reader, under io.Closer, ended func()) *maskedBody {
+	return &maskedBody{from: from, under: under, ended: ended, share: share, mask: values.Stream(), in: make([]byte, readSize)}
 }
 
 // Read is for one reader at a time.
-func (r *veiled) Read(p []byte) (int, error) {
+func (r *maskedBody) Read(p []byte) (int, error) {
 	for len(r.clear) == 0 {
 		if r.err != nil {
 			return 0, r.err
 		}
-		if !r.mask.waits() && r.next == nil {
+		if !r.mask.Pending() && r.next == nil {
 			n, err := r.from.Read(r.in)
 			r.take(got{n, err})
 			continue
@@ -64,16 +66,16 @@ func (r *veiled) Read(p []byte) (int, error) {
 		if err := r.begin(); err != nil {
 			return 0, err
 		}
-		if !r.mask.waits() {
+		if !r.mask.Pending() {
 			r.take(<-r.next)
 			continue
 		}
-		late := time.NewTimer(quiet)
+		late := time.NewTimer(patience)
 		select {
 		case g := <-r.next:
 			r.take(g)
 		case <-late.C:
-			r.share.look(func() { r.clear = r.mask.ease() })
+			r.share.look(func() { r.clear = r.mask.Release() })
 			if len(r.clear) == 0 {
 				r.take(<-r.next)
 			}
@@ -86,7 +88,7 @@ func (r *veiled) Read(p []byte) (int, error) {
 }
 
 // begin begins a read, unless one is under way.
-func (r *veiled) begin() error {
+func (r *maskedBody) begin() error {
 	if r.next != nil {
 		return nil
 	}
@@ -104,9 +106,9 @@ func (r *veiled) begin() error {
 	return nil
 }
 
-func (r *veiled) take(g got) {
+func (r *maskedBody) take(g got) {
 	r.next = nil
-	r.share.look(func() { r.clear = r.mask.push(r.in[:g.n]) })
+	r.share.look(func() { r.clear = r.mask.Push(r.in[:g.n]) })
 	if g.err == nil {
 		return
 	}
@@ -116,11 +118,11 @@ func (r *veiled) take(g got) {
 	if r.ended != nil {
 		r.ended()
 	}
-	r.share.look(func() { r.clear = append(append([]byte(nil), r.clear...), r.mask.rest()...) })
+	r.share.look(func() { r.clear = append(append([]byte(nil), r.clear...), r.mask.End()...) })
 }
 
 // Close ends a read that is under way, and waits for it.
-func (r *veiled) Close() error {
+func (r *maskedBody) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
@@ -129,9 +131,9 @@ func (r *veiled) Close() error {
 	return err
 }
 
-// veiledConn is a connection of which what is read has its values hidden.
-type veiledConn struct {
-	*veiled
+// maskedConn is a connection whose answers are masked.
+type maskedConn struct {
+	*maskedBody
 	io.Writer
 }
 

@@ -32,7 +32,7 @@
 // a certificate of an [Authority] that the sandbox trusts. Each request must name that host; it
 // is written anew, with the header that takes the secret set, and goes to the address that the
 // program connected to, over TLS that is verified as the host's own. What comes back
-// has the values hidden. Connections whose keys change are cut.
+// has the values masked. Connections whose keys change are cut.
 //
 // # What it cannot see
 //

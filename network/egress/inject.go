@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"sandpit.dev/network/policy"
+	"sandpit.dev/redact/deep"
 )
 
 // Bounds of requests that take secrets.
@@ -322,53 +323,51 @@ func (i *injection) rewrite(p *httputil.ProxyRequest) {
 
 const webSocket = "websocket"
 
-// RoundTrip makes a request to the host. What comes before its answer is veiled here, the answer
+// RoundTrip makes a request to the host. What comes before its answer is masked here, the answer
 // by modify.
 func (i *injection) RoundTrip(r *http.Request) (*http.Response, error) {
 	return i.via.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { // before who passes it on
-			i.veilHeader(http.Header(h))
+			i.maskHeader(http.Header(h))
 			return nil
 		},
 	})))
 }
 
-// veil is that of all secrets that the sandbox has now.
-func (i *injection) veil() *veil {
+// values are those of all bound secrets that the sandbox has now.
+func (i *injection) values() *deep.Set {
 	if now := i.g.state.Load().keys; now != nil {
-		return now.veil
+		return now.values
 	}
-	return i.bound.keys.veil
+	return i.bound.keys.values
 }
 
-func (i *injection) veilHeader(h http.Header) {
-	v := i.veil()
-	i.g.o.Share.look(func() { v.header(h) })
-}
-
-// header hides values in fields, and deletes those with one in their names.
-func (v *veil) header(h http.Header) {
-	for name, values := range h {
-		if v.inName(name) {
-			delete(h, name)
-			continue
+// maskHeader masks values in fields, and deletes those with one in their names.
+func (i *injection) maskHeader(h http.Header) {
+	values := i.values()
+	i.g.o.Share.look(func() {
+		for name, lines := range h {
+			if values.ContainsFold(name) {
+				delete(h, name)
+				continue
+			}
+			for n, line := range lines {
+				lines[n] = values.String(line)
+			}
 		}
-		for n, value := range values {
-			values[n] = v.text(value)
-		}
-	}
+	})
 }
 
-// modify hides the secrets in an answer.
+// modify masks the secrets in an answer.
 func (i *injection) modify(res *http.Response) error {
-	i.veilHeader(res.Header)
+	i.maskHeader(res.Header)
 	res.Header.Del("Alt-Svc") // nobody looks at what goes there
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		rw, ok := res.Body.(io.ReadWriteCloser)
 		if !ok || !strings.EqualFold(res.Header.Get("Upgrade"), webSocket) {
 			return errEncoding
 		}
-		res.Body = &veiledConn{i.body(rw, rw, nil), rw}
+		res.Body = &maskedConn{i.body(rw, rw, nil), rw}
 		return nil
 	}
 	if res.Request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
@@ -381,14 +380,12 @@ func (i *injection) modify(res *http.Response) error {
 	if err != nil {
 		return err
 	}
-	res.Body = i.body(from, res.Body, func() { i.veilHeader(res.Trailer) })
+	res.Body = i.body(from, res.Body, func() { i.maskHeader(res.Trailer) })
 	return nil
 }
 
-func (i *injection) body(from io.Reader, under io.Closer, ended func()) *veiled {
-	body := i.veil().body(from, under, ended)
-	body.share = i.g.o.Share
-	return body
+func (i *injection) body(from io.Reader, under io.Closer, ended func()) *maskedBody {
+	return newMaskedBody(i.values(), i.g.o.Share, from, under, ended)
 }
 
 // failed answers a request that was not.
@@ -416,7 +413,7 @@ func (i *injection) refuse(w http.ResponseWriter, status int, host string, why p
 func (i *injection) say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, "sandpit: "+i.veil().text(text)+"\n")
+	_, _ = io.WriteString(w, "sandpit: "+i.values().String(text)+"\n")
 }
 
 func (i *injection) note(host string, why policy.Reason) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandpit.dev/redact/deep"
 	"sandpit.dev/sandbox"
 )
 
@@ -23,7 +24,7 @@ type Bound struct {
 type Keys struct {
 	authority *Authority
 	bound     []Bound
-	veil      *veil
+	values    *deep.Set // to be masked in answers
 }
 
 // NewKeys makes the keys of a sandbox; a is for all hosts of the secrets. The secrets
@@ -46,7 +47,7 @@ func NewKeys(a *Authority, bound []Bound) *Keys {
 	for i, b := range bound {
 		values[i] = b.Value
 	}
-	return &Keys{authority: a, bound: bound, veil: newVeil(values)}
+	return &Keys{authority: a, bound: bound, values: deep.New(values)}
 }
 
 // binding is what requests to one name carry.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"sandpit.dev/redact/deep"
 )
 
 func TestOneProjectLooksThroughOneAnswerAtATime(t *testing.T) {
@@ -50,7 +52,7 @@ func TestABodyIsLookedThroughInItsProjectsTurn(t *testing.T) {
 	var shares Shares
 	p := shares.Open("one")
 	defer p.Close()
-	body, w := pipeBody(newVeil([]string{value}))
+	body, w := pipeBody(deep.New([]string{value}))
 	body.share = p
 	defer body.Close()
 	read := make(chan string, 1)

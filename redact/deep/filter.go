@@ -1,14 +1,14 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
-// filter passes over most of a text in which no spelling begins, by the first two bytes and
+// filter passes over most of a text in which no pattern begins, by the first two bytes and
 // the first three characters.
 type filter struct {
 	pairs [1 << 16 / 64]uint64
 	three [1 << threeBits / 64]uint64
-	short bool      // some spelling has less than three characters that count
+	short bool      // some pattern has less than three characters that count
 	all   bool      // some has none
 	kinds [256]byte // what a character counts as: 0 for nothing, 1 for what may begin an escape
 }
@@ -18,7 +18,7 @@ const (
 	maxLook   = 32 // bytes that are looked at
 )
 
-// blank reports whether a character counts for nothing in a filter, in spellings and in the text
+// blank reports whether a character counts for nothing in a filter, in patterns and in the text
 // alike: it may stand between two, is part of what does, or may begin an escape.
 func blank(c byte) bool {
 	switch c {
@@ -45,8 +45,8 @@ func (f *filter) classify() {
 	}
 }
 
-// add enters a spelling by the characters that count of it, or of what is as good as all of it.
-func (f *filter) add(s *spelling) {
+// add enters a pattern by the characters that count of it, or of what is as good as all of it.
+func (f *filter) add(s *pattern) {
 	text := s.text[:s.enough()]
 	key, n := uint32(0), 0
 	for i := 0; i < len(text) && n < 3; i++ {
@@ -62,7 +62,7 @@ func (f *filter) add(s *spelling) {
 
 func hash(key uint32) uint32 { return key * 0x9e3779b1 >> (32 - threeBits) }
 
-// passes reports whether a spelling may begin at the beginning of b.
+// passes reports whether a pattern may begin at the beginning of b.
 func (f *filter) passes(b []byte) bool {
 	if f.all || len(b) < maxLook {
 		return true

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 import (
 	"encoding/base32"
@@ -12,11 +12,13 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"sandpit.dev/redact"
 )
 
-// spelling is a text that a value is looked for as. Each of its characters may be escaped, and
+// pattern is a text that a value is looked for as. Each of its characters may be escaped, and
 // there may be gaps between them.
-type spelling struct {
+type pattern struct {
 	text string
 	alphabet
 	sure int // how many characters make it unlikely to be anything else
@@ -30,23 +32,23 @@ type alphabet struct {
 	marks bool // so may what lists of bytes have there
 }
 
-// Bounds of the spellings.
+// Bounds of the patterns.
 const (
 	sure       = 4       // bytes of a value: what may be the beginning of one, and is as long, is kept back until it is seen what it is
-	maxRare    = 1 << 10 // bytes of a value that is looked for in all spellings
+	maxLong    = 1 << 10 // bytes of a value that is looked for in all patterns
 	maxGap     = 16      // characters between two of a text
 	maxBreak   = 8       // bytes of a line's end behind a =
 	maxWritten = 12      // bytes for a character on average, of what is kept back,
 	maxSlack   = 256     // and more at the least
 )
 
-// spellings returns what a value is looked for as. Of each encoding of groups these are the characters
+// patterns returns what a value is looked for as. Of each encoding of groups these are the characters
 // that the value alone decides, wherever in a group it begins.
-func spellings(value string) []spelling {
-	var out []spelling
+func patterns(value string) []pattern {
+	var out []pattern
 	add := func(text string, sure int, a alphabet) {
-		if len(text) >= sure && !slices.ContainsFunc(out, func(s spelling) bool { return s.text == text && s.alphabet == a }) {
-			out = append(out, spelling{text, a, sure})
+		if len(text) >= sure && !slices.ContainsFunc(out, func(s pattern) bool { return s.text == text && s.alphabet == a }) {
+			out = append(out, pattern{text, a, sure})
 		}
 	}
 	plain := alphabet{fold: true}
@@ -60,17 +62,22 @@ func spellings(value string) []spelling {
 		return all
 	}
 	add(value, sure, plain)
+	if strings.Contains(value, "'") { // as shells quote it
+		add(strings.ReplaceAll(value, "'", `'\''`), sure, plain)
+		add(strings.ReplaceAll(value, "'", `'"'"'`), sure, plain)
+	}
 	once := cores(value)
-	if len(value) > maxRare {
+	if len(value) > maxLong {
 		return out
 	}
-	wide := wide(value)
-	if !ascii(value) {
-		add(strings.ToLower(value), sure, plain)
-		add(strings.ToUpper(value), sure, plain)
-		add(latin1(value), sure, plain)
-		add(strings.ReplaceAll(wide, "\x00", ""), sure, plain)
-		add(strings.ReplaceAll(swapped(wide), "\x00", ""), sure, plain)
+	wide := utf16le(value)
+	if !ascii(value) { // fold is of ASCII alone
+		for _, v := range []string{value, strings.ToLower(value), strings.ToUpper(value)} {
+			add(v, sure, plain)
+			add(latin1(v), sure, plain)
+			add(strings.ReplaceAll(utf16le(v), "\x00", ""), sure, plain)
+			add(strings.ReplaceAll(swapped(utf16le(v)), "\x00", ""), sure, plain)
+		}
 	}
 	cores(strings.TrimSuffix(wide, "\x00"))
 	for _, core := range once {
@@ -89,21 +96,11 @@ func spellings(value string) []spelling {
 // base64Core is what base64 makes of a value in the midst of other bytes, shift of them
 // in the same group before it: those characters that only the value decides.
 func base64Core(value string, shift int) string {
-	return core(base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 6, shift, len(value))
+	return redact.Core(base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 6, shift, len(value))
 }
 
 func base32Core(value string, shift int) string {
-	return core(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 5, shift, len(value))
-}
-
-// core returns those characters of an encoded text, of so many bits each, that only a value of
-// length bytes decides that has shift bytes before it.
-func core(text string, bits, shift, length int) string {
-	begin, end := (8*shift+bits-1)/bits, 8*(shift+length)/bits
-	if begin >= end {
-		return ""
-	}
-	return text[begin:end]
+	return redact.Core(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", shift)+value)), 5, shift, len(value))
 }
 
 // decimals lists a value's bytes as numbers.
@@ -118,8 +115,8 @@ func decimals(value string) string {
 	return string(out)
 }
 
-// wide is a value in UTF-16, the lower bytes first.
-func wide(value string) string {
+// utf16le returns a value in UTF-16, the lower bytes first.
+func utf16le(value string) string {
 	var out []byte
 	for _, u := range utf16.Encode([]rune(value)) {
 		out = append(out, byte(u), byte(u>>8))
@@ -153,7 +150,7 @@ func ascii(s string) bool {
 }
 
 // is reports whether c stands for a character of the text.
-func (s *spelling) is(c byte, i int) bool {
+func (s *pattern) is(c byte, i int) bool {
 	want := s.text[i]
 	switch {
 	case c == want:
@@ -169,7 +166,7 @@ func (s *spelling) is(c byte, i int) bool {
 }
 
 // begins are the characters that the text may have at a place.
-func (s *spelling) begins(i int) (all []byte) {
+func (s *pattern) begins(i int) (all []byte) {
 	for c := range 256 {
 		if s.is(byte(c), i) {
 			all = append(all, byte(c))
@@ -232,7 +229,7 @@ func (a alphabet) gap(b []byte, e *escaped) (n int, more bool) {
 }
 
 // enough returns how many of the text's characters are as good as all of it.
-func (s *spelling) enough() int {
+func (s *pattern) enough() int {
 	if half := max((len(s.text)+1)/2, 2*s.sure); half < len(s.text) {
 		return half
 	}

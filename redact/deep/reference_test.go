@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 import (
 	"bytes"
@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// reference hides values as the masker does, but looks for each spelling at each byte by itself. It
+// reference masks values as a Stream does, but looks for each spelling at each byte by itself. It
 // is as slow as it is simple.
-type reference []spelling
+type reference []pattern
 
 func newReference(values []string) (r reference) {
 	for _, value := range values {
-		r = append(r, spellings(value)...)
+		r = append(r, patterns(value)...)
 	}
 	return r
 }
@@ -43,7 +43,7 @@ func (r reference) text(text string) string {
 			look(e.chars[k], int(e.ends[k]))
 		}
 		for k := i; k < i+n; k++ {
-			out[k] = hidden
+			out[k] = star
 		}
 	}
 	return string(out)
@@ -51,7 +51,7 @@ func (r reference) text(text string) string {
 
 // match returns how many bytes at the beginning of b are written as the text begins, and how many
 // characters of the text these are, where first bytes stand for its first character.
-func (s *spelling) match(b []byte, first int) (n, depth int) {
+func (s *pattern) match(b []byte, first int) (n, depth int) {
 	at := []int{first}
 	for i := 1; i < len(s.text); i++ {
 		var next []int
@@ -67,7 +67,7 @@ func (s *spelling) match(b []byte, first int) (n, depth int) {
 }
 
 // step adds where a character of the text ends, over a gap from a place on.
-func (s *spelling) step(b []byte, from, i int, next []int) []int {
+func (s *pattern) step(b []byte, from, i int, next []int) []int {
 	add := func(at int) {
 		if !slices.Contains(next, at) {
 			next = append(next, at)
@@ -114,7 +114,7 @@ func piece(r *rand.Rand, values []string) string {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	text := all[names[r.IntN(len(names))]].text
+	text := all[names[r.IntN(len(names))]].Text
 	if r.IntN(3) == 0 {
 		text = value
 	}
@@ -140,7 +140,7 @@ func anyValue(r *rand.Rand) string {
 	return string(b)
 }
 
-func TestTheMaskerHidesAsTheReference(t *testing.T) {
+func TestAStreamMasksAsTheReference(t *testing.T) {
 	for seed := range 1500 {
 		r := rand.New(rand.NewPCG(uint64(seed), 19))
 		var values []string
@@ -155,31 +155,31 @@ func TestTheMaskerHidesAsTheReference(t *testing.T) {
 			text.WriteString(piece(r, values))
 		}
 		whole := text.String()
-		v := newVeil(values)
-		got, want := v.text(whole), newReference(values).text(whole)
+		v := New(values)
+		got, want := v.String(whole), newReference(values).text(whole)
 		if got != want {
 			t.Errorf("%d: %q in %q:\n%q, not\n%q", seed, values, whole, got, want)
 		}
 		var parts bytes.Buffer
-		m := masker{veil: v}
+		m := v.Stream()
 		for rest := whole; rest != ""; {
 			n := min(len(rest), 1+r.IntN(1+r.IntN(40)))
-			parts.Write(m.push([]byte(rest[:n])))
+			parts.Write(m.Push([]byte(rest[:n])))
 			rest = rest[n:]
 		}
-		parts.Write(m.rest())
+		parts.Write(m.End())
 		if parts.String() != got {
 			t.Errorf("%d: %q in %q, divided:\n%q, not\n%q", seed, values, whole, parts.String(), got)
 		}
 	}
 }
 
-func TestHalfOfAValueIsHiddenWhateverFollows(t *testing.T) {
+func TestHalfOfAValueIsMaskedWhateverFollows(t *testing.T) {
 	for _, value := range []string{"x0xx11xxx0xx11xxx0", "0-0-0-0-0-abcdefgh", "//////////abcdefghi", "%%%%%%%%%%abcdefghi"} {
-		v := newVeil([]string{value})
+		v := New([]string{value})
 		half := value[:len(value)/2+1]
 		for _, after := range []string{" and something else that is longer than that", "9999999999999999999999999999999999"} {
-			if got := v.text(half + after); !strings.HasPrefix(got, strings.Repeat("*", len(value)/2)) {
+			if got := v.String(half + after); !strings.HasPrefix(got, strings.Repeat("*", len(value)/2)) {
 				t.Errorf("%q in %q: %q", half, half+after, got)
 			}
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 // token is where a character of a match was read, and the one before it.
 type token struct {

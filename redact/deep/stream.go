@@ -1,13 +1,13 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
-// masker hides values in what is pushed through it, wherever that is divided. What its
+// Stream masks values in what is pushed through it, wherever that is divided. What its
 // methods return is valid until the next call. It reads each byte once: a text may be read in more than
 // one way, so at each place there are some matches under way, but never many.
-type masker struct {
-	veil *veil
+type Stream struct {
+	set  *Set
 	held []byte // that may be the beginning of a value
 	out  []byte
 
@@ -22,10 +22,10 @@ type masker struct {
 	live   int
 	far    int // no match goes on behind it
 	tokens tokens
-	spans  []span // what is to be hidden, in order and apart
+	spans  []span // what is to be masked, in order and apart
 }
 
-// match is the beginning of a spelling that was read, in one of the ways to read it.
+// match is the beginning of a pattern that was read, in one of the ways to read it.
 type match struct {
 	start, end int    // where it stands
 	state      uint32 // or limb
@@ -46,8 +46,8 @@ const (
 	maxLimbs   = 2   // and so many limbs
 )
 
-// push takes more of the text, and returns what is clear.
-func (m *masker) push(b []byte) []byte {
+// Push takes more of the text, and returns what is clear.
+func (m *Stream) Push(b []byte) []byte {
 	if len(m.held) == 0 {
 		m.held = m.buf[:0]
 	}
@@ -59,18 +59,18 @@ func (m *masker) push(b []byte) []byte {
 	return m.out
 }
 
-// rest ends the text, and returns what is left.
-func (m *masker) rest() []byte {
+// End ends the text, and returns what is left.
+func (m *Stream) End() []byte {
 	m.scan(true)
 	return m.out
 }
 
-// waits reports whether anything is kept back.
-func (m *masker) waits() bool { return m.gone < m.base+len(m.held) }
+// Pending reports whether anything is kept back.
+func (m *Stream) Pending() bool { return m.gone < m.base+len(m.held) }
 
 // scan moves from held to out what is clear; at the end all of it.
-func (m *masker) scan(end bool) {
-	x := m.veil.index()
+func (m *Stream) scan(end bool) {
+	x := m.set.index()
 	m.out = m.out[:0]
 	for {
 		i := m.at - m.base
@@ -92,15 +92,15 @@ func (m *masker) scan(end bool) {
 	for at := m.at; m.live > 0 && at <= m.far && !end; at++ {
 		for k := m.heads[at%window]; k != 0; k = m.all[k-1].next {
 			c := &m.all[k-1]
-			if at == m.at && x.whole(c) { // all of it is hidden already
+			if at == m.at && x.whole(c) { // all of it is masked already
 				clear = min(clear, c.end)
 			} else {
 				clear = min(clear, c.start)
 			}
 		}
 	}
-	clear = max(clear, m.base) // what is before it is hidden
-	m.settle(clear)
+	clear = max(clear, m.base) // what is before it is masked
+	m.flush(clear)
 	n := clear - m.base
 	if len(m.held)-n <= n {
 		if m.buf == nil {
@@ -114,8 +114,8 @@ func (m *masker) scan(end bool) {
 	m.base = clear
 }
 
-// settle puts out what is held before a place.
-func (m *masker) settle(to int) {
+// flush puts out what is held before a place.
+func (m *Stream) flush(to int) {
 	done := 0
 	for _, s := range m.spans {
 		if s.from >= to {
@@ -123,7 +123,7 @@ func (m *masker) settle(to int) {
 		}
 		m.put(min(s.from, to))
 		for m.gone = max(m.gone, s.from); m.gone < min(s.to, to); m.gone++ {
-			m.out = append(m.out, hidden)
+			m.out = append(m.out, star)
 		}
 		if s.to <= to {
 			done++
@@ -134,17 +134,17 @@ func (m *masker) settle(to int) {
 }
 
 // put puts out bytes as they are.
-func (m *masker) put(to int) {
+func (m *Stream) put(to int) {
 	if m.gone < to {
 		m.out = append(m.out, m.held[m.gone-m.base:to-m.base]...)
 		m.gone = to
 	}
 }
 
-// ease returns what is kept back, unless it is surely the beginning of a value. Should it be one
-// nonetheless, what comes later of it is hidden.
-func (m *masker) ease() []byte {
-	x := m.veil.index()
+// Release returns what is kept back, unless it is surely the beginning of a value. Should it be one
+// nonetheless, what comes later of it is masked.
+func (m *Stream) Release() []byte {
+	x := m.set.index()
 	m.out = m.out[:0]
 	for at := m.at; m.live > 0 && at <= m.far; at++ {
 		for k := m.heads[at%window]; k != 0; k = m.all[k-1].next {
@@ -153,11 +153,11 @@ func (m *masker) ease() []byte {
 			}
 		}
 	}
-	m.settle(m.base + len(m.held))
+	m.flush(m.base + len(m.held))
 	return m.out
 }
 
-// whole reports whether a match is as good as a spelling.
+// whole reports whether a match is as good as a pattern.
 func (x *index) whole(c *match) bool {
 	a := x.groups[c.group]
 	if c.limb {
@@ -166,7 +166,7 @@ func (x *index) whole(c *match) bool {
 	return uint16(a.nodes[c.state].tells) == c.depth
 }
 
-// likely reports whether a match is unlikely to be anything but the beginning of a spelling.
+// likely reports whether a match is unlikely to be anything but the beginning of a pattern.
 func (x *index) likely(c *match) bool {
 	a := x.groups[c.group]
 	if c.limb {
@@ -177,7 +177,7 @@ func (x *index) likely(c *match) bool {
 
 // read reads what begins at the next place. It returns false where the text ends before
 // that is clear.
-func (m *masker) read(x *index, end bool) bool {
+func (m *Stream) read(x *index, end bool) bool {
 	present, covered := m.land(x)
 	b := m.held[m.at-m.base:]
 	if len(b) == 0 {
@@ -219,9 +219,9 @@ func (m *masker) read(x *index, end bool) bool {
 	return true
 }
 
-// land hides what was found to end at the next place, and returns the groups of the matches
+// land masks what was found to end at the next place, and returns the groups of the matches
 // that go on there, and those where one may fall back to a match that begins there.
-func (m *masker) land(x *index) (present, covered uint8) {
+func (m *Stream) land(x *index) (present, covered uint8) {
 	last := &m.heads[m.at%window]
 	for *last != 0 {
 		k := *last
@@ -231,13 +231,13 @@ func (m *masker) land(x *index) (present, covered uint8) {
 		if c.limb {
 			l := &a.limbs[c.state]
 			if c.gap == 0 && c.depth >= l.enough {
-				m.hide(c.start, c.end)
+				m.mask(c.start, c.end)
 			}
 			on = !l.ends(int(c.depth))
 		} else {
 			s := &a.nodes[c.state]
 			if c.gap == 0 && s.tells > 0 {
-				m.hide(m.begins(c, int(s.tells)), c.end)
+				m.mask(m.begins(c, int(s.tells)), c.end)
 			}
 			for on && s.leaf() {
 				c.state = s.fail
@@ -263,15 +263,15 @@ func (m *masker) land(x *index) (present, covered uint8) {
 }
 
 // begins returns where the last depth characters of a match begin.
-func (m *masker) begins(c *match, depth int) int {
+func (m *Stream) begins(c *match, depth int) int {
 	if depth == int(c.depth) {
 		return c.start
 	}
 	return m.tokens.before(c.token, depth-1, m.at)
 }
 
-// hide enters what is to be hidden. Ends never go back.
-func (m *masker) hide(from, to int) {
+// mask enters what is to be masked. Ends never go back.
+func (m *Stream) mask(from, to int) {
 	for n := len(m.spans); n > 0 && m.spans[n-1].to >= from; n-- {
 		from = min(from, m.spans[n-1].from)
 		m.spans = m.spans[:n-1]
@@ -280,7 +280,7 @@ func (m *masker) hide(from, to int) {
 }
 
 // take reads a character that ends at a place.
-func (m *masker) take(x *index, c byte, end int, covered uint8) {
+func (m *Stream) take(x *index, c byte, end int, covered uint8) {
 	for k := m.heads[m.at%window]; k != 0; k = m.all[k-1].next {
 		from := &m.all[k-1]
 		a := x.groups[from.group]
@@ -302,13 +302,13 @@ func (m *masker) take(x *index, c byte, end int, covered uint8) {
 }
 
 // begin reads the first character of a match.
-func (m *masker) begin(a *automaton, group uint8, c byte, end int) {
+func (m *Stream) begin(a *automaton, group uint8, c byte, end int) {
 	m.room()
 	m.enter(end, match{start: m.at, end: end, state: a.roots[a.class[c]], token: m.tokens.add(m.tokens.next, m.at), depth: 1, group: group})
 }
 
 // follow reads a character on a limb after a match.
-func (m *masker) follow(a *automaton, k uint16, l uint32, c byte, end int) {
+func (m *Stream) follow(a *automaton, k uint16, l uint32, c byte, end int) {
 	from := &m.all[k]
 	next, ok := a.follow(l, int(from.depth), c)
 	if !ok || end-from.start > a.limbs[next].reach() {
@@ -319,7 +319,7 @@ func (m *masker) follow(a *automaton, k uint16, l uint32, c byte, end int) {
 
 // advance reads a character after a match that is not on a limb, and enters what it has become, or of
 // it as much as is not too long.
-func (m *masker) advance(a *automaton, k uint16, c byte, end int) {
+func (m *Stream) advance(a *automaton, k uint16, c byte, end int) {
 	from := &m.all[k]
 	for s := a.step(from.state, c); s != 0; {
 		n := &a.nodes[s]
@@ -341,7 +341,7 @@ func (m *masker) advance(a *automaton, k uint16, c byte, end int) {
 }
 
 // after returns the token of what is read at the next place after a match.
-func (m *masker) after(k uint16) uint32 {
+func (m *Stream) after(k uint16) uint32 {
 	c := &m.all[k]
 	if c.mine == 0 {
 		m.room()
@@ -351,7 +351,7 @@ func (m *masker) after(k uint16) uint32 {
 }
 
 // room makes room for a token.
-func (m *masker) room() {
+func (m *Stream) room() {
 	if !m.tokens.full() {
 		return
 	}
@@ -367,7 +367,7 @@ func (m *masker) room() {
 }
 
 // enter adds a match to those that go on at a place.
-func (m *masker) enter(at int, c match) {
+func (m *Stream) enter(at int, c match) {
 	head := &m.heads[at%window]
 	many, least := 0, uint16(0)
 	for k := *head; k != 0; k = m.all[k-1].next {
@@ -408,7 +408,7 @@ func (m *masker) enter(at int, c match) {
 }
 
 // release takes a match out of use.
-func (m *masker) release(k uint16) {
+func (m *Stream) release(k uint16) {
 	m.all[k-1].next = m.free
 	m.free = k
 	m.live--

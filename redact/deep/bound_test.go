@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 import (
 	"strings"
@@ -11,15 +11,15 @@ import (
 )
 
 // passing returns what a body of size bytes, in which text is repeated, takes of the processor's time.
-func passing(t *testing.T, v *veil, text string, size, step int) time.Duration {
+func passing(t *testing.T, v *Set, text string, size, step int) time.Duration {
 	body := []byte(strings.Repeat(text, size/len(text)+1)[:size])
-	m := masker{veil: v}
+	m := v.Stream()
 	n := 0
 	began := cpu(t)
 	for ; len(body) > 0; body = body[min(step, len(body)):] {
-		n += len(m.push(body[:min(step, len(body))]))
+		n += len(m.Push(body[:min(step, len(body))]))
 	}
-	n += len(m.rest())
+	n += len(m.End())
 	took := cpu(t) - began
 	if n != size {
 		t.Errorf("%d bytes of %d came out", n, size)
@@ -42,9 +42,9 @@ func few(value string) map[string]string {
 func TestNoBodyTakesMuchLongerThanOthers(t *testing.T) {
 	const size, most = 8 << 10, 2000 // times as long as text does
 	for which, value := range hostileValues() {
-		v := newVeil([]string{value})
+		v := New([]string{value})
 		passing(t, v, ordinary()["text"], 1000, 1000) // it is compiled
-		usual := passing(t, v, ordinary()["text"], 256*size, veiledRead) / 256
+		usual := passing(t, v, ordinary()["text"], 256*size, readSize) / 256
 		for how, text := range few(value) {
 			if took := passing(t, v, text, size, 700); took > most*usual {
 				t.Errorf("%s, %s: %v, and text takes %v", which, how, took, usual)
@@ -56,7 +56,7 @@ func TestNoBodyTakesMuchLongerThanOthers(t *testing.T) {
 func TestOneByteAtATimeIsNoMoreWorkForWhatIsKeptBack(t *testing.T) {
 	const size = 64 << 10
 	value := strings.Repeat("a", 8<<10)
-	v := newVeil([]string{value})
+	v := New([]string{value})
 	// Of the one body a long beginning is kept back, of the other a short one.
 	long, short := value[:len(value)/2-1]+"\n", "aaa~"
 	passing(t, v, short, size, 1)
@@ -65,20 +65,20 @@ func TestOneByteAtATimeIsNoMoreWorkForWhatIsKeptBack(t *testing.T) {
 	}
 }
 
-func TestWhatAMaskerHoldsIsBounded(t *testing.T) {
+func TestWhatAStreamHoldsIsBounded(t *testing.T) {
 	for which, value := range hostileValues() {
-		v := newVeil([]string{value})
+		v := New([]string{value})
 		longest := 0
-		for _, s := range spellings(value) {
+		for _, s := range patterns(value) {
 			longest = max(longest, len(s.text))
 		}
 		kept := maxSlack + maxWritten*longest
 		for how, text := range few(value) {
-			m := masker{veil: v}
+			m := v.Stream()
 			body := []byte(strings.Repeat(text, 12<<10/len(text)+1))
 			for len(body) > 0 {
 				n := min(1000, len(body))
-				m.push(body[:n])
+				m.Push(body[:n])
 				body = body[n:]
 				if len(m.held) > kept+1000+window {
 					t.Fatalf("%s, %s: %d bytes are kept back", which, how, len(m.held))

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 import (
 	"slices"
@@ -9,9 +9,10 @@ import (
 	"sync"
 )
 
-// veil finds values in text, in all their spellings. The first half of a long value counts as the
-// value. It is safe for concurrent use, and compiles the values when there is the first text.
-type veil struct {
+// Set is values to be masked, in all spellings that the table of package redact has for
+// [redact.Echo]. The first half of a long value counts as the value. A Set is safe for
+// concurrent use, and compiles its values when there is the first text.
+type Set struct {
 	lower   []string // the values, as in names of headers
 	values  []string
 	compile sync.Once
@@ -21,39 +22,40 @@ type veil struct {
 // index is what is looked for. It is never changed.
 type index struct {
 	groups []*automaton // by alphabet, at most maxGroups
-	firsts [256]uint8   // in which groups, by bits, a spelling begins with a character
+	firsts [256]uint8   // in which groups, by bits, a pattern begins with a character
 	begin  [256]bool    // whether anything may begin with a byte
 	filter
 }
 
 const maxGroups = 4 // how many alphabets there are
 
-// hidden is what stands for each byte of a value.
-const hidden = '*'
+// star stands for each byte of a value.
+const star = '*'
 
-func newVeil(values []string) *veil {
-	v := &veil{}
+// New returns the set of values.
+func New(values []string) *Set {
+	s := &Set{}
 	for _, value := range values {
-		if !slices.Contains(v.values, value) {
-			v.values = append(v.values, value)
-			v.lower = append(v.lower, strings.ToLower(value))
+		if !slices.Contains(s.values, value) {
+			s.values = append(s.values, value)
+			s.lower = append(s.lower, strings.ToLower(value))
 		}
 	}
-	return v
+	return s
 }
 
-func (v *veil) index() *index {
-	v.compile.Do(func() { v.with = newIndex(v.values) })
-	return v.with
+func (s *Set) index() *index {
+	s.compile.Do(func() { s.with = newIndex(s.values) })
+	return s.with
 }
 
 func newIndex(values []string) *index {
 	x := &index{}
 	x.classify()
 	var alphabets []alphabet
-	var groups [][]spelling
+	var groups [][]pattern
 	for _, value := range values {
-		for _, s := range spellings(value) {
+		for _, s := range patterns(value) {
 			x.add(&s)
 			g := slices.Index(alphabets, s.alphabet)
 			if g < 0 {
@@ -78,8 +80,8 @@ func newIndex(values []string) *index {
 	return x
 }
 
-// add enters a spelling into the filter.
-func (x *index) add(s *spelling) {
+// add enters a pattern into the filter.
+func (x *index) add(s *pattern) {
 	x.filter.add(s)
 	seconds := s.begins(1)
 	for c := range 256 {
@@ -159,14 +161,17 @@ func (x *index) may(b []byte) bool {
 	return x.passes(b)
 }
 
-// text returns s with all values in it hidden.
-func (v *veil) text(s string) string {
-	m := masker{veil: v, held: []byte(s)}
-	return string(m.rest())
+// Stream returns the mask of one text.
+func (s *Set) Stream() *Stream { return &Stream{set: s} }
+
+// String returns text with the values masked.
+func (s *Set) String(text string) string {
+	m := Stream{set: s, held: []byte(text)}
+	return string(m.End())
 }
 
-// inName reports whether the name of a header has a value, in whatever case.
-func (v *veil) inName(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(v.lower, func(value string) bool { return strings.Contains(name, value) })
+// ContainsFold reports whether text has a value in it as it is, but for case.
+func (s *Set) ContainsFold(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(s.lower, func(value string) bool { return strings.Contains(text, value) })
 }

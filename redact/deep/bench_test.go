@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 import (
 	"encoding/base64"
@@ -46,8 +46,8 @@ func hostile(value string) map[string]string {
 		all["gaps "+gap] = strings.Join(strings.Split(half, ""), gap)
 	}
 	for how, s := range chosen(value) {
-		all[how] = s.text
-		all["most of half of "+how] = s.text[:len(s.text)/2-1]
+		all[how] = s.Text
+		all["most of half of "+how] = s.Text[:len(s.Text)/2-1]
 	}
 	return all
 }
@@ -80,18 +80,18 @@ func cpu(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkVeil looks through bodies for values that are not there.
-func BenchmarkVeil(b *testing.B) {
-	run := func(v *veil, name, text string) {
+// BenchmarkDeep looks through bodies for values that are not there.
+func BenchmarkDeep(b *testing.B) {
+	run := func(v *Set, name, text string) {
 		b.Run(name, func(b *testing.B) {
-			m := masker{veil: v}
-			body := []byte(strings.Repeat(text, veiledRead/len(text)+1))
-			m.push(body)
+			m := v.Stream()
+			body := []byte(strings.Repeat(text, readSize/len(text)+1))
+			m.Push(body)
 			b.SetBytes(int64(len(body)))
 			b.ResetTimer()
 			began := cpu(b)
 			for range b.N {
-				m.push(body)
+				m.Push(body)
 			}
 			b.ReportMetric(float64(b.N)*float64(len(body))/1e6/(cpu(b)-began).Seconds(), "MB/cpu-s")
 		})
@@ -101,13 +101,13 @@ func BenchmarkVeil(b *testing.B) {
 		for k := range n - len(values) {
 			values = append(values, fmt.Sprintf("%x-%s", rand.NewPCG(uint64(k), 1).Uint64(), base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%d", k*k*k))))
 		}
-		v := newVeil(values)
+		v := New(values)
 		for what, text := range ordinary() {
 			run(v, fmt.Sprintf("%d/%s", n, what), text)
 		}
 	}
 	for which, value := range hostileValues() {
-		v := newVeil([]string{value})
+		v := New([]string{value})
 		texts := hostile(value)
 		names := make([]string, 0, len(texts))
 		for name := range texts {

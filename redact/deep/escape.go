@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 // escaped is what the beginning of a text may be read as: characters, by the length of what
 // stands for each. more: the text ends before it is clear whether there are others.

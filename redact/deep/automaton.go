@@ -1,19 +1,19 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package egress
+package deep
 
 import (
 	"cmp"
 	"slices"
 )
 
-// maxTrunk is how many characters of a spelling have states of their own. More of it is text that is
-// compared, so that memory is a few times that of the spellings.
+// maxTrunk is how many characters of a pattern have states of their own. More of it is text that is
+// compared, so that memory is a few times that of the patterns.
 const maxTrunk = 32
 
-// automaton finds the spellings of one alphabet in canonical characters: after each it is in the state of
-// the longest beginning of a spelling that the characters end with (Aho and Corasick). A spelling
+// automaton finds the patterns of one alphabet in canonical characters: after each it is in the state of
+// the longest beginning of a pattern that the characters end with (Aho and Corasick). A pattern
 // that is longer than the trunk is followed on beside it as a limb.
 type automaton struct {
 	alphabet
@@ -24,7 +24,7 @@ type automaton struct {
 	limbs  []limb
 }
 
-// node is a beginning of spellings of at most maxTrunk characters. The state that follows on label is
+// node is a beginning of patterns of at most maxTrunk characters. The state that follows on label is
 // the next one.
 type node struct {
 	fail  uint32 // of the longest shorter beginning that this one ends with
@@ -34,19 +34,19 @@ type node struct {
 	facts
 	label byte
 	depth uint8
-	tells uint8 // how many characters at its end are as good as a spelling; 0: none are
-	keeps bool  // it is unlikely to be anything but the beginning of a spelling that goes on
+	tells uint8 // how many characters at its end are as good as a pattern; 0: none are
+	keeps bool  // it is unlikely to be anything but the beginning of a pattern that goes on
 }
 
-// limb is what spellings have in common behind the trunk, or behind another limb.
+// limb is what patterns have in common behind the trunk, or behind another limb.
 type limb struct {
-	text     string // from the beginning of the spelling on
+	text     string // from the beginning of the pattern on
 	from, to int
 	next     []uint32 // limbs that go on from its end
 	facts
 }
 
-// facts are of the spellings that begin alike.
+// facts are of the patterns that begin alike.
 type facts struct {
 	enough  uint16 // the least number of characters that is as good as all of one
 	sure    uint16 // the least that is unlikely to be anything else
@@ -56,8 +56,8 @@ type facts struct {
 // reach bounds the bytes that what is matched may stand on.
 func (f *facts) reach() int { return maxSlack + maxWritten*int(f.longest) }
 
-// newAutomaton compiles spellings of the same alphabet.
-func newAutomaton(all []spelling) *automaton {
+// newAutomaton compiles patterns of the same alphabet.
+func newAutomaton(all []pattern) *automaton {
 	a := &automaton{alphabet: all[0].alphabet, nodes: make([]node, 1)}
 	for c := range 256 {
 		a.class[c] = a.canonical(byte(c))
@@ -70,7 +70,7 @@ func newAutomaton(all []spelling) *automaton {
 		}
 		sorted[i].text = string(text)
 	}
-	slices.SortFunc(sorted, func(x, y spelling) int { return cmp.Compare(x.text, y.text) })
+	slices.SortFunc(sorted, func(x, y pattern) int { return cmp.Compare(x.text, y.text) })
 	b := builder{automaton: a}
 	b.grow(0, sorted)
 	b.link()
@@ -100,7 +100,7 @@ type builder struct {
 	by     []byte                 // the character that leads to each state
 }
 
-func factsOf(all []spelling) (f facts) {
+func factsOf(all []pattern) (f facts) {
 	f.enough, f.sure = 1<<16-1, 1<<16-1
 	for i := range all {
 		f.enough = min(f.enough, uint16(all[i].enough()))
@@ -110,8 +110,8 @@ func factsOf(all []spelling) (f facts) {
 	return f
 }
 
-// branches calls yield for each run of sorted spellings with the same character at depth.
-func branches(sorted []spelling, depth int, yield func(c byte, run []spelling)) {
+// branches calls yield for each run of sorted patterns with the same character at depth.
+func branches(sorted []pattern, depth int, yield func(c byte, run []pattern)) {
 	for len(sorted) > 0 && len(sorted[0].text) <= depth {
 		sorted = sorted[1:]
 	}
@@ -125,8 +125,8 @@ func branches(sorted []spelling, depth int, yield func(c byte, run []spelling)) 
 	}
 }
 
-// grow adds the states that follow s, for the sorted spellings that begin as it does.
-func (b *builder) grow(s uint32, sorted []spelling) {
+// grow adds the states that follow s, for the sorted patterns that begin as it does.
+func (b *builder) grow(s uint32, sorted []pattern) {
 	depth := int(b.nodes[s].depth)
 	if len(b.kids) <= int(s) {
 		b.kids, b.by = append(b.kids, nil), append(b.by, 0)
@@ -137,7 +137,7 @@ func (b *builder) grow(s uint32, sorted []spelling) {
 		}
 		return
 	}
-	branches(sorted, depth, func(c byte, run []spelling) {
+	branches(sorted, depth, func(c byte, run []pattern) {
 		next := uint32(len(b.nodes))
 		f := factsOf(run)
 		t := node{facts: f, depth: uint8(depth + 1)}
@@ -156,8 +156,8 @@ func (b *builder) grow(s uint32, sorted []spelling) {
 	}
 }
 
-// limb adds the limbs for sorted spellings that have the first depth characters in common.
-func (b *builder) limb(sorted []spelling, depth int) uint32 {
+// limb adds the limbs for sorted patterns that have the first depth characters in common.
+func (b *builder) limb(sorted []pattern, depth int) uint32 {
 	for len(sorted[0].text) == depth {
 		sorted = sorted[1:] // it ends here
 	}
@@ -168,14 +168,14 @@ func (b *builder) limb(sorted []spelling, depth int) uint32 {
 	}
 	at := len(b.limbs)
 	b.limbs = append(b.limbs, limb{text: text, from: depth, to: to, facts: factsOf(sorted)})
-	branches(sorted, to, func(_ byte, run []spelling) {
+	branches(sorted, to, func(_ byte, run []pattern) {
 		next := b.limb(run, to)
 		b.limbs[at].next = append(b.limbs[at].next, next)
 	})
 	return uint32(at)
 }
 
-// link enters where states lead to on characters that none of their spellings has.
+// link enters where states lead to on characters that none of their patterns has.
 func (b *builder) link() {
 	for _, s := range b.kids[0] {
 		b.roots[b.by[s]] = s
