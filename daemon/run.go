@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
+	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/store/keyed"
 	"sandpit.dev/store/sqlstore"
 )
@@ -68,8 +69,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		down.Add(func() { _ = file.Close() })
 		out = file
 	}
-	hush := &engine.LogRedactor{}
-	log := slog.New(hush.Handler(logger(out, cfg.Log).Handler()))
+	secrets := redactlog.New()
+	log := slog.New(secrets.Handler(logger(out, cfg.Log).Handler()))
 	down.Add(captureStandardLog(log))
 	files, err := checkDescriptors(log)
 	if err != nil {
@@ -160,7 +161,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		Version: opts.Version,
 		Logger:  log,
 		Keys:    seals,
-		Redact:  hush,
+		Redact:  secrets,
 		Memory:  memory,
 		Metrics: engine.NewMetrics(registry),
 	})

@@ -124,7 +124,7 @@ func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reade
 		return nil, err
 	}
 	defer e.group.leave()
-	if err := e.quiet(ctx, c.Project, "", onRecord{"name": {q.Name}}); err != nil {
+	if err := e.refuseValues(ctx, c.Project, "", onRecord{"name": {q.Name}}); err != nil {
 		return nil, err
 	}
 	turn, err := e.imports.begin(c.Project)

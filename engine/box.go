@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -42,8 +43,7 @@ type box struct {
 
 	contexts contexts // of code
 
-	secrets   shelf // its own
-	secretSet atomic.Pointer[secretSet]
+	secrets secrets.Entry // those that are open
 
 	commitMu sync.Mutex // one commit of this sandbox at a time
 	read     bool       // the store was asked
@@ -79,7 +79,7 @@ type live struct {
 	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
 	nap    nap
 	outlet outlet
-	armour armour
+	bound  boundSecrets
 	unfit  bool // whether it has the limits of the record is not known; guarded by the turn
 
 	// unheard is that an earlier server brought it up, and its agent has not answered yet or

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/runtime"
@@ -265,8 +266,8 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 	})
 	// What was set since the kernel began. If that cannot be opened now, the kernel has
 	// nothing of it either.
-	if set, err := x.u.e.secretSet(ctx, x.u.b.project, x.u.b.id); err == nil {
-		k.session.Redact(set.values)
+	if set, err := x.u.e.secrets.Of(ctx, x.u.b.project, x.u.b.id); err == nil {
+		k.session.Redact(set.Values)
 	}
 	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.l.nap.total}
 	gaps := k.carrier.gaps
@@ -396,7 +397,7 @@ func (x *cell) closeWindow(ctx context.Context) {
 		x.u.e.log.Warn("which files a cell changed cannot be told", "sandbox", x.u.b.id, "error", err)
 		return
 	}
-	x.out.Changes, x.out.ChangesTotal, x.out.ChangesComplete = ofBytes(x.u.redactor().changes(changes.Files), answeredChanges), changes.Total, changes.Complete
+	x.out.Changes, x.out.ChangesTotal, x.out.ChangesComplete = ofBytes(secrets.Changes(x.u.labels(), changes.Files), answeredChanges), changes.Total, changes.Complete
 }
 
 // conclude gives the context on, and has the result committed behind the caller's back, as a

@@ -84,7 +84,7 @@ func (e *Engine) contextOf(ctx context.Context, b *box, r CodeRequest, want sand
 	if err := e.loadContexts(ctx, b); err != nil {
 		return nil, err
 	}
-	if err := e.quietContext(ctx, b, &want); err != nil {
+	if err := e.refuseInContext(ctx, b, &want); err != nil {
 		return nil, err
 	}
 	b.contexts.mu.Lock()

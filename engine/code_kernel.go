@@ -100,7 +100,7 @@ func (e *Engine) startKernel(ctx context.Context, u *use, cc *codeContext, rec s
 		ID: sandbox.NewProcessID(), Argv: kernel.Command(language), Cwd: rec.Cwd, User: rec.User, Env: rec.Env, StreamStdin: true,
 		MaxStdout: maxKernelStdout, MaxStderr: maxKernelStderr,
 	}
-	if err := u.dress(ctx, &cmd); err != nil {
+	if err := u.prepare(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	own, err := e.adoptUse(u.b, u.l, &sandbox.Event{Actor: u.who.actor, Via: u.who.via})

@@ -86,11 +86,11 @@ func (e *Engine) adoptKernel(ctx context.Context, b *box, l *live, ev *sandbox.E
 		if own, err = e.adoptUse(b, l, ev); err != nil {
 			return false, err
 		}
-		secrets, err := e.secretSet(ctx, b.project, b.id)
+		open, err := e.secrets.Of(ctx, b.project, b.id)
 		if err != nil { // what its cells say could not be kept clean of them
 			why = reason(err)
 		} else if k, why = resume(own, ev, cc.record()); k != nil {
-			k.session.Redact(secrets.values)
+			k.session.Redact(open.Values)
 		}
 	}
 	if k == nil {

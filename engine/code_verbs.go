@@ -89,7 +89,7 @@ func (e *Engine) makeContext(ctx context.Context, c access.Caller, ref string, w
 	if err := e.loadContexts(ctx, u.b); err != nil {
 		return Context{}, err
 	}
-	if err := e.quietContext(ctx, u.b, &want); err != nil {
+	if err := e.refuseInContext(ctx, u.b, &want); err != nil {
 		return Context{}, err
 	}
 	cc, err := u.b.newContext(want)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -101,11 +102,10 @@ func metered(from, to *sandbox.Sandbox) {
 }
 
 // insert adds a new record and its secrets, with their first events.
-func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, secrets []openSecret, who asker, ev *sandbox.Event) error {
+func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, own []secrets.Secret, who asker, ev *sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
-	e.logHush.hide(secrets)
-	b.secrets.fill(secrets)
+	b.secrets.Fill(own)
 	var events []*sandbox.Event
 	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
 		if err := mountable(tx, s.Project, s.Mounts); err != nil {
@@ -117,7 +117,7 @@ func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, secrets
 		if err := tx.Events().Append(ev); err != nil {
 			return err
 		}
-		events, err = e.putSecrets(tx, secrets, who)
+		events, err = e.putSecrets(tx, own, who)
 		return err
 	})
 	if err != nil {
@@ -221,4 +221,4 @@ func (a asker) event(t sandbox.EventType, s *sandbox.Sandbox, at time.Time) *san
 // reason is the text of an error for an event: what the caller may see of it.
 func reason(err error) string { return sandbox.Clip(fault.As(err).Message, maxDetail) }
 
-const maxDetail = 1024
+const maxDetail = sandbox.MaxEventDetail

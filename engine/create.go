@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -39,7 +40,7 @@ type CreateRequest struct {
 	Mounts      []MountRequest
 	Secrets     map[string]SecretRequest // of the sandbox itself, by their names
 
-	secrets []openSecret // what Secrets comes to
+	secrets []secrets.Secret // what Secrets comes to
 }
 
 // Create makes a sandbox and starts it; when it returns, commands can run. It
@@ -102,7 +103,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	o := onRecord{"key": {r.Key}, "network": r.Network.AllowDomains}
 	o.labels("metadata", r.Metadata)
 	o.labels("env", r.Env)
-	if err := e.quiet(ctx, c.Project, "", o, r.secrets...); err != nil {
+	if err := e.refuseValues(ctx, c.Project, "", o, r.secrets...); err != nil {
 		give()
 		return nil, false, err
 	}
@@ -261,14 +262,14 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 }
 
 // build is the four steps of a create.
-func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, secrets []openSecret, who asker) error {
+func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who asker) error {
 	ev := who.event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
 	if s.Parent != "" {
 		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
 	}
-	ev.Detail += withSecrets(secrets)
-	if err := e.insert(ctx, b, s, secrets, who, ev); err != nil {
+	ev.Detail += withSecrets(own)
+	if err := e.insert(ctx, b, s, own, who, ev); err != nil {
 		return err
 	}
 	e.checkpoint("create.intent")

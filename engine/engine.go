@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/network/egress"
+	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -28,12 +30,12 @@ type Options struct {
 	Images   Images                    // required
 	Defaults Defaults
 	Network  NetworkOptions
-	Keys     *seal.Ring   // of secrets; nil: a key of its own, so that none outlives the engine
-	Version  string       // for Info
-	Logger   *slog.Logger // nil: discard
-	Redact   *LogRedactor // of Logger's handler; nil: one that nobody asks
-	Metrics  *Metrics     // nil: none
-	Pools    []Pool       // sandboxes that are made ahead
+	Keys     *seal.Ring     // of secrets; nil: a key of its own, so that none outlives the engine
+	Version  string         // for Info
+	Logger   *slog.Logger   // nil: discard
+	Redact   *redactlog.Log // of Logger's handler; nil: one that nothing reads
+	Metrics  *Metrics       // nil: none
+	Pools    []Pool         // sandboxes that are made ahead
 	Runs     RunOptions
 	// Memory bounds the output that is held in memory for answers; nil: one of its own.
 	Memory  *budget.Budget
@@ -107,8 +109,7 @@ type Engine struct {
 	network    NetworkOptions
 	shares     egress.Shares
 	ring       *seal.Ring
-	shelves    secretShelves
-	logHush    *LogRedactor
+	secrets    *secrets.Cache
 	version    string
 	log        *slog.Logger
 	metrics    *Metrics
@@ -179,16 +180,12 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys, logHush: o.Redact,
+		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
 		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), imports: newImports(), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound,
 		memory: o.Memory, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
-	}
-	e.store = hushStore{o.Store, e}
-	if e.logHush == nil {
-		e.logHush = &LogRedactor{}
 	}
 	if e.ring == nil {
 		var err error
@@ -196,6 +193,11 @@ func New(o Options) (*Engine, error) {
 			return nil, err
 		}
 	}
+	if o.Redact == nil {
+		o.Redact = redactlog.New()
+	}
+	e.secrets = secrets.New(o.Store, e.ring, o.Redact, e.openSecrets)
+	e.store = e.secrets.Store()
 	if e.wall = o.Now; e.wall == nil {
 		e.wall = time.Now
 	}

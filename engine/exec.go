@@ -147,7 +147,7 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if cmd.ID == "" { // else it was promised already
 		cmd.ID = sandbox.NewProcessID()
 	}
-	if err := u.dress(ctx, &cmd); err != nil {
+	if err := u.prepare(ctx, &cmd); err != nil {
 		u.end()
 		return nil, err
 	}

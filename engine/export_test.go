@@ -27,6 +27,3 @@ func (e *Engine) StoodStill(by time.Duration) { e.stoodStill(by) }
 
 // AfterCut is a part with rules of its own.
 var AfterCut = afterCut
-
-// Spellings are the ways in which a value is looked for.
-var Spellings = spellings

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
@@ -303,7 +304,7 @@ func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
 		if err != nil {
 			f.u.e.log.Warn("which files a command changed cannot be told", "sandbox", f.u.b.id, "error", err)
 		} else {
-			r.Changes, r.ChangesTotal, r.ChangesComplete = ofBytes(f.u.redactor().changes(changes.Files), answeredChanges), changes.Total, changes.Complete
+			r.Changes, r.ChangesTotal, r.ChangesComplete = ofBytes(secrets.Changes(f.u.labels(), changes.Files), answeredChanges), changes.Total, changes.Complete
 		}
 	}
 	return r

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -142,10 +143,10 @@ func (e *Engine) fork(ctx context.Context, b *box, who asker, r ForkRequest) ([]
 type origin struct {
 	parent  *sandbox.Sandbox
 	img     image.Image
-	secrets []openSecret // its own; forks have them too
-	disk    sandbox.ID   // the snapshot that their disks are copies of; zero: the one fork's is of the parent's own
-	taken   func()       // to be called when the parent's own is not needed any more
-	descend sandbox.ID   // what their records call their disk's parent
+	secrets []secrets.Secret // its own; forks have them too
+	disk    sandbox.ID       // the snapshot that their disks are copies of; zero: the one fork's is of the parent's own
+	taken   func()           // to be called when the parent's own is not needed any more
+	descend sandbox.ID       // what their records call their disk's parent
 	what    string
 	release func()
 }
@@ -157,7 +158,7 @@ func (e *Engine) origin(ctx context.Context, b *box, who asker, r ForkRequest) (
 	}
 	kept := onRecord{"key": {r.Key}}
 	kept.labels("metadata", r.Metadata)
-	if err := e.quiet(ctx, s.Project, s.ID, kept); err != nil {
+	if err := e.refuseValues(ctx, s.Project, s.ID, kept); err != nil {
 		return nil, err
 	}
 	d, err := e.snapshotter(s.Runtime)
@@ -169,7 +170,7 @@ func (e *Engine) origin(ctx context.Context, b *box, who asker, r ForkRequest) (
 		return nil, err
 	}
 	o := &origin{parent: s, img: img}
-	if o.secrets, err = e.readSecrets(ctx, s.Project, s.ID); err != nil {
+	if o.secrets, err = e.secrets.Read(ctx, s.Project, s.ID); err != nil {
 		return nil, err
 	}
 	if r.From != "" {
@@ -315,7 +316,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 		records[i] = f.record(b.id, r, at)
 		events[i] = f.who.event(sandbox.EventCreated, records[i], at)
 		events[i].Detail = fmt.Sprintf("image %s, %s", f.o.img.Name, f.o.what) + withSecrets(f.o.secrets)
-		b.secrets.fill(ownSecrets(f.o.secrets, records[i]))
+		b.secrets.Fill(ownSecrets(f.o.secrets, records[i]))
 	}
 	var secretEvents []*sandbox.Event
 	err := f.commit(ctx, func(tx store.Tx) error {

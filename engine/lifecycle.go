@@ -382,7 +382,7 @@ func (e *Engine) restore(ctx context.Context, b *box, l *live) {
 		// Its watcher found it withdrawn and left it to whoever has the turn.
 		e.fell(ctx, b, l)
 	default:
-		e.rearmOwed(ctx, b, l)
+		e.bindOwed(ctx, b, l)
 	}
 }
 

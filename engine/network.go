@@ -121,7 +121,7 @@ const waitingNews = 64
 func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPolicy) error {
 	made, err := e.plugGate(ctx, b, l, p)
 	if made {
-		e.rearm(ctx, b, l)
+		e.bindSecrets(ctx, b, l)
 	}
 	return err
 }
@@ -304,10 +304,10 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 	out.Since = o.since
 	out.Entries, out.Dropped = o.journal.Entries()
 	out.Proposal = egress.Proposal(out.Entries, s.Network)
-	r := e.redactorOf(ctx, s.Project, s.ID)
+	labels := e.labels(ctx, s.Project, s.ID)
 	for i := range out.Entries {
-		out.Entries[i].Name = r.redact(out.Entries[i].Name)
+		out.Entries[i].Name = labels.String(out.Entries[i].Name)
 	}
-	out.Proposal.AllowDomains = slices.DeleteFunc(out.Proposal.AllowDomains, func(d string) bool { return r.in(minQuiet, d) != "" })
+	out.Proposal.AllowDomains = slices.DeleteFunc(out.Proposal.AllowDomains, func(d string) bool { return labels.In(minRefused, d) != "" })
 	return out, nil
 }

@@ -21,6 +21,8 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/redact"
+	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/sandbox"
 )
 
@@ -47,10 +49,10 @@ func (j *journal) String() string {
 func TestTheValueOfASecretIsNowhere(t *testing.T) {
 	needs(t, "bash")
 	const name, odd, bound = "opensesame-1234", `p'a"ss\ w<ö>&$x/y`, "bound-value.of.a.key"
-	log, hush := &journal{}, &engine.LogRedactor{}
+	log, redacted := &journal{}, redactlog.New()
 	h, w := wire(t, func(o *engine.Options) {
-		o.Logger = slog.New(hush.Handler(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-		o.Redact = hush
+		o.Logger = slog.New(redacted.Handler(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		o.Redact = redacted
 	})
 	ctx := t.Context()
 	h.secret("", engine.SecretRequest{Name: "NAME", Value: name})
@@ -188,7 +190,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 	maps.Copy(places, h.dump(t))
 	for place, text := range places {
 		for _, v := range []string{name, odd, bound} {
-			for _, spelling := range append(engine.Spellings(v), v[:len(v)-3]) {
+			for _, spelling := range append(redact.Record.Forms(v), v[:len(v)-3]) {
 				if at := strings.Index(strings.ToLower(text), strings.ToLower(spelling)); at >= 0 {
 					t.Errorf("%s has %q: …%s…", place, spelling, text[max(at-60, 0):min(at+80, len(text))])
 				}

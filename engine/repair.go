@@ -32,7 +32,7 @@ func (e *Engine) repair(ctx context.Context) error {
 	if err := e.count(ctx); err != nil {
 		return err
 	}
-	if err := e.reseal(ctx); err != nil {
+	if err := e.secrets.Reseal(ctx, e.log); err != nil {
 		return err
 	}
 	ids, err := e.unsettledIDs(ctx)
@@ -209,7 +209,7 @@ func (e *Engine) adoptOrphans(ctx context.Context, b *box) error {
 		}
 	}
 	if unheard {
-		e.armOwed(ctx, b, l)
+		e.trustOwed(ctx, b, l)
 		l.unheard.Store(false)
 	}
 	e.mu.Lock()

@@ -98,7 +98,7 @@ func (e *Engine) StartRun(ctx context.Context, c access.Caller, r RunRequest) (*
 		}
 		run.Sandbox, run.Identifier = s.ID, s.Ref()
 	}
-	if err := e.quiet(ctx, c.Project, run.Sandbox, r.onRecord()); err != nil {
+	if err := e.refuseValues(ctx, c.Project, run.Sandbox, r.onRecord()); err != nil {
 		return nil, err
 	}
 	l := newLiveRun(e, c, run)

@@ -66,10 +66,9 @@ func (e *Engine) SetSecret(ctx context.Context, c access.Caller, ref string, r S
 		if err := roomForSecret(tx, &s); err != nil {
 			return nil, err
 		}
-		if err := tx.Secrets().Put(e.sealSecret(&s, r.Value)); err != nil {
+		if err := tx.Secrets().Put(e.secrets.Seal(&s, r.Value)); err != nil {
 			return nil, err
 		}
-		e.logHush.hide([]openSecret{{s, r.Value}})
 		kept = s
 		return askerOf(c).secretEvent(sandbox.EventSecret, &s, at), nil
 	})
@@ -96,10 +95,6 @@ func roomForSecret(tx store.Tx, s *sandbox.Secret) error {
 			WithRemedy("delete one that is not needed")
 	}
 	return nil
-}
-
-func (e *Engine) sealSecret(s *sandbox.Secret, value string) *store.SealedSecret {
-	return &store.SealedSecret{Secret: *s, Sealed: e.ring.Seal([]byte(value), secretBind(s)...)}
 }
 
 // DeleteSecret deletes a secret of one sandbox, or with an empty ref of the caller's
@@ -214,11 +209,11 @@ func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string,
 			return err
 		}
 		if b != nil {
-			b.secrets.stale()
+			b.secrets.Invalidate()
 		} else {
-			e.shelves.project(c.Project).stale()
+			e.secrets.InvalidateProject(c.Project)
 		}
-		e.rearmAll(ctx, c.Project, of)
+		e.bindAll(ctx, c.Project, of)
 		e.metrics.happened([]*sandbox.Event{ev})
 		return nil
 	}, nil)

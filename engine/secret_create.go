@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -15,18 +16,18 @@ import (
 
 // secrets checks those that a create brings, by their names, and gives them as they are
 // kept but for whose they are.
-func (k *check) secrets(all map[string]SecretRequest) []openSecret {
+func (k *check) secrets(all map[string]SecretRequest) []secrets.Secret {
 	if len(all) > sandbox.MaxSecrets {
 		k.bad("secrets", "has %d, more than %d", len(all), sandbox.MaxSecrets)
 		return nil
 	}
-	var out []openSecret
+	var out []secrets.Secret
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		r := all[name]
 		r.Name = name
 		s, err := r.check()
 		if err == nil {
-			out = append(out, openSecret{s, r.Value})
+			out = append(out, secrets.Secret{Secret: s, Value: r.Value})
 			continue
 		}
 		for _, f := range fault.As(err).Fields {
@@ -41,7 +42,7 @@ func (k *check) secrets(all map[string]SecretRequest) []openSecret {
 }
 
 // ownSecrets makes secrets those of a new sandbox.
-func ownSecrets(all []openSecret, s *sandbox.Sandbox) []openSecret {
+func ownSecrets(all []secrets.Secret, s *sandbox.Sandbox) []secrets.Secret {
 	own := slices.Clone(all)
 	for i := range own {
 		own[i].Project, own[i].Sandbox = s.Project, s.ID
@@ -51,10 +52,10 @@ func ownSecrets(all []openSecret, s *sandbox.Sandbox) []openSecret {
 }
 
 // putSecrets adds the secrets of a new sandbox, each with its event, which it gives.
-func (e *Engine) putSecrets(tx store.Tx, own []openSecret, who asker) ([]*sandbox.Event, error) {
+func (e *Engine) putSecrets(tx store.Tx, own []secrets.Secret, who asker) ([]*sandbox.Event, error) {
 	var events []*sandbox.Event
 	for _, o := range own {
-		if err := tx.Secrets().Put(e.sealSecret(&o.Secret, o.Value)); err != nil {
+		if err := tx.Secrets().Put(e.secrets.Seal(&o.Secret, o.Value)); err != nil {
 			return nil, err
 		}
 		ev := who.secretEvent(sandbox.EventSecret, &o.Secret, o.CreatedAt)
@@ -67,7 +68,7 @@ func (e *Engine) putSecrets(tx store.Tx, own []openSecret, who asker) ([]*sandbo
 }
 
 // withSecrets names secrets at the end of what an event tells.
-func withSecrets(own []openSecret) string {
+func withSecrets(own []secrets.Secret) string {
 	if len(own) == 0 {
 		return ""
 	}

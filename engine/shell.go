@@ -323,7 +323,7 @@ func (e *Engine) queueShell(ctx context.Context, u *use, want sandbox.Context, r
 	if err := e.loadContexts(ctx, u.b); err != nil {
 		return nil, err
 	}
-	if err := e.quietContext(ctx, u.b, &want); err != nil {
+	if err := e.refuseInContext(ctx, u.b, &want); err != nil {
 		return nil, err
 	}
 	here := ctx

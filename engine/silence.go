@@ -71,7 +71,7 @@ func (e *Engine) awaitAnswer(ctx context.Context, b *box, l *live) {
 		e.adoptBehind(ctx, b)
 		return
 	}
-	e.rearmOwed(ctx, b, l)
+	e.bindOwed(ctx, b, l)
 }
 
 // adoptBehind settles a sandbox, whose agent nobody has heard of since the server began,

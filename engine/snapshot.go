@@ -44,7 +44,7 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 	}
 	var kept *sandbox.Snapshot
 	_, err := e.verb(ctx, c, ref, snapshotBound, func(ctx context.Context, b *box) error {
-		if err := e.quiet(ctx, b.project, b.id, onRecord{"name": {r.Name}}); err != nil {
+		if err := e.refuseValues(ctx, b.project, b.id, onRecord{"name": {r.Name}}); err != nil {
 			return err
 		}
 		got, err := e.keep(ctx, b, askerOf(c), keeping{name: r.Name, replace: r.Replace})

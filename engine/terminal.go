@@ -74,7 +74,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	sctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
 	cmd.ID = sandbox.NewProcessID()
-	if err := u.dress(sctx, &cmd); err != nil {
+	if err := u.prepare(sctx, &cmd); err != nil {
 		u.end()
 		return nil, err
 	}

@@ -50,14 +50,14 @@ type files interface {
 	Remove(ctx context.Context, path string, o agent.RemoveOptions) error
 }
 
-// entrust makes the sandbox trust the authority whose certificate is given, beside what it
+// addTrust makes the sandbox trust the authority whose certificate is given, beside what it
 // trusts already, and gives the variables by which programs find it. It may be called
 // again, with another certificate too. What cannot be changed is told in words, "" if all
 // was, and the rest is changed nonetheless.
 //
 // All of it is the sandbox's own: where a root inside has put a link or worse, at most that
 // sandbox does without its secrets.
-func entrust(ctx context.Context, in files, certificate []byte) (env map[string]string, complaint string) {
+func addTrust(ctx context.Context, in files, certificate []byte) (env map[string]string, complaint string) {
 	ctx, cancel := context.WithTimeout(ctx, trustBound)
 	defer cancel()
 	if _, err := in.Stat(ctx, ownCertificate, userRoot); err != nil && !fault.Is(err, fault.NotFound) {
@@ -87,8 +87,8 @@ func entrust(ctx context.Context, in files, certificate []byte) (env map[string]
 	return env, strings.Join(wrong, "; ")
 }
 
-// distrust takes back what entrust did, if it was done.
-func distrust(ctx context.Context, in files) (complaint string) {
+// removeTrust takes back what addTrust did, if it was done.
+func removeTrust(ctx context.Context, in files) (complaint string) {
 	ctx, cancel := context.WithTimeout(ctx, trustBound)
 	defer cancel()
 	if _, err := in.Stat(ctx, ownCertificate, userSandbox); fault.Is(err, fault.NotFound) {

@@ -155,7 +155,7 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 	if len(names) == 0 {
 		return nil
 	}
-	if err := e.quiet(ctx, s.Project, s.ID, p.onRecord()); err != nil {
+	if err := e.refuseValues(ctx, s.Project, s.ID, p.onRecord()); err != nil {
 		return err
 	}
 	if err := e.mayChange(ctx, s, p); err != nil {

@@ -52,7 +52,7 @@ func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r VolumeRequ
 	if err := k.err(); err != nil {
 		return VolumeInfo{}, err
 	}
-	if err := e.quiet(ctx, c.Project, "", onRecord{"name": {r.Name}}); err != nil {
+	if err := e.refuseValues(ctx, c.Project, "", onRecord{"name": {r.Name}}); err != nil {
 		return VolumeInfo{}, err
 	}
 	who := askerOf(c)

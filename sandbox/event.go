@@ -93,6 +93,7 @@ type Event struct {
 // Bounds of what one event keeps.
 const (
 	MaxEventCommand = 4096
+	MaxEventDetail  = 1024
 	MaxEventChanges = 200
 )
 

@@ -59,6 +59,7 @@ type rule struct {
 var rules = []rule{
 	{"fault", nil, "the error type is at the bottom"},
 	{"redact", nil, "it is linked into the agent, which lives among untrusted code, and into all that shows text"},
+	{"redact/redactlog", []string{"redact"}, "it stands before any handler of a log"},
 	{"redact/deep", []string{"redact"}, "it finds values in text; whose text it is it does not know"},
 	{"redact/redacttest", []string{"redact"}, "the suite looks at a place from outside"},
 	{"sandbox", []string{"fault"}, "nouns know no contract and no verb"},
@@ -87,7 +88,8 @@ var rules = []rule{
 	{"agent/embedded", nil, "bytes know nothing"},
 	{"kernel", []string{"fault", "redact"}, "cells of code know a transport, never a sandbox, an agent or the engine"},
 	{"image", []string{"fault", "sandbox", "internal"}, "images know no sandbox"},
-	{"engine", []string{"fault", "sandbox", "access", "runtime", "store", "agent", "image", "kernel", "network/egress", "network/policy", "internal", "internal/budget"}, "verbs know contracts, never a driver, a database or a coat"},
+	{"engine", []string{"fault", "sandbox", "access", "runtime", "store", "agent", "image", "kernel", "network/egress", "network/policy", "internal", "internal/budget", "redact", "redact/redactlog", "engine/secrets"}, "verbs know contracts, never a driver, a database or a coat"},
+	{"engine/secrets", []string{"fault", "sandbox", "store", "redact", "redact/redactlog", "internal/seal"}, "what is open is the same for every verb; it knows none"},
 	{"engine/enginetest", []string{"fault", "engine", "runtime", "runtime/memory", "store", "store/keyed", "store/sqlstore", "image"}, "it puts an engine together for tests, and knows no coat"},
 	{"backup", []string{"fault"}, "the form of a backup knows neither what is in a part nor who restores it"},
 	{"network/policy", []string{"fault", "sandbox"}, "what may be reached is decided without asking anybody"},

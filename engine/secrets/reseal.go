@@ -1,35 +1,36 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package secrets
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"sandpit.dev/store"
 )
 
-// reseal seals by the key that seals now what an earlier one of the ring sealed, so that
+// Reseal seals by the key that seals now what an earlier one of the ring sealed, so that
 // after a start that one can be taken out. What does not open stays as it is. Its error
 // is the store's.
-func (e *Engine) reseal(ctx context.Context) error {
+func (c *Cache) Reseal(ctx context.Context, log *slog.Logger) error {
 	done, shut := 0, map[string]int{}
-	err := e.store.Update(ctx, func(tx store.Tx) error {
+	err := c.store.Update(ctx, func(tx store.Tx) error {
 		all, err := tx.Secrets().All()
 		if err != nil {
 			return err
 		}
 		for _, s := range all {
-			if e.ring.Current(s.Sealed) {
+			if c.ring.Current(s.Sealed) {
 				continue
 			}
-			value, err := e.ring.Open(s.Sealed, secretBind(&s.Secret)...)
+			value, err := c.ring.Open(s.Sealed, binding(&s.Secret)...)
 			if err != nil {
 				shut[err.Error()]++
 				continue
 			}
-			if err := tx.Secrets().Put(e.sealSecret(&s.Secret, string(value))); err != nil {
+			if err := tx.Secrets().Put(c.seal(&s.Secret, string(value))); err != nil {
 				return err
 			}
 			done++
@@ -40,10 +41,10 @@ func (e *Engine) reseal(ctx context.Context) error {
 		return fmt.Errorf("sealing secrets by the newest key: %w", err)
 	}
 	if done > 0 {
-		e.log.Info("secrets are sealed by the newest key now", "secrets", done, "key", e.ring.KeyID())
+		log.Info("secrets are sealed by the newest key now", "secrets", done, "key", c.ring.KeyID())
 	}
 	for why, n := range shut {
-		e.log.Error("secrets on record do not open; commands that should have them do not begin", "secrets", n, "why", why)
+		log.Error("secrets on record do not open; commands that should have them do not begin", "secrets", n, "why", why)
 	}
 	return nil
 }

@@ -11,40 +11,40 @@ import (
 	"sandpit.dev/fault"
 )
 
-// dress gives a command, which has its own variables, all that it begins with: those of
+// prepare sets all variables that a command begins with, which has its own: those of
 // the image, over them the sandbox's, over them its secrets, over them its own; and the
 // values that its output is not to tell. Of a secret that is bound to hosts it gets the
 // stand-in, unless the name is taken. The root's have no PATH or HOME that the user decides
 // about, unless the command's own do.
-func (u *use) dress(ctx context.Context, cmd *agent.Command) error {
-	set, err := u.e.secretSet(ctx, u.b.project, u.b.id)
+func (u *use) prepare(ctx context.Context, cmd *agent.Command) error {
+	set, err := u.e.secrets.Of(ctx, u.b.project, u.b.id)
 	if err != nil {
 		return err
 	}
 	env := maps.Clone(u.l.env.Load().of(cmd.User))
-	for _, s := range set.all {
+	for _, s := range set.All {
 		if !s.Bound() {
 			env[s.Name] = s.Value
 		}
 	}
 	maps.Copy(env, cmd.Env)
-	for _, s := range set.all {
+	for _, s := range set.All {
 		if _, taken := env[s.Name]; s.Bound() && !taken {
 			env[s.Name] = s.StandIn()
 		}
 	}
-	for name, v := range u.l.armour.variables() {
+	for name, v := range u.l.bound.variables() {
 		if _, taken := env[name]; !taken {
 			env[name] = v
 		}
 	}
 	masked, total := 0, 0
-	for _, v := range set.values {
+	for _, v := range set.Values {
 		masked += len(v)
 	}
-	if masked > agent.MaxRedactBytes || len(set.values) > agent.MaxRedact {
+	if masked > agent.MaxRedactBytes || len(set.Values) > agent.MaxRedact {
 		return fault.New(fault.Exhausted, "the sandbox has %d secrets of %d bytes, more than a command can have (%d of %d bytes)",
-			len(set.values), masked, agent.MaxRedact, agent.MaxRedactBytes).
+			len(set.Values), masked, agent.MaxRedact, agent.MaxRedactBytes).
 			WithRemedy("delete secrets that it does not need, or give commands large ones as files")
 	}
 	for n, v := range env {
@@ -54,14 +54,6 @@ func (u *use) dress(ctx context.Context, cmd *agent.Command) error {
 		return fault.InvalidField("env", "has, with what the sandbox, its secrets and its image set, %d variables of %d bytes, more than %d of %d",
 			len(env), total, agent.MaxEnv, agent.MaxEnvBytes)
 	}
-	cmd.Env, cmd.Redact = env, set.values
+	cmd.Env, cmd.Redact = env, set.Values
 	return nil
-}
-
-// redactor is that of the secrets which commands of the sandbox were given last.
-func (u *use) redactor() *redactor {
-	if set := u.b.secretSet.Load(); set != nil {
-		return set.redact
-	}
-	return &redactor{}
 }

@@ -1,36 +1,31 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package redact
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"sandpit.dev/sandbox"
 )
 
-func named(pairs ...string) []openSecret {
-	var out []openSecret
+func named(pairs ...string) []Secret {
+	var out []Secret
 	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, openSecret{sandbox.Secret{Name: pairs[i]}, pairs[i+1]})
+		out = append(out, Secret{pairs[i], pairs[i+1]})
 	}
 	return out
 }
 
-func TestARedactorNamesWhatItTakesOut(t *testing.T) {
-	r := newRedactor(named("A", "hunter22", "B", "it's \"x\" <&>\n", "C", "Hunter23/Q+", "D", "22 and"))
+func TestLabelsNameWhatTheyReplace(t *testing.T) {
+	r := NewLabels(Record, named("A", "hunter22", "B", "it's \"x\" <&>\n", "C", "Hunter23/Q+", "D", "22 and")...)
 	for text, want := range map[string]string{
 		"":                                "",
 		"hun":                             "hun",
@@ -48,7 +43,7 @@ func TestARedactorNamesWhatItTakesOut(t *testing.T) {
 		"x Hunter23/… y":  "x [secret C]… y",
 		"hunter2… hunter": "[secret A]… hunter",
 	} {
-		if got := r.redact(text); got != want {
+		if got := r.String(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -65,7 +60,7 @@ func TestARedactorNamesWhatItTakesOut(t *testing.T) {
 	} {
 		for _, s := range named("A", "hunter22", "B", "it's \"x\" <&>\n", "C", "Hunter23/Q+") {
 			text := "before " + enc(s.Value) + " after"
-			got := r.redact(text)
+			got := r.String(text)
 			if !strings.Contains(got, "[secret "+s.Name+"]") || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
 				t.Errorf("%s of %q: %q became %q", name, s.Value, text, got)
 			}
@@ -73,29 +68,29 @@ func TestARedactorNamesWhatItTakesOut(t *testing.T) {
 	}
 }
 
-func TestARedactorForgetsWhatIsDroppedAsOftenAsItWasAdded(t *testing.T) {
-	r := &redactor{}
+func TestLabelsForgetWhatIsRemovedAsOftenAsItWasAdded(t *testing.T) {
+	r := NewLabels(Record)
 	a, b := named("A", "hunter22"), named("B", "hunter24")
-	r.add(a)
-	r.add(a)
-	r.add(b)
-	r.drop(a)
-	if got := r.redact("hunter22 hunter24"); got != "[secret A] [secret B]" {
+	r.Add(a...)
+	r.Add(a...)
+	r.Add(b...)
+	r.Remove(a...)
+	if got := r.String("hunter22 hunter24"); got != "[secret A] [secret B]" {
 		t.Errorf("after one drop of two adds: %q", got)
 	}
-	r.drop(a)
-	r.drop(a)
-	if got := r.redact("hunter22 hunter24"); got != "hunter22 [secret B]" {
+	r.Remove(a...)
+	r.Remove(a...)
+	if got := r.String("hunter22 hunter24"); got != "hunter22 [secret B]" {
 		t.Errorf("after all drops: %q", got)
 	}
-	r.drop(b)
-	if !r.empty() {
+	r.Remove(b...)
+	if !r.Empty() {
 		t.Errorf("%d forms are left", len(r.forms))
 	}
 }
 
 // No text keeps a value, and no text without one changes, whatever stands around it.
-func TestARedactorAgainstRandomText(t *testing.T) {
+func TestLabelsAgainstRandomText(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -109,17 +104,17 @@ func TestARedactorAgainstRandomText(t *testing.T) {
 		return b.String()
 	}
 	for range 3000 {
-		var secrets []openSecret
+		var secrets []Secret
 		for i := range 1 + rnd.IntN(4) {
 			v := word(4 + rnd.IntN(6))
 			secrets = append(secrets, named("S"+strconv.Itoa(i), v)...)
 		}
-		r := newRedactor(secrets)
+		r := NewLabels(Record, secrets...)
 		text := word(rnd.IntN(10))
 		for range rnd.IntN(4) {
 			text += secrets[rnd.IntN(len(secrets))].Value + word(rnd.IntN(6))
 		}
-		got := r.redact(text)
+		got := r.String(text)
 		has := false
 		for _, s := range secrets {
 			has = has || strings.Contains(text, s.Value)
@@ -130,7 +125,7 @@ func TestARedactorAgainstRandomText(t *testing.T) {
 		if has && got == text {
 			t.Fatalf("%q was left as it is", text)
 		}
-		if again := r.redact(text); again != got {
+		if again := r.String(text); again != got {
 			t.Fatalf("%q: %q, then %q", text, got, again)
 		}
 	}
@@ -149,80 +144,14 @@ func untouched(text string) []string {
 	}
 }
 
-func TestAnEventIsRedactedAndKeepsItsBounds(t *testing.T) {
-	r := newRedactor(named("A_NAME_THAT_IS_LONGER_THAN_ITS_VALUE", "hunter22"))
-	changes := []sandbox.FileChange{{Path: "a"}, {Path: "b/hunter22.txt", Size: 3}}
-	ev := &sandbox.Event{
-		Command: strings.Repeat("hunter22", sandbox.MaxEventCommand/8), Detail: strings.Repeat("hunter22 ", 100),
-		Cwd: "/hunter22", Path: "/a/hunter22", To: "hunter22", Changes: changes, ProcessID: "hunter22",
-	}
-	r.event(ev)
-	text := fmt.Sprintf("%+v", *ev)
-	if n := strings.Count(text, "hunter22"); n != 1 { // the id is ours
-		t.Errorf("the value is there %d times: %s", n, text)
-	}
-	if len(ev.Command) > sandbox.MaxEventCommand || len(ev.Detail) > maxDetail+len(cutMark) {
-		t.Errorf("the command has %d bytes, the detail %d", len(ev.Command), len(ev.Detail))
-	}
-	if changes[1].Path != "b/hunter22.txt" {
-		t.Error("the caller's own list was changed")
-	}
-	if ev.Changes[0] != changes[0] || ev.Changes[1].Size != 3 {
-		t.Errorf("the changes are %+v", ev.Changes)
-	}
-}
-
-func TestALogIsRedactedWhateverItIsGiven(t *testing.T) {
-	for _, format := range []string{"text", "json"} {
-		var out bytes.Buffer
-		var h slog.Handler = slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})
-		if format == "json" {
-			h = slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})
-		}
-		l := &LogRedactor{}
-		log := slog.New(l.Handler(h))
-		log.Info("first", "n", 7)
-		l.hide(named("A", "hunter22"))
-		log.With("with", "hunter22").WithGroup("g").Debug("the hunter22",
-			"text", "a hunter22", "error", fmt.Errorf("no: %w", errors.New("hunter22")), "list", []string{"hunter22"},
-			"group", slog.GroupValue(slog.String("in", "hunter22")), "n", 12345)
-		got := out.String()
-		if strings.Contains(got, "hunter22") || strings.Count(got, "[secret A]") != 6 {
-			t.Errorf("%s: %s", format, got)
-		}
-		if !strings.Contains(got, "12345") || !strings.Contains(got, "first") {
-			t.Errorf("%s lost what is no secret: %s", format, got)
-		}
-	}
-}
-
-func TestALogForgetsTheOldestValuesFirst(t *testing.T) {
-	l := &LogRedactor{}
-	size := 16 << 10
-	value := func(i int) string { return strconv.Itoa(1_000_000+i) + strings.Repeat("x", size-7) }
-	for i := range 3 * maxShown / size {
-		l.hide(named("S", value(i)))
-		l.hide(named("S", value(i)))
-	}
-	if l.size > maxShown || len(l.order) != maxShown/size || len(l.have) != len(l.order) {
-		t.Errorf("%d bytes of %d values (%d) are kept, want at most %d", l.size, len(l.order), len(l.have), maxShown)
-	}
-	if v := value(0); l.known.redact(v) != v {
-		t.Error("the oldest is known yet")
-	}
-	if got := l.known.redact(value(3*maxShown/size - 1)); got != "[secret S]" {
-		t.Errorf("the newest is not known: %.40s", got)
-	}
-}
-
-func BenchmarkRedact(b *testing.B) {
+func BenchmarkLabels(b *testing.B) {
 	var all []string
 	for i := range 64 {
 		all = append(all, "S"+strconv.Itoa(i), fmt.Sprintf("sk-%032d", i))
 	}
-	r := newRedactor(named(all...))
+	r := NewLabels(Record, named(all...)...)
 	text := strings.Repeat("python -m pytest tests/unit -k 'not slow' ", 5)
 	for b.Loop() {
-		r.redact(text)
+		r.String(text)
 	}
 }

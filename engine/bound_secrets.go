@@ -9,20 +9,21 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
-// armour is what one time of being up has of bound secrets. Its zero value is none.
-type armour struct {
+// boundSecrets are those of one time of being up. Its zero value has none.
+type boundSecrets struct {
 	env atomic.Pointer[map[string]string] // by which programs find what to trust; nil: none
 	// owed is that what is inside could not be changed, since it was frozen or its agent said
 	// nothing.
 	owed atomic.Bool
 
-	mu        sync.Mutex // of one rearm at a time
-	bound     []egress.Bound
+	mu        sync.Mutex // of one bindSecrets at a time
+	secrets   []egress.Bound
 	keys      *egress.Keys
 	authority *egress.Authority
 	known     bool // whether the sandbox trusts an authority
@@ -30,17 +31,17 @@ type armour struct {
 }
 
 // variables are those that each command begins with, unless it has them.
-func (a *armour) variables() map[string]string {
+func (a *boundSecrets) variables() map[string]string {
 	if env := a.env.Load(); env != nil {
 		return *env
 	}
 	return nil
 }
 
-// rearm brings the gate of a running sandbox, and what is trusted inside, in line with the
+// bindSecrets brings the gate of a running sandbox, and what is trusted inside, in line with the
 // bound secrets that hold for it. What cannot be done is on the sandbox's record and keeps
 // nothing else from going on: then its programs do without those secrets.
-func (e *Engine) rearm(ctx context.Context, b *box, l *live) {
+func (e *Engine) bindSecrets(ctx context.Context, b *box, l *live) {
 	l.outlet.mu.Lock()
 	gate := l.outlet.gate
 	l.outlet.mu.Unlock()
@@ -48,12 +49,12 @@ func (e *Engine) rearm(ctx context.Context, b *box, l *live) {
 	if gate == nil || s == nil { // nothing leaves; what is trusted inside does not matter
 		return
 	}
-	a := &l.armour
+	a := &l.bound
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all, err := e.secretsOf(ctx, s)
+	set, err := e.secrets.Of(ctx, s.Project, s.ID)
 	if err == nil {
-		err = e.forge(a, s.Project, all)
+		err = e.makeKeys(a, s.Project, set.All)
 	}
 	if err != nil {
 		e.complain(ctx, b, a, "bound secrets cannot be used: "+reason(err))
@@ -64,26 +65,26 @@ func (e *Engine) rearm(ctx context.Context, b *box, l *live) {
 		a.owed.Store(true)
 		return
 	}
-	e.armLocked(ctx, b, l)
+	e.trustLocked(ctx, b, l)
 }
 
-// armOwed changes what is trusted inside, where that could not be done before.
-func (e *Engine) armOwed(ctx context.Context, b *box, l *live) {
-	a := &l.armour
+// trustOwed changes what is trusted inside, where that could not be done before.
+func (e *Engine) trustOwed(ctx context.Context, b *box, l *live) {
+	a := &l.bound
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.owed.Load() {
-		e.armLocked(ctx, b, l)
+		e.trustLocked(ctx, b, l)
 	}
 }
 
-// armLocked makes what is trusted inside that of the keys, with a.mu held.
-func (e *Engine) armLocked(ctx context.Context, b *box, l *live) {
-	a := &l.armour
+// trustLocked makes what is trusted inside that of the keys, with a.mu held.
+func (e *Engine) trustLocked(ctx context.Context, b *box, l *live) {
+	a := &l.bound
 	a.owed.Store(false)
 	switch {
 	case a.keys != nil:
-		env, complaint := entrust(ctx, l.client, a.authority.PEM())
+		env, complaint := addTrust(ctx, l.client, a.authority.PEM())
 		a.env.Store(&env)
 		a.known = false
 		if complaint != "" {
@@ -100,15 +101,15 @@ func (e *Engine) armLocked(ctx context.Context, b *box, l *live) {
 			if a.keys != nil {
 				return
 			}
-			if complaint := distrust(ctx, l.client); complaint != "" && ctx.Err() == nil {
+			if complaint := removeTrust(ctx, l.client); complaint != "" && ctx.Err() == nil {
 				e.log.Info("a sandbox still trusts the authority of bound secrets that it no longer has", "sandbox", b.id, "why", complaint)
 			}
 		})
 	}
 }
 
-// forge makes the keys of the secrets that are bound.
-func (e *Engine) forge(a *armour, project string, all []openSecret) error {
+// makeKeys makes the keys of the secrets that are bound.
+func (e *Engine) makeKeys(a *boundSecrets, project string, all []secrets.Secret) error {
 	var bound []egress.Bound
 	var hosts []string
 	for _, s := range all {
@@ -122,9 +123,9 @@ func (e *Engine) forge(a *armour, project string, all []openSecret) error {
 	}
 	switch {
 	case len(bound) == 0:
-		a.bound, a.keys, a.authority = nil, nil, nil
+		a.secrets, a.keys, a.authority = nil, nil, nil
 		return nil
-	case slices.EqualFunc(a.bound, bound, same):
+	case slices.EqualFunc(a.secrets, bound, same):
 		return nil
 	}
 	// One for each project: what a program of a sandbox trusts, it trusts in a fork as well.
@@ -136,20 +137,20 @@ func (e *Engine) forge(a *armour, project string, all []openSecret) error {
 	if err != nil {
 		return err
 	}
-	a.bound, a.keys, a.authority = bound, egress.NewKeys(authority, bound), authority
+	a.secrets, a.keys, a.authority = bound, egress.NewKeys(authority, bound), authority
 	return nil
 }
 
-// rearmOwed is rearm for a sandbox whose processes go on again.
-func (e *Engine) rearmOwed(ctx context.Context, b *box, l *live) {
-	if l.armour.owed.Load() {
-		e.rearm(ctx, b, l)
+// bindOwed is bindSecrets for a sandbox whose processes go on again.
+func (e *Engine) bindOwed(ctx context.Context, b *box, l *live) {
+	if l.bound.owed.Load() {
+		e.bindSecrets(ctx, b, l)
 	}
 }
 
-// rearmAll is rearm for each running sandbox that a change of secrets concerns: one, or "" for
+// bindAll is bindSecrets for each running sandbox that a change of secrets concerns: one, or "" for
 // all of the project.
-func (e *Engine) rearmAll(ctx context.Context, project string, of sandbox.ID) {
+func (e *Engine) bindAll(ctx context.Context, project string, of sandbox.ID) {
 	var all []*box
 	e.mu.Lock()
 	for id, b := range e.boxes {
@@ -160,25 +161,25 @@ func (e *Engine) rearmAll(ctx context.Context, project string, of sandbox.ID) {
 	}
 	e.mu.Unlock()
 	var work sync.WaitGroup
-	slots := make(chan struct{}, rearmAtOnce)
+	slots := make(chan struct{}, bindAtOnce)
 	for _, b := range all {
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
 			defer e.release(b)
 			if l := b.standing(); l != nil {
-				e.rearm(ctx, b, l)
+				e.bindSecrets(ctx, b, l)
 			}
 		})
 	}
 	work.Wait()
 }
 
-// rearmAtOnce is how many sandboxes are rearmed at a time.
-const rearmAtOnce = 16
+// bindAtOnce is how many sandboxes bindAll works on at a time.
+const bindAtOnce = 16
 
 // complain puts on a sandbox's record why its bound secrets may not work, once.
-func (e *Engine) complain(ctx context.Context, b *box, a *armour, complaint string) {
+func (e *Engine) complain(ctx context.Context, b *box, a *boundSecrets, complaint string) {
 	was := a.complaint
 	a.complaint = complaint
 	s := b.record.Load()

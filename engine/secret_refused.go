@@ -9,13 +9,15 @@ import (
 	"maps"
 	"slices"
 
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
+	"sandpit.dev/redact"
 	"sandpit.dev/sandbox"
 )
 
-// minQuiet is how many bytes a value has at least that no name on record may have in it:
+// minRefused is how many bytes a value has at least that no name on record may have in it:
 // what is shorter may be any word.
-const minQuiet = 8
+const minRefused = 8
 
 // onRecord is what a caller wants to have on record in plain text, by the fields that it
 // came in.
@@ -27,31 +29,23 @@ func (o onRecord) labels(field string, m map[string]string) {
 	}
 }
 
-// quiet is fault.Invalid where the value of a secret of the project, of the sandbox (may
+// refuseValues is fault.Invalid where the value of a secret of the project, of the sandbox (may
 // be empty), or of more is in what a record would keep as it is: unlike an event, which
 // can do without, a name must stay what it is.
-func (e *Engine) quiet(ctx context.Context, project string, id sandbox.ID, o onRecord, more ...openSecret) error {
-	var known []*redactor
-	if id != "" {
-		set, err := e.secretSet(ctx, project, id)
-		if err != nil {
-			return err
-		}
-		known = append(known, set.redact)
-	} else {
-		p, err := e.projectSecrets(ctx, project)
-		if err != nil {
-			return err
-		}
-		known = append(known, p.redact)
+func (e *Engine) refuseValues(ctx context.Context, project string, id sandbox.ID, o onRecord, more ...secrets.Secret) error {
+	get := func() (*secrets.Set, error) { return e.secrets.Of(ctx, project, id) }
+	if id == "" {
+		get = func() (*secrets.Set, error) { return e.secrets.OfProject(ctx, project) }
 	}
-	if len(more) > 0 {
-		known = append(known, newRedactor(more))
+	set, err := get()
+	if err != nil {
+		return err
 	}
+	known := []*redact.Labels{set.Labels, secrets.Labels(more)}
 	var k check
 	for _, field := range slices.Sorted(maps.Keys(o)) {
-		for _, r := range known {
-			if name := r.in(minQuiet, o[field]...); name != "" {
+		for _, l := range known {
+			if name := l.In(minRefused, o[field]...); name != "" {
 				k.bad(field, "has the value of the secret %s in it, and is kept in plain text", name)
 				break
 			}
@@ -63,11 +57,11 @@ func (e *Engine) quiet(ctx context.Context, project string, id sandbox.ID, o onR
 	return nil
 }
 
-// quietContext is quiet for what a context or a shell keeps on record.
-func (e *Engine) quietContext(ctx context.Context, b *box, c *sandbox.Context) error {
+// refuseInContext is refuseValues for what a context or a shell keeps on record.
+func (e *Engine) refuseInContext(ctx context.Context, b *box, c *sandbox.Context) error {
 	o := onRecord{"name": {c.Name}, "cwd": {c.Cwd}}
 	o.labels("env", c.Env)
-	return e.quiet(ctx, b.project, b.id, o)
+	return e.refuseValues(ctx, b.project, b.id, o)
 }
 
 // onRecord is what a run keeps until its commands were begun, and longer.
