@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"sandpit.dev/kernel"
+	"sandpit.dev/redact"
+	"sandpit.dev/redact/redacttest"
 )
 
 func redacted(b *box, values ...string) *box {
@@ -53,6 +56,32 @@ Rich()`)
 	}
 	if more := string(res.More["text/x-own"]) + string(res.More["application/x+json"]); more != `"`+stars(lines)+`"{"a":[["`+stars(token)+`"],{"b":1.5}]}` {
 		t.Errorf("%s", more)
+	}
+}
+
+func TestCodeIsMaskedAsTheTableSays(t *testing.T) {
+	b := redacted(open(t, kernel.Python), redacttest.Values(redact.Code)...)
+	b.run("import os")
+	for how, show := range map[string]func(text string) (string, bool){
+		"printed": func(text string) (string, bool) {
+			return b.run(fmt.Sprintf("os.write(1, bytes.fromhex('%x')) and None", text)).out, true
+		},
+		"raised": func(text string) (string, bool) {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				return "", false
+			}
+			return b.fail(fmt.Sprintf("raise ValueError(bytes.fromhex('%x').decode())", text)).Error.Value, true
+		},
+		"returned": func(text string) (string, bool) {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				return "", false
+			}
+			return b.run(fmt.Sprintf("type('V', (), {'__repr__': lambda self: bytes.fromhex('%x').decode()})()", text)).value(), true
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			redacttest.Run(t, redact.Code, func(t *testing.T, text string) (string, bool) { return show(text) })
+		})
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/redact"
+	"sandpit.dev/redact/redacttest"
 	"sandpit.dev/sandbox"
 )
 
@@ -43,6 +45,16 @@ func testMasked(t *testing.T, open func(*testing.T) *agent.Client) {
 		if again := collect(t, p); again.stdout != out.stdout || again.stderr != out.stderr {
 			t.Errorf("the log has %q and %q", again.stdout, again.stderr)
 		}
+	})
+	t.Run("InTheSpellingsThatTheTableHas", func(t *testing.T) {
+		c := open(t)
+		var values [][]byte
+		for _, v := range redacttest.Values(redact.Output) {
+			values = append(values, []byte(v))
+		}
+		redacttest.Run(t, redact.Output, func(t *testing.T, text string) (string, bool) {
+			return run(t, c, agent.Command{Argv: []string{"cat"}, Stdin: []byte(text), Redact: values}).stdout, true
+		})
 	})
 	t.Run("TheProgramHasThemAsTheyAre", func(t *testing.T) {
 		sh := agent.Command{Shell: `[ "$SECRET" = "$1$(cat)" ] && printf %s "$SECRET" > file && wc -c < file`, Stdin: []byte(secret), Env: env, Redact: values}
