@@ -22,13 +22,13 @@ const maxRedact = 256
 // a value to be masked.
 const heldPatience = 50 * time.Millisecond
 
-// Redact keeps values out of all that the session gives from now on: of output, of the
+// Redact keeps values out of all that the session passes on from now on: of output, of the
 // texts of results, and of errors each byte of an occurrence becomes a '*', as package redact
 // finds them. Images and other binary forms stay as they are. What an earlier call named stays masked, up to
 // 256 values, since a kernel has what it was started with. It may be called at any
 // time; a cell that runs notices it at its next output.
 //
-// The masking is done here and not by whoever carries the kernel's streams: messages
+// The masking is done here and not where the kernel's streams are carried: messages
 // stand in them, which it would break.
 func (s *Session) Redact(values [][]byte) {
 	s.mu.Lock()
@@ -46,23 +46,23 @@ func (s *Session) Redact(values [][]byte) {
 	s.newest = redact.New(redact.Code, s.secret)
 }
 
-// veil masks the output of one stream. Its zero value passes it on.
-type veil struct {
+// redaction masks the output of one stream. Its zero value passes it on.
+type redaction struct {
 	mask  *redact.Stream // nil: nothing is masked
 	held  []byte
 	since time.Time // when the first byte of held came
 }
 
-// current gives the set to mask by. The caller has the turn.
+// current returns the set to mask by. The caller has the turn.
 func (s *Session) current(h *Handler) *redact.Set {
 	s.mu.Lock()
 	newest := s.newest
 	s.mu.Unlock()
 	if newest != s.set {
 		s.set = newest
-		for i := range s.veils {
-			s.letGo(i, h)
-			s.veils[i].mask = newest.Stream()
+		for i := range s.redactions {
+			s.release(i, h)
+			s.redactions[i].mask = newest.Stream()
 		}
 	}
 	return s.set
@@ -74,7 +74,7 @@ func (s *Session) text(stream int, b []byte, h *Handler) {
 		s.pass(stream, b, h)
 		return
 	}
-	v := &s.veils[stream]
+	v := &s.redactions[stream]
 	before := len(v.held)
 	all := append(slices.Clip(v.held), b...) // a copy: b is the transport's
 	ready := v.mask.Mask(all, before)
@@ -86,26 +86,26 @@ func (s *Session) text(stream int, b []byte, h *Handler) {
 	}
 }
 
-// letGo passes on what is held back of a stream.
-func (s *Session) letGo(stream int, h *Handler) {
-	if b := s.veils[stream].held; len(b) > 0 {
-		s.veils[stream].held = nil
+// release passes on what is held back of a stream.
+func (s *Session) release(stream int, h *Handler) {
+	if b := s.redactions[stream].held; len(b) > 0 {
+		s.redactions[stream].held = nil
 		s.pass(stream, b, h)
 	}
 }
 
-// next takes the next chunk off the transport. Meanwhile it lets go of what was held
+// next takes the next chunk off the transport. While it waits, it passes on what was held
 // back for too long.
 func (s *Session) next(ctx context.Context, h *Handler) (Chunk, error) {
 	for {
 		left, holds := heldPatience, false
-		for i := range s.veils {
-			v := &s.veils[i]
+		for i := range s.redactions {
+			v := &s.redactions[i]
 			if len(v.held) == 0 {
 				continue
 			}
 			if n := heldPatience - time.Since(v.since); n <= 0 {
-				s.letGo(i, h)
+				s.release(i, h)
 			} else {
 				left, holds = min(left, n), true
 			}
@@ -144,7 +144,7 @@ func (m *message) redact(set *redact.Set) {
 	}
 }
 
-// isBinary tells whether a form is of bytes that no text is, in base64: a short value may
+// isBinary reports whether a form is of bytes that no text is, in base64: a short value may
 // stand in it by chance.
 func isBinary(mime string) bool {
 	kind, _, _ := strings.Cut(mime, "/")
@@ -157,7 +157,7 @@ func isBinary(mime string) bool {
 	return mime == "application/pdf" || mime == "application/octet-stream"
 }
 
-// redactJSON is JSON with the values masked in its strings, and numbers with a value in
+// redactJSON returns JSON with the values masked in its strings, and numbers with a value in
 // them made strings; nil where there is nothing to mask.
 func redactJSON(set *redact.Set, raw json.RawMessage) json.RawMessage {
 	if len(raw) > 0 && raw[0] == '"' {
@@ -177,7 +177,7 @@ func redactJSON(set *redact.Set, raw json.RawMessage) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var out bytes.Buffer
-	var open []place
+	var open []nesting
 	for {
 		t, err := d.Token()
 		if err != nil { // the end: raw was JSON before
@@ -194,7 +194,7 @@ func redactJSON(set *redact.Set, raw json.RawMessage) json.RawMessage {
 		switch t := t.(type) {
 		case json.Delim:
 			out.WriteByte(byte(t))
-			open = append(open, place{object: t == '{'})
+			open = append(open, nesting{object: t == '{'})
 		case string:
 			out.Write(quoted(set.String(t)))
 		case json.Number:
@@ -210,14 +210,14 @@ func redactJSON(set *redact.Set, raw json.RawMessage) json.RawMessage {
 	}
 }
 
-// place is where one is in an array or an object.
-type place struct {
+// nesting is where one is in an array or an object.
+type nesting struct {
 	object bool
 	n      int // of its strings and values so far
 }
 
-// before is what stands before the next one.
-func (p *place) before() string {
+// before returns what stands before the next one.
+func (p *nesting) before() string {
 	p.n++
 	switch {
 	case p.n == 1:

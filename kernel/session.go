@@ -37,20 +37,20 @@ type Session struct {
 	turn     chan struct{} // who holds its one token reads from the carrier
 
 	// Of whose turn it is.
-	out, err  splitter
-	received  [2]int64 // bytes of stdout and stderr
-	limit     [2]int64
-	pings     int64
-	ponged    int64
-	heard     *message // of the handshake
-	stray     [2][]byte
-	run       *run
-	lastSeq   int64
-	said      []byte // the last of stderr before the handshake
-	lastID    int64
-	uncertain bool // a signal may not have arrived yet
-	set       *redact.Set
-	veils     [2]veil // of stdout and stderr
+	out, err   splitter
+	received   [2]int64 // bytes of stdout and stderr
+	limit      [2]int64
+	pings      int64
+	ponged     int64
+	heard      *message // of the handshake
+	stray      [2][]byte
+	run        *run
+	lastSeq    int64
+	said       []byte // the last of stderr before the handshake
+	lastID     int64
+	uncertain  bool // a signal may not have arrived yet
+	set        *redact.Set
+	redactions [2]redaction // of stdout and stderr
 
 	signal  sync.Mutex // held while an interrupt is sent
 	writing sync.Mutex // held while a request is
@@ -243,8 +243,8 @@ func (s *Session) pump(ctx context.Context, h *Handler) error {
 	if errors.Is(err, io.EOF) {
 		s.out.rest(func(b []byte) { s.text(0, b, h) })
 		s.err.rest(func(b []byte) { s.text(1, b, h) })
-		s.letGo(0, h)
-		s.letGo(1, h)
+		s.release(0, h)
+		s.release(1, h)
 		exit := s.carrier.Exit()
 		return s.die(fault.New(fault.State, "the context has ended (%s), and its variables with it", exit).
 			WithRemedy("start the context anew"), &exit)
@@ -312,7 +312,7 @@ func tail(b []byte) string {
 
 // message acts on what the kernel says on a stream.
 func (s *Session) message(stream int, b []byte, h *Handler) error {
-	s.letGo(stream, h) // it came before
+	s.release(stream, h) // it came before
 	m, err := parseMessage(b)
 	if err != nil {
 		return err

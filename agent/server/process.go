@@ -69,10 +69,10 @@ type stream struct {
 
 	over atomic.Bool // all that wrote for the process is dead: the pump ends
 
-	readMu sync.Mutex // orders its readers, and guards what follows
-	eof    bool
-	full   int   // reads that found the pipe full
-	veil   *veil // nil: nothing is masked
+	readMu    sync.Mutex // orders its readers, and guards what follows
+	eof       bool
+	full      int        // reads that found the pipe full
+	redaction *redaction // nil: nothing is masked
 
 	// Under the process's mu.
 	total, kept, limit int64
@@ -134,7 +134,7 @@ func (p *process) pump(st *stream) {
 	}
 	st.readMu.Lock()
 	st.eof = true // also where the file was closed under us
-	p.unveil(st)
+	p.logHeld(st)
 	st.readMu.Unlock()
 	if st.f != p.terminal {
 		_ = st.f.Close()
@@ -157,8 +157,8 @@ func (p *process) drain(st *stream, fd, budget int) (end, dry bool) {
 	defer p.srv.memory.put(buf)
 	for budget > 0 {
 		from := wire.LogHeaderLen
-		if st.veil != nil {
-			from += copy(buf[from:], st.veil.held)
+		if st.redaction != nil {
+			from += copy(buf[from:], st.redaction.held)
 		}
 		n, err := unix.Read(fd, buf[from:])
 		switch {
@@ -168,11 +168,11 @@ func (p *process) drain(st *stream, fd, budget int) (end, dry bool) {
 			return false, true
 		case err != nil || n <= 0: // a terminal ends with EIO
 			st.eof = true
-			p.unveil(st)
+			p.logHeld(st)
 			return true, false
 		}
-		if st.veil != nil {
-			p.veiled(st, buf[:from+n])
+		if st.redaction != nil {
+			p.redactOutput(st, buf[:from+n])
 		} else {
 			p.output(st, buf[:from+n])
 		}
@@ -250,7 +250,7 @@ func (p *process) wait() {
 	p.settling.Stop()
 	p.awaitTree()
 	p.drainRest()
-	p.unveilAll()
+	p.logAllHeld()
 	p.conclude(status)
 	// Who waits for the result goes first: in here, and where the kernel put the server's
 	// thread behind ours, on this processor.

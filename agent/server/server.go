@@ -85,7 +85,7 @@ type Server struct {
 	memory  memory
 	rest    idleTask // frees memory
 	spare   idleTask // ends threads
-	masks   masks
+	values  redactCache
 	budget  budget
 	pause   suspension
 	syncer  syncer

@@ -160,9 +160,9 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: p.view.Identity().Name,
 		Terminal: st.Terminal != nil, Rolling: st.Rolling, Started: p.began, PID: p.pid,
 	}
-	set := s.masks.of(st.Redact)
-	p.veils(set)
-	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(redacted(st, set))
+	set := s.values.get(st.Redact)
+	p.redactStreams(set)
+	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(redactStart(st, set))
 	if err := p.beginLog(); err != nil {
 		return err
 	}

@@ -16,22 +16,22 @@ import (
 // How long the end of a stream is held back that may be the beginning of a value to be
 // masked. At a terminal somebody waits to see what was typed, and a prompt.
 const (
-	veilPatience         = 50 * time.Millisecond
-	terminalVeilPatience = 10 * time.Millisecond
+	redactPatience         = 50 * time.Millisecond
+	terminalRedactPatience = 10 * time.Millisecond
 )
 
-// veil keeps values out of one stream, before it is logged. The stream's readMu guards it.
-type veil struct {
+// redaction keeps values out of one stream, before it is logged. The stream's readMu guards it.
+type redaction struct {
 	mask     *redact.Stream
 	patience time.Duration
 	held     []byte      // of the stream's end: what may be the beginning of a value
 	since    time.Time   // when the first byte of it came
-	timer    *time.Timer // lets go of it; nil: it was never needed
+	timer    *time.Timer // releases it; nil: it was never needed
 }
 
-// veils gives each stream of a new process its veil. Without values it has none, and costs
-// nothing.
-func (p *process) veils(set *redact.Set) {
+// redactStreams has the values kept out of each stream of a new process. Without values it
+// costs nothing.
+func (p *process) redactStreams(set *redact.Set) {
 	if set == nil {
 		return
 	}
@@ -39,17 +39,17 @@ func (p *process) veils(set *redact.Set) {
 		if st == nil {
 			continue
 		}
-		st.veil = &veil{mask: set.Stream(), patience: veilPatience}
+		st.redaction = &redaction{mask: set.Stream(), patience: redactPatience}
 		if st.f == p.terminal {
-			st.veil.patience = terminalVeilPatience
+			st.redaction.patience = terminalRedactPatience
 		}
 	}
 }
 
-// veiled is output of a stream with a veil: b is the room for a log's header, what was held
+// redactOutput logs output without values: b is the room for a log's header, what was held
 // back, and what one read brought behind it.
-func (p *process) veiled(st *stream, b []byte) {
-	v := st.veil
+func (p *process) redactOutput(st *stream, b []byte) {
+	v := st.redaction
 	text, before := b[wire.LogHeaderLen:], len(v.held)
 	ready := v.mask.Mask(text, before)
 	if ready >= before {
@@ -66,19 +66,19 @@ func (p *process) veiled(st *stream, b []byte) {
 			v.timer.Stop()
 		}
 	case v.timer == nil:
-		v.timer = time.AfterFunc(v.patience, func() { p.overheld(st) })
+		v.timer = time.AfterFunc(v.patience, func() { p.logLate(st) })
 	default:
 		v.timer.Reset(v.patience - time.Since(v.since))
 	}
 }
 
-// overheld lets go of what was held back for long enough: the program has written nothing
-// meanwhile that makes a value of it.
-func (p *process) overheld(st *stream) {
+// logLate logs what was held back for long enough: the program has written nothing
+// since that makes a value of it.
+func (p *process) logLate(st *stream) {
 	p.drainBuffered(st) // in case it is we who are late
 	st.readMu.Lock()
 	defer st.readMu.Unlock()
-	v := st.veil
+	v := st.redaction
 	if len(v.held) == 0 {
 		return
 	}
@@ -86,13 +86,13 @@ func (p *process) overheld(st *stream) {
 		v.timer.Reset(left)
 		return
 	}
-	p.unveil(st)
+	p.logHeld(st)
 }
 
-// unveil logs what is held back as it is. The caller has the stream's readMu. After the
+// logHeld logs what is held back as it is. The caller has the stream's readMu. After the
 // stream's end it is called once more, and nothing is held from then on.
-func (p *process) unveil(st *stream) {
-	v := st.veil
+func (p *process) logHeld(st *stream) {
+	v := st.redaction
 	if v == nil || len(v.held) == 0 {
 		return
 	}
@@ -102,25 +102,25 @@ func (p *process) unveil(st *stream) {
 	p.output(st, b)
 }
 
-// unveilAll does so for all streams, of a process that has ended.
-func (p *process) unveilAll() {
+// logAllHeld is logHeld for all streams, of a process that has ended.
+func (p *process) logAllHeld() {
 	for _, st := range p.streams {
-		if st != nil && st.veil != nil {
+		if st != nil && st.redaction != nil {
 			st.readMu.Lock()
-			p.unveil(st)
+			p.logHeld(st)
 			st.readMu.Unlock()
 		}
 	}
 }
 
-// masks keeps the last set that was made: commands of one sandbox have the same.
-type masks struct {
+// redactCache keeps the set that was made last: commands of one sandbox have the same values.
+type redactCache struct {
 	mu     sync.Mutex
 	values [][]byte
 	set    *redact.Set
 }
 
-func (m *masks) of(values [][]byte) *redact.Set {
+func (m *redactCache) get(values [][]byte) *redact.Set {
 	if len(values) == 0 {
 		return nil
 	}
@@ -132,8 +132,8 @@ func (m *masks) of(values [][]byte) *redact.Set {
 	return m.set
 }
 
-// redacted is the command as its record has it.
-func redacted(st *wire.Start, set *redact.Set) *wire.Start {
+// redactStart returns the command as its record has it.
+func redactStart(st *wire.Start, set *redact.Set) *wire.Start {
 	if set == nil {
 		return st
 	}
