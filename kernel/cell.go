@@ -138,7 +138,7 @@ func (r *run) end(s *Session, m *message) {
 // ended. It waits while another caller's Execute goes on. Errors:
 //
 //   - fault.Invalid, fault.TooLarge: the cell, which was not run.
-//   - fault.State: a cell runs that nobody follows (Wait for it, or Interrupt it), or the
+//   - fault.State: a cell runs that no caller follows (Wait for it, or Interrupt it), or the
 //     context is dead; the cell was not run.
 //   - fault.Timeout: the cell was interrupted at its timeout and still runs.
 //   - that of ctx: the cell still runs; Wait goes on with it. Or it was not run, if
@@ -275,7 +275,7 @@ func (s *Session) within(ctx context.Context, c Cell, bound, left time.Duration,
 // dozing is how often a bound that stands still is looked at, at the most.
 const dozing = 100 * time.Millisecond
 
-// slept is Slept of whoever has one.
+// slept returns what Slept does, zero without one.
 func (c Cell) slept() time.Duration {
 	if c.Slept == nil {
 		return 0

@@ -39,7 +39,7 @@ type splitter struct {
 // clean reports whether everything that came was passed on.
 func (s *splitter) clean() bool { return len(s.hold) == 0 && len(s.message) == 0 }
 
-// feed takes the next bytes of the stream and calls text for what is none of a
+// feed takes the next bytes of the stream and calls text for what is not of a
 // message, and message for each whole one, in order. What they are given holds until they
 // return. After an error the stream is of no use.
 func (s *splitter) feed(data []byte, text func([]byte), message func([]byte) error) error {

@@ -88,7 +88,7 @@ func (s *Session) started(ctx context.Context) error {
 }
 
 // patience is a context for the next wait: it ends when an interrupt is to be sent again, or
-// when one was sent meanwhile.
+// when one was sent since.
 func (s *Session) patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

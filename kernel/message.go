@@ -29,7 +29,7 @@ type message struct {
 	Dropped int    `json:"dropped"`
 }
 
-// parseMessage reads one. Strings that it gives are valid UTF-8. What it needs of memory
+// parseMessage reads one. Strings that it returns are valid UTF-8. What it needs of memory
 // is of the size of b: short items are cheap to write and dear to keep, so it keeps few.
 func parseMessage(b []byte) (*message, error) {
 	var m message
@@ -46,7 +46,7 @@ func (l *lines) UnmarshalJSON(b []byte) error {
 	*l = nil
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return err // null, for example, is none
+		return err // null, for example, is not a message
 	}
 	for d.More() && len(*l) < maxLines {
 		t, err := d.Token()

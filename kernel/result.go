@@ -78,7 +78,7 @@ var magics = map[string]string{
 
 var mimeType = regexp.MustCompile(`^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$`)
 
-// result makes a Result of what a kernel says, and gives its size.
+// result makes a Result of what a kernel says, and returns its size.
 func (m *message) result(room int) (Result, int) {
 	r := Result{Main: m.Main, TextCut: m.Cut}
 	omit := func(name string) {

@@ -160,7 +160,7 @@ func (s *Session) Language() Language { return s.language }
 func (s *Session) Version() string { return s.version }
 
 // Status is what the session can do, as far as is known: a kernel that
-// ended while nobody listened is found dead by the next call.
+// ended while no call listened is found dead by the next call.
 func (s *Session) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -140,7 +140,7 @@ func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw})
 }
 
-// certificate gives one for exactly this name, which must be of one of the hosts.
+// certificate returns one for exactly this name, which must be of one of the hosts.
 func (a *Authority) certificate(name string) (*tls.Certificate, error) {
 	name, ok := sandbox.NormalName(name)
 	if !ok || !slices.ContainsFunc(a.hosts, func(h string) bool { return covers(h, name) }) {
@@ -186,7 +186,7 @@ func (a *Authority) certificate(name string) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// covers tells whether a host, or all below one, means a name. Both are normal.
+// covers reports whether a host, or all below one, means a name. Both are normal.
 func covers(host, name string) bool {
 	below, wild := strings.CutPrefix(host, "*.")
 	return host == name || wild && strings.HasSuffix(name, "."+below)

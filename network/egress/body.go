@@ -32,9 +32,9 @@ type maskedBody struct {
 
 	mask  *deep.Stream
 	in    []byte
-	clear []byte // of mask's, that nobody read yet
+	clear []byte // of mask's, not read yet
 	err   error
-	next  chan got // what a read that is under way will give; nil: none is
+	next  chan got // what a read that is under way will return; nil: no read is
 
 	mu     sync.Mutex
 	closed bool
@@ -140,7 +140,7 @@ type maskedConn struct {
 var errEncoding = errors.New("the answer is in an encoding that values cannot be looked for in")
 
 // decoded gives a response's body as it is without its content encoding. An encoding
-// that nobody here knows is errEncoding.
+// that is not known here is errEncoding.
 func decoded(res *http.Response) (io.Reader, error) {
 	var codings []string
 	for _, line := range res.Header.Values("Content-Encoding") {
@@ -182,7 +182,7 @@ type inflated struct {
 func (i *inflated) Read(p []byte) (int, error) {
 	if i.r == nil {
 		if _, err := i.from.Peek(1); err != nil {
-			return 0, err // an empty body is none in any encoding
+			return 0, err // an empty body is empty in any encoding
 		}
 		r, err := i.open(i.from)
 		if err != nil {

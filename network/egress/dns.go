@@ -74,7 +74,7 @@ func formOf(p *dnsmessage.Parser, datagram bool) form {
 	}
 }
 
-// answer gives the answer to a question, nil to what is none.
+// answer returns the answer to a question, nil for what is not a question.
 func (g *Gate) answer(ctx context.Context, question []byte, datagram bool) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(question)
@@ -236,7 +236,7 @@ func rcode(err error) dnsmessage.RCode {
 	case err == nil:
 		return dnsmessage.RCodeSuccess
 	case errors.As(err, &d) && d.IsNotFound:
-		// It may exist with other records; nobody is told that it does not.
+		// It may exist with other records, so the answer does not say that it does not.
 		return dnsmessage.RCodeSuccess
 	}
 	return dnsmessage.RCodeServerFailure

@@ -121,7 +121,7 @@ func (g *Gate) SetKeys(k *Keys) {
 	}
 }
 
-// rebound tells whether what a connection carries is other by new keys than by the old.
+// rebound reports whether what a connection carries is other by new keys than by the old.
 func (g *Gate) rebound(f *flow, was, now *Keys) bool {
 	switch said := f.said.Load(); said {
 	case nil: // it is looked at when it says something
@@ -308,7 +308,7 @@ func (f *flow) cut() {
 	f.once.Do(f.close)
 }
 
-// allowed tells whether p lets the flow through.
+// allowed reports whether p lets the flow through.
 func (f *flow) allowed(p *policy.Policy) bool {
 	name := f.name.Load()
 	named := name != nil && p.Name(*name) == policy.Allowed

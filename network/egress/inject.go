@@ -144,7 +144,7 @@ func (i *injection) serve(ctx context.Context, t *tls.Conn) {
 	l := &single{c: t, done: make(chan struct{})}
 	s := &http.Server{
 		Handler:           i,
-		TLSConfig:         i.bound.keys.authority.config, // it tells that there is HTTP/2
+		TLSConfig:         i.bound.keys.authority.config, // it offers HTTP/2
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: headBound,
 		IdleTimeout:       idleBound,
@@ -274,7 +274,7 @@ func (i *injection) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		i.refuse(w, http.StatusMisdirectedRequest, host, policy.Disagreement)
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace, r.Method == "TRACK", r.Method == "DEBUG":
-		// A tunnel would have requests that nobody looks at; the others send back what they got.
+		// A tunnel would have requests that are not looked at; the others send back what they got.
 		i.refuse(w, http.StatusMethodNotAllowed, i.name, policy.Protocol)
 	default:
 		i.proxy.ServeHTTP(w, r)
@@ -361,7 +361,7 @@ func (i *injection) maskHeader(h http.Header) {
 // modify masks the secrets in an answer.
 func (i *injection) modify(res *http.Response) error {
 	i.maskHeader(res.Header)
-	res.Header.Del("Alt-Svc") // nobody looks at what goes there
+	res.Header.Del("Alt-Svc") // what goes there is not looked at
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		rw, ok := res.Body.(io.ReadWriteCloser)
 		if !ok || !strings.EqualFold(res.Header.Get("Upgrade"), webSocket) {

@@ -106,7 +106,7 @@ func (j *Journal) miss(n int64) {
 	}
 }
 
-// Entries gives what was noted, the latest first, and how much had no room, here or in the
+// Entries returns what was noted, the latest first, and how much had no room, here or in the
 // gate's queue of datagrams.
 func (j *Journal) Entries() (entries []Entry, dropped int64) {
 	j.mu.Lock()

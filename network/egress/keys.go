@@ -20,7 +20,7 @@ type Bound struct {
 }
 
 // Keys are the bound secrets of one sandbox. They are never changed, and safe for
-// concurrent use; nil are none.
+// concurrent use; nil has no secrets.
 type Keys struct {
 	authority *Authority
 	bound     []Bound
@@ -58,7 +58,7 @@ type binding struct {
 
 type put struct{ header, text string }
 
-// binding gives what requests to a name carry; nil: nothing.
+// binding returns what requests to a name carry; nil: nothing.
 func (k *Keys) binding(name string) *binding {
 	if k == nil || name == "" {
 		return nil
@@ -78,7 +78,7 @@ func (k *Keys) binding(name string) *binding {
 	return out
 }
 
-// same tells whether two bindings make requests carry the same.
+// same reports whether two bindings make requests carry the same.
 func (b *binding) same(c *binding) bool {
 	if b == nil || c == nil {
 		return b == c
@@ -98,7 +98,7 @@ func (b *binding) put(h http.Header) {
 	}
 }
 
-// sameHeader tells whether a server may take two names for one: case never counts, and many
+// sameHeader reports whether a server may take two names for one: case never counts, and many
 // take _ for -.
 func sameHeader(a, b string) bool {
 	return strings.EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))

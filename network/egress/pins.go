@@ -70,7 +70,7 @@ func (p *pins) prune() {
 	}
 }
 
-// names gives the names that an address was answered for.
+// names returns the names that an address was answered for.
 func (p *pins) names(a netip.Addr) []string {
 	at := time.Now()
 	p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *pins) names(a netip.Addr) []string {
 	return out
 }
 
-// has tells whether an address was answered for a name.
+// has reports whether an address was answered for a name.
 func (p *pins) has(name string, a netip.Addr) bool {
 	at := time.Now()
 	p.mu.Lock()

@@ -57,7 +57,7 @@ func newQuotas(q Quota) *quotas {
 	return &quotas{of: q, seed: maphash.MakeSeed(), rules: make(map[string]*allowance)}
 }
 
-// take counts a question for a name. When it is one too many it gives the rule below which
+// take counts a question for a name. When it is one too many it returns the rule below which
 // that was, else "". What is refused costs nothing.
 func (q *quotas) take(p *policy.Policy, name string, at time.Time) (rule string) {
 	if rule = p.Below(name); rule == "" {

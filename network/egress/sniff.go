@@ -29,7 +29,7 @@ const (
 const maxFirst = 64 << 10
 
 // sniff tells what the first bytes of a connection are, and which host they name:
-// none is "", an address is none.
+// "" for none, or for an address.
 func sniff(b []byte) (speech, string) {
 	if len(b) == 0 {
 		return unclear, ""
@@ -131,7 +131,7 @@ func helloName(b []byte) (speech, string) {
 		list := reader{b: body.take(int(body.uint16()))}
 		form := list.uint8()
 		host := string(list.take(int(list.uint16())))
-		// One name is all that there may be, and what two would mean nobody knows.
+		// One name is all that there may be, and what two would mean is not known.
 		if seen || body.bad || list.bad || len(body.b) != 0 || len(list.b) != 0 || form != hostName {
 			return malformed, ""
 		}

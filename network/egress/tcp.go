@@ -102,7 +102,7 @@ func (f *flow) entry(protocol string) Entry {
 	return e
 }
 
-// admit decides whether a connection is let through, and gives the bytes that it
+// admit decides whether a connection is let through, and returns the bytes that it
 // had to read for that.
 func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, policy.Reason) {
 	p := g.state.Load().policy
@@ -111,7 +111,7 @@ func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, poli
 	if why != policy.Address || p.Learning() { // who learns keeps no program waiting
 		return nil, g.learn(p, f, why)
 	}
-	// Nobody asked here for a name with this address. The program may have asked
+	// No question was asked here for a name with this address. The program may have asked
 	// an earlier server; then what it says names the host.
 	first, _, name := g.listen(ctx, c)
 	if name == "" || p.Name(name) != policy.Allowed {

@@ -21,7 +21,7 @@ type path struct{ from, to netip.AddrPort }
 
 // datagram passes a datagram on. Only addresses that the policy names itself are
 // reached by datagrams: those to pinned addresses (QUIC, mostly) hide whom they mean,
-// and programs go on with TCP where nobody answers.
+// and programs go on with TCP where no answer comes.
 func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Traffic, b []byte, from, to netip.AddrPort) {
 	way := path{from, to}
 	g.mu.Lock()

@@ -18,7 +18,7 @@ import (
 // problem.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error, at place) {
 	if r.Context().Err() != nil {
-		panic(http.ErrAbortHandler) // there is nobody to tell
+		panic(http.ErrAbortHandler) // no one is there to tell
 	}
 	status := 0
 	switch fault.Of(err) {

@@ -119,7 +119,7 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// Close lets go of connections that wait for a request. Requests go on.
+// Close closes connections that wait for a request. Requests go on.
 func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
 
 // IsHost reports whether a Host header names a preview, or would if there were
