@@ -17,7 +17,7 @@
 //     name of the secret, in texts that are short and whole. Package redactlog does so for a
 //     log.
 //   - The deep search, package deep, reads every character that may be escaped, and passes
-//     over what may stand between two. It finds what no list has, and takes 3 to 100
+//     over what may stand between two. It finds what no list has, and takes 10 to 100
 //     times as long.
 //
 // Neither finds a value of which a program made something else: reversed, encrypted,

@@ -17,7 +17,7 @@ const (
 
 // reasons say why a place does not mask a spelling.
 var reasons = [...]string{
-	slow:  "only the deep search finds it, which takes 3 to 100 times as long as the exact one",
+	slow:  "only the deep search finds it, which takes 10 to 100 times as long as the exact one",
 	rare:  "rare, and each value would take half as much memory again",
 	bare:  "a value that is bound to hosts has no line ends",
 	early: "text is masked there before it is cut",
