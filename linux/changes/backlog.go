@@ -147,7 +147,7 @@ func (s *Source) bookOneLocked(r *record, at time.Time) {
 	if len(s.watches) > 0 {
 		s.queueLocked(r, at)
 	}
-	s.hushLocked(r)
+	s.ignoreRepeatedLocked(r)
 }
 
 // loseLocked tells all windows and watches that n events or more are missing.

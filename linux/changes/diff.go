@@ -61,7 +61,7 @@ func (d *diff) run(ctx context.Context) (Changes, error) {
 	if err := d.start(); err != nil {
 		return Changes{}, err
 	}
-	d.settle()
+	d.resolveRenames()
 	d.items = make(map[string]*item)
 	for _, n := range d.w.moved {
 		if d.locate(n); n.place.alive {

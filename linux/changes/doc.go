@@ -67,7 +67,7 @@
 // The package knows nothing of commands, of the agent, or of who owns a
 // sandbox; it needs an overlay mounted with index=on,nfs_export=on, root of the
 // host, and Linux 5.17 (6.6 for overlays whose uppers share a file system, unless each
-// is in a btrfs subvolume of its own: see [TellsApart]).
+// is in a btrfs subvolume of its own: see [CheckIDs]).
 package changes
 
 // Action is what happened to a name between the begin and the end of a window.

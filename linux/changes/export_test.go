@@ -83,12 +83,12 @@ func (w *Watch) Take() ([]Event, error) {
 func (g *Group) Queue() int { return g.fd }
 
 // ListenTo has the reader wait for the events of another descriptor.
-func (g *Group) ListenTo(fd int) { g.bell.queue = fd }
+func (g *Group) ListenTo(fd int) { g.waker.queue = fd }
 
-// Bounds of muted files.
+// Bounds of ignored files.
 const (
-	MaxMuted     = maxMuted
-	MaxMutedEach = maxMutedEach
+	MaxIgnored     = maxIgnored
+	MaxIgnoredEach = maxIgnoredEach
 )
 
 // Hold takes the source's lock, as booking does for as long as the sandbox's disk takes.

@@ -47,16 +47,16 @@ type Options struct {
 
 // Group is the server's one fanotify group. It is safe for concurrent use.
 //
-// Of its locks, a source's own is taken first, then that source's marking, then muting,
+// Of its locks, a source's own is taken first, then that source's marking, then ignoring,
 // then mu. Reading is taken before a source's marking and never with its lock: what one
-// sandbox makes long, relief or a slow disk, is done under its own lock alone.
+// sandbox makes long, eviction or a slow disk, is done under its own lock alone.
 type Group struct {
 	log      *slog.Logger
 	maxFiles int
 	memory   int
 	linger   time.Duration
-	backlog  int   // events in the kernel's queue
-	bell     *bell // tells of events
+	backlog  int    // events in the kernel's queue
+	waker    *waker // tells of events
 	idle     chan struct{}
 
 	maxBacklog, maxBacklogs int // the constants of these names
@@ -67,10 +67,10 @@ type Group struct {
 	buf     []byte
 	counts  map[*Source]int // of this read-out, where the queue is too long
 
-	// muting keeps the count of muted files true to the kernel's marks.
-	muting sync.Mutex
-	muted  int // files of all sources
-	epoch  int // counts how often all were unmuted
+	// ignoring keeps the count of ignored files true to the kernel's marks.
+	ignoring sync.Mutex
+	ignored  int // files of all sources
+	epoch    int // counts how often the marks of all were flushed
 
 	// mu is held for moments, and across no system call.
 	mu      sync.Mutex
@@ -133,7 +133,7 @@ func open(o Options, queue uint) (*Group, error) {
 	case err != nil:
 		return nil, fault.Wrap(fault.Unsupported, err, "changed files cannot be told: fanotify_init failed")
 	}
-	if g.bell, err = newBell(fd); err != nil {
+	if g.waker, err = newWaker(fd); err != nil {
 		_ = unix.Close(fd)
 		return nil, fault.Wrap(fault.Exhausted, err, "changed files cannot be told: nothing can wait for the kernel's events").
 			WithRemedy("raise the limit of open files")
@@ -156,7 +156,7 @@ func (g *Group) Close() error {
 	}
 	g.reading.Lock()
 	defer g.reading.Unlock()
-	err := errors.Join(g.bell.close(), unix.Close(g.fd))
+	err := errors.Join(g.waker.close(), unix.Close(g.fd))
 	g.fd = -1
 	return err
 }

@@ -20,7 +20,7 @@ const (
 	// since. Someone waits for the events of a watch.
 	//
 	// What gathers is merged by the kernel, and merged events of a rename tell less of what
-	// it replaced (see [diff.settle]): more lists would not be complete. 5 ms save work with many
+	// it replaced (see [diff.resolveRenames]): more lists would not be complete. 5 ms save work with many
 	// files 1 to 3 %.
 	pace      = time.Millisecond
 	watchPace = 5 * time.Millisecond
@@ -69,11 +69,11 @@ func (g *Group) Run(ctx context.Context) error {
 	woken := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(woken)
-		g.bell.wake()
+		g.waker.wake()
 	})
 	defer func() {
 		<-woken // cancel ran by now
-		g.bell.heal()
+		g.waker.reset()
 	}()
 	defer r.working.Wait()
 	r.working.Go(func() { g.expire(ctx) })
@@ -92,7 +92,7 @@ func (r *reader) hear(ctx context.Context) {
 			return
 		case <-r.listen:
 		}
-		err := r.g.bell.wait()
+		err := r.g.waker.wait()
 		select {
 		case <-ctx.Done():
 			return

@@ -50,7 +50,7 @@ type Source struct {
 	shared    bool // the root is somebody else's to close
 	trackers  []*Tracker
 	watches   []*Watch
-	muted     muted
+	ignored   ignored
 	idleSince time.Time
 }
 
@@ -182,7 +182,7 @@ func (s *Source) dropLocked() {
 	g := s.g
 	s.closeBacklog()
 	s.removeMark()
-	s.forgetMuted() // its marks go with its files
+	s.forgetIgnored() // its marks go with its files
 	g.mu.Lock()
 	g.watches -= len(s.watches)
 	delete(g.sources, s.id)
@@ -229,7 +229,7 @@ func (s *Source) beginLocked() (at unix.Timespec, err error) {
 	if paused != nil && !errors.Is(paused, errPaused) {
 		return at, paused
 	}
-	if err := s.unmuteLocked(); err != nil {
+	if err := s.stopIgnoringLocked(); err != nil {
 		return at, fault.Wrap(fault.Internal, err, "writes to files cannot be told")
 	}
 	// The clock that file times are taken from, not the finer one.
@@ -248,7 +248,7 @@ func (s *Source) Track(dir string) (*Tracker, error) {
 	}
 	t := &Tracker{s: s, dir: strings.TrimPrefix(path.Clean(dir), "/")}
 	t.window.limit = s.g.memory
-	t.window.relieve = t.relieve
+	t.window.evict = t.evict
 	if !s.g.catchUp() {
 		t.window.lost.because(errBehind)
 	}

@@ -102,8 +102,8 @@ func (t *Tracker) end(read bool) bool {
 	return true
 }
 
-// relieve makes room in the window; the source's lock is held.
-func (t *Tracker) relieve(w *window) {
+// evict makes room in the window; the source's lock is held.
+func (t *Tracker) evict(w *window) {
 	conn, err := t.s.root.SyscallConn()
 	if err != nil {
 		return
@@ -111,6 +111,6 @@ func (t *Tracker) relieve(w *window) {
 	// Errors leave the window full, which the answer tells.
 	_ = conn.Control(func(root uintptr) {
 		d := diff{w: w, root: int(root), dir: t.dir, lower: t.s.lower, max: t.s.g.maxFiles}
-		d.relieve()
+		d.evict()
 	})
 }

@@ -62,8 +62,8 @@ type Event struct {
 	Dropped    int       // of KindDropped: how many events are missing, at least
 }
 
-// happening is a record that outlives the read buffer; all watches of a source share it.
-type happening struct {
+// recordCopy is a record that outlives the read buffer; all watches of a source share it.
+type recordCopy struct {
 	mask            uint64
 	dir, name       string
 	newDir, newName string
@@ -71,8 +71,8 @@ type happening struct {
 	at              time.Time
 }
 
-// happened copies the record.
-func (r *record) happened(at time.Time) *happening {
+// clone returns a copy of the record.
+func (r *record) clone(at time.Time) *recordCopy {
 	var b strings.Builder // one piece of memory for all
 	b.Grow(len(r.dir) + len(r.name) + len(r.newDir) + len(r.newName) + len(r.target))
 	for _, part := range [][]byte{r.dir, r.name, r.newDir, r.newName, r.target} {
@@ -83,14 +83,14 @@ func (r *record) happened(at time.Time) *happening {
 		one, rest = rest[:len(part)], rest[len(part):]
 		return one
 	}
-	return &happening{
+	return &recordCopy{
 		mask: r.mask & (told | unix.FAN_ONDIR), dir: cut(r.dir), name: cut(r.name),
 		newDir: cut(r.newDir), newName: cut(r.newName), target: cut(r.target), at: at,
 	}
 }
 
-func (h *happening) has(mask uint64) bool { return h.mask&mask != 0 }
-func (h *happening) isDir() bool          { return h.has(unix.FAN_ONDIR) }
+func (h *recordCopy) has(mask uint64) bool { return h.mask&mask != 0 }
+func (h *recordCopy) isDir() bool          { return h.has(unix.FAN_ONDIR) }
 
 // told are the records that watches tell of.
 const told = unix.FAN_CREATE | unix.FAN_DELETE | unix.FAN_RENAME | unix.FAN_MODIFY | unix.FAN_ATTRIB | unix.FAN_CLOSE_WRITE
@@ -112,7 +112,7 @@ type Watch struct {
 	made   []Event           // for the following calls
 
 	// guarded by s.mu
-	queue   []*happening
+	queue   []*recordCopy
 	dropped int
 	ended   error
 }
@@ -269,7 +269,7 @@ func (s *Source) queueLocked(r *record, at time.Time) {
 	if !room {
 		return
 	}
-	h := r.happened(at)
+	h := r.clone(at)
 	for _, w := range s.watches {
 		if n := len(w.queue); w.dropped == 0 && (n == 0 || !w.queue[n-1].repeats(h)) {
 			w.queue = append(w.queue, h)
@@ -278,7 +278,7 @@ func (s *Source) queueLocked(r *record, at time.Time) {
 }
 
 // repeats tells whether o says again what h said just before.
-func (h *happening) repeats(o *happening) bool {
+func (h *recordCopy) repeats(o *recordCopy) bool {
 	const state = unix.FAN_MODIFY | unix.FAN_ATTRIB | unix.FAN_CLOSE_WRITE | unix.FAN_ONDIR
 	return h.mask == o.mask && h.mask&^state == 0 && h.name == o.name && h.dir == o.dir && h.target == o.target
 }
@@ -326,7 +326,7 @@ func (w *Watch) take() ([]Event, error) {
 	w.queue, w.dropped = nil, 0
 	s.mu.Unlock()
 
-	events, missing, gone := w.tell(batch)
+	events, missing, gone := w.translate(batch)
 	if gone && ended == nil {
 		ended = fault.New(fault.NotFound, "the directory %.200q was removed or moved away", "/"+w.dir)
 		w.end(ended)
@@ -340,9 +340,9 @@ func (w *Watch) take() ([]Event, error) {
 	return nil, ended
 }
 
-// tell makes events of a batch. Missing is how many it could not make out, gone
+// translate makes events of a batch. Missing is how many it could not make out, gone
 // whether the directory is not where it was.
-func (w *Watch) tell(batch []*happening) (events []Event, missing int, gone bool) {
+func (w *Watch) translate(batch []*recordCopy) (events []Event, missing int, gone bool) {
 	if len(batch) == 0 {
 		return nil, 0, false
 	}
@@ -351,8 +351,8 @@ func (w *Watch) tell(batch []*happening) (events []Event, missing int, gone bool
 		return nil, len(batch), false // the source was closed, and with it the watch
 	}
 	if cerr := conn.Control(func(root uintptr) {
-		t := teller{w: w, diff: diff{root: int(root), w: &window{}, lower: w.s.lower}}
-		events, missing, gone = t.tell(batch)
+		t := translator{w: w, diff: diff{root: int(root), w: &window{}, lower: w.s.lower}}
+		events, missing, gone = t.translate(batch)
 	}); cerr != nil {
 		return nil, len(batch), false
 	}

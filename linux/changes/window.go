@@ -35,7 +35,7 @@ const (
 type node struct {
 	key     string
 	content uint64 // FAN_MODIFY, FAN_ATTRIB, FAN_CLOSE_WRITE seen on it
-	writes  int    // reads of the queue that had a write to it, since it was last to be muted
+	writes  int    // reads of the queue that had a write to it, since it was last to be ignored
 	linked  bool   // its link count changed by an event that has no name
 	placed  bool   // a directory: its first move, making or removal was seen
 	born    bool   // a directory: made in this window
@@ -93,9 +93,9 @@ type window struct {
 	full        bool // over the limit: new names are not taken
 	lost        loss // something happened that is not in here
 
-	// relieve, called when the limit is near, throws away what is not needed; nil
+	// evict, called when the limit is near, throws away what is not needed; nil
 	// where there is nothing of the kind.
-	relieve func(*window)
+	evict func(*window)
 }
 
 // node gives the node of a handle, nil where the window is full.
@@ -150,12 +150,12 @@ func (w *window) room(cost int) bool {
 
 // apply takes one event into account.
 func (w *window) apply(r *record) {
-	// Relief comes between events, so that no half-applied one refers to what goes.
-	if w.relieve != nil && !w.full && w.cost+4*maxRecord > w.limit {
-		w.relieve(w)
+	// Eviction comes between events, so that no half-applied one refers to what goes.
+	if w.evict != nil && !w.full && w.cost+4*maxRecord > w.limit {
+		w.evict(w)
 	}
 	if len(w.pending) > 0 {
-		w.settle(r)
+		w.resolveRename(r)
 	}
 	switch {
 	case r.has(unix.FAN_RENAME):
@@ -280,7 +280,7 @@ func (w *window) applyRename(r *record) {
 	}
 }
 
-// settle tells from a thread's next events whether its last rename replaced
+// resolveRename decides from a thread's next events whether its last rename replaced
 // something. The kernel queues, in one rename: RENAME; ATTRIB on the replaced
 // file, without a name; MOVE_SELF on the moved file. Linking and unlinking also
 // begin with an ATTRIB without a name, and then name the same file. An exchange
@@ -288,8 +288,8 @@ func (w *window) applyRename(r *record) {
 //
 // The kernel merges an event with one of the same thread that has the same subject and
 // was not read yet. So either of the last two may be missing, and what follows in their
-// place is about something else: [diff.settle] then asks the file system.
-func (w *window) settle(r *record) {
+// place is about something else: [diff.resolveRenames] then asks the file system.
+func (w *window) resolveRename(r *record) {
 	p, ok := w.pending[r.tid]
 	if !ok {
 		return

@@ -175,7 +175,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	undo.Add(func() { _ = d.mounts.Close() })
 	d.changes, d.changesErr = changes.Open(changes.Options{Logger: d.log})
 	if d.changesErr == nil && d.layers.Info().Kind == layer.Plain { // on btrfs a layer is a subvolume, with an id of its own
-		if d.changesErr = changes.TellsApart(dir); d.changesErr != nil {
+		if d.changesErr = changes.CheckIDs(dir); d.changesErr != nil {
 			_ = d.changes.Close()
 		}
 	}

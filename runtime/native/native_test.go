@@ -93,7 +93,7 @@ func TestConformanceOnPlainLayers(t *testing.T) {
 	needRoot(t)
 	root := imagetest.Python(t).Root
 	must := []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.Reopen, runtime.Pause, runtime.Snapshots, runtime.Volumes}
-	if changes.TellsApart(t.TempDir()) == nil { // Linux 6.6
+	if changes.CheckIDs(t.TempDir()) == nil { // Linux 6.6
 		must = append(must, runtime.TrackChanges, runtime.WatchFiles)
 	}
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {

@@ -10,19 +10,19 @@ import (
 	"slices"
 )
 
-// maxLookups bounds the directories that one relief looks up: it runs between two
+// maxLookups bounds the directories that one eviction looks up: it runs between two
 // events, whose sandbox's commands wait meanwhile.
 const maxLookups = 512
 
-// relieve throws away what a window knows of directories outside the tracked
+// evict throws away what a window knows of directories outside the tracked
 // one: a package manager may touch a hundred thousand files that no answer will
 // list. They are not thrown away from the start, since only the end of a window
 // tells which directories moved in or out; what that costs in certainty is
 // marked on the directory and told by Complete.
-func (d *diff) relieve() {
+func (d *diff) evict() {
 	w := d.w
 	if err := d.start(); err != nil {
-		w.relieve = nil
+		w.evict = nil
 		return
 	}
 	if w.epoch == 0 {
@@ -60,7 +60,7 @@ func (d *diff) relieve() {
 	}
 	w.keepInside()
 	if w.cost > w.limit/16*15 {
-		w.relieve = nil // it is the tracked directory that is full
+		w.evict = nil // it is the tracked directory that is full
 	}
 }
 

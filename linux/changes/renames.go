@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle tells of the renames that the events left open whether they replaced something.
+// resolveRenames decides of the renames that the events left open whether they replaced something.
 //
 // What was replaced is gone, and no event named it when it went. So a victim that is still
 // there is none, and neither is one that was removed by its name. And a directory that is gone
 // without a word, though something changed it before, was the victim of a rename that seems to
 // have none. Where more than one rename can have done it, or a removal that the kernel does not
 // say the directory of, the answer is not Complete.
-func (d *diff) settle() {
+func (d *diff) resolveRenames() {
 	var dirs []*node // gone without a word
 	for _, p := range d.w.doubts {
 		v := p.victim

@@ -15,14 +15,14 @@ import (
 	"sandpit.dev/linux/mount"
 )
 
-// TellsApart tries whether overlays whose upper directories are side by side in dir have
+// CheckIDs tries whether overlays whose upper directories are side by side in dir have
 // file system ids of their own, by which alone the events of one can be told from those
 // of another. Before Linux 6.6, and without trusted xattrs, an overlay has the id of
 // the file system below; then only uppers in btrfs subvolumes of their own will do,
 // which it does not try. It fails with [fault.Unsupported], with what would help.
 //
 // It makes a directory in dir and removes it again.
-func TellsApart(dir string) error {
+func CheckIDs(dir string) error {
 	base, err := os.MkdirTemp(dir, ".overlay-")
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "no overlay can be tried in %s", dir)

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell wakes the reader when the first event is queued, and is silent while it does
+// waker wakes the reader when the first event is queued, and is silent while it does
 // not listen.
 //
 // The queue itself is not given to Go's poller: that would stay woken by every event,
 // and each wake-up is paid by the system call that causes the event (6 µs of the 60
 // that making a file takes) and by the core that the server wakes on.
-type bell struct {
+type waker struct {
 	file  *os.File // an epoll instance, which Go's poller knows
 	queue int      // what it listens to
 }
 
-func newBell(queue int) (*bell, error) {
+func newWaker(queue int) (*waker, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -34,12 +34,12 @@ func newBell(queue int) (*bell, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	return &bell{file: os.NewFile(uintptr(fd), "fanotify"), queue: queue}, nil
+	return &waker{file: os.NewFile(uintptr(fd), "fanotify"), queue: queue}, nil
 }
 
 // wait gives nil once the queue is not empty, and an error where it was ended by
-// [bell.wake] or the bell is closed. One wait at a time.
-func (b *bell) wait() error {
+// [waker.wake] or the waker is closed. One wait at a time.
+func (b *waker) wait() error {
 	conn, err := b.file.SyscallConn()
 	if err != nil {
 		return err
@@ -47,22 +47,22 @@ func (b *bell) wait() error {
 	if err := b.listen(conn, unix.EPOLL_CTL_ADD); err != nil {
 		return err
 	}
-	// It looks before it waits: what came before it listened rings no more.
+	// It looks before it waits: what came before it listened wakes it no more.
 	err = conn.Read(func(uintptr) bool { return queued(b.queue) })
 	return errors.Join(err, b.listen(conn, unix.EPOLL_CTL_DEL))
 }
 
 // listen begins to listen, or ends it.
-func (b *bell) listen(conn syscall.RawConn, op int) (err error) {
+func (b *waker) listen(conn syscall.RawConn, op int) (err error) {
 	cerr := conn.Control(func(epoll uintptr) {
 		err = unix.EpollCtl(int(epoll), op, b.queue, &unix.EpollEvent{Events: unix.EPOLLIN})
 	})
 	return errors.Join(err, cerr)
 }
 
-// wake ends a wait, also one that begins later; until heal.
-func (b *bell) wake() { _ = b.file.SetReadDeadline(time.Unix(1, 0)) }
+// wake ends a wait, also one that begins later; until reset.
+func (b *waker) wake() { _ = b.file.SetReadDeadline(time.Unix(1, 0)) }
 
-func (b *bell) heal() { _ = b.file.SetReadDeadline(time.Time{}) }
+func (b *waker) reset() { _ = b.file.SetReadDeadline(time.Time{}) }
 
-func (b *bell) close() error { return b.file.Close() }
+func (b *waker) close() error { return b.file.Close() }

@@ -39,8 +39,8 @@ func (l *log) write() int {
 	return l.s.Drain()
 }
 
-// hush writes until that makes no event any more, and tells whether it came to that.
-func (l *log) hush() bool {
+// writeUntilIgnored writes until that makes no event any more, and tells whether it came to that.
+func (l *log) writeUntilIgnored() bool {
 	l.t.Helper()
 	for range 10 {
 		if l.write() == 0 {
@@ -66,7 +66,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 			o, s := newSource(t)
 			l := openLog(t, s, o.ws+"/"+name)
 			tr := track(t, s)
-			if !l.hush() {
+			if !l.writeUntilIgnored() {
 				t.Errorf("each write to %s still makes an event", name)
 			}
 			must(t, os.Rename(o.ws+"/"+name, o.ws+"/renamed"))
@@ -79,7 +79,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		l := openLog(t, s, o.ws+"/log")
 		must(t, os.Link(o.ws+"/log", o.ws+"/link"))
 		tr := track(t, s)
-		if l.hush() {
+		if l.writeUntilIgnored() {
 			t.Error("a write to one of two names makes no event")
 		}
 		must(t, os.Truncate(o.ws+"/link", 1))
@@ -88,12 +88,12 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 	t.Run("WhatIsGoneCountsNoMore", func(t *testing.T) {
 		o := newOverlay(t, t.TempDir(), nil)
 		g := newGroup(t, changes.Options{})
-		for range changes.MaxMuted/changes.MaxMutedEach + 1 {
+		for range changes.MaxIgnored/changes.MaxIgnoredEach + 1 {
 			s := add(t, g, o)
 			track(t, s)
-			for n := range changes.MaxMutedEach {
-				if l := openLog(t, s, fmt.Sprintf("%s/log%d", o.ws, n)); !l.hush() {
-					t.Fatal("a file is not muted after others of sandboxes that are gone")
+			for n := range changes.MaxIgnoredEach {
+				if l := openLog(t, s, fmt.Sprintf("%s/log%d", o.ws, n)); !l.writeUntilIgnored() {
+					t.Fatal("a file is not ignored after others of sandboxes that are gone")
 				}
 			}
 			must(t, s.Close())
@@ -104,7 +104,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		l := openLog(t, s, o.ws+"/log")
 		for range 3 {
 			tr := track(t, s)
-			if !l.hush() {
+			if !l.writeUntilIgnored() {
 				t.Error("each write still makes an event")
 			}
 			check(t, tr, "modified log")
@@ -115,14 +115,14 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		o, s := newSource(t)
 		l := openLog(t, s, o.ws+"/log")
 		first := track(t, s)
-		if !l.hush() {
+		if !l.writeUntilIgnored() {
 			t.Fatal("each write still makes an event")
 		}
 		second := track(t, s)
 		if l.write() == 0 {
 			t.Error("a write that a new window has not heard of makes no event")
 		}
-		if !l.hush() {
+		if !l.writeUntilIgnored() {
 			t.Error("each write still makes an event though both windows know")
 		}
 		check(t, first, "modified log")
@@ -133,7 +133,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		l := openLog(t, s, o.ws+"/log")
 		tr := track(t, s)
 		defer tr.Cancel()
-		if !l.hush() {
+		if !l.writeUntilIgnored() {
 			t.Fatal("each write still makes an event")
 		}
 		w, err := s.Watch("/workspace", true)
@@ -152,7 +152,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		sa, sb := add(t, g, a), add(t, g, b)
 		la, lb := openLog(t, sa, a.ws+"/log"), openLog(t, sb, b.ws+"/log")
 		ta, tb := track(t, sa), track(t, sb)
-		if !la.hush() || !lb.hush() {
+		if !la.writeUntilIgnored() || !lb.writeUntilIgnored() {
 			t.Fatal("each write still makes an event")
 		}
 		check(t, ta, "modified log")
@@ -160,7 +160,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		la.write()
 		lb.write()
 		check(t, again, "modified log")
-		if !lb.hush() {
+		if !lb.writeUntilIgnored() {
 			t.Error("each write still makes an event after another sandbox's window began")
 		}
 		check(t, tb, "modified log")
@@ -169,7 +169,7 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 		o, s := newSource(t)
 		l := openLog(t, s, o.ws+"/log")
 		tr := track(t, s)
-		if !l.hush() {
+		if !l.writeUntilIgnored() {
 			t.Fatal("each write still makes an event")
 		}
 		must(t, os.Link(o.ws+"/log", o.ws+"/link"))
@@ -179,21 +179,21 @@ func TestAFileThatIsWrittenToAllTheTimeCostsNoEvents(t *testing.T) {
 	})
 }
 
-// What a hostile sandbox can have muted is bounded, since the next window pays for it.
-func TestMutedFilesAreBounded(t *testing.T) {
+// What a hostile sandbox can have ignored is bounded, since the next window pays for it.
+func TestIgnoredFilesAreBounded(t *testing.T) {
 	o := newOverlay(t, t.TempDir(), nil)
 	s := add(t, newGroup(t, changes.Options{}), o)
 	tr := track(t, s)
-	hushed, want := 0, []string{}
+	ignored, want := 0, []string{}
 	for n := range 40 {
 		l := openLog(t, s, fmt.Sprintf("%s/log%02d", o.ws, n))
-		if l.hush() {
-			hushed++
+		if l.writeUntilIgnored() {
+			ignored++
 		}
 		want = append(want, fmt.Sprintf("created log%02d", n))
 	}
-	if hushed != 16 {
-		t.Errorf("%d files are muted, want 16", hushed)
+	if ignored != 16 {
+		t.Errorf("%d files are ignored, want 16", ignored)
 	}
 	if diff := cmp.Diff(stop(t, tr), want); diff != "" {
 		t.Errorf("got - want +\n%s", diff)

@@ -16,24 +16,24 @@ import (
 // to queue the writes to such a file, until a window or a watch begins that has not heard
 // of them. Everything else about the file is still told.
 const (
-	// muteAfter is how many reads of the queue have a write to one file in them before
-	// it is muted, which itself costs the server some 10 µs.
-	muteAfter = 2
-	// maxMutedEach and maxMuted bound the muted files of a sandbox and of all: to begin a
+	// ignoreAfter is how many reads of the queue have a write to one file in them before
+	// it is ignored, which itself costs the server some 10 µs.
+	ignoreAfter = 2
+	// maxIgnoredEach and maxIgnored bound the ignored files of a sandbox and of all: to begin a
 	// window may cost some 0.5 µs for each of them.
-	maxMutedEach = 16
-	maxMuted     = 512
+	maxIgnoredEach = 16
+	maxIgnored     = 512
 )
 
-// muted counts what is muted of a source; the group's muting guards it.
-type muted struct {
+// ignored counts what is ignored of a source; the group's ignoring guards it.
+type ignored struct {
 	files int
 	epoch int // in which they were; in any other they are not any more
 }
 
-// hushLocked mutes the file of a record, booked in all windows, if it was written to before
+// ignoreRepeatedLocked has the kernel ignore writes to the file of a record, booked in all windows, if it was written to before
 // and all windows know of that.
-func (s *Source) hushLocked(r *record) {
+func (s *Source) ignoreRepeatedLocked(r *record) {
 	if !r.has(unix.FAN_MODIFY) || r.target == nil || len(s.watches) > 0 || len(s.trackers) == 0 {
 		return
 	}
@@ -41,11 +41,11 @@ func (s *Source) hushLocked(r *record) {
 	if youngest == nil {
 		return
 	}
-	if youngest.writes++; youngest.writes < muteAfter {
+	if youngest.writes++; youngest.writes < ignoreAfter {
 		return
 	}
 	youngest.writes = 0
-	if s.mutedEnough() {
+	if s.ignoredEnough() {
 		return
 	}
 	for _, t := range s.trackers {
@@ -53,13 +53,13 @@ func (s *Source) hushLocked(r *record) {
 			return
 		}
 	}
-	s.mute(string(r.target))
+	s.ignore(string(r.target))
 }
 
-// mute has the kernel ignore writes to a file of one name: of several, the windows know one
+// ignore has the kernel ignore writes to a file of one name: of several, the windows know one
 // that was used, and have to hear of another. A name that it gets later is told by itself. The
-// file keeps no memory for it: when the kernel forgets its inode, it is not muted any more.
-func (s *Source) mute(key string) {
+// file keeps no memory for it: when the kernel forgets its inode, it is not ignored any more.
+func (s *Source) ignore(key string) {
 	conn, err := s.root.SyscallConn()
 	if err != nil {
 		return
@@ -75,66 +75,66 @@ func (s *Source) mute(key string) {
 		if unix.Fstat(fd, &st) != nil || st.Nlink != 1 {
 			return
 		}
-		s.muteOpen(fd)
+		s.ignoreOpen(fd)
 	})
 }
 
-// mutedEnough reports whether the bounds are reached.
-func (s *Source) mutedEnough() bool {
-	s.g.muting.Lock()
-	defer s.g.muting.Unlock()
-	return s.mutedEnoughLocked()
+// ignoredEnough reports whether the bounds are reached.
+func (s *Source) ignoredEnough() bool {
+	s.g.ignoring.Lock()
+	defer s.g.ignoring.Unlock()
+	return s.ignoredEnoughLocked()
 }
 
-func (s *Source) mutedEnoughLocked() bool {
+func (s *Source) ignoredEnoughLocked() bool {
 	g := s.g
-	if s.muted.epoch != g.epoch {
-		s.muted = muted{epoch: g.epoch}
+	if s.ignored.epoch != g.epoch {
+		s.ignored = ignored{epoch: g.epoch}
 	}
-	return s.muted.files >= maxMutedEach || g.muted >= maxMuted
+	return s.ignored.files >= maxIgnoredEach || g.ignored >= maxIgnored
 }
 
-func (s *Source) muteOpen(fd int) {
+func (s *Source) ignoreOpen(fd int) {
 	g := s.g
-	g.muting.Lock()
-	defer g.muting.Unlock()
-	if s.mutedEnoughLocked() { // others mute, too, since it was asked
+	g.ignoring.Lock()
+	defer g.ignoring.Unlock()
+	if s.ignoredEnoughLocked() { // others ignore, too, since it was asked
 		return
 	}
 	// The kernel marks nothing by a descriptor of this kind, but by the link to what it is open on.
 	err := unix.FanotifyMark(g.fd, unix.FAN_MARK_ADD|unix.FAN_MARK_IGNORE_SURV|unix.FAN_MARK_EVICTABLE,
 		unix.FAN_MODIFY, unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd))
 	if err == nil {
-		s.muted.files++
-		g.muted++
+		s.ignored.files++
+		g.ignored++
 	}
 }
 
-// unmuteLocked has the kernel tell of all writes again, if any of the source's are muted:
+// stopIgnoringLocked has the kernel tell of all writes again, if any of the source's are ignored:
 // to all sources, in one call. It fails where a write might go untold.
-func (s *Source) unmuteLocked() error {
+func (s *Source) stopIgnoringLocked() error {
 	g := s.g
-	g.muting.Lock()
-	defer g.muting.Unlock()
-	if s.muted.files == 0 || s.muted.epoch != g.epoch {
+	g.ignoring.Lock()
+	defer g.ignoring.Unlock()
+	if s.ignored.files == 0 || s.ignored.epoch != g.epoch {
 		return nil
 	}
-	// Marks of single files are for muting alone.
+	// Marks of single files are for ignoring alone.
 	if err := unix.FanotifyMark(g.fd, unix.FAN_MARK_FLUSH, 0, unix.AT_FDCWD, "/"); err != nil {
 		return err
 	}
 	g.epoch++
-	g.muted = 0
+	g.ignored = 0
 	return nil
 }
 
-// forgetMuted counts the source's muted files no more.
-func (s *Source) forgetMuted() {
+// forgetIgnored counts the source's ignored files no more.
+func (s *Source) forgetIgnored() {
 	g := s.g
-	g.muting.Lock()
-	defer g.muting.Unlock()
-	if s.muted.epoch == g.epoch {
-		g.muted -= s.muted.files
+	g.ignoring.Lock()
+	defer g.ignoring.Unlock()
+	if s.ignored.epoch == g.epoch {
+		g.ignored -= s.ignored.files
 	}
-	s.muted = muted{}
+	s.ignored = ignored{}
 }

@@ -21,7 +21,7 @@ import (
 func needOwnIDs(t *testing.T) {
 	t.Helper()
 	skiptest.WithoutRoot(t, "it mounts an overlay")
-	if err := changes.TellsApart(t.TempDir()); err != nil {
+	if err := changes.CheckIDs(t.TempDir()); err != nil {
 		t.Skipf("overlays have no file system ids of their own (Linux 6.6): %v", err)
 	}
 }
@@ -44,14 +44,14 @@ func namesTheRemoved(t *testing.T) bool {
 	return named == 1
 }
 
-// What TellsApart says of a directory is what comes of two sandboxes in it, and where they
+// What CheckIDs says of a directory is what comes of two sandboxes in it, and where they
 // cannot be told apart the second is refused: neither sees the other's files.
-func TestTellsApart(t *testing.T) {
+func TestCheckIDs(t *testing.T) {
 	g := newGroup(t, changes.Options{})
 	base := t.TempDir()
 	dir := filepath.Join(base, "a,b:c=d") // what separates options, too
 	must(t, os.Mkdir(dir, 0o755))
-	err := changes.TellsApart(dir)
+	err := changes.CheckIDs(dir)
 	if left, e := os.ReadDir(dir); e != nil || len(left) != 0 {
 		t.Errorf("%v is left, %v", left, e)
 	}
@@ -67,10 +67,10 @@ func TestTellsApart(t *testing.T) {
 		_, err := g.Add(second.mount, nil)
 		wantCode(t, err, fault.Conflict)
 	}
-	wantCode(t, changes.TellsApart(filepath.Join(base, "missing")), fault.Unavailable)
+	wantCode(t, changes.CheckIDs(filepath.Join(base, "missing")), fault.Unavailable)
 	// Where there are no xattrs to keep an id in, no kernel has one for each.
 	proc := "/proc/self"
-	if err := changes.TellsApart(proc); err == nil {
+	if err := changes.CheckIDs(proc); err == nil {
 		t.Errorf("%s: an overlay can be told apart where none can be", proc)
 	}
 }

@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// teller makes events of one batch of a watch.
+// translator makes events of one batch of a watch.
 //
 // The kernel names the directory of an event by a handle, and the file system
 // tells where that directory is now, not where it was. So the batch is gone
 // through from its end: the moves that came after an event are undone.
-type teller struct {
+type translator struct {
 	diff // for finding directories by their handles
 	w    *Watch
 
 	moves  []move            // of directories, later than where we are; the latest first
 	at     map[string]placed // directories that were found in this batch
-	born   map[string]*happening
-	blind  bool                  // a directory was removed and the kernel did not say which, see doc.go
-	went   map[string]*happening // where directories were renamed to last, if blind
-	fresh  bool                  // no directory moved: what the watch remembers holds
+	born   map[string]*recordCopy
+	blind  bool                   // a directory was removed and the kernel did not say which, see doc.go
+	went   map[string]*recordCopy // where directories were renamed to last, if blind
+	fresh  bool                   // no directory moved: what the watch remembers holds
 	events []Event
 	last   map[string]Kind // of each path in events
 	been   map[visit]bool
@@ -70,7 +70,7 @@ type placed struct {
 	known  bool
 }
 
-func (t *teller) tell(batch []*happening) (events []Event, missing int, gone bool) {
+func (t *translator) translate(batch []*recordCopy) (events []Event, missing int, gone bool) {
 	if t.start() != nil {
 		return nil, len(batch), false
 	}
@@ -83,7 +83,7 @@ func (t *teller) tell(batch []*happening) (events []Event, missing int, gone boo
 		case h.has(unix.FAN_RENAME):
 			moves++
 			if t.went == nil {
-				t.went = make(map[string]*happening)
+				t.went = make(map[string]*recordCopy)
 			}
 			t.went[h.target] = h
 		case h.has(unix.FAN_DELETE):
@@ -92,7 +92,7 @@ func (t *teller) tell(batch []*happening) (events []Event, missing int, gone boo
 		}
 		if h.has(unix.FAN_CREATE) && h.target != "" {
 			if t.born == nil {
-				t.born = make(map[string]*happening)
+				t.born = make(map[string]*recordCopy)
 			}
 			t.born[h.target] = h
 		}
@@ -132,7 +132,7 @@ func (t *teller) tell(batch []*happening) (events []Event, missing int, gone boo
 }
 
 // yield lets other goroutines run from time to time: those of other sandboxes' commands.
-func (t *teller) yield(i int) {
+func (t *translator) yield(i int) {
 	if i%bookTurn == 0 {
 		runtime.Gosched()
 	}
@@ -141,7 +141,7 @@ func (t *teller) yield(i int) {
 // comesBack tells whether a file was renamed to a place that it had in this batch
 // before. The kernel may have merged further such renames with the first, so that
 // where the file is in the end is not told.
-func (t *teller) comesBack(h *happening) bool {
+func (t *translator) comesBack(h *recordCopy) bool {
 	if !h.has(unix.FAN_RENAME) {
 		return false
 	}
@@ -156,14 +156,14 @@ func (t *teller) comesBack(h *happening) bool {
 }
 
 // exchanges tells whether o, the next record, is the other half of an exchange.
-func (h *happening) exchanges(o *happening) bool {
+func (h *recordCopy) exchanges(o *recordCopy) bool {
 	return h.has(unix.FAN_RENAME) && o.has(unix.FAN_RENAME) && h.target != o.target &&
 		h.dir == o.newDir && h.name == o.newName && h.newDir == o.dir && h.newName == o.name
 }
 
 // placesOf gives the directories that a record is about, as they were named when
 // it was made.
-func (t *teller) placesOf(h *happening) (dirs dirsOf, ok bool) {
+func (t *translator) placesOf(h *recordCopy) (dirs dirsOf, ok bool) {
 	if dirs.old, ok = t.path(h.dir); !ok {
 		return dirs, false
 	}
@@ -186,7 +186,7 @@ func (t *teller) placesOf(h *happening) (dirs dirsOf, ok bool) {
 
 // moved adds a move. The kernel tells an exchange as two moves, back to back, of
 // two directories; undone one after the other they would come out wrong.
-func (t *teller) moved(m move) {
+func (t *translator) moved(m move) {
 	if n := len(t.moves); n > 0 {
 		if later := &t.moves[n-1]; later.from == m.to && later.to == m.from && later.target != m.target {
 			later.exchange = true
@@ -197,7 +197,7 @@ func (t *teller) moved(m move) {
 }
 
 // path gives the path that a directory had where we are in the batch.
-func (t *teller) path(key string) (string, bool) {
+func (t *translator) path(key string) (string, bool) {
 	p, had := t.at[key]
 	if !had {
 		p = t.locateKey(key)
@@ -209,7 +209,7 @@ func (t *teller) path(key string) (string, bool) {
 	return p.path, p.known
 }
 
-func (t *teller) locateKey(key string) placed {
+func (t *translator) locateKey(key string) placed {
 	remembered, has := t.w.places[key]
 	if has && t.fresh {
 		return placed{remembered, len(t.moves), true}
@@ -245,7 +245,7 @@ func (t *teller) locateKey(key string) placed {
 
 // afterMove places a directory of whose end the kernel did not tell by its last move in
 // the batch, which was made while it was there.
-func (t *teller) afterMove(key string) placed {
+func (t *translator) afterMove(key string) placed {
 	for n := range t.moves {
 		if t.moves[n].target == key {
 			return placed{t.moves[n].to, n, true}
@@ -261,7 +261,7 @@ func (t *teller) afterMove(key string) placed {
 }
 
 // remember keeps for the next batch where directories are at the end of this one.
-func (t *teller) remember() {
+func (t *translator) remember() {
 	if !t.fresh || len(t.w.places)+len(t.at) > maxPlaces {
 		clear(t.w.places)
 	}
@@ -276,7 +276,7 @@ func (t *teller) remember() {
 }
 
 // stays tells whether the watched directory is where it was.
-func (t *teller) stays() bool {
+func (t *translator) stays() bool {
 	fd, err := t.handle.open(t.root, t.w.key, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return false
@@ -287,7 +287,7 @@ func (t *teller) stays() bool {
 }
 
 // holds tells whether names in the directory at path are told of.
-func (t *teller) holds(dir string) bool {
+func (t *translator) holds(dir string) bool {
 	if dir == t.w.dir {
 		return true
 	}
@@ -295,7 +295,7 @@ func (t *teller) holds(dir string) bool {
 }
 
 // add makes the events of one record.
-func (t *teller) add(h *happening, dirs dirsOf) {
+func (t *translator) add(h *recordCopy, dirs dirsOf) {
 	if h.has(unix.FAN_RENAME) {
 		t.addRename(h, join(dirs.old, h.name), join(dirs.new, h.newName), t.holds(dirs.old), t.holds(dirs.new))
 		return
@@ -306,7 +306,7 @@ func (t *teller) add(h *happening, dirs dirsOf) {
 			above = dirs.old[:i]
 		}
 		if inTree && t.holds(above) && h.has(unix.FAN_ATTRIB) {
-			t.say(h, KindAttributes, dirs.old)
+			t.emit(h, KindAttributes, dirs.old)
 		}
 		return
 	}
@@ -319,50 +319,50 @@ func (t *teller) add(h *happening, dirs dirsOf) {
 	// unless it is there now: then it has another name and was linked anew.
 	again := created && deleted && t.isNow(h)
 	if again {
-		t.say(h, KindDeleted, name)
+		t.emit(h, KindDeleted, name)
 	}
 	if created {
-		t.say(h, KindCreated, name)
+		t.emit(h, KindCreated, name)
 	}
 	if h.has(unix.FAN_ATTRIB) {
-		t.say(h, KindAttributes, name)
+		t.emit(h, KindAttributes, name)
 	}
 	if !h.isDir() && (h.has(unix.FAN_MODIFY) || h.has(unix.FAN_CLOSE_WRITE) && t.written(h, name)) {
-		t.say(h, KindModified, name)
+		t.emit(h, KindModified, name)
 	}
 	if deleted && !again {
-		t.say(h, KindDeleted, name)
+		t.emit(h, KindDeleted, name)
 	}
 }
 
-func (t *teller) addRename(h *happening, from, to string, wasIn, isIn bool) {
+func (t *translator) addRename(h *recordCopy, from, to string, wasIn, isIn bool) {
 	switch {
 	case wasIn && isIn:
 		t.last[from] = KindRenamed
-		t.sayFrom(h, KindRenamed, to, from)
+		t.emitFrom(h, KindRenamed, to, from)
 	case wasIn:
-		t.say(h, KindDeleted, from)
+		t.emit(h, KindDeleted, from)
 	case isIn:
-		t.say(h, KindCreated, to)
+		t.emit(h, KindCreated, to)
 	}
 }
 
-func (t *teller) addExchange(h *happening, dirs dirsOf) {
+func (t *translator) addExchange(h *recordCopy, dirs dirsOf) {
 	from, to := join(dirs.old, h.name), join(dirs.new, h.newName)
 	t.last[from] = KindRenamed
-	t.sayFrom(h, KindRenamed, to, from)
+	t.emitFrom(h, KindRenamed, to, from)
 	t.events[len(t.events)-1].Exchange = true
 }
 
-// say adds an event, unless the last one of the path says the same.
-func (t *teller) say(h *happening, kind Kind, name string) {
+// emit adds an event, unless the last one of the path says the same.
+func (t *translator) emit(h *recordCopy, kind Kind, name string) {
 	if (kind == KindModified || kind == KindAttributes) && t.last[name] == kind {
 		return
 	}
-	t.sayFrom(h, kind, name, "")
+	t.emitFrom(h, kind, name, "")
 }
 
-func (t *teller) sayFrom(h *happening, kind Kind, name, from string) {
+func (t *translator) emitFrom(h *recordCopy, kind Kind, name, from string) {
 	t.last[name] = kind
 	e := Event{Kind: kind, IsDir: h.isDir(), At: h.at}
 	var escaped bool
@@ -377,7 +377,7 @@ func (t *teller) sayFrom(h *happening, kind Kind, name, from string) {
 
 // written tells whether a file that was closed after it had been open for
 // writing was written to, through a mapping say, since the watch began.
-func (t *teller) written(h *happening, name string) bool {
+func (t *translator) written(h *recordCopy, name string) bool {
 	if t.last[name] == KindModified {
 		return false // it was told
 	}
@@ -387,7 +387,7 @@ func (t *teller) written(h *happening, name string) bool {
 }
 
 // isNow tells whether the name is there now, and is the same file.
-func (t *teller) isNow(h *happening) bool {
+func (t *translator) isNow(h *recordCopy) bool {
 	dir, err := t.handle.open(t.root, h.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return false
@@ -397,7 +397,7 @@ func (t *teller) isNow(h *happening) bool {
 }
 
 // stat looks at the record's name as it is now, on this mount and without following it.
-func (t *teller) stat(h *happening) (st unix.Statx_t, ok bool) {
+func (t *translator) stat(h *recordCopy) (st unix.Statx_t, ok bool) {
 	dir, err := t.handle.open(t.root, h.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return st, false
