@@ -51,7 +51,7 @@ func (s *Store) SnapshotVolume(ctx context.Context, of, id string) error {
 				return err
 			}
 			defer s.trash.clean(fd)
-			return s.settle(slot, id, fd)
+			return s.publish(slot, id, fd)
 		})
 	}
 	switch {

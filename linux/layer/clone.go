@@ -103,7 +103,7 @@ func (s *Store) copyOf(ctx context.Context, id, what string, diskBytes int64, op
 // and then exchanges them; where ready fails nothing is exchanged. The limit is diskBytes from
 // then on, as in Create. The old content is thrown away, under who has it open too; the logs stay.
 //
-// All or nothing. [Store.Settle] brings it to the disk: a crash of the host before that leaves
+// All or nothing. [Store.CommitCopies] brings it to the disk: a crash of the host before that leaves
 // either content. Errors: Invalid, NotFound, Exhausted.
 func (s *Store) Exchange(ctx context.Context, id, from string, diskBytes int64, ready func() error) error {
 	if err := checkID(id); err != nil {
@@ -161,7 +161,7 @@ func (s *Store) Exchange(ctx context.Context, id, from string, diskBytes int64, 
 	case err != nil:
 		return failed(err, "the content of layer %s cannot be exchanged", id)
 	}
-	s.unsettled.Store(true)
+	s.uncommitted.Store(true)
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (s *Store) clone(ctx context.Context, dir int, name string, source int, isL
 			return -1, err
 		}
 		if size := s.weigh(source, isLayer, fd); size >= settleBytes {
-			s.unsettled.Store(true)
+			s.uncommitted.Store(true)
 		}
 		return fd, nil
 	}

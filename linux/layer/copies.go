@@ -40,8 +40,8 @@ func (c *copies) still() time.Duration {
 	return time.Since(c.ended)
 }
 
-// lull waits until none was made for so long, at most for most, and not once stop is closed.
-func (c *copies) lull(long, most time.Duration, stop <-chan struct{}) {
+// waitIdle waits until none was made for so long, at most for most, and not once stop is closed.
+func (c *copies) waitIdle(long, most time.Duration, stop <-chan struct{}) {
 	until := time.Now().Add(most)
 	for {
 		wait := min(max(long-c.still(), 0), time.Until(until))

@@ -11,11 +11,11 @@ import (
 )
 
 func TestALullIsAMomentWithoutCopies(t *testing.T) {
-	lull := func(c *copies, long, most time.Duration, stop <-chan struct{}) <-chan struct{} {
+	waitIdle := func(c *copies, long, most time.Duration, stop <-chan struct{}) <-chan struct{} {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			c.lull(long, most, stop)
+			c.waitIdle(long, most, stop)
 		}()
 		return over
 	}
@@ -28,12 +28,12 @@ func TestALullIsAMomentWithoutCopies(t *testing.T) {
 		}
 	}
 	t.Run("NoneWasMadeForLong", func(t *testing.T) {
-		<-lull(new(copies), time.Millisecond, time.Hour, nil)
+		<-waitIdle(new(copies), time.Millisecond, time.Hour, nil)
 	})
 	t.Run("OneIsBeingMade", func(t *testing.T) {
 		var c copies
 		first, second := c.begin(), c.begin()
-		over := lull(&c, time.Millisecond, time.Hour, nil)
+		over := waitIdle(&c, time.Millisecond, time.Hour, nil)
 		waits(t, over)
 		first()
 		waits(t, over)
@@ -44,7 +44,7 @@ func TestALullIsAMomentWithoutCopies(t *testing.T) {
 		var c copies
 		c.begin()()
 		stop := make(chan struct{})
-		over := lull(&c, time.Hour, time.Hour, stop)
+		over := waitIdle(&c, time.Hour, time.Hour, stop)
 		waits(t, over)
 		close(stop)
 		<-over
@@ -52,6 +52,6 @@ func TestALullIsAMomentWithoutCopies(t *testing.T) {
 	t.Run("ItDoesNotWaitForEver", func(t *testing.T) {
 		var c copies
 		defer c.begin()()
-		<-lull(&c, time.Hour, 5*time.Millisecond, nil)
+		<-waitIdle(&c, time.Hour, 5*time.Millisecond, nil)
 	})
 }

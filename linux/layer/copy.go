@@ -80,7 +80,7 @@ func (c *copier) leave(fd int) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if err := c.dress(openNode(fd), openNode(c.to.fd()), &st); err != nil {
+	if err := c.setAttributes(openNode(fd), openNode(c.to.fd()), &st); err != nil {
 		return err
 	}
 	if c.to.depth() == 0 {
@@ -148,7 +148,7 @@ func (c *copier) single(dir int, name string, st *unix.Stat_t, to int, toName st
 	if err != nil {
 		return err
 	}
-	return c.dress(namedNode(dir, name), namedNode(to, toName), st)
+	return c.setAttributes(namedNode(dir, name), namedNode(to, toName), st)
 }
 
 func (c *copier) regular(dir int, name string, st *unix.Stat_t, to int, toName string) error {
@@ -167,7 +167,7 @@ func (c *copier) regular(dir int, name string, st *unix.Stat_t, to int, toName s
 			return err
 		}
 	}
-	return c.dress(openNode(in), openNode(out), st)
+	return c.setAttributes(openNode(in), openNode(out), st)
 }
 
 // content makes out share what in holds, or copies it but for the holes.
@@ -247,9 +247,9 @@ func copyRange(in int, from *int64, out int, to *int64, n int) (int, error) {
 	}
 }
 
-// dress gives a copy the owner, mode, attributes and times of its source, in the
+// setAttributes gives a copy the owner, mode, attributes and times of its source, in the
 // order in which none of them undoes another.
-func (c *copier) dress(from, to node, st *unix.Stat_t) error {
+func (c *copier) setAttributes(from, to node, st *unix.Stat_t) error {
 	if err := to.chown(int(st.Uid), int(st.Gid)); err != nil {
 		return err
 	}

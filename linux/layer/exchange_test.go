@@ -46,10 +46,10 @@ func TestAnExchangeWaitsUntilTheOldContentIsFree(t *testing.T) {
 		if got := holds(); got != "early" {
 			t.Errorf("after it, the layer holds %q", got)
 		}
-		s.Settle()
+		s.CommitCopies()
 		until(t, "the old content is deleted", func() bool {
 			thrown, err := names(s.trash.dir)
-			buried, err2 := names(s.trash.grave)
+			buried, err2 := names(s.trash.deleting)
 			return err == nil && err2 == nil && len(thrown)+len(buried) == 0
 		})
 		if left, err := names(s.staging.slot[0].dir); err != nil || len(left) != 0 {

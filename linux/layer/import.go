@@ -62,7 +62,7 @@ func (s *Store) importSnapshot(ctx context.Context, id string, r io.Reader, maxB
 				return err
 			}
 		}
-		return s.settle(slot, id, fd)
+		return s.publish(slot, id, fd)
 	})
 	switch {
 	case err == unix.EEXIST:

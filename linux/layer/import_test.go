@@ -102,7 +102,7 @@ func TestOpenThrowsHalfAnImportAway(t *testing.T) {
 		s.trash.kick()
 		until(t, "the half is deleted", func() bool {
 			var empty [2]bool
-			for n, dir := range []int{s.trash.dir, s.trash.grave} {
+			for n, dir := range []int{s.trash.dir, s.trash.deleting} {
 				names, err := names(dir)
 				empty[n] = err == nil && len(names) == 0
 			}

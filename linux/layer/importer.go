@@ -69,7 +69,7 @@ func (im *importer) entry(h *tar.Header) error {
 		if err := im.release(); err != nil {
 			return err
 		}
-		return im.dress(openNode(im.top), h)
+		return im.setAttributes(openNode(im.top), h)
 	}
 	if dir == "" && h.Typeflag != tar.TypeDir && slices.Contains(mountPoints[:], name) && !im.backup {
 		return invalidEntry(h, "is no directory: a sandbox has its own /%s there", name)
@@ -285,7 +285,7 @@ func (im *importer) make(h *tar.Header, name string) error {
 	default:
 		return invalidEntry(h, "is of the unknown type %q", string(h.Typeflag))
 	}
-	return im.dress(namedNode(im.parent, name), h)
+	return im.setAttributes(namedNode(im.parent, name), h)
 }
 
 func (im *importer) makeDir(h *tar.Header, name string, st *unix.Stat_t, exists, wasDir bool) error {
@@ -313,7 +313,7 @@ func (im *importer) makeDir(h *tar.Header, name string, st *unix.Stat_t, exists,
 		return err
 	}
 	defer unix.Close(fd)
-	return im.dress(openNode(fd), h)
+	return im.setAttributes(openNode(fd), h)
 }
 
 // link gives a file that is in the snapshot already another name.
@@ -369,7 +369,7 @@ func (im *importer) file(h *tar.Header, name string) error {
 	if err != nil {
 		return err
 	}
-	return im.dress(openNode(fd), h)
+	return im.setAttributes(openNode(fd), h)
 }
 
 // content writes what the archive has next at an offset of a file, with holes where it is
@@ -406,8 +406,8 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// dress gives what an entry made its owner, mode, attributes and time.
-func (im *importer) dress(n node, h *tar.Header) error {
+// setAttributes gives what an entry made its owner, mode, attributes and time.
+func (im *importer) setAttributes(n node, h *tar.Header) error {
 	if h.Uid < 0 || h.Uid > maxID || h.Gid < 0 || h.Gid > maxID {
 		return invalidEntry(h, "belongs to %d:%d; ids are 0 to %d", h.Uid, h.Gid, maxID)
 	}

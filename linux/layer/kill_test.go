@@ -82,7 +82,7 @@ func churn(dir string, kind Kind) {
 	go loop(func(id string) {
 		for _, from := range []string{"snapshota", "", "snapshotb"} {
 			check(s.Exchange(ctx, "rolledlayer", from, 0, atOnce))
-			s.Settle()
+			s.CommitCopies()
 		}
 	})
 	go loop(func(id string) {

@@ -80,7 +80,7 @@ func (s *Store) letGo() error {
 		return nil
 	}
 	s.syncing.Wait()
-	s.settling.wait()
+	s.committing.wait()
 	s.trash.deletion.wait()
 	s.trash.cleaning.Wait()
 	s.closeFiles()

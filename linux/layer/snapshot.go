@@ -92,12 +92,12 @@ func (s *Store) keepCopy(ctx context.Context, source int, id string) error {
 		}
 		defer unix.Close(fd)
 		defer s.trash.clean(fd)
-		return s.settle(slot, id, fd)
+		return s.publish(slot, id, fd)
 	})
 }
 
-// settle makes what is in a slot of the staging area the snapshot id, for good.
-func (s *Store) settle(staged *slot, id string, fd int) error {
+// publish makes what is in a slot of the staging area the snapshot id, for good.
+func (s *Store) publish(staged *slot, id string, fd int) error {
 	if err := unix.Syncfs(fd); err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (s *Store) Failed() <-chan struct{} { return s.failing }
 func (s *Store) watch() {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
-	var seen glance
+	var seen sample
 	for n := 0; ; n++ {
 		select {
 		case <-s.ending:
@@ -104,7 +104,7 @@ func (s *Store) watch() {
 		s.mu.RLock()
 		if s.top >= 0 {
 			s.lent.Store(false)
-			if now := s.glance(); now.differs(seen, s.Space().RoomBytes) || s.Space().RoomBytes < 16*coarse || s.Space().Failed != nil {
+			if now := s.sample(); now.differs(seen, s.Space().RoomBytes) || s.Space().RoomBytes < 16*coarse || s.Space().Failed != nil {
 				s.look()
 				seen = now
 			}
@@ -117,32 +117,32 @@ func (s *Store) watch() {
 	}
 }
 
-// glance is what two system calls tell of the disks. Where it is nearly as before and there
+// sample is what two system calls tell of the disks. Where it is nearly as before and there
 // is much room, there is nothing to look at.
-type glance struct {
+type sample struct {
 	storeFree, hostFree int64 // bytes
 	flags               int64
 }
 
-// differs reports whether g is far enough from an earlier glance, at so many bytes of room,
+// differs reports whether g is far enough from an earlier sample, at so many bytes of room,
 // to look: what others write on a large disk is no reason.
-func (g glance) differs(from glance, room int64) bool {
+func (g sample) differs(from sample, room int64) bool {
 	far := max(coarse, room/16)
 	return g.flags != from.flags || max(g.storeFree-from.storeFree, from.storeFree-g.storeFree) >= far ||
 		max(g.hostFree-from.hostFree, from.hostFree-g.hostFree) >= far
 }
 
-func (s *Store) glance() glance {
+func (s *Store) sample() sample {
 	var store, host unix.Statfs_t
 	if err := unix.Fstatfs(s.top, &store); err != nil {
-		return glance{flags: -1}
+		return sample{flags: -1}
 	}
 	if s.loop != nil {
 		if err := unix.Fstatfs(int(s.loop.file.Fd()), &host); err != nil {
-			return glance{flags: -1}
+			return sample{flags: -1}
 		}
 	}
-	return glance{int64(store.Bfree) * store.Bsize, int64(host.Bavail) * host.Bsize, store.Flags}
+	return sample{int64(store.Bfree) * store.Bsize, int64(host.Bavail) * host.Bsize, store.Flags}
 }
 
 // look sees how full the disks are, and bounds what may still be written.

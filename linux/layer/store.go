@@ -82,8 +82,8 @@ type Store struct {
 	trash                      *trash
 	copies                     copies
 	persistence                persistence
-	unsettled                  atomic.Bool // something was made since the last Settle that this is for
-	settling                   background
+	uncommitted                atomic.Bool // something was made since the last CommitCopies that this is for
+	committing                 background
 	ending                     chan struct{} // closed by Close
 
 	space    atomic.Pointer[Space] // what was seen last
@@ -152,7 +152,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		s.closeFiles()
 		return nil, err
 	}
-	s.settling.do = s.settleNow
+	s.committing.do = s.commitNow
 	s.trash.kick()
 	s.watching.Go(s.watch)
 	return s, nil
@@ -326,31 +326,31 @@ const settleBytes = 16 << 20
 // made; whoever makes one meanwhile commits what was left before. But not for longer than
 // most: an exchange that is not on the disk yet is one that a crash of the host takes back.
 const (
-	settleAfter = 20 * time.Millisecond
-	settleMost  = 200 * time.Millisecond
+	commitAfter = 20 * time.Millisecond
+	commitMost  = 200 * time.Millisecond
 )
 
-// Settle is to be called when copies were made, or contents exchanged, and their overlays mounted.
+// CommitCopies is to be called when copies were made, or contents exchanged, and their overlays mounted.
 // It has what that left brought to the disk, where it is much or somebody counts on it, and
 // deletes what was exchanged: a moment later, and behind the caller's back.
-func (s *Store) Settle() {
+func (s *Store) CommitCopies() {
 	leave, err := s.enter()
 	if err != nil {
 		return
 	}
 	defer leave()
-	if s.unsettled.Load() {
-		s.settling.kick()
+	if s.uncommitted.Load() {
+		s.committing.kick()
 	}
 }
 
-func (s *Store) settleNow() {
-	s.copies.lull(settleAfter, settleMost, s.ending)
-	if !s.unsettled.Swap(false) {
+func (s *Store) commitNow() {
+	s.copies.waitIdle(commitAfter, commitMost, s.ending)
+	if !s.uncommitted.Swap(false) {
 		return // what was kicked for meanwhile went with the time before
 	}
 	if err := s.commitAll(s.layers); err != nil {
-		s.unsettled.Store(true)
+		s.uncommitted.Store(true)
 		s.log.Error("the last copies and rollbacks are not on the disk yet; a crash of the host may take them back", "error", err)
 	}
 	s.trash.kick() // not before: its work would hold up the commit
@@ -371,7 +371,7 @@ func (s *Store) Close() error {
 	close(s.ending)
 	s.watching.Wait()
 	s.syncing.Wait()
-	s.settling.wait()
+	s.committing.wait()
 	var err error
 	if s.trash != nil { // else a failed store was closed already
 		if s.persistence.pending() {

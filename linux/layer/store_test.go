@@ -175,7 +175,7 @@ func testStoreAfterHarm(t *testing.T, opts Options) {
 			t.Fatal(err)
 		}
 		s = mustOpen(t, opts)
-		for _, dir := range []int{s.trash.dir, s.trash.grave} {
+		for _, dir := range []int{s.trash.dir, s.trash.deleting} {
 			if left, err := names(dir); err != nil || len(left) > 0 {
 				t.Errorf("the trash holds %q, %v", left, err)
 			}
@@ -191,7 +191,7 @@ func testStoreAfterHarm(t *testing.T, opts Options) {
 				t.Fatal(err)
 			}
 		}
-		for _, path := range []string{at(s.logs, "orphanedlogs"), at(s.trash.dir, "thrown.1"), at(s.trash.grave, "thrown.2")} {
+		for _, path := range []string{at(s.logs, "orphanedlogs"), at(s.trash.dir, "thrown.1"), at(s.trash.deleting, "thrown.2")} {
 			// The trash may be taken out from under it: then there is less to clear later.
 			if err := os.MkdirAll(path+"/deep/deeper", 0o700); err != nil && !(strings.Contains(path, "/thrown.") && errors.Is(err, os.ErrNotExist)) {
 				t.Fatal(err)

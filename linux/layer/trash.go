@@ -21,10 +21,10 @@ import (
 // what a killed server left in it goes with the next one.
 type trash struct {
 	dir int // what is thrown away is renamed into here
-	// grave is where it is deleted. The kernel holds a directory's lock all
+	// deleting is where it is deleted. The kernel holds a directory's lock all
 	// the while it destroys a subvolume in it: with one directory for both,
 	// every Remove, and by the rename's two locks every Create, would wait.
-	grave     int
+	deleting  int
 	subvolume bool // entries may be subvolumes
 	spares    *spares
 	log       *slog.Logger
@@ -41,7 +41,7 @@ func openTrash(top int, subvolume bool, log *slog.Logger) (_ *trash, err error) 
 	if err != nil {
 		return nil, err
 	}
-	grave, err := ensureDir(top, "grave")
+	deleting, err := ensureDir(top, "grave")
 	if err != nil {
 		unix.Close(dir)
 		return nil, err
@@ -49,10 +49,10 @@ func openTrash(top int, subvolume bool, log *slog.Logger) (_ *trash, err error) 
 	kept, err := openSpares(top)
 	if err != nil {
 		unix.Close(dir)
-		unix.Close(grave)
+		unix.Close(deleting)
 		return nil, err
 	}
-	t := &trash{dir: dir, grave: grave, subvolume: subvolume, spares: kept, log: log, serial: time.Now().UnixNano()}
+	t := &trash{dir: dir, deleting: deleting, subvolume: subvolume, spares: kept, log: log, serial: time.Now().UnixNano()}
 	t.deletion.do = t.run
 	return t, nil
 }
@@ -109,7 +109,7 @@ func (t *trash) delete() error {
 	entries, err := names(t.dir)
 	errs := []error{err}
 	for _, name := range entries {
-		err := unix.Renameat(t.dir, name, t.grave, name)
+		err := unix.Renameat(t.dir, name, t.deleting, name)
 		if err == unix.ENOSPC || err == unix.EDQUOT {
 			err = t.destroyIn(t.dir, name)
 		}
@@ -117,7 +117,7 @@ func (t *trash) delete() error {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	entries, err = names(t.grave)
+	entries, err = names(t.deleting)
 	errs = append(errs, err)
 	for _, name := range entries {
 		if err := t.destroy(name); err != nil {
@@ -127,10 +127,10 @@ func (t *trash) delete() error {
 	return errors.Join(errs...)
 }
 
-// destroy deletes what is in the grave, or keeps it for the next layer.
+// destroy deletes what is in deleting, or keeps it for the next layer.
 func (t *trash) destroy(name string) error {
-	if t.isSubvolume(t.grave, name) {
-		kept, err := t.spares.keep(t.grave, name)
+	if t.isSubvolume(t.deleting, name) {
+		kept, err := t.spares.keep(t.deleting, name)
 		if kept {
 			return nil
 		}
@@ -138,7 +138,7 @@ func (t *trash) destroy(name string) error {
 			t.log.Debug("a layer is destroyed instead of emptied", "error", err)
 		}
 	}
-	return t.destroyIn(t.grave, name)
+	return t.destroyIn(t.deleting, name)
 }
 
 // destroyIn deletes name in dir. It needs no room on the disk.
@@ -168,7 +168,7 @@ func (t *trash) drain() error {
 	t.deletion.wait()
 	t.cleaning.Wait()
 	left := 0
-	for _, dir := range []int{t.dir, t.grave} {
+	for _, dir := range []int{t.dir, t.deleting} {
 		entries, err := names(dir)
 		if err != nil {
 			return failed(err, "the trash cannot be listed")
@@ -183,6 +183,6 @@ func (t *trash) drain() error {
 
 func (t *trash) close() {
 	unix.Close(t.dir)
-	unix.Close(t.grave)
+	unix.Close(t.deleting)
 	t.spares.close()
 }

@@ -44,7 +44,7 @@ func (d *Driver) createOf(ctx context.Context, spec runtime.Spec, disk func() (*
 	}
 	e := beginEarly(disk)
 	i, err := d.create(ctx, spec, e.open)
-	defer d.layers.Settle()
+	defer d.layers.CommitCopies()
 	if e.drop() {
 		d.removeLayer(spec.ID)
 	}

@@ -217,5 +217,5 @@ func (x *exchange) open() (*layer.Layer, error) {
 // the new life have been made by then: a commit would have held them up.
 func (x *exchange) settle() {
 	<-x.done
-	x.i.d.layers.Settle()
+	x.i.d.layers.CommitCopies()
 }

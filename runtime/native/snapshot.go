@@ -119,7 +119,7 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	if err := d.layers.Exchange(ctx, string(of), string(from), int64(l.DiskMB)<<20, ctx.Err); err != nil {
 		return err
 	}
-	d.layers.Settle()
+	d.layers.CommitCopies()
 	d.checkpoint("rollback.exchanged")
 	i.mu.Lock()
 	i.leaving = nil // who mounts the new disk does not wait for the old one's overlay

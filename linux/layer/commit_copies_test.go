@@ -80,12 +80,12 @@ func TestSettleCommitsWhatALargeCopyLeft(t *testing.T) {
 	if err := mustFork(t, s, "smallcopy", "smalllayer", 0).FreshWork(); err != nil {
 		t.Fatal(err)
 	}
-	s.Settle()
-	s.settling.mu.Lock()
-	if s.settling.running {
+	s.CommitCopies()
+	s.committing.mu.Lock()
+	if s.committing.running {
 		t.Error("a small copy is worth a commit")
 	}
-	s.settling.mu.Unlock()
+	s.committing.mu.Unlock()
 
 	large := mustCreate(t, s, "largelayer", 0)
 	writeFile(t, at(large.Fd(), "upper/file"), make0(settleBytes))
@@ -93,7 +93,7 @@ func TestSettleCommitsWhatALargeCopyLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, before := generations(t, s.layers, "largecopy")
-	s.Settle()
+	s.CommitCopies()
 	until(t, "what the copy left is committed", func() bool {
 		_, now := generations(t, s.layers, "largecopy")
 		return now > before
