@@ -51,10 +51,10 @@ func mounted(tb testing.TB, image *os.File, l *Layer, f func(root string)) {
 }
 
 // overlaid gives what an overlay of the layer over the image is made of. Older kernels
-// (see mount.Yard) take paths, of what is attached in the host's namespace. done lets go of it.
+// (see mount.Namespace) take paths, of what is attached in the host's namespace. done lets go of it.
 func overlaid(tb testing.TB, image *os.File, l *Layer) (params []mount.Param, done func()) {
 	tb.Helper()
-	byPath, err := mount.NeedsYard()
+	byPath, err := mount.NeedsNamespace()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func cloneOf(t *testing.T, fd int) int {
 // skipWithoutClones skips where the kernel refused to clone a mount that is attached nowhere.
 func skipWithoutClones(tb testing.TB, err error) {
 	tb.Helper()
-	if old, _ := mount.NeedsYard(); old && errors.Is(err, unix.EINVAL) {
+	if old, _ := mount.NeedsNamespace(); old && errors.Is(err, unix.EINVAL) {
 		tb.Skip("this kernel clones no mount that is attached nowhere (Linux 6.15)")
 	}
 }

@@ -20,7 +20,7 @@ import (
 // backup. Nothing of a sandbox runs.
 type disks struct {
 	layers *layer.Store
-	yard   *mount.Yard
+	yard   *mount.Namespace
 }
 
 // OpenDisks opens or makes the store that a driver of dir would open or make, and gives it an
@@ -31,12 +31,12 @@ func (k *Kind) OpenDisks(ctx context.Context, dir, id string, log *slog.Logger) 
 	}
 	d := &disks{}
 	o := layer.Options{Dir: layersDir(dir), Kind: layer.Kind(k.Layers), Identity: layer.Identity{ID: id}, Logger: log}
-	need, err := mount.NeedsYard()
+	need, err := mount.NeedsNamespace()
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
 	}
 	if need {
-		if d.yard, err = mount.NewYard(); err != nil {
+		if d.yard, err = mount.NewNamespace(); err != nil {
 			return nil, fault.Wrap(fault.Unavailable, err, "no mount namespace can be made").WithRemedy("run as root")
 		}
 		o.Attach, o.Detach = d.yard.Keep, d.yard.Release

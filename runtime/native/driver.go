@@ -77,8 +77,8 @@ type Driver struct {
 	queue      queue
 	closer     *closer
 	starter    *spawn.Starter
-	mounts     *os.File    // mount namespace that sandboxes begin with a copy of
-	yard       *mount.Yard // nil from Linux 6.15 on
+	mounts     *os.File         // mount namespace that sandboxes begin with a copy of
+	yard       *mount.Namespace // nil from Linux 6.15 on
 	tape       *furnish.Tape
 
 	agent *os.File // the program, on a read-only mount of its own
@@ -223,14 +223,14 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 // openYard makes a yard where the kernel needs one.
 func (d *Driver) openYard(need bool) (err error) {
 	if !need {
-		if need, err = mount.NeedsYard(); err != nil {
+		if need, err = mount.NeedsNamespace(); err != nil {
 			return fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
 		}
 	}
 	if !need {
 		return nil
 	}
-	if d.yard, err = mount.NewYard(); err != nil {
+	if d.yard, err = mount.NewNamespace(); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "no mount namespace can be made").
 			WithRemedy("run `sandpit doctor` on the host")
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // The oldest kernel that the runtime was tried on. Overlay takes idmapped layers since 5.19;
-// what came later, to 6.15, has a second way ([mount.Yard], furnish, the agent's reaping).
+// what came later, to 6.15, has a second way ([mount.Namespace], furnish, the agent's reaping).
 const leastMajor, leastMinor = 6, 1
 
 // checkHost refuses a host on which nothing would work, with what to do.

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Yard is a mount namespace of ours, and the thread that is in it, for kernels before
+// Namespace is a mount namespace of ours, and the thread that is in it, for kernels before
 // Linux 6.15: they clone no mount that is attached nowhere, and overlay takes its layers by
-// paths. In a yard such mounts are attached, while they are used or until it is closed, and
+// paths. In a namespace such mounts are attached, while they are used or until it is closed, and
 // nobody else sees them. It is safe for concurrent use; one call goes on at a time.
-type Yard struct {
+type Namespace struct {
 	calls chan func()
 	left  chan struct{} // closed once the thread has gone
 
@@ -23,15 +23,15 @@ type Yard struct {
 	kept bool // Keep attached a mount
 }
 
-// What is in the root of a yard.
+// What is in the root of a namespace.
 const (
-	yardLower = "lower"
-	yardLayer = "layer"
-	yardKept  = "kept"
+	insideLower = "lower"
+	insideLayer = "layer"
+	insideKept  = "kept"
 )
 
-// NeedsYard tells whether this kernel can do nothing with a mount that is attached nowhere.
-func NeedsYard() (bool, error) {
+// NeedsNamespace tells whether this kernel can do nothing with a mount that is attached nowhere.
+func NeedsNamespace() (bool, error) {
 	m, err := New("tmpfs", 0, Param{Key: "size", Value: "4k"})
 	if err != nil {
 		return false, err
@@ -44,12 +44,12 @@ func NeedsYard() (bool, error) {
 	return false, clone.Close()
 }
 
-// NewYard makes one.
-func NewYard() (*Yard, error) {
-	y := &Yard{calls: make(chan func()), left: make(chan struct{})}
+// NewNamespace makes one.
+func NewNamespace() (*Namespace, error) {
+	y := &Namespace{calls: make(chan func()), left: make(chan struct{})}
 	made := make(chan error)
 	OnThread(func() {
-		err := LeaveHost(yardLower, yardLayer, yardKept)
+		err := LeaveHost(insideLower, insideLayer, insideKept)
 		made <- err
 		if err == nil {
 			for call := range y.calls {
@@ -64,10 +64,10 @@ func NewYard() (*Yard, error) {
 	return y, nil
 }
 
-// Close detaches what is in the yard. No call is under way, and none follows.
-func (y *Yard) Close() (err error) {
+// Close detaches what is in the namespace. No call is under way, and none follows.
+func (y *Namespace) Close() (err error) {
 	if y.kept {
-		y.do(func() { err = unmount(yardKept) })
+		y.do(func() { err = unmount(insideKept) })
 	}
 	close(y.calls)
 	<-y.left
@@ -75,7 +75,7 @@ func (y *Yard) Close() (err error) {
 }
 
 // do runs fn on the thread.
-func (y *Yard) do(fn func()) {
+func (y *Namespace) do(fn func()) {
 	done := make(chan struct{})
 	y.calls <- func() {
 		defer close(done)
@@ -84,32 +84,32 @@ func (y *Yard) do(fn func()) {
 	<-done
 }
 
-// Keep attaches a detached mount until Release, or until the yard is closed; one at a time. Of
+// Keep attaches a detached mount until Release, or until the namespace is closed; one at a time. Of
 // what is below it, CloneAt can make clones from then on.
-func (y *Yard) Keep(m int) (err error) {
+func (y *Namespace) Keep(m int) (err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.kept {
-		return errors.New("a yard keeps one mount")
+		return errors.New("a namespace keeps one mount")
 	}
-	y.do(func() { err = attach(m, yardKept) })
+	y.do(func() { err = attach(m, insideKept) })
 	y.kept = err == nil
 	return err
 }
 
 // Release detaches what Keep attached; another mount can be kept after it.
-func (y *Yard) Release() (err error) {
+func (y *Namespace) Release() (err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.kept {
-		y.do(func() { err = unmount(yardKept) })
+		y.do(func() { err = unmount(insideKept) })
 		y.kept = err != nil
 	}
 	return err
 }
 
 // CloneAt is the package's CloneAt for what is below a mount that is kept.
-func (y *Yard) CloneAt(dir int, path string) (f *os.File, err error) {
+func (y *Namespace) CloneAt(dir int, path string) (f *os.File, err error) {
 	y.do(func() { f, err = CloneAt(dir, path) })
 	return f, err
 }
@@ -117,21 +117,21 @@ func (y *Yard) CloneAt(dir int, path string) (f *os.File, err error) {
 // Overlay makes a detached overlay, of the directories `upper` and `work` in layer over
 // lower. Both are detached mounts, of which nothing can be made after a success; after an
 // error they are what they were. The mount is made by around calling make, on the thread.
-func (y *Yard) Overlay(lower, layer *os.File, attrs int, around func(make func()) error, params ...Param) (m *os.File, err error) {
+func (y *Namespace) Overlay(lower, layer *os.File, attrs int, around func(make func()) error, params ...Param) (m *os.File, err error) {
 	y.do(func() {
 		for _, at := range []struct {
 			mount *os.File
 			name  string
-		}{{lower, yardLower}, {layer, yardLayer}} {
+		}{{lower, insideLower}, {layer, insideLayer}} {
 			if err = attach(int(at.mount.Fd()), at.name); err != nil {
 				return
 			}
 			defer func() { err = errors.Join(err, detach(at.mount, at.name, err != nil)) }()
 		}
 		layers := []Param{
-			{Key: "lowerdir", Value: "/" + yardLower},
-			{Key: "upperdir", Value: "/" + yardLayer + "/upper"},
-			{Key: "workdir", Value: "/" + yardLayer + "/work"},
+			{Key: "lowerdir", Value: "/" + insideLower},
+			{Key: "upperdir", Value: "/" + insideLayer + "/upper"},
+			{Key: "workdir", Value: "/" + insideLayer + "/work"},
 		}
 		if failed := around(func() { m, err = New("overlay", attrs, append(layers, params...)...) }); failed != nil {
 			err = failed

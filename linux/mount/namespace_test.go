@@ -16,10 +16,10 @@ import (
 	"sandpit.dev/linux/mount"
 )
 
-// A yard makes overlays of detached mounts, and clones of one that it keeps, on any kernel.
-func TestYard(t *testing.T) {
+// a namespace makes overlays of detached mounts, and clones of one that it keeps, on any kernel.
+func TestNamespace(t *testing.T) {
 	skiptest.WithoutRoot(t, "it mounts")
-	yard, err := mount.NewYard()
+	namespace, err := mount.NewNamespace()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestYard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yard.Keep(int(store.Fd())); err != nil {
+	if err := namespace.Keep(int(store.Fd())); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"image", "layer", "layer/upper", "layer/work"} {
@@ -39,7 +39,7 @@ func TestYard(t *testing.T) {
 
 	clone := func(name string) *os.File {
 		t.Helper()
-		m, err := yard.CloneAt(int(store.Fd()), name)
+		m, err := namespace.CloneAt(int(store.Fd()), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,15 +51,15 @@ func TestYard(t *testing.T) {
 
 	// A try that fails costs nothing: what it was made of can be tried again, as often as need be.
 	for range 3 {
-		if _, err := yard.Overlay(lower, layer, 0, plain, mount.Param{Key: "index", Value: "perhaps"}); err == nil {
+		if _, err := namespace.Overlay(lower, layer, 0, plain, mount.Param{Key: "index", Value: "perhaps"}); err == nil {
 			t.Fatal("a parameter that the kernel does not know was taken")
 		}
 	}
 	refused := errors.New("no such ids")
-	if _, err := yard.Overlay(lower, layer, 0, func(func()) error { return refused }); !errors.Is(err, refused) {
+	if _, err := namespace.Overlay(lower, layer, 0, func(func()) error { return refused }); !errors.Is(err, refused) {
 		t.Fatalf("what could not be begun gave %v", err)
 	}
-	root, err := yard.Overlay(lower, layer, unix.MOUNT_ATTR_NODEV, plain, mount.Param{Key: "index", Value: "on"})
+	root, err := namespace.Overlay(lower, layer, unix.MOUNT_ATTR_NODEV, plain, mount.Param{Key: "index", Value: "on"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func TestYard(t *testing.T) {
 		}
 	}
 
-	// After the yard is gone the overlay works on, and the rest is let go of.
-	if err := yard.Close(); err != nil {
+	// After the namespace is gone the overlay works on, and the rest is let go of.
+	if err := namespace.Close(); err != nil {
 		t.Error(err)
 	}
 	if got := read(t, root, "new"); got != "of the layer" {
-		t.Errorf("after the yard's end the overlay has %q", got)
+		t.Errorf("after the namespace's end the overlay has %q", got)
 	}
 	for _, f := range []*os.File{root, store} {
 		if err := f.Close(); err != nil {
@@ -90,21 +90,21 @@ func TestYard(t *testing.T) {
 	}
 }
 
-// A yard has room for one mount, and says so.
-func TestYardKeepsOne(t *testing.T) {
+// a namespace has room for one mount, and says so.
+func TestNamespaceKeepsOne(t *testing.T) {
 	skiptest.WithoutRoot(t, "it mounts")
-	yard, err := mount.NewYard()
+	namespace, err := mount.NewNamespace()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = yard.Close() }()
+	defer func() { _ = namespace.Close() }()
 	for n := range 2 {
 		m, err := mount.New("tmpfs", 0, mount.Param{Key: "size", Value: "4k"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = m.Close() }()
-		if err := yard.Keep(int(m.Fd())); (err == nil) != (n == 0) {
+		if err := namespace.Keep(int(m.Fd())); (err == nil) != (n == 0) {
 			t.Errorf("mount %d: %v", n, err)
 		}
 	}
