@@ -243,7 +243,7 @@ func (g *Group) CommandsDir() (dir, mount *os.File, err error) {
 	if err != nil {
 		return nil, nil, &os.PathError{Op: "open_tree", Path: path, Err: err}
 	}
-	// open_tree gives an O_PATH descriptor; one that can be listed is handier.
+	// open_tree returns an O_PATH descriptor; one that can be listed is handier.
 	if dir, err = cgroupfs.Open(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
 		_ = unix.Close(fd)
 		return nil, nil, err

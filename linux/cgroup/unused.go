@@ -30,7 +30,7 @@ type heldGroup struct {
 	parent, dir int
 }
 
-// EachUnused calls do for each namespace that nobody uses and that says whose it is, until do
+// EachUnused calls do for each namespace that is unused and has an owner, until do
 // is false. No driver can open the namespace meanwhile.
 func EachUnused(do func(*Unused) bool) error {
 	text, err := os.ReadFile("/proc/self/mountinfo")

@@ -113,7 +113,7 @@ func (d *diff) start() error {
 	return nil
 }
 
-// inside gives a path relative to the tracked directory, of a path relative to the root.
+// inside returns a path relative to the tracked directory, of a path relative to the root.
 func (d *diff) inside(path string) (string, bool) {
 	if d.dir == "" {
 		return path, path != ""
@@ -125,7 +125,7 @@ func (d *diff) inside(path string) (string, bool) {
 	return rest[1:], true
 }
 
-// holds tells whether names in the directory at path are inside.
+// holds reports whether names in the directory at path are inside.
 func (d *diff) holds(path string) bool {
 	return d.dir == "" || path == d.dir || strings.HasPrefix(path, d.dir) && path[len(d.dir)] == '/'
 }
@@ -185,7 +185,7 @@ func (d *diff) attributes(n *node) {
 	}
 }
 
-// look fills is from the name as it is now, and tells whether it exists.
+// look fills is from the name as it is now, and reports whether it exists.
 func (d *diff) look(dirfd int, name string, is *item) bool {
 	const want = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_MNT_ID
 	err := unix.Statx(dirfd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, want, &is.stat)
@@ -208,7 +208,7 @@ func (d *diff) look(dirfd int, name string, is *item) bool {
 	return false
 }
 
-// changed tells whether the events on a file mean a change.
+// changed reports whether the events on a file mean a change.
 func (d *diff) changed(n *node, st *unix.Statx_t) bool {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return n.content&unix.FAN_ATTRIB != 0 // a fifo is written to without changing
@@ -225,7 +225,7 @@ func since(t unix.StatxTimestamp, begin unix.Timespec) bool {
 	return t.Sec > begin.Sec || t.Sec == begin.Sec && int64(t.Nsec) >= begin.Nsec
 }
 
-// item gives the item of a path relative to the root.
+// item returns the item of a path relative to the root.
 func (d *diff) item(path string) *item {
 	it := d.items[path]
 	if it != nil {
@@ -247,7 +247,7 @@ func (it *item) set(is *item) {
 	it.touched = it.touched || is.touched
 }
 
-// whyIncomplete gives the first reason why the answer may not be whole, nil where it is.
+// whyIncomplete returns the first reason why the answer may not be whole, nil where it is.
 func (d *diff) whyIncomplete() error {
 	return cmp.Or(d.w.lost.reason, d.lost.reason)
 }

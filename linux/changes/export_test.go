@@ -10,7 +10,7 @@ import "golang.org/x/sys/unix"
 // OpenLimited is Open with the kernel's bounded queue, which can be made to overflow.
 func OpenLimited(o Options) (*Group, error) { return open(o, 0) }
 
-// Open gives how many windows and watches are open and whether the overlay is watched.
+// Open returns how many windows and watches are open and whether the overlay is watched.
 func (s *Source) Open() (windows int, watched bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,7 +18,7 @@ func (s *Source) Open() (windows int, watched bool) {
 	return len(s.trackers) + len(s.watches), set
 }
 
-// Running tells whether Run has begun.
+// Running reports whether Run has begun.
 func (g *Group) Running() bool { return g.runs() }
 
 // Drain reads what is queued and has it booked, as the reader does at any time, and gives
@@ -79,7 +79,7 @@ func (w *Watch) Take() ([]Event, error) {
 	return w.take()
 }
 
-// Queue gives the descriptor that events are read from.
+// Queue returns the descriptor that events are read from.
 func (g *Group) Queue() int { return g.fd }
 
 // ListenTo has the reader wait for the events of another descriptor.

@@ -26,7 +26,7 @@ func needOwnIDs(t *testing.T) {
 	}
 }
 
-// namesTheRemoved tells whether the kernel says which directory was removed, beside
+// namesTheRemoved reports whether the kernel says which directory was removed, beside
 // where it was. It does since Linux 6.13, and 6.12.10 and 6.6.72.
 func namesTheRemoved(t *testing.T) bool {
 	t.Helper()

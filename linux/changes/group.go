@@ -56,7 +56,7 @@ type Group struct {
 	memory   int
 	linger   time.Duration
 	backlog  int    // events in the kernel's queue
-	waker    *waker // tells of events
+	waker    *waker // of the reader, by events
 	idle     chan struct{}
 
 	maxBacklog, maxBacklogs int // the constants of these names

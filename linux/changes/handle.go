@@ -23,7 +23,7 @@ func (h *handle) bytes() []byte {
 }
 
 // open opens what the key names, wherever it is now, on the mount of root.
-// The key came from the kernel; a file that is gone gives ESTALE.
+// The key came from the kernel; a file that is gone is ESTALE.
 func (h *handle) open(root int, key string, flags int) (int, error) {
 	if len(key) < 8 || len(key) > len(h)*4 || int(binary.NativeEndian.Uint32([]byte(key[:4]))) != len(key)-8 {
 		return -1, unix.ESTALE

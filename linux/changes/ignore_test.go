@@ -39,7 +39,7 @@ func (l *log) write() int {
 	return l.s.Drain()
 }
 
-// writeUntilIgnored writes until that makes no event any more, and tells whether it came to that.
+// writeUntilIgnored writes until that makes no event any more, and reports whether it came to that.
 func (l *log) writeUntilIgnored() bool {
 	l.t.Helper()
 	for range 10 {

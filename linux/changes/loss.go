@@ -7,7 +7,7 @@ package changes
 
 import "fmt"
 
-// loss tells whether something is missing in an answer, and by its first reason
+// loss reports whether something is missing in an answer, and by its first reason
 // what: the answer itself says no more than that it is not Complete.
 type loss struct{ reason error }
 
@@ -17,7 +17,7 @@ func (l *loss) because(reason error) {
 	}
 }
 
-// becausef gives a reason of a system call that failed.
+// becausef returns a reason of a system call that failed.
 func (l *loss) becausef(err error, format string, args ...any) {
 	if l.reason == nil {
 		l.reason = fmt.Errorf(format+": %w", append(args, err)...)

@@ -64,7 +64,7 @@ func (d *diff) pathInLayer(layer, key string) (string, bool) {
 	return path, ok
 }
 
-// unwrap gives the key of the handle inside an overlay's handle of a lower directory.
+// unwrap returns the key of the handle inside an overlay's handle of a lower directory.
 func unwrap(key string) (string, bool) {
 	if len(key) < 8 || binary.NativeEndian.Uint32([]byte(key[4:8])) != wrapType {
 		return "", false
@@ -83,7 +83,7 @@ func unwrap(key string) (string, bool) {
 	return string(head[:]) + h[wrapHeader:end], true
 }
 
-// hadNames tells whether the directory is known to have had a name in it when
+// hadNames reports whether the directory is known to have had a name in it when
 // the window began.
 func (n *node) hadNames() bool {
 	for _, e := range n.names {

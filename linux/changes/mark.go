@@ -100,14 +100,14 @@ func (s *Source) pause(now time.Time) {
 	g.wakeExpiry()
 }
 
-// look tells of the mark.
+// look reports the mark.
 func (m *mark) look() (set, paused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.set, !m.paused.IsZero()
 }
 
-// sweepLocked takes the mark away where nobody needed it for the linger time, and sets it
+// sweepLocked takes the mark away where it was not needed for the linger time, and sets it
 // again where a pause is over. It reports whether that is still to come.
 func (s *Source) sweepLocked(now time.Time) (more bool) {
 	set, paused := s.mark.look()

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// printable gives a name of the file system as text: see [Change.Escaped].
+// printable returns a name of the file system as text: see [Change.Escaped].
 func printable(name string) (text string, escaped bool) {
 	if utf8.ValidString(name) {
 		return name, false

@@ -105,7 +105,7 @@ func track(t testing.TB, s *changes.Source) *changes.Tracker {
 	return tr
 }
 
-// stop gives the changes as "action path".
+// stop returns the changes as "action path".
 func stop(t testing.TB, tr *changes.Tracker) []string {
 	t.Helper()
 	c, err := tr.Stop(t.Context())

@@ -71,7 +71,7 @@ func (d *diff) locate(n *node) {
 	}
 }
 
-// pathNow gives the path of an open directory relative to the root.
+// pathNow returns the path of an open directory relative to the root.
 func (d *diff) pathNow(fd int) (string, bool) {
 	path, err := pathOf(fd)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *diff) pathNow(fd int) (string, bool) {
 	return rel, open.Ino == named.Ino
 }
 
-// pathOf gives the kernel's path of an open file.
+// pathOf returns the kernel's path of an open file.
 func pathOf(fd int) (string, error) {
 	var name [32]byte
 	link := strconv.AppendInt(append(name[:0], "/proc/self/fd/"...), int64(fd), 10)
@@ -112,7 +112,7 @@ func pathOf(fd int) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// before gives the path that a directory had when the window began; false
+// before returns the path that a directory had when the window began; false
 // where it did not exist.
 //
 // A directory that did not move itself moved with the nearest one above it that

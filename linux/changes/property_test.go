@@ -64,7 +64,7 @@ func (m tree) put(name string, sub tree) {
 	}
 }
 
-// between gives the difference of two listings below workspace, without the
+// between returns the difference of two listings below workspace, without the
 // names of files with several links.
 func between(a, b map[string]state) []string {
 	out := []string{}

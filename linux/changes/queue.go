@@ -31,7 +31,7 @@ func queued(fd int) bool {
 	return err != nil || n > 0
 }
 
-// read gives what was queued before the call to the sources, and returns how many events
+// read hands what was queued before the call to the sources, and returns how many events
 // that were. A sandbox that goes on making events cannot hold it up: it takes as many as
 // there were. Where those are more than the backlog's bound, the sandbox with most of
 // them is paused.
@@ -79,13 +79,13 @@ func (g *Group) readOnce() (events int, empty bool) {
 	return g.sort(g.buf[:n], time.Now()), len(g.buf)-n > maxRecord
 }
 
-// sort gives each event to the source it is of, uninterpreted; neighbours of one source
+// sort hands each event to the source it is of, uninterpreted; neighbours of one source
 // at once.
 func (g *Group) sort(b []byte, at time.Time) (events int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(b) > 0 {
-		size, id, overflow, ok := glance(b)
+		size, id, overflow, ok := peek(b)
 		n := 1
 		switch {
 		case !ok:
@@ -97,7 +97,7 @@ func (g *Group) sort(b []byte, at time.Time) (events int) {
 			g.loseAllLocked(errors.New("the kernel dropped file events"))
 		default:
 			for size < len(b) {
-				more, next, overflow, ok := glance(b[size:])
+				more, next, overflow, ok := peek(b[size:])
 				if !ok || overflow || next != id {
 					break
 				}

@@ -22,7 +22,7 @@ const watched = unix.FAN_CREATE | unix.FAN_DELETE | unix.FAN_RENAME | unix.FAN_M
 // each, and a file.
 const maxRecord = 4096
 
-// fsid is a file system's id as statfs(2) gives it.
+// fsid is a file system's id as statfs(2) returns it.
 type fsid [8]byte
 
 // record is one event. Its slices point into the read buffer and are valid
@@ -40,9 +40,9 @@ type record struct {
 	target []byte
 }
 
-// glance tells of the event that b begins with only its size, its file system, and whether
-// it stands for events that were dropped. It gives false as [parse] does.
-func glance(b []byte) (size int, id fsid, overflow, ok bool) {
+// peek returns of the event that b begins with only its size, its file system, and whether
+// it stands for events that were dropped. It returns false as [parse] does.
+func peek(b []byte) (size int, id fsid, overflow, ok bool) {
 	const header = unix.FAN_EVENT_METADATA_LEN
 	if len(b) < header {
 		return 0, id, false, false
@@ -57,7 +57,7 @@ func glance(b []byte) (size int, id fsid, overflow, ok bool) {
 	return size, id, binary.NativeEndian.Uint64(b[8:])&unix.FAN_Q_OVERFLOW != 0, true
 }
 
-// parse takes one event off b. It gives false where b holds no whole event of
+// parse takes one event off b. It returns false where b holds no whole event of
 // the version we know, which the kernel never sends.
 func parse(b []byte) (r record, rest []byte, ok bool) {
 	const header = unix.FAN_EVENT_METADATA_LEN

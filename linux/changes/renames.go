@@ -50,7 +50,7 @@ func (d *diff) resolveRenames() {
 	}
 }
 
-// exists tells whether a file has a name, whichever.
+// exists reports whether a file has a name, whichever.
 func (d *diff) exists(n *node, isDir bool) bool {
 	if isDir {
 		d.locate(n)

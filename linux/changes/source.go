@@ -194,7 +194,7 @@ func (s *Source) dropLocked() {
 }
 
 // Root hands out the source's descriptor of the overlay's root, so that one does for
-// whoever needs it too. From then on it is the caller's, who closes it after the source.
+// who needs it too. From then on it is the caller's, who closes it after the source.
 func (s *Source) Root() *os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,10 +202,10 @@ func (s *Source) Root() *os.File {
 	return s.root
 }
 
-// busyLocked tells whether anybody needs the sandbox's events.
+// busyLocked reports whether anybody needs the sandbox's events.
 func (s *Source) busyLocked() bool { return len(s.trackers)+len(s.watches) > 0 }
 
-// restLocked stops watching the overlay where nobody needs it any more: after a
+// restLocked stops watching the overlay where no window and no watch needs it any more: after a
 // while, since the next command comes soon.
 func (s *Source) restLocked() {
 	if s.busyLocked() {

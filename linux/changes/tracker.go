@@ -27,7 +27,7 @@ type Tracker struct {
 	ended  bool
 }
 
-// Stop ends the window and tells what changed in it. Every operation that
+// Stop ends the window and returns what changed in it. Every operation that
 // finished before the call is in the answer; sizes and types are those of the
 // moment of the answer. Its work grows with the changes: two system calls for
 // each changed name and three for each directory with any, at most some 30,000
@@ -77,7 +77,7 @@ func (t *Tracker) answer(ctx context.Context, d *diff) (Changes, error) {
 // Cancel ends the window without an answer. It may be called after Stop.
 func (t *Tracker) Cancel() { t.end(false) }
 
-// end takes the window out of its source, and tells whether it had not ended. With read,
+// end takes the window out of its source, and reports whether it had not ended. With read,
 // all that was queued before is in the window, or the window tells that it is not.
 func (t *Tracker) end(read bool) bool {
 	s := t.s

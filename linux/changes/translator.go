@@ -43,7 +43,7 @@ type move struct {
 	exchange bool   // what was at to went to from
 }
 
-// undo gives the path that name had before the move.
+// undo returns the path that name had before the move.
 func (m *move) undo(name string) string {
 	if rest, ok := beneath(name, m.to); ok {
 		return m.from + rest
@@ -54,7 +54,7 @@ func (m *move) undo(name string) string {
 	return name
 }
 
-// beneath gives what of a path follows dir: nothing, or a slash and more.
+// beneath returns what of a path follows dir: nothing, or a slash and more.
 func beneath(name, dir string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(name, dir)
 	return rest, ok && (rest == "" || rest[0] == '/')
@@ -138,7 +138,7 @@ func (t *translator) yield(i int) {
 	}
 }
 
-// comesBack tells whether a file was renamed to a place that it had in this batch
+// comesBack reports whether a file was renamed to a place that it had in this batch
 // before. The kernel may have merged further such renames with the first, so that
 // where the file is in the end is not told.
 func (t *translator) comesBack(h *recordCopy) bool {
@@ -155,13 +155,13 @@ func (t *translator) comesBack(h *recordCopy) bool {
 	return was
 }
 
-// exchanges tells whether o, the next record, is the other half of an exchange.
+// exchanges reports whether o, the next record, is the other half of an exchange.
 func (h *recordCopy) exchanges(o *recordCopy) bool {
 	return h.has(unix.FAN_RENAME) && o.has(unix.FAN_RENAME) && h.target != o.target &&
 		h.dir == o.newDir && h.name == o.newName && h.newDir == o.dir && h.newName == o.name
 }
 
-// placesOf gives the directories that a record is about, as they were named when
+// placesOf returns the directories that a record is about, as they were named when
 // it was made.
 func (t *translator) placesOf(h *recordCopy) (dirs dirsOf, ok bool) {
 	if dirs.old, ok = t.path(h.dir); !ok {
@@ -196,7 +196,7 @@ func (t *translator) moved(m move) {
 	t.moves = append(t.moves, m)
 }
 
-// path gives the path that a directory had where we are in the batch.
+// path returns the path that a directory had where we are in the batch.
 func (t *translator) path(key string) (string, bool) {
 	p, had := t.at[key]
 	if !had {
@@ -275,7 +275,7 @@ func (t *translator) remember() {
 	}
 }
 
-// stays tells whether the watched directory is where it was.
+// stays reports whether the watched directory is where it was.
 func (t *translator) stays() bool {
 	fd, err := t.handle.open(t.root, t.w.key, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
@@ -286,7 +286,7 @@ func (t *translator) stays() bool {
 	return alive && now == t.w.dir
 }
 
-// holds tells whether names in the directory at path are told of.
+// holds reports whether names in the directory at path are told of.
 func (t *translator) holds(dir string) bool {
 	if dir == t.w.dir {
 		return true
@@ -375,7 +375,7 @@ func (t *translator) emitFrom(h *recordCopy, kind Kind, name, from string) {
 	t.events = append(t.events, e)
 }
 
-// written tells whether a file that was closed after it had been open for
+// written reports whether a file that was closed after it had been open for
 // writing was written to, through a mapping say, since the watch began.
 func (t *translator) written(h *recordCopy, name string) bool {
 	if t.last[name] == KindModified {
@@ -386,7 +386,7 @@ func (t *translator) written(h *recordCopy, name string) bool {
 		(st.Size > 0 || t.last[name] != KindCreated)
 }
 
-// isNow tells whether the name is there now, and is the same file.
+// isNow reports whether the name is there now, and is the same file.
 func (t *translator) isNow(h *recordCopy) bool {
 	dir, err := t.handle.open(t.root, h.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 
 // turn is held by the one of a sandbox's watches that makes events of what happened.
 type turn struct {
-	free chan struct{} // has one word while nobody holds it
+	free chan struct{} // has one value while it is free
 
 	// the holder's
 	since time.Time

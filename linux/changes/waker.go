@@ -37,7 +37,7 @@ func newWaker(queue int) (*waker, error) {
 	return &waker{file: os.NewFile(uintptr(fd), "fanotify"), queue: queue}, nil
 }
 
-// wait gives nil once the queue is not empty, and an error where it was ended by
+// wait returns nil once the queue is not empty, and an error where it was ended by
 // [waker.wake] or the waker is closed. One wait at a time.
 func (b *waker) wait() error {
 	conn, err := b.file.SyscallConn()

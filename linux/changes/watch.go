@@ -35,7 +35,7 @@ const (
 	maxNext = 512
 )
 
-// Kind is what an [Event] of a watch tells of.
+// Kind is what an [Event] of a watch is about.
 type Kind string
 
 const (
@@ -92,10 +92,10 @@ func (r *record) clone(at time.Time) *recordCopy {
 func (h *recordCopy) has(mask uint64) bool { return h.mask&mask != 0 }
 func (h *recordCopy) isDir() bool          { return h.has(unix.FAN_ONDIR) }
 
-// told are the records that watches tell of.
+// told are the records that watches report.
 const told = unix.FAN_CREATE | unix.FAN_DELETE | unix.FAN_RENAME | unix.FAN_MODIFY | unix.FAN_ATTRIB | unix.FAN_CLOSE_WRITE
 
-// Watch tells of changes in a directory as they happen, from [Source.Watch] to
+// Watch reports changes in a directory as they happen, from [Source.Watch] to
 // its end. Its methods may be called concurrently; Next by one at a time.
 //
 // It has no goroutine: the source's events are booked for all its watches, and who calls
@@ -218,7 +218,7 @@ func (w *Watch) findFrom(root int) error {
 	return nil
 }
 
-// Close ends the watch; a Next that waits gives [fault.State]. Twice is fine.
+// Close ends the watch; a Next that waits returns [fault.State]. Twice is fine.
 func (w *Watch) Close() error {
 	w.end(errDown())
 	return nil
@@ -252,7 +252,7 @@ func (w *Watch) poke() {
 	}
 }
 
-// queueLocked gives a record to the watches of its source.
+// queueLocked hands a record to the watches of its source.
 func (s *Source) queueLocked(r *record, at time.Time) {
 	if !r.has(told) || r.dir == nil {
 		return
@@ -277,13 +277,13 @@ func (s *Source) queueLocked(r *record, at time.Time) {
 	}
 }
 
-// repeats tells whether o says again what h said just before.
+// repeats reports whether o says again what h said just before.
 func (h *recordCopy) repeats(o *recordCopy) bool {
 	const state = unix.FAN_MODIFY | unix.FAN_ATTRIB | unix.FAN_CLOSE_WRITE | unix.FAN_ONDIR
 	return h.mask == o.mask && h.mask&^state == 0 && h.name == o.name && h.dir == o.dir && h.target == o.target
 }
 
-// Next waits for events and gives them in order. It fails when ctx is done, with
+// Next waits for events and returns them in order. It fails when ctx is done, with
 // [fault.NotFound] when the directory was removed or moved away, and with
 // [fault.State] when the watch or the sandbox ended, each after the last event.
 func (w *Watch) Next(ctx context.Context) ([]Event, error) {
@@ -316,7 +316,7 @@ func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 	return events, nil
 }
 
-// take gives what there is to tell of what was read; the error comes once that is nothing.
+// take returns what there is to tell of what was read; the error comes once that is nothing.
 // It has nothing read: what was queued since is told by the next.
 func (w *Watch) take() ([]Event, error) {
 	s := w.s

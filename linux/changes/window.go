@@ -98,7 +98,7 @@ type window struct {
 	evict func(*window)
 }
 
-// node gives the node of a handle, nil where the window is full.
+// node returns the node of a handle, nil where the window is full.
 func (w *window) node(key []byte) *node {
 	if key == nil {
 		return nil
@@ -117,7 +117,7 @@ func (w *window) node(key []byte) *node {
 	return n
 }
 
-// entry gives the entry of a name, nil where the window is full.
+// entry returns the entry of a name, nil where the window is full.
 func (w *window) entry(dir *node, name []byte) *entry {
 	if dir == nil {
 		return nil
@@ -179,7 +179,7 @@ func (w *window) apply(r *record) {
 	}
 }
 
-// isOutside tells whether the directory was found to be outside the tracked
+// isOutside reports whether the directory was found to be outside the tracked
 // one, and no directory moved since.
 func (w *window) isOutside(dir []byte) bool {
 	if w.epoch == 0 {

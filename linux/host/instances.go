@@ -172,7 +172,7 @@ const sweepAge = time.Minute
 
 // sweepMemory removes from base what is of no driver's directory any more: that was deleted
 // while no server ran, or its server ended on the way. Where a process of such a sandbox
-// still runs it is left: `doctor` of whoever finds the data directory again wants it.
+// still runs it is left: the data directory may be found again, and `doctor` wants it then.
 func sweepMemory(base, boot string) {
 	links, _ := filepath.Glob(filepath.Join(base, memoryPrefix+"*"+ofSuffix)) // the pattern is a good one
 	for _, link := range links {

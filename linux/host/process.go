@@ -45,7 +45,7 @@ func startTime(pid int) (uint64, error) {
 	if err != nil {
 		return 0, os.NewSyscallError("open", err)
 	}
-	var buf [1024]byte // a line has some 300 bytes, and the kernel gives it whole
+	var buf [1024]byte // a line has some 300 bytes, and the kernel writes it at once
 	n, err := unix.Read(fd, buf[:])
 	_ = unix.Close(fd)
 	if err != nil {

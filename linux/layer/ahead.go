@@ -14,7 +14,7 @@ import (
 // aheadMark is on the directory of a layer that was made before anybody asked for it.
 const aheadMark = "trusted.sandpit.ahead"
 
-// MarkAhead marks the layer as nobody's: a mark that is on the disk as soon as the layer is,
+// MarkAhead marks the layer as of no owner yet: a mark that is on the disk as soon as the layer is,
 // and that Claim removes. Where the file system keeps no such marks it does nothing.
 func (l *Layer) MarkAhead() error {
 	if err := unix.Fsetxattr(l.fd, aheadMark, nil, 0); err != nil && err != unix.EOPNOTSUPP {
@@ -24,7 +24,7 @@ func (l *Layer) MarkAhead() error {
 }
 
 // Claim removes the mark of a layer that somebody has from now on. After a crash of the
-// host it may be there again: it counts only where nobody knows the layer.
+// host it may be there again: it counts only where no record has the layer.
 func (s *Store) Claim(id string) error {
 	l, err := s.Open(id)
 	if err != nil {
@@ -41,7 +41,7 @@ func unmark(fd int) error {
 	return nil
 }
 
-// Ahead tells whether a layer has the mark. One that is not there has none.
+// Ahead reports whether a layer has the mark. One that is not there has none.
 func (s *Store) Ahead(id string) (bool, error) {
 	l, err := s.Open(id)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 // maxArchivePath bounds the path of an entry in bytes: each one is read as a whole.
 const maxArchivePath = 64 << 10
 
-// portable tells whether an archive has an attribute: what programs inside set. What
+// portable reports whether an archive has an attribute: what programs inside set. What
 // the overlay keeps for itself is told by whiteouts, and what gives rights is not taken
 // elsewhere.
 func portable(attr string) bool {

@@ -57,7 +57,7 @@ func (n node) set(attr string, value []byte) error {
 	return unix.Lsetxattr(n.path(), attr, value, 0)
 }
 
-// attrs gives the names of all extended attributes, sorted. A file that has more than
+// attrs returns the names of all extended attributes, sorted. A file that has more than
 // 64 KiB of names is refused by the kernel (E2BIG).
 func (n node) attrs() ([]string, error) {
 	var small [256]byte
@@ -126,12 +126,12 @@ func copyAttrs(from, to node) error {
 	return nil
 }
 
-// isWhiteout tells whether a file of a layer means that there is none.
+// isWhiteout reports whether a file of a layer means that there is none.
 func isWhiteout(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
 
-// isOpaque tells whether a directory of a layer hides the one below it.
+// isOpaque reports whether a directory of a layer hides the one below it.
 func isOpaque(fd int) bool {
 	var buf [2]byte
 	n, err := unix.Fgetxattr(fd, opaqueAttr, buf[:])

@@ -33,7 +33,7 @@ func (b *background) run() {
 	}
 }
 
-// next tells whether there was a kick since the last time began.
+// next reports whether there was a kick since the last time began.
 func (b *background) next() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

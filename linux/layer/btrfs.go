@@ -269,7 +269,7 @@ func enableSimpleQuotas(fd int) error {
 	return ioctl(fd, btrfsQuotaCtl, unsafe.Pointer(&args))
 }
 
-// fsid gives the file system's id as /sys/fs/btrfs spells it.
+// fsid returns the file system's id as /sys/fs/btrfs spells it.
 func fsid(fd int) (string, error) {
 	args := fsInfoArgs{}
 	if err := ioctl(fd, btrfsFSInfo, unsafe.Pointer(&args)); err != nil {
@@ -279,7 +279,7 @@ func fsid(fd int) (string, error) {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], nil
 }
 
-// subvolumeID gives the id of the subvolume that fd is in.
+// subvolumeID returns the id of the subvolume that fd is in.
 func subvolumeID(fd int) (uint64, error) {
 	args := inoLookupArgs{object: subvolInode}
 	if err := ioctl(fd, btrfsInoLookup, unsafe.Pointer(&args)); err != nil {
@@ -288,7 +288,7 @@ func subvolumeID(fd int) (uint64, error) {
 	return args.tree, nil
 }
 
-// wasSnapshotted tells whether a snapshot was ever taken of the subvolume that fd
+// wasSnapshotted reports whether a snapshot was ever taken of the subvolume that fd
 // is in, or whether it is one.
 func wasSnapshotted(fd int) (bool, error) {
 	id, err := subvolumeID(fd)
@@ -340,7 +340,7 @@ func readChunks(fd int) ([]chunk, error) {
 	}
 }
 
-// inherited gives what setInherited noted with a subvolume, 0 where that is nothing. It is kept in its quota group, as bytes that are set aside for it: the format
+// inherited returns what setInherited noted with a subvolume, 0 where that is nothing. It is kept in its quota group, as bytes that are set aside for it: the format
 // has a field for those which the kernel writes and reads back, and does not heed.
 func inherited(fd int, volume uint64) (int64, error) {
 	n, err := readItem(fd, &searchArgs{
@@ -367,7 +367,7 @@ func subvolumeMade(fd int) (int64, error) {
 	return int64(binary.LittleEndian.Uint64(info.made[:]))*1e9 + int64(binary.LittleEndian.Uint32(info.made[8:])), nil
 }
 
-// common gives the time, in seconds, up to which two subvolumes were one and the same: an
+// common returns the time, in seconds, up to which two subvolumes were one and the same: an
 // inode that has the same number and the same, earlier, ctime in both did not
 // change since. 0: nothing is known.
 func common(a, b int) int64 {

@@ -69,7 +69,7 @@ func (c *chain) down(name string) error {
 	return c.add(fd)
 }
 
-// up goes back by one, and tells whether the directory there was opened anew. After an
+// up goes back by one, and reports whether the directory there was opened anew. After an
 // error the chain is of no use.
 func (c *chain) up() (opened bool, err error) {
 	last := len(c.links) - 1

@@ -142,7 +142,7 @@ func notBtrfs(dir string) error {
 		WithRemedy("put the data directory on a btrfs file system")
 }
 
-// holdsLayers tells whether dir has layers, snapshots or volumes in directories.
+// holdsLayers reports whether dir has layers, snapshots or volumes in directories.
 func holdsLayers(dir *os.File) (bool, error) {
 	for _, part := range []string{"layers", "volumes", "snapshots"} {
 		if held, err := holdsEntries(int(dir.Fd()), part, part == "snapshots"); held || err != nil {
@@ -152,7 +152,7 @@ func holdsLayers(dir *os.File) (bool, error) {
 	return false, nil
 }
 
-// holdsEntries tells whether there is anything in the directory name, which may be
+// holdsEntries reports whether there is anything in the directory name, which may be
 // missing, or in one of its directories where it has slots.
 func holdsEntries(dir int, name string, slots bool) (bool, error) {
 	fd, err := openDir(dir, name)

@@ -166,7 +166,7 @@ func TestLayerUnderASandbox(t *testing.T) {
 	})
 }
 
-// userNamespace gives a user namespace whose root is base outside.
+// userNamespace returns a user namespace whose root is base outside.
 func userNamespace(t *testing.T, base int) *os.File {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")

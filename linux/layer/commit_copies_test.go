@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// generations gives the transactions that wrote the subvolume name in dir first and last, as
+// generations returns the transactions that wrote the subvolume name in dir first and last, as
 // of the last commit.
 func generations(t *testing.T, dir int, name string) (first, last uint64) {
 	t.Helper()
@@ -30,7 +30,7 @@ func generations(t *testing.T, dir int, name string) (first, last uint64) {
 	return binary.LittleEndian.Uint64(info[otransid:]), binary.LittleEndian.Uint64(info[generation:])
 }
 
-// touched tells whether it was written to since it was made.
+// touched reports whether it was written to since it was made.
 func touched(t *testing.T, s *Store, dir int, name string) bool {
 	t.Helper()
 	if err := commit(s.top); err != nil {

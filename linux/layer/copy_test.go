@@ -72,7 +72,7 @@ func TestACopyBetweenFileSystems(t *testing.T) {
 	sameTree(t, describe(t, dir+"/from"), describe(t, at(s.top, "copied")))
 }
 
-// memoryDir gives a directory in memory: a deep tree takes a disk minutes.
+// memoryDir returns a directory in memory: a deep tree takes a disk minutes.
 func memoryDir(t *testing.T) int {
 	t.Helper()
 	needRoot(t)

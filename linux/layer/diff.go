@@ -17,7 +17,7 @@ import (
 // on which nothing was changed.
 type Point string
 
-// Diff gives the difference of the trees that are seen inside at two points, both on
+// Diff returns the difference of the trees that are seen inside at two points, both on
 // the image whose root directory is image: each path that is in only one of them, and
 // each that is in both and differs in type, content, mode, owner, modification
 // time or extended attributes; of a directory neither the time nor what is in it
@@ -26,7 +26,7 @@ type Point string
 //
 // The cost grows with the two layers and with what differs, and not with the image. It
 // holds few descriptors, and memory for the answer. Nothing is followed out of the
-// trees. A layer that is written to meanwhile gives any mixture of before and after.
+// trees. A layer that is written to meanwhile shows any mixture of before and after.
 // Errors: Invalid, NotFound.
 func (s *Store) Diff(ctx context.Context, image *os.File, from, to Point, limit int) (Changes, error) {
 	for _, p := range []Point{from, to} {
@@ -99,7 +99,7 @@ type sub struct {
 	sides [2]view
 }
 
-// sees tells whether a tree has a part in it.
+// sees reports whether a tree has a part in it.
 func (s *sub) sees(tree int) bool {
 	if tree == imageTree {
 		return s.sides[0].image || s.sides[1].image
@@ -179,7 +179,7 @@ func (d *differ) run() error {
 	}
 }
 
-// lists tells whether the names in the current tree matter. Those of the image alone
+// lists reports whether the names in the current tree matter. Those of the image alone
 // do not where both sides see them.
 func (l *level) lists() bool {
 	if l.tree == imageTree {
@@ -344,7 +344,7 @@ func (d *differ) judge(name string, l *level, sides *[2]entry) error {
 	return nil
 }
 
-// dirOf gives the directory that a side's entry is in.
+// dirOf returns the directory that a side's entry is in.
 func (d *differ) dirOf(side int, e *entry) int {
 	if e.inLayer {
 		return d.trees[side].fd()

@@ -50,8 +50,8 @@ func mounted(tb testing.TB, image *os.File, l *Layer, f func(root string)) {
 	f(at(int(m.Fd()), "."))
 }
 
-// overlaid gives what an overlay of the layer over the image is made of. Older kernels
-// (see mount.Namespace) take paths, of what is attached in the host's namespace. done lets go of it.
+// overlaid returns what an overlay of the layer over the image is made of. Older kernels
+// (see mount.Namespace) take paths, of what is attached in the host's namespace. done closes it.
 func overlaid(tb testing.TB, image *os.File, l *Layer) (params []mount.Param, done func()) {
 	tb.Helper()
 	byPath, err := mount.NeedsNamespace()

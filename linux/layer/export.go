@@ -178,7 +178,7 @@ func (e *exporter) file(dir int, name string, st *unix.Stat_t) error {
 	return e.content(dir, name, st)
 }
 
-// first gives the name under which a file was written already, or remembers path.
+// first returns the name under which a file was written already, or remembers path.
 func (e *exporter) first(st *unix.Stat_t, path string) (string, error) {
 	if f := e.linked[st.Ino]; f != nil {
 		if f.left--; f.left == 0 {

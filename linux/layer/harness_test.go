@@ -158,7 +158,7 @@ func eachKind(t *testing.T, f func(t *testing.T, opts Options)) {
 	})
 }
 
-// btrfsDir gives a directory on a btrfs with quotas.
+// btrfsDir returns a directory on a btrfs with quotas.
 func btrfsDir(tb testing.TB) string {
 	host := mustOpen(tb, Options{Dir: tb.TempDir(), Kind: Loop})
 	return fmt.Sprintf("/proc/self/fd/%d/data", host.top)
@@ -196,7 +196,7 @@ func look(t *testing.T, dir string) traces {
 	return tr
 }
 
-// loopsOf gives the loop devices whose file is in dir.
+// loopsOf returns the loop devices whose file is in dir.
 func loopsOf(t *testing.T, dir string) []string {
 	t.Helper()
 	bound, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
@@ -246,7 +246,7 @@ func until(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// at gives a path that leads into an open directory.
+// at returns a path that leads into an open directory.
 func at(fd int, path string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", fd, path) }
 
 func writeFile(t *testing.T, path string, data []byte) {

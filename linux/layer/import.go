@@ -24,7 +24,7 @@ const importNice = 10
 // Import makes the snapshot id from an archive as Export writes it. The archive is
 // hostile: every path stays in the snapshot, no link is followed, nothing becomes a
 // device or gives rights outside, and names, attributes and contents (holes counted as
-// zeros, entries as half a KiB each) are together at most maxBytes. It gives the bytes
+// zeros, entries as half a KiB each) are together at most maxBytes. It returns the bytes
 // that are kept, -1 where nothing counts them. Trailing data is not read.
 //
 // All or nothing, and on the disk when it returns. r may be as slow as a client: Import waits

@@ -83,7 +83,7 @@ func (im *importer) entry(h *tar.Header) error {
 	return im.make(h, name)
 }
 
-// cleanPath gives the directory, clean, and the last part of a path in an entry; "" and
+// cleanPath returns the directory, clean, and the last part of a path in an entry; "" and
 // "" for the root.
 func cleanPath(h *tar.Header, path string) (dir, name string, err error) {
 	if len(path) > maxArchivePath {

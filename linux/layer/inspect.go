@@ -28,7 +28,7 @@ type Finding struct {
 }
 
 // Inspect looks for loop devices and files that were left behind, and, if it is to mend
-// them, lets go of them and has the whole store read against its checksums, which takes
+// them, closes them and has the whole store read against its checksums, which takes
 // as long as reading it. A store that fails that is left as it is: what is to be saved
 // of it is for a person to say. The caller sees to it that no server has the store
 // open; sandboxes that go on are not disturbed.
@@ -103,7 +103,7 @@ func inspectLoops(ctx context.Context, dir *os.File, mend bool, found *[]Finding
 }
 
 // inspectLoop says what is wrong with a loop device of ours, if it is ours and
-// anything is. ours tells that it is on the store's file.
+// anything is. ours reports that it is on the store's file.
 func inspectLoop(fd int, dir, file string, has bool, own unix.Stat_t, second bool) (wrong string, ours bool) {
 	info, err := unix.IoctlLoopGetStatus64(fd)
 	if err != nil {
@@ -133,7 +133,7 @@ func letGo(fd int, path string) (string, error) {
 	return "detached; it goes with its last user", nil
 }
 
-// staysBound tells whether a device that was let go of keeps its file, since something
+// staysBound reports whether a device that was detached keeps its file, since something
 // still uses it. The kernel takes a moment for one that goes.
 func staysBound(ctx context.Context, sys string) bool {
 	for range 50 {

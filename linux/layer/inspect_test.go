@@ -103,7 +103,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// find gives where a sparse file has some bytes.
+// find returns where a sparse file has some bytes.
 func find(t *testing.T, f *os.File, what []byte) int64 {
 	t.Helper()
 	buf := make([]byte, 1<<20)

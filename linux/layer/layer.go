@@ -31,10 +31,10 @@ type Layer struct {
 	closed atomic.Bool
 }
 
-// ID gives the layer's id.
+// ID returns the layer's id.
 func (l *Layer) ID() string { return l.id }
 
-// Fd gives a descriptor of the layer's directory, which has `upper` and `work`
+// Fd returns a descriptor of the layer's directory, which has `upper` and `work`
 // in it. It is the Layer's own: good until Close, and not to be closed by the
 // caller. open_tree with OPEN_TREE_CLONE and AT_EMPTY_PATH takes it.
 func (l *Layer) Fd() int { return l.fd }
@@ -258,7 +258,7 @@ func (s *Store) discard(id string) error {
 	return nil
 }
 
-// List gives the ids of all layers, in no order.
+// List returns the ids of all layers, in no order.
 func (s *Store) List() ([]string, error) {
 	leave, err := s.enter()
 	if err != nil {

@@ -38,7 +38,7 @@ type loopDevice struct {
 
 func (d *loopDevice) Close() { unix.Close(d.fd) }
 
-// attachLoop gives the loop device of file: the one that backs it already, or
+// attachLoop returns the loop device of file: the one that backs it already, or
 // a new one. Two devices on one file would each cache and write it, and so
 // destroy it: the caller holds the store's lock, so that no other server of
 // ours attaches the file between the look and the attachment.
@@ -101,8 +101,8 @@ func configureLoop(n int, file *os.File) (*loopDevice, error) {
 	return &loopDevice{fd: fd, path: path, directIO: info.Flags&unix.LO_FLAGS_DIRECT_IO != 0}, nil
 }
 
-// findLoop gives the loop device that backs file, or nil. The file is known by
-// device and inode: its path may be another in whoever attached it.
+// findLoop returns the loop device that backs file, or nil. The file is known by
+// device and inode: its path may be another for who attached it.
 func findLoop(file *os.File) (*loopDevice, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
@@ -187,7 +187,7 @@ func mountOnce(dev *loopDevice) (int, error) {
 	return fd, nil
 }
 
-// canClone tells whether a mount that is in no namespace can be cloned, as the
+// canClone reports whether a mount that is in no namespace can be cloned, as the
 // idmapped view of a layer needs (Linux 6.15).
 func canClone(mount int) error {
 	clone, err := unix.OpenTree(mount, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)

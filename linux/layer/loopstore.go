@@ -34,9 +34,9 @@ const (
 	// 1,000,000 files a snapshot takes 3 ms instead of 8 at half the usual size.
 	nodeSize = 4 << 10
 
-	// letGoTimeout bounds the wait for the kernel to let go of a file system whose last user
+	// detachTimeout bounds the wait for the kernel to release a file system whose last user
 	// has ended.
-	letGoTimeout = 30 * time.Second
+	detachTimeout = 30 * time.Second
 )
 
 // loopSize bounds the size of a new loop file. The file is sparse, so its size
@@ -83,7 +83,7 @@ func openLoop(ctx context.Context, dir *os.File, opts Options) (*loopStore, erro
 	if err != nil {
 		return nil, err
 	}
-	// An unfinished file is nobody's: it never had its final name. An orphaned
+	// An unfinished file belongs to no store: it never had its final name. An orphaned
 	// mkfs may still write to it, and writes to what has no name then.
 	if err := unix.Unlinkat(int(dir.Fd()), unfinished, 0); err != nil && err != unix.ENOENT {
 		return nil, fmt.Errorf("remove the unfinished store: %w", err)
@@ -242,7 +242,7 @@ func remountStore(ctx context.Context, file *os.File, path string, opts Options)
 
 // awaitStore mounts a store anew that is being let go.
 func awaitStore(ctx context.Context, file *os.File, path string, opts Options) (*loopStore, error) {
-	limit := time.NewTimer(letGoTimeout)
+	limit := time.NewTimer(detachTimeout)
 	defer limit.Stop()
 	for {
 		ls, err := mountStore(ctx, file, path, opts.attach())

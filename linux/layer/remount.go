@@ -26,7 +26,7 @@ func (s *Store) Mountable() bool {
 	return int64(host.Bavail)*int64(host.Bsize) >= hostReserve(int64(host.Blocks)*int64(host.Bsize))
 }
 
-// Remount lets go of a store that failed and mounts it anew; see Failed. The caller has ended
+// Remount closes a store that failed and mounts it anew; see Failed. The caller has ended
 // all that uses it: file systems that are mounted on it, and Layers. What was written and not
 // yet on the disk is lost, as after a crash of the host. After an error the store is as failed as
 // before, and Remount can be called again. Errors: State where it has not failed, Unavailable

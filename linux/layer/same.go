@@ -16,7 +16,7 @@ import (
 // compareSize is how much of each of two files is compared at once.
 const compareSize = 128 << 10
 
-// same tells whether what two sides have under a name, which both have, is the same.
+// same reports whether what two sides have under a name, which both have, is the same.
 func (d *differ) same(name string, l *level, from, to *entry) (bool, error) {
 	if !from.inLayer && !to.inLayer {
 		return true, nil
@@ -84,7 +84,7 @@ func sameAttrs(a, b node) (bool, error) {
 	return true, nil
 }
 
-// visibleAttrs gives the names of the attributes that are seen inside.
+// visibleAttrs returns the names of the attributes that are seen inside.
 func (n node) visibleAttrs() ([]string, error) {
 	names, err := n.attrs()
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, overlayAttrs) }), err

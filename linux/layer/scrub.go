@@ -37,7 +37,7 @@ const (
 )
 
 // scrub reads all that is in use of the file system that root is of against its
-// checksums, changes nothing, and gives how many blocks are wrong.
+// checksums, changes nothing, and returns how many blocks are wrong.
 func scrub(ctx context.Context, root int) (errs uint64, err error) {
 	defer context.AfterFunc(ctx, func() { _, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(root), ioctlScrubCancel, 0) })()
 	args := scrubArgs{device: onlyDevice, end: ^uint64(0), flags: scrubReadOnly}

@@ -21,7 +21,7 @@ func (s *Store) setSize(fd int, size int64) error {
 	return setInherited(s.top, volume, size)
 }
 
-// holds gives how many bytes a layer or a snapshot holds, -1 where nothing
+// holds returns how many bytes a layer or a snapshot holds, -1 where nothing
 // counts it. What a layer deleted of what it was made of is still in it.
 func (s *Store) holds(fd int, isLayer bool) int64 {
 	if s.limitErr != nil || !isSubvolume(fd) {

@@ -52,21 +52,21 @@ func openSlots(top int, name string) (*slots, error) {
 	return s, nil
 }
 
-// of gives the slot where id is kept for good, locked.
+// of returns the slot where id is kept for good, locked.
 func (s *slots) of(id string) *slot {
 	slot := s.at(id)
 	slot.mu.Lock()
 	return slot
 }
 
-// at gives the slot where id is kept for good.
+// at returns the slot where id is kept for good.
 func (s *slots) at(id string) *slot {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
 	return &s.slot[h.Sum32()%slotCount]
 }
 
-// take gives a slot that nobody else has until it is given back.
+// take returns a slot that nobody else has until it is given back.
 func (s *slots) take(ctx context.Context) (*slot, error) {
 	select {
 	case slot := <-s.free:

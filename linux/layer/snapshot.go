@@ -16,7 +16,7 @@ import (
 )
 
 // Snapshot keeps what the layer, or the snapshot, of holds now, as id: for good, on
-// the disk when it returns, and never changed. It gives what is kept in bytes, -1
+// the disk when it returns, and never changed. It returns what is kept in bytes, -1
 // where nothing counts it. What is being written meanwhile is in it or not, file by
 // file: who wants one instant stops the writers first, and calls Sync before that, as
 // else everything unwritten in the whole store is written while they wait.
@@ -71,7 +71,7 @@ func (s *Store) Snapshot(ctx context.Context, of, id string) (int64, error) {
 	return s.weigh(source, isLayer, fd), nil
 }
 
-// weigh notes with the copy at fd how much is in its source, and gives that. Quotas count
+// weigh notes with the copy at fd how much is in its source, and returns that. Quotas count
 // what a tree takes when it is committed, which it was when the copy was made.
 func (s *Store) weigh(source int, isLayer bool, fd int) int64 {
 	size := s.holds(source, isLayer)
@@ -186,7 +186,7 @@ func (s *Store) RemoveSnapshot(id string) error {
 	return nil
 }
 
-// Snapshots gives the ids of all snapshots, in no order.
+// Snapshots returns the ids of all snapshots, in no order.
 func (s *Store) Snapshots() ([]string, error) {
 	leave, err := s.enter()
 	if err != nil {

@@ -117,7 +117,7 @@ func (s *Store) watch() {
 	}
 }
 
-// sample is what two system calls tell of the disks. Where it is nearly as before and there
+// sample is what two system calls say of the disks. Where it is nearly as before and there
 // is much room, there is nothing to look at.
 type sample struct {
 	storeFree, hostFree int64 // bytes
@@ -201,7 +201,7 @@ func (s *Store) look() {
 			WithRemedy("delete sandboxes, snapshots or volumes that are not needed, or give the store a larger disk")
 	}
 	s.space.Store(&now)
-	s.say(before, now)
+	s.report(before, now)
 }
 
 // trouble logs what a look could not do, once and not at each look.
@@ -212,8 +212,8 @@ func (s *Store) trouble(what string, err error) {
 	}
 }
 
-// say writes what has changed to the log, and tells of a failure.
-func (s *Store) say(before, now Space) {
+// report writes what has changed to the log, and signals a failure.
+func (s *Store) report(before, now Space) {
 	switch {
 	case before.Full == nil && now.Full != nil:
 		s.log.Warn("nothing new is begun: "+now.Full.Message, "disk", string(now.Full.Disk), "remedy", now.Full.Remedy)

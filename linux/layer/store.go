@@ -323,7 +323,7 @@ func (s *Store) Sync(ctx context.Context) error {
 const settleBytes = 16 << 20
 
 // What can wait waits for a moment without copies, since a commit holds up all that are being
-// made; whoever makes one meanwhile commits what was left before. But not for longer than
+// made; a copy that is made meanwhile commits what was left before. But not for longer than
 // most: an exchange that is not on the disk yet is one that a crash of the host takes back.
 const (
 	commitAfter = 20 * time.Millisecond
@@ -356,7 +356,7 @@ func (s *Store) commitNow() {
 	s.trash.kick() // not before: its work would hold up the commit
 }
 
-// Close waits until all that was removed is deleted, and lets go of the store.
+// Close waits until all that was removed is deleted, and closes the store.
 // Layers that are open stay usable; running sandboxes keep a loop store
 // mounted. A second Close does nothing. The error says what could not be deleted;
 // the store is closed all the same, and the next Open tries again.

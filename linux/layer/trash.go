@@ -57,7 +57,7 @@ func openTrash(top int, subvolume bool, log *slog.Logger) (_ *trash, err error) 
 	return t, nil
 }
 
-// next gives a number that this and earlier servers never had before.
+// next returns a number that this and earlier servers never had before.
 func (t *trash) next() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -48,7 +48,7 @@ func names(dir int) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// isEmpty tells whether name in dir is a directory with nothing in it.
+// isEmpty reports whether name in dir is a directory with nothing in it.
 func isEmpty(dir int, name string) (bool, error) {
 	fd, err := openDir(dir, name)
 	if err != nil {

@@ -7,7 +7,7 @@ package layer
 
 import "golang.org/x/sys/unix"
 
-// Unwritten gives how many bytes of a layer's data wait to be written to the disk; -1
+// Unwritten returns how many bytes of a layer's data wait to be written to the disk; -1
 // where nothing counts them, or the layer is not there. What Flush wrote counts until the
 // next commit. It takes some 20 µs.
 func (s *Store) Unwritten(id string) int64 {

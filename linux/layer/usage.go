@@ -49,7 +49,7 @@ func (s *Store) Resize(id string, diskBytes int64) error {
 	return nil
 }
 
-// Usage gives what a layer holds and its limit, in bytes; the limit 0 is none.
+// Usage returns what a layer holds and its limit, in bytes; the limit 0 is none.
 // Data that is written and not yet on the disk counts. Errors: Invalid,
 // NotFound, Unsupported (with Info's DiskLimit): without quotas, only a walk
 // through the tree could tell, whose length its owner decides.
@@ -109,7 +109,7 @@ func readGroup(fsid string, volume uint64) (bytes, limit int64, err error) {
 	return int64(used), limit, g.err
 }
 
-// readContent gives what files hold of that: not what is set aside for changes of metadata,
+// readContent returns what files hold of that: not what is set aside for changes of metadata,
 // which is far more than they need and given back with the next commit.
 func readContent(fsid string, volume uint64) (bytes int64, err error) {
 	g := openGroup(fsid, volume)

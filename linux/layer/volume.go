@@ -90,7 +90,7 @@ func (s *Store) OpenVolume(id string) (*os.File, error) {
 	return os.NewFile(uintptr(data), fmt.Sprintf("volumes/%s", id)), nil
 }
 
-// VolumeUsage gives what a volume holds and its limit, in bytes; the limit 0 is
+// VolumeUsage returns what a volume holds and its limit, in bytes; the limit 0 is
 // none. Errors: Invalid, NotFound, Unsupported (with Info's DiskLimit).
 func (s *Store) VolumeUsage(id string) (bytes, limit int64, err error) {
 	fd, leave, err := s.enterVolume(id)
@@ -125,7 +125,7 @@ func (s *Store) discardVolume(id string) error {
 	return ignore(s.trash.put(s.volumes, id), unix.ENOENT)
 }
 
-// Volumes gives the ids of all volumes, in no order.
+// Volumes returns the ids of all volumes, in no order.
 func (s *Store) Volumes() ([]string, error) {
 	leave, err := s.enter()
 	if err != nil {

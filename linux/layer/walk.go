@@ -155,7 +155,7 @@ func (l *listing) resume(fd int) error {
 	return err
 }
 
-// parseDirents gives the names in what the kernel wrote (struct linux_dirent64), but
+// parseDirents returns the names in what the kernel wrote (struct linux_dirent64), but
 // "." and "..", and the position after the last.
 func parseDirents(buf []byte, offset int64) ([]string, int64) {
 	var names []string

@@ -14,7 +14,7 @@ import (
 // Namespace is a mount namespace of ours, and the thread that is in it, for kernels before
 // Linux 6.15: they clone no mount that is attached nowhere, and overlay takes its layers by
 // paths. In a namespace such mounts are attached, while they are used or until it is closed, and
-// nobody else sees them. It is safe for concurrent use; one call goes on at a time.
+// no other process sees them. It is safe for concurrent use; one call goes on at a time.
 type Namespace struct {
 	calls chan func()
 	left  chan struct{} // closed once the thread has gone
@@ -30,7 +30,7 @@ const (
 	insideKept  = "kept"
 )
 
-// NeedsNamespace tells whether this kernel can do nothing with a mount that is attached nowhere.
+// NeedsNamespace reports whether this kernel can do nothing with a mount that is attached nowhere.
 func NeedsNamespace() (bool, error) {
 	m, err := New("tmpfs", 0, Param{Key: "size", Value: "4k"})
 	if err != nil {
@@ -144,8 +144,8 @@ func (y *Namespace) Overlay(lower, layer *os.File, attrs int, around func(make f
 	return m, err
 }
 
-// detach takes what is attached at name away. Then m is a mount no more, and of use to
-// nobody; with again it becomes a copy that was made before, as detached as m once was.
+// detach takes what is attached at name away. Then m is a mount no more, and of no
+// use; with again it becomes a copy that was made before, as detached as m once was.
 func detach(m *os.File, name string, again bool) error {
 	var err error
 	if again {

@@ -18,9 +18,9 @@
 //
 // # What holds
 //
-// The sandbox has no way around: there is no interface to leave by, and whoever
-// is inside has no right to change routes or to take the program away, since it
-// belongs to the host. Other protocols than TCP and UDP find nobody. When the server ends,
+// The sandbox has no way around: there is no interface to leave by, and what
+// runs inside has no right to change routes or to take the program away, since it
+// belongs to the host. Other protocols than TCP and UDP find no socket. When the server ends,
 // the kernel detaches the program with its last descriptor, and connections are
 // refused until the next server steers again: it fails closed.
 //

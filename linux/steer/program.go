@@ -34,7 +34,7 @@ const (
 const skDrop, skPass = 0, 1
 
 // steering is the program: what is for the loopback passes, all else goes to the sockets in the
-// map, and to nobody where there is none.
+// map, and nowhere where the map is empty.
 func steering(sockets int) asm.Instructions {
 	field := func(dst asm.Register, offset int16) asm.Instruction {
 		return asm.LoadMem(dst, asm.R6, offset, asm.Word)

@@ -53,7 +53,7 @@ func everything(family uint8, local bool) error {
 	return ask(m)
 }
 
-// ask sends one message to the kernel's routing and gives what it answers.
+// ask sends one message to the kernel's routing and returns what it answers.
 func ask(message []byte) error {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {

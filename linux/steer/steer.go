@@ -116,7 +116,7 @@ func (s *Steering) begin() (err error) {
 	return nil
 }
 
-// Accept gives the next connection to another address than the loopback's, or to
+// Accept returns the next connection to another address than the loopback's, or to
 // port 53 of that. Its LocalAddr is where it was meant to go.
 func (s *Steering) Accept() (*net.TCPConn, error) { return s.tcp.AcceptTCP() }
 
@@ -206,7 +206,7 @@ func control(level, kind int32, size int) []byte {
 	return b
 }
 
-// Answering gives a socket of the namespace whose datagrams come from the address
+// Answering returns a socket of the namespace whose datagrams come from the address
 // from and go to the sandbox's socket at to, and which gets what that sends on. After
 // Close it is an error.
 func (s *Steering) Answering(from, to netip.AddrPort) (conn *net.UDPConn, err error) {

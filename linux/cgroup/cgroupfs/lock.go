@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each open driver holds a shared lock of its namespace's group in each hierarchy. Whoever has
+// Each open driver holds a shared lock of its namespace's group in each hierarchy. Who has
 // the exclusive lock knows that no server uses the namespace, in whatever container it runs, and
 // that none begins to.
 
@@ -42,7 +42,7 @@ func Lock(dir, how int) error {
 	return again(func() error { return unix.Flock(dir, how|unix.LOCK_NB) })
 }
 
-// Whoever looks whether a namespace is unused has its exclusive lock for so long at most.
+// Who looks whether a namespace is unused has its exclusive lock for so long at most.
 const patienceToLock, pauseToLock = 2 * time.Second, 2 * time.Millisecond
 
 // Alone takes the exclusive lock of an open directory, unless another driver has it open.
@@ -72,7 +72,7 @@ func share(root int, path string, dir int) error {
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
 			return err
 		}
-		<-time.After(pauseToLock) // whoever has the exclusive lock is removing the namespace
+		<-time.After(pauseToLock) // the holder of the exclusive lock is removing the namespace
 	}
 	var open, there unix.Stat_t
 	if err := unix.Fstat(dir, &open); err != nil {

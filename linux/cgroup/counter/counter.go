@@ -36,7 +36,7 @@ func read(f io.ReaderAt, key string) (uint64, error) {
 	return Parse(buf[:n], key)
 }
 
-// Parse gives the number after key in lines of "key number".
+// Parse returns the number after key in lines of "key number".
 func Parse(text []byte, key string) (uint64, error) {
 	for line := range bytes.Lines(text) {
 		name, value, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))

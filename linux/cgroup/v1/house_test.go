@@ -129,7 +129,7 @@ func within(t *testing.T, a *Agent, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// v1Paths gives the v1 groups, of the controllers we limit, in a
+// v1Paths returns the v1 groups, of the controllers we limit, in a
 // /proc/…/cgroup file.
 func v1Paths(t *testing.T, path string) map[string]string {
 	t.Helper()
