@@ -5,7 +5,11 @@
 
 package changes
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // OpenLimited is Open with the kernel's bounded queue, which can be made to overflow.
 func OpenLimited(o Options) (*Group, error) { return open(o, 0) }
@@ -16,6 +20,13 @@ func (s *Source) Open() (windows int, watched bool) {
 	defer s.mu.Unlock()
 	set, _ := s.mark.look()
 	return len(s.trackers) + len(s.watches), set
+}
+
+// EndPauseIn has the pause of a source that is not watched last so long from now.
+func (s *Source) EndPauseIn(d time.Duration) {
+	s.mark.mu.Lock()
+	defer s.mark.mu.Unlock()
+	s.mark.paused = time.Now().Add(d)
 }
 
 // Running reports whether Run has begun.

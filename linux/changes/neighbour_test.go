@@ -178,6 +178,7 @@ func TestWhoFloodsTheQueueLosesItsOwn(t *testing.T) {
 	if _, watched := ls.Open(); watched {
 		t.Error("the one that fills the queue is still watched")
 	}
+	ls.EndPauseIn(time.Hour) // however long the rest takes
 	storm(t, loud, 5000)
 	if n := queued(t, g); n != 0 {
 		t.Errorf("%d events are queued while it is not watched, want none", n)
@@ -201,6 +202,7 @@ func TestWhoFloodsTheQueueLosesItsOwn(t *testing.T) {
 	if !incomplete(track(t, ls)) {
 		t.Error("a window that begins while it is not watched is complete, want it not to be")
 	}
+	ls.EndPauseIn(0)
 	running(t, g)
 	eventually(t, "it is watched again", func() bool { return !incomplete(track(t, ls)) })
 	eventually(t, "its watch hears that events were missing until then", dropped)
