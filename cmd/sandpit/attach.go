@@ -4,12 +4,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -272,4 +274,59 @@ func (at *attached) refused(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+// detachKeys leave an attached process to itself, unless others are asked for:
+// Ctrl-P, then Ctrl-Q.
+const detachKeys = "\x10\x11"
+
+// detacher looks for the detach keys in what is typed. Keys that may be the first of
+// them are held back until it is known what follows. The zero value looks for the
+// default ones.
+type detacher struct {
+	keys []byte // nil: the default; empty: none
+	held []byte // a beginning of keys
+}
+
+// filter gives what is the process's, and whether the keys were typed.
+func (d *detacher) filter(data []byte) ([]byte, bool) {
+	if d.keys == nil {
+		d.keys = []byte(detachKeys)
+	}
+	if len(d.keys) == 0 {
+		return data, false
+	}
+	given := make([]byte, 0, len(d.held)+len(data))
+	for _, b := range data {
+		d.held = append(d.held, b)
+		for !bytes.HasPrefix(d.keys, d.held) {
+			given, d.held = append(given, d.held[0]), d.held[1:]
+		}
+		if len(d.held) == len(d.keys) {
+			d.held = nil
+			return given, true
+		}
+	}
+	return given, false
+}
+
+// parseDetachKeys reads "ctrl-p,ctrl-q", or single characters; empty: none.
+func parseDetachKeys(text string) ([]byte, error) {
+	keys := []byte{}
+	if text == "" {
+		return keys, nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		c, ctrl := strings.CutPrefix(strings.ToLower(name), "ctrl-")
+		switch {
+		case !ctrl && len(name) == 1 && name[0] < 0x7f:
+			keys = append(keys, name[0])
+		case ctrl && len(c) == 1 && (c[0] >= 'a' && c[0] <= 'z' || strings.ContainsAny(c, `@[\]^_`)):
+			keys = append(keys, c[0]&0x1f)
+		default:
+			return nil, fault.New(fault.Invalid, "--detach-keys: %.40q is not a key", name).
+				WithRemedy("give characters and ctrl-a to ctrl-z with commas between them: ctrl-p,ctrl-q")
+		}
+	}
+	return keys, nil
 }

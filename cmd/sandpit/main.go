@@ -4,14 +4,20 @@
 // Command sandpit is the user's program: the server, and the command line that
 // drives one over its API.
 //
-// A file holds a command. Each parses, asks the Go client (package client) and
-// prints. Package daemon is for those that start a server or look at the host
-// (serve, up, doctor), and for where a server keeps its token; nothing else of
-// the server is known here. What a command may touch of its process is in the
-// app that it is made with.
+// A file holds the commands of one noun. Each parses, asks the Go client (package
+// client) and prints. Package daemon is for those that start a server or look at the
+// host (serve, up, doctor), and for where a server keeps its token; nothing else of
+// the server is known here. What a command may touch of its process is in the app
+// that it is made with.
 package main
 
-import "os"
+import (
+	"io"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/term"
+)
 
 // version is set by the linker: -ldflags "-X main.version=…".
 var version = "dev"
@@ -20,4 +26,22 @@ func main() {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, version: version}
 	root := newRoot(a)
 	os.Exit(a.report(root.Execute()))
+}
+
+// app is what commands get of the process that they run in.
+type app struct {
+	stdin          *os.File
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	version        string
+	raw            atomic.Bool // the terminal hands every key on
+}
+
+// terminal gives the file behind w if a person looks at it.
+func terminal(w any) (*os.File, bool) {
+	f, ok := w.(*os.File)
+	if !ok || f == nil || !term.IsTerminal(int(f.Fd())) {
+		return nil, false
+	}
+	return f, true
 }
