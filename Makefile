@@ -8,6 +8,9 @@ export SANDPIT_TEST_IMAGES ?= /var/tmp/sandpit-images
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
+# Where the CLI is built and checked without the server.
+CLIENTS := darwin/arm64 windows/amd64
+
 .PHONY: help build agent up down test test-fast lint bench soak kernels setup clean
 
 help: ## Print this list
@@ -36,6 +39,8 @@ test-fast: agent ## Run the tests that any user can, in a minute
 lint: ## Format, vet and staticcheck
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./... && $(GO) tool -modfile=tools/go.mod staticcheck ./...
+	@$(foreach on,$(CLIENTS),export GOOS=$(word 1,$(subst /, ,$(on))) GOARCH=$(word 2,$(subst /, ,$(on))); echo "the client on $(on)"; \
+	$(GO) vet $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/sandpit ./client) && $(GO) build -o /dev/null ./cmd/sandpit || exit;)
 
 bench: setup build ## Measure, beside what a user would pick instead
 	bin/sandpit bench --fetch

@@ -79,8 +79,10 @@ func (at *attached) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	got := make(chan os.Signal, 4) // before the terminal is changed, so that none ends us and leaves it so
-	signal.Notify(got, syscall.SIGWINCH, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	signal.Notify(got, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(got)
+	resizes, stop := resized()
+	defer stop()
 	restore, err := at.raw(ctx)
 	if err != nil {
 		return own(err)
@@ -116,12 +118,14 @@ func (at *attached) run(ctx context.Context) error {
 			}
 			return passing(*out.ExitCode)
 		case s := <-got:
-			if s == syscall.SIGHUP || at.tty && s != syscall.SIGWINCH {
+			if s == syscall.SIGHUP || at.tty {
 				restore()
 				at.end()
 				return &exit{status: interruption{s}.status()}
 			}
 			at.pass(ctx, s)
+		case <-resizes:
+			at.resize(ctx)
 		}
 	}
 }
@@ -183,10 +187,6 @@ func (at *attached) resize(ctx context.Context) {
 
 // pass hands a signal on to the process.
 func (at *attached) pass(ctx context.Context, s os.Signal) {
-	if s == syscall.SIGWINCH {
-		at.resize(ctx)
-		return
-	}
 	name := "SIGTERM"
 	if s == syscall.SIGINT {
 		name = "SIGINT"

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -128,7 +127,7 @@ func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref str
 		return err
 	})
 	switch {
-	case errors.Is(err, syscall.EPIPE): // nobody reads us, and the signal is on its way
+	case pipeBroken(err): // nobody reads us, and the signal is on its way
 		return &exit{status: interruption{syscall.SIGPIPE}.status()}
 	case err != nil:
 		return own(err)

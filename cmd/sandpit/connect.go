@@ -4,21 +4,12 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sandpit.dev/client"
-	"sandpit.dev/daemon"
 	"sandpit.dev/fault"
-	"sandpit.dev/internal/running"
 )
 
 // place is where a server is, and as whom to speak to it.
@@ -28,80 +19,21 @@ type place struct {
 	tokenFile  string // where the token was read; else ""
 }
 
-// runDirs are where a server of this machine may have told of itself: the
-// user's own place first, then root's.
-func (a *app) runDirs() []string {
-	if dir := a.getenv("SANDPIT_RUN_DIR"); dir != "" {
-		return []string{dir}
-	}
-	uid := os.Getuid()
-	return slices.Compact([]string{
-		running.Dir(uid, a.getenv("XDG_RUNTIME_DIR")), running.Dir(0, ""),
+// locate finds the server to speak to.
+func (a *app) locate() (place, error) {
+	return a.located(place{
+		url:   a.getenv("SANDPIT_URL"),
+		token: cmp.Or(a.getenv("SANDPIT_TOKEN"), a.getenv("SANDPIT_ADMIN_TOKEN")),
 	})
 }
 
-// local finds the server of this machine. dir is where it told of itself.
-func (a *app) local() (s running.Server, dir string, err error) {
-	for _, dir := range a.runDirs() {
-		s, err := running.Read(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return s, dir, fault.Wrap(fault.Unavailable, err, "where this machine's server is cannot be read").
-				WithRemedy("if no server runs, remove the file that is named above")
-		}
-		return s, dir, nil
-	}
-	return running.Server{}, "", fs.ErrNotExist
+// noToken is the failure of having none for a server elsewhere.
+func noToken(url string) error {
+	return fault.New(fault.Unauthenticated, "there is no token for the server at %s", url).
+		WithRemedy("set SANDPIT_TOKEN; sandpit token create makes a token")
 }
 
-// alive tells whether there is a process with this number, whoever's it is.
-func alive(pid int) bool {
-	return pid > 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
-}
-
-// locate finds the server to speak to.
-func (a *app) locate() (place, error) {
-	p := place{url: a.getenv("SANDPIT_URL"), token: a.getenv("SANDPIT_TOKEN")}
-	if p.token == "" {
-		p.token = a.getenv("SANDPIT_ADMIN_TOKEN")
-	}
-	s, _, err := a.local()
-	switch {
-	case p.url != "":
-		if err == nil && strings.TrimRight(p.url, "/") == s.URL {
-			p.data = s.Data
-		}
-	case errors.Is(err, fs.ErrNotExist):
-		return place{}, fault.New(fault.Unavailable, "no sandpit server runs on this machine").
-			WithRemedy("start one with: sandpit up (or set SANDPIT_URL and SANDPIT_TOKEN to use one elsewhere)")
-	case err != nil:
-		return place{}, err
-	case !alive(s.PID):
-		return place{}, fault.New(fault.Unavailable, "the server at %s is gone (process %d has ended)", s.URL, s.PID).
-			WithRemedy("start it again with: sandpit up --data %s", s.Data)
-	default:
-		p.url, p.data = s.URL, s.Data
-	}
-	if p.token != "" {
-		return p, nil
-	}
-	if p.data == "" {
-		return place{}, fault.New(fault.Unauthenticated, "there is no token for the server at %s", p.url).
-			WithRemedy("set SANDPIT_TOKEN; sandpit token create makes a token")
-	}
-	p.tokenFile = filepath.Join(p.data, daemon.AdminTokenFile)
-	b, err := os.ReadFile(p.tokenFile)
-	if err != nil {
-		return place{}, fault.Wrap(fault.Unauthenticated, err, "the token of the server at %s cannot be read", p.url).
-			WithRemedy("set SANDPIT_TOKEN, or run this as the user that the server runs as")
-	}
-	p.token = strings.TrimSpace(string(b))
-	return p, nil
-}
-
-// client gives a client for the server to speak to.
+// client returns a client of the server to speak to.
 func (a *app) client() (*client.Client, error) {
 	p, err := a.locate()
 	if err != nil {

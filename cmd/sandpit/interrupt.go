@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 )
@@ -80,15 +78,6 @@ func interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// outputBroken tells whether nobody reads this program's output or errors any more.
-func outputBroken() bool {
-	fds := []unix.PollFd{{Fd: 1, Events: unix.POLLOUT}, {Fd: 2, Events: unix.POLLOUT}}
-	if _, err := unix.Poll(fds, 0); err != nil {
-		return false
-	}
-	return (fds[0].Revents|fds[1].Revents)&(unix.POLLERR|unix.POLLHUP) != 0
-}
-
 // attended runs a command, which an interrupt kills: its error is that of the
 // interruption then. Until the server has told which process it is, an interrupt
 // waits, so that nothing is left behind.
@@ -123,7 +112,7 @@ func (a *app) attended(ctx context.Context, run runner, r v1.Exec, fn func(clien
 	}, fn)
 	close(over)
 	watch.Wait()
-	if p != nil && errors.Is(err, syscall.EPIPE) {
+	if p != nil && pipeBroken(err) {
 		a.kill(ctx, p)
 	}
 	if ctx.Err() != nil {

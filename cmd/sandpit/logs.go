@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 
@@ -108,7 +107,7 @@ func (l *logs) write(out client.Output) error {
 			w = l.stderr
 		}
 		_, err := w.Write(out.Data)
-		if errors.Is(err, syscall.EPIPE) { // nobody reads us, and the signal is on its way
+		if pipeBroken(err) { // nobody reads us, and the signal is on its way
 			return &exit{status: interruption{syscall.SIGPIPE}.status()}
 		}
 		return err

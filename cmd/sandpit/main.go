@@ -4,11 +4,11 @@
 // Command sandpit is the user's program: the server, and the command line that
 // drives one over its API.
 //
-// A file holds the commands of one noun. Each parses, asks the Go client (package
-// client) and prints. Package daemon is for those that start a server or look at the
-// host (serve, up, doctor), and for where a server keeps its token; nothing else of
-// the server is known here. What a command may touch of its process is in the app
-// that it is made with.
+// A file holds the commands of one noun; those that need Linux end in _linux.go. Each
+// command parses, asks the Go client (package client) and prints. Package daemon is for
+// those that start a server or look at the host (serve, up, doctor), and for where a
+// server keeps its token; nothing else of the server is known here. What a command may
+// touch of its process is in the app that it is made with.
 package main
 
 import (

@@ -36,7 +36,7 @@ seconds, so that a restart is not noticed; then the client gets an error that sa
 Clients that can open a URL need none of this: see sandpit mcp config.`,
 		Args: cobra.ArbitraryArgs,
 	}
-	flags := addServerFlags(c)
+	start := a.starter(c)
 	verbose := c.Flags().Bool("verbose", false, "log to standard error")
 	profile := c.Flags().String("profile", "", "the set of tools (default: the server's, or the token's)")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -45,7 +45,7 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 		}
 		ctx, stop := interruptible(c.Context())
 		defer stop()
-		p, err := a.serverForMCP(ctx, flags)
+		p, err := a.serverForMCP(ctx, start)
 		if err != nil {
 			return interrupted(ctx, err)
 		}
@@ -65,18 +65,13 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 	return c
 }
 
-// serverForMCP finds the server to speak to, and starts one on this machine where
-// there is none and no other is named.
-func (a *app) serverForMCP(ctx context.Context, flags *serverFlags) (place, error) {
-	if a.getenv("SANDPIT_URL") != "" {
-		return a.locate()
-	}
-	cfg, err := flags.settings(a.getenv)
-	if err != nil {
-		return place{}, err
-	}
-	if _, _, err := a.ensureServer(ctx, cfg, flags, mcpStartBound); err != nil {
-		return place{}, err
+// serverForMCP finds the server to speak to, and has one started on this machine where
+// no other is named.
+func (a *app) serverForMCP(ctx context.Context, start func(context.Context) error) (place, error) {
+	if a.getenv("SANDPIT_URL") == "" {
+		if err := start(ctx); err != nil {
+			return place{}, err
+		}
 	}
 	return a.locate()
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
@@ -123,7 +122,7 @@ func (a *app) mcpConfig(o mcpChoice) error {
 }
 
 func (a *app) mcpEnv() mcpsetup.Env {
-	return mcpsetup.Env{Home: a.getenv("HOME"), Getenv: a.getenv}
+	return mcpsetup.Env{Home: cmp.Or(a.getenv("HOME"), a.getenv("USERPROFILE")), Getenv: a.getenv} // the second on Windows
 }
 
 // withToken gives the server its token, where that has to be written or is to be.
@@ -141,7 +140,7 @@ func (a *app) mcpClient(m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoi
 	}
 	files := m.Files(a.mcpEnv())
 	if o.write {
-		if o.file == "" && (len(files) == 0 || a.getenv("HOME") == "") {
+		if o.file == "" && (len(files) == 0 || a.mcpEnv().Home == "") {
 			return fault.New(fault.Invalid, "it is not known where the file of %s is", m.Title).
 				WithRemedy("name it with --file")
 		}
@@ -263,8 +262,8 @@ func (a *app) mergeMCP(m mcpsetup.Client, s mcpsetup.Server, path string) (bool,
 // readOwn reads a plain file of the user's. A link is not followed: what is put in its place
 // would not be what it led to.
 func readOwn(path string) (text []byte, mode fs.FileMode, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ELOOP) {
+	f, err := openPlain(path)
+	if errors.Is(err, errLink) {
 		to, _ := os.Readlink(path)
 		return nil, 0, fault.New(fault.Invalid, "%s is a link, to %s", path, to).
 			WithRemedy("name the file itself with --file, if that is the one")
@@ -277,11 +276,10 @@ func readOwn(path string) (text []byte, mode fs.FileMode, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	owner, _ := st.Sys().(*syscall.Stat_t)
 	switch {
 	case !st.Mode().IsRegular():
 		return nil, 0, fault.New(fault.Invalid, "%s is not a plain file", path)
-	case owner != nil && int(owner.Uid) != os.Geteuid():
+	case !owned(st):
 		return nil, 0, fault.New(fault.Denied, "%s belongs to another user", path).
 			WithRemedy("run this as that user")
 	case st.Size() > mcpsetup.MaxFile:
@@ -290,3 +288,6 @@ func readOwn(path string) (text []byte, mode fs.FileMode, err error) {
 	text, err = io.ReadAll(io.LimitReader(f, mcpsetup.MaxFile+1))
 	return text, st.Mode().Perm(), err
 }
+
+// errLink is why openPlain opens nothing.
+var errLink = errors.New("it is a link")

@@ -90,8 +90,11 @@ func in(variable, def string, names ...string) func(Env) []string {
 
 // app is a file of a program with windows.
 func app(names ...string) func(Env) []string {
-	if runtime.GOOS == "darwin" {
+	switch runtime.GOOS {
+	case "darwin":
 		return in("", filepath.Join("Library", "Application Support"), names...)
+	case "windows":
+		return in("APPDATA", filepath.Join("AppData", "Roaming"), names...)
 	}
 	return in("XDG_CONFIG_HOME", ".config", names...)
 }

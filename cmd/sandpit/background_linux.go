@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/daemon"
@@ -55,6 +56,20 @@ func (a *app) ensureServer(ctx context.Context, cfg daemon.Config, flags *server
 	}
 	s, err = a.startServer(ctx, cfg, flags, bound)
 	return s, err == nil, err
+}
+
+// starter adds the flags of a server to c, and returns what starts one in the background
+// unless one answers.
+func (a *app) starter(c *cobra.Command) func(context.Context) error {
+	flags := addServerFlags(c)
+	return func(ctx context.Context) error {
+		cfg, err := flags.settings(a.getenv)
+		if err != nil {
+			return err
+		}
+		_, _, err = a.ensureServer(ctx, cfg, flags, mcpStartBound)
+		return err
+	}
 }
 
 // errNotReady is why waiting for a server ended.

@@ -1,0 +1,74 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"sandpit.dev/fault"
+)
+
+// located reports what p lacks: no server runs on this machine.
+func (a *app) located(p place) (place, error) {
+	switch {
+	case p.url == "":
+		return place{}, fault.New(fault.Unavailable, "SANDPIT_URL is not set, and no sandpit server runs on this machine: servers need Linux").
+			WithRemedy("set SANDPIT_URL and SANDPIT_TOKEN to use one elsewhere")
+	case p.token == "":
+		return place{}, noToken(p.url)
+	}
+	return p, nil
+}
+
+// starter returns what refuses to start a server.
+func (a *app) starter(*cobra.Command) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := a.located(place{})
+		return err
+	}
+}
+
+// needsLinux is a command that this system has not: why says what it does, and what to do instead.
+func needsLinux(name, short, why, instead string) *cobra.Command {
+	return &cobra.Command{
+		Use:                name + " [flags]",
+		Short:              short + " (needs Linux)",
+		Long:               "sandpit " + name + " needs Linux: " + why + ". Instead, " + instead + ".",
+		Args:               cobra.ArbitraryArgs,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		RunE: func(*cobra.Command, []string) error {
+			return fault.New(fault.Unsupported, "sandpit %s needs Linux: %s", name, why).WithRemedy("%s", instead)
+		},
+	}
+}
+
+const elsewhere = "run it on the Linux machine that has the sandboxes, and set SANDPIT_URL and SANDPIT_TOKEN here"
+
+func newServe(*app) *cobra.Command {
+	return needsLinux("serve", "Run the server until it is interrupted", "sandboxes are made of what its kernel offers", elsewhere)
+}
+
+func newUp(*app) *cobra.Command {
+	return needsLinux("up", "Start a server in the background, and say how to connect to it", "sandboxes are made of what its kernel offers", elsewhere)
+}
+
+func newDown(*app) *cobra.Command {
+	return needsLinux("down", "End this machine's server; all data stays", "no server runs on this machine", elsewhere)
+}
+
+func newRestore(*app) *cobra.Command {
+	return needsLinux("restore", "Make a data directory of a backup", "it makes a server's data directory", elsewhere)
+}
+
+func newDoctor(*app) *cobra.Command {
+	return needsLinux("doctor", "Say what this host can and cannot do, and how to mend it", "it looks at the host that the sandboxes run on", elsewhere)
+}
+
+func newBench(*app) *cobra.Command {
+	return needsLinux("bench", "Measure sandpit on this machine, beside what you would pick instead", "it measures a server of its own", elsewhere)
+}
