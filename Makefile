@@ -10,6 +10,8 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 # Where the CLI is built and checked without the server.
 CLIENTS := darwin/arm64 windows/amd64
+# What knows of the processor, and is built for another one, too.
+PROCESSOR := ./linux/... ./runtime/... ./agent/... ./bench/... ./cmd/sandpit-agent
 
 .PHONY: help build agent up down test test-fast lint bench soak kernels setup clean
 
@@ -41,6 +43,7 @@ lint: ## Format, vet and staticcheck
 	$(GO) vet ./... && $(GO) tool -modfile=tools/go.mod staticcheck ./...
 	@$(foreach on,$(CLIENTS),export GOOS=$(word 1,$(subst /, ,$(on))) GOARCH=$(word 2,$(subst /, ,$(on))); echo "the client on $(on)"; \
 	$(GO) vet $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/sandpit ./client) && $(GO) build -o /dev/null ./cmd/sandpit || exit;)
+	GOARCH=arm64 $(GO) build $(PROCESSOR)
 
 bench: setup build ## Measure, beside what a user would pick instead
 	bin/sandpit bench --fetch

@@ -31,6 +31,12 @@
 // rights that process 1 then never has. What only a process of the pid namespace can
 // make, process 1 makes by a tape of its own, before it executes its program.
 //
+// # Other processors
+//
+// The clones need assembler, which is written for amd64 alone: elsewhere [Supported] says so, and
+// nothing is started. Go itself cannot do it by what it exports: a process with several threads, as
+// each of its programs is, joins no user namespace.
+//
 // # The rules of code between clone and execve
 //
 // The child shares the server's memory, and runs in it beside the server, on a stack of its

@@ -6,6 +6,7 @@ package native
 import (
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -52,4 +53,12 @@ func exitOf(si *unix.Siginfo) runtime.Exit {
 		return runtime.Exit{Cause: sandbox.CauseHost, Detail: fmt.Sprintf("process 1 of the sandbox exited with status %d", status)}
 	}
 	return runtime.Exit{Cause: sandbox.CauseKilled, Detail: fmt.Sprintf("process 1 of the sandbox was killed by signal %d (%s)", status, unix.SignalName(unix.Signal(status)))}
+}
+
+// childStatus reads si_status, which x/sys does not name: struct siginfo has
+// si_signo, si_errno, si_code, padding, then of a child si_pid, si_uid,
+// si_status, each four bytes on every 64-bit architecture
+// (include/uapi/asm-generic/siginfo.h).
+func childStatus(si *unix.Siginfo) int32 {
+	return *(*int32)(unsafe.Add(unsafe.Pointer(si), 24))
 }

@@ -29,6 +29,10 @@ const leastMajor, leastMinor = 6, 1
 
 // checkHost refuses a host on which nothing would work, with what to do.
 func checkHost() error {
+	if err := spawn.Supported(); err != nil {
+		return fault.Wrap(fault.Unsupported, err, "the native runtime does not run on this processor").
+			WithRemedy("run the server on x86-64, and use this program as a client of it")
+	}
 	if os.Geteuid() != 0 {
 		return fault.New(fault.Unsupported, "the native runtime needs root; this is uid %d", os.Geteuid()).
 			WithRemedy("start the server with sudo")
