@@ -105,7 +105,7 @@ func (g *Group) commands() string { return g.id + "/cmd" }
 // [Group.Activate], those of v1 at once. After an error the group is fit for Remove.
 func (g *Group) Prepare() error {
 	if g.created == nil {
-		return g.stranger()
+		return g.notCreated()
 	}
 	if err := g.prepare(g.driver.kernel, *g.created); err != nil {
 		return notMade(g.id, err)
@@ -113,7 +113,7 @@ func (g *Group) Prepare() error {
 	return nil
 }
 
-func (g *Group) stranger() error {
+func (g *Group) notCreated() error {
 	return fault.New(fault.State, "the cgroup %s was not made by this server's run, so its limits are not known here", g.id).
 		WithRemedy("remove it, or use SetLimits on one that was activated")
 }
@@ -160,7 +160,7 @@ func (g *Group) Activate() error {
 		return nil
 	}
 	if g.created == nil {
-		return g.stranger()
+		return g.notCreated()
 	}
 	on := make([]byte, 0, 24)
 	for _, f := range t.limits {
@@ -184,7 +184,7 @@ func (g *Group) Activate() error {
 // [Driver.Create] would have been given, had they been known.
 func (g *Group) Limit(l Limits) error {
 	if g.created == nil {
-		return g.stranger()
+		return g.notCreated()
 	}
 	if err := l.check(&g.driver.info); err != nil {
 		return err

@@ -69,7 +69,7 @@ func (s *Store) Info() Info {
 	return info
 }
 
-// choose settles the store's kind, and mounts it if it is a loop file. What is
+// choose decides the store's kind, and mounts it if it is a loop file. What is
 // there decides before what would be better.
 func (s *Store) choose(ctx context.Context, dir *os.File, opts Options) error {
 	onBtrfs, err := isBtrfs(int(dir.Fd()))

@@ -198,7 +198,7 @@ func (s *Store) clone(ctx context.Context, dir int, name string, source int, isL
 		if err != nil {
 			return -1, err
 		}
-		if size := s.weigh(source, isLayer, fd); size >= settleBytes {
+		if size := s.weigh(source, isLayer, fd); size >= commitBytes {
 			s.uncommitted.Store(true)
 		}
 		return fd, nil

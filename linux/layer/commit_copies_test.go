@@ -88,7 +88,7 @@ func TestSettleCommitsWhatALargeCopyLeft(t *testing.T) {
 	s.committing.mu.Unlock()
 
 	large := mustCreate(t, s, "largelayer", 0)
-	writeFile(t, at(large.Fd(), "upper/file"), make0(settleBytes))
+	writeFile(t, at(large.Fd(), "upper/file"), make0(commitBytes))
 	if err := mustFork(t, s, "largecopy", "largelayer", 0).FreshWork(); err != nil {
 		t.Fatal(err)
 	}

@@ -320,7 +320,7 @@ func (s *Store) Sync(ctx context.Context) error {
 // A copy of a tree that holds that much leaves much to be committed: the first writes to it have
 // the kernel count hundreds of references. They count with a commit within half a minute, or
 // with the next Snapshot or Fork, whose caller waits for it: 5 ms with 1,000,000 files.
-const settleBytes = 16 << 20
+const commitBytes = 16 << 20
 
 // What can wait waits for a moment without copies, since a commit holds up all that are being
 // made; a copy that is made meanwhile commits what was left before. But not for longer than
