@@ -4,15 +4,16 @@
 package daemon
 
 import (
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"time"
 
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
-	"sandpit.dev/api/runs"
-	"sandpit.dev/engine"
+	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 )
 
 // RunsConfig says what is kept of runs; zero fields take the value named behind them.
@@ -51,11 +52,11 @@ func (c RunsConfig) check() error {
 // artifactsDir is the directory in the data directory that holds artifacts.
 const artifactsDir = "artifacts"
 
-func (c Config) runs() engine.RunOptions {
+func (c Config) runs(log *slog.Logger) runs.Options {
 	a := c.Runs.Artifacts
-	return engine.RunOptions{
-		Keep: c.Runs.Keep, Most: c.Runs.Most, MaxOutput: int64(c.Runs.OutputMB) << 20,
-		Artifacts: engine.ArtifactOptions{
+	return runs.Options{
+		Logger: log, Keep: c.Runs.Keep, Most: c.Runs.Most, MaxOutput: int64(c.Runs.OutputMB) << 20,
+		Artifacts: runs.ArtifactOptions{
 			Dir: filepath.Join(c.Data, artifactsDir), MaxBytes: int64(a.MaxMB) << 20, MaxFileBytes: int64(a.MaxFileMB) << 20,
 			MaxFiles: a.MaxFiles, Total: int64(a.TotalMB) << 20,
 		},
@@ -63,12 +64,12 @@ func (c Config) runs() engine.RunOptions {
 }
 
 // newArtifacts serves artifacts: to whoever has a token, or a link.
-func newArtifacts(g *guard.Guard, eng *engine.Engine, files *filelink.Links) http.Handler {
-	h := &runs.Handler{Artifacts: byLink{eng}, Links: files, Caller: guard.Caller, Refuse: guard.Error}
+func newArtifacts(g *guard.Guard, runner *runs.Runner, files *filelink.Links) http.Handler {
+	h := &apiruns.Handler{Artifacts: artifactsByLink{runner}, Links: files, Caller: guard.Caller, Refuse: guard.Error}
 	byToken, open := g.Wrap("artifacts", h), g.WrapLink(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Pattern = "GET " + runs.Root + "{identifier}/{run}/{path...}" // for the figures
-		if runs.IsLink(r) {
+		r.Pattern = "GET " + apiruns.Root + "{identifier}/{run}/{path...}" // for the figures
+		if apiruns.IsLink(r) {
 			open.ServeHTTP(w, r)
 			return
 		}

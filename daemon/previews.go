@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/network/preview"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
@@ -103,9 +104,12 @@ func (e byLink) ReachPreview(ctx context.Context, c access.Caller, id string) er
 	return e.Engine.ReachPreview(ctx, c, id)
 }
 
-func (e byLink) ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error) {
+// artifactsByLink is the same of the runs whose artifacts are asked for.
+type artifactsByLink struct{ *runs.Runner }
+
+func (r artifactsByLink) ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error) {
 	guard.Proven(ctx)
-	return e.Engine.ArtifactRun(ctx, c, of, run)
+	return r.Runner.ArtifactRun(ctx, c, of, run)
 }
 
 // linkMaker is what the REST coat makes links with.

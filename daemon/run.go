@@ -26,6 +26,7 @@ import (
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
 	"sandpit.dev/redact/redactlog"
+	"sandpit.dev/runs"
 	"sandpit.dev/store/keyed"
 	"sandpit.dev/store/sqlstore"
 )
@@ -156,7 +157,6 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		},
 		Network: network,
 		Pools:   cfg.pools(),
-		Runs:    cfg.runs(),
 		Events:  engine.EventOptions{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
 		Version: opts.Version,
 		Logger:  log,
@@ -168,6 +168,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	runner := runs.New(eng, keys.Store(), cfg.runs(log))
 	tokens, err := openTokens(cfg, keys.Store(), log)
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: eng, runs: runner, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {
@@ -191,7 +192,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	server.RegisterOnShutdown(s.close)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return eng.Run(ctx) })
+	group.Go(func() error { return eng.Run(ctx, runner.Resume) })
 	group.Go(func() error {
 		removeAbandoned(ctx, host, log)
 		return nil

@@ -22,15 +22,17 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/api/rest"
-	"sandpit.dev/api/runs"
+	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/budget"
+	"sandpit.dev/runs"
 	"sandpit.dev/store/keyed"
 )
 
 // surfaceParts is what the surfaces are made of.
 type surfaceParts struct {
 	engine         *engine.Engine
+	runs           *runs.Runner
 	tokens         *bearer.Authority
 	backups        *backups
 	keys           *keyed.Keys
@@ -70,12 +72,12 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
+	api, err := rest.New(rest.Options{Engine: p.engine, Runs: p.runs, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Engine: p.engine, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
+	tools, err := mcp.New(mcp.Options{Engine: p.engine, Runs: p.runs, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}
@@ -89,7 +91,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Health)))
 	mux.Handle("GET /metrics", publicly(g, slices.Contains(p.public, publicMetrics), promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
 	mux.Handle("/", api) // which says in its own words that there is no such path
-	artifacts := newArtifacts(g, p.engine, p.links.files)
+	artifacts := newArtifacts(g, p.runs, p.links.files)
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not through the mux, which answers odd paths with redirects: a file's
 		// name may be odd, and the coat says what is wrong with one.
@@ -97,7 +99,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 			api.ServeHTTP(w, r)
 			return
 		}
-		if strings.HasPrefix(r.URL.Path, runs.Root) {
+		if strings.HasPrefix(r.URL.Path, apiruns.Root) {
 			artifacts.ServeHTTP(w, r)
 			return
 		}

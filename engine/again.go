@@ -89,7 +89,7 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 		return ExecResult{}, false, nil
 	}
 	if f == nil {
-		res.Result = *recordOf(ev).Result
+		res.Result = *RecordOf(ev).Result
 		res.StdoutTruncated, res.StderrTruncated = ev.StdoutBytes > 0, ev.StderrBytes > 0
 	}
 	res.Changes, res.ChangesTotal = ev.Changes, ev.ChangesTotal
@@ -238,11 +238,11 @@ func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.I
 	}
 	u, err := e.peekAs(ctx, c, access.SandboxesWrite, string(of), never)
 	if err != nil { // it is down, or gone
-		return recordOf(ev), true, nil
+		return RecordOf(ev), true, nil
 	}
 	defer u.end()
 	if rec, err = u.l.client.Process(ctx, processID); err != nil {
-		return recordOf(ev), true, nil
+		return RecordOf(ev), true, nil
 	}
 	return rec, true, nil
 }

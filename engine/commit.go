@@ -164,7 +164,10 @@ func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
 	e.forget(b)
 	e.holds.unpin(b.id)
 	if dropped > 0 {
-		e.runs.collect()
+		select {
+		case e.runsDropped <- struct{}{}:
+		default:
+		}
 	}
 	e.metrics.happened([]*sandbox.Event{ev})
 	if len(left) > 0 {

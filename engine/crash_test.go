@@ -52,7 +52,6 @@ func doCrash(dir, point string) error {
 	}
 	var armed atomic.Bool
 	o := options(st, host.Driver())
-	o.Runs.Artifacts.Dir = filepath.Join(dir, "artifacts")
 	at := point
 	if rest, ok := strings.CutPrefix(point, "claim."); ok { // of a create that finds a full pool
 		o.Pools, at = []engine.Pool{{Image: "python", Min: 1}}, "create."+rest
@@ -136,11 +135,6 @@ func doCrash(dir, point string) error {
 	case "exec":
 		if _, err = e.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello"}, nil); err == nil {
 			err = e.Recorded(ctx) // it is killed behind the answer
-		}
-	case "run":
-		var r *sandbox.Run
-		if r, err = e.StartRun(ctx, alice, crashRun()); err == nil {
-			_, err = e.AwaitRun(ctx, alice, r.ID, time.Minute)
 		}
 	case "code":
 		if _, err = e.RunCode(ctx, alice, "box", engine.CodeRequest{Code: "1"}, nil); err == nil {

@@ -66,8 +66,8 @@ func below(prefix string, err error) error {
 	for i, f := range e.Fields {
 		whole.Fields[i] = fault.Field{Name: prefix + f.Name, Message: f.Message}
 	}
-	if e.Message == tell(e.Fields) {
-		whole.Message = tell(whole.Fields)
+	if e.Message == fault.InvalidFields(e.Fields...).Message {
+		whole.Message = fault.InvalidFields(whole.Fields...).Message
 	}
 	return &whole
 }

@@ -97,19 +97,6 @@
 // record, and told by the next cell, which starts another. The kernels of single cells,
 // and those that no record knows, are ended by the repair.
 //
-// # Runs
-//
-// A run has a goroutine of the engine's (type liveRun), which alone writes its record and its
-// events, each change with the events that tell of it. A command's process has its id on
-// record before anything is begun; its event, which launch commits before the agent begins
-// it, tells a new server whether that happened. So a command is begun by whichever
-// server finds that it was not, and never twice. Output is copied from the process's log
-// with the number of the last frame, in one transaction. The new server's runs take their
-// places in line before it is ready.
-//
-// Artifacts are copied into a directory beside the run's own and renamed when they are
-// whole; then the record says that they are there. What no record owns is swept at the start.
-//
 // # Made ahead
 //
 // A pool keeps instances that run and have no record, only an event, until a create

@@ -36,7 +36,6 @@ type Options struct {
 	Redact   *redactlog.Log // of Logger's handler; nil: one that nothing reads
 	Metrics  *Metrics       // nil: none
 	Pools    []Pool         // sandboxes that are made ahead
-	Runs     RunOptions
 	// Memory bounds the output that is held in memory for answers; nil: one of its own.
 	Memory  *budget.Budget
 	Watches int // the most that a project has open at once; 0: MaxWatches
@@ -123,17 +122,17 @@ type Engine struct {
 	wall  func() time.Time
 	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see Engine.lastUse
 
-	hearing   chan struct{} // held by who waits for the first word of an agent, unasked
-	outcomes  outcomes
-	holds     *holds // on snapshots
-	pools     *pools
-	watches   *watches
-	imports   *imports
-	runs      *runs
-	runKeep   RunOptions
-	eventKeep EventOptions
-	round     time.Duration // of the janitor
-	memory    *budget.Budget
+	hearing  chan struct{} // held by who waits for the first word of an agent, unasked
+	outcomes outcomes
+	holds    *holds // on snapshots
+	pools    *pools
+	watches  *watches
+	imports  *imports
+	// runsDropped has a value after a delete that dropped runs.
+	runsDropped chan struct{}
+	eventKeep   EventOptions
+	round       time.Duration // of the janitor
+	memory      *budget.Budget
 
 	mu    sync.Mutex
 	boxes map[sandbox.ID]*box
@@ -182,7 +181,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), runs: newRuns(), watches: newWatches(o.Watches), imports: newImports(), runKeep: o.Runs.filled(), eventKeep: o.Events.filled(), round: o.JanitorRound,
+		clock: newClock(), holds: newHolds(), pools: newPools(), runsDropped: make(chan struct{}, 1), watches: newWatches(o.Watches), imports: newImports(), eventKeep: o.Events.filled(), round: o.JanitorRound,
 		memory: o.Memory, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
@@ -230,9 +229,10 @@ func New(o Options) (*Engine, error) {
 // Run repairs what an earlier server left, then is the engine's life until ctx
 // is done: clocks, watchers, verbs. It returns when all its goroutines have
 // ended; verbs that were begun are finished first. Sandboxes and their commands
-// go on running. It may be called once. The error is that of a repair that the
-// store refused, else nil.
-func (e *Engine) Run(ctx context.Context) error {
+// go on running. It may be called once. Each of resume is called after the repair,
+// before the engine is ready, to go on with what the earlier server was at. The error
+// is that of a repair that the store refused, or of a resume, else nil.
+func (e *Engine) Run(ctx context.Context, resume ...func(context.Context) error) error {
 	if !e.phase.CompareAndSwap(phaseNew, phaseRepairing) {
 		return fault.New(fault.Internal, "engine.Run was called twice")
 	}
@@ -242,14 +242,15 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.since = e.now()
 	e.fair.Store(&e.since)
 	err := e.repair(ctx)
-	if err == nil {
-		err = e.resumeRuns(ctx)
+	for _, r := range resume {
+		if err == nil {
+			err = r(ctx)
+		}
 	}
 	if err == nil {
 		e.phase.Store(phaseReady)
 		close(e.ready)
 		e.group.spawn(e.runJanitor)
-		e.group.spawn(e.runCollector)
 		e.group.spawn(e.runRetention)
 		e.runClock(ctx)
 	} else if ctx.Err() != nil {

@@ -480,3 +480,20 @@ func TestWhatCannotBeFinishedCanBeDeleted(t *testing.T) {
 		t.Error("what it was to become is held still:", err)
 	}
 }
+
+func TestWhatIsInForceIsWhatTheServerAllows(t *testing.T) {
+	open := sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}
+	for most, want := range map[sandbox.NetworkMode]sandbox.NetworkMode{
+		"": sandbox.NetworkOpen, sandbox.NetworkOpen: sandbox.NetworkOpen, sandbox.NetworkRestricted: sandbox.NetworkRestricted, sandbox.NetworkOff: sandbox.NetworkOff,
+	} {
+		h := openNetwork(t, most)
+		if got := h.engine.InForce(open); got.Mode != want {
+			t.Errorf("with %q as the most: %s, want %s", most, got.Mode, want)
+		}
+	}
+}
+
+func openNetwork(t *testing.T, most sandbox.NetworkMode) *house {
+	t.Helper()
+	return open(t, t.TempDir(), func(o *engine.Options) { o.Network.Most = most })
+}

@@ -147,8 +147,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 			"volume":         first(h.engine.CreateVolume(ctx, alice, engine.VolumeRequest{Name: v})),
 			"shell":          first(h.engine.CreateShell(ctx, alice, "box", engine.ShellRequest{Name: v})),
 			"shell in a run": first(h.engine.ShellExec(ctx, alice, "box", v, engine.ExecRequest{Shell: "true"}, nil)),
-			"run":            first(h.engine.StartRun(ctx, alice, engine.RunRequest{Sandbox: string(s.ID), Commands: []engine.RunCommandRequest{{Shell: "echo " + v}}})),
-			"run's env":      first(h.engine.StartRun(ctx, alice, engine.RunRequest{Sandbox: string(s.ID), Commands: []engine.RunCommandRequest{{Shell: "true", Env: env}}})),
+			"run":            h.engine.CheckRecord(ctx, "default", s.ID, map[string][]string{"commands[0]": {"echo " + v}}),
 			"context":        first(h.engine.CreateContext(ctx, alice, "box", engine.ContextRequest{Language: "bash", Env: env})),
 			"context's cwd":  first(h.engine.CreateContext(ctx, alice, "box", engine.ContextRequest{Language: "bash", Cwd: "./" + v})),
 		} {

@@ -182,7 +182,7 @@ func (u *use) tellEnds(ctx context.Context, recs []agent.Record) error {
 		res := *rec.Result
 		switch {
 		case res.StdoutCut == agent.CutAgent || res.ExitCode == -1: // the agent's guess
-			told := recordOf(ev).Result
+			told := RecordOf(ev).Result
 			told.StdoutCut, told.StderrCut, told.StdoutLost, told.StderrLost = res.StdoutCut, res.StderrCut, res.StdoutLost, res.StderrLost
 			res = *told
 		case ev.Cause != sandbox.CauseNone:

@@ -19,7 +19,7 @@ type FollowRequest struct {
 	Cursor int64 // what comes after this frame; zero: all
 	Recent int64 // with Cursor zero: of what there is already, about the last so many bytes; zero: all
 	Once   bool  // only what there is by now: do not wait for more
-	own    bool  // it is a run's: no client can be in its way
+	Own    bool  // the server itself follows: MaxFollowers does not count it
 }
 
 // FollowSink takes what a process gave out: every frame once and in order, from
@@ -52,7 +52,7 @@ type Following struct {
 	rec    agent.Record
 	once   bool
 	recent bool
-	own    bool // the engine's
+	own    bool // the server's
 }
 
 // Follow begins to follow a process of a sandbox that is up, from any frame on. A
@@ -72,12 +72,12 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 	if err != nil {
 		return nil, err
 	}
-	if err := u.b.listen(processID, r.own); err != nil {
+	if err := u.b.listen(processID, r.Own); err != nil {
 		u.end()
 		return nil, err
 	}
 	leave := func() {
-		u.b.unlisten(processID, r.own)
+		u.b.unlisten(processID, r.Own)
 		u.end()
 	}
 	var p *agent.Process
@@ -115,7 +115,7 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 	}
 	f := newFollower(u, &sandbox.Event{ProcessID: processID, At: rec.StartedAt}, 0)
 	f.process, f.seen = p, r.Cursor
-	return &Following{f: f, rec: rec, once: r.Once, recent: r.Recent > 0, own: r.own}, nil
+	return &Following{f: f, rec: rec, once: r.Once, recent: r.Recent > 0, own: r.Own}, nil
 }
 
 // Record is the process as it was when the following began.

@@ -118,7 +118,7 @@ func (e *Engine) pastProcesses(ctx context.Context, c access.Caller, ref string)
 	rows, err := e.commandRows(ctx, c, ref, store.EventQuery{Limit: store.MaxPage})
 	recs := make([]agent.Record, 0, len(rows))
 	for _, ev := range rows {
-		recs = append(recs, recordOf(ev))
+		recs = append(recs, RecordOf(ev))
 	}
 	return recs, err
 }
@@ -133,7 +133,7 @@ func (e *Engine) pastProcess(ctx context.Context, c access.Caller, ref, processI
 		return agent.Record{}, fault.New(fault.NotFound, "there is no process %q in this sandbox", processID).
 			WithRemedy("list its processes")
 	}
-	return recordOf(rows[0]), nil
+	return RecordOf(rows[0]), nil
 }
 
 func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (rows []*sandbox.Event, err error) {
@@ -157,8 +157,8 @@ func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q
 	return rows, err
 }
 
-// recordOf makes of a command's event what its record told.
-func recordOf(ev *sandbox.Event) agent.Record {
+// RecordOf returns what the event of a command tells of it, as its record.
+func RecordOf(ev *sandbox.Event) agent.Record {
 	rec := agent.Record{
 		ID: ev.ProcessID, State: agent.Running, Shell: ev.Command, Cwd: ev.Cwd, User: ev.User,
 		Terminal: ev.Type == sandbox.EventTerminal, StartedAt: ev.At,

@@ -30,6 +30,8 @@ type StartRequest struct {
 	Timeout     time.Duration // it is killed then; zero: never
 	MaxStdout   int64         // bytes to keep; zero: DefaultDetachedOutput
 	MaxStderr   int64
+	// ProcessID is the id that the process was promised, see sandbox.NewProcessID; empty: a new one.
+	ProcessID string
 }
 
 // TerminalSize is the terminal that a process is started at.
@@ -85,7 +87,7 @@ func (e *Engine) detached(r StartRequest) (agent.Command, error) {
 	if len(r.Stdin) > 0 && (r.StreamStdin || r.Terminal != nil) {
 		k.bad("stdin", "is given at once and streamed; it can be one of them")
 	}
-	cmd.Timeout, cmd.StreamStdin = r.Timeout, r.StreamStdin
+	cmd.ID, cmd.Timeout, cmd.StreamStdin = r.ProcessID, r.Timeout, r.StreamStdin
 	if t := r.Terminal; t != nil {
 		cmd.StreamStdin, cmd.Rolling = true, true
 		cmd.MaxStdout, cmd.MaxStderr = orDefault(r.MaxStdout, terminalLog), 1

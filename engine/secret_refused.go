@@ -5,7 +5,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -62,15 +61,4 @@ func (e *Engine) refuseInContext(ctx context.Context, b *box, c *sandbox.Context
 	o := onRecord{"name": {c.Name}, "cwd": {c.Cwd}}
 	o.labels("env", c.Env)
 	return e.refuseValues(ctx, b.project, b.id, o)
-}
-
-// onRecord is what a run keeps until its commands were begun, and longer.
-func (r *RunRequest) onRecord() onRecord {
-	o := onRecord{"sandbox": {r.Sandbox}}
-	for i, c := range r.Commands {
-		field := fmt.Sprintf("commands[%d]", i)
-		o[field] = append([]string{c.Shell, c.Cwd}, c.Argv...)
-		o.labels(field, c.Env)
-	}
-	return o
 }

@@ -204,10 +204,6 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 			_, err := h.engine.CreateSnapshot(ctx, alice, "kept", engine.SnapshotRequest{})
 			return err
 		},
-		"run": func(ctx context.Context) error {
-			_, err := h.engine.StartRun(ctx, alice, engine.RunRequest{Sandbox: "kept", Commands: []engine.RunCommandRequest{{Shell: "true"}}})
-			return err
-		},
 		"volume": func(ctx context.Context) error {
 			_, err := h.engine.CreateVolume(ctx, alice, engine.VolumeRequest{Name: "v"})
 			return err

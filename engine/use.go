@@ -32,7 +32,6 @@ const (
 	actPort     = "traffic of a port"
 	actProcess  = "a process"
 	actResume   = "its resume"
-	actRun      = "a run"
 	actShell    = "a shell"
 	actStart    = "its start"
 	actTerminal = "a terminal"

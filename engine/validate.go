@@ -53,19 +53,7 @@ func (k *check) err() error {
 	if len(k.fields) == 0 {
 		return nil
 	}
-	return &fault.Error{Code: fault.Invalid, Message: tell(k.fields), Fields: k.fields}
-}
-
-// tell is the message of an error about fields.
-func tell(fields []fault.Field) string {
-	var b strings.Builder
-	for i, f := range fields {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(f.Name + ": " + f.Message)
-	}
-	return b.String()
+	return fault.InvalidFields(k.fields...)
 }
 
 func (k *check) env(env map[string]string) {

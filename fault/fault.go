@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -117,6 +118,15 @@ func Wrap(code Code, err error, format string, args ...any) *Error {
 func InvalidField(name, format string, args ...any) *Error {
 	msg := fmt.Sprintf(format, args...)
 	return &Error{Code: Invalid, Message: name + ": " + msg, Fields: []Field{{Name: name, Message: msg}}}
+}
+
+// InvalidFields returns an Invalid error about several fields, with the message of each.
+func InvalidFields(fields ...Field) *Error {
+	all := make([]string, len(fields))
+	for i, f := range fields {
+		all[i] = f.Name + ": " + f.Message
+	}
+	return &Error{Code: Invalid, Message: strings.Join(all, "; "), Fields: fields}
 }
 
 // NoSpace returns a Full error of a disk, with a cause that only the log will see; err may be nil.

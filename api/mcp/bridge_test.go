@@ -103,7 +103,7 @@ type broken struct{ toolset.Engine }
 
 func TestAPanicIsAnAnswerThatTellsNothing(t *testing.T) {
 	t.Parallel()
-	_, url := serve(t, broken{})
+	_, url := serve(t, broken{}, struct{ toolset.Runs }{})
 	h := &house{t: t, url: url, http: client(t)}
 	for _, version := range []string{handshake, stateless} {
 		res := call(t, h.session("t-alice", version, nil), "run_command", arguments{"command": "ls"})

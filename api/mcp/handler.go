@@ -23,6 +23,7 @@ import (
 // Options is what a handler is made of.
 type Options struct {
 	Engine toolset.Engine // required
+	Runs   toolset.Runs   // required
 	// Caller tells who makes the request that a context belongs to, as the guard in
 	// front found it. Required. Its error is answered with 401.
 	Caller  func(context.Context) (access.Caller, error)
@@ -63,6 +64,7 @@ type Extension struct {
 type Handler struct {
 	transport *transport.Handler
 	engine    toolset.Engine
+	runs      toolset.Runs
 	caller    func(context.Context) (access.Caller, error)
 	log       *slog.Logger
 	groups    []string
@@ -83,6 +85,9 @@ func New(o Options) (*Handler, error) {
 	if o.Engine == nil {
 		return nil, fault.InvalidField("engine", "is missing")
 	}
+	if o.Runs == nil {
+		return nil, fault.InvalidField("runs", "is missing")
+	}
 	if err := toolset.CheckGroups("groups", o.Groups); err != nil {
 		return nil, err
 	}
@@ -90,7 +95,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		engine: o.Engine, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
+		engine: o.Engine, runs: o.Runs, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
 		files: o.Files, previews: o.Previews, extend: o.Extend,
 	}
 	if h.log == nil {
@@ -102,7 +107,7 @@ func New(o Options) (*Handler, error) {
 	if o.Version == "" {
 		o.Version = "unknown"
 	}
-	own, err := sandpit.New(o.Engine, o.Files, o.Artifacts, h.log)
+	own, err := sandpit.New(o.Engine, o.Runs, o.Files, o.Artifacts, h.log)
 	if err != nil {
 		return nil, err
 	}

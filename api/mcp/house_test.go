@@ -24,6 +24,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -39,6 +40,7 @@ const (
 type house struct {
 	t       testing.TB
 	engine  *engine.Engine
+	runs    *runs.Runner
 	store   *sqlstore.Store
 	handler *mcp.Handler
 	url     string
@@ -81,18 +83,18 @@ func open(t testing.TB) *house {
 func openWith(t testing.TB, groups ...string) *house {
 	t.Helper()
 	s := enginetest.Start(t, t.TempDir())
-	h := &house{t: t, engine: s.Engine, store: s.Store, http: client(t)}
-	h.handler, h.url = serve(t, h.engine, groups...)
+	h := &house{t: t, engine: s.Engine, runs: s.Runs, store: s.Store, http: client(t)}
+	h.handler, h.url = serve(t, h.engine, h.runs, groups...)
 	return h
 }
 
-func serve(t testing.TB, e toolset.Engine, groups ...string) (_ *mcp.Handler, url string) {
+func serve(t testing.TB, e toolset.Engine, r toolset.Runs, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Engine: e, Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	return serveWith(t, mcp.Options{Engine: e, Runs: r, Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
 
 // serveWith serves a handler with these options, and the guard's callers.

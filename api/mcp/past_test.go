@@ -119,7 +119,7 @@ func TestTasksOutliveTheServer(t *testing.T) {
 				t.Errorf("afterwards: %+v", got)
 			}
 		}
-		if r, err := h.engine.RunOf(t.Context(), callers["t-alice"], strings.TrimPrefix(two.TaskID, "run-")); err != nil || r.State != sandbox.RunCanceled {
+		if r, err := h.runs.Get(t.Context(), callers["t-alice"], strings.TrimPrefix(two.TaskID, "run-")); err != nil || r.State != sandbox.RunCanceled {
 			t.Errorf("the run: %+v, %v", r, err)
 		}
 		// Once more changes nothing.

@@ -11,7 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp/batch"
-	"sandpit.dev/api/runs"
+	apiruns "sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 )
@@ -45,15 +45,15 @@ func (h *Handler) serveRun(w http.ResponseWriter, r *http.Request, caller access
 }
 
 func (h *Handler) runStatus(w http.ResponseWriter, r *http.Request, caller access.Caller, id string) error {
-	run, err := h.engine.RunOf(r.Context(), caller, id)
+	run, err := h.runs.Get(r.Context(), caller, id)
 	if err != nil {
 		return err
 	}
-	streams, err := h.engine.RunStreams(r.Context(), caller, id)
+	streams, err := h.runs.Streams(r.Context(), caller, id)
 	if err != nil {
 		return err
 	}
-	return writeRun(w, runs.Shape(run, streams, batch.Addresses))
+	return writeRun(w, apiruns.Shape(run, streams, batch.Addresses))
 }
 
 func writeRun(w http.ResponseWriter, run v1.Run) error {
@@ -68,5 +68,5 @@ func (h *Handler) runEvents(w http.ResponseWriter, r *http.Request, caller acces
 	if id == "" {
 		return fault.InvalidField("run_id", "is missing; a stream of events is one run's").WithRemedy("GET /mcp/events?run_id=RUN")
 	}
-	return runs.Stream(w, r, h.engine, caller, id, runs.Timing{Heartbeat: h.keepAlive})
+	return apiruns.Stream(w, r, h.runs, caller, id, apiruns.Timing{Heartbeat: h.keepAlive})
 }

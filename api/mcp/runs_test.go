@@ -26,10 +26,11 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/profile/sandboxd"
 	"sandpit.dev/api/mcp/profile/sandpit"
-	"sandpit.dev/api/runs"
+	apiruns "sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/runs"
 )
 
 // openRuns is a house whose server is as the product's: /mcp, what is below it, and
@@ -53,11 +54,11 @@ func openRuns(t testing.TB, change func(*engine.Options)) *runHouse {
 	}
 	dir := t.TempDir()
 	artifacts := filepath.Join(dir, "artifacts")
-	kept := func(o *engine.Options) { o.Runs.Artifacts.Dir = artifacts }
+	kept := runs.Options{Artifacts: runs.ArtifactOptions{Dir: artifacts}}
 	if change == nil {
 		change = func(*engine.Options) {}
 	}
-	server := enginetest.Start(t, dir, kept, change)
+	server := enginetest.StartRuns(t, dir, kept, change)
 	h := &runHouse{house: &house{t: t, store: server.Store, http: client(t)}, server: server, artifacts: artifacts, files: files}
 	h.serve()
 	t.Cleanup(func() { h.stop() })
@@ -66,8 +67,8 @@ func openRuns(t testing.TB, change func(*engine.Options)) *runHouse {
 
 // serve serves the engine.
 func (h *runHouse) serve() {
-	t, e := h.t, h.server.Engine
-	handler, err := mcp.New(mcp.Options{Engine: e, Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
+	t, e, r := h.t, h.server.Engine, h.server.Runs
+	handler, err := mcp.New(mcp.Options{Engine: e, Runs: r, Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,19 +76,19 @@ func (h *runHouse) serve() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := &runs.Handler{Artifacts: e, Links: h.files, Caller: guard.Caller, Refuse: guard.Error}
+	served := &apiruns.Handler{Artifacts: r, Links: h.files, Caller: guard.Caller, Refuse: guard.Error}
 	byToken, byLink, tools := g.Wrap("artifacts", served), g.WrapOpen(served), g.Wrap("mcp", handler)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !strings.HasPrefix(r.URL.Path, runs.Root):
+		case !strings.HasPrefix(r.URL.Path, apiruns.Root):
 			tools.ServeHTTP(w, r)
-		case runs.IsLink(r):
+		case apiruns.IsLink(r):
 			byLink.ServeHTTP(w, r)
 		default:
 			byToken.ServeHTTP(w, r)
 		}
 	}))
-	h.engine, h.handler, h.base, h.url = e, handler, s.URL, s.URL+"/mcp"
+	h.engine, h.runs, h.handler, h.base, h.url = e, r, handler, s.URL, s.URL+"/mcp"
 	over := false
 	h.stop = func() {
 		if over {
@@ -151,7 +152,7 @@ func (h *runHouse) sandboxd(version string) *sdk.ClientSession {
 // status reads a run's status until it has ended.
 func (h *runHouse) ended(id string) v1.Run {
 	h.t.Helper()
-	if _, err := h.engine.AwaitRun(h.t.Context(), callers["t-alice"], id, time.Minute); err != nil {
+	if _, err := h.runs.Await(h.t.Context(), callers["t-alice"], id, time.Minute); err != nil {
 		h.t.Fatal(err)
 	}
 	var r v1.Run
@@ -264,7 +265,7 @@ func TestProfiles(t *testing.T) {
 	})
 
 	t.Run("ByConfiguration", func(t *testing.T) {
-		handler, err := mcp.New(mcp.Options{Engine: h.engine, Caller: guard.Caller, Profile: sandboxd.Name})
+		handler, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Caller: guard.Caller, Profile: sandboxd.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +283,7 @@ func TestProfiles(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := mcp.New(mcp.Options{Engine: h.engine, Caller: guard.Caller, Profile: "nonsense"}); err == nil {
+		if _, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Caller: guard.Caller, Profile: "nonsense"}); err == nil {
 			t.Error("a profile that is none was taken")
 		}
 	})
@@ -345,7 +346,7 @@ func TestSandboxdTools(t *testing.T) {
 		if final, there := got["final"]; !there || final != nil {
 			t.Errorf("in vain: got the final %v", final)
 		}
-		if _, err := h.engine.CancelRun(t.Context(), callers["t-alice"], got["run_id"].(string)); err != nil {
+		if _, err := h.runs.Cancel(t.Context(), callers["t-alice"], got["run_id"].(string)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -527,11 +528,11 @@ func TestArtifactsAreServed(t *testing.T) {
 		h.body("", "/artifacts/chat-1/"+id+"/?"+token, http.StatusUnauthorized)
 		h.body("", path+"?"+token[:len(token)-2], http.StatusUnauthorized)
 		h.body("t-alice", path+"?token=", http.StatusUnauthorized)
-		run, err := h.engine.RunOf(t.Context(), callers["t-alice"], id)
+		run, err := h.runs.Get(t.Context(), callers["t-alice"], id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		old := runs.Link(h.files, &http.Request{Host: strings.TrimPrefix(h.base, "http://")}, run, "a b.txt", time.Now())
+		old := apiruns.Link(h.files, &http.Request{Host: strings.TrimPrefix(h.base, "http://")}, run, "a b.txt", time.Now())
 		wantParts(t, h.body("", old, http.StatusUnauthorized), "expired")
 		// A link to a file of a sandbox, signed by the same key, is none to an artifact.
 		foreign := h.files.Token(filelink.Grant{Project: "default", Sandbox: string(run.Sandbox), Path: "a b.txt", Expires: time.Now().Add(time.Hour)})

@@ -41,7 +41,7 @@ func TestSeedDefect01ARequestLogHidTheFlusher(t *testing.T) {
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.engine.CancelRun(t.Context(), callers["t-alice"], id); err != nil {
+	if _, err := h.runs.Cancel(t.Context(), callers["t-alice"], id); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -330,7 +330,7 @@ func TestSeedDefect16TimeoutsKilledOnlyTheLeader(t *testing.T) {
 		t.Errorf("a child outlived the timeout: %+v", r.Commands[0])
 	}
 	id := h.asked("chat-1", "sleep 600")
-	if got, err := h.engine.CancelRun(t.Context(), callers["t-alice"], id); err != nil || got.State != sandbox.RunCanceled {
+	if got, err := h.runs.Cancel(t.Context(), callers["t-alice"], id); err != nil || got.State != sandbox.RunCanceled {
 		t.Errorf("a cancel: %+v, %v", got, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
@@ -41,7 +41,7 @@ func TestARunThatNobodyWaitsForIsEnded(t *testing.T) {
 			}
 			state := func(id string) *sandbox.Run {
 				t.Helper()
-				r, err := h.engine.RunOf(t.Context(), callers["t-alice"], id)
+				r, err := h.runs.Get(t.Context(), callers["t-alice"], id)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -51,7 +51,7 @@ func TestARunThatNobodyWaitsForIsEnded(t *testing.T) {
 			t.Run("WhileACommandRuns", func(t *testing.T) {
 				one := start("echo begun; sleep 600", "echo never")
 				until(t, "the command runs", func() bool {
-					_, events, err := h.engine.RunEvents(t.Context(), callers["t-alice"], one.RunID, 0, 0)
+					_, events, err := h.runs.Events(t.Context(), callers["t-alice"], one.RunID, 0, 0)
 					for _, ev := range events {
 						if ev.Type == sandbox.RunCommandStdout {
 							return true
@@ -82,7 +82,7 @@ func TestARunThatNobodyWaitsForIsEnded(t *testing.T) {
 
 			t.Run("WhenItHasEndedNothingIsChanged", func(t *testing.T) {
 				one := start("echo one")
-				if _, err := h.engine.AwaitRun(t.Context(), callers["t-alice"], one.RunID, time.Minute); err != nil {
+				if _, err := h.runs.Await(t.Context(), callers["t-alice"], one.RunID, time.Minute); err != nil {
 					t.Fatal(err)
 				}
 				wantParts(t, ok(t, s, "stop_process", arguments{"process": one.RunID}), "run completed: 1 of 1 commands ran", "it had ended already; nothing was changed")
@@ -133,13 +133,13 @@ func TestTheWayToEndARunIsOneThatThereIs(t *testing.T) {
 	t.Run("OfASandboxWhoseNameNoArgumentTakes", func(t *testing.T) {
 		h := open(t)
 		ok(t, h.alice(), "create_sandbox", arguments{"name": "a name"})
-		run, err := h.engine.StartRun(t.Context(), callers["t-alice"], engine.RunRequest{Sandbox: "a name", Commands: []engine.RunCommandRequest{{Shell: "sleep 600"}}})
+		run, err := h.runs.Start(t.Context(), callers["t-alice"], runs.Request{Sandbox: "a name", Commands: []runs.Command{{Shell: "sleep 600"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var of string
 		until(t, "the run has begun", func() bool {
-			r, err := h.engine.RunOf(t.Context(), callers["t-alice"], run.ID)
+			r, err := h.runs.Get(t.Context(), callers["t-alice"], run.ID)
 			of = string(r.Sandbox)
 			return err != nil || r.State == sandbox.RunRunning
 		})

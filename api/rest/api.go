@@ -18,6 +18,7 @@ import (
 // Options is what the coat is made of.
 type Options struct {
 	Engine Engine       // required
+	Runs   Runs         // required
 	Tokens Tokens       // required
 	Guard  *guard.Guard // required
 	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
@@ -54,6 +55,7 @@ const (
 // API is the handler of /v1 and /api/v1. It is safe for concurrent use.
 type API struct {
 	engine   Engine
+	runs     Runs
 	tokens   Tokens
 	keys     *keyed.Keys
 	previews Previews
@@ -68,11 +70,11 @@ type API struct {
 
 // New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
-	if o.Engine == nil || o.Tokens == nil || o.Guard == nil {
-		return nil, fault.New(fault.Internal, "rest.New needs an engine, tokens and a guard")
+	if o.Engine == nil || o.Runs == nil || o.Tokens == nil || o.Guard == nil {
+		return nil, fault.New(fault.Internal, "rest.New needs an engine, runs, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
+		engine: o.Engine, runs: o.Runs, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody

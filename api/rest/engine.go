@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/image"
+	"sandpit.dev/runs"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -52,15 +53,6 @@ type Engine interface {
 	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
 	Secret(ctx context.Context, c access.Caller, ref, name string) (sandbox.Secret, error)
 	DeleteSecret(ctx context.Context, c access.Caller, ref, name string) error
-
-	// A run is named by its id.
-	StartRun(context.Context, access.Caller, engine.RunRequest) (*sandbox.Run, error)
-	RunOf(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
-	Runs(context.Context, access.Caller, engine.RunsRequest) (engine.RunPage, error)
-	AwaitRun(ctx context.Context, c access.Caller, id string, wait time.Duration) (*sandbox.Run, error)
-	CancelRun(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
-	RunEvents(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
-	RunStreams(ctx context.Context, c access.Caller, id string) ([]engine.RunStreams, error)
 
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	CreateExec(ctx context.Context, c access.Caller, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(agent.Frame) error) (engine.Place, engine.ExecResult, error)
@@ -116,6 +108,17 @@ type Engine interface {
 	Images(context.Context, access.Caller) ([]image.Status, error)
 	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
 	Info(context.Context, access.Caller) (engine.Info, error)
+}
+
+// Runs is what this coat asks runs for; *runs.Runner is one. A run is named by its id.
+type Runs interface {
+	Start(context.Context, access.Caller, runs.Request) (*sandbox.Run, error)
+	Get(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	List(context.Context, access.Caller, runs.ListRequest) (runs.Page, error)
+	Await(ctx context.Context, c access.Caller, id string, wait time.Duration) (*sandbox.Run, error)
+	Cancel(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	Events(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
+	Streams(ctx context.Context, c access.Caller, id string) ([]runs.Streams, error)
 }
 
 // verb is a method of the engine that makes something of a sandbox.

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/runs"
+	apiruns "sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/store/keyed"
 )
 
 // runAddresses are where runs are, for who knows of one by this coat.
-var runAddresses = runs.Addresses{Status: "/v1/runs/{id}", Events: "/v1/runs/{id}/events"}
+var runAddresses = apiruns.Addresses{Status: "/v1/runs/{id}", Events: "/v1/runs/{id}/events"}
 
 type startRun struct {
 	Ref  string `path:"id" doc:"the sandbox's id, or a key: then it is made if it is missing"`
@@ -30,9 +31,9 @@ type startRun struct {
 func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
-	r := engine.RunRequest{Sandbox: in.Ref, User: text0(b.AsUser), GoOn: b.ContinueOnError, Lock: b.LockSandbox}
+	r := runs.Request{Sandbox: in.Ref, User: text0(b.AsUser), GoOn: b.ContinueOnError, Lock: b.LockSandbox}
 	if b.TTLSeconds != nil {
-		if most := int64(engine.MaxRunTTL / time.Second); *b.TTLSeconds < 1 || *b.TTLSeconds > most {
+		if most := int64(runs.MaxTTL / time.Second); *b.TTLSeconds < 1 || *b.TTLSeconds > most {
 			sp.Add("ttl_seconds", "%d is outside 1 to %d seconds", *b.TTLSeconds, most)
 		} else {
 			r.TTL = time.Duration(*b.TTLSeconds) * time.Second
@@ -48,9 +49,9 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 	if err := sp.Err(); err != nil {
 		return v1.Run{}, err
 	}
-	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.engine.RunOf(ctx, c.Caller, id) }, nil)
+	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.runs.Get(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
-		run, err = a.engine.StartRun(ctx, c.Caller, r)
+		run, err = a.runs.Start(ctx, c.Caller, r)
 	}
 	if err != nil {
 		return v1.Run{}, err
@@ -61,15 +62,15 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 		defer done()
 		ctx, leave := c.attached(ctx)
 		defer leave()
-		if run, err = a.engine.AwaitRun(ctx, c.Caller, run.ID, wait); err != nil {
+		if run, err = a.runs.Await(ctx, c.Caller, run.ID, wait); err != nil {
 			return v1.Run{}, httpapi.Cause(ctx, err)
 		}
 	}
 	return a.runOf(ctx, c, run)
 }
 
-func runCommandOf(sp *httpapi.Spellings, at string, b *v1.StartRun, s *v1.RunCommandSpec) engine.RunCommandRequest {
-	r := engine.RunCommandRequest{Shell: text0(s.Shell), Argv: s.Argv, Cwd: text0(s.Cwd), AllowFailure: s.AllowFailure}
+func runCommandOf(sp *httpapi.Spellings, at string, b *v1.StartRun, s *v1.RunCommandSpec) runs.Command {
+	r := runs.Command{Shell: text0(s.Shell), Argv: s.Argv, Cwd: text0(s.Cwd), AllowFailure: s.AllowFailure}
 	if r.Cwd == "" {
 		r.Cwd = text0(b.DefaultCwd)
 	}
@@ -90,11 +91,11 @@ func runCommandOf(sp *httpapi.Spellings, at string, b *v1.StartRun, s *v1.RunCom
 
 // runOf is a run with what is kept of its output.
 func (a *API) runOf(ctx context.Context, c *call, r *sandbox.Run) (v1.Run, error) {
-	streams, err := a.engine.RunStreams(ctx, c.Caller, r.ID)
+	streams, err := a.runs.Streams(ctx, c.Caller, r.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
-	return runs.Shape(r, streams, runAddresses), nil
+	return apiruns.Shape(r, streams, runAddresses), nil
 }
 
 type byRun struct {
@@ -102,7 +103,7 @@ type byRun struct {
 }
 
 func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
-	r, err := a.engine.RunOf(ctx, c.Caller, in.ID)
+	r, err := a.runs.Get(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -110,7 +111,7 @@ func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
 }
 
 func (a *API) cancelRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
-	r, err := a.engine.CancelRun(ctx, c.Caller, in.ID)
+	r, err := a.runs.Cancel(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -126,7 +127,7 @@ type runEvents struct {
 func (a *API) runEvents(ctx context.Context, c *call, in *runEvents) error {
 	ctx, done := c.Bound(ctx)
 	defer done()
-	return runs.Stream(c.W, c.R.WithContext(ctx), a.engine, c.Caller, in.ID, runs.Timing{Heartbeat: c.Heartbeat(), Stall: c.Stall()})
+	return apiruns.Stream(c.W, c.R.WithContext(ctx), a.runs, c.Caller, in.ID, apiruns.Timing{Heartbeat: c.Heartbeat(), Stall: c.Stall()})
 }
 
 type runPage struct {
@@ -148,19 +149,19 @@ func (a *API) listRuns(ctx context.Context, c *call, in *runPage) (v1.RunList, e
 }
 
 func (a *API) listRunsBy(ctx context.Context, c *call, of string, p *runPage) (v1.RunList, error) {
-	r := engine.RunsRequest{Sandbox: of, Limit: store.DefaultPage, Cursor: text0(p.Cursor)}
+	r := runs.ListRequest{Sandbox: of, Limit: store.DefaultPage, Cursor: text0(p.Cursor)}
 	if p.Limit != nil {
 		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > store.MaxPage {
 			return v1.RunList{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, store.MaxPage)
 		}
 	}
-	got, err := a.engine.Runs(ctx, c.Caller, r)
+	got, err := a.runs.List(ctx, c.Caller, r)
 	if err != nil {
 		return v1.RunList{}, err
 	}
 	out := v1.RunList{Items: make([]v1.Run, 0, len(got.Items)), NextCursor: textOrNull(got.Next)}
 	for _, one := range got.Items {
-		out.Items = append(out.Items, runs.Shape(one, nil, runAddresses))
+		out.Items = append(out.Items, apiruns.Shape(one, nil, runAddresses))
 	}
 	return out, nil
 }
@@ -185,7 +186,7 @@ func (a *API) createArtifactLink(ctx context.Context, c *call, in *createArtifac
 		}
 		life = time.Duration(*s) * time.Second
 	}
-	r, err := a.engine.RunOf(ctx, c.Caller, in.ID)
+	r, err := a.runs.Get(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.ArtifactLink{}, err
 	}
@@ -195,9 +196,9 @@ func (a *API) createArtifactLink(ctx context.Context, c *call, in *createArtifac
 	for i := range r.Artifacts {
 		if r.Artifacts[i].Path == in.Body.Path && r.ArtifactsKept {
 			until := time.Now().Add(life).UTC().Truncate(time.Second)
-			return v1.ArtifactLink{URL: runs.Link(a.files, c.R, r, in.Body.Path, until), ExpiresAt: until}, nil
+			return v1.ArtifactLink{URL: apiruns.Link(a.files, c.R, r, in.Body.Path, until), ExpiresAt: until}, nil
 		}
 	}
 	return v1.ArtifactLink{}, fault.New(fault.NotFound, "the run has no artifact %q", sandbox.Clip(in.Body.Path, 200)).
-		WithRemedy("GET %s lists what it has", runs.Address(r, ""))
+		WithRemedy("GET %s lists what it has", apiruns.Address(r, ""))
 }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
@@ -23,7 +23,7 @@ type Addresses struct{ Status, Events string }
 
 // Shape is a run as clients see it. streams are those of its commands; nil: they are
 // left out.
-func Shape(r *sandbox.Run, streams []engine.RunStreams, at Addresses) v1.Run {
+func Shape(r *sandbox.Run, streams []runs.Streams, at Addresses) v1.Run {
 	out := v1.Run{
 		RunID: r.ID, Identifier: r.Identifier, State: string(r.State), CreatedAt: r.CreatedAt.UTC(),
 		StartedAt: timeOrNull(r.StartedAt), EndedAt: timeOrNull(r.EndedAt),
@@ -36,7 +36,7 @@ func Shape(r *sandbox.Run, streams []engine.RunStreams, at Addresses) v1.Run {
 		out.Artifacts = append(out.Artifacts, v1.Artifact{Path: a.Path, Size: a.Size, SHA256: a.SHA256, URL: Address(r, a.Path)})
 	}
 	for i := range r.Commands {
-		var s engine.RunStreams
+		var s runs.Streams
 		if streams != nil {
 			s = streams[i]
 		}
@@ -45,7 +45,7 @@ func Shape(r *sandbox.Run, streams []engine.RunStreams, at Addresses) v1.Run {
 	return out
 }
 
-func command(i int, c *sandbox.RunCommand, s engine.RunStreams) v1.RunCommand {
+func command(i int, c *sandbox.RunCommand, s runs.Streams) v1.RunCommand {
 	out := v1.RunCommand{
 		Index: i, Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, AllowFailure: c.AllowFailure, Status: string(c.Status),
 		Signal: c.Signal, Cause: string(c.Cause), Error: c.Error, ProcessID: c.ProcessID,

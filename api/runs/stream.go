@@ -17,9 +17,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Events is what gives a run's events; *engine.Engine is one.
+// Events is what gives a run's events; *runs.Runner is one.
 type Events interface {
-	RunEvents(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
+	Events(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
 }
 
 // Timing of a stream; zero fields take the value named behind them.
@@ -45,7 +45,7 @@ func Stream(w http.ResponseWriter, r *http.Request, e Events, c access.Caller, i
 		return err
 	}
 	ctx := r.Context()
-	run, events, err := e.RunEvents(ctx, c, id, after, 0)
+	run, events, err := e.Events(ctx, c, id, after, 0)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func Stream(w http.ResponseWriter, r *http.Request, e Events, c access.Caller, i
 		if s.err != nil {
 			return nil // the client went away; it may come again
 		}
-		if run, events, err = e.RunEvents(ctx, c, id, after, t.Heartbeat); err != nil {
+		if run, events, err = e.Events(ctx, c, id, after, t.Heartbeat); err != nil {
 			if ctx.Err() == nil {
 				text, _ := json.Marshal(v1.RunStreamError{Error: fault.As(err).Message}) // text marshals
 				s.send(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", v1.RunEventError, text))

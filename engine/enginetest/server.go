@@ -1,9 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enginetest starts an engine for the tests of what uses one. Its neighbours are real: a
-// store in a file, and a host of the memory runtime with real agents and real commands. It knows no
-// coat, and the product never links it.
+// Package enginetest starts an engine, with the runs above it, for the tests of what uses one. Its
+// neighbours are real: a store in a file, and a host of the memory runtime with real agents and real
+// commands. It knows no coat, and the product never links it.
 package enginetest
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/runs"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
 	"sandpit.dev/store"
@@ -30,8 +31,10 @@ type Server struct {
 	Store  *sqlstore.Store
 	Keys   *keyed.Keys
 	Engine *engine.Engine
+	Runs   *runs.Runner
 
 	t      testing.TB
+	runs   runs.Options
 	change []func(*engine.Options)
 	stop   func()
 }
@@ -40,6 +43,12 @@ type Server struct {
 // over them, which is ready when Start returns. What is unlike [Options] is up to change, of this
 // engine and of those after a Restart.
 func Start(t testing.TB, dir string, change ...func(*engine.Options)) *Server {
+	t.Helper()
+	return StartRuns(t, dir, runs.Options{}, change...)
+}
+
+// StartRuns is Start with options of runs.
+func StartRuns(t testing.TB, dir string, r runs.Options, change ...func(*engine.Options)) *Server {
 	t.Helper()
 	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
 	if err != nil {
@@ -59,7 +68,7 @@ func Start(t testing.TB, dir string, change ...func(*engine.Options)) *Server {
 			t.Error("closing the store:", err)
 		}
 	})
-	s := &Server{Host: host, Store: st, t: t, change: change}
+	s := &Server{Host: host, Store: st, t: t, runs: r, change: change}
 	s.serve()
 	return s
 }
@@ -94,24 +103,25 @@ func (s *Server) serve() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Engine, s.stop = e, run(s.t, e, s.Keys)
+	s.Engine, s.Runs = e, runs.New(e, o.Store, s.runs)
+	s.stop = s.run()
 	s.t.Cleanup(s.stop)
 	if err := e.WaitReady(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// run runs an engine and its keys until stop is called.
-func run(t testing.TB, e *engine.Engine, keys *keyed.Keys) (stop func()) {
+// run runs the engine and its keys until stop is called.
+func (s *Server) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	go func() { ended <- e.Run(ctx) }()
-	go func() { ended <- keys.Run(ctx) }()
+	go func() { ended <- s.Engine.Run(ctx, s.Runs.Resume) }()
+	go func() { ended <- s.Keys.Run(ctx) }()
 	return sync.OnceFunc(func() {
 		cancel()
 		for range cap(ended) {
 			if err := <-ended; err != nil {
-				t.Error("Run:", err)
+				s.t.Error("Run:", err)
 			}
 		}
 	})

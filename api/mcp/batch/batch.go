@@ -40,11 +40,11 @@ func Run(ctx context.Context, c *toolset.Call, await bool) (*toolset.Answer, err
 	var started *sandbox.Run
 	var err error
 	if r.id != "" {
-		if started, err = c.Engine.RunOf(ctx, c.Caller, r.id); err == nil && started.Identifier != r.Sandbox && string(started.Sandbox) != r.Sandbox {
+		if started, err = c.Runs.Get(ctx, c.Caller, r.id); err == nil && started.Identifier != r.Sandbox && string(started.Sandbox) != r.Sandbox {
 			err = fault.New(fault.NotFound, "the run %s is of another sandbox than %q", r.id, toolset.Clip(r.Sandbox))
 		}
 	} else {
-		started, err = c.Engine.StartRun(ctx, c.Caller, r.RunRequest)
+		started, err = c.Runs.Start(ctx, c.Caller, r.Request)
 	}
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Run(ctx context.Context, c *toolset.Call, await bool) (*toolset.Answer, err
 	if err != nil {
 		return nil, leaveRun(ctx, c, started, r.id != "", err)
 	}
-	streams, err := c.Engine.RunStreams(ctx, c.Caller, run.ID)
+	streams, err := c.Runs.Streams(ctx, c.Caller, run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func awaitRun(ctx context.Context, c *toolset.Call, started *sandbox.Run, wait t
 	until := time.Now().Add(wait)
 	for after := int64(0); ; {
 		left := time.Until(until)
-		run, events, err := c.Engine.RunEvents(ctx, c.Caller, started.ID, after, max(left, 0))
+		run, events, err := c.Runs.Events(ctx, c.Caller, started.ID, after, max(left, 0))
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func leaveRun(ctx context.Context, c *toolset.Call, run *sandbox.Run, guest bool
 	}
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolset.KillBound)
 	defer cancel()
-	if _, kerr := c.Engine.CancelRun(kill, c.Caller, run.ID); kerr != nil && !fault.Is(kerr, fault.NotFound) {
+	if _, kerr := c.Runs.Cancel(kill, c.Caller, run.ID); kerr != nil && !fault.Is(kerr, fault.NotFound) {
 		c.Log.WarnContext(ctx, "the run of a cancelled call was not cancelled", "run", run.ID, "error", kerr)
 	}
 	return err

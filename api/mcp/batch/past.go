@@ -18,13 +18,13 @@ func Past(ctx context.Context, c *toolset.Call, task string) (*transport.PastTas
 	if !ok {
 		return nil, nil
 	}
-	run, err := c.Engine.RunOf(ctx, c.Caller, id)
+	run, err := c.Runs.Get(ctx, c.Caller, id)
 	if err != nil || run.Actor != c.Caller.Actor || run.Via != toolset.Via {
 		return nil, err
 	}
 	t := &transport.PastTask{Created: run.CreatedAt, Updated: started(run), Message: "the run " + run.ID + " is " + string(run.State)}
 	t.Stop = func(ctx context.Context) error {
-		_, err := c.Engine.CancelRun(ctx, c.Caller, id)
+		_, err := c.Runs.Cancel(ctx, c.Caller, id)
 		return err
 	}
 	if !run.State.Ended() {
@@ -35,7 +35,7 @@ func Past(ctx context.Context, c *toolset.Call, task string) (*transport.PastTas
 		t.Cancelled = true
 		return t, nil
 	}
-	streams, err := c.Engine.RunStreams(ctx, c.Caller, id)
+	streams, err := c.Runs.Streams(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/runs"
 )
 
 // Bounds of runs; the engine has the others.
@@ -45,7 +46,7 @@ func OptionsSchema(await bool) string {
 
 // runArgs is what a run was asked for.
 type runArgs struct {
-	engine.RunRequest
+	runs.Request
 	id    string // a run that is there already
 	await bool
 	wait  time.Duration
@@ -60,7 +61,7 @@ func readRun(a *toolset.Args, await bool) runArgs {
 	r.id = a.Text("run_id")
 	o := toolset.Object{Args: a, At: "options", Values: a.Values["options"]}.Fields()
 	if ttl, ok := o.Integer("ttl_seconds", 1, 0); ok {
-		r.TTL = min(time.Duration(ttl)*time.Second, engine.MaxRunTTL)
+		r.TTL = min(time.Duration(ttl)*time.Second, runs.MaxTTL)
 	}
 	cwd := o.Cwd("default_cwd", "")
 	env := o.Env("default_env")
@@ -89,8 +90,8 @@ func readRun(a *toolset.Args, await bool) runArgs {
 		a.Add("commands", "is missing: a list like [{\"shell\": \"ls\"}]")
 	case json.Unmarshal(a.Values["commands"], &list) != nil:
 		a.Add("commands", "is %s and not a list", toolset.Shown(a.Values["commands"]))
-	case len(list) == 0 || len(list) > engine.MaxRunCommands:
-		a.Add("commands", "has %d entries; there are 1 to %d in a run", len(list), engine.MaxRunCommands)
+	case len(list) == 0 || len(list) > runs.MaxCommands:
+		a.Add("commands", "has %d entries; there are 1 to %d in a run", len(list), runs.MaxCommands)
 	default:
 		for i, raw := range list {
 			r.Commands = append(r.Commands, readRunCommand(a, fmt.Sprintf("commands[%d]", i), raw, cwd, env))
@@ -108,13 +109,13 @@ func validIdentifier(s string) bool {
 	})
 }
 
-func readRunCommand(a *toolset.Args, at string, raw json.RawMessage, cwd string, env map[string]string) engine.RunCommandRequest {
+func readRunCommand(a *toolset.Args, at string, raw json.RawMessage, cwd string, env map[string]string) runs.Command {
 	var line string
 	if json.Unmarshal(raw, &line) == nil { // a bare string is shell text
 		raw = json.RawMessage(`{"shell":` + toolset.Quote(line) + "}")
 	}
 	o := toolset.Object{Args: a, At: at, Values: raw}.Fields()
-	c := engine.RunCommandRequest{Timeout: engine.DefaultRunTimeout, Cwd: o.Cwd("cwd", cwd), Env: make(map[string]string)}
+	c := runs.Command{Timeout: runs.DefaultTimeout, Cwd: o.Cwd("cwd", cwd), Env: make(map[string]string)}
 	for n, v := range env {
 		c.Env[n] = v
 	}

@@ -14,8 +14,9 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/api/runs"
+	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/engine"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 // Addresses are where runs are, for who knows of one by this coat.
-var Addresses = runs.Addresses{Status: "/mcp/" + WordRuns + "/{id}", Events: "/mcp/" + WordEvents + "?run_id={id}"}
+var Addresses = apiruns.Addresses{Status: "/mcp/" + WordRuns + "/{id}", Events: "/mcp/" + WordEvents + "?run_id={id}"}
 
 // runHandle is the structured answer of run_sandbox.
 type runHandle struct {
@@ -43,7 +44,7 @@ type runHandle struct {
 }
 
 func handleOf(c *toolset.Call, r *sandbox.Run, final json.RawMessage) runHandle {
-	at := runs.Shape(r, nil, Addresses)
+	at := apiruns.Shape(r, nil, Addresses)
 	h := runHandle{c.Tool.Name, r.ID, r.Identifier, r.Identifier, at.EventsURL, at.StatusURL, final, nil}
 	if c.OwnTools() && !r.State.Ended() {
 		h.Next = Next(c, r)
@@ -62,10 +63,10 @@ func startedAnswer(c *toolset.Call, r *sandbox.Run) *toolset.Answer {
 }
 
 // Answer is the answer of a call that has waited.
-func Answer(c *toolset.Call, r *sandbox.Run, streams []engine.RunStreams) *toolset.Answer {
+func Answer(c *toolset.Call, r *sandbox.Run, streams []runs.Streams) *toolset.Answer {
 	a := new(toolset.Answer)
 	done, short, limit := 0, false, max(leastShare, runOutput/len(r.Commands))
-	shape := runs.Shape(r, streams, Addresses)
+	shape := apiruns.Shape(r, streams, Addresses)
 	for i := range r.Commands {
 		cmd, el := &r.Commands[i], &shape.Commands[i]
 		line := fmt.Sprintf("[%d] %s", i, cmd.Status)
@@ -124,7 +125,7 @@ func started(r *sandbox.Run) time.Time {
 }
 
 // endedOf shows a command of a run as any other.
-func endedOf(c *sandbox.RunCommand, s *engine.RunStreams, limit int) *toolset.Outcome {
+func endedOf(c *sandbox.RunCommand, s *runs.Streams, limit int) *toolset.Outcome {
 	e := &toolset.Outcome{ExecResult: engine.ExecResult{ProcessID: c.ProcessID, Running: c.EndedAt.IsZero(), Result: agent.Result{
 		ExitCode: c.ExitCode, Signal: c.Signal, Cause: c.Cause, Duration: c.EndedAt.Sub(c.StartedAt),
 		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes,
@@ -148,13 +149,13 @@ func addArtifacts(c *toolset.Call, a *toolset.Answer, r *sandbox.Run) {
 	until := time.Now().Add(ArtifactLife).Truncate(time.Second)
 	for i := range r.Artifacts {
 		if i == toolset.MostMade {
-			a.Lines = append(a.Lines, fmt.Sprintf("  … and %d more; GET %s lists them", len(r.Artifacts)-i, runs.Address(r, "")))
+			a.Lines = append(a.Lines, fmt.Sprintf("  … and %d more; GET %s lists them", len(r.Artifacts)-i, apiruns.Address(r, "")))
 			break
 		}
 		f := &r.Artifacts[i]
-		address := runs.Address(r, f.Path)
+		address := apiruns.Address(r, f.Path)
 		if c.Files != nil && c.Address != nil {
-			address = runs.Link(c.Files, c.Address, r, f.Path, until)
+			address = apiruns.Link(c.Files, c.Address, r, f.Path, until)
 		}
 		a.Lines = append(a.Lines, "  "+toolset.PrintablePath(f.Path)+" ("+toolset.BytesText(f.Size)+") "+address)
 		a.Links = append(a.Links, &mcp.ResourceLink{

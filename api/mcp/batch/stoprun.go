@@ -9,7 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/api/runs"
+	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -23,18 +23,18 @@ func Stop(ctx context.Context, c *toolset.Call, id string) (*toolset.Answer, err
 	if err := c.Args.Err(); err != nil {
 		return nil, err
 	}
-	before, err := c.Engine.RunOf(ctx, c.Caller, id)
+	before, err := c.Runs.Get(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
 	if !IsOf(before, of) {
 		return nil, OtherRun(before, of)
 	}
-	run, err := c.Engine.CancelRun(ctx, c.Caller, id)
+	run, err := c.Runs.Cancel(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
-	streams, err := c.Engine.RunStreams(ctx, c.Caller, id)
+	streams, err := c.Runs.Streams(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func Next(c *toolset.Call, r *sandbox.Run) []string {
 		of = string(r.Sandbox)
 	}
 	own := c.OwnTools() && c.Caller.May(access.SandboxesWrite)
-	wait := "GET " + runs.Shape(r, nil, Addresses).StatusURL + ", which shows how it stands"
+	wait := "GET " + apiruns.Shape(r, nil, Addresses).StatusURL + ", which shows how it stands"
 	if own && c.Has(toolset.GroupRuns) && validIdentifier(of) {
 		wait = fmt.Sprintf(`call run_sandbox with {"identifier": %s, "run_id": %s}, which waits for its end`, toolset.Quote(of), toolset.Quote(r.ID))
 	}

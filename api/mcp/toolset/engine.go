@@ -6,7 +6,6 @@ package toolset
 import (
 	"context"
 	"io"
-	"os"
 	"syscall"
 	"time"
 
@@ -51,14 +50,6 @@ type Engine interface {
 	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy
 	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
-	StartRun(context.Context, access.Caller, engine.RunRequest) (*sandbox.Run, error)
-	Runs(context.Context, access.Caller, engine.RunsRequest) (engine.RunPage, error)
-	ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error)
-	OpenArtifact(r *sandbox.Run, path string) (*os.File, sandbox.Artifact, error)
-	RunOf(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
-	RunEvents(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
-	RunStreams(ctx context.Context, c access.Caller, id string) ([]engine.RunStreams, error)
-	CancelRun(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
 	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
 	CreateContext(ctx context.Context, c access.Caller, ref string, r engine.ContextRequest) (engine.Context, error)
 	Contexts(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)

@@ -39,6 +39,7 @@ type Call struct {
 	*transport.Call
 	Tool     *Tool
 	Engine   Engine
+	Runs     Runs
 	Log      *slog.Logger
 	Groups   []string // of tools, that are switched on
 	Args     *Args

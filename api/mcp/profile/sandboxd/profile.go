@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
@@ -93,9 +94,9 @@ func restart() toolset.Tool {
 func fresh(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	c.Ref = batch.Identifier(c.Args)
 	o := toolset.Object{Args: c.Args, At: "options", Values: c.Args.Values["options"]}.Fields()
-	ttl := engine.DefaultRunTTL
+	ttl := runs.DefaultTTL
 	if seconds, ok := o.Integer("ttl_seconds", 1, 0); ok {
-		ttl = min(time.Duration(seconds)*time.Second, engine.MaxRunTTL)
+		ttl = min(time.Duration(seconds)*time.Second, runs.MaxTTL)
 	}
 	o.Rest()
 	if err := c.Args.Err(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -50,7 +50,10 @@ type Artifacts interface {
 
 // recentArtifacts finds artifacts that runs left, which outlive their sandbox, and those
 // of sandboxes that run.
-type recentArtifacts struct{ engine toolset.Engine }
+type recentArtifacts struct {
+	engine toolset.Engine
+	runs   toolset.Runs
+}
 
 // found is an artifact, and which file it is.
 type found struct {
@@ -94,10 +97,10 @@ func (r recentArtifacts) Recent(ctx context.Context, c access.Caller, most int) 
 // kept looks at the newest runs until there are enough files.
 func (r recentArtifacts) kept(ctx context.Context, c access.Caller, most int) ([]found, error) {
 	var all []found
-	q := engine.RunsRequest{Kept: true, Limit: runsAtOnce}
+	q := runs.ListRequest{Kept: true, Limit: runsAtOnce}
 	different := make(map[string]bool)
 	for looked, entries := 0, 0; looked < runsLooked && entries < entriesLooked && len(different) < most; looked += runsAtOnce {
-		page, err := r.engine.Runs(ctx, c, q)
+		page, err := r.runs.List(ctx, c, q)
 		if err != nil {
 			return nil, err
 		}
@@ -171,16 +174,16 @@ func runIn(rawQuery, p string) (run string, ok bool) {
 	q, err := url.ParseQuery(rawQuery)
 	run = q.Get(paramRun)
 	return run, err == nil && len(q) == 1 && len(q[paramRun]) == 1 &&
-		(run == engine.LatestRun || sandbox.ValidRunID(run)) && strings.HasPrefix(p, sandbox.Artifacts+"/")
+		(run == runs.Latest || sandbox.ValidRunID(run)) && strings.HasPrefix(p, sandbox.Artifacts+"/")
 }
 
 // openKept opens a file as a run left it; p is the path that it had inside.
 func (sp *profile) openKept(ctx context.Context, c access.Caller, ref, run, p string) (io.ReadCloser, *sandbox.Run, sandbox.Artifact, error) {
-	r, err := sp.engine.ArtifactRun(ctx, c, ref, run)
+	r, err := sp.runs.ArtifactRun(ctx, c, ref, run)
 	if err != nil {
 		return nil, nil, sandbox.Artifact{}, err
 	}
-	f, a, err := sp.engine.OpenArtifact(r, strings.TrimPrefix(p, sandbox.Artifacts+"/"))
+	f, a, err := sp.runs.OpenArtifact(r, strings.TrimPrefix(p, sandbox.Artifacts+"/"))
 	if err != nil {
 		return nil, nil, a, err
 	}

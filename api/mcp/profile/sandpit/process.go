@@ -126,7 +126,7 @@ func noProcess(ctx context.Context, c *toolset.Call, ref, process string, err er
 	if !fault.Is(err, fault.NotFound) || c.Gone(ctx) {
 		return err
 	}
-	if run, rerr := c.Engine.RunOf(ctx, c.Caller, process); rerr == nil {
+	if run, rerr := c.Runs.Get(ctx, c.Caller, process); rerr == nil {
 		return fault.Wrap(fault.NotFound, err, "%s is a run and no process", run.ID).WithRemedy("%s", strings.Join(batch.Next(c, run), "; "))
 	}
 	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", toolset.Clip(process), ref)

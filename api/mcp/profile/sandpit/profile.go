@@ -20,6 +20,7 @@ const Name = "sandpit"
 // profile is what its tools, resources and prompts are made of.
 type profile struct {
 	engine    toolset.Engine
+	runs      toolset.Runs
 	files     *filelink.Links // nil: there are no links to files
 	artifacts Artifacts
 	log       *slog.Logger
@@ -29,10 +30,10 @@ type profile struct {
 
 // New returns the profile. artifacts may be nil, then they are what runs left, and what
 // is under /artifacts of sandboxes that run; files may be nil, too.
-func New(e toolset.Engine, files *filelink.Links, artifacts Artifacts, log *slog.Logger) (toolset.Profile, error) {
-	sp := &profile{engine: e, files: files, artifacts: artifacts, log: log, cells: new(cells)}
+func New(e toolset.Engine, r toolset.Runs, files *filelink.Links, artifacts Artifacts, log *slog.Logger) (toolset.Profile, error) {
+	sp := &profile{engine: e, runs: r, files: files, artifacts: artifacts, log: log, cells: new(cells)}
 	if artifacts == nil {
-		sp.artifacts = recentArtifacts{e}
+		sp.artifacts = recentArtifacts{e, r}
 	}
 	var err error
 	if sp.skill, err = readSkill(); err != nil {

@@ -23,9 +23,9 @@ import (
 	"sandpit.dev/api/mcp/batch"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
-	"sandpit.dev/api/runs"
-	"sandpit.dev/engine"
+	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
@@ -112,7 +112,7 @@ func (sp *profile) readResource(ctx context.Context, req *mcp.ReadResourceReques
 	}
 	info, body, err := sp.engine.ReadFile(ctx, caller, at.ref, at.path, agent.ReadOptions{})
 	if err != nil {
-		if at.run = engine.LatestRun; strings.HasPrefix(at.path, sandbox.Artifacts+"/") && sp.away(ctx, caller, at.ref) {
+		if at.run = runs.Latest; strings.HasPrefix(at.path, sandbox.Artifacts+"/") && sp.away(ctx, caller, at.ref) {
 			if res, kerr := sp.readKept(ctx, req, at); kerr == nil {
 				return res, nil
 			}
@@ -149,10 +149,10 @@ func (sp *profile) readKept(ctx context.Context, req *mcp.ReadResourceRequest, a
 		return nil, err
 	}
 	if res == nil {
-		instead := "GET " + runs.Address(run, a.Path) + " with the token"
+		instead := "GET " + apiruns.Address(run, a.Path) + " with the token"
 		if address := transport.CallOf(req).Address; sp.files != nil && address != nil {
 			until := time.Now().Add(batch.ArtifactLife).Truncate(time.Second)
-			instead = "download it until " + toolset.TimeText(until) + ": " + runs.Link(sp.files, address, run, a.Path, until)
+			instead = "download it until " + toolset.TimeText(until) + ": " + apiruns.Link(sp.files, address, run, a.Path, until)
 		}
 		return nil, noResource(uri, tooLong(a.Size)+instead)
 	}

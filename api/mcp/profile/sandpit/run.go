@@ -8,7 +8,7 @@ import (
 
 	"sandpit.dev/api/mcp/batch"
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/runs"
 )
 
 func runSandbox() toolset.Tool {
@@ -66,14 +66,14 @@ func listRuns() toolset.Tool {
 func runsThatAre(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	id := a.Text("run")
-	r := engine.RunsRequest{Sandbox: a.Text("sandbox"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+	r := runs.ListRequest{Sandbox: a.Text("sandbox"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
 	if id != "" {
 		return oneRun(ctx, c, id, r.Sandbox)
 	}
-	page, err := c.Engine.Runs(ctx, c.Caller, r)
+	page, err := c.Runs.List(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +104,14 @@ func runsThatAre(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 // oneRun shows a run with what it gave out. of is the sandbox that it has to be of; "":
 // any.
 func oneRun(ctx context.Context, c *toolset.Call, id, of string) (*toolset.Answer, error) {
-	r, err := c.Engine.RunOf(ctx, c.Caller, id)
+	r, err := c.Runs.Get(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
 	if !batch.IsOf(r, of) {
 		return nil, batch.OtherRun(r, of)
 	}
-	streams, err := c.Engine.RunStreams(ctx, c.Caller, id)
+	streams, err := c.Runs.Streams(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,11 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package runs
 
 import (
 	"context"
-	"log/slog"
 	"testing"
-	"time"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/sandbox"
@@ -52,19 +50,19 @@ func (r lateRuns) Append(_ string, ev *sandbox.RunEvent) error {
 func TestOutputIsWrittenOnceWhereTheContextEndsMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	st := &lateStore{end: cancel}
-	e := &Engine{store: st, log: slog.New(slog.DiscardHandler), wall: time.Now}
-	w := &runOutput{l: newLiveRun(e, runCaller(&sandbox.Run{}), &sandbox.Run{Commands: make([]sandbox.RunCommand, 1)}), wake: make(chan struct{}, 1)}
-	if err := w.take(ctx, agent.Frame{Stream: agent.Stdout, Seq: 1, Data: []byte("line 1\n")}); err != nil {
+	w := newWorker(New(nil, st, Options{}), callerOf(&sandbox.Run{}), &sandbox.Run{Commands: make([]sandbox.RunCommand, 1)})
+	o := &output{w: w, wake: make(chan struct{}, 1)}
+	if err := o.add(ctx, agent.Frame{Stream: agent.Stdout, Seq: 1, Data: []byte("line 1\n")}); err != nil {
 		t.Fatal(err)
 	}
-	_ = w.flush(ctx)
+	_ = o.flush(ctx)
 	if ctx.Err() == nil {
 		t.Fatal("nothing was written: the test sees nothing")
 	}
-	if err := w.flush(context.WithoutCancel(ctx)); err != nil {
+	if err := o.flush(context.WithoutCancel(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	if len(st.events) != 1 || w.l.seq != 1 || w.l.run.Commands[0].StdoutBytes != 7 {
-		t.Errorf("got the events %q, up to %d, with %d bytes", st.events, w.l.seq, w.l.run.Commands[0].StdoutBytes)
+	if len(st.events) != 1 || w.seq != 1 || w.run.Commands[0].StdoutBytes != 7 {
+		t.Errorf("got the events %q, up to %d, with %d bytes", st.events, w.seq, w.run.Commands[0].StdoutBytes)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package runs
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// What is not whole yet has a name of its own beside the run's.
+// What is not complete yet has a name of its own beside the run's.
 const (
 	partSuffix = ".part"
 	linkSuffix = ".link"
@@ -58,14 +58,14 @@ type previous struct {
 }
 
 // copyOut copies all artifacts, or none.
-func (l *liveRun) copyOut(ctx context.Context) ([]sandbox.Artifact, int64, error) {
-	o := l.e.runKeep.Artifacts
-	r := l.record()
-	u, err := l.e.use(ctx, l.caller, access.SandboxesRead, string(r.Sandbox), actRun)
+func (w *worker) copyOut(ctx context.Context) ([]sandbox.Artifact, int64, error) {
+	o := w.r.o.Artifacts
+	run := w.record()
+	client, release, err := w.r.engine.Connect(ctx, w.caller, access.SandboxesRead, string(run.Sandbox), activity)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer u.end()
+	defer release()
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, 0, fault.Wrap(fault.Unavailable, err, "the directory for artifacts cannot be made")
 	}
@@ -74,31 +74,34 @@ func (l *liveRun) copyOut(ctx context.Context) ([]sandbox.Artifact, int64, error
 		return nil, 0, fault.Wrap(fault.Unavailable, err, "the directory for artifacts cannot be opened")
 	}
 	defer base.Close()
-	x := &copier{o: o, client: u.l.client, base: base, part: l.id + partSuffix, link: l.id + linkSuffix, user: userRoot}
-	// As root, inside: another run's root may have written some of them. Where nobody is
+	x := &copier{o: o, client: client, base: base, part: w.id + partSuffix, link: w.id + linkSuffix, user: userRoot}
+	// As root, inside: another run's root may have written some of them. Where nothing may be
 	// root, as the run's own user.
-	if l.e.defaults.ForbidRoot {
-		x.user = r.User
-	} else if _, err := x.client.Stat(ctx, sandbox.Artifacts, userRoot); fault.Is(err, fault.Denied) {
-		x.user = r.User
+	if _, err := w.r.engine.CheckUser(userRoot); err != nil {
+		x.user = run.User
+	} else if _, err := client.Stat(ctx, sandbox.Artifacts, userRoot); fault.Is(err, fault.Denied) {
+		x.user = run.User
 	}
-	l.e.removeArtifacts(l.id) // of an earlier attempt
+	w.r.removeArtifacts(w.id) // of an earlier attempt
 	if err := base.Mkdir(x.part, 0o700); err != nil {
 		return nil, 0, hostFault(err)
 	}
-	x.before = l.e.previousArtifacts(ctx, r)
+	x.before = w.r.previousArtifacts(ctx, run)
 	if err := x.dir(ctx, "", 0); err != nil {
 		return nil, 0, err
 	}
-	if err := base.Rename(x.part, l.id); err != nil {
+	if err := base.Rename(x.part, w.id); err != nil {
 		return nil, 0, hostFault(err)
 	}
 	return x.list, x.sum, nil
 }
 
-// previousArtifacts gives the files of the latest run before r, by path.
-func (e *Engine) previousArtifacts(ctx context.Context, r *sandbox.Run) map[string]previous {
-	last, err := e.ArtifactRun(ctx, runCaller(r), string(r.Sandbox), LatestRun)
+// userRoot is the root of a sandbox.
+const userRoot = "root"
+
+// previousArtifacts returns the files of the latest run before one, by path.
+func (r *Runner) previousArtifacts(ctx context.Context, run *sandbox.Run) map[string]previous {
+	last, err := r.ArtifactRun(ctx, callerOf(run), string(run.Sandbox), Latest)
 	if err != nil {
 		return nil // then all are stored anew
 	}
@@ -216,7 +219,7 @@ func (x *copier) tooLarge(rel string) error {
 		WithRemedy("read it through the file calls, or write it in parts")
 }
 
-// hostFault tells of a host that could not store a file, in words that name no path.
+// hostFault returns the error of a host that could not store a file, in words that name no path.
 func hostFault(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package runs
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 )
 
-func TestLines(t *testing.T) {
+func TestQueues(t *testing.T) {
 	n := name{"default", "a"}
 	t.Run("TurnsAreInOrder", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			var q lines
+			var q queues
 			first := q.join(n)
 			var order []int
 			for i := range 5 {
@@ -37,12 +37,12 @@ func TestLines(t *testing.T) {
 				t.Errorf("order: %v", order)
 			}
 			if len(q.of) != 0 {
-				t.Errorf("%d lines are left", len(q.of))
+				t.Errorf("%d queues are left", len(q.of))
 			}
 		})
 	})
-	t.Run("WhoGoesAwayHoldsNobodyUp", func(t *testing.T) {
-		var q lines
+	t.Run("ATicketThatLeavesHoldsNoneUp", func(t *testing.T) {
+		var q queues
 		first, second, third := q.join(n), q.join(n), q.join(n)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -58,8 +58,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("another name: %v", err)
 		}
 	})
-	t.Run("NoPlaceWaitsForNothing", func(t *testing.T) {
-		var p *runPlace
+	t.Run("NoTicketWaitsForNothing", func(t *testing.T) {
+		var p *ticket
 		if err := p.wait(t.Context()); err != nil {
 			t.Error(err)
 		}

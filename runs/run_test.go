@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package runs_test
 
 import (
 	"context"
@@ -16,30 +16,31 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
 // withArtifacts keeps them in a directory of the house's.
-func withArtifacts(dir string) func(*engine.Options) {
-	return func(o *engine.Options) { o.Runs.Artifacts.Dir = filepath.Join(dir, "artifacts") }
+func withArtifacts(dir string) func(*runs.Options) {
+	return func(o *runs.Options) { o.Artifacts.Dir = filepath.Join(dir, "artifacts") }
 }
 
-func shells(lines ...string) []engine.RunCommandRequest {
-	var out []engine.RunCommandRequest
+func shells(lines ...string) []runs.Command {
+	var out []runs.Command
 	for _, l := range lines {
-		out = append(out, engine.RunCommandRequest{Shell: l})
+		out = append(out, runs.Command{Shell: l})
 	}
 	return out
 }
 
 // start begins a run that has to be taken.
-func (h *house) startRun(r engine.RunRequest) *sandbox.Run {
+func (h *house) startRun(r runs.Request) *sandbox.Run {
 	h.t.Helper()
 	if r.Sandbox == "" {
 		r.Sandbox = "box"
 	}
-	run, err := h.engine.StartRun(h.t.Context(), alice, r)
+	run, err := h.runner.Start(h.t.Context(), alice, r)
 	if err != nil {
 		h.t.Fatal("StartRun:", err)
 	}
@@ -49,7 +50,7 @@ func (h *house) startRun(r engine.RunRequest) *sandbox.Run {
 // ended waits for a run's end.
 func (h *house) ended(id string) *sandbox.Run {
 	h.t.Helper()
-	run, err := h.engine.AwaitRun(h.t.Context(), alice, id, time.Minute)
+	run, err := h.runner.Await(h.t.Context(), alice, id, time.Minute)
 	if err != nil {
 		h.t.Fatal("AwaitRun:", err)
 	}
@@ -59,7 +60,7 @@ func (h *house) ended(id string) *sandbox.Run {
 	return run
 }
 
-func (h *house) runs(r engine.RunRequest) *sandbox.Run {
+func (h *house) run(r runs.Request) *sandbox.Run {
 	h.t.Helper()
 	return h.ended(h.startRun(r).ID)
 }
@@ -67,7 +68,7 @@ func (h *house) runs(r engine.RunRequest) *sandbox.Run {
 // output gives what is kept of a command's streams.
 func (h *house) output(run *sandbox.Run, i int) (stdout, stderr string) {
 	h.t.Helper()
-	all, err := h.engine.RunStreams(h.t.Context(), alice, run.ID)
+	all, err := h.runner.Streams(h.t.Context(), alice, run.ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (h *house) output(run *sandbox.Run, i int) (stdout, stderr string) {
 func (h *house) runEvents(id string) (all []*sandbox.RunEvent) {
 	h.t.Helper()
 	for after := int64(0); ; {
-		_, page, err := h.engine.RunEvents(h.t.Context(), alice, id, after, 0)
+		_, page, err := h.runner.Events(h.t.Context(), alice, id, after, 0)
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -144,7 +145,7 @@ func TestRun(t *testing.T) {
 
 	t.Run("IsQueuedWhenItIsAskedForAndEndsByItself", func(t *testing.T) {
 		h := h.within(t)
-		asked := h.startRun(engine.RunRequest{Commands: shells("echo one; echo two >&2", "pwd")})
+		asked := h.startRun(runs.Request{Commands: shells("echo one; echo two >&2", "pwd")})
 		if asked.State != sandbox.RunQueued || asked.Identifier != "box" {
 			t.Errorf("asked: got %+v, want it queued", asked)
 		}
@@ -167,7 +168,7 @@ func TestRun(t *testing.T) {
 
 	t.Run("EndsAtTheFirstFailure", func(t *testing.T) {
 		h := h.within(t)
-		run := h.runs(engine.RunRequest{Commands: shells("exit 3", "echo no")})
+		run := h.run(runs.Request{Commands: shells("exit 3", "echo no")})
 		if want := []sandbox.CommandStatus{sandbox.CommandFailed, sandbox.CommandQueued}; run.State != sandbox.RunFailed || !slices.Equal(statuses(run), want) {
 			t.Errorf("got %s, %v, want failed, %v", run.State, statuses(run), want)
 		}
@@ -179,7 +180,7 @@ func TestRun(t *testing.T) {
 
 	t.Run("GoesOnAfterAFailureWhereItIsToAndFailsAllTheSame", func(t *testing.T) {
 		h := h.within(t)
-		run := h.runs(engine.RunRequest{Commands: shells("exit 3", "exit 4", "true"), GoOn: true})
+		run := h.run(runs.Request{Commands: shells("exit 3", "exit 4", "true"), GoOn: true})
 		if run.State != sandbox.RunFailed || run.Commands[2].Status != sandbox.CommandCompleted || run.Error != "command 0: exit 3" {
 			t.Errorf("got %s (%s), %v", run.State, run.Error, statuses(run))
 		}
@@ -190,7 +191,7 @@ func TestRun(t *testing.T) {
 		h := h.within(t)
 		cmds := append(shells("exit 3"), shells("true")...)
 		cmds[0].AllowFailure = true
-		run := h.runs(engine.RunRequest{Commands: cmds})
+		run := h.run(runs.Request{Commands: cmds})
 		if run.State != sandbox.RunCompleted || run.Commands[0].Status != sandbox.CommandFailed || run.Commands[1].Status != sandbox.CommandCompleted {
 			t.Errorf("got %s, %v", run.State, statuses(run))
 		}
@@ -200,7 +201,7 @@ func TestRun(t *testing.T) {
 		h := h.within(t)
 		cmds := shells("sleep 60", "kill -9 $$", "exit 124")
 		cmds[0].Timeout = 200 * time.Millisecond
-		run := h.runs(engine.RunRequest{Commands: cmds, GoOn: true})
+		run := h.run(runs.Request{Commands: cmds, GoOn: true})
 		want := []sandbox.CommandStatus{sandbox.CommandTimedOut, sandbox.CommandFailed, sandbox.CommandFailed}
 		if !slices.Equal(statuses(run), want) {
 			t.Errorf("got %v, want %v", statuses(run), want)
@@ -214,7 +215,7 @@ func TestRun(t *testing.T) {
 		h := h.within(t)
 		cmds := shells("true", "true")
 		cmds[0].Cwd = "/not/there"
-		run := h.runs(engine.RunRequest{Commands: cmds, GoOn: true})
+		run := h.run(runs.Request{Commands: cmds, GoOn: true})
 		if run.Commands[0].Status != sandbox.CommandFailed || !strings.Contains(run.Commands[0].Error, "/not/there") || run.Commands[1].Status != sandbox.CommandCompleted {
 			t.Errorf("got %+v", run.Commands)
 		}
@@ -223,9 +224,9 @@ func TestRun(t *testing.T) {
 
 	t.Run("KeepsABoundedPartOfTheOutputAndSaysSo", func(t *testing.T) {
 		h := h.within(t)
-		run := h.runs(engine.RunRequest{Commands: shells("head -c 1500000 /dev/zero")})
+		run := h.run(runs.Request{Commands: shells("head -c 1500000 /dev/zero")})
 		out, _ := h.output(run, 0)
-		if c := run.Commands[0]; len(out) != engine.RunOutput || !c.StdoutTruncated || c.StdoutBytes != 1_500_000 || c.StderrTruncated {
+		if c := run.Commands[0]; len(out) != runs.MaxStream || !c.StdoutTruncated || c.StdoutBytes != 1_500_000 || c.StderrTruncated {
 			t.Errorf("got %d bytes of %+v", len(out), run.Commands[0])
 		}
 		cut := 0
@@ -243,7 +244,7 @@ func TestRun(t *testing.T) {
 		h := h.within(t)
 		cmds := shells("echo $SECRET", "exit 0")
 		cmds[0].Env, cmds[1].Env = map[string]string{"SECRET": "hush-4711"}, map[string]string{"SECRET": "hush-4711"}
-		run := h.runs(engine.RunRequest{Commands: cmds})
+		run := h.run(runs.Request{Commands: cmds})
 		if out, _ := h.output(run, 0); out != "hush-4711\n" {
 			t.Errorf("the command had %q", out)
 		}
@@ -260,9 +261,9 @@ func TestRun(t *testing.T) {
 		relative[0].Cwd = "tmp"
 		long := shells("true")
 		long[0].Timeout = 25 * time.Hour
-		for name, r := range map[string]engine.RunRequest{
+		for name, r := range map[string]runs.Request{
 			"none":     {Sandbox: "box"},
-			"too many": {Sandbox: "box", Commands: shells(make([]string, engine.MaxRunCommands+1)...)},
+			"too many": {Sandbox: "box", Commands: shells(make([]string, runs.MaxCommands+1)...)},
 			"empty":    {Sandbox: "box", Commands: shells("")},
 			"relative": {Sandbox: "box", Commands: relative},
 			"too long": {Sandbox: "box", Commands: long},
@@ -270,44 +271,37 @@ func TestRun(t *testing.T) {
 			"a ttl":    {Sandbox: "box", Commands: shells("true"), TTL: 8 * 24 * time.Hour},
 			"a name":   {Sandbox: "a/b", Commands: shells("true")},
 		} {
-			if _, err := h.engine.StartRun(t.Context(), alice, r); !fault.Is(err, fault.Invalid) {
+			if _, err := h.runner.Start(t.Context(), alice, r); !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s: got %v, want invalid", name, err)
 			}
 		}
-		_, err := h.engine.StartRun(t.Context(), alice, engine.RunRequest{Sandbox: string(sandbox.NewID()), Commands: shells("true")})
+		_, err := h.runner.Start(t.Context(), alice, runs.Request{Sandbox: string(sandbox.NewID()), Commands: shells("true")})
 		wantCode(t, err, fault.NotFound)
 	})
 
 	t.Run("IsOfItsProjectAlone", func(t *testing.T) {
 		h := h.within(t)
-		run := h.runs(engine.RunRequest{Commands: shells("true")})
+		run := h.run(runs.Request{Commands: shells("true")})
 		ctx := t.Context()
-		_, err := h.engine.RunOf(ctx, mary, run.ID)
+		_, err := h.runner.Get(ctx, mary, run.ID)
 		wantCode(t, err, fault.NotFound)
-		_, err = h.engine.AwaitRun(ctx, mary, run.ID, time.Second)
+		_, err = h.runner.Await(ctx, mary, run.ID, time.Second)
 		wantCode(t, err, fault.NotFound)
-		_, err = h.engine.CancelRun(ctx, mary, run.ID)
+		_, err = h.runner.Cancel(ctx, mary, run.ID)
 		wantCode(t, err, fault.NotFound)
-		_, _, err = h.engine.RunEvents(ctx, mary, run.ID, 0, 0)
+		_, _, err = h.runner.Events(ctx, mary, run.ID, 0, 0)
 		wantCode(t, err, fault.NotFound)
-		_, err = h.engine.RunStreams(ctx, mary, run.ID)
+		_, err = h.runner.Streams(ctx, mary, run.ID)
 		wantCode(t, err, fault.NotFound)
-		_, err = h.engine.ArtifactRun(ctx, mary, "box", run.ID)
+		_, err = h.runner.ArtifactRun(ctx, mary, "box", run.ID)
 		wantCode(t, err, fault.NotFound)
-		_, err = h.engine.Runs(ctx, mary, engine.RunsRequest{Sandbox: "box"})
+		_, err = h.runner.List(ctx, mary, runs.ListRequest{Sandbox: "box"})
 		wantCode(t, err, fault.NotFound)
 		for _, id := range []string{"", "x", "../../etc/passwd", strings.Repeat("0", 36), sandbox.NewRunID()} {
-			_, err := h.engine.RunOf(ctx, alice, id)
+			_, err := h.runner.Get(ctx, alice, id)
 			wantCode(t, err, fault.NotFound)
 		}
 	})
-}
-
-// within is the house for a part of a test.
-func (h *house) within(t *testing.T) *house {
-	c := *h
-	c.t = t
-	return &c
 }
 
 func TestRunsWithALockComeOneAfterTheOther(t *testing.T) {
@@ -324,7 +318,7 @@ func TestRunsWithALockComeOneAfterTheOther(t *testing.T) {
 			}
 			ref = string(s.ID)
 		}
-		ids = append(ids, h.startRun(engine.RunRequest{
+		ids = append(ids, h.startRun(runs.Request{
 			Sandbox: ref, Lock: true, Commands: shells(fmt.Sprintf("echo begin %d >> log; sleep 0.05; echo end %d >> log", i, i)),
 		}).ID)
 	}
@@ -342,19 +336,19 @@ func TestRunsWithALockComeOneAfterTheOther(t *testing.T) {
 
 func TestARunThatWaitsForItsTurnCanBeCanceled(t *testing.T) {
 	h := open(t, t.TempDir())
-	first := h.startRun(engine.RunRequest{Lock: true, Commands: shells("sleep 60", "echo never")})
-	second := h.startRun(engine.RunRequest{Lock: true, Commands: shells("true")})
-	third := h.startRun(engine.RunRequest{Lock: true, Commands: shells("true")})
-	run, err := h.engine.CancelRun(t.Context(), alice, second.ID)
+	first := h.startRun(runs.Request{Lock: true, Commands: shells("sleep 60", "echo never")})
+	second := h.startRun(runs.Request{Lock: true, Commands: shells("true")})
+	third := h.startRun(runs.Request{Lock: true, Commands: shells("true")})
+	run, err := h.runner.Cancel(t.Context(), alice, second.ID)
 	if err != nil || run.State != sandbox.RunCanceled {
 		t.Fatalf("the one that waits: got %+v, %v", run, err)
 	}
 	h.wantWhole(run)
 	h.await("the first to begin its command", func() bool {
-		r, err := h.engine.RunOf(t.Context(), alice, first.ID)
+		r, err := h.runner.Get(t.Context(), alice, first.ID)
 		return err == nil && r.Commands[0].Status == sandbox.CommandRunning
 	})
-	run, err = h.engine.CancelRun(t.Context(), alice, first.ID)
+	run, err = h.runner.Cancel(t.Context(), alice, first.ID)
 	if err != nil || run.State != sandbox.RunCanceled || run.Commands[0].Cause != sandbox.CauseKilled || run.Commands[1].Status != sandbox.CommandQueued {
 		t.Fatalf("the one that runs: got %+v, %v", run, err)
 	}
@@ -365,7 +359,7 @@ func TestARunThatWaitsForItsTurnCanBeCanceled(t *testing.T) {
 	if run := h.ended(third.ID); run.State != sandbox.RunCompleted {
 		t.Errorf("the next in line: %+v", run)
 	}
-	if run, err = h.engine.CancelRun(t.Context(), alice, first.ID); err != nil || run.State != sandbox.RunCanceled {
+	if run, err = h.runner.Cancel(t.Context(), alice, first.ID); err != nil || run.State != sandbox.RunCanceled {
 		t.Errorf("a second cancel: %+v, %v", run, err)
 	}
 }
@@ -374,14 +368,14 @@ func TestRunsGoOnAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, dir, withArtifacts(dir))
 	slow := "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.1; done"
-	run := h.startRun(engine.RunRequest{Lock: true, Commands: shells(slow, "echo second; echo file > ../artifacts/late.txt")})
-	next := h.startRun(engine.RunRequest{Lock: true, Commands: shells("cat ../artifacts/late.txt")})
+	run := h.startRun(runs.Request{Lock: true, Commands: shells(slow, "echo second; echo file > ../artifacts/late.txt")})
+	next := h.startRun(runs.Request{Lock: true, Commands: shells("cat ../artifacts/late.txt")})
 	h.await("some output", func() bool {
-		_, evs, err := h.engine.RunEvents(t.Context(), alice, run.ID, 2, 0)
+		_, evs, err := h.runner.Events(t.Context(), alice, run.ID, 2, 0)
 		return err == nil && len(evs) > 0
 	})
 	for range 2 {
-		h.restart(withArtifacts(dir))
+		h.restart()
 	}
 	got := h.ended(run.ID)
 	h.wantWhole(got)
@@ -404,8 +398,8 @@ func TestRunsGoOnAfterARestart(t *testing.T) {
 	}
 }
 
-func crashRun() engine.RunRequest {
-	return engine.RunRequest{Sandbox: "box", Commands: shells("echo once >> log; echo a > ../artifacts/a", "cat log")}
+func crashRun() runs.Request {
+	return runs.Request{Sandbox: "box", Commands: shells("echo once >> log; echo a > ../artifacts/a", "cat log")}
 }
 
 // TestARunOutlivesAServerThatIsKilled kills a server at every step of a run. The host
@@ -420,7 +414,7 @@ func TestARunOutlivesAServerThatIsKilled(t *testing.T) {
 			dir := t.TempDir()
 			killAt(t, dir, point)
 			h := open(t, dir, withArtifacts(dir))
-			page, err := h.engine.Runs(t.Context(), alice, engine.RunsRequest{})
+			page, err := h.runner.List(t.Context(), alice, runs.ListRequest{})
 			if err != nil || len(page.Items) != 1 {
 				t.Fatalf("runs: %v, %v", page.Items, err)
 			}
@@ -438,7 +432,7 @@ func TestARunOutlivesAServerThatIsKilled(t *testing.T) {
 			if got := string(h.exec("box", "cat log").Stdout); got != "once\n" {
 				t.Errorf("the command ran as often as this: %q", got)
 			}
-			f, _, err := h.engine.OpenArtifact(run, "a")
+			f, _, err := h.runner.OpenArtifact(run, "a")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -453,10 +447,10 @@ func TestARunOutlivesAServerThatIsKilled(t *testing.T) {
 
 func TestFollowersOfARunMissNothing(t *testing.T) {
 	h := open(t, t.TempDir())
-	run := h.startRun(engine.RunRequest{Commands: shells("for i in $(seq 1 2000); do echo $i; done", "echo done")})
+	run := h.startRun(runs.Request{Commands: shells("for i in $(seq 1 2000); do echo $i; done", "echo done")})
 	read := func(after int64, slow bool) (out string, last int64) {
 		for {
-			r, evs, err := h.engine.RunEvents(context.Background(), alice, run.ID, after, time.Minute)
+			r, evs, err := h.runner.Events(context.Background(), alice, run.ID, after, time.Minute)
 			if err != nil {
 				t.Error(err)
 				return out, after
@@ -489,10 +483,10 @@ func TestFollowersOfARunMissNothing(t *testing.T) {
 	if again, _ := read(0, false); again != got {
 		t.Error("a second follower got something else")
 	}
-	if _, evs, err := h.engine.RunEvents(t.Context(), alice, run.ID, last, time.Minute); err != nil || len(evs) != 0 {
+	if _, evs, err := h.runner.Events(t.Context(), alice, run.ID, last, time.Minute); err != nil || len(evs) != 0 {
 		t.Errorf("after the last: %v, %v", evs, err)
 	}
-	_, _, err := h.engine.RunEvents(t.Context(), alice, run.ID, last+1, time.Minute)
+	_, _, err := h.runner.Events(t.Context(), alice, run.ID, last+1, time.Minute)
 	wantCode(t, err, fault.Invalid)
 }
 
@@ -500,15 +494,15 @@ func TestRunsThatAreOverAreCollected(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
 	clock := func() time.Time { return now }
-	set := func(o *engine.Options) {
+	set := func(o *runs.Options) {
 		withArtifacts(dir)(o)
 		o.Now = clock
-		o.Runs.Most = 2
+		o.Most = 2
 	}
 	gone := func(h *house, id string) {
 		h.t.Helper()
 		h.await("the run to be collected", func() bool {
-			_, err := h.engine.RunOf(context.Background(), alice, id)
+			_, err := h.runner.Get(context.Background(), alice, id)
 			return fault.Is(err, fault.NotFound)
 		})
 		for {
@@ -520,12 +514,12 @@ func TestRunsThatAreOverAreCollected(t *testing.T) {
 	}
 	h := open(t, dir, set)
 	write := func(h *house) *sandbox.Run {
-		return h.runs(engine.RunRequest{Commands: shells("date +%N > ../artifacts/x; echo out")})
+		return h.run(runs.Request{Commands: shells("date +%N > ../artifacts/x; echo out")})
 	}
 	first, second, third := write(h), write(h), write(h)
 	gone(h, first.ID)
 	for _, r := range []*sandbox.Run{second, third} {
-		if _, err := h.engine.RunOf(t.Context(), alice, r.ID); err != nil {
+		if _, err := h.runner.Get(t.Context(), alice, r.ID); err != nil {
 			t.Errorf("one that is not too many: %v", err)
 		}
 	}
@@ -533,12 +527,12 @@ func TestRunsThatAreOverAreCollected(t *testing.T) {
 	if err := h.engine.Delete(t.Context(), alice, "box"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.engine.ArtifactRun(t.Context(), alice, "box", third.ID); !fault.Is(err, fault.NotFound) {
+	if _, err := h.runner.ArtifactRun(t.Context(), alice, "box", third.ID); !fault.Is(err, fault.NotFound) {
 		t.Errorf("artifacts of a deleted sandbox: %v", err)
 	}
-	under := h.startRun(engine.RunRequest{Commands: shells("echo up; sleep 600")})
+	under := h.startRun(runs.Request{Commands: shells("echo up; sleep 600")})
 	h.await("a command to run", func() bool {
-		r, err := h.engine.RunOf(context.Background(), alice, under.ID)
+		r, err := h.runner.Get(context.Background(), alice, under.ID)
 		return err == nil && r.OutputBytes > 0
 	})
 	if err := h.engine.Delete(t.Context(), alice, "box"); err != nil {
@@ -549,20 +543,20 @@ func TestRunsThatAreOverAreCollected(t *testing.T) {
 	if cut.State != sandbox.RunFailed || cut.Commands[0].Cause != sandbox.CauseStopped || cut.DroppedAt.IsZero() {
 		t.Errorf("a run whose sandbox was deleted under it: %+v", cut)
 	}
-	h.end()
+	h.server.Stop()
 	now = now.Add(time.Minute)
-	h.serve(set)
+	h.restart()
 	gone(h, second.ID)
 	gone(h, third.ID)
 	gone(h, under.ID)
 	old := write(h)
-	h.end()
+	h.server.Stop()
 	now = now.Add(8 * 24 * time.Hour)
 	stray := filepath.Join(dir, "artifacts", sandbox.NewRunID()+".part")
 	if err := os.MkdirAll(stray, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.serve(set)
+	h.restart()
 	gone(h, old.ID)
 	for {
 		if _, err := os.Stat(stray); os.IsNotExist(err) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package runs
 
 import (
 	"context"
@@ -39,34 +39,31 @@ func (o ArtifactOptions) filled() ArtifactOptions {
 	return o
 }
 
-// LatestRun is what stands for the latest run whose artifacts were copied out.
-const LatestRun = "latest"
+// Latest stands for the latest run whose artifacts were copied out.
+const Latest = "latest"
 
-// ArtifactRun gives the run whose artifacts are meant: by the name of its sandbox, a
-// key or an id, which may be gone, and by its id or LatestRun.
-func (e *Engine) ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error) {
-	if err := e.enter(c, access.SandboxesRead); err != nil {
+// ArtifactRun returns the run whose artifacts are meant: by the name of its sandbox, a
+// key or an id, which may be gone, and by its id or Latest.
+func (r *Runner) ArtifactRun(ctx context.Context, c access.Caller, of, id string) (*sandbox.Run, error) {
+	_, leave, err := r.engine.Enter(ctx, c, access.SandboxesRead)
+	if err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
-	if run != LatestRun {
-		r, err := e.ownRun(ctx, c, run)
+	defer leave()
+	if id != Latest {
+		run, err := r.own(ctx, c, id)
 		if err != nil {
 			return nil, err
 		}
-		if of != r.Identifier && of != string(r.Sandbox) || !r.DroppedAt.IsZero() {
-			return nil, noRun(run)
+		if of != run.Identifier && of != string(run.Sandbox) || !run.DroppedAt.IsZero() {
+			return nil, noRun(id)
 		}
-		return r, nil
+		return run, nil
 	}
-	q := store.RunQuery{Project: c.Project, Kept: true, Limit: 1}
-	if sandbox.ValidID(of) {
-		q.Sandbox = sandbox.ID(of)
-	} else {
-		q.Identifier = of
-	}
+	q := queryOf(c, of)
+	q.Kept, q.Limit = true, 1
 	var found *sandbox.Run
-	err := e.store.View(ctx, func(tx store.Tx) error {
+	err = r.store.View(ctx, func(tx store.Tx) error {
 		for {
 			page, next, err := tx.Runs().List(q)
 			if err != nil || len(page) == 0 {
@@ -89,17 +86,17 @@ func (e *Engine) ArtifactRun(ctx context.Context, c access.Caller, of, run strin
 }
 
 // OpenArtifact opens a file of a run that ArtifactRun gave. Close it.
-func (e *Engine) OpenArtifact(r *sandbox.Run, path string) (*os.File, sandbox.Artifact, error) {
-	for _, a := range r.Artifacts {
-		if a.Path != path || !r.ArtifactsKept {
+func (r *Runner) OpenArtifact(run *sandbox.Run, path string) (*os.File, sandbox.Artifact, error) {
+	for _, a := range run.Artifacts {
+		if a.Path != path || !run.ArtifactsKept {
 			continue
 		}
-		base, err := os.OpenRoot(e.runKeep.Artifacts.Dir)
+		base, err := os.OpenRoot(r.o.Artifacts.Dir)
 		if err != nil {
 			return nil, a, fault.Wrap(fault.Unavailable, err, "the artifacts cannot be reached")
 		}
 		defer base.Close()
-		f, err := base.Open(filepath.Join(r.ID, filepath.FromSlash(path)))
+		f, err := base.Open(filepath.Join(run.ID, filepath.FromSlash(path)))
 		if os.IsNotExist(err) { // it was collected meanwhile
 			break
 		}
@@ -117,97 +114,97 @@ const extractBound = 2 * time.Minute
 
 // extract copies the artifacts of the run out, and records them, or why not. The error
 // is that the engine ends: then nothing is recorded.
-func (l *liveRun) extract(ctx context.Context) error {
-	r := l.record()
-	if l.e.runKeep.Artifacts.Dir == "" || r.ArtifactsKept || r.ArtifactsError != "" {
+func (w *worker) extract(life context.Context) error {
+	run := w.record()
+	if w.r.o.Artifacts.Dir == "" || run.ArtifactsKept || run.ArtifactsError != "" {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, extractBound)
+	limited, cancel := context.WithTimeout(life, extractBound)
 	defer cancel()
-	list, sum, err := l.copyOut(limited)
-	if l.e.ending() {
-		l.e.removeArtifacts(l.id)
-		return shuttingDown()
+	list, sum, err := w.copyOut(limited)
+	if life.Err() != nil {
+		w.r.removeArtifacts(w.id)
+		return life.Err()
 	}
-	l.e.checkpoint("run.copied")
+	w.r.o.Checkpoint("run.copied")
 	if err != nil {
-		l.e.removeArtifacts(l.id)
+		w.r.removeArtifacts(w.id)
 		if limited.Err() != nil {
 			err = fault.New(fault.Timeout, "copying them took longer than %s", extractBound)
 		}
 		text := reason(err)
-		return l.commit(ctx, runChange{change: func(r *sandbox.Run) { r.ArtifactsError = text }})
+		return w.commit(life, change{run: func(run *sandbox.Run) { run.ArtifactsError = text }})
 	}
-	return l.commit(ctx, runChange{
-		change: func(r *sandbox.Run) { r.Artifacts, r.ArtifactBytes, r.ArtifactsKept = list, sum, true },
-		events: []*sandbox.RunEvent{l.e.runEvent(sandbox.RunExtracted, 0)},
+	return w.commit(life, change{
+		run:    func(run *sandbox.Run) { run.Artifacts, run.ArtifactBytes, run.ArtifactsKept = list, sum, true },
+		events: []*sandbox.RunEvent{w.r.event(sandbox.RunExtracted, 0)},
 	})
 }
 
 // removeArtifacts removes the files of a run, if there are any.
-func (e *Engine) removeArtifacts(run string) {
-	dir := e.runKeep.Artifacts.Dir
+func (r *Runner) removeArtifacts(run string) {
+	dir := r.o.Artifacts.Dir
 	if dir == "" || !sandbox.ValidRunID(run) {
 		return
 	}
 	base, err := os.OpenRoot(dir)
 	if err != nil {
 		if !os.IsNotExist(err) {
-			e.log.Error("the artifacts cannot be reached", "error", err)
+			r.o.Logger.Error("the artifacts cannot be reached", "error", err)
 		}
 		return
 	}
 	defer base.Close()
 	for _, n := range []string{run, run + partSuffix, run + linkSuffix} {
 		if err := base.RemoveAll(n); err != nil {
-			e.log.Error("the artifacts of a run cannot be removed; the next start does it", "run", run, "error", err)
+			r.o.Logger.Error("the artifacts of a run cannot be removed; the next start does it", "run", run, "error", err)
 		}
 	}
 }
 
 // sweepArtifacts removes what no record owns: what a crash left.
-func (e *Engine) sweepArtifacts(ctx context.Context) {
-	entries, err := os.ReadDir(e.runKeep.Artifacts.Dir)
+func (r *Runner) sweepArtifacts(ctx context.Context) {
+	entries, err := os.ReadDir(r.o.Artifacts.Dir)
 	if err != nil {
 		return // there is none, or the next run says why
 	}
 	for _, entry := range entries {
 		id := entry.Name()[:min(len(entry.Name()), len("00000000-0000-0000-0000-000000000000"))]
-		if !sandbox.ValidRunID(id) || e.runs.get(id) != nil {
+		if !sandbox.ValidRunID(id) || r.worker(id) != nil {
 			continue
 		}
 		kept := false
-		err := e.store.View(ctx, func(tx store.Tx) error {
-			r, err := tx.Runs().Get(id)
-			kept = err == nil && (r.ArtifactsKept && entry.Name() == id || !r.State.Ended())
+		err := r.store.View(ctx, func(tx store.Tx) error {
+			run, err := tx.Runs().Get(id)
+			kept = err == nil && (run.ArtifactsKept && entry.Name() == id || !run.State.Ended())
 			if fault.Is(err, fault.NotFound) {
 				err = nil
 			}
 			return err
 		})
 		if err != nil {
-			e.collectFailed(ctx, err)
+			r.collectFailed(ctx, err)
 			return
 		}
 		if !kept {
-			e.removeArtifacts(id)
+			r.removeArtifacts(id)
 		}
 	}
 }
 
 // evictArtifacts takes artifacts away, the oldest run's first, while all together are
 // too many.
-func (e *Engine) evictArtifacts(ctx context.Context) {
+func (r *Runner) evictArtifacts(ctx context.Context) {
 	const why = "they were collected: the artifacts of newer runs needed the room"
-	e.takeArtifacts(ctx, store.RunQuery{}, why, func(tx store.Tx) (bool, error) {
+	r.takeArtifacts(ctx, store.RunQuery{}, why, func(tx store.Tx) (bool, error) {
 		sum, _, err := tx.Runs().Held()
-		return sum > e.runKeep.Artifacts.Total, err
+		return sum > r.o.Artifacts.Total, err
 	})
 }
 
 // takeArtifacts takes the artifacts of the runs of a query away, the oldest's first,
 // while more says so. The runs stay, and tell why.
-func (e *Engine) takeArtifacts(ctx context.Context, q store.RunQuery, why string, more func(store.Tx) (bool, error)) {
+func (r *Runner) takeArtifacts(ctx context.Context, q store.RunQuery, why string, more func(store.Tx) (bool, error)) {
 	q.Kept, q.Ended, q.Oldest, q.Limit = true, true, true, 1
 	for ctx.Err() == nil {
 		var gone *sandbox.Run
@@ -222,12 +219,12 @@ func (e *Engine) takeArtifacts(ctx context.Context, q store.RunQuery, why string
 			}
 			return err
 		}
-		err := e.store.View(ctx, look) // mostly there is nothing to write
+		err := r.store.View(ctx, look) // mostly there is nothing to write
 		if err == nil && gone == nil {
 			return
 		}
 		if err == nil {
-			err = e.store.Update(ctx, func(tx store.Tx) error {
+			err = r.store.Update(ctx, func(tx store.Tx) error {
 				if err := look(tx); err != nil || gone == nil {
 					return err
 				}
@@ -236,12 +233,12 @@ func (e *Engine) takeArtifacts(ctx context.Context, q store.RunQuery, why string
 			})
 		}
 		if err != nil {
-			e.collectFailed(ctx, err)
+			r.collectFailed(ctx, err)
 			return
 		}
 		if gone == nil {
 			return
 		}
-		e.removeArtifacts(gone.ID)
+		r.removeArtifacts(gone.ID)
 	}
 }

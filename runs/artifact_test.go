@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package runs_test
 
 import (
 	"io"
@@ -13,13 +13,14 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
 // artifact reads one of a run's; "" where there is none.
 func (h *house) artifact(run *sandbox.Run, path string) string {
 	h.t.Helper()
-	f, a, err := h.engine.OpenArtifact(run, path)
+	f, a, err := h.runner.OpenArtifact(run, path)
 	if fault.Is(err, fault.NotFound) {
 		return ""
 	}
@@ -64,7 +65,7 @@ func TestArtifacts(t *testing.T) {
 	t.Run("AreCopiedOutWithTheirDirectoriesAlsoAfterAFailure", func(t *testing.T) {
 		dir := t.TempDir()
 		h := open(t, dir, withArtifacts(dir))
-		run := h.runs(engine.RunRequest{Commands: shells("cd ../artifacts; mkdir -p a/b; echo one > a/b/x; echo two > a/x; echo three > x; exit 1")})
+		run := h.run(runs.Request{Commands: shells("cd ../artifacts; mkdir -p a/b; echo one > a/b/x; echo two > a/x; echo three > x; exit 1")})
 		if got := artifactPaths(run); got != "a/b/x a/x x" || run.ArtifactBytes != 4+4+6 || !run.ArtifactsKept {
 			t.Errorf("got %q, %d bytes, %s", got, run.ArtifactBytes, run.ArtifactsError)
 		}
@@ -77,36 +78,36 @@ func TestArtifacts(t *testing.T) {
 
 	t.Run("LatestIsTheLastThatWorkedAndSurvivesARestart", func(t *testing.T) {
 		dir := t.TempDir()
-		small := func(o *engine.Options) { withArtifacts(dir)(o); o.Runs.Artifacts.MaxFileBytes = 100 }
+		small := func(o *runs.Options) { withArtifacts(dir)(o); o.Artifacts.MaxFileBytes = 100 }
 		h := open(t, dir, small)
-		_, err := h.engine.ArtifactRun(t.Context(), alice, "box", engine.LatestRun)
+		_, err := h.runner.ArtifactRun(t.Context(), alice, "box", runs.Latest)
 		wantCode(t, err, fault.NotFound)
-		first := h.runs(engine.RunRequest{Commands: shells("echo first > ../artifacts/x")})
-		second := h.runs(engine.RunRequest{Commands: shells("echo second > ../artifacts/x")})
-		bad := h.runs(engine.RunRequest{Commands: shells("head -c 101 /dev/zero > ../artifacts/big")})
+		first := h.run(runs.Request{Commands: shells("echo first > ../artifacts/x")})
+		second := h.run(runs.Request{Commands: shells("echo second > ../artifacts/x")})
+		bad := h.run(runs.Request{Commands: shells("head -c 101 /dev/zero > ../artifacts/big")})
 		if bad.ArtifactsKept || bad.ArtifactsError == "" || len(bad.Artifacts) != 0 || bad.State != sandbox.RunCompleted {
 			t.Errorf("a run with a file that is too large: %+v", bad)
 		}
-		h.restart(small)
+		h.restart()
 		for _, ref := range []string{"box", string(first.Sandbox)} {
-			latest, err := h.engine.ArtifactRun(t.Context(), alice, ref, engine.LatestRun)
+			latest, err := h.runner.ArtifactRun(t.Context(), alice, ref, runs.Latest)
 			if err != nil || latest.ID != second.ID || h.artifact(latest, "x") != "second\n" {
 				t.Errorf("latest by %s: %+v, %v", ref, latest, err)
 			}
 		}
-		old, err := h.engine.ArtifactRun(t.Context(), alice, "box", first.ID)
+		old, err := h.runner.ArtifactRun(t.Context(), alice, "box", first.ID)
 		if err != nil || h.artifact(old, "x") != "first\n" {
 			t.Errorf("the first: %v", err)
 		}
-		_, err = h.engine.ArtifactRun(t.Context(), alice, "other", first.ID)
+		_, err = h.runner.ArtifactRun(t.Context(), alice, "other", first.ID)
 		wantCode(t, err, fault.NotFound)
 	})
 
 	t.Run("ThatDidNotChangeAreStoredOnce", func(t *testing.T) {
 		dir := t.TempDir()
 		h := open(t, dir, withArtifacts(dir))
-		first := h.runs(engine.RunRequest{Commands: shells("cd ../artifacts; echo same > same; echo before > changed")})
-		second := h.runs(engine.RunRequest{Commands: shells("cd ../artifacts; echo after! > changed")})
+		first := h.run(runs.Request{Commands: shells("cd ../artifacts; echo same > same; echo before > changed")})
+		second := h.run(runs.Request{Commands: shells("cd ../artifacts; echo after! > changed")})
 		same := func(name string) bool {
 			a, err := os.Stat(filepath.Join(dir, "artifacts", first.ID, name))
 			if err != nil {
@@ -138,11 +139,11 @@ func TestArtifacts(t *testing.T) {
 			"depth":  {"cd ../artifacts; for i in $(seq 40); do mkdir d; cd d; done; echo > x", "in one another"},
 		} {
 			dir := t.TempDir()
-			h := open(t, dir, func(o *engine.Options) {
+			h := open(t, dir, func(o *runs.Options) {
 				withArtifacts(dir)(o)
-				o.Runs.Artifacts.MaxFiles, o.Runs.Artifacts.MaxBytes, o.Runs.Artifacts.MaxFileBytes = 3, 200, 100
+				o.Artifacts.MaxFiles, o.Artifacts.MaxBytes, o.Artifacts.MaxFileBytes = 3, 200, 100
 			})
-			run := h.runs(engine.RunRequest{Commands: shells(c.shell)})
+			run := h.run(runs.Request{Commands: shells(c.shell)})
 			if !strings.Contains(run.ArtifactsError, c.why) || run.ArtifactsKept || len(run.Artifacts) > 0 {
 				t.Errorf("%s: got %q and %v", name, run.ArtifactsError, run.Artifacts)
 			}
@@ -158,7 +159,7 @@ func TestArtifacts(t *testing.T) {
 			if run.State != sandbox.RunCompleted {
 				t.Errorf("%s: the run is %s", name, run.State)
 			}
-			next := h.runs(engine.RunRequest{Commands: shells("cd ../artifacts; rm -r *; echo ok > ok")})
+			next := h.run(runs.Request{Commands: shells("cd ../artifacts; rm -r *; echo ok > ok")})
 			if got := artifactPaths(next); got != "ok" {
 				t.Errorf("%s: the next run's: %q, %s", name, got, next.ArtifactsError)
 			}
@@ -172,7 +173,7 @@ func TestArtifacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := open(t, dir, withArtifacts(dir))
-		run := h.runs(engine.RunRequest{Commands: shells("cd ../artifacts",
+		run := h.run(runs.Request{Commands: shells("cd ../artifacts",
 			"cd ../artifacts; ln -s "+secret+" link; ln -s / root; ln -s .. up; ln -s loop loop; mkfifo fifo; echo ok > 'a b\"<>&?#%.txt'; echo ok > '..x'; mkdir ...; echo ok > .../x",
 			"cd ../artifacts; printf ok > \"$(printf 'bad\\xff')\"; printf ok > \"$(printf 'new\\nline')\"")})
 		if run.State != sandbox.RunCompleted {
@@ -198,7 +199,7 @@ func TestArtifacts(t *testing.T) {
 
 	t.Run("ThatChangeMeanwhileBreakNothing", func(t *testing.T) {
 		dir := t.TempDir()
-		h := open(t, dir, func(o *engine.Options) { withArtifacts(dir)(o); o.Runs.Artifacts.MaxFileBytes = 1 << 20 })
+		h := open(t, dir, func(o *runs.Options) { withArtifacts(dir)(o); o.Artifacts.MaxFileBytes = 1 << 20 })
 		h.create(engine.CreateRequest{Key: "box"})
 		_, err := h.engine.StartProcess(t.Context(), alice, "box", engine.StartRequest{Shell: `cd ../artifacts
 			while :; do echo x >> grows; rm -f flips; ln -s /etc/hostname flips; rm -f flips; mkfifo flips; rm -f flips; echo file > flips; mkdir -p d; echo > d/x; rm -r d; done`})
@@ -206,7 +207,7 @@ func TestArtifacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			run := h.runs(engine.RunRequest{Commands: shells("true")})
+			run := h.run(runs.Request{Commands: shells("true")})
 			if !run.ArtifactsKept {
 				t.Errorf("they were not copied: %s", run.ArtifactsError)
 			}
@@ -221,21 +222,21 @@ func TestArtifacts(t *testing.T) {
 
 	t.Run("OfOldRunsMakeRoomForThoseOfNewOnes", func(t *testing.T) {
 		dir := t.TempDir()
-		h := open(t, dir, func(o *engine.Options) { withArtifacts(dir)(o); o.Runs.Artifacts.Total = 250 })
-		var runs []*sandbox.Run
+		h := open(t, dir, func(o *runs.Options) { withArtifacts(dir)(o); o.Artifacts.Total = 250 })
+		var all []*sandbox.Run
 		for range 3 {
-			runs = append(runs, h.runs(engine.RunRequest{Commands: shells("head -c 100 /dev/urandom > ../artifacts/x")}))
+			all = append(all, h.run(runs.Request{Commands: shells("head -c 100 /dev/urandom > ../artifacts/x")}))
 		}
 		h.await("the first run's to be collected", func() bool {
-			r, err := h.engine.RunOf(t.Context(), alice, runs[0].ID)
+			r, err := h.runner.Get(t.Context(), alice, all[0].ID)
 			return err == nil && !r.ArtifactsKept && strings.Contains(r.ArtifactsError, "collected")
 		})
-		for _, r := range runs[1:] {
+		for _, r := range all[1:] {
 			if h.artifact(r, "x") == "" {
 				t.Error("a newer run's went, too")
 			}
 		}
-		if got, err := h.engine.RunOf(t.Context(), alice, runs[0].ID); err != nil || h.artifact(got, "x") != "" {
+		if got, err := h.runner.Get(t.Context(), alice, all[0].ID); err != nil || h.artifact(got, "x") != "" {
 			t.Errorf("the one that was collected: %+v, %v", got, err)
 		}
 	})

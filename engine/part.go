@@ -1,0 +1,66 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/sandbox"
+)
+
+// What follows is for packages above the engine that have verbs and goroutines of their own,
+// beside the engine's verbs. See package runs.
+
+// Enter begins a verb: it checks that the caller has the scope, and that the engine is Ready.
+// The context that it returns ends with ctx, or with the engine: then its cause is the error for
+// the caller. Run does not return before leave, which is called once.
+func (e *Engine) Enter(ctx context.Context, c access.Caller, scope access.Scope) (bound context.Context, leave func(), err error) {
+	if err := e.enter(c, scope); err != nil {
+		return nil, nil, err
+	}
+	bound, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(e.group.ctx, func() { cancel(shuttingDown()) })
+	return bound, func() { stop(); cancel(nil); e.group.leave() }, nil
+}
+
+// Go runs fn in a goroutine that Run waits for. Its context ends with the engine. The caller is
+// in a verb that it has entered, in such a goroutine, or called by Run.
+func (e *Engine) Go(fn func(context.Context)) { e.group.spawn(fn) }
+
+// Connect takes a sandbox into use, as a command does, and returns the client of its agent. It
+// starts the sandbox where a command would. what is the use in a word for people. release ends
+// the use; it is called once.
+func (e *Engine) Connect(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (client *agent.Client, release func(), err error) {
+	u, err := e.use(ctx, c, scope, ref, what)
+	if err != nil {
+		return nil, nil, err
+	}
+	return u.l.client, u.end, nil
+}
+
+// CheckUser returns whom a command acts as that asks for user: fault.Invalid if there is no such
+// user, fault.Denied if nothing may act as it.
+func (e *Engine) CheckUser(user string) (string, error) {
+	var k check
+	user, err := e.user(&k, user)
+	if err == nil {
+		err = k.err()
+	}
+	return user, err
+}
+
+// CheckCommand returns what the agent would be asked for by a command. fault.Invalid names every
+// wrong field.
+func (e *Engine) CheckCommand(r ExecRequest) (agent.Command, error) { return e.command(r, true) }
+
+// CheckRecord returns fault.Invalid if a field of what a record is to keep in plain text has the
+// value of a secret in it: of one of the project's, or of the sandbox's, whose id may be empty.
+func (e *Engine) CheckRecord(ctx context.Context, project string, id sandbox.ID, fields map[string][]string) error {
+	return e.refuseValues(ctx, project, id, fields)
+}
+
+// RunsDropped receives a value after a delete that dropped runs of the sandbox.
+func (e *Engine) RunsDropped() <-chan struct{} { return e.runsDropped }
