@@ -185,6 +185,7 @@ func verbs() map[string]struct {
 }
 
 func TestEveryVerb(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	refs := map[string]string{"id": string(s.ID), "key": "box", "no id": string(sandbox.NewID()), "no key": "nobody", "no name": "a/b"}
@@ -266,6 +267,7 @@ func TestEveryVerb(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	_, created, err := h.engine.WriteFile(t.Context(), alice, "box", "dir/f", strings.NewReader("hello"), agent.WriteOptions{MakeParents: true})

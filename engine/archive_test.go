@@ -29,6 +29,7 @@ func (h *house) export(of, snap string) []byte {
 }
 
 func TestArchives(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box", Env: map[string]string{"TOKEN": "secret1"}, Metadata: map[string]string{"l": "secret2"}, Limits: sandbox.Limits{Pids: 99}})
 	h.exec("box", "echo one > file; mkdir -p a/b; ln -s ../file a/link; printf x > 'a/b/odd name'; echo theirs > sandpit.json")
@@ -145,6 +146,7 @@ func entry(t *testing.T, w *tar.Writer, h *tar.Header, text string) {
 const goodMeta = `{"format":1,"image":"python","image_digest":"sha256:python","limits":{"cpu":1,"memory_mb":64,"disk_mb":64,"pids":64},"created_at":"2026-01-02T03:04:05Z"}`
 
 func TestAHostileArchive(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir(), func(o *engine.Options) {
 		o.Images = oneBuild{}
 		o.Defaults.Limits = sandbox.Limits{DiskMB: 16}

@@ -110,6 +110,7 @@ func bind(name, value string) engine.SecretRequest {
 }
 
 func TestBoundSecretsFollowTheSandbox(t *testing.T) {
+	t.Parallel()
 	h, w, change := webOf(t)
 	h.secret("", bind("KEY", "of the project"))
 	s := h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8")})
@@ -168,6 +169,7 @@ func TestBoundSecretsFollowTheSandbox(t *testing.T) {
 }
 
 func TestACreateHasItsBoundSecretsFromTheStart(t *testing.T) {
+	t.Parallel()
 	h, w, _ := webOf(t)
 	r := bind("KEY", "of the creator")
 	h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8"), Secrets: map[string]engine.SecretRequest{"KEY": {Value: r.Value, Hosts: r.Hosts}}})
@@ -175,6 +177,7 @@ func TestACreateHasItsBoundSecretsFromTheStart(t *testing.T) {
 }
 
 func TestANetworkThatIsTurnedOnTakesBoundSecrets(t *testing.T) {
+	t.Parallel()
 	h, w, _ := webOf(t)
 	h.secret("", bind("KEY", "of the project"))
 	h.create(engine.CreateRequest{Key: "net"})

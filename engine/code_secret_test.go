@@ -16,6 +16,7 @@ import (
 // A secret is in nothing that commands, shells, cells and their processes give, and in
 // all of them as a variable; also of a server that was started anew.
 func TestSecretsAreMaskedWhereverTheyAreWritten(t *testing.T) {
+	t.Parallel()
 	needs(t, "python3")
 	const secret, stars = "tok-4f2a9c77", "************"
 	ring, err := seal.Parse(seal.Generate())
@@ -67,6 +68,7 @@ func TestSecretsAreMaskedWhereverTheyAreWritten(t *testing.T) {
 
 // The log of a kernel is its talk with the server, with what the session masks.
 func TestAKernelsLogIsNotForCallers(t *testing.T) {
+	t.Parallel()
 	needs(t, "python3")
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})

@@ -20,6 +20,7 @@ import (
 )
 
 func TestCreateExec(t *testing.T) {
+	t.Parallel()
 	t.Run("MakesASandboxAndRunsTheCommandInIt", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		var told []string

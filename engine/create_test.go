@@ -20,6 +20,7 @@ import (
 )
 
 func TestCreate(t *testing.T) {
+	t.Parallel()
 	t.Run("GivesARunningSandboxWithTheDefaults", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{Env: map[string]string{"A": "1"}, Metadata: map[string]string{"team": "x"}})
@@ -117,6 +118,7 @@ func TestCreate(t *testing.T) {
 }
 
 func TestCreateWithAKey(t *testing.T) {
+	t.Parallel()
 	t.Run("GivesTheSandboxThatHasIt", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		first := h.create(engine.CreateRequest{Key: "k", Image: "python-3.12"})
@@ -215,6 +217,7 @@ func TestCreateWithAKey(t *testing.T) {
 }
 
 func TestCreateThatFails(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("boom")
 	t.Run("LeavesNothing", func(t *testing.T) {
 		for _, when := range []string{"before", "after"} {
@@ -259,6 +262,7 @@ func TestCreateThatFails(t *testing.T) {
 }
 
 func TestCreateWhoseCallerGoesAway(t *testing.T) {
+	t.Parallel()
 	t.Run("WithAKeyIsFinished", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,6 +14,7 @@ import (
 )
 
 func TestDiff(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	h.exec("box", "echo one > file; echo kept > kept")

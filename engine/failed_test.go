@@ -18,6 +18,7 @@ import (
 
 // A sandbox whose disk is gone says so, and works again when it is back.
 func TestADiskThatIsGone(t *testing.T) {
+	t.Parallel()
 	// away takes the disk away, behind a server that is not there, and back brings it.
 	away := func(h *house, id sandbox.ID) (back func()) {
 		h.t.Helper()
@@ -126,6 +127,7 @@ func (f *forgetful) FindDigest(name, digest string) (image.Image, error) {
 }
 
 func TestAnImageThatIsGone(t *testing.T) {
+	t.Parallel()
 	images := &forgetful{}
 	h := open(t, t.TempDir(), func(o *engine.Options) { o.Images = images })
 	s := h.create(engine.CreateRequest{Key: "box"})

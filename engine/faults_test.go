@@ -83,6 +83,7 @@ func TestWhateverFails(t *testing.T) {
 }
 
 func failAt(t *testing.T, verb func(context.Context, *house) error, call, how string) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	up := h.create(engine.CreateRequest{Key: "up"})
 	down := h.create(engine.CreateRequest{Key: "down"})

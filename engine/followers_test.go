@@ -11,6 +11,7 @@ import (
 )
 
 func TestOneProcessHasSoManyFollowers(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{})
 	start := func() string {

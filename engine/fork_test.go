@@ -28,6 +28,7 @@ func (h *house) fork(ref string, r engine.ForkRequest) []*sandbox.Sandbox {
 }
 
 func TestFork(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	idle := time.Hour
 	s := h.create(engine.CreateRequest{
@@ -122,6 +123,7 @@ func TestFork(t *testing.T) {
 }
 
 func TestManyForks(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	h.exec("box", "echo one > file")
@@ -135,6 +137,7 @@ func TestManyForks(t *testing.T) {
 
 // One that cannot be made takes all of them with it.
 func TestAForkThatFails(t *testing.T) {
+	t.Parallel()
 	fails := func(t *testing.T, what string, arm func(h *house)) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{Key: "box"})
@@ -180,6 +183,7 @@ func TestAForkThatFails(t *testing.T) {
 }
 
 func TestAForkThatTheStoreRefuses(t *testing.T) {
+	t.Parallel()
 	for n := range 4 {
 		var st *stubborn
 		h := open(t, t.TempDir(), func(o *engine.Options) { st = &stubborn{Store: o.Store}; o.Store = st })
@@ -204,6 +208,7 @@ func TestAForkThatTheStoreRefuses(t *testing.T) {
 }
 
 func TestAForkWhoseCallerGoesAwayIsNobodys(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -225,6 +230,7 @@ func TestAForkWhoseCallerGoesAwayIsNobodys(t *testing.T) {
 }
 
 func TestCreateFromASnapshot(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box", Image: "node", Env: map[string]string{"A": "1"}, Limits: sandbox.Limits{Pids: 99, MemoryMB: 64}})
 	h.exec("box", "echo one > file")

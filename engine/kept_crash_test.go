@@ -176,6 +176,7 @@ func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 		{"checkpoint", "snapshot.outcome", with(more, func(x *expect) { x.file = "three\n" })},
 	} {
 		t.Run(strings.ReplaceAll(c.scenario, " ", "_")+"_"+c.point, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			killAt(t, dir, fmt.Sprintf("kept:%s:%s", c.scenario, c.point))
 			h := open(t, dir)

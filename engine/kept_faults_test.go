@@ -78,6 +78,7 @@ func TestWhateverFailsOfWhatIsKept(t *testing.T) {
 }
 
 func failAtKept(t *testing.T, verb func(context.Context, *house) error, call, how string) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	h.exec("box", "echo one > file")

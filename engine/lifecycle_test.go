@@ -18,6 +18,7 @@ import (
 )
 
 func TestStop(t *testing.T) {
+	t.Parallel()
 	t.Run("KeepsTheDiskAndSaysWhoDidIt", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{Key: "box"})
@@ -132,6 +133,7 @@ func failing(name string) func(context.Context, string) error {
 }
 
 func TestStart(t *testing.T) {
+	t.Parallel()
 	t.Run("ThatFailsLeavesItStoppedAsItWas", func(t *testing.T) {
 		for _, when := range []string{"before", "after"} {
 			h := open(t, t.TempDir())
@@ -180,6 +182,7 @@ func TestStart(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	t.Run("LeavesOnlyTheEvents", func(t *testing.T) {
 		for _, state := range []string{"running", "stopped"} {
 			h := open(t, t.TempDir())
@@ -238,6 +241,7 @@ func TestDelete(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box", Env: map[string]string{"A": "1"}})
 	env, labels := map[string]string{"A": "secret2"}, map[string]string{"l": "v"}

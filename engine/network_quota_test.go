@@ -28,6 +28,7 @@ func (anywhere) LookupNetIP(context.Context, string, string) ([]netip.Addr, erro
 
 // The operator's bound on names that are made up is the one that gates have.
 func TestNamesAreBoundedByTheOperator(t *testing.T) {
+	t.Parallel()
 	h, w := wire(t, func(o *engine.Options) {
 		o.Network.Resolver = anywhere{net.DefaultResolver}
 		o.Network.Quota = egress.Quota{Names: 2, NamesPerMinute: 1, Questions: 100, QuestionsPerMinute: 1}

@@ -18,6 +18,7 @@ import (
 
 // The result is committed behind the answer; whoever could tell waits for it.
 func TestAnAnswerBeforeItsRecord(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.end()
 	commit := make(chan struct{})
@@ -89,6 +90,7 @@ func (r *refusing) Update(ctx context.Context, fn func(store.Tx) error) error {
 // The agent has the command before the intent is committed, and begins it only
 // after that.
 func TestACommandThatCannotBeRecordedIsNotRun(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.end()
 	var st *refusing

@@ -14,6 +14,7 @@ import (
 
 // A server's end is nothing to a paused sandbox, nor to what waits in it.
 func TestARestartUnderAPause(t *testing.T) {
+	t.Parallel()
 	t.Run("LeavesItPausedAndItsCommandsGoOnAfterIt", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{Key: "box"})

@@ -63,6 +63,7 @@ func say(t *testing.T, nc net.Conn, text string) {
 }
 
 func TestPorts(t *testing.T) {
+	t.Parallel()
 	t.Run("AreListedAndReached", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		s, port := h.create(engine.CreateRequest{}), listener(t)
@@ -216,6 +217,7 @@ func TestPorts(t *testing.T) {
 }
 
 func TestPreviewsAreOnRecord(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "web"})
 	p, err := h.engine.CreatePreview(t.Context(), alice, "web", 8000, 90*time.Second)

@@ -32,6 +32,7 @@ func endingBy(r agent.Result) ending {
 }
 
 func TestAllAgreeOnHowAProcessEnded(t *testing.T) {
+	t.Parallel()
 	const out, errs = "five\n", "three!\n"
 	for name, tc := range map[string]struct {
 		die   func(t *testing.T, h *house, s *sandbox.Sandbox)

@@ -77,6 +77,7 @@ func (h *house) say(ref, id, text string, end bool) {
 }
 
 func TestStartProcess(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 
@@ -154,6 +155,7 @@ func TestStartProcess(t *testing.T) {
 }
 
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 
@@ -277,6 +279,7 @@ func TestFollow(t *testing.T) {
 func ignoreFrame(agent.Frame) error { return nil }
 
 func TestProcessesOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	rec := h.spawn("box", engine.StartRequest{Shell: "cat; exit 6", StreamStdin: true})
@@ -317,6 +320,7 @@ func TestProcessesOutliveTheServer(t *testing.T) {
 // The row comes before the agent hears of the process, and stands after it has let go
 // of it: neither tells a waiter of an end.
 func TestAWaiterBeforeTheStart(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.end()
 	begin := make(chan struct{})
@@ -354,6 +358,7 @@ func TestAWaiterBeforeTheStart(t *testing.T) {
 }
 
 func TestListProcesses(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	var ids []string
@@ -414,6 +419,7 @@ func TestListProcesses(t *testing.T) {
 }
 
 func TestParseSignal(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]int{"SIGTERM": 15, "term": 15, "KILL": 9, "9": 9, "sigint": 2, "64": 64} {
 		if got, err := engine.ParseSignal(in); err != nil || int(got) != want {
 			t.Errorf("%q: got %d, %v, want %d", in, got, err, want)

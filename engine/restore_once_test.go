@@ -54,6 +54,7 @@ func (i *atOnceInstance) Restore(ctx context.Context, s runtime.Spec, from sandb
 }
 
 func TestRollbackAtOnce(t *testing.T) {
+	t.Parallel()
 	for title, fails := range map[string]bool{"Works": false, "GoesStepByStepWhereItFails": true} {
 		t.Run(title, func(t *testing.T) {
 			d := &atOnce{fails: fails}

@@ -33,6 +33,7 @@ func (h *house) past(id sandbox.ID, n int, age time.Duration) {
 }
 
 func TestRetentionOfEvents(t *testing.T) {
+	t.Parallel()
 	keep := func(reg *prometheus.Registry, o engine.EventOptions) func(*engine.Options) {
 		return func(e *engine.Options) {
 			e.JanitorRound, e.Metrics, e.Events = 5*time.Millisecond, engine.NewMetrics(reg), o

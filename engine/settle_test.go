@@ -16,6 +16,7 @@ import (
 // point on, as if the server had been killed there, while the host and what is up on
 // it live on; and looks at what the next server makes of it.
 func TestAServerThatEndsUnderWhatGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		point string
 		want  sandbox.State

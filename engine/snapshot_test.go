@@ -18,6 +18,7 @@ import (
 )
 
 func TestCreateSnapshot(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box", Env: map[string]string{"A": "1"}, Limits: sandbox.Limits{Pids: 99}})
 	var first *sandbox.Snapshot
@@ -103,6 +104,7 @@ func TestCreateSnapshot(t *testing.T) {
 
 // One that the store takes the intent of and not the outcome is none, and leaves nothing.
 func TestASnapshotThatTheStoreRefuses(t *testing.T) {
+	t.Parallel()
 	for n := range 3 {
 		var st *stubborn
 		h := open(t, t.TempDir(), func(o *engine.Options) { st = &stubborn{Store: o.Store}; o.Store = st })
@@ -127,6 +129,7 @@ func TestASnapshotThatTheStoreRefuses(t *testing.T) {
 }
 
 func TestSnapshotNames(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	h.create(engine.CreateRequest{Key: "other"})
@@ -202,6 +205,7 @@ func TestSnapshotNames(t *testing.T) {
 }
 
 func TestSnapshotsAreTheirProjects(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	snap := h.snapshot("box", "x")
@@ -242,6 +246,7 @@ func TestSnapshotsAreTheirProjects(t *testing.T) {
 }
 
 func TestSnapshotLists(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	h.create(engine.CreateRequest{Key: "other"})
@@ -287,6 +292,7 @@ func TestSnapshotLists(t *testing.T) {
 }
 
 func TestDeleteSnapshot(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	h.exec("box", "echo kept > file")
@@ -399,6 +405,7 @@ func TestDeleteSnapshot(t *testing.T) {
 }
 
 func TestSnapshotsHaveABound(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	h.snapshot("box", "x")
@@ -427,6 +434,7 @@ func TestSnapshotsHaveABound(t *testing.T) {
 // What a crash of the host took back of a deletion goes again. What this store has
 // never heard of is another store's, and stays; so does a volume that was not deleted.
 func TestWhatNoRecordMentions(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	snap := h.snapshot("box", "x")

@@ -21,6 +21,7 @@ import (
 )
 
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	ended := func(t *testing.T, h *house, id sandbox.ID) *sandbox.Event {
 		t.Helper()
 		var ev *sandbox.Event
@@ -136,6 +137,7 @@ func (s *screen) follow(h *house, id, until string, r engine.FollowRequest) (eng
 }
 
 func TestTerminalThatStays(t *testing.T) {
+	t.Parallel()
 	start := func(t *testing.T, command string) (*house, string) {
 		t.Helper()
 		h := open(t, t.TempDir())
@@ -224,6 +226,7 @@ func TestTerminalThatStays(t *testing.T) {
 }
 
 func TestAScreenBeginsWhereItMakesSense(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"1;31mred\r\nnext": "next", "\x1b[1;31mred": "\x1b[1;31mred", "5Hx\x1b[2J": "\x1b[2J", "\x9c\x9fü": "ü", "": "", "plain": "plain", "a\n": "",
 	} {

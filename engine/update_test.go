@@ -13,6 +13,7 @@ import (
 )
 
 func TestResize(t *testing.T) {
+	t.Parallel()
 	size := func(h *house, id sandbox.ID) sandbox.Limits {
 		l, err := h.host.Limits(id)
 		if err != nil {
@@ -89,6 +90,7 @@ func TestResize(t *testing.T) {
 }
 
 func TestUpdateChecksWhatIsNew(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{

@@ -24,6 +24,7 @@ func (h *house) volume(name string) engine.VolumeInfo {
 }
 
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	v := h.volume("data")
 	if v.Name != "data" || v.Project != "default" || v.Runtime != "memory" || v.State != sandbox.VolumeReady || v.CreatedBy != "alice" || v.UsedBytes != 0 || len(v.Users) != 0 {
@@ -107,6 +108,7 @@ func TestVolumes(t *testing.T) {
 }
 
 func TestVolumeNames(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	b, a := h.volume("b"), h.volume("a")
 	_, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "a"})
@@ -138,6 +140,7 @@ func TestVolumeNames(t *testing.T) {
 }
 
 func TestMounts(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.volume("v")
 	many := make([]engine.MountRequest, sandbox.MaxMounts+1)
@@ -203,6 +206,7 @@ func TestMounts(t *testing.T) {
 
 // A volume is mounted or deleted, whoever comes first.
 func TestAVolumeThatIsMountedAndDeletedAtOnce(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	for range 10 {
 		h.volume("v")
@@ -229,6 +233,7 @@ func TestAVolumeThatIsMountedAndDeletedAtOnce(t *testing.T) {
 }
 
 func TestAVolumeThatFails(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.faulty.set(failing("create volume"), nil)
 	_, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "v"})
