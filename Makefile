@@ -32,11 +32,11 @@ down: ## End the server that `make up` started; all data stays
 
 test: agent ## Run all tests, under the race detector
 	@deploy/setup.sh tests
-	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -timeout 40m ./...
+	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -parallel 4 -timeout 40m ./...
 
 test-fast: export SANDPIT_TEST_IMAGES = # those of root are root's
 test-fast: agent ## Run the tests that any user can, in a minute
-	$(GO) test -short ./...
+	$(GO) test -short -p 4 -parallel 4 ./...
 
 lint: ## Format, vet and staticcheck
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi

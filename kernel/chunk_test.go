@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 const testToken = "0123456789abcdef0123456789abcdef"
@@ -77,6 +79,7 @@ func TestChunksThatBreakTheProtocolAreErrors(t *testing.T) {
 }
 
 func TestAMessageOfManySmallItemsTakesLittleMemory(t *testing.T) {
+	skiptest.WithShort(t, "a message of many megabytes is read")
 	for name, message := range map[string]string{
 		"traceback": `{"t":"error","traceback":[` + strings.Repeat(`"",`, 5<<20) + `""]}`,
 		"omitted":   `{"t":"result","omitted":[` + strings.Repeat(`"",`, 5<<20) + `""]}`,

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 // passing returns what a body of size bytes, in which text is repeated, takes of the processor's time.
@@ -66,6 +68,7 @@ func TestOneByteAtATimeIsNoMoreWorkForWhatIsKeptBack(t *testing.T) {
 }
 
 func TestWhatAStreamHoldsIsBounded(t *testing.T) {
+	skiptest.WithShort(t, "large bodies go through")
 	for which, value := range hostileValues() {
 		v := New([]string{value})
 		longest := 0

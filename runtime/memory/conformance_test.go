@@ -6,6 +6,7 @@ package memory_test
 import (
 	"testing"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
 	"sandpit.dev/runtime/runtimetest"
@@ -14,6 +15,7 @@ import (
 // The fake that a thousand other tests stand on passes the suite, but for what
 // its Probe says that it cannot.
 func TestConformance(t *testing.T) {
+	skiptest.WithShort(t, "the fake passes the suite of drivers")
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		host, err := memory.Open(t.TempDir(), memory.Options{})
 		if err != nil {
