@@ -19,7 +19,7 @@ import (
 const (
 	FirstUID   = 1 << 20
 	rangeCount = (1<<32 - 1<<16 - FirstUID) / spawn.RangeSize
-	keepSpare  = 64 // most user namespaces of free ranges that are kept
+	keepSpare  = 56 // most user namespaces of free ranges that are kept; a driver has some ready beside them
 )
 
 // Ranges hands out uid ranges, each with a user namespace that maps it. The range of an

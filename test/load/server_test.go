@@ -46,7 +46,6 @@ var caches = []leaktest.Cache{
 	{Kind: leaktest.Descriptors, Part: "/sandpit.db", Most: 16}, // connections of the database's pool
 	{Kind: leaktest.Descriptors, Part: "pipe:[]", Most: 64},     // of connections through gates; the next ones take them
 	{Kind: leaktest.Directories, Part: "/spare/", Most: 256},    // emptied layers, each seen by two ways
-	{Kind: leaktest.Descriptors, Part: "/_agent", Most: 1},      // of these, by which the next agents enter them
 	{Kind: leaktest.Sockets, Part: "@sandpit-", Most: 1},        // of each server, by which it has its installation alone
 }
 
