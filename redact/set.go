@@ -19,6 +19,7 @@ type Set struct {
 	// The table of Wu and Manber, for text in which nothing begins: by a hash of three bytes,
 	// how far the window of min bytes that ends with them can be moved on.
 	shift []uint8 // nil: min is below blockLen
+	drop  uint8   // bits of a hash that shift is too short for
 }
 
 // state is a prefix of a pattern.
@@ -30,9 +31,11 @@ type state struct {
 	last        byte
 }
 
+// Bounds of the table of shifts.
 const (
-	blockLen  = 3
-	shiftBits = 14
+	blockLen = 3
+	minBits  = 14 // of its length, more where there is much to enter: else no shift would be left
+	maxBits  = 17
 )
 
 // New returns the set of values as they are spelled at a place; nil, which masks nothing,
@@ -52,7 +55,11 @@ func New(p Place, values [][]byte) *Set {
 
 // compile returns the set of patterns, each of a byte or more.
 func compile(all []string) *Set {
-	s := &Set{states: make([]state, 1, 256), min: len(all[0])}
+	total := 1
+	for _, p := range all {
+		total += len(p)
+	}
+	s := &Set{states: make([]state, 1, min(total, 1<<16)), min: len(all[0])}
 	for _, p := range all {
 		s.min = min(s.min, len(p))
 		s.add(p)
@@ -131,10 +138,15 @@ func (s *Set) index(all []string) {
 	if s.min < blockLen {
 		return
 	}
-	s.shift = slices.Repeat([]uint8{uint8(min(s.min-blockLen+1, 255))}, 1<<shiftBits)
+	bits, blocks := uint8(minBits), len(all)*(s.min-blockLen+1)
+	for bits < maxBits && blocks > 1<<bits/4 {
+		bits++
+	}
+	s.drop = 32 - bits
+	s.shift = slices.Repeat([]uint8{uint8(min(s.min-blockLen+1, 255))}, 1<<bits)
 	for _, p := range all {
 		for i := range s.min - blockLen + 1 {
-			h := block([]byte(p[i : i+blockLen]))
+			h := block([]byte(p[i:i+blockLen])) >> s.drop
 			s.shift[h] = min(s.shift[h], uint8(min(s.min-blockLen-i, 255)))
 		}
 	}
@@ -143,7 +155,7 @@ func (s *Set) index(all []string) {
 // block returns the hash of the three bytes that b begins with.
 func block(b []byte) uint32 {
 	_ = b[2]
-	return (uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16) * 0x9e3779b1 >> (32 - shiftBits)
+	return (uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16) * 0x9e3779b1
 }
 
 // skip returns the first place from i on where a pattern may begin, or where too little is
@@ -152,8 +164,9 @@ func (s *Set) skip(b []byte, i int) int {
 	if s.shift == nil {
 		return i
 	}
+	shift, drop := s.shift, s.drop&31
 	for i+s.min <= len(b) {
-		d := s.shift[block(b[i+s.min-blockLen:])&(1<<shiftBits-1)]
+		d := shift[block(b[i+s.min-blockLen:])>>drop&uint32(len(shift)-1)]
 		if d == 0 {
 			return i
 		}
