@@ -52,10 +52,10 @@ func (c RunsConfig) check() error {
 // artifactsDir is the directory in the data directory that holds artifacts.
 const artifactsDir = "artifacts"
 
-func (c Config) runs(log *slog.Logger) runs.Options {
+func (c Config) runs(log *slog.Logger, m *runs.Metrics) runs.Options {
 	a := c.Runs.Artifacts
 	return runs.Options{
-		Logger: log, Keep: c.Runs.Keep, Most: c.Runs.Most, MaxOutput: int64(c.Runs.OutputMB) << 20,
+		Logger: log, Metrics: m, Keep: c.Runs.Keep, Most: c.Runs.Most, MaxOutput: int64(c.Runs.OutputMB) << 20,
 		Artifacts: runs.ArtifactOptions{
 			Dir: filepath.Join(c.Data, artifactsDir), MaxBytes: int64(a.MaxMB) << 20, MaxFileBytes: int64(a.MaxFileMB) << 20,
 			MaxFiles: a.MaxFiles, Total: int64(a.TotalMB) << 20,

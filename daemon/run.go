@@ -168,7 +168,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	runner := runs.New(eng, keys.Store(), cfg.runs(log))
+	runner := runs.New(eng, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
 	tokens, err := openTokens(cfg, keys.Store(), log)
 	if err != nil {
 		return err

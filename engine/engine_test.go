@@ -82,7 +82,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"mcp_active_sandboxes": 1, "mcp_active_runs": 0, "mcp_runs_total completed": 0, "mcp_runs_total failed": 0,
+		"mcp_active_sandboxes":         1,
 		"mcp_commands_total completed": 1, "mcp_commands_total failed": 1, "mcp_commands_total timed_out": 0,
 		"mcp_command_duration_seconds": 2, "mcp_reaper_deletes_total": 0,
 		"sandpit_sandboxes creating": 0, "sandpit_sandboxes running": 1, "sandpit_sandboxes stopping": 0,

@@ -16,8 +16,6 @@ type Metrics struct {
 	reg prometheus.Registerer // nil: nothing is registered
 
 	active         prometheus.Gauge
-	activeRuns     prometheus.Gauge
-	runs           *prometheus.CounterVec
 	commands       *prometheus.CounterVec
 	commandSeconds prometheus.Histogram
 	reaped         prometheus.Counter
@@ -45,10 +43,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		reg: reg,
 		active: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcp_active_sandboxes", Help: "Sandboxes that are running."}),
-		activeRuns: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "mcp_active_runs", Help: "Runs that have not ended."}),
-		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_runs_total", Help: "Runs that ended."}, []string{"status"}),
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_commands_total", Help: "Commands that ended."}, []string{"status"}),
 		commandSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -88,16 +82,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, status := range []string{"completed", "failed", "timed_out"} {
 		m.commands.WithLabelValues(status)
 	}
-	for _, status := range []string{"completed", "failed"} {
-		m.runs.WithLabelValues(status)
-	}
 	for _, s := range sandbox.States() {
 		if s != sandbox.Deleted {
 			m.sandboxes.WithLabelValues(string(s))
 		}
 	}
 	if reg != nil {
-		reg.MustRegister(m.active, m.activeRuns, m.runs, m.commands, m.commandSeconds, m.reaped,
+		reg.MustRegister(m.active, m.commands, m.commandSeconds, m.reaped,
 			m.sandboxes, m.unresponsive, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds,
 			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign, m.eventsPruned)
 	}

@@ -49,8 +49,9 @@ type Options struct {
 	MaxOutput int64         // bytes of output of all, the oldest that have ended go first; zero: 2 GiB
 	Artifacts ArtifactOptions
 
-	Logger *slog.Logger     // nil: discard
-	Now    func() time.Time // the host's clock; nil: time.Now
+	Logger  *slog.Logger     // nil: discard
+	Metrics *Metrics         // nil: none
+	Now     func() time.Time // the host's clock; nil: time.Now
 	// Round is the most time between two looks for what is to be deleted; zero: a minute.
 	Round time.Duration
 	// Checkpoint is called at every commit point of a run, with a name such as "run.intent", as
@@ -70,6 +71,9 @@ func (o Options) filled() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(nil)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -114,12 +118,14 @@ func (r *Runner) add(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.workers[w.id] = w
+	r.o.Metrics.active.Set(float64(len(r.workers)))
 }
 
 func (r *Runner) remove(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.workers, w.id)
+	r.o.Metrics.active.Set(float64(len(r.workers)))
 }
 
 // worker returns nil for a run that has ended, or never was.

@@ -167,6 +167,7 @@ func (w *worker) finish(ctx context.Context, failed error) {
 		return
 	}
 	w.r.o.Checkpoint("run.outcome")
+	w.r.o.Metrics.ended.WithLabelValues(string(state)).Inc()
 	w.r.crowd(run.Project)
 }
 
