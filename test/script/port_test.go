@@ -206,38 +206,7 @@ for port in (8000, 8001):
 			t.Errorf("without the link: got %d", status)
 		}
 	})
-	t.Run("Stream", func(t *testing.T) {
-		if status, body := b.get(link.BaseURL+"events", "Sec-Fetch-Site", "same-origin"); status != 200 || body != "data: 0\n\ndata: 1\n\ndata: 2\n\n" {
-			t.Errorf("got %d %q", status, body)
-		}
-		u, err := url.Parse(link.BaseURL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range []*websocket.DialOptions{
-			{HTTPClient: b.http, HTTPHeader: http.Header{"Origin": {"http://" + u.Host}}},
-			{HTTPClient: browser(t, addr).http, HTTPHeader: http.Header{"X-Sandpit-Token": {link.Token}}},
-		} {
-			c, _, err := websocket.Dial(t.Context(), link.BaseURL+"ws", o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, text := range []string{"x", strings.Repeat("long ", 5000)} {
-				if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
-					t.Fatal(err)
-				}
-				if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
-					t.Errorf("got %d bytes, %v", len(got), err)
-				}
-			}
-			_ = c.CloseNow()
-		}
-		if _, resp, err := websocket.Dial(t.Context(), link.BaseURL+"ws", &websocket.DialOptions{
-			HTTPClient: b.http, HTTPHeader: http.Header{"Origin": {"http://evil.example"}},
-		}); err == nil || resp.StatusCode != 403 {
-			t.Errorf("a page elsewhere opens a WebSocket: %v", err)
-		}
-	})
+	t.Run("Stream", func(t *testing.T) { testPreviewedStreams(t, addr, b, link) })
 	t.Run("NeverServeTheAPI", func(t *testing.T) {
 		token, err := os.ReadFile(filepath.Join(dir, "data", "admin-token"))
 		if err != nil {
@@ -276,53 +245,7 @@ for port in (8000, 8001):
 			}
 		}
 	})
-	t.Run("AreForwarded", func(t *testing.T) {
-		cmd := s.command("forward", "box", "0:8001", "0:9")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var told strings.Builder
-		cmd.Stderr = &told
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewReader(out)
-		var local [2]string
-		for i := range local {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				t.Fatalf("forward: %v %s", err, told.String())
-			}
-			local[i], _, _ = strings.Cut(line, " ")
-		}
-		for _, size := range []int{0, 1, 5_000_000} {
-			nc, err := net.Dial("tcp", local[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := nc.Write(make([]byte, size)); err != nil {
-				t.Fatal(err)
-			}
-			_ = nc.(*net.TCPConn).CloseWrite()
-			if got, err := io.ReadAll(nc); err != nil || string(got) != fmt.Sprint("got ", size) {
-				t.Errorf("got %q, %v", got, err)
-			}
-			_ = nc.Close()
-		}
-		nc, err := net.Dial("tcp", local[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := io.ReadAll(nc); len(got) != 0 {
-			t.Errorf("got %q of a port where nothing listens", got)
-		}
-		_ = nc.Close()
-		interruptIt(t, cmd)
-		if !strings.Contains(told.String(), "nothing listens on port 9") {
-			t.Errorf("it said %q", told.String())
-		}
-	})
+	t.Run("AreForwarded", func(t *testing.T) { testForwardedPorts(t, s) })
 	t.Run("AreReachedInEveryMode", func(t *testing.T) {
 		for _, mode := range [][]string{{"restricted", "--allow-domain", "example.org"}, {"open"}, {"off"}} {
 			do(t, append([]string{"network", "set", "box"}, mode...)...)
@@ -374,6 +297,89 @@ for port in (8000, 8001):
 			t.Errorf("deleted: got %d", status)
 		}
 	})
+}
+
+// testPreviewedStreams tests what goes on: events, and a WebSocket.
+func testPreviewedStreams(t *testing.T, addr string, b *visit, link v1.Preview) {
+	if status, body := b.get(link.BaseURL+"events", "Sec-Fetch-Site", "same-origin"); status != 200 || body != "data: 0\n\ndata: 1\n\ndata: 2\n\n" {
+		t.Errorf("got %d %q", status, body)
+	}
+	u, err := url.Parse(link.BaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []*websocket.DialOptions{
+		{HTTPClient: b.http, HTTPHeader: http.Header{"Origin": {"http://" + u.Host}}},
+		{HTTPClient: browser(t, addr).http, HTTPHeader: http.Header{"X-Sandpit-Token": {link.Token}}},
+	} {
+		c, _, err := websocket.Dial(t.Context(), link.BaseURL+"ws", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"x", strings.Repeat("long ", 5000)} {
+			if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
+				t.Errorf("got %d bytes, %v", len(got), err)
+			}
+		}
+		_ = c.CloseNow()
+	}
+	if _, resp, err := websocket.Dial(t.Context(), link.BaseURL+"ws", &websocket.DialOptions{
+		HTTPClient: b.http, HTTPHeader: http.Header{"Origin": {"http://evil.example"}},
+	}); err == nil || resp.StatusCode != 403 {
+		t.Errorf("a page elsewhere opens a WebSocket: %v", err)
+	}
+}
+
+// testForwardedPorts tests what listens inside and what does not.
+func testForwardedPorts(t *testing.T, s *server) {
+	cmd := s.command("forward", "box", "0:8001", "0:9")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told strings.Builder
+	cmd.Stderr = &told
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	var local [2]string
+	for i := range local {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("forward: %v %s", err, told.String())
+		}
+		local[i], _, _ = strings.Cut(line, " ")
+	}
+	for _, size := range []int{0, 1, 5_000_000} {
+		nc, err := net.Dial("tcp", local[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := nc.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		_ = nc.(*net.TCPConn).CloseWrite()
+		if got, err := io.ReadAll(nc); err != nil || string(got) != fmt.Sprint("got ", size) {
+			t.Errorf("got %q, %v", got, err)
+		}
+		_ = nc.Close()
+	}
+	nc, err := net.Dial("tcp", local[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := io.ReadAll(nc); len(got) != 0 {
+		t.Errorf("got %q of a port where nothing listens", got)
+	}
+	_ = nc.Close()
+	interruptIt(t, cmd)
+	if !strings.Contains(told.String(), "nothing listens on port 9") {
+		t.Errorf("it said %q", told.String())
+	}
 }
 
 func addrOf(t *testing.T, addr string) net.Addr {

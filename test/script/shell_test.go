@@ -91,32 +91,6 @@ func TestShell(t *testing.T) {
 	if out, err := s.command("create", "--name", "box").CombinedOutput(); err != nil {
 		t.Fatalf("create: %v\n%s", err, out)
 	}
-	// open starts a command at a terminal of 100 columns and 30 rows.
-	open := func(t *testing.T, args ...string) (*exec.Cmd, *os.File, *os.File, *screen) {
-		t.Helper()
-		ours, theirs, err := pty.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })
-		if err := pty.Setsize(ours, &pty.Winsize{Cols: 100, Rows: 30}); err != nil {
-			t.Fatal(err)
-		}
-		cmd := s.command(args...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd, ours, theirs, watch(ours)
-	}
-	typed := func(t *testing.T, f *os.File, text string) {
-		t.Helper()
-		if _, err := f.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-
 	running := func(t *testing.T) []string {
 		t.Helper()
 		out, err := s.command("ps", "-q", "box").Output()
@@ -136,7 +110,7 @@ func TestShell(t *testing.T) {
 	}
 
 	t.Run("TypesResizesInterruptsAndPassesTheStatusOn", func(t *testing.T) {
-		cmd, ours, theirs, sc := open(t, "shell", "box")
+		cmd, ours, theirs, sc := openTerminal(t, s, "shell", "box")
 		before, err := term.GetState(int(theirs.Fd()))
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +147,7 @@ func TestShell(t *testing.T) {
 	})
 
 	t.Run("RunsOneCommandAsRoot", func(t *testing.T) {
-		cmd, _, _, sc := open(t, "exec", "-it", "-u", "root", "-e", "WORD=two words", "box", "sh", "-c", `id -u; echo "<$WORD>"; echo "<$PATH:$HOME:$PWD>"; tty; exit 5`)
+		cmd, _, _, sc := openTerminal(t, s, "exec", "-it", "-u", "root", "-e", "WORD=two words", "box", "sh", "-c", `id -u; echo "<$WORD>"; echo "<$PATH:$HOME:$PWD>"; tty; exit 5`)
 		sc.await(t, "<two words>")
 		sc.await(t, "</usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/root:/root>")
 		sc.await(t, "/dev/pts/")
@@ -187,7 +161,7 @@ func TestShell(t *testing.T) {
 	})
 
 	t.Run("EndsWithASignalAndRestoresTheTerminal", func(t *testing.T) {
-		cmd, ours, theirs, sc := open(t, "shell", "box")
+		cmd, ours, theirs, sc := openTerminal(t, s, "shell", "box")
 		before, err := term.GetState(int(theirs.Fd()))
 		if err != nil {
 			t.Fatal(err)
@@ -214,22 +188,15 @@ func TestShell(t *testing.T) {
 		}
 	})
 
-	status := func(t *testing.T, cmd *exec.Cmd, sc *screen, want int) {
-		t.Helper()
-		if got, err := code(cmd.Wait()); err != nil || got != want {
-			t.Errorf("exit status %d, %v, want %d; the screen was:\n%s", got, err, want, sc)
-		}
-	}
-
 	t.Run("ASignalHangsUp", func(t *testing.T) {
-		cmd, ours, _, sc := open(t, "shell", "box")
+		cmd, ours, _, sc := openTerminal(t, s, "shell", "box")
 		typed(t, ours, "echo up-$((1+1))\n")
 		sc.await(t, "up-2")
 		id := running(t)
 		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		status(t, cmd, sc, 128+int(syscall.SIGHUP))
+		exits(t, cmd, sc, 128+int(syscall.SIGHUP))
 		if len(id) != 1 {
 			t.Fatalf("running: %q", id)
 		}
@@ -239,7 +206,7 @@ func TestShell(t *testing.T) {
 	})
 
 	t.Run("IsLeftAndJoinedByMany", func(t *testing.T) {
-		cmd, ours, theirs, sc := open(t, "shell", "box")
+		cmd, ours, theirs, sc := openTerminal(t, s, "shell", "box")
 		before, err := term.GetState(int(theirs.Fd()))
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +214,7 @@ func TestShell(t *testing.T) {
 		typed(t, ours, "word=left; echo set-$((1+1))\n")
 		sc.await(t, "set-2")
 		typed(t, ours, "\x10\x11")
-		status(t, cmd, sc, 0)
+		exits(t, cmd, sc, 0)
 		sc.await(t, "detached")
 		if after, err := term.GetState(int(theirs.Fd())); err != nil || *after != *before {
 			t.Errorf("the terminal is not as it was: %v", err)
@@ -256,9 +223,9 @@ func TestShell(t *testing.T) {
 		if len(id) != 1 {
 			t.Fatalf("running: %q", id)
 		}
-		one, typing, _, first := open(t, "shell", "--attach", id[0], "box")
+		one, typing, _, first := openTerminal(t, s, "shell", "--attach", id[0], "box")
 		first.await(t, "set-2") // what was shown before
-		two, _, _, second := open(t, "shell", "--detach-keys", "ctrl-a,d", "--attach", id[0], "box")
+		two, _, _, second := openTerminal(t, s, "shell", "--detach-keys", "ctrl-a,d", "--attach", id[0], "box")
 		second.await(t, "set-2")
 		typed(t, typing, "echo $word-and-joined; stty size\n")
 		for _, sc := range []*screen{first, second} {
@@ -266,8 +233,8 @@ func TestShell(t *testing.T) {
 			sc.await(t, "30 100")
 		}
 		typed(t, typing, "exit 9\n")
-		status(t, one, first, 9)
-		status(t, two, second, 9)
+		exits(t, one, first, 9)
+		exits(t, two, second, 9)
 	})
 
 	t.Run("OutlivesTheServer", func(t *testing.T) {
@@ -276,7 +243,7 @@ func TestShell(t *testing.T) {
 			t.Fatal(err)
 		}
 		listened := regexp.MustCompile(`127\.0\.0\.1:[0-9]+`).FindString(string(note))
-		cmd, ours, _, sc := open(t, "shell", "box")
+		cmd, ours, _, sc := openTerminal(t, s, "shell", "box")
 		typed(t, ours, "word=kept; echo before-$((1+1))\n")
 		sc.await(t, "before-2")
 		if err := s.end(syscall.SIGKILL); err != nil {
@@ -297,35 +264,77 @@ func TestShell(t *testing.T) {
 		}
 		sc.await(t, "kept-4")
 		typed(t, ours, "exit 6\n")
-		status(t, cmd, sc, 6)
+		exits(t, cmd, sc, 6)
 	})
 
-	t.Run("WithoutATerminalIsAShellThatReads", func(t *testing.T) {
-		cmd := s.command("shell", "box")
-		cmd.Stdin = strings.NewReader("cd /tmp\ncat <<EOF\n$PWD-$((40+2))\nEOF\ntty; echo oops >&2\nexit 7\n")
-		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		got, err := code(cmd.Run())
-		if err != nil || got != 7 || out.String() != "/tmp-42\nnot a tty\n" || errs.String() != "oops\n" {
-			t.Errorf("exit status %d, %v, %q and %q", got, err, out.String(), errs.String())
-		}
-	})
+	t.Run("WithoutATerminalIsAShellThatReads", func(t *testing.T) { testShellThatReads(t, s) })
 
-	t.Run("ACommandWithoutATerminalSaysSo", func(t *testing.T) {
-		out, err := s.command("exec", "-t", "box", "true").CombinedOutput()
-		got, err := code(err)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := "there is no terminal here"; got != 125 || !strings.Contains(string(out), want) {
-			t.Errorf("exit status %d and %q, want 125 and %q", got, out, want)
-		}
-		if out, err := s.command("shell", "--detach-keys", "ctrl-ä", "box").CombinedOutput(); !strings.Contains(string(out), "is not a key") {
-			t.Errorf("%v %s", err, out)
-		}
-	})
+	t.Run("ACommandWithoutATerminalSaysSo", func(t *testing.T) { testNoTerminal(t, s) })
 
 	if _, err := os.Stat(filepath.Join(dir, "run", "server.json")); err != nil {
 		t.Error(err)
+	}
+}
+
+// testShellThatReads tests a shell whose input is no terminal.
+func testShellThatReads(t *testing.T, s *server) {
+	cmd := s.command("shell", "box")
+	cmd.Stdin = strings.NewReader("cd /tmp\ncat <<EOF\n$PWD-$((40+2))\nEOF\ntty; echo oops >&2\nexit 7\n")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	got, err := code(cmd.Run())
+	if err != nil || got != 7 || out.String() != "/tmp-42\nnot a tty\n" || errs.String() != "oops\n" {
+		t.Errorf("exit status %d, %v, %q and %q", got, err, out.String(), errs.String())
+	}
+}
+
+// testNoTerminal tests commands that ask for a terminal where there is none.
+func testNoTerminal(t *testing.T, s *server) {
+	out, err := s.command("exec", "-t", "box", "true").CombinedOutput()
+	got, err := code(err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "there is no terminal here"; got != 125 || !strings.Contains(string(out), want) {
+		t.Errorf("exit status %d and %q, want 125 and %q", got, out, want)
+	}
+	if out, err := s.command("shell", "--detach-keys", "ctrl-ä", "box").CombinedOutput(); !strings.Contains(string(out), "is not a key") {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
+// openTerminal starts a command at a terminal of 100 columns and 30 rows.
+func openTerminal(t *testing.T, s *server, args ...string) (*exec.Cmd, *os.File, *os.File, *screen) {
+	t.Helper()
+	ours, theirs, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })
+	if err := pty.Setsize(ours, &pty.Winsize{Cols: 100, Rows: 30}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command(args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, ours, theirs, watch(ours)
+}
+
+// typed types a text.
+func typed(t *testing.T, f *os.File, text string) {
+	t.Helper()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exits waits for the end of a command, which has to have this status.
+func exits(t *testing.T, cmd *exec.Cmd, sc *screen, want int) {
+	t.Helper()
+	if got, err := code(cmd.Wait()); err != nil || got != want {
+		t.Errorf("exit status %d, %v, want %d; the screen was:\n%s", got, err, want, sc)
 	}
 }
