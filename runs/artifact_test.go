@@ -62,6 +62,7 @@ func stored(t *testing.T, dir string) (files []string) {
 }
 
 func TestArtifacts(t *testing.T) {
+	t.Parallel()
 	t.Run("AreCopiedOutWithTheirDirectoriesAlsoAfterAFailure", func(t *testing.T) {
 		dir := t.TempDir()
 		h := open(t, dir, withArtifacts(dir))

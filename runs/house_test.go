@@ -91,21 +91,10 @@ func (h *house) exec(ref, shell string) engine.ExecResult {
 	return res
 }
 
-// await waits for commits until ok; the test's own deadline ends a wait for what
-// never comes.
+// await waits for commits until ok.
 func (h *house) await(what string, ok func() bool) {
 	h.t.Helper()
-	for {
-		changed := h.store.Changed()
-		if ok() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-h.t.Context().Done():
-			h.t.Fatalf("%s: %v", what, h.t.Context().Err())
-		}
-	}
+	h.server.Await(h.t, what, ok)
 }
 
 func wantCode(t testing.TB, err error, want fault.Code) {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestRunsThatKeepArtifactsAreListedApart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := open(t, dir, withArtifacts(dir))
 	h.create(engine.CreateRequest{Key: "box"})

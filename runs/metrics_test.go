@@ -15,6 +15,7 @@ import (
 )
 
 func TestRunsAreCounted(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	h := open(t, t.TempDir(), func(o *runs.Options) { o.Metrics = runs.NewMetrics(reg) })
 	figures := func() map[string]float64 {

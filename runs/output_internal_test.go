@@ -48,6 +48,7 @@ func (r lateRuns) Append(_ string, ev *sandbox.RunEvent) error {
 
 // The server ends while output is written: what was written is not written again by the last flush.
 func TestOutputIsWrittenOnceWhereTheContextEndsMeanwhile(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	st := &lateStore{end: cancel}
 	w := newWorker(New(nil, st, Options{}), callerOf(&sandbox.Run{}), &sandbox.Run{Commands: make([]sandbox.RunCommand, 1)})

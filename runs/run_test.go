@@ -141,6 +141,7 @@ func (h *house) wantWhole(run *sandbox.Run) {
 }
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 
 	t.Run("IsQueuedWhenItIsAskedForAndEndsByItself", func(t *testing.T) {
@@ -305,6 +306,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunsWithALockComeOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	const n = 5
@@ -335,6 +337,7 @@ func TestRunsWithALockComeOneAfterTheOther(t *testing.T) {
 }
 
 func TestARunThatWaitsForItsTurnCanBeCanceled(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	first := h.startRun(runs.Request{Lock: true, Commands: shells("sleep 60", "echo never")})
 	second := h.startRun(runs.Request{Lock: true, Commands: shells("true")})
@@ -365,6 +368,7 @@ func TestARunThatWaitsForItsTurnCanBeCanceled(t *testing.T) {
 }
 
 func TestRunsGoOnAfterARestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := open(t, dir, withArtifacts(dir))
 	slow := "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.1; done"
@@ -406,6 +410,7 @@ func crashRun() runs.Request {
 // goes with it here, so that a command that ran is cut off; the run says so, and one
 // that had not begun is begun.
 func TestARunOutlivesAServerThatIsKilled(t *testing.T) {
+	t.Parallel()
 	for point, want := range map[string]sandbox.RunState{
 		"run.intent": sandbox.RunCompleted, "run.started": sandbox.RunCompleted, "run.command": sandbox.RunCompleted,
 		"run.began": sandbox.RunFailed, "run.ended": sandbox.RunCompleted, "run.copied": sandbox.RunCompleted, "run.outcome": sandbox.RunCompleted,
@@ -446,6 +451,7 @@ func TestARunOutlivesAServerThatIsKilled(t *testing.T) {
 }
 
 func TestFollowersOfARunMissNothing(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	run := h.startRun(runs.Request{Commands: shells("for i in $(seq 1 2000); do echo $i; done", "echo done")})
 	read := func(after int64, slow bool) (out string, last int64) {
@@ -491,6 +497,7 @@ func TestFollowersOfARunMissNothing(t *testing.T) {
 }
 
 func TestRunsThatAreOverAreCollected(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	now := time.Now()
 	clock := func() time.Time { return now }

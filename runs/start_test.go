@@ -15,6 +15,7 @@ import (
 
 // A run keeps its commands on record as they are.
 func TestARunThatHasTheValueOfASecretIsRefused(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	chief := access.Caller{Project: "default", Actor: "chief", Via: "rest", Scopes: []access.Scope{access.Admin}}
@@ -45,6 +46,7 @@ func (full) Room() error {
 }
 
 func TestARunIsNotBegunWithoutRoomForItsRecord(t *testing.T) {
+	t.Parallel()
 	h := open(t, t.TempDir())
 	r := runs.New(h.engine, full{h.store}, runs.Options{})
 	_, err := r.Start(t.Context(), alice, runs.Request{Sandbox: "box", Commands: shells("true")})

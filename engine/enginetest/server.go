@@ -126,3 +126,25 @@ func (s *Server) run() (stop func()) {
 		}
 	})
 }
+
+// awaitBound ends a wait for what never comes, long before the bound of all tests, which would not
+// say what was waited for.
+const awaitBound = 2 * time.Minute
+
+// Await waits for commits until ok reports true.
+func (s *Server) Await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), awaitBound)
+	defer cancel()
+	for {
+		changed := s.Store.Changed()
+		if ok() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, ctx.Err())
+		}
+	}
+}
