@@ -65,54 +65,25 @@ type Terminal struct {
 	Stays      bool   // closing does not hang it up; it can be attached to again
 }
 
-// check checks what the agent could not be told rightly; it checks the rest.
-func (c *Command) check() error {
-	if !sandbox.ValidID(c.ID) {
-		return fault.InvalidField("id", "%q is not a valid process id", sandbox.Clip(c.ID, 80))
+// checkText refuses what JSON would change on its way to the agent, which checks the rest.
+func (c *Command) checkText() error {
+	if !utf8.ValidString(c.Shell) {
+		return notText("command", c.Shell)
 	}
-	if len(c.Shell) > MaxShell {
-		return fault.InvalidField("command", "has %d bytes, over the bound of %d", len(c.Shell), MaxShell).
-			WithRemedy("write the script to a file and run that")
-	}
-	if len(c.Argv) > MaxArgs {
-		return fault.InvalidField("command", "has %d arguments, over the bound of %d", len(c.Argv), MaxArgs)
-	}
-	if len(c.Stdin) > MaxStdin {
-		return fault.InvalidField("stdin", "has %d bytes, over the bound of %d", len(c.Stdin), MaxStdin).
-			WithRemedy("write it to a file and redirect that")
-	}
-	if c.StreamStdin && len(c.Stdin) > 0 || c.Terminal != nil && len(c.Stdin) > 0 {
-		return fault.InvalidField("stdin", "is given at once and streamed; it can be one of them")
-	}
-	if c.Timeout < 0 {
-		return fault.InvalidField("timeout", "%v is negative", c.Timeout)
-	}
-	bytes := 0
 	for _, a := range c.Argv {
-		if bytes += len(a) + 1; !utf8.ValidString(a) {
+		if !utf8.ValidString(a) {
 			return notText("command", a)
 		}
-	}
-	if bytes > MaxArgBytes {
-		return fault.InvalidField("command", "has %d bytes of arguments, over the bound of %d", bytes, MaxArgBytes).
-			WithRemedy("pass long arguments in a file or on stdin")
 	}
 	if !utf8.ValidString(c.Cwd) {
 		return notText("cwd", c.Cwd)
 	}
-	if !utf8.ValidString(c.Shell) {
-		return notText("command", c.Shell)
-	}
-	bytes = 0
 	for name, value := range c.Env {
-		if bytes += len(name) + len(value) + 2; !utf8.ValidString(name) || !utf8.ValidString(value) {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
 			return notText("env", name+"="+value)
 		}
 	}
-	if bytes > MaxEnvBytes || len(c.Env) > MaxEnv {
-		return fault.InvalidField("env", "has %d variables of %d bytes, over the bounds of %d and %d", len(c.Env), bytes, MaxEnv, MaxEnvBytes)
-	}
-	return wire.CheckRedact(c.Redact)
+	return nil
 }
 
 // output gives, by Stream, the bytes that the agent may send of a command.
@@ -143,8 +114,10 @@ func (c *Command) wire() *wire.Start {
 		StdinSize: int64(len(c.Stdin)), StreamStdin: c.StreamStdin,
 		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling, Redact: c.Redact,
 	}
-	if c.Timeout > 0 { // never rounded down to none
-		st.TimeoutMS = int64((c.Timeout + time.Millisecond - 1) / time.Millisecond)
+	if st.TimeoutMS = c.Timeout.Milliseconds(); c.Timeout%time.Millisecond > 0 {
+		st.TimeoutMS++ // never rounded down to none
+	} else if c.Timeout%time.Millisecond < 0 {
+		st.TimeoutMS-- // nor up to it, but refused
 	}
 	if t := c.Terminal; t != nil {
 		st.Terminal = &wire.Terminal{Cols: t.Cols, Rows: t.Rows, Term: t.Term, Stays: t.Stays}

@@ -21,7 +21,7 @@ type Held struct {
 // Hold sends a command to the agent. An error may also come from Start: what the
 // agent thinks of the command is heard there. ctx bounds the sending and the start.
 func (c *Client) Hold(ctx context.Context, cmd Command) (*Held, error) {
-	if err := cmd.check(); err != nil {
+	if err := cmd.checkText(); err != nil {
 		return nil, err
 	}
 	st := cmd.wire()

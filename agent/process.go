@@ -53,7 +53,7 @@ type Process struct {
 // or cannot be executed is no error: that process has exited with 127 or 126,
 // and a line on its stderr says why. ctx bounds the start only.
 func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
-	if err := cmd.check(); err != nil {
+	if err := cmd.checkText(); err != nil {
 		return nil, err
 	}
 	s, err := c.send(ctx, &cmd, cmd.wire())

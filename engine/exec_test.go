@@ -116,6 +116,9 @@ func TestExec(t *testing.T) {
 			"nul":       {Argv: []string{"a", "b\x00"}},
 			"arguments": {Argv: make([]string, engine.MaxArgs+1)},
 			"program":   {Argv: []string{"", "a"}},
+			"argument":  {Argv: []string{"a", strings.Repeat("x", engine.MaxCommand)}},
+			"variables": {Shell: "a", Env: map[string]string{"A": strings.Repeat("x", engine.MaxEnvTotal+1)}},
+			"value":     {Shell: "a", Env: map[string]string{"A": "\x00"}},
 		} {
 			if _, err := h.engine.Exec(t.Context(), alice, "box", r, nil); fault.Of(err) != fault.Invalid {
 				t.Errorf("%s: got %v", name, err)
