@@ -271,15 +271,15 @@ func killAt(t *testing.T, dir, point string) {
 	}
 }
 
-// What a crash left of one of ours goes, and what was made ahead. What this store has never
+// What a crash left of one of ours goes, also where it took all events. What this store has never
 // heard of is another store's, which may come back, and its disk stays.
 func TestAnInstanceThatNoRecordMentions(t *testing.T) {
-	ahead := sandbox.NewID()
+	unrecorded := sandbox.NewID()
 	h := open(t, t.TempDir())
 	kept := h.create(engine.CreateRequest{})
 	h.end()
 	left, foreign := sandbox.NewID(), sandbox.NewID()
-	for _, id := range []sandbox.ID{left, foreign, ahead} {
+	for _, id := range []sandbox.ID{left, foreign, unrecorded} {
 		if _, err := h.host.Driver().Create(t.Context(), runtime.Spec{ID: id}); err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestAnInstanceThatNoRecordMentions(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.serve(func(o *engine.Options) {
-		o.Runtimes["memory"] = &preparer{Driver: o.Runtimes["memory"], ahead: ahead}
+		o.Runtimes["memory"] = &persister{o.Runtimes["memory"], unrecorded}
 	})
 	want := []sandbox.ID{kept.ID, foreign}
 	slices.Sort(want)
@@ -304,6 +304,14 @@ func TestAnInstanceThatNoRecordMentions(t *testing.T) {
 	}
 	h.exec(string(kept.ID), "true")
 }
+
+// persister is a driver that says of one instance that a crash took its record.
+type persister struct {
+	runtime.Driver
+	unrecorded sandbox.ID
+}
+
+func (p *persister) Unrecorded(id sandbox.ID) (bool, error) { return id == p.unrecorded, nil }
 
 func TestARestart(t *testing.T) {
 	t.Run("IsNothingToARunningSandbox", func(t *testing.T) {

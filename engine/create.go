@@ -234,7 +234,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	set(&s.Checkpoints, r.Checkpoints)
 	var made *sandbox.Sandbox
 	defer e.pools.begin()()
-	e.prepare(ctx, s, img)
+	e.claim(ctx, s)
 	b := e.adopt(s.ID)
 	err := e.work(ctx, createBound, func(ctx context.Context) error {
 		defer give()
@@ -273,7 +273,7 @@ func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img imag
 		return err
 	}
 	e.checkpoint("create.intent")
-	inst, err := e.instance(ctx, s, whole(s, img))
+	inst, err := e.instance(ctx, s, newSpec(s, img))
 	e.checkpoint("create.done")
 	if err != nil {
 		return e.unbuild(ctx, b, nil, who, err)
@@ -342,8 +342,8 @@ func (e *Engine) removeNew(ctx context.Context, id sandbox.ID, why string) error
 	return e.remove(ctx, b, system, sandbox.CauseUser, why)
 }
 
-// whole is what a driver needs to know of a new sandbox.
-func whole(s *sandbox.Sandbox, img image.Image) runtime.Spec {
+// newSpec is what a driver needs to know of a new sandbox.
+func newSpec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
 	out := spec(s, img)
 	out.From = s.Parent
 	return out

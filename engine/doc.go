@@ -97,12 +97,12 @@
 // record, and told by the next cell, which starts another. The kernels of single cells,
 // and those that no record knows, are ended by the repair.
 //
-// # Made ahead
+// # Pools
 //
 // A pool keeps instances that run and have no record, only an event, until a create
 // claims one: its id becomes the sandbox's, and the create goes on as if the driver had
-// just made it. What a driver has prepared by itself (runtime.Preparer) is claimed
-// by its id as well.
+// just made it, and gives it the limits that are asked for. A pool without an image of its
+// own follows the last creates.
 //
 // # The janitor
 //

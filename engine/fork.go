@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -239,7 +238,7 @@ func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.
 func (e *Engine) spread(ctx context.Context, who asker, r ForkRequest, o *origin) ([]*sandbox.Sandbox, error) {
 	f := &forks{e: e, who: who, o: o, insts: make([]runtime.Instance, r.Count)}
 	for range r.Count {
-		b := e.adopt(f.id())
+		b := e.adopt(sandbox.NewID())
 		defer e.release(b)
 		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
 			return nil, err
@@ -277,19 +276,6 @@ type forks struct {
 	o     *origin
 	boxes []*box
 	insts []runtime.Instance // of boxes; nil: not made
-}
-
-// id is a new fork's: that of what its runtime has made ahead, if there is anything that
-// can take a disk.
-func (f *forks) id() sandbox.ID {
-	if d, ok := f.e.runtimes[f.o.parent.Runtime].(runtime.Preparer); ok {
-		whole := spec(f.o.parent, f.o.img)
-		whole.From = cmp.Or(f.o.disk, f.o.parent.ID)
-		if id, ok := d.Prepared(whole); ok {
-			return id
-		}
-	}
-	return sandbox.NewID()
 }
 
 // record is a fork's own.
@@ -374,13 +360,13 @@ func (f *forks) make(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			whole := spec(b.record.Load(), f.o.img)
-			whole.From = f.o.disk
+			made := spec(b.record.Load(), f.o.img)
+			made.From = f.o.disk
 			var err error
-			if whole.From != "" {
-				f.insts[i], err = d.Create(ctx, whole)
+			if made.From != "" {
+				f.insts[i], err = d.Create(ctx, made)
 			} else {
-				f.insts[i], err = d.(runtime.Forker).Fork(ctx, f.o.parent.ID, whole, f.o.taken)
+				f.insts[i], err = d.(runtime.Forker).Fork(ctx, f.o.parent.ID, made, f.o.taken)
 			}
 			return err
 		})

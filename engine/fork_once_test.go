@@ -129,29 +129,3 @@ func TestAForkAtOnceThatFails(t *testing.T) {
 	wantCode(t, err, fault.State)
 	d.set(nil, nil)
 }
-
-// What the driver has made ahead is used for forks.
-func TestAForkOfWhatIsPrepared(t *testing.T) {
-	ids := []sandbox.ID{sandbox.NewID(), sandbox.NewID(), sandbox.NewID()}
-	d := &preparer{}
-	h := open(t, t.TempDir(), func(o *engine.Options) {
-		d.Driver = o.Runtimes["memory"]
-		o.Runtimes["memory"] = &preparedSnapshotter{d, d.Driver.(runtime.Snapshotter)}
-	})
-	h.create(engine.CreateRequest{Key: "box"})
-	d.ids = ids
-	made := h.fork("box", engine.ForkRequest{Count: 4})
-	for n, id := range ids {
-		if made[n].ID != id {
-			t.Errorf("fork %d is %s, want what was prepared, %s", n, made[n].ID, id)
-		}
-	}
-	if slices.Contains(ids, made[3].ID) || !sandbox.ValidID(string(made[3].ID)) {
-		t.Errorf("the last fork is %s", made[3].ID)
-	}
-}
-
-type preparedSnapshotter struct {
-	*preparer
-	runtime.Snapshotter
-}

@@ -261,6 +261,10 @@ func (catalogue) Resolve(name string) (image.Entry, error) {
 	return image.Entry{}, fault.New(fault.NotFound, "there is no image %q", name)
 }
 
+func (c catalogue) Find(ctx context.Context, name string) (image.Image, error) {
+	return c.Ensure(ctx, name)
+}
+
 func (c catalogue) Ensure(ctx context.Context, name string) (image.Image, error) {
 	e, err := c.Resolve(name)
 	if err != nil {

@@ -20,6 +20,8 @@ type Images interface {
 	// Ensure gives the image, and builds it if it is missing. The build goes on
 	// when ctx ends.
 	Ensure(ctx context.Context, name string) (image.Image, error)
+	// Find returns the image if it is built, and else fault.NotFound.
+	Find(ctx context.Context, name string) (image.Image, error)
 	// FindDigest gives exactly the image that a sandbox was made from.
 	FindDigest(name, digest string) (image.Image, error)
 	List(ctx context.Context) ([]image.Status, error)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
@@ -124,16 +125,11 @@ func flag(err error) float64 {
 	return 0
 }
 
-// poolFigures are those of one pool, whose name is the configuration's.
-type poolFigures struct {
-	ready        prometheus.Gauge
-	hits, misses prometheus.Counter
-}
-
-func (m *Metrics) pool(name string) poolFigures {
-	return poolFigures{
-		ready: m.poolReady.WithLabelValues(name),
-		hits:  m.poolClaims.WithLabelValues(name, "hit"), misses: m.poolClaims.WithLabelValues(name, "miss"),
+// pool returns the figures of one pool, whose name is the configuration's.
+func (m *Metrics) pool(name string) prewarm.Figures {
+	return prewarm.Figures{
+		Ready: m.poolReady.WithLabelValues(name),
+		Hits:  m.poolClaims.WithLabelValues(name, "hit"), Misses: m.poolClaims.WithLabelValues(name, "miss"),
 	}
 }
 

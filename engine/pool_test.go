@@ -106,16 +106,86 @@ func TestPool(t *testing.T) {
 	t.Run("IsPassedOverByACreateThatAsksForMore", func(t *testing.T) {
 		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
 		h.filled(1)
+		h.create(engine.CreateRequest{Key: "origin"})
+		h.filled(1)
+		snapshot := string(h.snapshot("origin", "").ID)
+		if _, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "v"}); err != nil {
+			t.Fatal(err)
+		}
 		waits := h.instances()
 		for name, r := range map[string]engine.CreateRequest{
-			"image": {Image: "node"}, "limits": {Limits: sandbox.Limits{MemoryMB: 1024}},
+			"image": {Image: "node"}, "disk": {From: snapshot}, "volume": {Mounts: []engine.MountRequest{{Volume: "v", Path: "/mnt"}}},
 		} {
 			if s := h.create(r); slices.Contains(waits, s.ID) {
 				t.Errorf("%s: it got what was made for another", name)
 			}
 		}
-		if p := h.pool(); p.Hits != 0 || p.Misses != 0 || p.Ready != 1 {
+		if p := h.pool(); p.Hits != 1 || p.Misses != 0 || p.Ready != 1 {
 			t.Errorf("figures: %+v", p)
+		}
+	})
+	t.Run("GivesTheLimitsThatAreAskedFor", func(t *testing.T) {
+		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
+		h.filled(1)
+		waits := h.instances()
+		if s := h.create(engine.CreateRequest{Limits: sandbox.Limits{MemoryMB: 1024}}); !slices.Contains(waits, s.ID) || s.Limits.MemoryMB != 1024 {
+			t.Errorf("%s with %d MB, want one of %v with 1024", s.ID, s.Limits.MemoryMB, waits)
+		} else if got, err := h.host.Limits(s.ID); err != nil || got.MemoryMB != 1024 {
+			t.Errorf("its instance has %d MB, %v", got.MemoryMB, err)
+		}
+		h.filled(1)
+		h.faulty.set(func(_ context.Context, call string) error {
+			if call == "resize" {
+				return errors.New("no such limit")
+			}
+			return nil
+		}, nil)
+		s := h.create(engine.CreateRequest{Limits: sandbox.Limits{MemoryMB: 128}})
+		if got, err := h.host.Limits(s.ID); err != nil || got.MemoryMB != 128 {
+			t.Errorf("one whose limits cannot change has %d MB, %v", got.MemoryMB, err)
+		}
+		if res := h.exec(string(s.ID), "echo hi"); string(res.Stdout) != "hi\n" {
+			t.Errorf("stdout: %q", res.Stdout)
+		}
+	})
+	t.Run("PrefersOneThatHasTheLimits", func(t *testing.T) {
+		small := sandbox.Limits{MemoryMB: 128}
+		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}, engine.Pool{Name: "small", Image: "python", Limits: small, Min: 1}))
+		pools := func() []engine.PoolInfo {
+			info, err := h.engine.Info(t.Context(), alice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.Pools
+		}
+		until(t, "both are filled", func() bool { p := pools(); return p[0].Ready == 1 && p[1].Ready == 1 })
+		h.create(engine.CreateRequest{Limits: small})
+		if p := pools(); p[0].Hits != 0 || p[1].Hits != 1 {
+			t.Errorf("figures: %+v", p)
+		}
+	})
+	t.Run("WithoutAnImageFollowsTheLastCreates", func(t *testing.T) {
+		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Min: 2}))
+		h.filled(2)
+		if p := h.pool(); p.Name != "recent" || p.Image != "python" {
+			t.Errorf("before any create: %+v", p)
+		}
+		s := h.create(engine.CreateRequest{})
+		h.filled(2)
+		waits := slices.DeleteFunc(h.instances(), func(id sandbox.ID) bool { return id == s.ID })
+		for range 8 {
+			h.create(engine.CreateRequest{Image: "node"})
+		}
+		until(t, "what no create asked for of late is removed", func() bool {
+			return !slices.ContainsFunc(h.instances(), func(id sandbox.ID) bool { return slices.Contains(waits, id) })
+		})
+		h.filled(2)
+		hits := h.pool().Hits
+		for range 2 {
+			h.create(engine.CreateRequest{Image: "node"})
+		}
+		if p := h.pool(); p.Image != "node" || p.Hits != hits+2 {
+			t.Errorf("after creates of another image: %+v, %d hits before", p, hits)
 		}
 	})
 	t.Run("GrowsWithWhoAsksAndIsNeverInTheWay", func(t *testing.T) {
@@ -228,42 +298,6 @@ func TestPool(t *testing.T) {
 			}
 		}
 	})
-}
-
-// What the driver has prepared is used where no pool has anything.
-func TestPrepared(t *testing.T) {
-	id := sandbox.NewID()
-	h := open(t, t.TempDir(), func(o *engine.Options) {
-		o.Runtimes["memory"] = &preparer{Driver: o.Runtimes["memory"], ids: []sandbox.ID{id}}
-	})
-	if s := h.create(engine.CreateRequest{}); s.ID != id {
-		t.Errorf("id: %s, want what was prepared, %s", s.ID, id)
-	}
-	if s := h.create(engine.CreateRequest{}); s.ID == id || !sandbox.ValidID(string(s.ID)) {
-		t.Errorf("id of another: %s", s.ID)
-	}
-}
-
-// preparer is a driver with a few ids ready.
-type preparer struct {
-	runtime.Driver
-	ahead sandbox.ID // what a server before made, and gave to nobody
-
-	mu  sync.Mutex
-	ids []sandbox.ID
-}
-
-func (p *preparer) Unclaimed(id sandbox.ID) (bool, error) { return id == p.ahead, nil }
-
-func (p *preparer) Prepared(runtime.Spec) (sandbox.ID, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.ids) == 0 {
-		return "", false
-	}
-	id := p.ids[0]
-	p.ids = p.ids[1:]
-	return id, true
 }
 
 // Wherever a server is killed, the next one finds what a pool of it left, and removes it.

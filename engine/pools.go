@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -21,14 +22,14 @@ type pools struct {
 	wake chan struct{} // something changed
 
 	mu      sync.Mutex
-	owned   map[sandbox.ID]bool    // those without a record, from before they are made until they have one or are gone
-	claimed map[sandbox.ID]*pooled // given to a create that has not used them yet
-	busy    int                    // creates at work
-	last    time.Time              // when one last was
+	owned   map[sandbox.ID]bool           // those without a record, from before they are made until they have one or are gone
+	claimed map[sandbox.ID]*prewarm.Entry // given to a create that has not used them yet
+	busy    int                           // creates at work
+	last    time.Time                     // when one last was
 }
 
 func newPools() *pools {
-	return &pools{wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]bool), claimed: make(map[sandbox.ID]*pooled)}
+	return &pools{wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]bool), claimed: make(map[sandbox.ID]*prewarm.Entry)}
 }
 
 // openPools checks the pools of the options.
@@ -98,64 +99,77 @@ func (s *pools) load() (last time.Time, busy bool) {
 	return s.last, s.busy > 0
 }
 
-// prepare gives a new sandbox the id of what is prepared for it, if anything is: a
-// running instance of a pool, or what the driver has made ahead. The caller calls
-// unclaim once it is made, or was not.
-func (e *Engine) prepare(ctx context.Context, s *sandbox.Sandbox, img image.Image) {
+// claim gives a new sandbox the id of a running instance of a pool, if there is one for it:
+// rather one with the limits that it asks for. The caller calls unclaim once the sandbox is
+// made, or was not.
+func (e *Engine) claim(ctx context.Context, s *sandbox.Sandbox) {
+	var same, others []*pool
 	for _, p := range e.pools.list {
-		if !p.fits(s) {
-			continue
-		}
-		one := e.healthy(ctx, p, s.ImageDigest)
-		p.count(one != nil)
-		e.pools.poke()
-		if one != nil {
-			s.ID = one.id
-			e.pools.mu.Lock()
-			e.pools.claimed[one.id] = one
-			e.pools.mu.Unlock()
-			return
-		}
-		break
-	}
-	if d, ok := e.runtimes[s.Runtime].(runtime.Preparer); ok {
-		if id, ok := d.Prepared(whole(s, img)); ok {
-			s.ID = id
+		switch {
+		case !p.Fits(s):
+		case p.Limits == s.Limits:
+			same = append(same, p)
+		default:
+			others = append(others, p)
 		}
 	}
+	var one *prewarm.Entry
+	for _, p := range append(same, others...) {
+		if one == nil {
+			one = e.healthy(ctx, p, s)
+			p.Count(s.Image, one != nil)
+		}
+	}
+	if one != nil {
+		s.ID = one.ID
+		e.pools.mu.Lock()
+		e.pools.claimed[one.ID] = one
+		e.pools.mu.Unlock()
+	}
+	e.pools.poke()
 }
 
-// healthy takes one out of the pool whose agent answers; nil if there is none.
-func (e *Engine) healthy(ctx context.Context, p *pool, digest string) *pooled {
+// healthy takes one for s out of the pool, whose agent answers; nil if there is none.
+func (e *Engine) healthy(ctx context.Context, p *pool, s *sandbox.Sandbox) *prewarm.Entry {
 	for {
-		one := p.take()
+		one := p.Take(s)
 		if one == nil {
 			return nil
 		}
-		if one.img.Digest == digest {
+		if one.Image.Digest == s.ImageDigest {
 			pctx, cancel := context.WithTimeout(ctx, poolPing)
-			_, err := one.client.Ping(pctx)
+			_, err := one.Client.Ping(pctx)
 			cancel()
 			if err == nil {
-				one.leave() // the sandbox has a watcher of its own
+				one.Unwatch() // the sandbox has a watcher of its own
 				return one
 			}
-			e.log.Warn("a sandbox of a pool does not answer", "pool", p.Name, "sandbox", one.id, "error", err)
+			e.log.Warn("a sandbox of a pool does not answer", "pool", p.Name, "sandbox", one.ID, "error", err)
 		}
 		e.group.spawn(func(ctx context.Context) { e.unstock(ctx, one) })
 	}
 }
 
-// instance gives a new sandbox its instance: the one that was claimed for it, or a
-// new one.
+// instance returns the instance of a new sandbox: the one that was claimed for it, or a new one.
 func (e *Engine) instance(ctx context.Context, s *sandbox.Sandbox, spec runtime.Spec) (runtime.Instance, error) {
 	e.pools.mu.Lock()
 	one := e.pools.claimed[s.ID]
 	delete(e.pools.claimed, s.ID)
 	delete(e.pools.owned, s.ID) // it has a record
 	e.pools.mu.Unlock()
-	if one != nil {
-		return one.inst, nil
+	if one == nil {
+		return e.runtimes[s.Runtime].Create(ctx, spec)
+	}
+	if one.Limits == s.Limits {
+		return one.Instance, nil
+	}
+	err := one.Resizer().Resize(ctx, s.Limits)
+	if err == nil {
+		return one.Instance, nil
+	}
+	e.log.Warn("a sandbox of a pool cannot have the limits that are asked for, and is made anew", "sandbox", s.ID, "error", err)
+	if err := one.Instance.Remove(ctx); err != nil {
+		return nil, err
 	}
 	return e.runtimes[s.Runtime].Create(ctx, spec)
 }
@@ -185,18 +199,21 @@ func (e *Engine) announce(ctx context.Context, id sandbox.ID, p *pool) error {
 // fillPools begins to make what is missing in pools, removes what they have too many
 // of, and says when to look again.
 func (e *Engine) fillPools(ctx context.Context) time.Duration {
-	wait := poolShrink
+	wait := prewarm.Idle
 	if e.store.Room() != nil {
 		return wait
 	}
 	for _, p := range e.pools.list {
+		if e.roomFor(p.Runtime) != nil {
+			continue
+		}
 		last, busy := e.pools.load()
-		n, again := p.due(time.Now(), last, busy)
+		n, again := p.Due(time.Now(), last, busy)
 		wait = min(wait, again)
 		for range n {
 			e.group.spawn(func(ctx context.Context) { e.stock(ctx, p) })
 		}
-		for _, one := range p.surplus("") {
+		for _, one := range p.Surplus(image.Image{}) {
 			e.group.spawn(func(ctx context.Context) { e.unstock(ctx, one) })
 		}
 	}
@@ -208,7 +225,7 @@ func (e *Engine) fillPools(ctx context.Context) time.Duration {
 func (e *Engine) emptyPools(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, p := range e.pools.list {
-		for one := p.take(); one != nil; one = p.take() {
+		for _, one := range p.TakeAll() {
 			wg.Go(func() { e.unstock(ctx, one) })
 		}
 	}

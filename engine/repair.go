@@ -357,15 +357,12 @@ func (e *Engine) removeStrangers(ctx context.Context) (diskless []sandbox.ID, er
 	return diskless, nil
 }
 
-// disposable tells whether an instance that no record mentions is ours to remove: some event
-// has heard of it, its driver made it ahead of any, or a crash of the host took its record.
+// disposable reports whether an instance that no record mentions is ours to remove: some event
+// has heard of it, or a crash of the host took its record.
 func (e *Engine) disposable(ctx context.Context, runtimeName string, id sandbox.ID) (bool, error) {
 	known, err := e.heardOf(ctx, id)
 	if !known && err == nil {
 		known, err = e.unrecorded(runtimeName, id)
-	}
-	if d, ok := e.runtimes[runtimeName].(runtime.Preparer); ok && !known && err == nil {
-		return d.Unclaimed(id)
 	}
 	return known, err
 }

@@ -24,6 +24,11 @@ func (Images) Resolve(name string) (image.Entry, error) {
 	return image.Entry{}, fault.New(fault.NotFound, "there is no image %q", name).WithRemedy("use one of: python, node")
 }
 
+// Find returns what Ensure does: all are built.
+func (i Images) Find(ctx context.Context, name string) (image.Image, error) {
+	return i.Ensure(ctx, name)
+}
+
 // Ensure returns an image whose files are the host's.
 func (i Images) Ensure(ctx context.Context, name string) (image.Image, error) {
 	e, err := i.Resolve(name)
