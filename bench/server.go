@@ -82,7 +82,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	s.ended = make(chan error, 1)
 	s.cmd = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--data", s.data, "--images", s.images)
 	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
-		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_BLANKS="+strconv.Itoa(s.blanks), "SANDPIT_CONFIG="+s.config)
+		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_POOL="+strconv.Itoa(s.blanks), "SANDPIT_CONFIG="+s.config)
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us: we end it in order
 	if err := s.cmd.Start(); err != nil {

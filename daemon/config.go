@@ -133,11 +133,10 @@ type PreviewConfig struct {
 	Domain string `yaml:"domain"`
 }
 
-// PoolConfig is a pool: sandboxes of one kind that run before anybody asks. See
-// [engine.Pool].
+// PoolConfig is a pool: sandboxes that run before anybody asks. See [engine.Pool].
 type PoolConfig struct {
-	Name     string  `yaml:"name"` // "": the image's
-	Image    string  `yaml:"image"`
+	Name     string  `yaml:"name"`      // "": the image's, or recent
+	Image    string  `yaml:"image"`     // "": the images that the last creates asked for
 	CPU      float64 `yaml:"cpu_cores"` // limits that are left out are the defaults'
 	MemoryMB int     `yaml:"memory_mb"`
 	DiskMB   int     `yaml:"disk_mb"`
@@ -158,6 +157,9 @@ type Defaults struct {
 	CommandTimeout time.Duration `yaml:"command_timeout"`
 }
 
+// defaultPool is how many sandboxes a server keeps ready where nothing else is said.
+const defaultPool = 2
+
 // DefaultConfig is what holds where nothing else is said.
 func DefaultConfig() Config {
 	l := sandbox.DefaultLimits()
@@ -168,9 +170,9 @@ func DefaultConfig() Config {
 		// The metrics tell of all projects.
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
-		Preview:  PreviewConfig{Domain: "localhost"},
-		Network:  NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
-		Runtimes: defaultRuntimes(),
+		Preview: PreviewConfig{Domain: "localhost"},
+		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
+		Pools:   []PoolConfig{{Min: defaultPool}},
 		Defaults: Defaults{
 			CPU: l.CPU, MemoryMB: l.MemoryMB, DiskMB: l.DiskMB, Pids: l.Pids,
 			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention, CommandTimeout: 5 * time.Minute,
@@ -228,6 +230,15 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 			return fault.InvalidField("SANDPIT_MAX_CPU_CORES", "%q is not a valid number", sandbox.Clip(v, 20))
 		}
 		c.Ceilings.Max.CPU = n
+	}
+	if v := getenv("SANDPIT_POOL"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > engine.MaxPoolSize {
+			return fault.InvalidField("SANDPIT_POOL", "%q is not a number of sandboxes, 0 to %d", sandbox.Clip(v, 20), engine.MaxPoolSize)
+		}
+		if c.Pools = nil; n > 0 {
+			c.Pools = []PoolConfig{{Min: n}}
+		}
 	}
 	switch v := getenv("SANDPIT_PREVIEW_DOMAIN"); v {
 	case "":

@@ -57,33 +57,63 @@ func TestConfig(t *testing.T) {
 	})
 	t.Run("SaysWhatIsMadeAhead", func(t *testing.T) {
 		c := DefaultConfig()
-		if c.Native.Blanks == 0 {
-			t.Error("no blank by default")
+		if d := cmp.Diff([]engine.Pool{{Min: 2}}, c.pools()); d != "" {
+			t.Errorf("by default (-want +got)\n%s", d)
 		}
-		err := c.ReadFile(write(t, "native: {blanks: 5}\npools: [{image: python, memory_mb: 128, min: 1, max: 3, refill: 2}, {name: b, image: python, min: 1}]\n"))
-		if err == nil {
-			err = c.ReadEnv(func(k string) string { return map[string]string{"SANDPIT_BLANKS": "0"}[k] })
-		}
-		if err == nil {
-			err = c.Check()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := []engine.Pool{
-			{Image: "python", Limits: sandbox.Limits{MemoryMB: 128}, Min: 1, Max: 3, Refill: 2}, {Name: "b", Image: "python", Min: 1},
-		}
-		if d := cmp.Diff(want, c.pools()); d != "" || c.Native.Blanks != 0 {
-			t.Errorf("blanks %d, pools (-want +got)\n%s", c.Native.Blanks, d)
-		}
-		for _, n := range []string{"-1", "257", "many"} {
+		read := func(file, variable string) []engine.Pool {
+			t.Helper()
 			c := DefaultConfig()
-			err := c.ReadEnv(func(k string) string { return map[string]string{"SANDPIT_BLANKS": n}[k] })
+			err := c.ReadFile(write(t, file))
+			if err == nil {
+				err = c.ReadEnv(func(k string) string { return map[string]string{"SANDPIT_POOL": variable}[k] })
+			}
 			if err == nil {
 				err = c.Check()
 			}
-			if fault.Of(err) != fault.Invalid {
-				t.Errorf("%s blanks: %v", n, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.pools()
+		}
+		const file = "pools: [{image: python, memory_mb: 128, min: 1, max: 3, refill: 2}, {name: b, image: python, min: 1}]\n"
+		want := []engine.Pool{
+			{Image: "python", Limits: sandbox.Limits{MemoryMB: 128}, Min: 1, Max: 3, Refill: 2}, {Name: "b", Image: "python", Min: 1},
+		}
+		if d := cmp.Diff(want, read(file, "")); d != "" {
+			t.Errorf("of the file (-want +got)\n%s", d)
+		}
+		if got := read("pools: []\n", ""); len(got) != 0 {
+			t.Errorf("of a file that wants none: %v", got)
+		}
+		if d := cmp.Diff([]engine.Pool{{Min: 5}}, read(file, "5")); d != "" {
+			t.Errorf("of the environment (-want +got)\n%s", d)
+		}
+		if got := read(file, "0"); len(got) != 0 {
+			t.Errorf("of an environment that wants none: %v", got)
+		}
+		for _, n := range []string{"-1", "1001", "many"} {
+			c := DefaultConfig()
+			if err := c.ReadEnv(func(k string) string { return map[string]string{"SANDPIT_POOL": n}[k] }); fault.Of(err) != fault.Invalid {
+				t.Errorf("a pool of %s: %v", n, err)
+			}
+		}
+	})
+	t.Run("SaysWhatBecameOfBlanks", func(t *testing.T) {
+		for _, variable := range []string{"", "0"} {
+			c := DefaultConfig()
+			file := ""
+			if variable == "" {
+				file = "native: {blanks: 5}\n"
+			}
+			err := c.ReadFile(write(t, file))
+			if err == nil {
+				err = c.ReadEnv(func(k string) string { return map[string]string{"SANDPIT_BLANKS": variable}[k] })
+			}
+			if err == nil {
+				err = c.Check()
+			}
+			if fault.Of(err) != fault.Invalid || !strings.Contains(fault.As(err).Remedy, "SANDPIT_POOL") {
+				t.Errorf("got %v, want what to write instead", err)
 			}
 		}
 	})

@@ -240,7 +240,7 @@ func tryRuntime(ctx context.Context, data string, k runtime.Kind) (checks []Chec
 		}
 	}()
 	driver, err := k.Open(ctx, runtime.OpenOptions{
-		Place: runtime.Place{Dir: dir}, Agent: program, Logger: slog.New(slog.DiscardHandler), Trial: true,
+		Place: runtime.Place{Dir: dir}, Agent: program, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return []Check{refused(k.Name(), Failed, err)}

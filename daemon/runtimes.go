@@ -24,9 +24,6 @@ type Runtimes struct {
 	Others []runtime.Kind `yaml:"-"`
 }
 
-// defaultRuntimes are the sections where nothing else is said.
-func defaultRuntimes() Runtimes { return Runtimes{Native: native.Kind{Blanks: 2}} }
-
 // list returns all kinds. The first is the runtime of sandboxes that ask for none.
 func (r *Runtimes) list() []runtime.Kind {
 	return append([]runtime.Kind{&r.Native}, r.Others...)

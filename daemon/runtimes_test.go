@@ -67,13 +67,13 @@ func TestARuntimeIsALineInTheList(t *testing.T) {
 	t.Run("Configuration", func(t *testing.T) {
 		cfg := i.cfg
 		cfg.Others = []runtime.Kind{&own{}}
-		env := map[string]string{"SANDPIT_OWN_SETTING": "bad", "SANDPIT_BLANKS": "3"}
+		env := map[string]string{"SANDPIT_OWN_SETTING": "bad", "SANDPIT_LAYERS": "plain"}
 		i.must(cfg.ReadEnv(func(name string) string { return env[name] }))
 		if err := cfg.Check(); err == nil || err.Error() != "own.setting is bad" {
 			t.Errorf("a section that is bad: got %v", err)
 		}
-		if cfg.Native.Blanks != 3 {
-			t.Errorf("native.blanks by the environment is %d, want 3", cfg.Native.Blanks)
+		if cfg.Native.Layers != "plain" {
+			t.Errorf("native.layers by the environment is %q, want plain", cfg.Native.Layers)
 		}
 	})
 	t.Run("Served", func(t *testing.T) {

@@ -28,7 +28,7 @@ func undueUp(ctx context.Context, k runtime.HostKind, data, namespace string) (m
 	for _, id := range up {
 		switch state, there := states[id]; {
 		case !there:
-			undue[id] = "it runs, and the records do not know it: they are older, or a pool had it"
+			undue[id] = "it runs, and the records do not know it: they are older"
 		case state == sandbox.Stopped:
 			undue[id] = "it runs, and is stopped in the records: they are older"
 		}

@@ -50,9 +50,6 @@ type OpenOptions struct {
 	Installation Installation
 	Agent        []byte       // the agent's program, a static binary
 	Logger       *slog.Logger // what goes wrong behind a caller's back; nil drops it
-	// Trial is for a driver that is asked what works here, and closed again: it makes
-	// nothing ahead of who asks.
-	Trial bool
 }
 
 // Installation says whose the disks are, so that a store of them that is missing or
@@ -97,8 +94,7 @@ type HostKind interface {
 	// directory says.
 	NamespaceOf(dir string) (string, error)
 
-	// Up lists the sandboxes that run. Those that were made ahead and given to nobody are not
-	// among them.
+	// Up lists the sandboxes that run.
 	Up(p Place) ([]sandbox.ID, error)
 
 	// Groups lists the sandboxes that have something on the host outside of any directory,

@@ -104,23 +104,10 @@ type Volumer interface {
 	Volumes(ctx context.Context) ([]sandbox.ID, error)
 }
 
-// Preparer is what drivers are that can do a part of a create before anybody asks.
-type Preparer interface {
-	// Prepared returns the id of an instance that is made ready so far, if there
-	// is one for such a Spec, whose ID and Hostname do not matter; Create of a Spec
-	// with that ID goes on from there. An id that is not used is given back by another
-	// Create or by the server's end, and costs nothing then.
-	Prepared(Spec) (sandbox.ID, bool)
-	// Unclaimed reports whether what List has by that id was made ahead and given to nobody,
-	// which no event tells of. After a crash of the host it may say so of one that was
-	// given: ask of what no record mentions.
-	Unclaimed(sandbox.ID) (bool, error)
-}
-
 // Persister is what drivers are whose disks outlive a crash of the host.
 type Persister interface {
 	// Unrecorded reports whether the instance, the snapshot or the volume was made so late before
-	// a crash of the host that its record may not have been on the disk. Ask of what
-	// no record mentions.
+	// a crash of the host that its record may not have been on the disk, or is an instance that
+	// an earlier version made before anybody asked. Ask of what no record mentions.
 	Unrecorded(sandbox.ID) (bool, error)
 }

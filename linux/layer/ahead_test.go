@@ -8,39 +8,32 @@ package layer
 import (
 	"testing"
 
-	"sandpit.dev/fault"
+	"golang.org/x/sys/unix"
 )
 
 func TestTheMarkOfALayerThatIsNobodys(t *testing.T) {
 	eachKind(t, func(t *testing.T, opts Options) {
 		s := mustOpen(t, opts)
-		marked := func(id string, want bool) {
+		unrecorded := func(id string, want bool) {
 			t.Helper()
-			if got, err := s.Ahead(id); err != nil || got != want {
-				t.Errorf("%s is marked: %v, %v, want %v", id, got, err, want)
+			if got, err := s.Unrecorded(id); err != nil || got != want {
+				t.Errorf("%s is unrecorded: %v, %v, want %v", id, got, err, want)
 			}
 		}
-		marked("none00000000", false)
+		unrecorded("none00000000", false)
 		l, err := s.Create("box100000000", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		marked("box100000000", false)
-		if err := l.MarkAhead(); err != nil {
-			t.Fatal(err)
-		}
-		marked("box100000000", true)
-		for range 2 {
-			if err := s.Claim("box100000000"); err != nil {
-				t.Fatal(err)
-			}
-			marked("box100000000", false)
-		}
-		// A layer that is made of what is left of it has none.
-		if err := l.MarkAhead(); err != nil {
+		unrecorded("box100000000", false)
+		if err := unix.Fsetxattr(l.fd, aheadMark, nil, 0); err == unix.EOPNOTSUPP {
+			t.Skip("the file system keeps no trusted attributes")
+		} else if err != nil {
 			t.Fatal(err)
 		}
 		_ = l.Close()
+		unrecorded("box100000000", true)
+		// A layer that is made of what is left of it has none.
 		if err := s.Remove("box100000000"); err != nil {
 			t.Fatal(err)
 		}
@@ -51,9 +44,6 @@ func TestTheMarkOfALayerThatIsNobodys(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = l.Close()
-		marked("box200000000", false)
-		if err := s.Claim("none00000000"); !fault.Is(err, fault.NotFound) {
-			t.Errorf("a claim of what is not there: %v", err)
-		}
+		unrecorded("box200000000", false)
 	})
 }

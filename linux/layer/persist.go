@@ -124,7 +124,8 @@ func (s *Store) readRecorded() error {
 
 // Unrecorded reports whether the layer, the snapshot or the volume id was made, or given to
 // somebody, after the last MarkRecorded of the servers before this one: a crash of the host can have
-// taken its record. Ask of what no record mentions. What is not there was not.
+// taken its record. So it reports of a layer that an earlier version made before anybody asked
+// for it. Ask of what no record mentions. What is not there was not.
 func (s *Store) Unrecorded(id string) (bool, error) {
 	if err := checkID(id); err != nil {
 		return false, err
@@ -134,6 +135,9 @@ func (s *Store) Unrecorded(id string) (bool, error) {
 		return false, err
 	}
 	defer leave()
+	if ahead, err := s.madeAhead(id); ahead || err != nil {
+		return ahead, err
+	}
 	if s.persistence.recorded == 0 {
 		return false, nil
 	}

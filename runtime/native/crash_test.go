@@ -30,9 +30,6 @@ const (
 	crashRoot  = "SANDPIT_TEST_CRASH_ROOT"
 )
 
-// crashBlanks is a point of no verb: two blanks are ready.
-const crashBlanks = "blanks"
-
 func TestMain(m *testing.M) {
 	if point := os.Getenv(crashPoint); point != "" {
 		err := crash(point)
@@ -47,12 +44,6 @@ func crash(point string) error {
 	program, err := os.ReadFile(os.Getenv(crashAgent))
 	if err != nil {
 		return err
-	}
-	if point == crashBlanks {
-		return dieWithBlanks(program)
-	}
-	if strings.HasPrefix(point, wholeCrash) {
-		return dieMakingAhead(strings.TrimPrefix(point, wholeCrash), program)
 	}
 	if strings.HasPrefix(point, lifeCrash) {
 		return crashLife(point, program)

@@ -56,40 +56,20 @@ func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*la
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := d.layers.Room(); err != nil { // also where its disk was made ahead
+	if err := d.layers.Room(); err != nil {
 		return nil, err
 	}
 	defer d.calm.begin()()
 	var undo cleanup.Stack
 	defer undo.Run()
 
-	blank := d.blanks.claim(spec.ID)
 	i := &Instance{d: d, id: spec.ID}
-	if blank != nil && blank.whole != nil {
-		i = blank.whole.instance
-	}
 	if err := d.register(i); err != nil {
-		if blank != nil {
-			blank.end(d)
-		}
 		return nil, err
 	}
 	undo.Add(func() { d.forget(i) })
 	i.verb.Lock()
 	defer i.verb.Unlock()
-	d.blanks.asked(spec)
-	if blank != nil && blank.whole != nil {
-		err := blank.whole.suit(spec)
-		if err == nil {
-			undo.Release()
-			return i, nil
-		}
-		d.log.Warn("a sandbox that was made ahead cannot be used, and is made anew", "sandbox", spec.ID, "error", err)
-		if err := i.unmake(); err != nil {
-			return nil, err
-		}
-		blank = nil
-	}
 	layered := false
 	undo.Add(func() {
 		if layered { // and not one that was there before
@@ -102,16 +82,7 @@ func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk func() (*la
 		d.checkpoint("create.layer")
 		return l, err
 	}
-	err := i.up(ctx, spec, blank, open)
-	if err != nil && blank != nil && ctx.Err() == nil && !fault.Is(err, fault.Conflict) { // of what the disk holds
-		// What is wrong may be the blank: nobody has to know that there was one.
-		d.log.Warn("a sandbox that had a prepared process 1 was not made, and is made without", "sandbox", spec.ID, "error", err)
-		if layered { // the same disk again: who gave it may have changed since
-			open = func() (*layer.Layer, error) { return d.layers.Open(string(spec.ID)) }
-		}
-		err = i.up(ctx, spec, nil, open)
-	}
-	if err != nil {
+	if err := i.up(ctx, spec, nil, open); err != nil {
 		return nil, err
 	}
 	undo.Release()
@@ -141,7 +112,7 @@ func (i *Instance) up(ctx context.Context, spec runtime.Spec, b *blank, open fun
 	leave, err := i.d.queue.enter(ctx)
 	if err != nil {
 		if b != nil {
-			b.end(i.d)
+			b.end(i)
 		}
 		return err
 	}
@@ -220,7 +191,7 @@ func (i *Instance) rise(ctx context.Context, spec runtime.Spec, b *blank, open f
 		return err
 	}
 	if b != nil {
-		if err := b.limit(limits); err != nil {
+		if err := first.group.SetLimits(limits); err != nil {
 			return err
 		}
 	}

@@ -47,10 +47,6 @@ type Options struct {
 	Agent []byte
 	// Layers forces a kind of store for the writable layers; "" takes the best.
 	Layers layer.Kind
-	// Blanks is how many process 1s are kept started ahead, for the next sandboxes, and
-	// most of them on a disk of the image that is asked for most, which is all that such
-	// a sandbox needs; at most [MaxBlanks]. Each costs about 3 MB while it waits. Zero: none.
-	Blanks int
 	// Yard makes it work as on kernels before Linux 6.15, on which it does so anyway: for tests.
 	Yard bool
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
@@ -72,7 +68,6 @@ type Driver struct {
 	changes    *changes.Group // nil where the host cannot
 	changesErr error          // why not
 	uids       *ranges
-	blanks     *blanks
 	calm       calm
 	queue      queue
 	closer     *closer
@@ -135,7 +130,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	}
 	undo.Add(func() { _ = d.null.Close() })
 	d.queue = newQueue(stdruntime.NumCPU())
-	if d.starter, err = spawn.NewStarter(cap(d.queue) + 2); err != nil { // a blank, and a rollback, do not queue
+	if d.starter, err = spawn.NewStarter(cap(d.queue) + 1); err != nil { // a rollback does not queue
 		return nil, err
 	}
 	undo.Add(func() { _ = d.starter.Close() })
@@ -192,8 +187,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.tape.Close() })
-	d.blanks = newBlanks(d, opts.Blanks)
-	if err := d.sweepUnborn(); err != nil {
+	if err := d.sweepStarts(); err != nil {
 		return nil, err
 	}
 	if err := d.reserve(); err != nil {
@@ -205,9 +199,6 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	d.patience = serveTimeout
 	d.running, d.end, d.reclaims = running, end, make(chan struct{}, 1)
 	d.watchers.Go(func() { d.uids.refill(running) })
-	if opts.Blanks > 0 {
-		d.watchers.Go(func() { d.blanks.run(running) })
-	}
 	d.watchers.Go(func() { d.closer.run(running.Done()) })
 	d.watchers.Go(func() { d.recoverStore(running) })
 	if d.changes != nil {
@@ -364,10 +355,7 @@ func (d *Driver) Open(_ context.Context, h runtime.Handle) (runtime.Instance, er
 
 // traces tells whether anything is left of an instance in any place.
 func (d *Driver) traces(id sandbox.ID) (bool, error) {
-	if d.blanks.has(id) {
-		return false, nil
-	}
-	for _, name := range append(instanceFiles(), aheadFile) {
+	for _, name := range instanceFiles() {
 		if _, err := d.instances.Lstat(string(id) + name); !errors.Is(err, fs.ErrNotExist) {
 			return err == nil, err
 		}
@@ -423,11 +411,8 @@ func (d *Driver) List(context.Context) ([]runtime.Handle, error) {
 	return out, nil
 }
 
-// found looks for traces of instances in all places, sorted and each once. A trace may be
-// of what goes while the places are read, so what was a blank's before that is no instance's,
-// either.
+// found looks for traces of instances in all places, sorted and each once.
 func (d *Driver) found() ([]sandbox.ID, error) {
-	blanks := d.blanks.ids()
 	ids, err := d.live()
 	if err != nil {
 		return nil, err
@@ -443,8 +428,7 @@ func (d *Driver) found() ([]sandbox.ID, error) {
 	for _, name := range slices.Concat(layers, groups) {
 		ids = append(ids, sandbox.ID(name))
 	}
-	blanks = append(blanks, d.blanks.ids()...)
-	ids = slices.DeleteFunc(ids, func(id sandbox.ID) bool { return !sandbox.ValidID(string(id)) || slices.Contains(blanks, id) })
+	ids = slices.DeleteFunc(ids, func(id sandbox.ID) bool { return !sandbox.ValidID(string(id)) })
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
 }

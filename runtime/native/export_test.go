@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandpit.dev/linux/host"
 	"sandpit.dev/sandbox"
 )
@@ -26,21 +28,17 @@ func (d *Driver) StoreOf(t *testing.T, id sandbox.ID) (device string, dir *os.Fi
 	return d.layers.Info().Device, dir
 }
 
-// Forget does what happens a minute after ids of blanks were given out that nobody used.
-func (d *Driver) Forget() {
-	d.blanks.mu.Lock()
-	for _, b := range d.blanks.lent {
-		b.lent = time.Time{}
+// MarkAhead marks a layer as an earlier version did those that it made ahead.
+func (d *Driver) MarkAhead(t *testing.T, id sandbox.ID) {
+	t.Helper()
+	l, err := d.layers.Open(string(id))
+	if err != nil {
+		t.Fatal(err)
 	}
-	d.blanks.mu.Unlock()
-	d.blanks.forgotten()
-}
-
-// Whole tells whether the id that was given out is of a sandbox made ahead.
-func (d *Driver) Whole(id sandbox.ID) bool {
-	d.blanks.mu.Lock()
-	defer d.blanks.mu.Unlock()
-	return d.blanks.lent[id].whole != nil
+	defer func() { _ = l.Close() }()
+	if err := unix.Fsetxattr(l.Fd(), "trusted.sandpit.ahead", nil, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // FillQueue takes all turns of starts, until leave.
@@ -53,13 +51,6 @@ func (d *Driver) FillQueue() (leave func()) {
 			<-d.queue
 		}
 	}
-}
-
-// Lent tells whether the id of a blank was given out and is still waited for.
-func (d *Driver) Lent(id sandbox.ID) bool {
-	d.blanks.mu.Lock()
-	defer d.blanks.mu.Unlock()
-	return d.blanks.lent[id] != nil
 }
 
 // Freeze freezes the instance as a verb does that is killed before it writes that.

@@ -23,7 +23,7 @@ func (d *Driver) Fork(ctx context.Context, of sandbox.ID, spec runtime.Spec, cop
 	if err != nil {
 		return nil, err
 	}
-	spec.From = of // no disk that was made ahead will do
+	spec.From = of // its disk is a copy
 	return d.createOf(ctx, spec, func() (*layer.Layer, error) {
 		defer copied()
 		return source.copyDisk(ctx, spec)

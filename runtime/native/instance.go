@@ -256,10 +256,6 @@ func (i *Instance) clear() error {
 		return err
 	}
 	i.d.checkpoint("remove.layer")
-	// By the mark the next server knows a disk that was made ahead: it goes last.
-	if err := i.remove(aheadFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	return nil
 }
 

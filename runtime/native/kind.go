@@ -19,10 +19,8 @@ type Kind struct {
 	// Layers forces how writable layers are kept: btrfs, loop, plain; "": the
 	// best that this host can.
 	Layers string `yaml:"layers"`
-	// Blanks is how many first processes of sandboxes wait, started, for whoever asks
-	// next, whatever for, and most of them on a disk of the image that is asked for most;
-	// each costs about 3 MB. 0: none.
-	Blanks int `yaml:"blanks"`
+	// Blanks was a setting of earlier versions. Whoever sets it learns what to set instead.
+	Blanks string `yaml:"blanks"`
 }
 
 var _ runtime.HostKind = (*Kind)(nil)
@@ -42,8 +40,9 @@ func (k *Kind) Check() error {
 	default:
 		return fault.InvalidField("native.layers", "%q is not btrfs, loop or plain", sandbox.Clip(k.Layers, 20))
 	}
-	if k.Blanks < 0 || k.Blanks > MaxBlanks {
-		return fault.InvalidField("native.blanks", "%d is outside 0 to %d", k.Blanks, MaxBlanks)
+	if k.Blanks != "" {
+		return fault.InvalidField("native.blanks", "blanks are not made any more: pools are the sandboxes that are made ahead").
+			WithRemedy("take native.blanks and SANDPIT_BLANKS away; set pools or SANDPIT_POOL to have another number of sandboxes ready, or none. See docs/operations.md")
 	}
 	return nil
 }
@@ -52,10 +51,7 @@ func (k *Kind) Check() error {
 func (k *Kind) Open(ctx context.Context, o runtime.OpenOptions) (runtime.Driver, error) {
 	opts := Options{
 		Dir: o.Dir, Namespace: o.Namespace, Store: layer.Identity(o.Installation), Agent: o.Agent,
-		Layers: layer.Kind(k.Layers), Blanks: k.Blanks, Logger: o.Logger,
-	}
-	if o.Trial {
-		opts.Blanks = 0
+		Layers: layer.Kind(k.Layers), Logger: o.Logger,
 	}
 	d, err := Open(ctx, opts)
 	if err != nil {

@@ -29,7 +29,7 @@ func (*Kind) Groups(namespace string) ([]sandbox.ID, error) {
 	return (&warden{groups: groups}).ids()
 }
 
-// Up lists the sandboxes whose process 1 runs, of the driver's directory and its namespace. What a server had started ahead, and given to nobody, is not among them.
+// Up lists the sandboxes whose process 1 runs, of the driver's directory and its namespace.
 func (*Kind) Up(p runtime.Place) ([]sandbox.ID, error) {
 	boot, err := host.BootID()
 	if err != nil {

@@ -53,12 +53,12 @@ func needRoot(t *testing.T) {
 	skiptest.WithoutRoot(t, "the native runtime makes namespaces with mapped id ranges")
 }
 
-func open(t *testing.T, dir string, kind layer.Kind) *native.Driver {
+func open(t testing.TB, dir string, kind layer.Kind) *native.Driver {
 	t.Helper()
 	return openWith(t, native.Options{Dir: dir, Layers: kind})
 }
 
-func openWith(t *testing.T, o native.Options) *native.Driver {
+func openWith(t testing.TB, o native.Options) *native.Driver {
 	t.Helper()
 	var err error
 	if o.Agent, err = agentProgram(); err != nil {

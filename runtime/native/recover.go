@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,14 +79,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (d *Driver) remount(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
-	ahead := d.blanks.takeWhole()
 	d.mu.Lock()
-	all := append([]*Instance{}, ahead...)
-	for _, i := range d.known {
-		all = append(all, i)
-	}
+	all := slices.Collect(maps.Values(d.known))
 	d.mu.Unlock()
-	d.log.Warn("sandboxes are stopped, since their disk failed", "sandboxes", len(all)-len(ahead))
+	d.log.Warn("sandboxes are stopped, since their disk failed", "sandboxes", len(all))
 	errs := make([]error, len(all))
 	slots := make(chan struct{}, evictTogether)
 	var work sync.WaitGroup
@@ -97,16 +95,10 @@ func (d *Driver) remount(ctx context.Context) error {
 	}
 	work.Wait()
 	d.closer.flush()
-	err := errors.Join(errs...)
-	if err == nil {
-		err = d.layers.Remount(ctx)
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	for _, i := range ahead {
-		if left := i.clear(); left != nil { // its mark stays, by which the next server finds it
-			d.log.Warn("what was prepared for a sandbox is left behind", "sandbox", i.id, "error", left)
-		}
-	}
-	return err
+	return d.layers.Remount(ctx)
 }
 
 // evict takes an instance down whose disk failed.

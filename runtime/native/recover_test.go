@@ -108,7 +108,7 @@ func TestAFailedStoreComesBackByItself(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			o := native.Options{Dir: dir, Layers: layer.Loop, Yard: yard, Blanks: 2}
+			o := native.Options{Dir: dir, Layers: layer.Loop, Yard: yard}
 			d := openWith(t, o)
 			t.Cleanup(func() { _ = d.Close() }) // of the last one
 			spec, pausedSpec := storeSpec(root), storeSpec(root)

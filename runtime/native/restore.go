@@ -61,7 +61,7 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	b, err := i.heir(l, names)
 	if err == nil {
 		if err = i.succeed(ctx, l, int(b.uids.Base)); err != nil {
-			b.end(i.d)
+			b.end(i)
 		}
 	}
 	if err == nil {
@@ -136,13 +136,13 @@ func (i *Instance) groupNames(l *live) (*os.File, error) {
 }
 
 // heir starts the process 1 of the next life in the groups of l, which have their names from
-// names, all or nothing: a blank that only this instance can use.
+// names, all or nothing.
 func (i *Instance) heir(l *live, names *os.File) (*blank, error) {
 	uids, err := i.d.uids.take()
 	if err != nil {
 		return nil, err
 	}
-	b := &blank{id: i.id, uids: uids, used: true}
+	b := &blank{uids: uids}
 	b.first, err = i.start(context.Background(), l.group, l.group.RebirthDir, names, uids)
 	if err != nil {
 		i.d.uids.give(b.uids)
@@ -150,7 +150,7 @@ func (i *Instance) heir(l *live, names *os.File) (*blank, error) {
 	}
 	b.first.agent.Mark()
 	if b.files, err = i.bootFiles(l.group, b.hold); err != nil {
-		b.end(i.d)
+		b.end(i)
 		return nil, err
 	}
 	return b, nil
@@ -173,14 +173,6 @@ func (i *Instance) succeed(ctx context.Context, l *live, owner int) error {
 		}
 	}
 	return l.group.Renew(ctx, owner)
-}
-
-// limit gives the blank's groups their limits.
-func (b *blank) limit(limits cgroup.Limits) error {
-	if b.used {
-		return b.first.group.SetLimits(limits)
-	}
-	return b.first.group.Limit(limits)
 }
 
 // exchange is the exchange of a disk that goes on while its instance ends and starts.

@@ -130,7 +130,8 @@ func (s *Store) identify(id string, wal *os.File) error {
 }
 
 // States reads the states of those of the sandboxes that have a record in the data base at
-// path. Nobody else may have it open; nothing is changed.
+// path; one that a pool holds has none, and is [sandbox.Creating]. Nobody else may have it open;
+// nothing is changed.
 func States(ctx context.Context, path string, ids []sandbox.ID) (map[sandbox.ID]sandbox.State, error) {
 	if c, err := Look(ctx, path); err != nil || !c.Made {
 		return nil, err
@@ -144,6 +145,13 @@ func States(ctx context.Context, path string, ids []sandbox.ID) (map[sandbox.ID]
 	for _, id := range ids {
 		var state string
 		err := db.QueryRowContext(ctx, "SELECT state FROM sandboxes WHERE id = $1", string(id)).Scan(&state)
+		if errors.Is(err, sql.ErrNoRows) {
+			var last string
+			err = db.QueryRowContext(ctx, "SELECT type FROM events WHERE sandbox = $1 ORDER BY seq DESC LIMIT 1", string(id)).Scan(&last)
+			if state = string(sandbox.Creating); err == nil && last != string(sandbox.EventPrepared) {
+				continue
+			}
+		}
 		switch {
 		case err == nil:
 			states[id] = sandbox.State(state)

@@ -20,12 +20,12 @@ func TestLeakOfWhatIsMadeAhead(t *testing.T) {
 	h := open(t)
 	h.kill()
 	config := filepath.Join(h.dir, "sandpit.yaml")
-	if err := os.WriteFile(config, []byte("pools: [{image: python, min: 2, max: 4, refill: 2}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("pools: [{min: 3}, {image: python, min: 2, max: 4, refill: 2}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.env = []string{"SANDPIT_BLANKS=3", "SANDPIT_CONFIG=" + config}
+	h.env = []string{"SANDPIT_POOL=", "SANDPIT_CONFIG=" + config}
 	h.start()
-	const up = 3 + 2 // processes 1 of blanks and of the pool
+	const up = 3 + 2 // processes 1 of the pools
 	if err := h.steady(t.Context(), up); err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func (h *host) start() {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(path, append([]string{"serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images}, h.flags...)...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
-		"SANDPIT_ADMIN_TOKEN="+h.token, "SANDPIT_RUN_DIR="+run, "SANDPIT_BLANKS=0")
+		"SANDPIT_ADMIN_TOKEN="+h.token, "SANDPIT_RUN_DIR="+run, "SANDPIT_POOL=0")
 	cmd.Env = append(cmd.Env, h.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {

@@ -83,7 +83,7 @@ func memoryGroup(t *testing.T, limit int64, fn func()) (killed func() int) {
 func TestAServerOutlivesLargeAnswers(t *testing.T) {
 	images := needRoot(t)
 	dir := t.TempDir()
-	s := &server{dir: dir, env: append(environment(dir, images), "SANDPIT_BLANKS=0")}
+	s := &server{dir: dir, env: append(environment(dir, images), "SANDPIT_POOL=0")}
 	killed := memoryGroup(t, serverMemory, func() {
 		if err := s.start(); err != nil {
 			t.Fatal(err)
