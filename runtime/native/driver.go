@@ -298,38 +298,10 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-// register takes the id of a new instance.
-func (d *Driver) register(i *Instance) error {
-	if !sandbox.ValidID(string(i.id)) {
-		return invalidID(i.id)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return fault.New(fault.Unavailable, "the server is ending")
-	}
-	if d.known[i.id] != nil {
-		return fault.New(fault.Exists, "sandbox %s exists", i.id)
-	}
-	d.known[i.id] = i
-	return nil
-}
-
-func invalidID(id sandbox.ID) error {
-	return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(id), 40))
-}
-
-// forget gives the id of an instance back of which nothing is left.
-func (d *Driver) forget(i *Instance) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known, i.id)
-}
-
 // Open finds an instance that was made before.
 func (d *Driver) Open(_ context.Context, h runtime.Handle) (runtime.Instance, error) {
 	if !sandbox.ValidID(string(h.ID)) {
-		return nil, fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(h.ID), 40))
+		return nil, invalidID(h.ID)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

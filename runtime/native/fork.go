@@ -17,14 +17,14 @@ var _ runtime.Forker = (*Driver)(nil)
 // Fork makes an instance with the disk of another. See [runtime.Forker]. The other stands
 // still while the disk is copied, and process 1 of the new one starts meanwhile.
 func (d *Driver) Fork(ctx context.Context, of sandbox.ID, spec runtime.Spec, copied func()) (runtime.Instance, error) {
-	copied = sync.OnceFunc(copied) // also where a start is tried twice, or does not begin
+	copied = sync.OnceFunc(copied) // also where a create does not come as far
 	defer copied()
 	source, err := d.instance(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	spec.From = of // its disk is a copy
-	return d.createOf(ctx, spec, func() (*layer.Layer, error) {
+	return d.create(ctx, spec, func() (*layer.Layer, error) {
 		defer copied()
 		return source.copyDisk(ctx, spec)
 	})

@@ -135,7 +135,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err := i.d.sweepDown(i); err != nil { // what the last end could not free
 		return err
 	}
-	err := i.up(ctx, spec, nil, func() (*layer.Layer, error) {
+	err := i.start(ctx, spec, func() (*layer.Layer, error) {
 		if err := i.limitDisk(spec.Limits); err != nil {
 			return nil, err
 		}

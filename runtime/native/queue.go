@@ -38,3 +38,11 @@ func (q queue) enter(ctx context.Context) (leave func(), err error) {
 		return nil, ctx.Err()
 	}
 }
+
+// awaitTurn waits for the start's turn, which lasts until its agent serves.
+func (s *start) awaitTurn(ctx context.Context) (err error) {
+	if s.leave, err = s.d.queue.enter(ctx); err == nil {
+		s.undo.Add(s.leave)
+	}
+	return err
+}

@@ -22,7 +22,7 @@ var _ runtime.Restorer = (*Instance)(nil)
 
 // Restore exchanges the disk of an instance that is up. See [runtime.Restorer]. While the
 // processes end, the new disk is made and the next process 1 starts, in the groups of the
-// last. Nothing of the last life can reach the new disk: its own is another directory by
+// last; see startAgain. Nothing of the last life can reach the new disk: its own is another directory by
 // then, whose name alone was taken. The exchange is written to the host's disk behind the
 // caller's back, as records are: a crash of the host leaves one disk or the other.
 func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.ID) error {
@@ -54,21 +54,8 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	}
 	i.d.checkpoint("restore.killed")
 
-	limit, cancel := context.WithCancel(ctx)
-	x := i.exchange(limit, spec, from)
-	defer x.settle()
-	defer cancel() // of what nobody asked for the disk of
-	b, err := i.heir(l, names)
-	if err == nil {
-		if err = i.succeed(ctx, l, int(b.uids.Base)); err != nil {
-			b.end(i)
-		}
-	}
-	if err == nil {
-		i.d.checkpoint("restore.succeeded")
-		if err = i.up(ctx, spec, b, x.open); err == nil {
-			return nil
-		}
+	if err = i.startAgain(ctx, spec, from, l, names); err == nil {
+		return nil
 	}
 	select {
 	case <-l.down:
@@ -82,7 +69,7 @@ func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	return err
 }
 
-// freed tells whether a life is over and all of it is freed.
+// freed reports whether a life is over and all of it is freed.
 func (l *live) freed() bool {
 	select {
 	case <-l.down:
@@ -135,79 +122,71 @@ func (i *Instance) groupNames(l *live) (*os.File, error) {
 	return names, nil
 }
 
-// heir starts the process 1 of the next life in the groups of l, which have their names from
-// names, all or nothing.
-func (i *Instance) heir(l *live, names *os.File) (*blank, error) {
-	uids, err := i.d.uids.take()
-	if err != nil {
+// startAgain begins the next life of an instance in the groups of the last one, which was
+// killed; they have their names from names. The new disk is made meanwhile.
+func (i *Instance) startAgain(ctx context.Context, spec runtime.Spec, from sandbox.ID, last *live, names *os.File) error {
+	defer i.d.calm.begin()()
+	limit, cancel := context.WithCancel(ctx)
+	disk, release := makeAside(func() (*layer.Layer, error) { return i.exchangeDisk(limit, spec, from) })
+	defer i.d.layers.CommitCopies() // and not before the mounts: a commit would hold them up
+	defer release()
+	defer cancel() // of a disk that nobody asked for
+	s := i.newStart(spec)
+	defer s.close()
+	s.group = last.group
+	return s.run(ctx,
+		s.reserveIDs,
+		s.launchAgain(names),
+		s.awaitProgram,
+		s.openGroupFiles,
+		s.awaitEnd(last),
+		s.awaitTurn,
+		s.mountDisk(disk),
+		s.mountVolumes,
+		s.setLimits,
+		s.finish,
+	)
+}
+
+// exchangeDisk exchanges the instance's disk, and opens the new one.
+func (i *Instance) exchangeDisk(ctx context.Context, spec runtime.Spec, from sandbox.ID) (*layer.Layer, error) {
+	if err := i.d.layers.Exchange(ctx, string(i.id), string(from), int64(spec.Limits.DiskMB)<<20, ctx.Err); err != nil {
 		return nil, err
 	}
-	b := &blank{uids: uids}
-	b.first, err = i.start(context.Background(), l.group, l.group.RebirthDir, names, uids)
-	if err != nil {
-		i.d.uids.give(b.uids)
-		return nil, err
-	}
-	b.first.agent.Mark()
-	if b.files, err = i.bootFiles(l.group, b.hold); err != nil {
-		b.end(i)
-		return nil, err
-	}
-	return b, nil
+	i.d.checkpoint("restore.exchanged")
+	return i.d.layers.Open(string(i.id))
 }
 
-// succeed waits for the end of the life l, and takes away what the next one must not find.
-// The sandbox's root has the host's uid owner then.
-func (i *Instance) succeed(ctx context.Context, l *live, owner int) error {
-	select {
-	case <-l.down:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for _, name := range instanceFiles() {
-		if name == socketFile { // the next life's already
-			continue
+// launchAgain returns the step that begins to start process 1 in the groups of a life that ended.
+func (s *start) launchAgain(names *os.File) step {
+	return func(ctx context.Context) error { return s.launchIn(ctx, s.group.RebirthDir, names) }
+}
+
+// awaitEnd returns the step that waits for the end of the last life, and takes away what the
+// next one must not find. The sandbox's root has the host's uid owner then.
+func (s *start) awaitEnd(last *live) step {
+	return func(ctx context.Context) error {
+		s.first.agent.Mark()
+		select {
+		case <-last.down:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if err := i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fault.Wrap(fault.Internal, err, "a file of sandbox %s is left behind", i.id)
+		for _, name := range instanceFiles() {
+			if name == socketFile { // the next life's already
+				continue
+			}
+			if err := s.i.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fault.Wrap(fault.Internal, err, "a file of sandbox %s is left behind", s.i.id)
+			}
 		}
-	}
-	return l.group.Renew(ctx, owner)
-}
-
-// exchange is the exchange of a disk that goes on while its instance ends and starts.
-type exchange struct {
-	i *Instance
-
-	done chan struct{} // closed when the disk is exchanged, or is not
-	err  error         // why it is not
-}
-
-// exchange begins one.
-func (i *Instance) exchange(ctx context.Context, spec runtime.Spec, from sandbox.ID) *exchange {
-	x := &exchange{i: i, done: make(chan struct{})}
-	go func() { // settle waits for it
-		defer close(x.done)
-		x.err = i.d.layers.Exchange(ctx, string(i.id), string(from), int64(spec.Limits.DiskMB)<<20, ctx.Err)
-		if x.err == nil {
-			i.d.checkpoint("restore.exchanged")
+		if err := s.group.Renew(ctx, int(s.ids.Base)); err != nil {
+			return err
 		}
-	}()
-	return x
-}
-
-// open gives the new disk, once it is there.
-func (x *exchange) open() (*layer.Layer, error) {
-	<-x.done
-	if x.err != nil {
-		return nil, x.err
+		s.d.checkpoint("restore.succeeded")
+		return nil
 	}
-	return x.i.d.layers.Open(string(x.i.id))
 }
 
-// settle waits until the disk is exchanged, or is not, and has it written soon. The mounts of
-// the new life have been made by then: a commit would have held them up.
-func (x *exchange) settle() {
-	<-x.done
-	x.i.d.layers.CommitCopies()
-}
+// setLimits sets the limits of groups that a life before had.
+func (s *start) setLimits(context.Context) error { return s.group.SetLimits(s.limits) }

@@ -17,7 +17,6 @@ import (
 	"sandpit.dev/linux/cgroup"
 	"sandpit.dev/linux/host"
 	"sandpit.dev/runtime/native/boot"
-	"sandpit.dev/sandbox"
 )
 
 // serveTimeout bounds the wait for the word of an agent that has all it needs. It takes a
@@ -46,20 +45,38 @@ func (s *serving) failed() error {
 	return s.err
 }
 
-// tell hands the agent what it needs.
-func (i *Instance) tell(conn *net.UnixConn, f boot.Files, l sandbox.Limits) error {
-	_ = conn.SetWriteDeadline(time.Now().Add(serveTimeout))
+// handOver sends the agent what it needs.
+func (s *start) handOver(context.Context) error {
 	m := boot.Message{
-		UserFilter: i.d.userFilter, RootFilter: i.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: i.d.reap,
-		LogBytes: uint64(l.LogBytes()), Score: commandScore,
+		UserFilter: s.d.userFilter, RootFilter: s.d.rootFilter, AgentCaps: agentCaps, RootCaps: rootCaps, Reap: s.d.reap,
+		LogBytes: uint64(s.spec.Limits.LogBytes()), Score: commandScore,
 	}
-	if i.d.cgroups.Info().Err(cgroup.Sockets) != nil {
+	if s.d.cgroups.Info().Err(cgroup.Sockets) != nil {
 		m.OpenFiles = commandFiles
 	}
-	err := boot.Send(conn, m, f)
-	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", i.id)
+	_ = s.first.conn.SetWriteDeadline(time.Now().Add(serveTimeout))
+	if err := boot.Send(s.first.conn, m, s.files); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", s.i.id)
 	}
+	s.d.checkpoint("create.told")
+	return nil
+}
+
+// serve makes what was started the instance's life.
+func (s *start) serve(ctx context.Context) error {
+	s.undo.Release()
+	_ = s.inside.View.Close() // not as late as the rest: it holds the overlay
+	s.held = append(s.held, s.ids.kit)
+	s.ids.kit = nil
+	l := &live{
+		pid: s.first.pid, pidfd: s.first.pidfd, root: s.root, uids: s.ids, group: s.group, agent: s.first.agent,
+		image: s.spec.Image.Root, state: s.first.state,
+		serving: &serving{conn: s.first.conn, heard: make(chan struct{}), then: s.leave},
+	}
+	if call, err := s.i.connect(ctx); err == nil { // the agent will find it waiting
+		l.line.keep(call)
+	}
+	s.i.begin(l)
 	return nil
 }
 

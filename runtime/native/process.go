@@ -5,10 +5,9 @@ package native
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"net"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -19,36 +18,98 @@ import (
 	"sandpit.dev/linux/spawn"
 )
 
+// reserveIDs takes a range of user ids, with its user and network namespaces.
+func (s *start) reserveIDs(context.Context) (err error) {
+	if s.ids, err = s.d.uids.take(); err == nil {
+		s.undo.Add(func() { s.d.uids.give(s.ids) })
+	}
+	return err
+}
+
+// launchProcess begins to start process 1 in the group.
+func (s *start) launchProcess(ctx context.Context) error {
+	return s.launchIn(ctx, s.group.Dir, nil)
+}
+
+// launchIn begins to start process 1 in the directory of the group that open opens, and in the
+// cgroup namespace names; nil: in one that begins there.
+func (s *start) launchIn(ctx context.Context, open func() (*os.File, error), names *os.File) (err error) {
+	if s.launch, err = s.i.launch(ctx, s.group, open, names, s.ids); err != nil {
+		s.launch = nil
+		return err
+	}
+	s.undo.Add(func() { s.endProcess() })
+	return nil
+}
+
+// awaitProcess waits until process 1 is in its namespaces.
+func (s *start) awaitProcess(context.Context) (err error) {
+	if s.first == nil {
+		if s.first, err = s.launch.awaitNamespaces(); err != nil {
+			s.first, s.launch = nil, nil // nothing is left of it
+		}
+	}
+	return err
+}
+
+// awaitProgram waits until process 1 has executed its program.
+func (s *start) awaitProgram(ctx context.Context) error {
+	if err := s.awaitProcess(ctx); err != nil {
+		return err
+	}
+	return s.first.awaitProgram()
+}
+
+// saveState writes what the next server needs to find this life again.
+func (s *start) saveState(context.Context) error {
+	s.undo.Add(func() { _ = s.i.remove(host.StateFile) })
+	state, err := host.StateOf(s.first.pid, s.ids.Base, s.d.boot)
+	if err == nil {
+		s.first.state = state
+		err = state.Write(s.d.instances.Root, string(s.i.id))
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the state of sandbox %s cannot be written", s.i.id)
+	}
+	s.d.checkpoint("create.state")
+	return nil
+}
+
+// endProcess ends process 1, however far it has come.
+func (s *start) endProcess() {
+	if s.launch == nil || s.awaitProcess(context.Background()) != nil {
+		return
+	}
+	s.first.end(s.i)
+}
+
 // firstProcess is a sandbox's process 1 that was started, and has not served yet.
 type firstProcess struct {
 	pid   int
 	pidfd *os.File
-	group *cgroup.Group
 	agent *cgroup.Agent
 	state host.State // as it was written; zero before
 	// conn is the server's end of the boot socket. Process 1 ends when that closes
 	// before the message came.
 	conn   *net.UnixConn
-	launch *launch // nil: it has arrived at its program
+	launch *launch // nil: it executes its program
 }
 
-// launch is a process 1 on its way to its program. It is ended by born or finish.
+// launch is a process 1 on its way to its program. It is ended by awaitNamespaces or awaitProgram.
 type launch struct {
 	d       *Driver
-	group   *cgroup.Group
 	agent   *cgroup.Agent
 	birth   *spawn.Birth
 	conn    *net.UnixConn
 	undo    cleanup.Stack
-	release cleanup.Stack // process 1 has its own by the time it is born
+	release cleanup.Stack // process 1 has its own once it is in its namespaces
 }
 
-// launch begins to start process 1, with its socket, all or nothing, in the directory of its
-// group that open opens, and in the cgroup namespace names; nil: in one that begins there. It
-// takes the network namespace over, and with success the group.
+// launch begins to start process 1, with its socket, all or nothing. It takes the network
+// namespace over.
 func (i *Instance) launch(ctx context.Context, group *cgroup.Group, open func() (*os.File, error), names *os.File, uids uidRange) (_ *launch, err error) {
 	d := i.d
-	n := &launch{d: d, group: group}
+	n := &launch{d: d}
 	defer func() {
 		if err != nil {
 			n.release.Run()
@@ -108,15 +169,15 @@ func notStarted(err error) error {
 		WithRemedy("run `sandpit doctor` on the host")
 }
 
-// born waits until process 1 is in its namespaces. It may still be on its way to its program,
-// see [firstProcess.arrive]. After an error nothing is left of it.
-func (n *launch) born() (*firstProcess, error) {
+// awaitNamespaces waits until process 1 is in its namespaces. It may still be on its way to
+// its program, see [firstProcess.awaitProgram]. After an error nothing is left of it.
+func (n *launch) awaitNamespaces() (*firstProcess, error) {
 	pid, err := n.birth.Born()
 	if err == nil {
 		var pidfd *os.File
 		if pidfd, err = openProcess(pid); err == nil {
 			n.d.checkpoint("create.born")
-			return &firstProcess{pid: pid, pidfd: pidfd, group: n.group, agent: n.agent, conn: n.conn, launch: n}, nil
+			return &firstProcess{pid: pid, pidfd: pidfd, agent: n.agent, conn: n.conn, launch: n}, nil
 		}
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
@@ -141,9 +202,9 @@ func (n *launch) finish() (pid int, err error) {
 	return pid, nil
 }
 
-// arrive waits until process 1 has executed its program, and gives it its score: before, it
+// awaitProgram waits until process 1 has executed its program, and sets its score: before, it
 // shares the server's memory, and the kernel would give the server the same.
-func (f *firstProcess) arrive() error {
+func (f *firstProcess) awaitProgram() error {
 	n := f.launch
 	if n == nil {
 		return nil
@@ -156,68 +217,21 @@ func (f *firstProcess) arrive() error {
 	return err
 }
 
-// start is launch, and waits until process 1 has executed its program.
-func (i *Instance) start(ctx context.Context, group *cgroup.Group, open func() (*os.File, error), names *os.File, uids uidRange) (*firstProcess, error) {
-	n, err := i.launch(ctx, group, open, names, uids)
-	if err != nil {
-		return nil, err
-	}
-	first, err := n.born()
-	if err == nil {
-		if err = first.arrive(); err != nil {
-			_ = first.pidfd.Close()
-		}
-	}
-	return first, err
-}
-
-// end undoes what start did.
+// end ends it, and frees what it has but its group.
 func (f *firstProcess) end(i *Instance) {
 	_ = host.Kill(f.pidfd)
-	_ = f.arrive()
-	_, _ = waitProcess(f.pidfd) // where it arrived
+	_ = f.awaitProgram()
+	_, _ = waitProcess(f.pidfd) // where it came to that
 	_ = f.pidfd.Close()
 	_ = f.conn.Close()
 	_ = i.remove(socketFile)
-	_ = f.group.Remove(context.Background())
 	i.d.removeAgent(f.agent)
 }
 
-// listen makes the agent's socket. It is bound through the directory's
-// descriptor, since a socket's path has at most 107 bytes.
-func (i *Instance) listen() (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func openProcess(pid int) (*os.File, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
-		return nil, fault.Wrap(fault.Exhausted, err, "the host has no socket left")
+		return nil, fault.Wrap(fault.Unavailable, err, "process %s cannot be watched", strconv.Itoa(pid))
 	}
-	f := os.NewFile(uintptr(fd), "agent") // blocking here: we never accept, and the agent sets what it needs
-	err = unix.Bind(fd, &unix.SockaddrUnix{Name: i.d.socketPath(i.id)})
-	if errors.Is(err, unix.EADDRINUSE) { // of a life that no server saw the end of
-		if err = i.remove(socketFile); err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = unix.Bind(fd, &unix.SockaddrUnix{Name: i.d.socketPath(i.id)})
-		}
-	}
-	if err == nil {
-		err = unix.Listen(fd, 256)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, fault.Wrap(fault.Internal, err, "the agent's socket of sandbox %s cannot be made", i.id)
-	}
-	return f, nil
-}
-
-func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
-	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fault.Wrap(fault.Exhausted, err, "the host has no socket left")
-	}
-	a := os.NewFile(uintptr(p[0]), "boot")
-	defer func() { _ = a.Close() }()
-	conn, err := net.FileConn(a)
-	if err != nil {
-		_ = unix.Close(p[1])
-		return nil, nil, fault.Wrap(fault.Internal, err, "the boot socket cannot be used")
-	}
-	return conn.(*net.UnixConn), os.NewFile(uintptr(p[1]), "boot"), nil
+	return os.NewFile(uintptr(fd), "pidfd"), nil
 }
