@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Burst is many who want a sandbox at the same time, on a server that keeps blanks and
+// Burst is many who want a sandbox at the same time, on a server that keeps prewarmed sandboxes and
 // on one that keeps none, in turn.
 type Burst struct {
 	Sandboxes int     `json:"sandboxes"` // of each crowd
@@ -26,8 +26,8 @@ type Burst struct {
 // Crowd is what each of them waits on one server, from the moment that it asks. The
 // command is argv ["/bin/true"] but for ComputeSDK's loop.
 type Crowd struct {
-	Blanks    int      `json:"blanks"`            // first processes that the server keeps started
-	Alone     *Figures `json:"one_after_another"` // create → first command, one each blankEvery and more, in pairs with the other server
+	Prewarmed int      `json:"prewarmed"`         // sandboxes that the server keeps ready
+	Alone     *Figures `json:"one_after_another"` // create → first command, one each refillEvery and more, in pairs with the other server
 	AtOnce    *Figures `json:"at_once"`           // all ask in the same moment; none is deleted before all have their answer
 	Last      *float64 `json:"at_once_last_ms"`   // until the last one has it: the median over rounds
 	Staggered *Figures `json:"staggered"`         // one asks each 50 ms
@@ -39,17 +39,17 @@ const (
 	crowdRounds  = 3
 	crowdEvery   = 50 * time.Millisecond
 	computeEvery = 200 * time.Millisecond
-	// blankEvery passes before each one alone: a server makes blanks when nobody asks.
-	blankEvery = 250 * time.Millisecond
-	// blanksBeside are far fewer than a crowd: a pool as large as the load would measure
+	// refillEvery passes before each one alone: a server fills its pool when nobody asks.
+	refillEvery = 250 * time.Millisecond
+	// prewarmedBeside are far fewer than a crowd: a pool as large as the load would measure
 	// a server that does nothing.
-	blanksBeside = 16
+	prewarmedBeside = 16
 )
 
 // burst measures both servers. The second one lives as long as this does.
 func (s *session) burst(ctx context.Context) (_ *Burst, err error) {
-	beside := blanksBeside
-	if s.o.Blanks > 0 {
+	beside := prewarmedBeside
+	if s.o.Prewarmed > 0 {
 		beside = 0
 	}
 	dir, err := s.place("burst")
@@ -66,11 +66,11 @@ func (s *session) burst(ctx context.Context) (_ *Burst, err error) {
 		return nil, err
 	}
 	rounds := min(crowdRounds, max(1, s.o.pairs()/20))
-	b := &Burst{Sandboxes: crowd, Rounds: rounds, Servers: []Crowd{{Blanks: s.o.Blanks}, {Blanks: beside}}}
+	b := &Burst{Sandboxes: crowd, Rounds: rounds, Servers: []Crowd{{Prewarmed: s.o.Prewarmed}, {Prewarmed: beside}}}
 	var alone, atOnce [2]series
 	var last [2][]float64
 	err = inTurn(ctx, s.o.pairs()+warmUp, func(i, side int) error {
-		if err := sleep(ctx, blankEvery); err != nil {
+		if err := sleep(ctx, refillEvery); err != nil {
 			return err
 		}
 		began := time.Now()
@@ -91,7 +91,7 @@ func (s *session) burst(ctx context.Context) (_ *Burst, err error) {
 			atOnce[side].join(times.series)
 			last[side] = append(last[side], ms(took))
 		}
-		return errors.Join(err, sleep(ctx, calm)) // what was deleted is taken down, and blanks are there again
+		return errors.Join(err, sleep(ctx, calm)) // what was deleted is taken down, and the pool is full again
 	})
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (b *Burst) rows(row func(name string, f *Figures)) {
 		return
 	}
 	for _, c := range b.Servers {
-		with := fmt.Sprintf("%d blanks", c.Blanks)
+		with := fmt.Sprintf("%d prewarmed", c.Prewarmed)
 		row("create → first command, in pairs, "+with, c.Alone)
 		row(fmt.Sprintf("the same, %d at once, %s", b.Sandboxes, with), c.AtOnce)
 		row(fmt.Sprintf("the same, one each %v, %s", crowdEvery, with), c.Staggered)
@@ -227,10 +227,10 @@ func (b *Burst) lines(say func(format string, args ...any)) {
 	}
 	for _, c := range b.Servers {
 		if c.Last != nil {
-			say("%d at once with %d blanks: the last one has its answer after %.0f ms (median over %d rounds)", b.Sandboxes, c.Blanks, *c.Last, b.Rounds)
+			say("%d at once with %d prewarmed: the last one has its answer after %.0f ms (median over %d rounds)", b.Sandboxes, c.Prewarmed, *c.Last, b.Rounds)
 		}
 		if c.Compute.Missing != "" {
-			say("ComputeSDK's loop with %d blanks: %s", c.Blanks, c.Compute.Missing)
+			say("ComputeSDK's loop with %d prewarmed: %s", c.Prewarmed, c.Compute.Missing)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (s *session) compare(ctx context.Context, n int, sides []side, counts func(
 }
 
 // firstCommands compares how long a new sandbox's first command's result takes: cold, one
-// after the other, no pool unless blanks are asked for.
+// after the other, nothing prewarmed unless it is asked for.
 func (s *session) firstCommands(ctx context.Context) error {
 	sides := []side{{"sandpit", func(ctx context.Context) (time.Duration, time.Duration, error) {
 		took, err := s.us.firstCommand(ctx, byArgv)

@@ -70,7 +70,7 @@ func TestOptionsCheck(t *testing.T) {
 		"--pairs 0":            func(o *Options) { o.Pairs = 0 },
 		"--idle -1":            func(o *Options) { o.Idle = -1 },
 		"--processes 5":        func(o *Options) { o.Processes = 5 },
-		"--blanks 257":         func(o *Options) { o.Blanks = 257 },
+		"--prewarmed 257":      func(o *Options) { o.Prewarmed = 257 },
 		"--sustain -1":         func(o *Options) { o.Sustain = -1 },
 		"--density 100001":     func(o *Options) { o.Density = 100_001 },
 		"--records 10000001":   func(o *Options) { o.Records = 10_000_001 },

@@ -20,7 +20,7 @@ type Options struct {
 	Pairs      int  // interleaved runs of each comparison, 1 to 100,000; other parts derive theirs from it
 	Idle       int  // idle sandboxes to weigh, 0 to 10,000
 	Processes  int  // to start one after the other, 10 to 1,000,000; 0 measures none
-	Blanks     int  // that the server keeps started for the next sandboxes, 0 to 256; 0 measures a create as it is by itself
+	Prewarmed  int  // sandboxes that the server keeps ready for the next creates, 0 to 256; 0 measures a create as it is by itself
 	Sustain    int  // seconds of create, command and delete without a pause, 0 to 86,400
 	Density    int  // sandboxes to keep alive at the same time, 0 to 100,000
 	Records    int  // commands to put on record in one sandbox, 0 to 10,000,000; 100,000 take minutes
@@ -58,7 +58,7 @@ func (o *Options) Check() error {
 		{"pairs", o.Pairs, 1, 100_000},
 		{"idle", o.Idle, 0, 10_000},
 		{"processes", o.Processes, 0, 1_000_000},
-		{"blanks", o.Blanks, 0, 256},
+		{"prewarmed", o.Prewarmed, 0, 256},
 		{"sustain", o.Sustain, 0, 86_400},
 		{"density", o.Density, 0, 100_000},
 		{"records", o.Records, 0, 10_000_000},

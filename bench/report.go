@@ -16,13 +16,13 @@ import (
 
 // Report is a whole run. What was not measured is null; Missing says why.
 type Report struct {
-	At       time.Time         `json:"at"`
-	Machine  Machine           `json:"machine"`
-	Versions map[string]string `json:"versions"`
-	Pairs    int               `json:"pairs"`
-	Blanks   int               `json:"blanks"` // that the server kept started for the next sandboxes
-	Parts    []string          `json:"parts"`  // that were measured
-	Took     float64           `json:"took_seconds"`
+	At        time.Time         `json:"at"`
+	Machine   Machine           `json:"machine"`
+	Versions  map[string]string `json:"versions"`
+	Pairs     int               `json:"pairs"`
+	Prewarmed int               `json:"prewarmed"` // that the server kept ready for the next creates
+	Parts     []string          `json:"parts"`     // that were measured
+	Took      float64           `json:"took_seconds"`
 
 	// FirstCommand is create → the first command's result, by who did it: cold, one after the
 	// other, no pool. The command is argv ["/bin/true"], and one request (POST /v1/exec) asks for both;
@@ -119,8 +119,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "%s: %s\n", name, r.Versions[name])
 	}
 	how := "cold, no pool"
-	if r.Blanks > 0 {
-		how = fmt.Sprintf("with %d blanks", r.Blanks)
+	if r.Prewarmed > 0 {
+		how = fmt.Sprintf("with %d prewarmed", r.Prewarmed)
 	}
 	fmt.Fprintf(&b, "\n%d interleaved pairs, %s, one after the other; milliseconds\n\n", r.Pairs, how)
 	if _, err := io.WriteString(w, b.String()); err != nil {

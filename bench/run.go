@@ -123,7 +123,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	s := &session{o: o, dir: dir, out: &Report{
-		At: time.Now().UTC().Truncate(time.Second), Pairs: o.pairs(), Blanks: o.Blanks, Machine: describe(dir),
+		At: time.Now().UTC().Truncate(time.Second), Pairs: o.pairs(), Prewarmed: o.Prewarmed, Machine: describe(dir),
 		Versions: map[string]string{}, Missing: map[string]string{},
 	}}
 	if o.Quick {
@@ -145,7 +145,7 @@ func (s *session) measure(ctx context.Context) (err error) {
 		s.out.Missing["network"] = alone.Error()
 	}
 	s.tell("start a server")
-	if s.server, err = startServer(ctx, s.o.Program, s.dir, s.o.Images, s.o.Blanks, s.allow); err != nil {
+	if s.server, err = startServer(ctx, s.o.Program, s.dir, s.o.Images, s.o.Prewarmed, s.allow); err != nil {
 		return err
 	}
 	// An interrupt must not keep us from deleting what we made.

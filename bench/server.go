@@ -31,12 +31,12 @@ const (
 
 // server is a server of our own, on a data directory of its own.
 type server struct {
-	program string
-	images  string
-	run     string // its run directory
-	token   string
-	blanks  int
-	config  string // path; "": none
+	program   string
+	images    string
+	run       string // its run directory
+	token     string
+	prewarmed int
+	config    string // path; "": none
 
 	cmd    *exec.Cmd
 	ended  chan error // of the process
@@ -48,9 +48,9 @@ type server struct {
 
 // startServer starts a server and waits until it answers.
 // Sandboxes may be allowed to reach the address, if it is valid.
-func startServer(ctx context.Context, program, dir, images string, blanks int, allow netip.Addr) (*server, error) {
+func startServer(ctx context.Context, program, dir, images string, prewarmed int, allow netip.Addr) (*server, error) {
 	s := &server{
-		program: program, images: images, run: filepath.Join(dir, "run"), token: "bench-" + rand.Text(), blanks: blanks,
+		program: program, images: images, run: filepath.Join(dir, "run"), token: "bench-" + rand.Text(), prewarmed: prewarmed,
 		data: filepath.Join(dir, "data"), log: filepath.Join(dir, "server.log"),
 	}
 	if allow.IsValid() {
@@ -82,7 +82,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	s.ended = make(chan error, 1)
 	s.cmd = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--data", s.data, "--images", s.images)
 	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
-		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_POOL="+strconv.Itoa(s.blanks), "SANDPIT_CONFIG="+s.config)
+		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_POOL="+strconv.Itoa(s.prewarmed), "SANDPIT_CONFIG="+s.config)
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us: we end it in order
 	if err := s.cmd.Start(); err != nil {

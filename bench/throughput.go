@@ -169,7 +169,7 @@ func (s *session) sustained(ctx context.Context, o *ours, long time.Duration, qu
 	quit()
 	var before leaktest.Snapshot
 	var err error
-	if s.o.Blanks == 0 {
+	if s.o.Prewarmed == 0 {
 		if before, err = atRest(ctx, s.server); err != nil {
 			return nil, err
 		}
@@ -188,7 +188,7 @@ func (s *session) sustained(ctx context.Context, o *ours, long time.Duration, qu
 	}
 	quit()
 	var left []string
-	if s.o.Blanks == 0 {
+	if s.o.Prewarmed == 0 {
 		if left, err = s.server.beyond(ctx, before); err != nil {
 			return nil, err
 		}
@@ -211,8 +211,8 @@ func (s *session) sustained(ctx context.Context, o *ours, long time.Duration, qu
 		CPU:    hundredths((cpuAfter - cpuBefore).Seconds() * 1000 / lives),
 		Before: hundredths(float64(memoryBefore) / (1 << 20)), After: hundredths(float64(memoryAfter) / (1 << 20)),
 	}
-	if s.o.Blanks > 0 {
-		s.out.Missing["leaks"] = "with --blanks what lives left cannot be told from what waits for the next ones"
+	if s.o.Prewarmed > 0 {
+		s.out.Missing["leaks"] = "with --prewarmed what lives left cannot be told from what waits for the next ones"
 		return r, nil
 	}
 	r.Left, r.Kept = left[:min(len(left), leftMost)], map[string]int{}

@@ -21,7 +21,7 @@ func burst(r *bench.Report) string {
 	t := newTiming("create → first command", false)
 	var last, without string
 	for _, c := range b.Servers {
-		with := blanks(c.Blanks)
+		with := prewarmed(c.Prewarmed)
 		t.add("one after the other, in pairs, "+with, c.Alone)
 		t.add(fmt.Sprintf("%s at once, %s", count(b.Sandboxes), with), c.AtOnce)
 		t.add("one each 50 ms, "+with, c.Staggered)
@@ -32,8 +32,8 @@ func burst(r *bench.Report) string {
 			without += fmt.Sprintf("ComputeSDK's loop was not measured, %s: %s\n\n", with, sentence(plain(c.Compute.Missing)))
 		}
 	}
-	s := asked(r) + "Two servers in turn: one keeps blanks, which are started first processes for the next sandboxes, whatever those ask for, and most of them sandboxes of the image that is asked for most, which lack only somebody who has them; there are fewer of them than a crowd has members. The other keeps none. " +
-		"One after the other means a quarter of a second after the last was answered, in which blanks are made. " +
+	s := asked(r) + "Two servers in turn: one keeps prewarmed sandboxes, made ahead of who asks for them; there are fewer of them than a crowd has members. The other keeps none. " +
+		"One after the other means a quarter of a second after the last was answered, in which others are prewarmed. " +
 		"At once means that all ask in the same moment and none is deleted before all have their answer.\n\n" + t.String() + last
 	return s + compute(b) + without
 }
@@ -42,7 +42,7 @@ func burst(r *bench.Report) string {
 func compute(b *bench.Burst) string {
 	t := newTiming("ComputeSDK's loop", false)
 	for _, c := range b.Servers {
-		with := blanks(c.Blanks)
+		with := prewarmed(c.Prewarmed)
 		t.add("one after the other, "+with, c.Compute.Sequential)
 		t.add("its identity probe", c.Compute.Probe)
 		t.add("its `node -v`", c.Compute.Node)
@@ -55,11 +55,11 @@ func compute(b *bench.Burst) string {
 	return "The same by the loop of ComputeSDK's public benchmark: create, a probe that tells whether the sandbox is a fresh one, and `node -v`, each a request. Nothing is left out as an outlier.\n\n" + t.String()
 }
 
-func blanks(n int) string {
+func prewarmed(n int) string {
 	if n == 0 {
-		return "no blanks"
+		return "none prewarmed"
 	}
-	return fmt.Sprintf("%d blanks", n)
+	return fmt.Sprintf("%d prewarmed", n)
 }
 
 func throughput(r *bench.Report) string {
@@ -124,18 +124,18 @@ func things(n int) string {
 func burstBars(r *bench.Report) plot.Bars {
 	b := plot.Bars{
 		ID: "burst", Title: "Create → first command, alone and in a crowd", Unit: "ms",
-		Subtitle: "milliseconds, from the moment that each of them asks; sandpit alone, with blanks and without",
+		Subtitle: "milliseconds, from the moment that each of them asks; sandpit alone, with prewarmed sandboxes and without",
 	}
 	if r.Burst == nil {
 		return b
 	}
-	b.Subtitle = fmt.Sprintf("milliseconds, from the moment that each of %d asks; sandpit, with blanks and without", r.Burst.Sandboxes)
+	b.Subtitle = fmt.Sprintf("milliseconds, from the moment that each of %d asks; sandpit, with prewarmed sandboxes and without", r.Burst.Sandboxes)
 	b.Mark = &plot.Mark{Value: burstLimit, Label: fmt.Sprintf("mark: p50 ≤ %s ms at once", short(burstLimit))}
 	b.Caption = caption(r, "Two servers in turn.")
 	add := func(label string, c bench.Crowd, f *bench.Figures) {
 		if f != nil {
 			row := bar(label, f, true)
-			row.Note = blanks(c.Blanks) + ", " + row.Note
+			row.Note = prewarmed(c.Prewarmed) + ", " + row.Note
 			b.Rows = append(b.Rows, row)
 		}
 	}
@@ -151,27 +151,27 @@ func burstBars(r *bench.Report) plot.Bars {
 	return b
 }
 
-// crowdMarks are those of blanks, crowds and lives without a pause.
+// crowdMarks are those of prewarmed sandboxes, crowds and lives without a pause.
 func crowdMarks(r *bench.Report) []mark {
-	with := mark{what: "create → first command with blanks: p50", limit: 2, unit: " ms"}
-	at := mark{what: "100 at once, no blanks: p50", limit: burstLimit, unit: " ms"}
+	with := mark{what: "create → first command, prewarmed: p50", limit: 2, unit: " ms"}
+	at := mark{what: "100 at once, none prewarmed: p50", limit: burstLimit, unit: " ms"}
 	all := mark{what: "100 at once: those that got an answer", limit: 100, least: true, unit: " %"}
-	if r.Blanks > 0 {
-		with.figure, with.beside = p50(r.FirstCommand["sandpit"]), blanks(r.Blanks)
+	if r.Prewarmed > 0 {
+		with.figure, with.beside = p50(r.FirstCommand["sandpit"]), prewarmed(r.Prewarmed)
 	}
 	if r.Burst != nil && r.Burst.Sandboxes >= 100 {
 		for _, c := range r.Burst.Servers {
 			switch {
-			case c.Blanks == 0:
+			case c.Prewarmed == 0:
 				at.figure = p50(c.AtOnce)
 			case with.figure == nil:
-				with.figure, with.beside = p50(c.Alone), blanks(c.Blanks)
+				with.figure, with.beside = p50(c.Alone), prewarmed(c.Prewarmed)
 				if host := alone(r.FirstCommand); host != "" {
 					with.beside += ", " + host
 				}
 			}
 			if f := c.AtOnce; f != nil && (all.figure == nil || f.Success*100 < *all.figure) {
-				all.figure, all.beside = new(f.Success*100), fmt.Sprintf("%d of %d, %s", f.OK, f.N, blanks(c.Blanks))
+				all.figure, all.beside = new(f.Success*100), fmt.Sprintf("%d of %d, %s", f.OK, f.N, prewarmed(c.Prewarmed))
 			}
 		}
 	}

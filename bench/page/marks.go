@@ -77,7 +77,7 @@ const (
 // marks are those of the design, with the figures of a report.
 func marks(r *bench.Report) []mark {
 	cold := r.FirstCommand
-	if r.Blanks > 0 {
+	if r.Prewarmed > 0 {
 		cold = nil
 	}
 	all := []mark{

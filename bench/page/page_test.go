@@ -322,7 +322,7 @@ func TestMarksOfDisksAreHeldAgainstTheWorstCase(t *testing.T) {
 
 func TestWhatIsWeakIsSaid(t *testing.T) {
 	r := &bench.Report{
-		Pairs: 20, Machine: bench.Machine{Cores: 2, Others: 1.2, Stolen: .3, CPUID: 12}, Blanks: 4, Parts: []string{"exec"},
+		Pairs: 20, Machine: bench.Machine{Cores: 2, Others: 1.2, Stolen: .3, CPUID: 12}, Prewarmed: 4, Parts: []string{"exec"},
 		FirstCommand: map[string]*bench.Figures{"sandpit": figures(3), "runc": {N: 20, OK: 18, P50: 1, P95: 1, P99: 1}}, FirstCommandRatio: map[string]*float64{"runc": new(.8)},
 		Exec:     map[string]*bench.Figures{"sandpit": {N: 20}},
 		Missing:  map[string]string{"docker": "no engine | <here>"},
@@ -335,7 +335,7 @@ func TestWhatIsWeakIsSaid(t *testing.T) {
 	page := string(files[0].Data)
 	for _, want := range []string{
 		"> **The machine was busy**", "others used 1.20 cores, 0.30 were stolen", "Only 20 pairs", "Faster than sandpit to the first command: runc run, which takes 0.80 times as long",
-		"**18 of 20**", "**0 of 20** | – | – | – | – |", `no engine \| &lt;here\>.`, "Failed at least once: runc: exit status 1", "kept 4 blanks", "`operations`",
+		"**18 of 20**", "**0 of 20** | – | – | – | – |", `no engine \| &lt;here\>.`, "Failed at least once: runc: exit status 1", "kept 4 prewarmed sandboxes", "`operations`",
 		"| one CPUID instruction | 12.0 µs", "0.82 ms are `true` asking",
 	} {
 		if !strings.Contains(page, want) {
@@ -344,7 +344,7 @@ func TestWhatIsWeakIsSaid(t *testing.T) {
 	}
 	for _, m := range marks(r) {
 		if strings.Contains(m.what, "cold") && m.figure != nil {
-			t.Errorf("a server with blanks has a figure for %q", m.what)
+			t.Errorf("a server with prewarmed sandboxes has a figure for %q", m.what)
 		}
 	}
 }

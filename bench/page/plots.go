@@ -57,8 +57,8 @@ func draw(r *bench.Report) []drawing {
 
 // when says how sandboxes were made.
 func when(r *bench.Report) string {
-	if r.Blanks > 0 {
-		return fmt.Sprintf("with %d blanks", r.Blanks)
+	if r.Prewarmed > 0 {
+		return fmt.Sprintf("with %d prewarmed", r.Prewarmed)
 	}
 	return "no pool"
 }

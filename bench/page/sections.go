@@ -27,7 +27,7 @@ func sections(r *bench.Report) []section {
 	return []section{
 		{"A new sandbox's first command", []string{"first-command"}, firstCommand(r)},
 		{"A further command", []string{"exec"}, further(r)},
-		{"Crowds and blanks", []string{"burst"}, burst(r)},
+		{"Crowds and prewarmed sandboxes", []string{"burst"}, burst(r)},
 		{"Without a pause", nil, throughput(r)},
 		{"What is done in one sandbox", []string{"operations"}, operations(r)},
 		{"Snapshots, rollbacks, forks, pauses", []string{"travel-idle", "travel-live"}, travel(r)},
@@ -58,9 +58,9 @@ func firstCommand(r *bench.Report) string {
 	t.add("the create in it", r.Create)
 	t.add("sandpit, by `sh -c true`", r.FirstCommand["sandpit_shell"])
 	t.add("its delete, not in it", r.Delete)
-	pool := "No pool and no blanks: each sandbox is made when it is asked for."
-	if r.Blanks > 0 {
-		pool = fmt.Sprintf("**The server kept %d blanks started for the next sandboxes**: these creates are not cold.", r.Blanks)
+	pool := "Nothing is prewarmed: each sandbox is made when it is asked for."
+	if r.Prewarmed > 0 {
+		pool = fmt.Sprintf("**The server kept %d prewarmed sandboxes**: these creates are not cold.", r.Prewarmed)
 	}
 	s := "From the request for a sandbox to the result of its first command, which is `/bin/true`; one after the other. " + asked(r) + likewise(r) + pool +
 		" A ratio says how many times longer a peer took than sandpit did in the same pair, the median over the pairs.\n\n" + t.String()

@@ -41,10 +41,10 @@ func weak(r *bench.Report) []string {
 	if left := leftOut(r); left != nil {
 		add("Parts that this run left out: %s.", join(left))
 	}
-	if r.Blanks > 0 {
-		add("The server kept %d blanks, so nothing here says how fast a sandbox is made cold.", r.Blanks)
+	if r.Prewarmed > 0 {
+		add("The server kept %d prewarmed sandboxes, so nothing here says how fast a sandbox is made cold.", r.Prewarmed)
 	} else if r.Burst == nil {
-		add("The server kept no blanks: what they give was not measured in this run.")
+		add("The server kept no prewarmed sandboxes: what they give was not measured in this run.")
 	}
 	return append(all, "Client, server, sandboxes and peers share the same cores, and speak over the loopback: a client elsewhere has its own network's time on top.",
 		"It is one machine. Ratios travel better than times, and neither travels well: repeat it on yours.")

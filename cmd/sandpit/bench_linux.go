@@ -43,7 +43,7 @@ Attacks: ` + strings.Join(bench.Attacks(), ", ") + `.`,
 	f.StringSliceVar(&o.Peers, "peers", nil, "`peers` to measure; all unless given, none if empty")
 	f.StringSliceVar(&o.Attacks, "attacks", nil, "`attacks` beside which the part neighbours measures a command; all unless given")
 	f.IntVar(&o.Pairs, "pairs", o.Pairs, "interleaved `runs` of each comparison, 1 to 100000; --quick makes 20 at most")
-	f.IntVar(&o.Blanks, "blanks", o.Blanks, "`sandboxes` that the server keeps started for the next creates, 0 to 256")
+	f.IntVar(&o.Prewarmed, "prewarmed", o.Prewarmed, "`sandboxes` that the server keeps ready for the next creates, 0 to 256")
 	f.IntVar(&o.Idle, "idle", o.Idle, "idle `sandboxes` to weigh, 0 to 10000")
 	f.IntVar(&o.Processes, "processes", o.Processes, "`processes` to start one after the other, 0 or 10 to 1000000")
 	f.IntVar(&o.Sustain, "sustain", o.Sustain, "`seconds` of create, command and delete without a pause, 0 to 86400")
