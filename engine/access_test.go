@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -230,13 +231,18 @@ func TestEveryVerb(t *testing.T) {
 	})
 	t.Run("List/IsOfTheProject", func(t *testing.T) {
 		p, err := h.engine.List(t.Context(), mary, store.SandboxQuery{Project: "default"})
-		if err != nil || len(p.Items) != 0 || p.Total != 0 {
-			t.Errorf("got %+v, %v", p, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Len(t, "Items", p.Items, 0)
+		checktest.Equal(t, "Total", p.Total, 0)
 		p, err = h.engine.List(t.Context(), reader, store.SandboxQuery{})
-		if err != nil || len(p.Items) != 1 || p.Total != 1 || p.Counts[sandbox.Running] != 1 {
-			t.Errorf("got %+v, %v", p, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Len(t, "Items", p.Items, 1)
+		checktest.Equal(t, "Total", p.Total, 1)
+		checktest.Equal(t, "Counts[sandbox.Running]", p.Counts[sandbox.Running], 1)
 		_, err = h.engine.List(t.Context(), nobody, store.SandboxQuery{})
 		wantCode(t, err, fault.Denied)
 	})
@@ -260,9 +266,12 @@ func TestEveryVerb(t *testing.T) {
 		_, err := h.engine.Info(t.Context(), nobody)
 		wantCode(t, err, fault.Denied)
 		info, err := h.engine.Info(t.Context(), reader)
-		if err != nil || len(info.Runtimes) != 1 || info.Runtimes[0].Name != "memory" || info.Counts[sandbox.Running] != 1 {
-			t.Errorf("got %+v, %v", info, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Len(t, "Runtimes", info.Runtimes, 1)
+		checktest.Equal(t, "Runtimes[0].Name", info.Runtimes[0].Name, "memory")
+		checktest.Equal(t, "Counts[sandbox.Running]", info.Counts[sandbox.Running], 1)
 	})
 }
 
@@ -300,9 +309,11 @@ func TestFiles(t *testing.T) {
 		t.Error(err)
 	}
 	list, more, err := h.engine.ListFiles(t.Context(), alice, "box", ".", agent.ListOptions{})
-	if err != nil || more || len(list) != 2 {
-		t.Errorf("got %+v, more %v, %v", list, more, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Equal(t, "more", more, false)
+	checktest.Len(t, "list", list, 2)
 	if info, err := h.engine.StatFile(t.Context(), alice, "box", "g", ""); err != nil || info.Size != 5 {
 		t.Errorf("got %+v, %v", info, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
 
@@ -136,9 +137,12 @@ func TestCreateWithAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, created, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Key: "k"})
-		if err != nil || created || s.ID != first.ID || s.State != sandbox.Running {
-			t.Errorf("got %+v, created %v, %v", s, created, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Equal(t, "created", created, false)
+		checktest.Equal(t, "ID", s.ID, first.ID)
+		checktest.Equal(t, "State", s.State, sandbox.Running)
 	})
 	t.Run("RefusesAnotherImageAndNamesBoth", func(t *testing.T) {
 		h := open(t, t.TempDir())

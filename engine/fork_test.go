@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -237,9 +238,12 @@ func TestCreateFromASnapshot(t *testing.T) {
 	snap := h.snapshot("box", "x")
 	t.Run("TakesWhatTheRequestLeavesOut", func(t *testing.T) {
 		got := h.create(engine.CreateRequest{From: "box/x"})
-		if got.Image != "node" || got.ImageDigest != snap.ImageDigest || got.Limits != s.Limits || got.Env["A"] != "1" || got.Parent != snap.ID || got.ForkedFrom != "" {
-			t.Errorf("got %+v", got)
-		}
+		checktest.Equal(t, "Image", got.Image, "node")
+		checktest.Equal(t, "ImageDigest", got.ImageDigest, snap.ImageDigest)
+		checktest.Equal(t, "Limits", got.Limits, s.Limits)
+		checktest.Equal(t, "Env['A']", got.Env["A"], "1")
+		checktest.Equal(t, "Parent", got.Parent, snap.ID)
+		checktest.Equal(t, "ForkedFrom", got.ForkedFrom, "")
 		if out := h.exec(string(got.ID), "cat file; echo $A $IMAGE"); string(out.Stdout) != "one\n1 node\n" {
 			t.Errorf("inside: %q", out.Stdout)
 		}
@@ -266,9 +270,11 @@ func TestCreateFromASnapshot(t *testing.T) {
 	t.Run("WithAKeyItGivesTheOneThatThereIs", func(t *testing.T) {
 		made := h.create(engine.CreateRequest{From: string(snap.ID), Key: "made"})
 		again, created, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{From: string(snap.ID), Key: "made"})
-		if err != nil || created || again.ID != made.ID {
-			t.Errorf("got %+v, %v, %v", again, created, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Equal(t, "created", created, false)
+		checktest.Equal(t, "ID", again.ID, made.ID)
 	})
 	t.Run("WhoseSandboxIsDeleted", func(t *testing.T) {
 		h.remove("box")

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
 
@@ -96,8 +97,11 @@ func TestStop(t *testing.T) {
 		_, err := h.engine.Stop(t.Context(), alice, "box")
 		wantCode(t, err, fault.Unavailable)
 		st.heal()
-		if got, err := h.engine.Stop(t.Context(), alice, "box"); err != nil || got.State != sandbox.Stopped || got.StopCause != sandbox.CauseUser {
-			t.Errorf("got %+v, %v", got, err)
+		if got, err := h.engine.Stop(t.Context(), alice, "box"); err != nil {
+			t.Error(err)
+		} else {
+			checktest.Equal(t, "State", got.State, sandbox.Stopped)
+			checktest.Equal(t, "StopCause", got.StopCause, sandbox.CauseUser)
 		}
 		h.wantEvents(s.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventStopped)
 	})
@@ -250,15 +254,22 @@ func TestUpdate(t *testing.T) {
 
 	t.Run("ChangesLabelsAndClocksAtAnyTime", func(t *testing.T) {
 		got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Metadata: &labels, IdleTimeout: &idle, TTL: &ttl})
-		if err != nil || got.Metadata["l"] != "v" || got.IdleTimeout != idle || got.ExpiresAt.Sub(got.UpdatedAt) != ttl {
-			t.Errorf("got %+v, %v", got, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Equal(t, "Metadata['l']", got.Metadata["l"], "v")
+		checktest.Equal(t, "IdleTimeout", got.IdleTimeout, idle)
+		checktest.Equal(t, "got.ExpiresAt.Sub(got.UpdatedAt)", got.ExpiresAt.Sub(got.UpdatedAt), ttl)
 	})
 	t.Run("ChangesEnvAndLimitsOfALiveOne", func(t *testing.T) {
 		got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Env: &env, MemoryMB: &memory, DiskMB: &disk})
-		if err != nil || got.State != sandbox.Running || got.Limits.MemoryMB != 64 || got.Limits.DiskMB != 99 || got.Limits.CPU != s.Limits.CPU {
-			t.Errorf("got %+v, %v", got, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Equal(t, "State", got.State, sandbox.Running)
+		checktest.Equal(t, "Limits.MemoryMB", got.Limits.MemoryMB, 64)
+		checktest.Equal(t, "Limits.DiskMB", got.Limits.DiskMB, 99)
+		checktest.Equal(t, "Limits.CPU", got.Limits.CPU, s.Limits.CPU)
 		if res := h.exec("box", "echo $A $IMAGE"); string(res.Stdout) != "secret2 python\n" {
 			t.Errorf("stdout: got %q", res.Stdout)
 		}

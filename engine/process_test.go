@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
 
@@ -114,9 +115,11 @@ func TestStartProcess(t *testing.T) {
 	t.Run("AProgramThatIsNoneHasEnded", func(t *testing.T) {
 		rec := h.spawn("box", engine.StartRequest{Argv: []string{"/nosuch"}})
 		done, err := h.engine.WaitProcess(t.Context(), alice, "box", rec.ID, time.Minute)
-		if err != nil || done.Result == nil || done.Result.ExitCode != 127 {
-			t.Errorf("got %+v, %v", done, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Some(t, "Result", done.Result)
+		checktest.Equal(t, "Result.ExitCode", done.Result.ExitCode, 127)
 	})
 	t.Run("ATerminalCanBeWrittenToAndResized", func(t *testing.T) {
 		rec := h.spawn("box", engine.StartRequest{
@@ -229,9 +232,10 @@ func TestFollow(t *testing.T) {
 	t.Run("WhatTheLogDropsIsAGap", func(t *testing.T) {
 		rec := h.spawn("box", engine.StartRequest{Shell: "printf 0123456789; printf ab >&2", MaxStdout: 4})
 		g := h.follow("box", rec.ID, engine.FollowRequest{})
-		if g.stdout.String() != "0123" || len(g.gaps) != 1 || g.gaps[0].Stream != agent.Stdout || g.gaps[0].Bytes != 6 {
-			t.Errorf("got %q, %+v", g.stdout.String(), g.gaps)
-		}
+		checktest.Equal(t, "g.stdout.String()", g.stdout.String(), "0123")
+		checktest.Len(t, "gaps", g.gaps, 1)
+		checktest.Equal(t, "gaps[0].Stream", g.gaps[0].Stream, agent.Stdout)
+		checktest.Equal(t, "gaps[0].Bytes", g.gaps[0].Bytes, 6)
 	})
 	t.Run("ASlowOneHoldsNobodyUp", func(t *testing.T) {
 		const size = 4 << 20
@@ -254,9 +258,11 @@ func TestFollow(t *testing.T) {
 			total += len(f.Data)
 			return nil
 		}})
-		if err != nil || total != size || end.Result.StdoutTruncated {
-			t.Errorf("got %d bytes of %d, %+v, %v", total, size, end.Result, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Equal(t, "total", total, size)
+		checktest.Equal(t, "Result.StdoutTruncated", end.Result.StdoutTruncated, false)
 	})
 	t.Run("EndsWithItsCallerAndTheProcessGoesOn", func(t *testing.T) {
 		rec := h.spawn("box", engine.StartRequest{Shell: "cat", StreamStdin: true})
@@ -349,9 +355,12 @@ func TestAWaiterBeforeTheStart(t *testing.T) {
 	}
 	time.AfterFunc(100*time.Millisecond, func() { close(begin) })
 	rec, err = h.engine.WaitProcess(t.Context(), alice, "box", id, time.Minute)
-	if err != nil || rec.Result == nil || rec.Result.ExitCode != 3 || rec.Result.Cause != sandbox.CauseNone {
-		t.Errorf("got %+v, %v", rec.Result, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Some(t, "Result", rec.Result)
+	checktest.Equal(t, "Result.ExitCode", rec.Result.ExitCode, 3)
+	checktest.Equal(t, "Result.Cause", rec.Result.Cause, sandbox.CauseNone)
 	if err := <-started; err != nil {
 		t.Error(err)
 	}
@@ -406,11 +415,16 @@ func TestListProcesses(t *testing.T) {
 	// Of a sandbox that is down, the events tell.
 	check("stopped", list(engine.ProcessQuery{Limit: 4}), ids)
 	rec, err := h.engine.Process(t.Context(), alice, "box", running.ID)
-	if err != nil || rec.Result == nil || rec.Result.Cause != sandbox.CauseStopped {
-		t.Errorf("got %+v, %v, want the cause stopped", rec.Result, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if rec, err := h.engine.Process(t.Context(), alice, "box", ids[3]); err != nil || rec.Result.ExitCode != 3 || rec.Shell != "exit 3" {
-		t.Errorf("got %+v, %v", rec, err)
+	checktest.Some(t, "Result", rec.Result)
+	checktest.Equal(t, "Result.Cause", rec.Result.Cause, sandbox.CauseStopped)
+	if rec, err := h.engine.Process(t.Context(), alice, "box", ids[3]); err != nil {
+		t.Error(err)
+	} else {
+		checktest.Equal(t, "Result.ExitCode", rec.Result.ExitCode, 3)
+		checktest.Equal(t, "Shell", rec.Shell, "exit 3")
 	}
 	_, err = h.engine.Process(t.Context(), alice, "box", sandbox.NewProcessID())
 	wantCode(t, err, fault.NotFound)

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -255,9 +256,11 @@ func TestSnapshotLists(t *testing.T) {
 	wantIDs(t, ids(h.list(engine.SnapshotsRequest{Oldest: true, Sandbox: "box"})), a.ID, b.ID)
 	wantIDs(t, ids(h.list(engine.SnapshotsRequest{Sandbox: string(s.ID)})), b.ID, a.ID)
 	p, err := h.engine.Snapshots(t.Context(), alice, engine.SnapshotsRequest{Limit: 2})
-	if err != nil || p.Total != 3 || p.Next == "" {
-		t.Fatalf("got %+v, %v", p, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Equal(t, "Total", p.Total, 3)
+	checktest.Some(t, "Next", p.Next)
 	wantIDs(t, ids(h.list(engine.SnapshotsRequest{Limit: 2, Cursor: p.Next})), a.ID)
 	_, err = h.engine.Snapshots(t.Context(), alice, engine.SnapshotsRequest{Limit: store.MaxPage + 1})
 	wantCode(t, err, fault.Invalid)

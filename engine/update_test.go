@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
 
@@ -26,9 +27,12 @@ func TestResize(t *testing.T) {
 		s := h.create(engine.CreateRequest{Key: "box"})
 		for _, m := range []int{1024, 256} {
 			got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{MemoryMB: &m, Pids: ptr(m)})
-			if err != nil || got.State != sandbox.Running || got.Limits.MemoryMB != m || size(h, s.ID) != got.Limits {
-				t.Errorf("got %+v, %v, on the host %+v", got, err, size(h, s.ID))
+			if err != nil {
+				t.Fatal(err)
 			}
+			checktest.Equal(t, "State", got.State, sandbox.Running)
+			checktest.Equal(t, "Limits.MemoryMB", got.Limits.MemoryMB, m)
+			checktest.Equal(t, "size(h, s.ID)", size(h, s.ID), got.Limits)
 		}
 		h.pause("box")
 		if got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{CPU: ptr(4.0)}); err != nil || size(h, s.ID) != got.Limits {

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
 
@@ -27,9 +28,13 @@ func TestVolumes(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	v := h.volume("data")
-	if v.Name != "data" || v.Project != "default" || v.Runtime != "memory" || v.State != sandbox.VolumeReady || v.CreatedBy != "alice" || v.UsedBytes != 0 || len(v.Users) != 0 {
-		t.Errorf("got %+v", v)
-	}
+	checktest.Equal(t, "Name", v.Name, "data")
+	checktest.Equal(t, "Project", v.Project, "default")
+	checktest.Equal(t, "Runtime", v.Runtime, "memory")
+	checktest.Equal(t, "State", v.State, sandbox.VolumeReady)
+	checktest.Equal(t, "CreatedBy", v.CreatedBy, "alice")
+	checktest.Equal(t, "UsedBytes", v.UsedBytes, 0)
+	checktest.Len(t, "Users", v.Users, 0)
 	if ev := h.events("")[0]; ev.Type != sandbox.EventVolume || ev.Sandbox != "" || ev.ProcessID != string(v.ID) || ev.Actor != "alice" || !strings.Contains(ev.Detail, `"data"`) {
 		t.Errorf("the event: %+v", ev)
 	}
@@ -117,9 +122,12 @@ func TestVolumeNames(t *testing.T) {
 		t.Errorf("in another project: %v", err)
 	}
 	all, err := h.engine.Volumes(t.Context(), alice)
-	if err != nil || len(all) != 2 || all[0].ID != a.ID || all[1].ID != b.ID {
-		t.Errorf("got %+v, %v", all, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Len(t, "all", all, 2)
+	checktest.Equal(t, "ID", all[0].ID, a.ID)
+	checktest.Equal(t, "ID", all[1].ID, b.ID)
 	for _, ref := range []string{string(a.ID), "missing", "b", "", "/"} {
 		_, err := h.engine.Volume(t.Context(), mary, ref)
 		wantCode(t, err, fault.NotFound)
@@ -181,9 +189,11 @@ func TestMounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Mounts: &list})
-		if err != nil || len(got.Mounts) != 1 || got.Mounts[0].Name != "v" {
-			t.Fatalf("got %+v, %v", got, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checktest.Len(t, "Mounts", got.Mounts, 1)
+		checktest.Equal(t, "Mounts[0].Name", got.Mounts[0].Name, "v")
 		if _, err := h.engine.Start(t.Context(), alice, "box"); err != nil {
 			t.Fatal(err)
 		}

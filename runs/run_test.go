@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/checktest"
 	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -352,9 +353,12 @@ func TestARunThatWaitsForItsTurnCanBeCanceled(t *testing.T) {
 		return err == nil && r.Commands[0].Status == sandbox.CommandRunning
 	})
 	run, err = h.runner.Cancel(t.Context(), alice, first.ID)
-	if err != nil || run.State != sandbox.RunCanceled || run.Commands[0].Cause != sandbox.CauseKilled || run.Commands[1].Status != sandbox.CommandQueued {
-		t.Fatalf("the one that runs: got %+v, %v", run, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	checktest.Equal(t, "the one that runs, State", run.State, sandbox.RunCanceled)
+	checktest.Equal(t, "the one that runs, Commands[0].Cause", run.Commands[0].Cause, sandbox.CauseKilled)
+	checktest.Equal(t, "the one that runs, Commands[1].Status", run.Commands[1].Status, sandbox.CommandQueued)
 	h.wantWhole(run)
 	if procs, err := h.engine.Processes(t.Context(), alice, "box"); err != nil || slices.ContainsFunc(procs, func(p agent.Record) bool { return p.Result == nil && p.Shell != "true" }) { // which is the third's
 		t.Errorf("a process is left: %+v, %v", procs, err)

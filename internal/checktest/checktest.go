@@ -34,12 +34,12 @@ func Absent[T any](tb testing.TB, what string, got *T) {
 	}
 }
 
-// Some fails a test where got is the zero value.
+// Some ends a test where got is the zero value: what comes after may look into it.
 func Some[T comparable](tb testing.TB, what string, got T) {
 	tb.Helper()
 	var zero T
 	if got == zero {
-		tb.Errorf("%s: got none", what)
+		tb.Fatalf("%s: got none", what)
 	}
 }
 
