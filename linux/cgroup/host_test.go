@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/cgroup/cgroupfs"
 )
 
@@ -35,6 +36,7 @@ func randomName() string { return strings.ToLower(rand.Text()[:12]) }
 // checks at the end that nothing of it is left.
 func openHost(t *testing.T, needs ...Feature) *Driver {
 	t.Helper()
+	skiptest.WithoutRoot(t, "it makes groups")
 	d, err := Open(Options{Namespace: randomName()})
 	if err != nil {
 		t.Fatal(err)
