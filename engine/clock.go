@@ -340,14 +340,14 @@ func (e *Engine) strikeLocked(ctx context.Context, b *box) error {
 	switch {
 	case !s.ExpiresAt.IsZero() && !at.Before(s.ExpiresAt):
 		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("its time to live passed at %s (expires_at); %s",
-			s.ExpiresAt.UTC().Format(time.RFC3339), e.lastWords(s, last)))
+			s.ExpiresAt.UTC().Format(time.RFC3339), e.lastWords(s, last)), nil)
 	case due(s.TTL, used) && still(b.uses(), last):
-		return e.reapIf(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", seconds(s.TTL), e.lastWords(s, last)), still)
+		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", seconds(s.TTL), e.lastWords(s, last)), still)
 	case deletesItself(s):
 		return e.autoDelete(ctx, b)
 	case (s.State == sandbox.Stopped || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
 		return e.reap(ctx, b, sandbox.CauseRetain, fmt.Sprintf("it was %s for %s s (retention), since %s (%s); %s",
-			s.State, seconds(s.Retention), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause, e.lastWords(s, last)))
+			s.State, seconds(s.Retention), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause, e.lastWords(s, last)), nil)
 	case s.State == sandbox.Running && due(s.IdleTimeout, used):
 		return e.idle(ctx, b, s, fmt.Sprintf("it was idle for %s s (idle_timeout); %s", seconds(s.IdleTimeout), e.lastWords(s, last)), still)
 	}
@@ -366,13 +366,9 @@ func (e *Engine) idle(ctx context.Context, b *box, s *sandbox.Sandbox, detail st
 	return e.stop(ctx, b, system, sandbox.CauseIdle, sandbox.Clip(detail, maxDetail), still)
 }
 
-// reap deletes a sandbox because a clock struck.
-func (e *Engine) reap(ctx context.Context, b *box, cause sandbox.Cause, detail string) error {
-	return e.reapIf(ctx, b, cause, detail, nil)
-}
-
-func (e *Engine) reapIf(ctx context.Context, b *box, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
-	err := e.removeIf(ctx, b, system, cause, detail, may)
+// reap deletes a sandbox because a clock struck, if may agrees; see remove.
+func (e *Engine) reap(ctx context.Context, b *box, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
+	err := e.remove(ctx, b, system, cause, detail, may)
 	if err == nil && b.record.Load() == nil {
 		e.metrics.reaped.Inc()
 	}

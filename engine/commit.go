@@ -18,7 +18,7 @@ import (
 // change gets a copy of the record; maps in it are replaced, never written to.
 // A record that was deleted meanwhile is left alone and the events still count.
 func (e *Engine) commit(ctx context.Context, b *box, change func(*sandbox.Sandbox), events ...*sandbox.Event) error {
-	return e.commitWith(ctx, b, change, func(tx store.Tx) error { return appendAll(tx, events) }, events...)
+	return e.commitBy(ctx, b, store.Sandboxes.Update, change, func(tx store.Tx) error { return appendAll(tx, events) }, events...)
 }
 
 func appendAll(tx store.Tx, events []*sandbox.Event) error {

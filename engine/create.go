@@ -195,7 +195,7 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 		return nil, err
 	}
 	if b.up() == nil {
-		err := e.turnWork(ctx, b, startBound, func(ctx context.Context) error { return e.start(ctx, b, askerOf(c)) })
+		err := e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context) error { return e.start(ctx, b, askerOf(c)) })
 		if fault.Is(err, fault.NotFound) && b.record.Load() == nil {
 			return nil, nil // it was being deleted; the key is free at
 		}
@@ -339,7 +339,7 @@ func (e *Engine) removeNew(ctx context.Context, id sandbox.ID, why string) error
 		return err
 	}
 	defer b.turn.give()
-	return e.remove(ctx, b, system, sandbox.CauseUser, why)
+	return e.remove(ctx, b, system, sandbox.CauseUser, why, nil)
 }
 
 // newSpec is what a driver needs to know of a new sandbox.

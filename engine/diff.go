@@ -59,7 +59,7 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	defer cancel()
 	var changes runtime.Changes
 	// In the sandbox's turn, so that its disk is not exchanged under the comparison.
-	err = e.turnWork(bound, b, diffBound, func(ctx context.Context) error {
+	err = e.turnWork(bound, b, diffBound, e.take, func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(bound, cancel)() // nobody wants the rest

@@ -20,7 +20,7 @@ import (
 // disk, one that is paused with its processes, and one that has failed if what it
 // missed is there again. One that runs is given as it is.
 func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, startBound, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, startBound, e.takeToWork, func(ctx context.Context, b *box) error {
 		return e.start(ctx, b, askerOf(c))
 	})
 }
@@ -30,7 +30,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // one that is paused, too. One that is stopped already is given as it is, but no
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verbBy(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b *box) error {
 		return e.stop(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 }
@@ -38,8 +38,8 @@ func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbo
 // Delete ends a sandbox's processes at once and deletes its disk and its
 // record; what stays is its events. One that is gone is fault.NotFound.
 func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error {
-	_, err := e.verbBy(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b *box) error {
-		return e.remove(ctx, b, askerOf(c), sandbox.CauseUser, "")
+	_, err := e.verb(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b *box) error {
+		return e.remove(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 	return err
 }
@@ -243,7 +243,7 @@ func (e *Engine) autoDelete(ctx context.Context, b *box) error {
 	if s.StopDetail != "" {
 		detail = fmt.Sprintf("it is deleted when it stops (auto_delete), and it stopped (%s: %s)", s.StopCause, s.StopDetail)
 	}
-	return e.reap(ctx, b, s.StopCause, sandbox.Clip(detail, maxDetail))
+	return e.reap(ctx, b, s.StopCause, sandbox.Clip(detail, maxDetail), nil)
 }
 
 // keepDown makes a caller's stop, or pause, of what a clock or the host had stopped,
@@ -270,13 +270,9 @@ func (e *Engine) keepDown(ctx context.Context, b *box, who asker, cause sandbox.
 	}, ev)
 }
 
-// remove is the four steps of a delete, from any state. The caller has the turn.
-func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string) error {
-	return e.removeIf(ctx, b, who, cause, detail, nil)
-}
-
-// removeIf is remove if may, asked in the instant in which new uses end, agrees.
-func (e *Engine) removeIf(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+// remove is the four steps of a delete, from any state. The caller has the turn. may (nil:
+// yes) is asked in the instant in which new uses end; if it says no, nothing is done.
+func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(string(b.id))

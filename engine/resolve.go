@@ -110,6 +110,20 @@ func (e *Engine) take(ctx context.Context, b *box) error {
 	return nil
 }
 
+// takeToWork is take for a verb that is not begun while the records have no room; see
+// [store.Store].
+func (e *Engine) takeToWork(ctx context.Context, b *box) error {
+	err := e.take(ctx, b)
+	if err != nil {
+		return err
+	}
+	if err = e.store.Room(); err != nil && b.record.Load() != nil {
+		b.turn.give()
+		return err
+	}
+	return nil
+}
+
 // takeToStop is take for a verb that ends the sandbox's commands, whether or not its agent
 // tells what became of them.
 func (e *Engine) takeToStop(ctx context.Context, b *box) error {
@@ -153,21 +167,10 @@ func (e *Engine) takeToDelete(ctx context.Context, b *box) error {
 	return err
 }
 
-// verb runs a lifecycle verb to its end, in the sandbox's turn, and gives the
-// record after it. do finds the record settled: Running and up, Paused,
-// Stopped or Failed. It is not called while the records have no room; see
-// [store.Store].
-func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
-	return e.verbBy(ctx, c, ref, bound, e.take, func(ctx context.Context, b *box) error {
-		if err := e.store.Room(); err != nil {
-			return err
-		}
-		return do(ctx, b)
-	})
-}
-
-// verbBy is verb with another way to take the turn, also while the records have no room.
-func (e *Engine) verbBy(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *box) error, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
+// verb runs a lifecycle verb to its end, in the sandbox's turn, and returns the
+// record after it. take takes the turn: e.take, or one of its kin. do finds the record
+// settled, unless take does without: Running and up, Paused, Stopped or Failed.
+func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *box) error, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
 	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return nil, err
@@ -175,7 +178,7 @@ func (e *Engine) verbBy(ctx context.Context, c access.Caller, ref string, bound 
 	defer e.leave(b)
 	b.touch(e.now(), actCall)
 	var after *sandbox.Sandbox
-	err = e.turnWorkBy(ctx, b, bound, take, func(ctx context.Context) error {
+	err = e.turnWork(ctx, b, bound, take, func(ctx context.Context) error {
 		before := b.record.Load()
 		if before == nil {
 			return noSandbox(ref)
@@ -196,12 +199,8 @@ func (e *Engine) verbBy(ctx context.Context, c access.Caller, ref string, bound 
 	return after, nil
 }
 
-// turnWork is work in the box's turn. It keeps the box for as long as it goes on.
-func (e *Engine) turnWork(ctx context.Context, b *box, bound time.Duration, do func(context.Context) error) error {
-	return e.turnWorkBy(ctx, b, bound, e.take, do)
-}
-
-func (e *Engine) turnWorkBy(ctx context.Context, b *box, bound time.Duration, take func(context.Context, *box) error, do func(context.Context) error) error {
+// turnWork is work in the box's turn, which take takes. It keeps the box for as long as it goes on.
+func (e *Engine) turnWork(ctx context.Context, b *box, bound time.Duration, take func(context.Context, *box) error, do func(context.Context) error) error {
 	e.retain(b)
 	return e.work(ctx, bound, func(ctx context.Context) error {
 		defer e.release(b)

@@ -42,7 +42,7 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 	case pointNow:
 		return nil, fault.InvalidField("to", "%q is where it is already; name a snapshot, or %q", pointNow, pointBase)
 	}
-	return e.verbBy(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b *box) error {
 		if err := e.store.Room(); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func (e *Engine) heard(ctx context.Context, b *box) error {
 	if l := b.up(); l == nil || !l.unheard.Load() {
 		return nil
 	}
-	return e.turnWork(ctx, b, settleBound, func(context.Context) error { return nil })
+	return e.turnWork(ctx, b, settleBound, e.take, func(context.Context) error { return nil })
 }
 
 // heardIfItAnswers is heard for who reads what is on record, silent agent or not.

@@ -43,7 +43,7 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 		return nil, fault.InvalidField("replace", "is given without a name: there is nothing to replace")
 	}
 	var kept *sandbox.Snapshot
-	_, err := e.verb(ctx, c, ref, snapshotBound, func(ctx context.Context, b *box) error {
+	_, err := e.verb(ctx, c, ref, snapshotBound, e.takeToWork, func(ctx context.Context, b *box) error {
 		if err := e.refuseValues(ctx, b.project, b.id, onRecord{"name": {r.Name}}); err != nil {
 			return err
 		}

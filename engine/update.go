@@ -51,7 +51,7 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patc
 	if err := p.check(e.now(), e.defaults); err != nil {
 		return nil, err
 	}
-	return e.verb(ctx, c, ref, updateBound, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, updateBound, e.takeToWork, func(ctx context.Context, b *box) error {
 		return e.update(ctx, b, askerOf(c), p)
 	})
 }

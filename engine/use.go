@@ -96,7 +96,7 @@ func (e *Engine) wake(ctx context.Context, b *box, who asker, may func(*sandbox.
 	if err := e.store.Room(); err != nil {
 		return err
 	}
-	return e.turnWork(ctx, b, startBound, func(ctx context.Context) error {
+	return e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context) error {
 		if s := b.record.Load(); s != nil && s.State != sandbox.Running && !may(s) {
 			return notUp(s)
 		}
