@@ -75,7 +75,7 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 		f.give(&cmd, sink, r.Room)
 		switch res.Result, err = f.follow(here); {
 		case err == nil:
-			f.collected.result(&res)
+			f.kept(&res)
 		case fault.Is(err, fault.NotFound): // its log is gone since
 			f = nil
 		default:

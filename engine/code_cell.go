@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
 	"sandpit.dev/kernel"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -44,13 +45,13 @@ type cell struct {
 	deaf    chan struct{} // closed when the sink failed
 	stop    bool          // the caller wants it to end
 	kernel  *codeKernel   // that it runs in
-	kept    collected     // of its output
+	kept    budget.Output // of its output
 	results keptResults
 }
 
 func newCell(u *use, cc *codeContext, r CodeRequest, sink *CodeSink) *cell {
 	x := &cell{u: u, cc: cc, r: r, sink: sink, collect: sink == nil, done: make(chan struct{}), deaf: make(chan struct{})}
-	x.kept = collected{room: r.Room, most: [2]int64{orDefault(r.MaxStdout, DefaultOutput), orDefault(r.MaxStderr, DefaultOutput)}}
+	x.kept = budget.NewOutput(r.Room, [2]int64{orDefault(r.MaxStdout, DefaultOutput), orDefault(r.MaxStderr, DefaultOutput)})
 	x.results.room = r.Room
 	rec := cc.record()
 	x.ids = CodeStart{CellID: sandbox.NewProcessID(), ContextID: cc.eventID(), Language: rec.Language}
@@ -68,7 +69,8 @@ func (x *cell) wait(ctx context.Context) (CodeResult, error) {
 	}
 	x.mu.Lock()
 	err := x.sinkErr
-	x.sink, x.collect, x.kept.data = nil, false, [2][]byte{} // the caller's room is closed
+	x.sink, x.collect = nil, false // the caller's room is closed
+	x.kept.Drop()
 	x.mu.Unlock()
 	if err == nil {
 		err = ctx.Err()
@@ -311,11 +313,11 @@ func (x *cell) output(ctx context.Context, stream int, b []byte) {
 		x.out.StderrBytes += int64(len(b))
 	}
 	if x.collecting() {
-		x.kept.reserve(ctx, stream, len(b))
+		x.kept.Reserve(ctx, stream, len(b))
 	}
 	x.mu.Lock()
 	if x.collect {
-		x.kept.write(stream, b)
+		x.kept.Write(stream, b)
 	}
 	x.mu.Unlock()
 	x.tell(func(s *CodeSink) error {
@@ -337,8 +339,9 @@ func (x *cell) settle(ctx context.Context, k *codeKernel, res kernel.Outcome, er
 	x.mu.Unlock()
 	out := &x.out
 	x.mu.Lock()
-	out.Stdout, out.Stderr = x.kept.data[0], x.kept.data[1]
-	out.StdoutTruncated, out.StderrTruncated = x.kept.cut[0] || x.gap, x.kept.cut[1] || x.gap
+	data, cut := x.kept.Kept(), x.kept.Truncated()
+	out.Stdout, out.Stderr = data[0], data[1]
+	out.StdoutTruncated, out.StderrTruncated = cut[0] || x.gap, cut[1] || x.gap
 	x.mu.Unlock()
 	out.Results = x.results.list
 	out.Duration = res.Duration

@@ -37,12 +37,12 @@ type follower struct {
 	last      int64         // of a process that went down with its sandbox: the number of its last frame
 	guest     bool          // the row is another follower's, who alone tells what a lost command means
 
-	mu        sync.Mutex
-	take      func(agent.Frame) error // who gets the frames; nil: nobody
-	deaf      func()                  // called when take failed; ends the following here
-	sinkErr   error
-	collected collected // without a sink: what is kept
-	collects  bool
+	mu       sync.Mutex
+	take     func(agent.Frame) error // who gets the frames; nil: nobody
+	deaf     func()                  // called when take failed; ends the following here
+	sinkErr  error
+	output   budget.Output // without a sink: what is kept
+	collects bool
 }
 
 func newFollower(u *use, ev *sandbox.Event, timeout time.Duration) *follower {
@@ -69,7 +69,7 @@ const overtime = time.Minute
 // give has the output of a command go to sink, or without one be collected.
 func (f *follower) give(cmd *agent.Command, sink func(agent.Frame) error, room *budget.Room) {
 	if f.take = sink; sink == nil {
-		f.collects, f.collected = true, collected{room: room, most: [2]int64{cmd.MaxStdout, cmd.MaxStderr}}
+		f.collects, f.output = true, budget.NewOutput(room, [2]int64{cmd.MaxStdout, cmd.MaxStderr})
 	}
 }
 
@@ -79,9 +79,18 @@ func (f *follower) detach() ExecResult {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := ExecResult{ProcessID: f.event.ProcessID, Running: true}
-	f.collected.result(&r)
-	f.take, f.collects, f.collected.data = nil, false, [2][]byte{}
+	f.kept(&r)
+	f.take, f.collects = nil, false
+	f.output.Drop()
 	return r
+}
+
+// kept puts what was kept of the output into r.
+func (f *follower) kept(r *ExecResult) {
+	data, cut := f.output.Kept(), f.output.Truncated()
+	r.Stdout, r.Stderr = data[0], data[1]
+	r.StdoutTruncated = r.StdoutTruncated || cut[0]
+	r.StderrTruncated = r.StderrTruncated || cut[1]
 }
 
 // attend follows the command on behalf of the caller, whose Wait runs since began: on a
@@ -198,12 +207,12 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 
 func (f *follower) deliver(ctx context.Context, fr agent.Frame) {
 	if f.collects {
-		f.collected.reserve(ctx, int(fr.Stream-agent.Stdout), len(fr.Data))
+		f.output.Reserve(ctx, int(fr.Stream-agent.Stdout), len(fr.Data))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.collects {
-		f.collected.write(int(fr.Stream-agent.Stdout), fr.Data)
+		f.output.Write(int(fr.Stream-agent.Stdout), fr.Data)
 	}
 	if f.take == nil {
 		return
@@ -296,7 +305,7 @@ func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
 	defer cancel()
 	f.mu.Lock()
 	r := ExecResult{ProcessID: f.event.ProcessID, Result: res}
-	f.collected.result(&r)
+	f.kept(&r)
 	f.mu.Unlock()
 	r.NoArtifacts = leftAlone(ctx, f.artifacts)
 	if f.window != nil {

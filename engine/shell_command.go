@@ -30,7 +30,7 @@ func (cc *codeContext) remember(x *cell) {
 		first--
 	}
 	for _, old := range cc.recent[:first] {
-		old.kept.room.Close()
+		old.kept.Room.Close()
 	}
 	cc.recent = append(slices.Clone(cc.recent[first:]), x)
 }
@@ -39,7 +39,8 @@ func (cc *codeContext) remember(x *cell) {
 func (x *cell) holds() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return int64(len(x.kept.data[0]) + len(x.kept.data[1]))
+	data := x.kept.Kept()
+	return int64(len(data[0]) + len(data[1]))
 }
 
 // attend waits for the command on behalf of its caller, if wait is not zero no longer
@@ -85,7 +86,8 @@ func (x *cell) shellResult() ShellResult {
 	default:
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		r.Running, r.Stdout, r.Stderr = true, x.kept.data[0], x.kept.data[1]
+		data := x.kept.Kept()
+		r.Running, r.Stdout, r.Stderr = true, data[0], data[1]
 		return r
 	}
 	out := &x.out
