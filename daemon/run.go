@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -162,12 +163,12 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		Logger:  log,
 		Keys:    seals,
 		Redact:  secrets,
-		Memory:  memory,
 		Metrics: engine.NewMetrics(registry),
 	})
 	if err != nil {
 		return err
 	}
+	codes := code.New(eng, code.Options{Memory: memory, Metrics: code.NewMetrics(registry), Logger: log})
 	runner := runs.New(eng, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
 	tokens, err := openTokens(cfg, keys.Store(), log)
 	if err != nil {
@@ -178,7 +179,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, runs: runner, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: eng, runs: runner, code: codes, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {

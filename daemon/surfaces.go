@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/api/rest"
 	apiruns "sandpit.dev/api/runs"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runs"
@@ -33,6 +34,7 @@ import (
 type surfaceParts struct {
 	engine         *engine.Engine
 	runs           *runs.Runner
+	code           *code.Service
 	tokens         *bearer.Authority
 	backups        *backups
 	keys           *keyed.Keys
@@ -72,12 +74,12 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Runs: p.runs, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
+	api, err := rest.New(rest.Options{Engine: p.engine, Runs: p.runs, Code: p.code, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Engine: p.engine, Runs: p.runs, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
+	tools, err := mcp.New(mcp.Options{Engine: p.engine, Runs: p.runs, Code: p.code, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}

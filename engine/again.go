@@ -121,8 +121,8 @@ func (e *Engine) rejoin(ctx context.Context, c access.Caller, ev *sandbox.Event)
 	}
 	p, err := u.l.client.Attach(ctx, ev.ProcessID, 0)
 	if err != nil {
-		err = u.fail(ctx, err)
-		u.end()
+		err = u.Fail(ctx, err)
+		u.End()
 		if fault.Is(err, fault.State) || fault.Is(err, fault.NotFound) {
 			err = nil
 		}
@@ -169,48 +169,6 @@ func (e *Engine) commandEnd(ctx context.Context, ev *sandbox.Event) (*sandbox.Ev
 	}
 }
 
-// CodeAgain returns what is on record of a cell that an earlier RunCode has begun, when it
-// has ended: its outcome without what it wrote and showed. began is as in ExecAgain.
-func (e *Engine) CodeAgain(ctx context.Context, c access.Caller, of sandbox.ID, cellID string) (res CodeResult, began bool, err error) {
-	if err := e.enter(c, access.SandboxesWrite); err != nil {
-		return CodeResult{}, false, err
-	}
-	defer e.group.leave()
-	ev, err := e.commandRow(ctx, c.Project, of, cellID)
-	if err != nil {
-		return CodeResult{}, false, err
-	}
-	here, leave := e.group.bind(ctx)
-	defer leave()
-	if ev, err = e.commandEnd(here, ev); err != nil {
-		if ctx.Err() == nil && e.group.ctx.Err() != nil {
-			err = shuttingDown()
-		}
-		return CodeResult{}, true, err
-	}
-	if neverBegan(ev) {
-		return CodeResult{}, false, nil
-	}
-	res = CodeResult{
-		CodeStart: CodeStart{ContextID: ev.ContextID, CellID: ev.ProcessID, Language: ev.Language},
-		Status:    CodeOK, ExitCode: ev.ExitCode, Signal: ev.Signal, Cause: ev.Cause, CauseDetail: ev.Detail, Duration: ev.Duration,
-		StdoutBytes: ev.StdoutBytes, StderrBytes: ev.StderrBytes, StdoutTruncated: ev.StdoutBytes > 0, StderrTruncated: ev.StderrBytes > 0,
-		Changes: ev.Changes, ChangesTotal: ev.ChangesTotal, ChangesComplete: len(ev.Changes) > 0 && len(ev.Changes) == ev.ChangesTotal,
-	}
-	switch {
-	case ev.OK:
-	case ev.Cause == sandbox.CauseTimeout:
-		res.Status = CodeTimedOut
-	case ev.Cause != sandbox.CauseNone:
-		res.Status, res.Dead = CodeEnded, true
-	case ev.ExitCode == exitInterrupted:
-		res.Status = CodeInterrupted
-	default:
-		res.Status = CodeError
-	}
-	return res, true, nil
-}
-
 // EverRan reports whether a sandbox of the caller's project, which may be gone, was ever up.
 func (e *Engine) EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error) {
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
@@ -240,7 +198,7 @@ func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.I
 	if err != nil { // it is down, or gone
 		return RecordOf(ev), true, nil
 	}
-	defer u.end()
+	defer u.End()
 	if rec, err = u.l.client.Process(ctx, processID); err != nil {
 		return RecordOf(ev), true, nil
 	}

@@ -41,7 +41,7 @@ type box struct {
 	ending  atomic.Int32                       // verbs that are about to take it down, see takeAway
 	hearing atomic.Pointer[context.CancelFunc] // of who waits for the first word of its agent
 
-	contexts contexts // of code
+	attached any // what the extension keeps with it; guarded by mu
 
 	secrets secrets.Entry // those that are open
 

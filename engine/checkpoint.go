@@ -16,10 +16,10 @@ import (
 // checkpointBound bounds a checkpoint, which the answer to a command waits for.
 const checkpointBound = time.Minute
 
-// keepChanges takes a checkpoint after a command, where the sandbox wants them and
+// KeepChanges takes a checkpoint after a command, where the sandbox wants them and
 // the command changed a file, or may have. It gives the snapshot's id, or none: a
 // checkpoint that cannot be taken is logged, and an event, and no command fails by it.
-func (u *use) keepChanges(ctx context.Context, after *sandbox.Event, changes int, complete bool) sandbox.ID {
+func (u *Use) KeepChanges(ctx context.Context, after *sandbox.Event, changes int, complete bool) sandbox.ID {
 	s := u.b.record.Load()
 	if s == nil || s.Checkpoints != sandbox.CheckpointsCommand || complete && changes == 0 || u.isDown() {
 		return ""
@@ -43,7 +43,7 @@ func (u *use) keepChanges(ctx context.Context, after *sandbox.Event, changes int
 	return snap.ID
 }
 
-func (u *use) isDown() bool {
+func (u *Use) isDown() bool {
 	select {
 	case <-u.l.down:
 		return true
@@ -54,7 +54,7 @@ func (u *use) isDown() bool {
 
 // checkpoint takes one in the sandbox's turn. Where the sandbox went down before,
 // there is none: its disk may be another by then.
-func (u *use) checkpoint(ctx context.Context, after *sandbox.Event) (*sandbox.Snapshot, error) {
+func (u *Use) checkpoint(ctx context.Context, after *sandbox.Event) (*sandbox.Snapshot, error) {
 	if err := u.e.take(ctx, u.b); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -80,11 +81,11 @@ func TestCheckpoints(t *testing.T) {
 	})
 	t.Run("FollowACommandOfAShellAndACell", func(t *testing.T) {
 		needs(t, "python3")
-		sh, err := h.engine.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "echo sh > file"}, nil)
+		sh, err := h.code.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "echo sh > file"}, nil)
 		if err != nil || sh.SnapshotID == "" {
 			t.Fatalf("got %+v, %v", sh, err)
 		}
-		cell := h.cell("box", engine.CodeRequest{Code: "open('file', 'w').write('cell\\n')"})
+		cell := h.cell("box", code.Request{Code: "open('file', 'w').write('cell\\n')"})
 		if cell.SnapshotID == "" {
 			t.Fatalf("got %+v", cell)
 		}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
@@ -77,6 +78,7 @@ func doCrash(dir, point string) error {
 	if err != nil {
 		return err
 	}
+	codes := code.New(e, code.Options{Checkpoint: o.Checkpoint})
 	go func() { _ = e.Run(ctx) }()
 	if err := e.WaitReady(ctx); err != nil {
 		return err
@@ -137,7 +139,7 @@ func doCrash(dir, point string) error {
 			err = e.Recorded(ctx) // it is killed behind the answer
 		}
 	case "code":
-		if _, err = e.RunCode(ctx, alice, "box", engine.CodeRequest{Code: "1"}, nil); err == nil {
+		if _, err = codes.RunCode(ctx, alice, "box", code.Request{Code: "1"}, nil); err == nil {
 			err = e.Recorded(ctx)
 		}
 	}
@@ -187,8 +189,8 @@ func TestAServerThatIsKilled(t *testing.T) {
 		{"code.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
 	} {
 		t.Run(c.point, func(t *testing.T) {
-			code := strings.HasPrefix(c.point, "code.")
-			if code {
+			isCode := strings.HasPrefix(c.point, "code.")
+			if isCode {
 				needs(t, "python3")
 			}
 			dir := t.TempDir()
@@ -232,8 +234,8 @@ func TestAServerThatIsKilled(t *testing.T) {
 					t.Errorf("a later read: got %+v (%v), the event has %+v", rec, err, ev)
 				}
 			}
-			if code {
-				if res := h.cell("box", engine.CodeRequest{Code: "2"}); value(res) != "2" || res.Restarted == "" {
+			if isCode {
+				if res := h.cell("box", code.Request{Code: "2"}); value(res) != "2" || res.Restarted == "" {
 					t.Errorf("the next cell: %+v", res)
 				}
 			}

@@ -87,15 +87,12 @@
 // Their events have their ids in ProcessID: by that the janitor, and the repair, know what
 // is this store's.
 //
-// # Code
+// # Extensions
 //
-// A context of code is a record (sandbox.Context) and, while it lives, a kernel: a
-// process of the sandbox that keeps its variables, see package kernel. The record, with what
-// it takes to speak to the kernel again, is written in the transactions that write a cell's
-// row, so that a new server goes on with kernels and with the cells in them. Cells of a
-// context take its turn, in the order of asking. Whatever ends a kernel is kept in the
-// record, and told by the next cell, which starts another. The kernels of single cells,
-// and those that no record knows, are ended by the repair.
+// What runs in sandboxes and is no process of theirs belongs to a package above, see type
+// Extension: package code has contexts of code, and shells. It begins a use of a sandbox (type
+// Use), keeps processes that are no use of it (type Background), and has the engine commit the
+// intent and the outcome of what it runs.
 //
 // # Pools
 //

@@ -13,7 +13,6 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
-	"sandpit.dev/internal/budget"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/redact/redactlog"
@@ -36,10 +35,8 @@ type Options struct {
 	Redact   *redactlog.Log // of Logger's handler; nil: one that nothing reads
 	Metrics  *Metrics       // nil: none
 	Pools    []Pool         // sandboxes that are made ahead
-	// Memory bounds the output that is held in memory for answers; nil: one of its own.
-	Memory  *budget.Budget
-	Watches int // the most that a project has open at once; 0: MaxWatches
-	Events  EventOptions
+	Watches  int            // the most that a project has open at once; 0: MaxWatches
+	Events   EventOptions
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
 	JanitorRound time.Duration
@@ -132,7 +129,7 @@ type Engine struct {
 	runsDropped chan struct{}
 	eventKeep   EventOptions
 	round       time.Duration // of the janitor
-	memory      *budget.Budget
+	extension   Extension
 
 	mu    sync.Mutex
 	boxes map[sandbox.ID]*box
@@ -182,7 +179,7 @@ func New(o Options) (*Engine, error) {
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
 		clock: newClock(), holds: newHolds(), pools: newPools(), runsDropped: make(chan struct{}, 1), watches: newWatches(o.Watches), imports: newImports(), eventKeep: o.Events.filled(), round: o.JanitorRound,
-		memory: o.Memory, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
+		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}
@@ -208,9 +205,6 @@ func New(o Options) (*Engine, error) {
 	}
 	if e.checkpoint == nil {
 		e.checkpoint = func(string) {}
-	}
-	if e.memory == nil {
-		e.memory = budget.New(budget.Options{})
 	}
 	if e.round <= 0 {
 		e.round = janitorRound

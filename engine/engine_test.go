@@ -89,9 +89,9 @@ func TestMetrics(t *testing.T) {
 		"sandpit_sandboxes stopped": 0, "sandpit_sandboxes starting": 0, "sandpit_sandboxes deleting": 0,
 		"sandpit_sandboxes pausing": 0, "sandpit_sandboxes paused": 0, "sandpit_sandboxes resuming": 0,
 		"sandpit_sandboxes restoring": 0, "sandpit_sandboxes failed": 0, "sandpit_sandboxes_unresponsive": 0, "sandpit_events_pruned_total": 0,
-		"sandpit_code_seconds": 0, "sandpit_create_seconds": 1, "sandpit_exec_seconds": 2,
 		"sandpit_janitor_foreign_total": 0, "sandpit_janitor_removed_total instance": 0, "sandpit_janitor_removed_total snapshot": 0,
 		"sandpit_janitor_removed_total volume": 0, "sandpit_janitor_rounds_total": 0,
+		"sandpit_create_seconds": 1, "sandpit_exec_seconds": 2,
 		"sandpit_events_total sandbox.created": 1, "sandpit_events_total sandbox.started": 1, "sandpit_events_total exec": 2,
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -81,14 +81,14 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	began := time.Now()
 	var artifacts runtime.Window
 	if r.TellArtifacts {
-		artifacts = u.trackArtifacts(ctx)
+		artifacts = u.track(ctx, sandbox.Artifacts)
 	}
 	f, err := u.launch(ctx, cmd, sandbox.EventExec, sink, r.Room)
 	if err != nil {
 		leftAlone(ctx, artifacts)
 		return ExecResult{}, err // launch has ended the use
 	}
-	f.artifacts = artifacts
+	f.window.artifacts = artifacts
 	if r.Started != nil {
 		r.Started(f.event.ProcessID)
 	}
@@ -137,7 +137,7 @@ func orDefault(n, def int64) int64 {
 
 // launch commits the intent, then starts the command. It takes the use over: the
 // follower that it gives ends it, or launch does before an error.
-func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(agent.Frame) error, room *budget.Room) (*follower, error) {
+func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(agent.Frame) error, room *budget.Room) (*follower, error) {
 	e := u.e
 	// Halfway is the one place where a command must not be left: whether it runs
 	// would not be known. All of this takes a millisecond, caller or not.
@@ -147,8 +147,8 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if cmd.ID == "" { // else it was promised already
 		cmd.ID = sandbox.NewProcessID()
 	}
-	if err := u.prepare(ctx, &cmd); err != nil {
-		u.end()
+	if err := u.Prepare(ctx, &cmd); err != nil {
+		u.End()
 		return nil, err
 	}
 	// The agent makes itself ready while the intent is committed, and begins the
@@ -159,17 +159,13 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 		if heldErr == nil {
 			held.Drop()
 		}
-		u.end()
+		u.End()
 		return nil, err
 	}
 	e.checkpoint("exec.intent")
 	f := newFollower(u, ev, cmd.Timeout)
 	f.give(&cmd, sink, room)
-	if t, ok := u.l.inst.(runtime.Tracker); ok {
-		if f.window, err = t.Track(ctx, sandbox.Workspace); err != nil {
-			e.log.Warn("which files a command changes cannot be told", "sandbox", u.b.id, "error", err)
-		}
-	}
+	f.window = u.Track(ctx, false)
 	if err = heldErr; err == nil {
 		f.process, err = held.Start()
 	}
@@ -178,9 +174,9 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 		return nil, shuttingDown()
 	}
 	if err != nil {
-		err = u.fail(ctx, late(ctx, err))
+		err = u.Fail(ctx, late(ctx, err))
 		f.notBegun(ctx, err)
-		u.end()
+		u.End()
 		return nil, err
 	}
 	e.checkpoint("exec.started")
@@ -189,7 +185,7 @@ func (u *use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 
 // intend writes the row of a command that is about to begin. Its variables are
 // not in it: they may be secrets.
-func (u *use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventType) (*sandbox.Event, error) {
+func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventType) (*sandbox.Event, error) {
 	s := u.b.record.Load()
 	if s == nil {
 		return nil, noSandbox(string(u.b.id))

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -175,7 +176,7 @@ func TestExecTellsWhetherTheArtifactsWereLeftAlone(t *testing.T) {
 		if err != nil || res.NoArtifacts != c.want {
 			t.Errorf("%+v: a command's: %v, %v", c, res.NoArtifacts, err)
 		}
-		cell := h.cell("box", engine.CodeRequest{Code: "1", TellArtifacts: c.ask})
+		cell := h.cell("box", code.Request{Code: "1", TellArtifacts: c.ask})
 		if cell.NoArtifacts != c.want {
 			t.Errorf("%+v: a cell's: %v", c, cell.NoArtifacts)
 		}

@@ -33,17 +33,17 @@ func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string
 		return agent.FileInfo{}, nil, err
 	}
 	if err := e.store.Room(); err != nil { // for its event
-		u.end()
+		u.End()
 		return agent.FileInfo{}, nil, err
 	}
 	ev := u.fileEvent(sandbox.EventDownload, path, o.User)
 	rctx, cancel := e.group.bind(ctx)
 	info, r, err := u.l.client.ReadFile(rctx, path, o)
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 		u.fileDone(ctx, ev, err)
 		cancel()
-		u.end()
+		u.End()
 		return agent.FileInfo{}, nil, err
 	}
 	ectx := context.WithoutCancel(ctx)
@@ -52,7 +52,7 @@ func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string
 		ev.Bytes = n
 		_ = u.fileDone(ectx, ev, err) // logged; the bytes are delivered
 		cancel()
-		u.end()
+		u.End()
 	}
 	context.AfterFunc(rctx, func() { _ = d.Close() })
 	return info, d, nil
@@ -99,7 +99,7 @@ func (e *Engine) WriteFile(ctx context.Context, c access.Caller, ref, path strin
 	if err != nil {
 		return agent.FileInfo{}, false, err
 	}
-	defer u.end()
+	defer u.End()
 	ev := u.fileEvent(sandbox.EventUpload, path, o.User)
 	bound, cancel := e.group.bind(ctx)
 	defer cancel()
@@ -107,7 +107,7 @@ func (e *Engine) WriteFile(ctx context.Context, c access.Caller, ref, path strin
 	info, created, err := u.l.client.WriteFile(bound, path, count, o)
 	ev.Bytes = count.n
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 	}
 	if dbErr := u.fileDone(ctx, ev, err); err == nil {
 		err = dbErr
@@ -132,10 +132,10 @@ func (e *Engine) StatFile(ctx context.Context, c access.Caller, ref, path, user 
 	if err != nil {
 		return agent.FileInfo{}, err
 	}
-	defer u.end()
+	defer u.End()
 	info, err := u.l.client.Stat(ctx, path, user)
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 	}
 	return info, err
 }
@@ -167,10 +167,10 @@ func (e *Engine) EachFile(ctx context.Context, c access.Caller, ref, path string
 	if err != nil {
 		return false, err
 	}
-	defer u.end()
+	defer u.End()
 	more, err := u.l.client.EachFile(ctx, path, o, each)
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 	}
 	return more, err
 }
@@ -206,13 +206,13 @@ func (e *Engine) changeFile(ctx context.Context, c access.Caller, ref string, ki
 	if err != nil {
 		return err
 	}
-	defer u.end()
+	defer u.End()
 	ev := u.fileEvent(kind, path, *user)
 	ev.To = to
 	bound, cancel := e.group.bind(ctx)
 	defer cancel()
 	if err = do(bound, u.l.client); err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 	}
 	if dbErr := u.fileDone(ctx, ev, err); err == nil {
 		err = dbErr
@@ -221,7 +221,7 @@ func (e *Engine) changeFile(ctx context.Context, c access.Caller, ref string, ki
 }
 
 // fileUse checks a file call and begins its use. It fills in the user.
-func (e *Engine) fileUse(ctx context.Context, c access.Caller, scope access.Scope, ref string, user *string, more func(*check)) (*use, error) {
+func (e *Engine) fileUse(ctx context.Context, c access.Caller, scope access.Scope, ref string, user *string, more func(*check)) (*Use, error) {
 	if err := c.Require(scope); err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (e *Engine) fileUse(ctx context.Context, c access.Caller, scope access.Scop
 	return e.use(ctx, c, scope, ref, actFiles)
 }
 
-func (u *use) fileEvent(kind sandbox.EventType, path, user string) *sandbox.Event {
+func (u *Use) fileEvent(kind sandbox.EventType, path, user string) *sandbox.Event {
 	ev := u.who.event(kind, u.b.named(), u.e.now())
 	ev.Path, ev.User = path, user
 	return ev
@@ -253,7 +253,7 @@ func (b *box) named() *sandbox.Sandbox {
 
 // fileDone writes the event of a file call, with the counters. err is how the
 // call failed, nil if it did not.
-func (u *use) fileDone(ctx context.Context, ev *sandbox.Event, err error) error {
+func (u *Use) fileDone(ctx context.Context, ev *sandbox.Event, err error) error {
 	ctx, cancel := aside(ctx)
 	defer cancel()
 	ev.Duration = time.Since(ev.At)

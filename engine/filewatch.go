@@ -52,7 +52,7 @@ func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r 
 		return WatchEnd{}, err
 	}
 	u.what = actWatch
-	defer u.end()
+	defer u.End()
 	if err := e.watches.begin(u.b.project); err != nil {
 		return WatchEnd{}, err
 	}
@@ -61,7 +61,7 @@ func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r 
 	defer leave()
 	w, err := u.watchFiles(ctx, r)
 	if err != nil {
-		return WatchEnd{}, u.fail(ctx, err)
+		return WatchEnd{}, u.Fail(ctx, err)
 	}
 	defer func() { _ = w.Close() }() // nothing of it is left either way
 	if err := sink(nil); err != nil {
@@ -82,7 +82,7 @@ func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r 
 	}
 }
 
-func (u *use) watchFiles(ctx context.Context, r WatchRequest) (runtime.Watch, error) {
+func (u *Use) watchFiles(ctx context.Context, r WatchRequest) (runtime.Watch, error) {
 	watcher, ok := u.l.inst.(runtime.Watcher)
 	if !ok {
 		return nil, fault.New(fault.Unsupported, "the runtime of the sandbox %s cannot tell of changes as they happen", u.b.id).
@@ -101,7 +101,7 @@ func (u *use) watchFiles(ctx context.Context, r WatchRequest) (runtime.Watch, er
 }
 
 // watchEnd tells why a watch gave no further event.
-func (u *use) watchEnd(ctx context.Context, err error) (WatchEnd, error) {
+func (u *Use) watchEnd(ctx context.Context, err error) (WatchEnd, error) {
 	switch {
 	case u.e.group.ctx.Err() != nil:
 		return WatchEnd{}, shuttingDown()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
-	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
@@ -24,18 +23,16 @@ import (
 // caller does the work, see attend: to hand each command to another one and back
 // would cost more than following it. When the caller leaves, stay goes on.
 type follower struct {
-	u       *use
+	u       *Use
 	event   *sandbox.Event // the unfinished row
 	process *agent.Process // nil: attach first
-	window  runtime.Window // nil: nobody tells which files change
-	// artifacts is the window on them; nil: nobody asked, or nobody tells.
-	artifacts runtime.Window
-	limit     time.Time     // when to give up on an agent that does not end it; zero: never
-	slept     time.Duration // that the sandbox was paused before limit was set; what comes on top puts it off
-	seen      int64         // of the last frame
-	got       [3]int64      // bytes of the frames, by stream
-	last      int64         // of a process that went down with its sandbox: the number of its last frame
-	guest     bool          // the row is another follower's, who alone tells what a lost command means
+	window  Window         // on which files change
+	limit   time.Time      // when to give up on an agent that does not end it; zero: never
+	slept   time.Duration  // that the sandbox was paused before limit was set; what comes on top puts it off
+	seen    int64          // of the last frame
+	got     [3]int64       // bytes of the frames, by stream
+	last    int64          // of a process that went down with its sandbox: the number of its last frame
+	guest   bool           // the row is another follower's, who alone tells what a lost command means
 
 	mu       sync.Mutex
 	take     func(agent.Frame) error // who gets the frames; nil: nobody
@@ -45,7 +42,7 @@ type follower struct {
 	collects bool
 }
 
-func newFollower(u *use, ev *sandbox.Event, timeout time.Duration) *follower {
+func newFollower(u *Use, ev *sandbox.Event, timeout time.Duration) *follower {
 	f := &follower{u: u, event: ev}
 	if timeout > 0 {
 		f.limit, f.slept = time.Now().Add(timeout+overtime), u.l.nap.total()
@@ -128,7 +125,7 @@ func (f *follower) attend(ctx context.Context, r ExecRequest, began time.Time) (
 // abandon leaves the command to the next server.
 func (f *follower) abandon() {
 	f.hangUp()
-	f.u.end()
+	f.u.End()
 }
 
 // hangUp ends the connection to the agent. The process itself is ended, or goes
@@ -147,12 +144,12 @@ func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
 	e.checkpoint("exec.ended")
 	r := f.complete(ctx, res)
 	if f.event.Type == sandbox.EventExec {
-		r.SnapshotID = f.u.keepChanges(ctx, f.event, r.ChangesTotal, r.ChangesComplete)
+		r.SnapshotID = f.u.KeepChanges(ctx, f.event, r.ChangesTotal, r.ChangesComplete)
 	}
 	e.metrics.ran(f.event, &res)
 	end := e.outcomes.begin(f.u.b)
 	e.group.spawn(func(ctx context.Context) {
-		defer f.u.end()
+		defer f.u.End()
 		defer end()
 		e.checkpoint("exec.answered")
 		f.record(ctx, r)
@@ -301,21 +298,12 @@ func (f *follower) killed(cause sandbox.Cause, detail string) agent.Result {
 
 // complete makes the whole result of what the agent told.
 func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
-	defer cancel()
 	f.mu.Lock()
 	r := ExecResult{ProcessID: f.event.ProcessID, Result: res}
 	f.kept(&r)
 	f.mu.Unlock()
-	r.NoArtifacts = leftAlone(ctx, f.artifacts)
-	if f.window != nil {
-		changes, err := f.window.Close(ctx)
-		if err != nil {
-			f.u.e.log.Warn("which files a command changed cannot be told", "sandbox", f.u.b.id, "error", err)
-		} else {
-			r.Changes, r.ChangesTotal, r.ChangesComplete = ofBytes(secrets.Changes(f.u.labels(), changes.Files), answeredChanges), changes.Total, changes.Complete
-		}
-	}
+	c := f.window.Close(ctx)
+	r.Changes, r.ChangesTotal, r.ChangesComplete, r.NoArtifacts = c.Files, c.Total, c.Complete, c.NoArtifacts
 	return r
 }
 
@@ -333,11 +321,7 @@ func (f *follower) record(ctx context.Context, r ExecResult) {
 // notBegun completes the row of a command that could not be started.
 func (f *follower) notBegun(ctx context.Context, err error) {
 	e, ev := f.u.e, f.event
-	if f.window != nil {
-		if _, err := f.window.Close(ctx); err != nil {
-			e.log.Warn("a window on a sandbox's files cannot be closed", "sandbox", f.u.b.id, "error", err)
-		}
-	}
+	f.window.Close(ctx)
 	why := notStarted
 	switch code := fault.Of(err); {
 	case errors.Is(err, agent.ErrSilent):

@@ -82,12 +82,12 @@ func (e *Engine) work(ctx context.Context, bound time.Duration, do func(context.
 	}
 }
 
-// bind gives a context that ends with ctx or with the engine, for waiting that
-// may be given up.
+// bind returns a context that ends with ctx or with the engine, for waiting that
+// may be given up. Its cause is the error for the caller.
 func (g *group) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(g.ctx, cancel)
-	return ctx, func() { stop(); cancel() }
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(g.ctx, func() { cancel(shuttingDown()) })
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // aside is a context for cleaning up after work whose own context may be over.

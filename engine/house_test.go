@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -31,6 +32,7 @@ type house struct {
 	store  *sqlstore.Store
 	faulty *faulty
 	engine *engine.Engine
+	code   *code.Service
 	end    func() // ends the engine's Run and waits for it; twice is fine
 }
 
@@ -73,7 +75,8 @@ func (h *house) serve(change ...func(*engine.Options)) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.engine, h.end = e, run(h.t, e)
+	h.engine, h.code = e, code.New(e, code.Options{Checkpoint: o.Checkpoint})
+	h.end = run(h.t, e)
 	h.t.Cleanup(h.end)
 	if err := e.WaitReady(context.Background()); err != nil {
 		h.t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 // labels take the values that commands of the sandbox were given last out of records.
-func (u *use) labels() *redact.Labels {
+func (u *Use) labels() *redact.Labels {
 	if set := u.b.secrets.Last(); set != nil {
 		return set.Labels
 	}

@@ -26,8 +26,6 @@ type Metrics struct {
 	createSeconds prometheus.Histogram
 	execSeconds   prometheus.Histogram
 	events        *prometheus.CounterVec
-	cells         *prometheus.CounterVec
-	codeSeconds   prometheus.Histogram
 
 	poolReady      *prometheus.GaugeVec
 	poolClaims     *prometheus.CounterVec
@@ -60,10 +58,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sandpit_exec_seconds", Help: "From a command's request to its answer.", Buckets: fast}),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sandpit_events_total", Help: "Events by type."}, []string{"type"}),
-		cells: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sandpit_code_cells_total", Help: "Cells of code that ended."}, []string{"language", "status"}),
-		codeSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sandpit_code_seconds", Help: "From a cell's request to its answer.", Buckets: fast}),
 	}
 	m.poolReady = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "sandpit_pool_ready", Help: "Sandboxes of a pool that wait for a create."}, []string{"pool"})
@@ -90,7 +84,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.active, m.commands, m.commandSeconds, m.reaped,
-			m.sandboxes, m.unresponsive, m.createSeconds, m.execSeconds, m.events, m.cells, m.codeSeconds,
+			m.sandboxes, m.unresponsive, m.createSeconds, m.execSeconds, m.events,
 			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign, m.eventsPruned)
 	}
 	return m
@@ -180,9 +174,4 @@ func (m *Metrics) ran(ev *sandbox.Event, r *agent.Result) {
 	}
 	m.commands.WithLabelValues(status).Inc()
 	m.commandSeconds.Observe(r.Duration.Seconds())
-}
-
-// ranCode counts a cell that ended.
-func (m *Metrics) ranCode(r *CodeResult) {
-	m.cells.WithLabelValues(r.Language, string(r.Status)).Inc()
 }

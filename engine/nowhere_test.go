@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/redact"
@@ -76,13 +77,13 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 				t.Errorf("%+v gives the value out: %q", r, res.Stdout)
 			}
 		}
-		for _, code := range []engine.CodeRequest{
+		for _, cell := range []code.Request{
 			{Language: "bash", Code: "false " + quoted}, {Language: "bash", Code: ": (", Stateless: true, Env: map[string]string{"A": v}},
 			{Language: "bash", Code: "cd ./" + quoted},
 		} {
-			_, _ = h.engine.RunCode(ctx, alice, "box", code, nil)
+			_, _ = h.code.RunCode(ctx, alice, "box", cell, nil)
 		}
-		_, _ = h.engine.ShellExec(ctx, alice, "box", "main", engine.ExecRequest{Shell: "cd ./" + quoted + "; echo " + quoted}, nil)
+		_, _ = h.code.ShellExec(ctx, alice, "box", "main", engine.ExecRequest{Shell: "cd ./" + quoted + "; echo " + quoted}, nil)
 		if term, err := h.engine.Terminal(ctx, alice, "box", engine.TerminalRequest{Argv: []string{"echo", v}}); err == nil {
 			for err == nil {
 				_, err = term.Next(ctx)
@@ -145,11 +146,11 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 			"snapshot":       first(h.engine.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: v})),
 			"import":         first(h.engine.ImportSnapshot(ctx, alice, strings.NewReader(""), engine.ImportRequest{Name: v})),
 			"volume":         first(h.engine.CreateVolume(ctx, alice, engine.VolumeRequest{Name: v})),
-			"shell":          first(h.engine.CreateShell(ctx, alice, "box", engine.ShellRequest{Name: v})),
-			"shell in a run": first(h.engine.ShellExec(ctx, alice, "box", v, engine.ExecRequest{Shell: "true"}, nil)),
+			"shell":          first(h.code.CreateShell(ctx, alice, "box", code.ShellRequest{Name: v})),
+			"shell in a run": first(h.code.ShellExec(ctx, alice, "box", v, engine.ExecRequest{Shell: "true"}, nil)),
 			"run":            h.engine.CheckRecord(ctx, "default", s.ID, map[string][]string{"commands[0]": {"echo " + v}}),
-			"context":        first(h.engine.CreateContext(ctx, alice, "box", engine.ContextRequest{Language: "bash", Env: env})),
-			"context's cwd":  first(h.engine.CreateContext(ctx, alice, "box", engine.ContextRequest{Language: "bash", Cwd: "./" + v})),
+			"context":        first(h.code.CreateContext(ctx, alice, "box", code.ContextRequest{Language: "bash", Env: env})),
+			"context's cwd":  first(h.code.CreateContext(ctx, alice, "box", code.ContextRequest{Language: "bash", Cwd: "./" + v})),
 		} {
 			if v == odd && (what == "key" || what == "metadata" || what == "env") {
 				continue // the project does not know the sandbox's own

@@ -21,9 +21,8 @@ func (e *Engine) Enter(ctx context.Context, c access.Caller, scope access.Scope)
 	if err := e.enter(c, scope); err != nil {
 		return nil, nil, err
 	}
-	bound, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(e.group.ctx, func() { cancel(shuttingDown()) })
-	return bound, func() { stop(); cancel(nil); e.group.leave() }, nil
+	bound, cancel := e.group.bind(ctx)
+	return bound, func() { cancel(); e.group.leave() }, nil
 }
 
 // Go runs fn in a goroutine that Run waits for. Its context ends with the engine. The caller is
@@ -38,7 +37,7 @@ func (e *Engine) Connect(ctx context.Context, c access.Caller, scope access.Scop
 	if err != nil {
 		return nil, nil, err
 	}
-	return u.l.client, u.end, nil
+	return u.l.client, u.End, nil
 }
 
 // CheckUser returns whom a command acts as that asks for user: fault.Invalid if there is no such

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -152,13 +153,13 @@ func TestPause(t *testing.T) {
 		needs(t, "python3")
 		h := open(t, t.TempDir())
 		h.create(engine.CreateRequest{Key: "box"})
-		h.cell("box", engine.CodeRequest{Code: "import os, time"})
-		ended := make(chan engine.CodeResult, 1)
+		h.cell("box", code.Request{Code: "import os, time"})
+		ended := make(chan code.Result, 1)
 		began := make(chan struct{})
 		go func() {
-			res, err := h.engine.RunCode(t.Context(), alice, "box", engine.CodeRequest{
+			res, err := h.code.RunCode(t.Context(), alice, "box", code.Request{
 				Code: "open('began', 'w')\nwhile not os.path.exists('go'): time.sleep(0.01)\n7", Timeout: 2 * time.Second},
-				&engine.CodeSink{Started: func(engine.CodeStart) error { close(began); return nil }})
+				&code.Sink{Started: func(code.Start) error { close(began); return nil }})
 			if err != nil {
 				t.Error(err)
 			}
@@ -170,7 +171,7 @@ func TestPause(t *testing.T) {
 		<-time.After(2500 * time.Millisecond) // more than its limit
 		h.resume("box")
 		h.exec("box", "touch go")
-		if res := <-ended; res.Status != engine.CodeOK {
+		if res := <-ended; res.Status != code.OK {
 			t.Errorf("got %+v", res)
 		}
 	})

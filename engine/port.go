@@ -21,10 +21,10 @@ func (e *Engine) Ports(ctx context.Context, c access.Caller, ref string) (ports 
 	if err != nil {
 		return nil, false, err
 	}
-	defer u.end()
+	defer u.End()
 	ports, truncated, err = u.l.client.Ports(ctx)
 	if err != nil {
-		return nil, false, u.fail(ctx, err)
+		return nil, false, u.Fail(ctx, err)
 	}
 	return ports, truncated, nil
 }
@@ -51,7 +51,7 @@ func (e *Engine) DialPort(ctx context.Context, c access.Caller, ref string, port
 	}
 	if u.b.portConns.Add(1) > agent.MaxPortConns {
 		u.b.portConns.Add(-1)
-		u.end()
+		u.End()
 		return nil, fault.New(fault.Exhausted, "the sandbox %s has %d connections to its ports open, its bound", ref, agent.MaxPortConns).
 			WithRemedy("close some, then ask again")
 	}
@@ -59,9 +59,9 @@ func (e *Engine) DialPort(ctx context.Context, c access.Caller, ref string, port
 	defer cancel()
 	nc, err := u.l.client.DialPort(bound, port)
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 		u.b.portConns.Add(-1)
-		u.end()
+		u.End()
 		return nil, err
 	}
 	life, stop := context.WithCancel(e.group.ctx)
@@ -80,7 +80,7 @@ func (k *check) port(field string, port int) {
 // PortConn is a connection to a port in a sandbox.
 type PortConn struct {
 	*agent.PortConn
-	u     *use
+	u     *Use
 	stop  context.CancelFunc // of closing it with the engine
 	once  sync.Once
 	noted atomic.Int64 // Unix time, in seconds, of the last traffic that was noted

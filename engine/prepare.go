@@ -11,12 +11,12 @@ import (
 	"sandpit.dev/fault"
 )
 
-// prepare sets all variables that a command begins with, which has its own: those of
+// Prepare sets all variables that a command begins with, which has its own: those of
 // the image, over them the sandbox's, over them its secrets, over them its own; and the
 // values that its output is not to tell. Of a secret that is bound to hosts it gets the
 // stand-in, unless the name is taken. The root's have no PATH or HOME that the user decides
 // about, unless the command's own do.
-func (u *use) prepare(ctx context.Context, cmd *agent.Command) error {
+func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 	set, err := u.e.secrets.Of(ctx, u.b.project, u.b.id)
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func (e *Engine) ReachPreview(ctx context.Context, c access.Caller, ref string) 
 	if err != nil {
 		return err
 	}
-	u.end()
+	u.End()
 	return nil
 }
 

@@ -32,10 +32,10 @@ func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processI
 	if err != nil {
 		return agent.Record{}, err
 	}
-	defer u.end()
+	defer u.End()
 	rec, err := u.l.client.Process(ctx, processID)
 	if err != nil {
-		return agent.Record{}, u.fail(ctx, err)
+		return agent.Record{}, u.Fail(ctx, err)
 	}
 	one := []agent.Record{rec}
 	err = u.tellEnds(ctx, one)
@@ -54,10 +54,10 @@ func (e *Engine) processes(ctx context.Context, c access.Caller, ref string, lis
 	if err != nil {
 		return nil, err
 	}
-	defer u.end()
+	defer u.End()
 	recs, err := list(u.l.client, ctx)
 	if err != nil {
-		return nil, u.fail(ctx, err)
+		return nil, u.Fail(ctx, err)
 	}
 	return recs, u.tellEnds(ctx, recs)
 }
@@ -72,15 +72,22 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 	if err != nil {
 		return err
 	}
-	defer u.end()
-	if err := u.l.client.Kill(ctx, processID, sandbox.CauseKilled); err != nil {
-		err = e.orShellCommand(ctx, c, ref, processID, u.fail(ctx, err), syscall.SIGKILL)
-		if x := u.b.shellCommand(processID); x != nil && (err == nil || fault.Is(err, fault.State)) {
-			return x.await(ctx, e, killBound)
-		}
+	defer u.End()
+	if err = u.l.client.Kill(ctx, processID, sandbox.CauseKilled); err == nil {
+		return nil
+	}
+	err = u.Fail(ctx, err)
+	x := e.extension.Command(u, processID)
+	if x == nil {
 		return err
 	}
-	return nil
+	if fault.Is(err, fault.NotFound) {
+		err = x.Signal(ctx, syscall.SIGKILL)
+	}
+	if err == nil || fault.Is(err, fault.State) {
+		return x.Await(ctx, killBound)
+	}
+	return err
 }
 
 func checkProcessID(id string) error {
@@ -92,16 +99,16 @@ func checkProcessID(id string) error {
 
 // peek is use without starting the sandbox: what is asked for is of its running,
 // and would be gone with a start. One that is paused is resumed, as for any use.
-func (e *Engine) peek(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*use, error) {
+func (e *Engine) peek(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*Use, error) {
 	return e.peekAs(ctx, c, scope, ref, resumes)
 }
 
 // glance is peek without resuming it, either.
-func (e *Engine) glance(ctx context.Context, c access.Caller, ref string) (*use, error) {
+func (e *Engine) glance(ctx context.Context, c access.Caller, ref string) (*Use, error) {
 	return e.peekAs(ctx, c, access.SandboxesRead, ref, never)
 }
 
-func (e *Engine) peekAs(ctx context.Context, c access.Caller, scope access.Scope, ref string, may func(*sandbox.Sandbox) bool) (*use, error) {
+func (e *Engine) peekAs(ctx context.Context, c access.Caller, scope access.Scope, ref string, may func(*sandbox.Sandbox) bool) (*Use, error) {
 	if err := e.enter(c, scope); err != nil {
 		return nil, err
 	}
@@ -113,7 +120,7 @@ func (e *Engine) peekAs(ctx context.Context, c access.Caller, scope access.Scope
 	return u, nil
 }
 
-func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may func(*sandbox.Sandbox) bool) (*use, error) {
+func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may func(*sandbox.Sandbox) bool) (*Use, error) {
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
 		return nil, err
@@ -128,7 +135,7 @@ func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may 
 		l = b.hold(e.now(), actCall)
 	}
 	if l != nil {
-		return &use{e, b, l, askerOf(c), actCall}, nil
+		return &Use{e, b, l, askerOf(c), actCall}, nil
 	}
 	s := b.record.Load()
 	e.release(b)

@@ -37,9 +37,9 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 	if err != nil {
 		return agent.Record{}, err
 	}
-	defer u.end()
-	if x := u.b.shellCommand(processID); x != nil {
-		if err := x.await(ctx, e, wait); err != nil {
+	defer u.End()
+	if x := e.extension.Command(u, processID); x != nil {
+		if err := x.Await(ctx, wait); err != nil {
 			return agent.Record{}, err
 		}
 		return e.pastProcess(ctx, c, ref, processID)
@@ -109,10 +109,15 @@ const rowPause = 20 * time.Millisecond
 // SignalProcess sends a signal to a process, or with tree to all that it started.
 // One that has ended is fault.State.
 func (e *Engine) SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error {
-	err := e.control(ctx, c, ref, processID, func(cl *agent.Client) error {
-		return cl.Signal(ctx, processID, sig, tree)
+	return e.control(ctx, c, ref, processID, func(u *Use) error {
+		err := u.l.client.Signal(ctx, processID, sig, tree)
+		if fault.Is(err, fault.NotFound) {
+			if x := e.extension.Command(u, processID); x != nil {
+				return x.Signal(ctx, sig)
+			}
+		}
+		return err
 	})
-	return e.orShellCommand(ctx, c, ref, processID, err, sig)
 }
 
 // ResizeProcess tells a process's terminal its new size, each 1 to 1000. A process
@@ -127,13 +132,13 @@ func (e *Engine) ResizeProcess(ctx context.Context, c access.Caller, ref, proces
 	if err := k.err(); err != nil {
 		return err
 	}
-	return e.control(ctx, c, ref, processID, func(cl *agent.Client) error {
-		return cl.Resize(ctx, processID, uint16(cols), uint16(rows))
+	return e.control(ctx, c, ref, processID, func(u *Use) error {
+		return u.l.client.Resize(ctx, processID, uint16(cols), uint16(rows))
 	})
 }
 
 // control is a short call about one process of a sandbox that is up.
-func (e *Engine) control(ctx context.Context, c access.Caller, ref, processID string, do func(*agent.Client) error) error {
+func (e *Engine) control(ctx context.Context, c access.Caller, ref, processID string, do func(*Use) error) error {
 	if err := checkProcessID(processID); err != nil {
 		return err
 	}
@@ -141,9 +146,9 @@ func (e *Engine) control(ctx context.Context, c access.Caller, ref, processID st
 	if err != nil {
 		return err
 	}
-	defer u.end()
-	if err := do(u.l.client); err != nil {
-		return u.fail(ctx, err)
+	defer u.End()
+	if err := do(u); err != nil {
+		return u.Fail(ctx, err)
 	}
 	return nil
 }
@@ -182,7 +187,7 @@ func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID
 		until = time.Now().Add(defaultInputWait)
 	}
 	var sum agent.Taken
-	err := e.control(ctx, c, ref, processID, func(cl *agent.Client) error {
+	err := e.control(ctx, c, ref, processID, func(u *Use) error {
 		for first := true; first || sum.Bytes < len(r.Data); first = false {
 			in := agent.Input{Offset: r.Offset, Patience: max(time.Until(until), time.Millisecond)}
 			in.Data = r.Data[sum.Bytes:min(sum.Bytes+agent.MaxInput, len(r.Data))]
@@ -190,7 +195,7 @@ func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID
 			if r.Offset >= 0 {
 				in.Offset += int64(sum.Bytes)
 			}
-			taken, err := cl.Input(ctx, processID, in)
+			taken, err := u.l.client.Input(ctx, processID, in)
 			if err != nil {
 				return err
 			}

@@ -147,7 +147,7 @@ func readLog(inst runtime.Instance, processID string) (agent.Record, error) {
 
 // tellEnds corrects what an agent says of processes that ended with an earlier life of
 // its sandbox: it knows at most that it was taken down, and their events know the rest.
-func (u *use) tellEnds(ctx context.Context, recs []agent.Record) error {
+func (u *Use) tellEnds(ctx context.Context, recs []agent.Record) error {
 	cut := make(map[string]*agent.Record)
 	for i := range recs {
 		if r := recs[i].Result; r != nil && (r.Cause == sandbox.CauseStopped || r.Cause == sandbox.CauseHost) {

@@ -10,7 +10,6 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
-	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
 )
 
@@ -73,12 +72,12 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 		return nil, err
 	}
 	if err := u.b.listen(processID, r.Own); err != nil {
-		u.end()
+		u.End()
 		return nil, err
 	}
 	leave := func() {
 		u.b.unlisten(processID, r.Own)
-		u.end()
+		u.End()
 	}
 	var p *agent.Process
 	if r.Recent > 0 {
@@ -87,12 +86,12 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 		p, err = u.l.client.Attach(ctx, processID, r.Cursor)
 	}
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 		leave()
 		return nil, err
 	}
 	rec := p.Record()
-	if kernel.IsCommand(rec.Argv) && !rec.Terminal {
+	if e.extension.Private(rec) {
 		_ = p.Close()
 		leave()
 		return nil, fault.New(fault.State, "process %s is the kernel of a context or a shell, and speaks to the server alone", processID).
@@ -246,5 +245,5 @@ func whyLost(c agent.Cut) string {
 func (g *Following) Close() {
 	g.f.hangUp()
 	g.f.u.b.unlisten(g.rec.ID, g.own)
-	g.f.u.end()
+	g.f.u.End()
 }

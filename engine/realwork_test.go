@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
@@ -64,11 +65,11 @@ func TestIdlenessNeverEndsRealWork(t *testing.T) {
 		},
 		"OfACell": func(t *testing.T, h *house, s *sandbox.Sandbox) {
 			needs(t, "python3")
-			h.cell("box", engine.CodeRequest{Code: "import time; time.sleep(2.5)"})
+			h.cell("box", code.Request{Code: "import time; time.sleep(2.5)"})
 			alive(t, h, s)
 		},
 		"OfAShell": func(t *testing.T, h *house, s *sandbox.Sandbox) {
-			if _, err := h.engine.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "sleep 2.5"}, nil); err != nil {
+			if _, err := h.code.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "sleep 2.5"}, nil); err != nil {
 				t.Fatal(err)
 			}
 			alive(t, h, s)

@@ -238,7 +238,7 @@ func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
 		last := b.lastUse()
 		b.unhold(last.at, last.what)
 	}()
-	if rows, err = e.adoptCode(ctx, b, l, rows); err != nil {
+	if rows, err = e.extension.Adopt(ctx, &Use{e, b, l, system, actCode}, rows); err != nil {
 		return err
 	}
 	for _, ev := range rows {
@@ -282,15 +282,13 @@ func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.
 	return nil
 }
 
-func (e *Engine) adoptUse(b *box, l *live, ev *sandbox.Event) (*use, error) {
+func (e *Engine) adoptUse(b *box, l *live, ev *sandbox.Event) (*Use, error) {
 	if err := e.group.enter(); err != nil {
 		return nil, err
 	}
 	e.retain(b)
-	b.mu.Lock()
-	b.busy++
-	b.mu.Unlock()
-	return &use{e, b, l, asker{ev.Actor, ev.Via}, whatOf(ev.Type)}, nil
+	b.occupy()
+	return &Use{e, b, l, asker{ev.Actor, ev.Via}, whatOf(ev.Type)}, nil
 }
 
 // whatOf is the word for a use that an event tells of.
@@ -298,7 +296,7 @@ func whatOf(t sandbox.EventType) string {
 	switch t {
 	case sandbox.EventTerminal:
 		return actTerminal
-	case sandbox.EventCode, sandbox.EventContext, "":
+	case sandbox.EventCode, sandbox.EventContext:
 		return actCode
 	}
 	return actExec

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -138,8 +139,8 @@ func TestARollbackEndsWhatRuns(t *testing.T) {
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	h.snapshot("box", "x")
-	h.cell("box", engine.CodeRequest{Code: "x = 1"})
-	if _, err := h.engine.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "y=1"}, nil); err != nil {
+	h.cell("box", code.Request{Code: "x = 1"})
+	if _, err := h.code.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "y=1"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := h.engine.StartProcess(t.Context(), alice, "box", engine.StartRequest{Shell: "sleep 600"})
@@ -183,11 +184,11 @@ func TestARollbackEndsWhatRuns(t *testing.T) {
 	if got, err := h.engine.Process(t.Context(), alice, "box", rec.ID); err != nil || got.Result == nil || got.Result.Cause != sandbox.CauseRestore {
 		t.Errorf("the process: %+v, %+v, %v", got, got.Result, err)
 	}
-	res := h.cell("box", engine.CodeRequest{Code: "'x' in globals()"})
+	res := h.cell("box", code.Request{Code: "'x' in globals()"})
 	if value(res) != "False" || !strings.Contains(res.Restarted, "rolled back") {
 		t.Errorf("the next cell: %+v", res)
 	}
-	sh, err := h.engine.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "echo [$y]"}, nil)
+	sh, err := h.code.ShellExec(t.Context(), alice, "box", "sh", engine.ExecRequest{Shell: "echo [$y]"}, nil)
 	if err != nil || string(sh.Stdout) != "[]\n" || !strings.Contains(sh.Shell.Restarted, "rolled back") {
 		t.Errorf("the shell's next command: %+v, %v", sh, err)
 	}

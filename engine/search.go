@@ -17,10 +17,10 @@ func (e *Engine) SearchFiles(ctx context.Context, c access.Caller, ref, path str
 	if err != nil {
 		return dir, nil, end, err
 	}
-	defer u.end()
+	defer u.End()
 	dir, found, end, err = u.l.client.Search(ctx, path, o)
 	if err != nil {
-		err = u.fail(ctx, err)
+		err = u.Fail(ctx, err)
 	}
 	return dir, found, end, err
 }

@@ -55,10 +55,3 @@ func (e *Engine) refuseValues(ctx context.Context, project string, id sandbox.ID
 	}
 	return nil
 }
-
-// refuseInContext is refuseValues for what a context or a shell keeps on record.
-func (e *Engine) refuseInContext(ctx context.Context, b *box, c *sandbox.Context) error {
-	o := onRecord{"name": {c.Name}, "cwd": {c.Cwd}}
-	o.labels("env", c.Env)
-	return e.refuseValues(ctx, b.project, b.id, o)
-}

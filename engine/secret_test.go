@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
@@ -160,13 +161,13 @@ func TestEveryWayToRunHasSecretsAndMasksThem(t *testing.T) {
 			return h.follow("box", rec.ID, engine.FollowRequest{}).stdout.String()
 		},
 		"Shell": func() string {
-			res, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: shell}, nil)
+			res, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: shell}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(res.Stdout)
 		},
-		"Code": func() string { return string(h.cell("box", engine.CodeRequest{Language: "bash", Code: shell}).Stdout) },
+		"Code": func() string { return string(h.cell("box", code.Request{Language: "bash", Code: shell}).Stdout) },
 	} {
 		if got := run(); !strings.Contains(got, want) || !strings.Contains(got, "<"+masked+">") || strings.Contains(got, value) {
 			t.Errorf("%s gives %q, want the secret masked, and its sum %s", name, got, want)
@@ -175,7 +176,7 @@ func TestEveryWayToRunHasSecretsAndMasksThem(t *testing.T) {
 	for name, run := range map[string]func() []sandbox.FileChange{
 		"Exec": func() []sandbox.FileChange { return h.exec("box", "true").Changes },
 		"Code": func() []sandbox.FileChange {
-			return h.cell("box", engine.CodeRequest{Language: "bash", Code: "true"}).Changes
+			return h.cell("box", code.Request{Language: "bash", Code: "true"}).Changes
 		},
 	} {
 		if text := fmt.Sprint(run()); strings.Contains(text, value) || !strings.Contains(text, "a-[secret TOKEN]") {

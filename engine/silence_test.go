@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -35,7 +36,8 @@ func (h *house) silence(id sandbox.ID) (wake func()) {
 }
 
 // silentCalls are the verbs that need a sandbox's agent. process is a command of its.
-func silentCalls(e *engine.Engine, process string) map[string]func(context.Context) error {
+func silentCalls(h *house, process string) map[string]func(context.Context) error {
+	e := h.engine
 	const ref = "box"
 	big := bytes.Repeat([]byte("x"), 4<<20) // more than a connection takes unread
 	return map[string]func(context.Context) error{
@@ -111,11 +113,11 @@ func silentCalls(e *engine.Engine, process string) map[string]func(context.Conte
 		"Ports":    func(ctx context.Context) error { _, _, err := e.Ports(ctx, alice, ref); return err },
 		"DialPort": func(ctx context.Context) error { _, err := e.DialPort(ctx, alice, ref, 80); return err },
 		"RunCode": func(ctx context.Context) error {
-			_, err := e.RunCode(ctx, alice, ref, engine.CodeRequest{Language: "python", Code: "1", Stateless: true}, nil)
+			_, err := h.code.RunCode(ctx, alice, ref, code.Request{Language: "python", Code: "1", Stateless: true}, nil)
 			return err
 		},
 		"CreateShell": func(ctx context.Context) error {
-			_, err := e.CreateShell(ctx, alice, ref, engine.ShellRequest{Name: "new"})
+			_, err := h.code.CreateShell(ctx, alice, ref, code.ShellRequest{Name: "new"})
 			return err
 		},
 	}
@@ -144,7 +146,7 @@ func TestASilentAgentHangsNobody(t *testing.T) {
 				got := make(map[string]error)
 				var mu sync.Mutex
 				var all sync.WaitGroup
-				for name, call := range silentCalls(h.engine, process) {
+				for name, call := range silentCalls(h, process) {
 					all.Go(func() {
 						err := call(context.Background())
 						mu.Lock()

@@ -43,7 +43,7 @@ func (r *TerminalRequest) ShellText() string {
 // it while the command runs hangs up. The sandbox is in use until then.
 type Terminal struct {
 	*agent.Process
-	u    *use
+	u    *Use
 	ev   *sandbox.Event
 	stop context.CancelFunc // of closing it with the engine
 	once sync.Once
@@ -74,24 +74,24 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	sctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
 	cmd.ID = sandbox.NewProcessID()
-	if err := u.prepare(sctx, &cmd); err != nil {
-		u.end()
+	if err := u.Prepare(sctx, &cmd); err != nil {
+		u.End()
 		return nil, err
 	}
 	ev, err := u.intend(sctx, cmd, sandbox.EventTerminal)
 	if err != nil {
-		u.end()
+		u.End()
 		return nil, err
 	}
 	p, err := u.l.client.Start(sctx, cmd)
 	if err != nil && left(sctx) {
-		u.end()
+		u.End()
 		return nil, shuttingDown()
 	}
 	if err != nil {
-		err = u.fail(sctx, late(sctx, err))
+		err = u.Fail(sctx, late(sctx, err))
 		newFollower(u, ev, 0).notBegun(sctx, err)
-		u.end()
+		u.End()
 		return nil, err
 	}
 	tctx, stop := context.WithCancel(e.group.ctx)
@@ -187,7 +187,7 @@ func (t *Terminal) over(result func(context.Context) agent.Result) {
 	t.once.Do(func() {
 		t.stop()
 		t.u.e.group.spawn(func(ctx context.Context) {
-			defer t.u.end()
+			defer t.u.End()
 			ctx = context.WithoutCancel(ctx)
 			awake, cancel := t.u.e.awake(ctx, t.u.l, cleanupBound) // hung up on while it is paused, it ends when it is resumed
 			defer cancel()

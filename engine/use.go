@@ -12,10 +12,10 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// use is one command, terminal, transfer or other call that reaches into a
+// Use is one command, terminal, transfer or other call that reaches into a
 // sandbox. While it lasts the sandbox is not idle. It stops no verb: a stop
 // takes the sandbox from under it, and it ends; a pause has it wait.
-type use struct {
+type Use struct {
 	e    *Engine
 	b    *box
 	l    *live
@@ -32,7 +32,6 @@ const (
 	actPort     = "traffic of a port"
 	actProcess  = "a process"
 	actResume   = "its resume"
-	actShell    = "a shell"
 	actStart    = "its start"
 	actTerminal = "a terminal"
 	actWatch    = "a watch"
@@ -40,9 +39,9 @@ const (
 
 // use begins a use: may the caller, is there such a sandbox, is it up. One that
 // went down, or was paused, without a caller having asked for it is brought up; see
-// wake for the rules. Else it is fault.State. The caller ends the use by end, once,
+// wake for the rules. Else it is fault.State. The caller ends the use by End, once,
 // from any goroutine.
-func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*use, error) {
+func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*Use, error) {
 	enter := e.enter
 	if scope == access.SandboxesWrite && what != actPort {
 		enter = e.enterWork
@@ -63,14 +62,14 @@ func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, r
 const upTries = 3
 
 // reach gives a use of a sandbox that may is asked to allow bringing up.
-func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, may func(*sandbox.Sandbox) bool) (*use, error) {
+func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, may func(*sandbox.Sandbox) bool) (*Use, error) {
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
 	for range upTries {
 		if l := b.hold(e.now(), what); l != nil {
-			return &use{e, b, l, askerOf(c), what}, nil
+			return &Use{e, b, l, askerOf(c), what}, nil
 		}
 		if err = e.wake(ctx, b, askerOf(c), may); err != nil {
 			e.release(b)
@@ -81,7 +80,8 @@ func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, m
 	return nil, fault.New(fault.State, "the sandbox %s is being stopped", ref).WithRemedy("start it, then ask again")
 }
 
-func (u *use) end() {
+// End ends the use. It is called once, from any goroutine.
+func (u *Use) End() {
 	u.b.unhold(u.e.now(), u.what)
 	u.e.release(u.b)
 	u.e.group.leave()
@@ -152,7 +152,7 @@ func notUp(s *sandbox.Sandbox) error {
 const recently = 5 * time.Second
 
 // wentDown waits a moment for the news that the sandbox is down.
-func (u *use) wentDown(ctx context.Context) bool {
+func (u *Use) wentDown(ctx context.Context) bool {
 	select {
 	case <-u.l.down:
 		return true
@@ -169,9 +169,9 @@ func (u *use) wentDown(ctx context.Context) bool {
 	return false
 }
 
-// fail makes the error of a call into the sandbox clearer where the sandbox went
+// Fail makes the error of a call into the sandbox clearer where the sandbox went
 // down under it.
-func (u *use) fail(ctx context.Context, err error) error {
+func (u *Use) Fail(ctx context.Context, err error) error {
 	switch fault.Of(err) {
 	case fault.State, fault.Unavailable, fault.Internal:
 	default:

@@ -70,7 +70,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	h := open(t)
 	for name, o := range map[string]mcp.Options{
 		"Engine": {Caller: guard.Caller},
-		"Caller": {Engine: h.engine},
+		"Caller": {Engine: h.engine, Runs: h.runs, Code: h.code},
 	} {
 		if _, err := mcp.New(o); err == nil {
 			t.Errorf("without %s: it was taken", name)
@@ -103,7 +103,7 @@ type broken struct{ toolset.Engine }
 
 func TestAPanicIsAnAnswerThatTellsNothing(t *testing.T) {
 	t.Parallel()
-	_, url := serve(t, broken{}, struct{ toolset.Runs }{})
+	_, url := serve(t, broken{}, struct{ toolset.Runs }{}, struct{ toolset.Code }{})
 	h := &house{t: t, url: url, http: client(t)}
 	for _, version := range []string{handshake, stateless} {
 		res := call(t, h.session("t-alice", version, nil), "run_command", arguments{"command": "ls"})

@@ -24,7 +24,7 @@ import (
 // again serves the house's engine by a second handler, with other options.
 func (h *house) again(change func(*mcp.Options)) *house {
 	h.t.Helper()
-	o := mcp.Options{Engine: h.engine, Runs: h.runs, Caller: guard.Caller, Version: "test"}
+	o := mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Caller: guard.Caller, Version: "test"}
 	change(&o)
 	handler, err := mcp.New(o)
 	if err != nil {

@@ -64,7 +64,7 @@ func TestCauses(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
-	_, h.url = serve(t, e, h.runs)
+	_, h.url = serve(t, e, h.runs, h.code)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	run := func(command string, want ...string) string {

@@ -24,6 +24,7 @@ import (
 type Options struct {
 	Engine toolset.Engine // required
 	Runs   toolset.Runs   // required
+	Code   toolset.Code   // required
 	// Caller tells who makes the request that a context belongs to, as the guard in
 	// front found it. Required. Its error is answered with 401.
 	Caller  func(context.Context) (access.Caller, error)
@@ -65,6 +66,7 @@ type Handler struct {
 	transport *transport.Handler
 	engine    toolset.Engine
 	runs      toolset.Runs
+	code      toolset.Code
 	caller    func(context.Context) (access.Caller, error)
 	log       *slog.Logger
 	groups    []string
@@ -88,6 +90,9 @@ func New(o Options) (*Handler, error) {
 	if o.Runs == nil {
 		return nil, fault.InvalidField("runs", "is missing")
 	}
+	if o.Code == nil {
+		return nil, fault.InvalidField("code", "is missing")
+	}
 	if err := toolset.CheckGroups("groups", o.Groups); err != nil {
 		return nil, err
 	}
@@ -95,7 +100,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		engine: o.Engine, runs: o.Runs, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
+		engine: o.Engine, runs: o.Runs, code: o.Code, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
 		files: o.Files, previews: o.Previews, extend: o.Extend,
 	}
 	if h.log == nil {

@@ -21,6 +21,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
@@ -41,6 +42,7 @@ type house struct {
 	t       testing.TB
 	engine  *engine.Engine
 	runs    *runs.Runner
+	code    *code.Service
 	store   *sqlstore.Store
 	handler *mcp.Handler
 	url     string
@@ -83,18 +85,18 @@ func open(t testing.TB) *house {
 func openWith(t testing.TB, groups ...string) *house {
 	t.Helper()
 	s := enginetest.Start(t, t.TempDir())
-	h := &house{t: t, engine: s.Engine, runs: s.Runs, store: s.Store, http: client(t)}
-	h.handler, h.url = serve(t, h.engine, h.runs, groups...)
+	h := &house{t: t, engine: s.Engine, runs: s.Runs, code: s.Code, store: s.Store, http: client(t)}
+	h.handler, h.url = serve(t, h.engine, h.runs, h.code, groups...)
 	return h
 }
 
-func serve(t testing.TB, e toolset.Engine, r toolset.Runs, groups ...string) (_ *mcp.Handler, url string) {
+func serve(t testing.TB, e toolset.Engine, r toolset.Runs, c toolset.Code, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Engine: e, Runs: r, Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	return serveWith(t, mcp.Options{Engine: e, Runs: r, Code: c, Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
 
 // serveWith serves a handler with these options, and the guard's callers.

@@ -111,7 +111,7 @@ func TestExposePort(t *testing.T) {
 func TestAServerWithoutLinks(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	handler, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Caller: guard.Caller})
+	handler, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Caller: guard.Caller})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestTheNextCallIsTheToolThatThereIs(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
-	_, h.url = serve(t, e, h.runs, toolset.GroupManage)
+	_, h.url = serve(t, e, h.runs, h.code, toolset.GroupManage)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	run := arguments{"sandbox": "box", "command": "echo 'Could not resolve host: x.example'; exit 1"}
@@ -255,7 +255,7 @@ func TestImages(t *testing.T) {
 	e := &factory{Engine: h.engine, built: make(chan struct{}), status: image.Status{
 		Entry: image.Entry{Name: "node"}, State: image.Building, Stage: "packages", Progress: 0.5,
 	}}
-	_, h.url = serve(t, e, h.runs, toolset.GroupManage, toolset.GroupInspect)
+	_, h.url = serve(t, e, h.runs, h.code, toolset.GroupManage, toolset.GroupInspect)
 	c := callers["t-alice"]
 	c.Scopes, c.TokenID = []access.Scope{access.Admin}, "admin"
 	callers["t-admin"] = c

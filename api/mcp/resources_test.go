@@ -145,7 +145,7 @@ func TestAnotherSourceOfArtifacts(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []error{nil, errors.New("it is broken")} {
 		h := open(t)
-		_, h.url = serveWith(t, mcp.Options{Engine: h.engine, Runs: h.runs, Artifacts: recent{failed}})
+		_, h.url = serveWith(t, mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Artifacts: recent{failed}})
 		res, err := h.alice().ListResources(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

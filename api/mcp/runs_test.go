@@ -68,7 +68,7 @@ func openRuns(t testing.TB, change func(*engine.Options)) *runHouse {
 // serve serves the engine.
 func (h *runHouse) serve() {
 	t, e, r := h.t, h.server.Engine, h.server.Runs
-	handler, err := mcp.New(mcp.Options{Engine: e, Runs: r, Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
+	handler, err := mcp.New(mcp.Options{Engine: e, Runs: r, Code: h.server.Code, Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (h *runHouse) serve() {
 			byToken.ServeHTTP(w, r)
 		}
 	}))
-	h.engine, h.runs, h.handler, h.base, h.url = e, r, handler, s.URL, s.URL+"/mcp"
+	h.engine, h.runs, h.code, h.handler, h.base, h.url = e, r, h.server.Code, handler, s.URL, s.URL+"/mcp"
 	over := false
 	h.stop = func() {
 		if over {
@@ -265,7 +265,7 @@ func TestProfiles(t *testing.T) {
 	})
 
 	t.Run("ByConfiguration", func(t *testing.T) {
-		handler, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Caller: guard.Caller, Profile: sandboxd.Name})
+		handler, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Caller: guard.Caller, Profile: sandboxd.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestProfiles(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Caller: guard.Caller, Profile: "nonsense"}); err == nil {
+		if _, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Caller: guard.Caller, Profile: "nonsense"}); err == nil {
 			t.Error("a profile that is none was taken")
 		}
 	})

@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Engine Engine       // required
 	Runs   Runs         // required
+	Code   Code         // required
 	Tokens Tokens       // required
 	Guard  *guard.Guard // required
 	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
@@ -56,6 +57,7 @@ const (
 type API struct {
 	engine   Engine
 	runs     Runs
+	code     Code
 	tokens   Tokens
 	keys     *keyed.Keys
 	previews Previews
@@ -70,11 +72,11 @@ type API struct {
 
 // New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
-	if o.Engine == nil || o.Runs == nil || o.Tokens == nil || o.Guard == nil {
-		return nil, fault.New(fault.Internal, "rest.New needs an engine, runs, tokens and a guard")
+	if o.Engine == nil || o.Runs == nil || o.Code == nil || o.Tokens == nil || o.Guard == nil {
+		return nil, fault.New(fault.Internal, "rest.New needs an engine, runs, code, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, runs: o.Runs, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
+		engine: o.Engine, runs: o.Runs, code: o.Code, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody

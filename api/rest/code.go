@@ -9,7 +9,7 @@ import (
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/code"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -45,7 +45,7 @@ func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
 		return a.streamCode(ctx, c, in.Ref, r, &sp)
 	}
 	r.Room = c.Room
-	res, err := a.engine.RunCode(ctx, c.Caller, in.Ref, r, nil)
+	res, err := a.code.RunCode(ctx, c.Caller, in.Ref, r, nil)
 	if err != nil {
 		return sp.Rename(httpapi.Cause(ctx, err))
 	}
@@ -64,11 +64,11 @@ func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
 	return c.AnswerHeld(&out) // its room is taken: a cell that has run is not answered by a refusal
 }
 
-func codeOutputs(res *engine.CodeResult) outputs {
+func codeOutputs(res *code.Result) outputs {
 	return outputs{{Name: "stdout", Data: res.Stdout, Cut: res.StdoutTruncated}, {Name: "stderr", Data: res.Stderr, Cut: res.StderrTruncated}}
 }
 
-func codeResult(res *engine.CodeResult) v1.CodeResult {
+func codeResult(res *code.Result) v1.CodeResult {
 	out := v1.CodeResult{CodeOutcome: codeOutcome(res), Results: make([]v1.CodeValue, 0, len(res.Results))}
 	out.Stdout, out.StdoutBase64 = httpapi.EncodeText(res.Stdout, res.StdoutTruncated)
 	out.Stderr, out.StderrBase64 = httpapi.EncodeText(res.Stderr, res.StderrTruncated)
@@ -78,8 +78,8 @@ func codeResult(res *engine.CodeResult) v1.CodeResult {
 	return out
 }
 
-func codeRequest(sp *httpapi.Spellings, b *v1.RunCode) (engine.CodeRequest, error) {
-	r := engine.CodeRequest{
+func codeRequest(sp *httpapi.Spellings, b *v1.RunCode) (code.Request, error) {
+	r := code.Request{
 		Code: b.Code, Language: text0(b.Language), ContextID: text0(b.ContextID), Stateless: b.Stateless != nil && *b.Stateless,
 		Cwd: text0(b.Cwd), Env: b.Env, User: text0(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
 		InterruptOnDisconnect: b.InterruptOnDisconnect != nil && *b.InterruptOnDisconnect,
@@ -102,7 +102,7 @@ func codeRequest(sp *httpapi.Spellings, b *v1.RunCode) (engine.CodeRequest, erro
 
 // streamCode sends what the code gives as it comes. A client that goes away, or stops reading,
 // loses the stream.
-func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.CodeRequest, sp *httpapi.Spellings) error {
+func (a *API) streamCode(ctx context.Context, c *call, ref string, r code.Request, sp *httpapi.Spellings) error {
 	s := c.Events()
 	defer s.Close()
 	keep, send := c.codeKeeper(r.InterruptOnDisconnect), c.codeSender(s, r.InterruptOnDisconnect)
@@ -114,8 +114,8 @@ func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.Code
 			return send(name, &out)
 		}
 	}
-	res, err := a.engine.RunCode(ctx, c.Caller, ref, r, &engine.CodeSink{
-		Started: func(st engine.CodeStart) error { return send(v1.StreamStart, codeStarted(st)) },
+	res, err := a.code.RunCode(ctx, c.Caller, ref, r, &code.Sink{
+		Started: func(st code.Start) error { return send(v1.StreamStart, codeStarted(st)) },
 		Stdout:  text(v1.StreamStdout, &keep.res.Stdout),
 		Stderr:  text(v1.StreamStderr, &keep.res.Stderr),
 		Result: func(r kernel.Result) error {
@@ -134,13 +134,13 @@ func (a *API) streamCode(ctx context.Context, c *call, ref string, r engine.Code
 	return nil
 }
 
-func codeStarted(s engine.CodeStart) v1.CodeStarted {
+func codeStarted(s code.Start) v1.CodeStarted {
 	return v1.CodeStarted{ContextID: s.ContextID, CellID: s.CellID, Language: s.Language, Restarted: s.Restarted}
 }
 
-func codeOutcome(r *engine.CodeResult) v1.CodeOutcome {
+func codeOutcome(r *code.Result) v1.CodeOutcome {
 	o := v1.CodeOutcome{
-		CodeStarted: codeStarted(r.CodeStart), Status: string(r.Status), ExecutionCount: r.Count, ContextEnded: r.Dead,
+		CodeStarted: codeStarted(r.Start), Status: string(r.Status), ExecutionCount: r.Count, ContextEnded: r.Dead,
 		ExitCode: r.ExitCode, Signal: r.Signal, Cause: string(r.Cause), CauseDetail: r.CauseDetail,
 		TimedOut: r.Cause == sandbox.CauseTimeout, DurationMS: r.Duration.Milliseconds(),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
@@ -173,7 +173,7 @@ type byContext struct {
 func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1.Context, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
-	r := engine.ContextRequest{
+	r := code.ContextRequest{
 		Language: b.Language, Cwd: text0(b.Cwd), Env: b.Env,
 		User: text0(httpapi.Either(&sp, "as_user", b.AsUser, "user", b.User)),
 	}
@@ -183,9 +183,9 @@ func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1
 	if err := sp.Err(); err != nil {
 		return v1.Context{}, err
 	}
-	cc, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.engine.Contexts), nil)
+	cc, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.code.Contexts), nil)
 	if !made && err == nil {
-		cc, err = a.engine.CreateContext(ctx, c.Caller, in.Ref, r)
+		cc, err = a.code.CreateContext(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
 		return v1.Context{}, sp.Rename(err)
@@ -194,7 +194,7 @@ func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1
 }
 
 func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextList, error) {
-	all, err := a.engine.Contexts(ctx, c.Caller, in.Ref)
+	all, err := a.code.Contexts(ctx, c.Caller, in.Ref)
 	out := v1.ContextList{Items: make([]v1.Context, 0, len(all))}
 	for _, cc := range all {
 		out.Items = append(out.Items, contextOf(cc))
@@ -203,24 +203,24 @@ func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextL
 }
 
 func (a *API) getContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
-	cc, err := a.engine.Context(ctx, c.Caller, in.Ref, in.ID)
+	cc, err := a.code.Context(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
 func (a *API) restartContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
-	cc, err := a.engine.RestartContext(ctx, c.Caller, in.Ref, in.ID)
+	cc, err := a.code.RestartContext(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
 func (a *API) interruptContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.InterruptContext(ctx, c.Caller, in.Ref, in.ID)
+	return httpapi.None{}, a.code.InterruptContext(ctx, c.Caller, in.Ref, in.ID)
 }
 
 func (a *API) deleteContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.DeleteContext(ctx, c.Caller, in.Ref, in.ID)
+	return httpapi.None{}, a.code.DeleteContext(ctx, c.Caller, in.Ref, in.ID)
 }
 
-func contextOf(c engine.Context) v1.Context {
+func contextOf(c code.Context) v1.Context {
 	return v1.Context{
 		ID: c.ID, Language: c.Language, Cwd: c.Cwd, User: c.User, Default: c.Default, Status: string(c.Status), Ended: c.Ended,
 		Queued: c.Queued, Executions: c.Cells, Starts: c.Starts, ProcessID: c.ProcessID,

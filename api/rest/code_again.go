@@ -11,7 +11,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/code"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/store"
@@ -35,7 +35,7 @@ func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, err
 	if !ok {
 		return nil, false, nil
 	}
-	res, began, err := a.engine.CodeAgain(ctx, c.Caller, t.Sandbox, t.ID)
+	res, began, err := a.code.CodeAgain(ctx, c.Caller, t.Sandbox, t.ID)
 	if err != nil {
 		return nil, false, err
 	}
@@ -69,7 +69,7 @@ func (a *API) streamResult(c *call, r *v1.CodeResult) error {
 
 // codeKeeper keeps what a cell streams, for the same request again. A nil one keeps nothing.
 type codeKeeper struct {
-	res  engine.CodeResult
+	res  code.Result
 	held int
 	on   bool
 }
@@ -82,7 +82,7 @@ func (c *call) codeKeeper(interrupts bool) *codeKeeper {
 func (k *codeKeeper) room(n int) bool {
 	k.held += n
 	if k.held > store.MaxKeptAnswer {
-		k.on, k.res = false, engine.CodeResult{}
+		k.on, k.res = false, code.Result{}
 	}
 	return k.on
 }
@@ -101,7 +101,7 @@ func (k *codeKeeper) result(r kernel.Result) {
 }
 
 // done keeps the whole as the answer that is no stream.
-func (k *codeKeeper) done(c *call, res engine.CodeResult) error {
+func (k *codeKeeper) done(c *call, res code.Result) error {
 	if !k.on {
 		c.keepNothing()
 		return nil

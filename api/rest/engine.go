@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/image"
 	"sandpit.dev/runs"
@@ -56,9 +57,8 @@ type Engine interface {
 
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
 	CreateExec(ctx context.Context, c access.Caller, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(agent.Frame) error) (engine.Place, engine.ExecResult, error)
-	// ExecAgain, CodeAgain, ProcessAgain and EverRan tell what became of what an earlier request began.
+	// ExecAgain, ProcessAgain and EverRan tell what became of what an earlier request began.
 	ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r engine.ExecRequest, sink func(agent.Frame) error) (res engine.ExecResult, began bool, err error)
-	CodeAgain(ctx context.Context, c access.Caller, of sandbox.ID, cellID string) (res engine.CodeResult, began bool, err error)
 	ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec agent.Record, began bool, err error)
 	EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
@@ -71,22 +71,6 @@ type Engine interface {
 	ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
 	Terminal(ctx context.Context, c access.Caller, ref string, r engine.TerminalRequest) (*engine.Terminal, error)
-
-	CreateShell(ctx context.Context, c access.Caller, ref string, r engine.ShellRequest) (engine.Context, error)
-	Shells(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
-	Shell(ctx context.Context, c access.Caller, ref, name string) (engine.Context, error)
-	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
-	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
-	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ShellResult, error)
-	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (engine.ShellResult, error)
-
-	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
-	CreateContext(ctx context.Context, c access.Caller, ref string, r engine.ContextRequest) (engine.Context, error)
-	Contexts(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
-	Context(ctx context.Context, c access.Caller, ref, id string) (engine.Context, error)
-	RestartContext(ctx context.Context, c access.Caller, ref, id string) (engine.Context, error)
-	InterruptContext(ctx context.Context, c access.Caller, ref, id string) error
-	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
 
 	Networks() []sandbox.NetworkMode
 	Most() sandbox.Limits
@@ -119,6 +103,27 @@ type Runs interface {
 	Cancel(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
 	Events(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
 	Streams(ctx context.Context, c access.Caller, id string) ([]runs.Streams, error)
+}
+
+// Code is what this coat asks contexts of code and shells for; *code.Service is one. CodeAgain tells
+// what became of a cell that an earlier request began.
+type Code interface {
+	CreateShell(ctx context.Context, c access.Caller, ref string, r code.ShellRequest) (code.Context, error)
+	Shells(ctx context.Context, c access.Caller, ref string) ([]code.Context, error)
+	Shell(ctx context.Context, c access.Caller, ref, name string) (code.Context, error)
+	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
+	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
+	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (code.ShellResult, error)
+	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (code.ShellResult, error)
+
+	RunCode(ctx context.Context, c access.Caller, ref string, r code.Request, sink *code.Sink) (code.Result, error)
+	CreateContext(ctx context.Context, c access.Caller, ref string, r code.ContextRequest) (code.Context, error)
+	Contexts(ctx context.Context, c access.Caller, ref string) ([]code.Context, error)
+	Context(ctx context.Context, c access.Caller, ref, id string) (code.Context, error)
+	RestartContext(ctx context.Context, c access.Caller, ref, id string) (code.Context, error)
+	InterruptContext(ctx context.Context, c access.Caller, ref, id string) error
+	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
+	CodeAgain(ctx context.Context, c access.Caller, of sandbox.ID, cellID string) (res code.Result, began bool, err error)
 }
 
 // verb is a method of the engine that makes something of a sandbox.

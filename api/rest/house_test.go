@@ -49,7 +49,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	guarded.Tokens = tokens
 	g, err := guard.New(guarded)
 	must(t, err)
-	o := rest.Options{Engine: s.Engine, Runs: s.Runs, Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
+	o := rest.Options{Engine: s.Engine, Runs: s.Runs, Code: s.Code, Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	for _, f := range change {
 		f(&o)
 	}

@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/store/keyed"
@@ -35,7 +36,7 @@ type createShell struct {
 
 func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.Shell, error) {
 	var sp httpapi.Spellings
-	r := engine.ShellRequest{
+	r := code.ShellRequest{
 		Name: text0(in.Body.Name), Cwd: text0(in.Body.Cwd), Env: in.Body.Env,
 		User: text0(httpapi.Either(&sp, "as_user", in.Body.AsUser, "user", in.Body.User)),
 	}
@@ -45,9 +46,9 @@ func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.She
 	if err := sp.Err(); err != nil {
 		return v1.Shell{}, err
 	}
-	s, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.engine.Shells), nil)
+	s, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.code.Shells), nil)
 	if !made && err == nil {
-		s, err = a.engine.CreateShell(ctx, c.Caller, in.Ref, r)
+		s, err = a.code.CreateShell(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
 		return v1.Shell{}, sp.Rename(err)
@@ -57,16 +58,16 @@ func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.She
 }
 
 // contextBy finds what a request has made; see [again].
-func (a *API) contextBy(ctx context.Context, c *call, ref string, list func(context.Context, access.Caller, string) ([]engine.Context, error)) func(string) (engine.Context, error) {
-	return func(id string) (engine.Context, error) {
+func (a *API) contextBy(ctx context.Context, c *call, ref string, list func(context.Context, access.Caller, string) ([]code.Context, error)) func(string) (code.Context, error) {
+	return func(id string) (code.Context, error) {
 		all, err := list(ctx, c.Caller, ref)
-		if i := slices.IndexFunc(all, func(one engine.Context) bool { return one.ID == id }); i >= 0 {
+		if i := slices.IndexFunc(all, func(one code.Context) bool { return one.ID == id }); i >= 0 {
 			return all[i], nil
 		}
 		if err == nil {
 			err = fault.New(fault.NotFound, "there is no context %q", id)
 		}
-		return engine.Context{}, err
+		return code.Context{}, err
 	}
 }
 
@@ -75,7 +76,7 @@ func shellPath(ref, name string) string {
 }
 
 func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellList, error) {
-	all, err := a.engine.Shells(ctx, c.Caller, in.Ref)
+	all, err := a.code.Shells(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.ShellList{}, err
 	}
@@ -87,7 +88,7 @@ func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellL
 }
 
 func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, error) {
-	s, err := a.engine.Shell(ctx, c.Caller, in.Ref, in.Name)
+	s, err := a.code.Shell(ctx, c.Caller, in.Ref, in.Name)
 	if err != nil {
 		return v1.Shell{}, err
 	}
@@ -95,14 +96,14 @@ func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, err
 }
 
 func (a *API) deleteShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.DeleteShell(ctx, c.Caller, in.Ref, in.Name)
+	return httpapi.None{}, a.code.DeleteShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
 func (a *API) interruptShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.InterruptShell(ctx, c.Caller, in.Ref, in.Name)
+	return httpapi.None{}, a.code.InterruptShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
-func shellOf(s engine.Context) v1.Shell {
+func shellOf(s code.Context) v1.Shell {
 	return v1.Shell{
 		Name: s.Name, ShellID: s.ID, Status: string(s.Status), EndedReason: s.Ended, ProcessID: s.ProcessID,
 		Cwd: s.Cwd, User: s.User, CreatedAt: s.CreatedAt.UTC(), UsedAt: timeOrNull(s.UsedAt), Queued: s.Queued,
@@ -142,22 +143,22 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 
 // runShellExec runs a command in a shell, or goes on with that of the same request before,
 // whose output the shell may have forgotten.
-func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ShellResult, error) {
+func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(agent.Frame) error) (code.ShellResult, error) {
 	t, ok := c.made(keyed.Process)
 	if !ok {
-		return a.engine.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
+		return a.code.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 	}
 	wait := r.Wait
 	if wait == 0 {
 		wait = engine.MaxCommandTimeout
 	}
-	res, err := a.engine.ShellCommand(ctx, c.Caller, in.Ref, in.Name, t.ID, wait)
+	res, err := a.code.ShellCommand(ctx, c.Caller, in.Ref, in.Name, t.ID, wait)
 	if fault.Is(err, fault.NotFound) {
 		var began bool
 		res.Shell.Name = in.Name
 		if res.ExecResult, began, err = a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, nil); err == nil && !began {
 			c.renew()
-			return a.engine.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
+			return a.code.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 		}
 	} else if r.Started != nil {
 		r.Started(t.ID)
@@ -190,7 +191,7 @@ func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	res, err := a.engine.ShellCommand(ctx, c.Caller, in.Ref, in.Name, in.ID, wait)
+	res, err := a.code.ShellCommand(ctx, c.Caller, in.Ref, in.Name, in.ID, wait)
 	if err != nil {
 		return httpapi.Cause(ctx, err)
 	}
@@ -198,7 +199,7 @@ func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error
 }
 
 // shellResult answers a command's result, or that it runs.
-func (c *call) shellResult(ref string, res *engine.ShellResult) error {
+func (c *call) shellResult(ref string, res *code.ShellResult) error {
 	if res.Running {
 		c.Status = http.StatusAccepted
 		c.W.Header().Set("Location", shellPath(ref, res.Shell.Name)+"/commands/"+res.ProcessID)
@@ -213,6 +214,6 @@ func (c *call) shellResult(ref string, res *engine.ShellResult) error {
 	return c.AnswerHeld(&v1.ShellExecResult{ExecResult: resultOf(&kept.ExecOutcome, &res.ExecResult), Shell: kept.Shell})
 }
 
-func shellStateOf(s engine.ShellState) v1.ShellState {
+func shellStateOf(s code.ShellState) v1.ShellState {
 	return v1.ShellState{Name: s.Name, ShellID: s.ID, Restarted: s.Restarted, Ended: s.Ended}
 }

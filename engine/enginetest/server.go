@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enginetest starts an engine, with the runs above it, for the tests of what uses one. Its
+// Package enginetest starts an engine, with runs and code above it, for the tests of what uses one. Its
 // neighbours are real: a store in a file, and a host of the memory runtime with real agents and real
 // commands. It knows no coat, and the product never links it.
 package enginetest
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/runs"
 	"sandpit.dev/runtime"
@@ -32,6 +33,7 @@ type Server struct {
 	Keys   *keyed.Keys
 	Engine *engine.Engine
 	Runs   *runs.Runner
+	Code   *code.Service
 
 	t      testing.TB
 	runs   runs.Options
@@ -103,7 +105,7 @@ func (s *Server) serve() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Engine, s.Runs = e, runs.New(e, o.Store, s.runs)
+	s.Engine, s.Runs, s.Code = e, runs.New(e, o.Store, s.runs), code.New(e, code.Options{})
 	s.stop = s.run()
 	s.t.Cleanup(s.stop)
 	if err := e.WaitReady(s.t.Context()); err != nil {

@@ -50,18 +50,6 @@ type Engine interface {
 	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy
 	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
-	RunCode(ctx context.Context, c access.Caller, ref string, r engine.CodeRequest, sink *engine.CodeSink) (engine.CodeResult, error)
-	CreateContext(ctx context.Context, c access.Caller, ref string, r engine.ContextRequest) (engine.Context, error)
-	Contexts(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
-	RestartContext(ctx context.Context, c access.Caller, ref, id string) (engine.Context, error)
-	InterruptContext(ctx context.Context, c access.Caller, ref, id string) error
-	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
-	Shells(ctx context.Context, c access.Caller, ref string) ([]engine.Context, error)
-	CreateShell(ctx context.Context, c access.Caller, ref string, r engine.ShellRequest) (engine.Context, error)
-	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
-	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
-	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ShellResult, error)
-	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (engine.ShellResult, error)
 	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
 	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)

@@ -40,6 +40,7 @@ type Call struct {
 	Tool     *Tool
 	Engine   Engine
 	Runs     Runs
+	Code     Code
 	Log      *slog.Logger
 	Groups   []string // of tools, that are switched on
 	Args     *Args

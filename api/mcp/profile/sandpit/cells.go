@@ -12,7 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
-	"sandpit.dev/engine"
+	"sandpit.dev/code"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 )
@@ -37,17 +37,17 @@ type cell struct {
 	cancel context.CancelCauseFunc // interrupts it, or with ErrStopping leaves it
 	done   chan struct{}           // closed when it has ended; then res and err hold
 
-	res engine.CodeResult
+	res code.Result
 	err error
 
 	mu    sync.Mutex
-	start engine.CodeStart
+	start code.Start
 	shown cellShown
 }
 
 // startCell runs code in a goroutine that ends with the code, or with the cell's
 // cancel. Whoever cancels the cell interrupts it; the caller's going away does not.
-func startCell(ctx context.Context, c *toolset.Call, ref string, r engine.CodeRequest) *cell {
+func startCell(ctx context.Context, c *toolset.Call, ref string, r code.Request) *cell {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	x := &cell{owner: transport.Identity(c.Caller), ref: ref, began: time.Now(), cancel: cancel, done: make(chan struct{})}
 	locked := func(do func()) error {
@@ -66,8 +66,8 @@ func startCell(ctx context.Context, c *toolset.Call, ref string, r engine.CodeRe
 				x.err = fault.New(fault.Internal, "panic: %v", v)
 			}
 		}()
-		x.res, x.err = c.Engine.RunCode(ctx, c.Caller, ref, r, &engine.CodeSink{
-			Started: func(s engine.CodeStart) error { return locked(func() { x.start = s }) },
+		x.res, x.err = c.Code.RunCode(ctx, c.Caller, ref, r, &code.Sink{
+			Started: func(s code.Start) error { return locked(func() { x.start = s }) },
 			Stdout:  func(b []byte) error { c.Progress.Wrote(b); return locked(func() { x.shown.stdout.Add(b) }) },
 			Stderr:  func(b []byte) error { c.Progress.Wrote(b); return locked(func() { x.shown.stderr.Add(b) }) },
 			Result:  func(v kernel.Result) error { return locked(func() { x.shown.result(v) }) },

@@ -9,7 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/transport"
-	"sandpit.dev/engine"
+	"sandpit.dev/code"
 )
 
 func TestCellsAreBounded(t *testing.T) {
@@ -17,7 +17,7 @@ func TestCellsAreBounded(t *testing.T) {
 	alice := access.Caller{Project: "p", TokenID: "alice"}
 	kept := make([]*cell, mostCells)
 	begin := func(i int) *cell {
-		return &cell{owner: transport.Identity(alice), done: make(chan struct{}), cancel: func(error) {}, start: engine.CodeStart{CellID: fmt.Sprint("cell", i)}}
+		return &cell{owner: transport.Identity(alice), done: make(chan struct{}), cancel: func(error) {}, start: code.Start{CellID: fmt.Sprint("cell", i)}}
 	}
 	for i := range kept {
 		kept[i] = begin(i)

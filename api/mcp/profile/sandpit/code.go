@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/kernel"
 )
@@ -41,7 +42,7 @@ func runCode(cs *cells) toolset.Tool {
 			paramOutput(),
 		},
 		Example: `{"code": "import math\nmath.pi"}`,
-		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return code(ctx, c, cs) },
+		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return runCell(ctx, c, cs) },
 	}
 }
 
@@ -54,9 +55,9 @@ type cellShown struct {
 	left           int // images that are not in the answer
 }
 
-func code(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, error) {
+func runCell(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, error) {
 	a := c.Args
-	r := engine.CodeRequest{
+	r := code.Request{
 		TellArtifacts: true,
 		Code:          a.Text("code"), Language: a.Text("language"), ContextID: a.Text("context"),
 		Timeout: time.Duration(a.Number("timeout_seconds", 0) * float64(time.Second)),
@@ -144,7 +145,7 @@ func (s *cellShown) result(v kernel.Result) {
 	}
 }
 
-func (s *cellShown) answer(res *engine.CodeResult, ref string, limit int) *toolset.Answer {
+func (s *cellShown) answer(res *code.Result, ref string, limit int) *toolset.Answer {
 	out := &toolset.Answer{Verdict: codeVerdict(res) + " · sandbox " + ref, Images: s.images}
 	if res.ContextID != "" {
 		out.Verdict += " · context " + res.ContextID
@@ -203,27 +204,27 @@ func (s *cellShown) add(out *toolset.Answer, e *kernel.Error, limit int) {
 }
 
 // codeVerdict says in a few words how it ended.
-func codeVerdict(r *engine.CodeResult) string {
+func codeVerdict(r *code.Result) string {
 	how := ""
 	switch r.Status {
-	case engine.CodeOK:
+	case code.OK:
 		how = "ok"
 		if r.ExitCode != 0 {
 			how = "exit " + strconv.Itoa(r.ExitCode)
 		}
-	case engine.CodeError:
+	case code.Error:
 		how = "error"
 		if r.Error != nil {
 			how += " " + r.Error.Name
 		}
-	case engine.CodeInterrupted:
+	case code.Interrupted:
 		how = "interrupted"
-	case engine.CodeTimedOut:
+	case code.TimedOut:
 		how = "interrupted: its timeout passed"
 		if r.Dead {
 			how = "killed: its timeout passed"
 		}
-	case engine.CodeEnded:
+	case code.Ended:
 		how = "the kernel ended"
 		if t := toolset.CauseText(r.Cause); t != "" {
 			how += " (" + t + ")"

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/code"
 )
 
 // contextShape is a context of code, or a shell, as the tools show it.
@@ -26,7 +26,7 @@ type contextShape struct {
 	LastUsedAt string `json:"last_used_at,omitempty"`
 }
 
-func contextShapeOf(x *engine.Context) contextShape {
+func contextShapeOf(x *code.Context) contextShape {
 	out := contextShape{
 		Context: x.ID, Shell: x.Name, Language: x.Language, Status: string(x.Status), Ended: x.Ended, Default: x.Default,
 		Queued: x.Queued, Executions: x.Cells, User: x.User, Cwd: x.Cwd, LastUsedAt: toolset.TimeText(x.UsedAt),
@@ -67,11 +67,11 @@ func listContexts() toolset.Tool {
 		Params:  []toolset.Param{paramSandbox()},
 		Example: `{"sandbox": "my-project"}`,
 		Run: at(func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answer, error) {
-			all, err := c.Engine.Contexts(ctx, c.Caller, ref)
+			all, err := c.Code.Contexts(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
-			shells, err := c.Engine.Shells(ctx, c.Caller, ref)
+			shells, err := c.Code.Shells(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
@@ -114,11 +114,11 @@ func createContext() toolset.Tool {
 			if err != nil {
 				return nil, err
 			}
-			var made engine.Context
+			var made code.Context
 			if name != "" {
-				made, err = c.Engine.CreateShell(ctx, c.Caller, ref, engine.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
+				made, err = c.Code.CreateShell(ctx, c.Caller, ref, code.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
 			} else {
-				made, err = c.Engine.CreateContext(ctx, c.Caller, ref, engine.ContextRequest{Language: orElse(language, "python"), Cwd: cwd, Env: env, User: user})
+				made, err = c.Code.CreateContext(ctx, c.Caller, ref, code.ContextRequest{Language: orElse(language, "python"), Cwd: cwd, Env: env, User: user})
 			}
 			if err != nil {
 				return nil, err
@@ -181,15 +181,15 @@ func endOne(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}[how]
 	switch {
 	case shell != "" && how == endInterrupt:
-		err = c.Engine.InterruptShell(ctx, c.Caller, ref, shell)
+		err = c.Code.InterruptShell(ctx, c.Caller, ref, shell)
 	case shell != "":
-		err = c.Engine.DeleteShell(ctx, c.Caller, ref, shell)
+		err = c.Code.DeleteShell(ctx, c.Caller, ref, shell)
 	case how == endInterrupt:
-		err = c.Engine.InterruptContext(ctx, c.Caller, ref, id)
+		err = c.Code.InterruptContext(ctx, c.Caller, ref, id)
 	case how == endRestart:
-		_, err = c.Engine.RestartContext(ctx, c.Caller, ref, id)
+		_, err = c.Code.RestartContext(ctx, c.Caller, ref, id)
 	default:
-		err = c.Engine.DeleteContext(ctx, c.Caller, ref, id)
+		err = c.Code.DeleteContext(ctx, c.Caller, ref, id)
 	}
 	if err != nil {
 		return nil, err

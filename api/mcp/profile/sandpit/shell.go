@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -63,16 +64,16 @@ func inShell(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		return nil, err
 	}
 	began := time.Now()
-	var res engine.ShellResult
+	var res code.ShellResult
 	if id != "" {
-		res, err = c.Engine.ShellCommand(ctx, c.Caller, ref, name, id, wait)
+		res, err = c.Code.ShellCommand(ctx, c.Caller, ref, name, id, wait)
 	} else {
 		if r.Timeout == 0 {
 			r.Timeout = min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
 		}
 		r.Wait = max(wait, time.Millisecond) // zero is for ever
 		r.MaxStdout, r.MaxStderr = engine.DefaultOutput, engine.DefaultOutput
-		res, err = c.Engine.ShellExec(ctx, c.Caller, ref, name, r, nil)
+		res, err = c.Code.ShellExec(ctx, c.Caller, ref, name, r, nil)
 	}
 	if err != nil {
 		if errors.Is(context.Cause(ctx), transport.ErrStopping) && id == "" {
@@ -89,7 +90,7 @@ func inShell(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 }
 
 // shellAnswer shows a command of a shell as run_command shows its own.
-func shellAnswer(ctx context.Context, c *toolset.Call, ref string, res *engine.ShellResult, limit int) *toolset.Answer {
+func shellAnswer(ctx context.Context, c *toolset.Call, ref string, res *code.ShellResult, limit int) *toolset.Answer {
 	e := &toolset.Outcome{ExecResult: res.ExecResult}
 	var stdout, stderr toolset.Capture
 	stdout.Add(res.Stdout)

@@ -1,12 +1,13 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package code
 
 import (
 	"context"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
@@ -61,12 +62,12 @@ func (cc *codeContext) info() Context {
 
 // CreateContext makes a context, with its kernel. More than MaxContexts are
 // fault.Exhausted, an image without the language is fault.Unsupported.
-func (e *Engine) CreateContext(ctx context.Context, c access.Caller, ref string, r ContextRequest) (Context, error) {
+func (s *Service) CreateContext(ctx context.Context, c access.Caller, ref string, r ContextRequest) (Context, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Context{}, err
 	}
 	var k check
-	want, err := e.wantContext(&k, r)
+	want, _, err := s.checkContext(&k, r, 0)
 	if err != nil {
 		return Context{}, err
 	}
@@ -76,133 +77,136 @@ func (e *Engine) CreateContext(ctx context.Context, c access.Caller, ref string,
 	if err := k.err(); err != nil {
 		return Context{}, err
 	}
-	return e.makeContext(ctx, c, ref, want, actCode)
+	return s.makeContext(ctx, c, ref, want, useCode)
 }
 
 // makeContext makes a context, or a shell if it has a name, with its kernel.
-func (e *Engine) makeContext(ctx context.Context, c access.Caller, ref string, want sandbox.Context, what string) (Context, error) {
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref, what)
+func (s *Service) makeContext(ctx context.Context, c access.Caller, ref string, want sandbox.Context, what string) (Context, error) {
+	u, err := s.engine.Use(ctx, c, ref, what)
 	if err != nil {
 		return Context{}, err
 	}
-	defer u.end()
-	if err := e.loadContexts(ctx, u.b); err != nil {
-		return Context{}, err
-	}
-	if err := e.refuseInContext(ctx, u.b, &want); err != nil {
-		return Context{}, err
-	}
-	cc, err := u.b.newContext(want)
+	defer u.End()
+	all, err := s.loadFor(ctx, u, want)
 	if err != nil {
 		return Context{}, err
 	}
-	return e.bringUp(ctx, u, cc, nil)
+	cc, err := all.add(want)
+	if err != nil {
+		return Context{}, err
+	}
+	return s.bringUp(ctx, u, cc, nil)
 }
 
-// newContext adds a context, or a shell whose name is not taken.
-func (b *box) newContext(want sandbox.Context) (*codeContext, error) {
-	b.contexts.mu.Lock()
-	defer b.contexts.mu.Unlock()
-	if want.Name != "" && b.shellLocked(want.Name) != nil {
+// add adds a context, or a shell whose name is not taken.
+func (all *contexts) add(want sandbox.Context) (*codeContext, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if want.Name != "" && all.shellLocked(want.Name) != nil {
 		return nil, fault.New(fault.Exists, "the sandbox has a shell named %s", want.Name).
 			WithRemedy("run commands in it, or choose another name")
 	}
-	return b.addContext(want, false)
+	return all.addLocked(want, false)
 }
 
 // RestartContext ends a context's kernel, with all that it started and the cell that runs, and starts
 // another.
-func (e *Engine) RestartContext(ctx context.Context, c access.Caller, ref, id string) (Context, error) {
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actCode)
+func (s *Service) RestartContext(ctx context.Context, c access.Caller, ref, id string) (Context, error) {
+	u, err := s.engine.Use(ctx, c, ref, useCode)
 	if err != nil {
 		return Context{}, err
 	}
-	defer u.end()
-	cc, err := e.findContext(ctx, u.b, id)
+	defer u.End()
+	cc, err := s.findContext(ctx, u, id)
 	if err != nil {
 		return Context{}, err
 	}
-	old := cc.liveKernel()
+	old := cc.currentKernel()
 	if old != nil {
-		if err := e.killKernel(ctx, u.l, old.process); err != nil {
-			return Context{}, u.fail(ctx, err)
+		if err := u.Kill(ctx, old.process.ID()); err != nil {
+			return Context{}, u.Fail(ctx, err)
 		}
 	}
-	return e.bringUp(ctx, u, cc, old)
+	return s.bringUp(ctx, u, cc, old)
 }
 
-// bringUp gives a context a kernel, unless it has another than old already. The
+// bringUp starts a kernel of a context, unless it has another than old already. The
 // caller's going away does not stop it.
-func (e *Engine) bringUp(ctx context.Context, u *use, cc *codeContext, old *codeKernel) (Context, error) {
-	work := &use{u.e, u.b, u.l, u.who, actCode}
-	if err := e.group.enter(); err != nil {
-		return Context{}, err
-	}
-	e.retain(u.b)
-	u.b.occupy()
-	err := e.work(ctx, createBound, func(ctx context.Context) error {
-		defer work.end()
-		ok, err := cc.take(ctx, e.group)
+func (s *Service) bringUp(ctx context.Context, u *engine.Use, cc *codeContext, old *codeKernel) (Context, error) {
+	err := u.Work(ctx, useCode, func(ctx context.Context, own *engine.Use) error {
+		ok, err := cc.acquire(ctx)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return noContext(cc.record().ID)
 		}
-		defer cc.turn.give()
-		defer e.endOrphan(u.b, cc) // it may have been deleted meanwhile
+		defer cc.release()
+		defer cc.killOrphan() // it may have been deleted meanwhile
 		if old != nil {
-			cc.over(old, "it was restarted")
+			cc.setEnded(old, "it was restarted")
 		}
-		if _, _, err := e.haveKernel(ctx, work, cc); err != nil {
-			cc.unsaved()
+		if _, _, err := cc.haveKernel(ctx, own); err != nil {
+			cc.dropUnsaved()
 			return err
 		}
-		if err := e.store.Update(ctx, cc.put); err != nil {
-			cc.unsaved()
+		if err := s.store.Update(ctx, cc.put); err != nil {
+			cc.dropUnsaved()
 			return err
 		}
-		cc.wasPut()
+		cc.setSaved()
 		return nil
-	}, nil)
+	})
 	if err != nil {
 		return Context{}, err
 	}
 	return cc.info(), nil
 }
 
-// findContext finds a context of a box by its id.
-func (e *Engine) findContext(ctx context.Context, b *box, id string) (*codeContext, error) {
-	if err := e.loadContexts(ctx, b); err != nil {
+// findContext finds a context of a sandbox by its id.
+func (s *Service) findContext(ctx context.Context, a attached, id string) (*codeContext, error) {
+	all, err := s.load(ctx, a)
+	if err != nil {
 		return nil, err
 	}
-	b.contexts.mu.Lock()
-	defer b.contexts.mu.Unlock()
-	for _, cc := range b.contexts.all {
-		if cc.record().ID == id {
-			return cc, nil
-		}
+	if cc := all.find(func(cc *codeContext) bool { return cc.record().ID == id }); cc != nil {
+		return cc, nil
 	}
 	return nil, noContext(id)
 }
 
-// Contexts gives a sandbox's contexts, oldest first; of one that is down, too.
-func (e *Engine) Contexts(ctx context.Context, c access.Caller, ref string) ([]Context, error) {
-	out := []Context{}
-	err := e.withContexts(ctx, c, access.SandboxesRead, ref, func(b *box) error {
-		for _, cc := range b.contexts.all {
-			if one := cc.info(); one.Name == "" { // the others are shells
-				out = append(out, one)
-			}
-		}
-		return nil
-	})
-	return out, err
+// visit returns the contexts of a sandbox, up or not. leave ends the visit.
+func (s *Service) visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (all *contexts, leave func(), err error) {
+	v, err := s.engine.Visit(ctx, c, scope, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	if all, err = s.load(ctx, v); err != nil {
+		v.Leave()
+		return nil, nil, err
+	}
+	return all, v.Leave, nil
 }
 
-// Context gives one.
-func (e *Engine) Context(ctx context.Context, c access.Caller, ref, id string) (Context, error) {
-	all, err := e.Contexts(ctx, c, ref)
+// Contexts returns a sandbox's contexts, oldest first; of one that is down, too.
+func (s *Service) Contexts(ctx context.Context, c access.Caller, ref string) ([]Context, error) {
+	all, leave, err := s.visit(ctx, c, access.SandboxesRead, ref)
+	if err != nil {
+		return []Context{}, err
+	}
+	defer leave()
+	out := []Context{}
+	for _, cc := range all.list() {
+		if one := cc.info(); one.Name == "" { // the others are shells
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// Context returns one.
+func (s *Service) Context(ctx context.Context, c access.Caller, ref, id string) (Context, error) {
+	all, err := s.Contexts(ctx, c, ref)
 	if err != nil {
 		return Context{}, err
 	}
@@ -216,52 +220,49 @@ func (e *Engine) Context(ctx context.Context, c access.Caller, ref, id string) (
 
 // InterruptContext interrupts the cell that runs in a context; its variables stay, and cells that wait
 // go on. Without one it is fault.State.
-func (e *Engine) InterruptContext(ctx context.Context, c access.Caller, ref, id string) error {
-	u, err := e.peek(ctx, c, access.SandboxesWrite, ref)
+func (s *Service) InterruptContext(ctx context.Context, c access.Caller, ref, id string) error {
+	u, err := s.engine.Peek(ctx, c, ref)
 	if err != nil {
 		return err
 	}
-	defer u.end()
-	cc, err := e.findContext(ctx, u.b, id)
+	defer u.End()
+	cc, err := s.findContext(ctx, u, id)
 	if err != nil {
 		return err
 	}
-	k := cc.liveKernel()
+	k := cc.currentKernel()
 	if k == nil {
 		return fault.New(fault.State, "no cell is running in the context %s", id)
 	}
 	if err := k.session.Interrupt(ctx); err != nil {
-		return u.fail(ctx, err)
+		return u.Fail(ctx, err)
 	}
 	return nil
 }
 
 // DeleteContext ends a context and all that its kernel has started, the cell that runs
 // included. Cells that wait for it get fault.NotFound.
-func (e *Engine) DeleteContext(ctx context.Context, c access.Caller, ref, id string) error {
-	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
+func (s *Service) DeleteContext(ctx context.Context, c access.Caller, ref, id string) error {
+	v, err := s.engine.Visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return err
 	}
-	defer e.leave(b)
-	if err := e.heard(ctx, b); err != nil {
-		return err
-	}
-	cc, err := e.findContext(ctx, b, id)
+	defer v.Leave()
+	cc, err := s.findContext(ctx, v, id)
 	if err != nil {
 		return err
 	}
 	cc.drop()
-	err = e.store.Update(ctx, func(tx store.Tx) error {
-		err := tx.Contexts().Delete(b.id, id)
+	err = s.store.Update(ctx, func(tx store.Tx) error {
+		err := tx.Contexts().Delete(cc.in.id, id)
 		if fault.Is(err, fault.NotFound) {
 			err = nil // it was not written yet, and will not be
 		}
 		return err
 	})
-	k := cc.liveKernel()
-	if err != nil || k == nil || b.standing() != k.l {
+	k := cc.currentKernel()
+	if err != nil || k == nil || !k.process.Up() {
 		return err
 	}
-	return e.killKernel(ctx, k.l, k.process)
+	return k.process.Kill(ctx)
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package code_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -18,11 +19,10 @@ import (
 func TestContextsOutliveTheServer(t *testing.T) {
 	needs(t, "python3")
 	h := open(t, t.TempDir())
-	s := h.create(engine.CreateRequest{Key: "box"})
-	first := h.cell("box", engine.CodeRequest{Code: "x = 41"})
-	h.recorded()
+	h.create(engine.CreateRequest{Key: "box"})
+	first := h.cell("box", code.Request{Code: "x = 41"})
 	h.restart()
-	if res := h.cell("box", engine.CodeRequest{Code: "x + 1"}); value(res) != "42" || res.ContextID != first.ContextID || res.Restarted != "" || res.Count != 2 {
+	if res := h.cell("box", code.Request{Code: "x + 1"}); value(res) != "42" || res.ContextID != first.ContextID || res.Restarted != "" || res.Count != 2 {
 		t.Fatalf("after the restart: %+v", res)
 	}
 
@@ -30,22 +30,22 @@ func TestContextsOutliveTheServer(t *testing.T) {
 		began := make(chan struct{})
 		over := make(chan error, 1)
 		go func() {
-			_, err := h.engine.RunCode(context.Background(), alice, "box", engine.CodeRequest{
+			_, err := h.code.RunCode(context.Background(), alice, "box", code.Request{
 				Code: "print(1, flush=True)\nimport os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nx = 100\nraise KeyError('k')",
-			}, &engine.CodeSink{Stdout: func([]byte) error { close(began); return nil }})
+			}, &code.Sink{Stdout: func([]byte) error { close(began); return nil }})
 			over <- err
 		}()
 		<-began
 		h.restart()
 		wantCode(t, <-over, fault.Unavailable)
-		if c := h.contexts("box")[0]; c.Status != engine.ContextBusy {
+		if c := h.contexts("box")[0]; c.Status != code.ContextBusy {
 			t.Errorf("the context: %+v", c)
 		}
 		h.exec("box", "touch go")
-		if res := h.cell("box", engine.CodeRequest{Code: "x"}); value(res) != "100" || res.Restarted != "" {
+		if res := h.cell("box", code.Request{Code: "x"}); value(res) != "100" || res.Restarted != "" {
 			t.Errorf("the next cell: %+v", res)
 		}
-		for _, ev := range h.events(s.ID) {
+		for _, ev := range h.events() {
 			if strings.HasSuffix(ev.Command, "raise KeyError('k')") && (!ev.Done || ev.Detail != "KeyError: 'k'") {
 				t.Errorf("the event: %+v", ev)
 			}
@@ -53,12 +53,11 @@ func TestContextsOutliveTheServer(t *testing.T) {
 	})
 	t.Run("ButThoseWhoseKernelEndedMeanwhileSaySo", func(t *testing.T) {
 		c := h.contexts("box")[0]
-		h.cell("box", engine.CodeRequest{Code: "import os, threading\nthreading.Timer(0.3, os._exit, (4,)).start()"})
+		h.cell("box", code.Request{Code: "import os, threading\nthreading.Timer(0.3, os._exit, (4,)).start()"})
 		rec, err := h.engine.Process(t.Context(), alice, "box", c.ProcessID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.recorded()
 		h.end()
 		soon(t, "the kernel's end", func() bool {
 			_, err := os.Stat(fmt.Sprintf("/proc/%d", rec.PID))
@@ -67,9 +66,9 @@ func TestContextsOutliveTheServer(t *testing.T) {
 		h.serve()
 		soon(t, "the news of it", func() bool {
 			got := h.contexts("box")[0]
-			return got.ID == c.ID && got.Status == engine.ContextEnded && strings.Contains(got.Ended, "exit code 4")
+			return got.ID == c.ID && got.Status == code.ContextEnded && strings.Contains(got.Ended, "exit code 4")
 		})
-		if res := h.cell("box", engine.CodeRequest{Code: "1"}); !strings.Contains(res.Restarted, "exit code 4") {
+		if res := h.cell("box", code.Request{Code: "1"}); !strings.Contains(res.Restarted, "exit code 4") {
 			t.Errorf("got %+v", res)
 		}
 	})
@@ -77,8 +76,8 @@ func TestContextsOutliveTheServer(t *testing.T) {
 		began := make(chan struct{})
 		over := make(chan error, 1)
 		go func() {
-			_, err := h.engine.RunCode(context.Background(), alice, "box", engine.CodeRequest{Stateless: true, Code: "print(1, flush=True)\nimport time; time.sleep(600)"},
-				&engine.CodeSink{Stdout: func([]byte) error { close(began); return nil }})
+			_, err := h.code.RunCode(context.Background(), alice, "box", code.Request{Stateless: true, Code: "print(1, flush=True)\nimport time; time.sleep(600)"},
+				&code.Sink{Stdout: func([]byte) error { close(began); return nil }})
 			over <- err
 		}()
 		<-began
@@ -88,7 +87,7 @@ func TestContextsOutliveTheServer(t *testing.T) {
 			page, err := h.engine.ListProcesses(t.Context(), alice, "box", engine.ProcessQuery{Running: true})
 			return err == nil && len(page.Items) == 1
 		})
-		for _, ev := range h.events(s.ID) {
+		for _, ev := range h.events() {
 			if ev.Type == sandbox.EventCode && !ev.Done {
 				t.Errorf("an event is not complete: %+v", ev)
 			}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package code
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/kernel"
@@ -24,8 +25,8 @@ const (
 	MaxQueued   = 64             // cells that wait for one context
 )
 
-// CodeRequest is one cell of code.
-type CodeRequest struct {
+// Request is one cell of code.
+type Request struct {
 	Code string
 
 	// Where it runs: in the context ContextID; else in the sandbox's own context of the
@@ -47,12 +48,12 @@ type CodeRequest struct {
 	// RunCode has returned. Else it goes on, as it does when the cause of ctx's end is
 	// fault.Unavailable: then it is the server that goes.
 	InterruptOnDisconnect bool
-	TellArtifacts         bool         // as in ExecRequest
-	Room                  *budget.Room // as in ExecRequest
+	TellArtifacts         bool         // as in engine.ExecRequest
+	Room                  *budget.Room // as in engine.ExecRequest
 }
 
-// CodeStart is what is known when a cell begins.
-type CodeStart struct {
+// Start is what is known when a cell begins.
+type Start struct {
 	ContextID string // empty with Stateless
 	CellID    string // of its event
 	Language  string
@@ -61,34 +62,34 @@ type CodeStart struct {
 	Restarted string
 }
 
-// CodeSink takes what a cell gives while it runs: in order, one call at a time and none after
+// Sink takes what a cell shows while it runs: in order, one call at a time and none after
 // RunCode has returned. An error ends the taking and becomes RunCode's. A sink that blocks has to
 // return when ctx ends. Each may be nil.
-type CodeSink struct {
-	Started func(CodeStart) error
+type Sink struct {
+	Started func(Start) error
 	Stdout  func([]byte) error // not to be kept
 	Stderr  func([]byte) error
 	Result  func(kernel.Result) error
 }
 
-// CodeStatus says how a cell ended.
-type CodeStatus string
+// Status says how a cell ended.
+type Status string
 
 // The statuses.
 const (
-	CodeOK          CodeStatus = "ok" // in bash: with any exit code
-	CodeError       CodeStatus = "error"
-	CodeInterrupted CodeStatus = "interrupted"
-	CodeTimedOut    CodeStatus = "timed_out"
-	CodeEnded       CodeStatus = "ended" // and its kernel with it
+	OK          Status = "ok" // in bash: with any exit code
+	Error       Status = "error"
+	Interrupted Status = "interrupted"
+	TimedOut    Status = "timed_out"
+	Ended       Status = "ended" // and its kernel with it
 )
 
-// CodeResult is what became of a cell.
-type CodeResult struct {
-	CodeStart
-	Status CodeStatus
+// Result is what became of a cell.
+type Result struct {
+	Start
+	Status Status
 	Count  int  // which of its kernel's cells it is, from 1; zero: it did not begin
-	Dead   bool // its kernel is no more: the context's next cell starts another
+	Dead   bool // its kernel has ended: the context's next cell starts another
 
 	// Without a sink: what was kept.
 	Stdout, Stderr []byte
@@ -109,48 +110,48 @@ type CodeResult struct {
 	ChangesTotal    int
 	ChangesComplete bool
 	SnapshotID      sandbox.ID // the checkpoint that was taken after it, if one was
-	NoArtifacts     bool       // as in ExecResult
+	NoArtifacts     bool       // as in engine.ExecResult
 }
 
 // RunCode runs a cell, after those that came to its context before, and waits until it ends. A
 // cell that fails, is interrupted or takes its kernel with it is a result, not an error. An
-// error with a CellID means that the cell goes on, or will, and nobody follows it for the caller:
+// error with a CellID means that the cell goes on, or will, and is not followed for the caller:
 // ctx ended, the sink failed, or the server stops. Its event is completed all the same.
 // An image without the language is fault.Unsupported, more contexts or waiting cells than
 // the bounds allow fault.Exhausted.
-func (e *Engine) RunCode(ctx context.Context, c access.Caller, ref string, r CodeRequest, sink *CodeSink) (CodeResult, error) {
+func (s *Service) RunCode(ctx context.Context, c access.Caller, ref string, r Request, sink *Sink) (Result, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
-		return CodeResult{}, err
+		return Result{}, err
 	}
-	want, err := e.codeRequest(&r)
+	want, err := s.checkRequest(&r)
 	if err != nil {
-		return CodeResult{}, err
+		return Result{}, err
 	}
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actCode)
+	u, err := s.engine.Use(ctx, c, ref, useCode)
 	if err != nil {
-		return CodeResult{}, err
+		return Result{}, err
 	}
 	began := time.Now()
-	cc, err := e.queue(ctx, u, r, want)
+	cc, err := s.queue(ctx, u, r, want)
 	if err != nil {
-		u.end()
-		return CodeResult{}, err
+		u.End()
+		return Result{}, err
 	}
 	x := newCell(u, cc, r, sink)
-	e.group.spawn(func(own context.Context) { x.do(keyed.Carry(own, ctx)) })
+	s.engine.Go(func(own context.Context) { x.do(keyed.Carry(own, ctx)) })
 	res, err := x.wait(ctx)
-	e.metrics.codeSeconds.Observe(time.Since(began).Seconds())
+	s.metrics.seconds.Observe(time.Since(began).Seconds())
 	return res, err
 }
 
-// queue finds the context of a cell and takes its turn.
-func (e *Engine) queue(ctx context.Context, u *use, r CodeRequest, want sandbox.Context) (*codeContext, error) {
+// queue finds the context of a cell and takes its lock.
+func (s *Service) queue(ctx context.Context, u *engine.Use, r Request, want sandbox.Context) (*codeContext, error) {
 	for {
-		cc, err := e.contextOf(ctx, u.b, r, want)
+		cc, err := s.contextOf(ctx, u, r, want)
 		if err != nil {
 			return nil, err
 		}
-		ok, err := cc.take(ctx, e.group)
+		ok, err := cc.acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -163,8 +164,8 @@ func (e *Engine) queue(ctx context.Context, u *use, r CodeRequest, want sandbox.
 	}
 }
 
-// codeRequest checks a request, and gives the context that it may have to make.
-func (e *Engine) codeRequest(r *CodeRequest) (sandbox.Context, error) {
+// checkRequest checks a request, and returns the context that it may have to make.
+func (s *Service) checkRequest(r *Request) (sandbox.Context, error) {
 	var k check
 	switch {
 	case len(r.Code) > MaxCode:
@@ -175,9 +176,8 @@ func (e *Engine) codeRequest(r *CodeRequest) (sandbox.Context, error) {
 	case strings.IndexByte(r.Code, 0) >= 0:
 		k.bad("code", "holds a NUL byte")
 	}
-	k.timeout("timeout_seconds", r.Timeout, e.defaults.MaxCommandTimeout)
-	k.bytes("max_stdout", r.MaxStdout, MaxCollected)
-	k.bytes("max_stderr", r.MaxStderr, MaxCollected)
+	k.bytes("max_stdout", r.MaxStdout, engine.MaxCollected)
+	k.bytes("max_stderr", r.MaxStderr, engine.MaxCollected)
 	if r.ContextID != "" && r.Stateless {
 		k.bad("stateless", "and context_id are both given; a context has a state")
 	}
@@ -195,31 +195,59 @@ func (e *Engine) codeRequest(r *CodeRequest) (sandbox.Context, error) {
 	if r.Language == "" && r.ContextID == "" {
 		r.Language = string(kernel.Python)
 	}
-	want, err := e.wantContext(&k, ContextRequest{Language: r.Language, Cwd: r.Cwd, User: r.User, Env: r.Env})
+	want, timeout, err := s.checkContext(&k, ContextRequest{Language: r.Language, Cwd: r.Cwd, User: r.User, Env: r.Env}, r.Timeout)
 	if err != nil {
 		return want, err
 	}
 	want.Env = nil // it is the cell's
-	r.Language = want.Language
-	if r.Timeout == 0 {
-		r.Timeout = e.defaults.CommandTimeout
-	}
 	want.Default = !r.Stateless
+	r.Language, r.Timeout = want.Language, timeout
 	return want, k.err()
 }
 
-// wantContext checks what a context is to be. An empty language stays.
-func (e *Engine) wantContext(k *check, r ContextRequest) (sandbox.Context, error) {
-	want := sandbox.Context{Cwd: k.cwd(r.Cwd, r.User), Env: r.Env}
-	k.env(r.Env)
+// checkContext checks what a context is to be, and how long a cell may take. An empty language stays.
+func (s *Service) checkContext(k *check, r ContextRequest, limit time.Duration) (want sandbox.Context, timeout time.Duration, err error) {
+	cmd, err := s.engine.CheckCommand(engine.ExecRequest{Argv: []string{"true"}, Cwd: r.Cwd, User: r.User, Env: r.Env, Timeout: limit})
+	if err := k.add(err); err != nil {
+		return want, 0, err
+	}
+	want = sandbox.Context{Cwd: cmd.Cwd, User: cmd.User, Env: r.Env}
 	if r.Language != "" {
 		l, err := kernel.ParseLanguage(r.Language)
-		k.add(err)
+		if err := k.add(err); err != nil {
+			return want, 0, err
+		}
 		want.Language = string(l)
 	}
-	var err error
-	want.User, err = e.user(k, r.User)
-	return want, err
+	return want, cmd.Timeout, nil
+}
+
+// CodeAgain returns what is on record of a cell that an earlier RunCode has begun, when it
+// has ended: its outcome without what it wrote and showed. began is false where the cell is known
+// never to have begun.
+func (s *Service) CodeAgain(ctx context.Context, c access.Caller, of sandbox.ID, cellID string) (res Result, began bool, err error) {
+	ev, began, err := s.engine.Outcome(ctx, c, of, cellID)
+	if err != nil || !began {
+		return Result{}, began, err
+	}
+	res = Result{
+		Start:  Start{ContextID: ev.ContextID, CellID: ev.ProcessID, Language: ev.Language},
+		Status: OK, ExitCode: ev.ExitCode, Signal: ev.Signal, Cause: ev.Cause, CauseDetail: ev.Detail, Duration: ev.Duration,
+		StdoutBytes: ev.StdoutBytes, StderrBytes: ev.StderrBytes, StdoutTruncated: ev.StdoutBytes > 0, StderrTruncated: ev.StderrBytes > 0,
+		Changes: ev.Changes, ChangesTotal: ev.ChangesTotal, ChangesComplete: len(ev.Changes) > 0 && len(ev.Changes) == ev.ChangesTotal,
+	}
+	switch {
+	case ev.OK:
+	case ev.Cause == sandbox.CauseTimeout:
+		res.Status = TimedOut
+	case ev.Cause != sandbox.CauseNone:
+		res.Status, res.Dead = Ended, true
+	case ev.ExitCode == exitInterrupted:
+		res.Status = Interrupted
+	default:
+		res.Status = Error
+	}
+	return res, true, nil
 }
 
 func noContext(id string) *fault.Error {

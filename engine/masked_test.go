@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
@@ -35,16 +36,16 @@ func TestSecretsAreMaskedWhereverTheyAreWritten(t *testing.T) {
 			t.Errorf("a process: %q", got.stderr.String())
 		}
 		for range 2 {
-			r, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: `echo "$TOKEN"`}, nil)
+			r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: `echo "$TOKEN"`}, nil)
 			if err != nil || string(r.Stdout) != stars+"\n" {
 				t.Errorf("a shell: %q, %v", r.Stdout, err)
 			}
 		}
-		got := h.cell("box", engine.CodeRequest{Code: "import os; print(os.environ['TOKEN']); os.environ['TOKEN']"})
+		got := h.cell("box", code.Request{Code: "import os; print(os.environ['TOKEN']); os.environ['TOKEN']"})
 		if string(got.Stdout) != stars+"\n" || value(got) != "'"+stars+"'" {
 			t.Errorf("a cell: %q %q", got.Stdout, value(got))
 		}
-		failed := h.cell("box", engine.CodeRequest{Code: "raise ValueError(os.environ['TOKEN'])"})
+		failed := h.cell("box", code.Request{Code: "raise ValueError(os.environ['TOKEN'])"})
 		if failed.Error == nil || failed.Error.Value != stars || strings.Contains(strings.Join(failed.Error.Traceback, ""), secret) {
 			t.Errorf("an exception: %+v", failed.Error)
 		}
@@ -60,7 +61,7 @@ func TestSecretsAreMaskedWhereverTheyAreWritten(t *testing.T) {
 	if _, err := h.engine.SetSecret(t.Context(), alice, "box", engine.SecretRequest{Name: "LATER", Value: "later-value"}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: `echo "$TOKEN later-value"`}, nil)
+	r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: `echo "$TOKEN later-value"`}, nil)
 	if err != nil || string(r.Stdout) != stars+" ***********\n" || r.Shell.Restarted != "" {
 		t.Errorf("the shell, later: %q %+v %v", r.Stdout, r.Shell, err)
 	}
@@ -72,8 +73,8 @@ func TestAKernelsLogIsNotForCallers(t *testing.T) {
 	needs(t, "python3")
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
-	h.cell("box", engine.CodeRequest{Code: "1"})
-	if _, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "true"}, nil); err != nil {
+	h.cell("box", code.Request{Code: "1"})
+	if _, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "true"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	tried := 0

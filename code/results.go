@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package code
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (k *keptResults) add(ctx context.Context, r kernel.Result) {
 	k.list = append(k.list, r)
 }
 
-// collecting reports whether somebody may ask for what the cell gives.
+// collecting reports whether the caller may ask for what the cell shows.
 func (x *cell) collecting() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

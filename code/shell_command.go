@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package code
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
@@ -43,9 +44,9 @@ func (x *cell) holds() int64 {
 	return int64(len(data[0]) + len(data[1]))
 }
 
-// attend waits for the command on behalf of its caller, if wait is not zero no longer
+// waitFor waits for the command on behalf of its caller, if wait is not zero no longer
 // than that.
-func (x *cell) attend(ctx context.Context, wait time.Duration) (ShellResult, error) {
+func (x *cell) waitFor(ctx context.Context, wait time.Duration) (ShellResult, error) {
 	var passed <-chan time.Time
 	if wait > 0 {
 		t := time.NewTimer(wait)
@@ -106,21 +107,19 @@ func (x *cell) shellResult() ShellResult {
 	if out.Cause != sandbox.CauseNone {
 		r.CauseDetail = ofShell(out.CauseDetail)
 	}
-	if out.Status == CodeInterrupted || out.Status == CodeTimedOut && out.Signal == "" {
+	if out.Status == Interrupted || out.Status == TimedOut && out.Signal == "" {
 		r.Signal = "SIGINT"
 	}
 	return r
 }
 
-// ShellCommand gives the result of one of the last commands of a shell. One that runs is
+// ShellCommand returns the result of one of the last commands of a shell. One that runs is
 // waited for as long as wait; zero does not wait.
-func (e *Engine) ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (ShellResult, error) {
-	var k check
-	k.timeout("wait_seconds", wait, MaxCommandTimeout)
-	if err := k.err(); err != nil {
-		return ShellResult{}, err
+func (s *Service) ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (ShellResult, error) {
+	if wait < 0 || wait > engine.MaxCommandTimeout {
+		return ShellResult{}, fault.InvalidField("wait_seconds", "%v is outside 0 to %v seconds", wait.Seconds(), engine.MaxCommandTimeout.Seconds())
 	}
-	cc, err := e.findShell(ctx, c, access.SandboxesRead, ref, name)
+	cc, err := s.findShell(ctx, c, access.SandboxesRead, ref, name)
 	if err != nil {
 		return ShellResult{}, err
 	}
@@ -129,7 +128,7 @@ func (e *Engine) ShellCommand(ctx context.Context, c access.Caller, ref, name, i
 		return ShellResult{}, fault.New(fault.NotFound, "the shell %s does not remember a command %q", name, sandbox.Clip(id, 40)).
 			WithRemedy("see the sandbox's activity: how it ended is there, its output is not")
 	}
-	if err := x.await(ctx, e, wait); err != nil {
+	if err := x.Await(ctx, wait); err != nil {
 		return ShellResult{}, err
 	}
 	r := x.shellResult()
@@ -139,9 +138,9 @@ func (e *Engine) ShellCommand(ctx context.Context, c access.Caller, ref, name, i
 	return r, nil
 }
 
-// await waits until the command has ended, or wait has passed.
-func (x *cell) await(ctx context.Context, e *Engine, wait time.Duration) error {
-	bound, leave := e.group.bind(ctx)
+// Await waits until the command has ended, or wait has passed.
+func (x *cell) Await(ctx context.Context, wait time.Duration) error {
+	bound, leave := x.s.engine.Bind(ctx)
 	defer leave()
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -155,14 +154,14 @@ func (x *cell) await(ctx context.Context, e *Engine, wait time.Duration) error {
 	case <-t.C:
 	case <-bound.Done():
 		if ctx.Err() == nil {
-			return shuttingDown()
+			return context.Cause(bound)
 		}
 		return ctx.Err()
 	}
 	return nil
 }
 
-// command finds one of the last commands; nil if it is none.
+// command returns one of the last commands by its id; nil if it is not among them.
 func (cc *codeContext) command(id string) *cell {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
@@ -174,42 +173,9 @@ func (cc *codeContext) command(id string) *cell {
 	return nil
 }
 
-// shellCommand finds a command of any of the box's shells that are in memory.
-func (b *box) shellCommand(id string) *cell {
-	b.contexts.mu.Lock()
-	defer b.contexts.mu.Unlock()
-	for _, cc := range b.contexts.all {
-		if x := cc.command(id); x != nil {
-			return x
-		}
-	}
-	return nil
-}
-
-// orShellCommand passes a signal on that found no process of its id, if that is a
-// command's of a shell; else it gives err.
-func (e *Engine) orShellCommand(ctx context.Context, c access.Caller, ref, id string, err error, sig syscall.Signal) error {
-	if !fault.Is(err, fault.NotFound) {
-		return err
-	}
-	var x *cell
-	other := e.withContexts(ctx, c, access.SandboxesWrite, ref, func(b *box) error {
-		for _, cc := range b.contexts.all {
-			if x = cc.command(id); x != nil {
-				break
-			}
-		}
-		return nil
-	})
-	if other != nil || x == nil {
-		return err
-	}
-	return x.signal(ctx, sig)
-}
-
-// signal passes a signal on to a command of a shell. Its processes are the shell's: only
+// Signal passes a signal on to a command of a shell. Its processes are the shell's: only
 // an interrupt, and what ends a command, can be told to it alone.
-func (x *cell) signal(ctx context.Context, sig syscall.Signal) error {
+func (x *cell) Signal(ctx context.Context, sig syscall.Signal) error {
 	select {
 	case <-x.done:
 		return fault.New(fault.State, "the command %s has ended", x.ids.CellID)
@@ -230,9 +196,9 @@ func (x *cell) signal(ctx context.Context, sig syscall.Signal) error {
 // kill ends the command: what does not heed an interrupt is killed behind the caller's back.
 func (x *cell) kill(ctx context.Context) {
 	x.interrupt(ctx)
-	x.u.e.group.spawn(func(ctx context.Context) {
-		for range spareTries {
-			_ = x.await(ctx, x.u.e, kernel.DefaultGrace)
+	x.s.engine.Go(func(ctx context.Context) {
+		for range killTries {
+			_ = x.Await(ctx, kernel.DefaultGrace)
 			x.mu.Lock()
 			k := x.kernel
 			x.mu.Unlock()
@@ -250,9 +216,7 @@ func (x *cell) kill(ctx context.Context) {
 // killYounger kills what was started in the shell since the command began.
 func (x *cell) killYounger(ctx context.Context, k *codeKernel) error {
 	const slack = 20 * time.Millisecond // of the kernel's times, which are 10 ms apart
-	ctx, cancel := context.WithTimeout(ctx, agent.SilenceBound)
-	defer cancel()
-	err := k.l.client.SignalYounger(ctx, k.process, syscall.SIGKILL, x.event.At.Add(-slack))
+	err := k.process.KillYounger(ctx, x.event.At.Add(-slack))
 	if fault.Is(err, fault.State) {
 		return nil // the shell has ended, and what follows it will tell
 	}
@@ -261,19 +225,19 @@ func (x *cell) killYounger(ctx context.Context, k *codeKernel) error {
 
 // Bounds of ending a command of a shell that does not heed an interrupt.
 const (
-	spareTries = 3
-	sparePause = time.Second
+	killTries = 3
+	killPause = time.Second
 )
 
-// spare ends a command of a shell that was interrupted at its timeout and goes on,
+// endAtTimeout ends a command of a shell that was interrupted at its timeout and goes on,
 // without the shell: it kills what was started since the command began, and lets the
 // interrupt have the rest. What it cannot end keeps its error, and the shell is ended.
-func (x *cell) spare(ctx context.Context, k *codeKernel, res kernel.Outcome, err error) (kernel.Outcome, error) {
-	for try := 0; try < spareTries && fault.Is(err, fault.Timeout) && x.event != nil && x.event.Type == sandbox.EventExec; try++ {
+func (x *cell) endAtTimeout(ctx context.Context, k *codeKernel, res kernel.Outcome, err error) (kernel.Outcome, error) {
+	for try := 0; try < killTries && fault.Is(err, fault.Timeout) && x.event != nil && x.event.Type == sandbox.EventExec; try++ {
 		if killErr := x.killYounger(ctx, k); killErr != nil {
 			return res, err
 		}
-		res, err = k.session.Wait(ctx, kernel.Cell{Timeout: sparePause, Grace: time.Millisecond}, x.handler(ctx))
+		res, err = k.session.Wait(ctx, kernel.Cell{Timeout: killPause, Grace: time.Millisecond}, x.handler(ctx))
 	}
 	return res, err
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package code_test
 
 import (
 	"context"
@@ -16,20 +16,21 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
 // in runs a command in a shell, however it ends.
-func (h *house) in(shell, command string) engine.ShellResult {
+func (h *house) in(shell, command string) code.ShellResult {
 	h.t.Helper()
 	return h.inWith(shell, engine.ExecRequest{Shell: command})
 }
 
-func (h *house) inWith(shell string, r engine.ExecRequest) engine.ShellResult {
+func (h *house) inWith(shell string, r engine.ExecRequest) code.ShellResult {
 	h.t.Helper()
-	res, err := h.engine.ShellExec(h.t.Context(), alice, "box", shell, r, nil)
+	res, err := h.code.ShellExec(h.t.Context(), alice, "box", shell, r, nil)
 	if err != nil {
 		h.t.Fatalf("in %s, %q: %v", shell, r.Shell, err)
 	}
@@ -37,7 +38,7 @@ func (h *house) inWith(shell string, r engine.ExecRequest) engine.ShellResult {
 }
 
 // said checks what a command wrote and its exit code.
-func said(t *testing.T, r engine.ShellResult, stdout string, exit int) {
+func said(t *testing.T, r code.ShellResult, stdout string, exit int) {
 	t.Helper()
 	if string(r.Stdout) != stdout || r.ExitCode != exit {
 		t.Errorf("it said %q and %q and ended with %d (%s), want %q and %d", r.Stdout, r.Stderr, r.ExitCode, r.CauseDetail, stdout, exit)
@@ -94,7 +95,7 @@ func TestShell(t *testing.T) {
 			if !r.Shell.Ended || (r.Signal == "SIGKILL") != (exit == 137) {
 				t.Errorf("%s: %+v", command, r)
 			}
-			s, err := h.engine.Shell(t.Context(), alice, "box", "main")
+			s, err := h.code.Shell(t.Context(), alice, "box", "main")
 			if err != nil || !strings.Contains(s.Ended, "bash ended") {
 				t.Errorf("%s: %+v, %v", command, s, err)
 			}
@@ -150,7 +151,7 @@ func TestShell(t *testing.T) {
 		if rec, err = h.engine.WaitProcess(t.Context(), alice, "box", r.ProcessID, time.Minute); err != nil || rec.Result == nil || rec.Result.ExitCode != 4 {
 			t.Errorf("its record at last: %+v, %v", rec, err)
 		}
-		again, err := h.engine.ShellCommand(t.Context(), alice, "box", "main", r.ProcessID, time.Minute)
+		again, err := h.code.ShellCommand(t.Context(), alice, "box", "main", r.ProcessID, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestShell(t *testing.T) {
 		if !again.Shell.Ended {
 			t.Errorf("%+v", again.Shell)
 		}
-		_, err = h.engine.ShellCommand(t.Context(), alice, "box", "main", sandbox.NewProcessID(), 0)
+		_, err = h.code.ShellCommand(t.Context(), alice, "box", "main", sandbox.NewProcessID(), 0)
 		wantCode(t, err, fault.NotFound)
 	})
 	t.Run("CommandsAreKilledAndInterruptedAlone", func(t *testing.T) {
@@ -180,26 +181,26 @@ func TestShell(t *testing.T) {
 		if err := h.engine.SignalProcess(t.Context(), alice, "box", id, syscall.SIGINT, false); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := h.engine.ShellCommand(t.Context(), alice, "box", "main", id, time.Minute); err != nil || r.ExitCode != 130 || r.Signal != "SIGINT" {
+		if r, err := h.code.ShellCommand(t.Context(), alice, "box", "main", id, time.Minute); err != nil || r.ExitCode != 130 || r.Signal != "SIGINT" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		wantCode(t, h.engine.SignalProcess(t.Context(), alice, "box", id, syscall.SIGINT, false), fault.State)
 		id = start("sleep 1000")
 		wantCode(t, h.engine.SignalProcess(t.Context(), alice, "box", id, syscall.SIGUSR1, false), fault.Unsupported)
-		if err := h.engine.InterruptShell(t.Context(), alice, "box", "main"); err != nil {
+		if err := h.code.InterruptShell(t.Context(), alice, "box", "main"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.engine.ShellCommand(t.Context(), alice, "box", "main", id, time.Minute); err != nil {
+		if _, err := h.code.ShellCommand(t.Context(), alice, "box", "main", id, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, h.engine.InterruptShell(t.Context(), alice, "box", "main"), fault.State)
+		wantCode(t, h.code.InterruptShell(t.Context(), alice, "box", "main"), fault.State)
 		said(t, h.in("main", "echo $x"), "kept\n", 0)
 	})
 	t.Run("StreamsInOrderAndGoesOnWithoutItsCaller", func(t *testing.T) {
 		h := started(t)
 		var text strings.Builder
 		var last int64
-		r, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "seq 1 20000; echo err >&2"}, func(f agent.Frame) error {
+		r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "seq 1 20000; echo err >&2"}, func(f agent.Frame) error {
 			if f.Seq != last+1 {
 				return fmt.Errorf("frame %d comes after %d", f.Seq, last)
 			}
@@ -212,13 +213,13 @@ func TestShell(t *testing.T) {
 			t.Errorf("%d bytes, %+v, %v", text.Len(), r, err)
 		}
 		broken := errors.New("the sink is broken")
-		r, err = h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 0.2; y=went-on"}, func(agent.Frame) error { return broken })
+		r, err = h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 0.2; y=went-on"}, func(agent.Frame) error { return broken })
 		if !errors.Is(err, broken) || r.ProcessID == "" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		said(t, h.in("main", "echo $y"), "went-on\n", 0)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err = h.engine.ShellExec(ctx, alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 1000; y=never", KillOnDisconnect: true}, func(agent.Frame) error { cancel(); return nil })
+		_, err = h.code.ShellExec(ctx, alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 1000; y=never", KillOnDisconnect: true}, func(agent.Frame) error { cancel(); return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -229,7 +230,7 @@ func TestShell(t *testing.T) {
 		h.in("main", "x=kept")
 		const most = 100 << 20 // more than any log keeps
 		got := 0
-		r, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: fmt.Sprintf("head -c %d /dev/zero", most), MaxStdout: engine.MaxStreamed}, func(f agent.Frame) error {
+		r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: fmt.Sprintf("head -c %d /dev/zero", most), MaxStdout: engine.MaxStreamed}, func(f agent.Frame) error {
 			got += len(f.Data)
 			return nil
 		})
@@ -247,7 +248,7 @@ func TestShell(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if _, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "n=$((n+1)); m=$n; sleep 0.01; [ $m = $n ] || broken=1"}, nil); err != nil {
+				if _, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "n=$((n+1)); m=$n; sleep 0.01; [ $m = $n ] || broken=1"}, nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -255,7 +256,7 @@ func TestShell(t *testing.T) {
 		wg.Wait()
 		said(t, h.in("main", "echo $n [$broken]"), "20 []\n", 0)
 		r := h.inWith("main", engine.ExecRequest{Shell: "sleep 1000", Wait: 50 * time.Millisecond})
-		_, err := h.engine.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "n=run", Wait: 50 * time.Millisecond}, nil)
+		_, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "n=run", Wait: 50 * time.Millisecond}, nil)
 		wantCode(t, err, fault.State)
 		if err := h.engine.KillProcess(t.Context(), alice, "box", r.ProcessID); err != nil {
 			t.Fatal(err)
@@ -276,14 +277,14 @@ func TestShell(t *testing.T) {
 			t.Fatalf("%+v", running)
 		}
 		h.restart()
-		done, err := h.engine.ShellCommand(t.Context(), alice, "box", "main", running.ProcessID, time.Minute)
+		done, err := h.code.ShellCommand(t.Context(), alice, "box", "main", running.ProcessID, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		said(t, done, "before\nafter\n", 6)
 		said(t, h.in("main", "echo $y"), "kept\n", 0)
 		var kinds []sandbox.EventType
-		for _, ev := range h.events("") {
+		for _, ev := range h.events() {
 			if ev.ProcessID == running.ProcessID {
 				kinds = append(kinds, ev.Type)
 				if !ev.Done || ev.ExitCode != 6 || ev.Actor != "alice" || ev.ContextID != id || ev.StdoutBytes != 13 {
@@ -303,7 +304,7 @@ func TestShell(t *testing.T) {
 			time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond) // wherever it is
 			h.restart()
 		}
-		done, err := h.engine.ShellCommand(t.Context(), alice, "box", "main", r.ProcessID, time.Minute)
+		done, err := h.code.ShellCommand(t.Context(), alice, "box", "main", r.ProcessID, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,43 +321,43 @@ func TestShell(t *testing.T) {
 	t.Run("IsMadeListedAndDeleted", func(t *testing.T) {
 		h := started(t)
 		h.exec("box", "mkdir sub")
-		s, err := h.engine.CreateShell(t.Context(), alice, "box", engine.ShellRequest{Name: "dev.1", Cwd: "sub", Env: map[string]string{"E": "mine"}})
-		if err != nil || s.Name != "dev.1" || s.Status != engine.ContextIdle {
+		s, err := h.code.CreateShell(t.Context(), alice, "box", code.ShellRequest{Name: "dev.1", Cwd: "sub", Env: map[string]string{"E": "mine"}})
+		if err != nil || s.Name != "dev.1" || s.Status != code.ContextIdle {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		said(t, h.in("dev.1", "basename $PWD; echo $E"), "sub\nmine\n", 0)
-		_, err = h.engine.CreateShell(t.Context(), alice, "box", engine.ShellRequest{Name: "dev.1"})
+		_, err = h.code.CreateShell(t.Context(), alice, "box", code.ShellRequest{Name: "dev.1"})
 		wantCode(t, err, fault.Exists)
-		if s, err = h.engine.CreateShell(t.Context(), alice, "box", engine.ShellRequest{}); err != nil || s.Name == "" {
+		if s, err = h.code.CreateShell(t.Context(), alice, "box", code.ShellRequest{}); err != nil || s.Name == "" {
 			t.Errorf("%+v, %v", s, err)
 		}
-		for i := range engine.MaxShells - 2 {
+		for i := range code.MaxShells - 2 {
 			h.in(fmt.Sprint("n", i), "true")
 		}
-		_, err = h.engine.ShellExec(t.Context(), alice, "box", "more", engine.ExecRequest{Shell: "true"}, nil)
+		_, err = h.code.ShellExec(t.Context(), alice, "box", "more", engine.ExecRequest{Shell: "true"}, nil)
 		wantCode(t, err, fault.Exhausted)
-		if all, err := h.engine.Shells(t.Context(), alice, "box"); err != nil || len(all) != engine.MaxShells || all[0].Name != "dev.1" || all[0].State != nil {
+		if all, err := h.code.Shells(t.Context(), alice, "box"); err != nil || len(all) != code.MaxShells || all[0].Name != "dev.1" || all[0].State != nil {
 			t.Errorf("%d: %+v, %v", len(all), all, err)
 		}
 		if all := h.contexts("box"); len(all) != 0 {
 			t.Errorf("they are among the contexts of code: %+v", all)
 		}
 		running := h.inWith("n0", engine.ExecRequest{Shell: "sleep 1000", Wait: 50 * time.Millisecond})
-		if err := h.engine.DeleteShell(t.Context(), alice, "box", "n0"); err != nil {
+		if err := h.code.DeleteShell(t.Context(), alice, "box", "n0"); err != nil {
 			t.Fatal(err)
 		}
 		h.await("the end of the command of a deleted shell", func() bool {
-			for _, ev := range h.events("") {
+			for _, ev := range h.events() {
 				if ev.ProcessID == running.ProcessID {
 					return ev.Done && ev.ExitCode == 137
 				}
 			}
 			return false
 		})
-		wantCode(t, h.engine.DeleteShell(t.Context(), alice, "box", "n0"), fault.NotFound)
-		_, err = h.engine.Shell(t.Context(), alice, "box", "n0")
+		wantCode(t, h.code.DeleteShell(t.Context(), alice, "box", "n0"), fault.NotFound)
+		_, err = h.code.Shell(t.Context(), alice, "box", "n0")
 		wantCode(t, err, fault.NotFound)
-		_, err = h.engine.Shell(t.Context(), mary, "box", "n1")
+		_, err = h.code.Shell(t.Context(), mary, "box", "n1")
 		wantCode(t, err, fault.NotFound)
 		if r := h.in("n0", "echo new"); string(r.Stdout) != "new\n" || r.Shell.Restarted != "" {
 			t.Errorf("%+v", r)
@@ -365,26 +366,26 @@ func TestShell(t *testing.T) {
 	t.Run("ChecksItsFields", func(t *testing.T) {
 		h := started(t)
 		for _, name := range []string{"", ".", "-x", "a/b", "ü", strings.Repeat("x", 65), "a b", "\x1b"} {
-			_, err := h.engine.ShellExec(t.Context(), alice, "box", name, engine.ExecRequest{Shell: "true"}, nil)
+			_, err := h.code.ShellExec(t.Context(), alice, "box", name, engine.ExecRequest{Shell: "true"}, nil)
 			wantCode(t, err, fault.Invalid)
 			if name != "" {
-				_, err = h.engine.CreateShell(t.Context(), alice, "box", engine.ShellRequest{Name: name})
+				_, err = h.code.CreateShell(t.Context(), alice, "box", code.ShellRequest{Name: name})
 				wantCode(t, err, fault.Invalid)
 			}
 		}
 		for _, r := range []engine.ExecRequest{
 			{}, {Shell: "a", Argv: []string{"b"}}, {Shell: "a", Cwd: "/usr"}, {Shell: "a", User: "bin"},
-			{Shell: "a", Stdin: make([]byte, engine.MaxShellStdin+1)}, {Shell: "a", Timeout: -1},
+			{Shell: "a", Stdin: make([]byte, code.MaxShellStdin+1)}, {Shell: "a", Timeout: -1},
 		} {
-			_, err := h.engine.ShellExec(t.Context(), alice, "box", "main", r, nil)
+			_, err := h.code.ShellExec(t.Context(), alice, "box", "main", r, nil)
 			wantCode(t, err, fault.Invalid)
 		}
-		if all, err := h.engine.Shells(t.Context(), alice, "box"); err != nil || len(all) != 0 {
+		if all, err := h.code.Shells(t.Context(), alice, "box"); err != nil || len(all) != 0 {
 			t.Errorf("a refused command made %+v, %v", all, err)
 		}
 		reader := alice
 		reader.Scopes = alice.Scopes[:1]
-		_, err := h.engine.ShellExec(t.Context(), reader, "box", "main", engine.ExecRequest{Shell: "true"}, nil)
+		_, err := h.code.ShellExec(t.Context(), reader, "box", "main", engine.ExecRequest{Shell: "true"}, nil)
 		wantCode(t, err, fault.Denied)
 	})
 }

@@ -1,0 +1,182 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/engine"
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store/keyed"
+)
+
+// shellText is a command as a shell reads it.
+func shellText(r *engine.ExecRequest) string {
+	if r.Shell != "" {
+		return r.Shell
+	}
+	words := make([]string, len(r.Argv))
+	for i, a := range r.Argv {
+		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return strings.Join(words, " ")
+}
+
+// ShellExec runs a command in a shell, after those that came before, and makes the
+// shell if there is none of that name. It is as Exec in all else, but: a timeout, and
+// KillOnDisconnect, interrupt the command and kill what does not heed that, and end the
+// shell only if it does not come to itself; and a Wait that passes before the
+// command's turn is fault.State, and it does not run.
+func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (ShellResult, error) {
+	if err := c.Require(access.SandboxesWrite); err != nil {
+		return ShellResult{}, err
+	}
+	want, err := s.checkShellCommand(name, &r, sink != nil)
+	if err != nil {
+		return ShellResult{}, err
+	}
+	u, err := s.engine.Use(ctx, c, ref, useShell)
+	if err != nil {
+		return ShellResult{}, err
+	}
+	began := time.Now()
+	cc, err := s.queueShell(ctx, u, want, r)
+	if err != nil {
+		u.End()
+		return ShellResult{}, err
+	}
+	code := Request{
+		Code: shellText(&r), Env: r.Env, Timeout: r.Timeout, MaxStdout: r.MaxStdout, MaxStderr: r.MaxStderr,
+		InterruptOnDisconnect: r.KillOnDisconnect, Room: s.memory.Open(c.Project),
+	}
+	out := shellSink{give: sink, left: [2]int64{r.MaxStdout, r.MaxStderr}}
+	if sink != nil { // what is kept is for who asks again
+		code.MaxStdout, code.MaxStderr = min(r.MaxStdout, engine.DefaultOutput), min(r.MaxStderr, engine.DefaultOutput)
+	}
+	x := newCell(u, cc, code, out.sink())
+	x.collect, x.stdin = true, r.Stdin
+	// What a shell remembers counts as long as it does. The shell may go in many ways.
+	runtime.AddCleanup(x, (*budget.Room).Close, code.Room)
+	cc.remember(x)
+	if r.Started != nil {
+		r.Started(x.ids.CellID)
+	}
+	s.engine.Go(func(own context.Context) { x.do(keyed.Carry(own, ctx)) })
+	if r.Wait > 0 {
+		r.Wait = max(r.Wait-time.Since(began), 1)
+	}
+	res, err := x.waitFor(ctx, r.Wait)
+	if sink != nil {
+		res.Stdout, res.Stderr = nil, nil
+		res.StdoutTruncated, res.StderrTruncated = !res.Running && (out.cut[0] || x.gap), !res.Running && (out.cut[1] || x.gap)
+	}
+	s.engine.Answered(time.Since(began))
+	return res, err
+}
+
+// checkShellCommand checks a request, and returns the shell that it may have to make.
+func (s *Service) checkShellCommand(name string, r *engine.ExecRequest, streamed bool) (sandbox.Context, error) {
+	var k check
+	cmd, err := s.engine.CheckCommand(*r)
+	if err := k.add(err); err != nil {
+		return sandbox.Context{}, err
+	}
+	if !streamed { // beside what CheckCommand allows
+		k.bytes("max_stdout", min(cmd.MaxStdout, engine.MaxStreamed), engine.MaxCollected)
+		k.bytes("max_stderr", min(cmd.MaxStderr, engine.MaxStreamed), engine.MaxCollected)
+	}
+	if r.Cwd != "" {
+		k.bad("cwd", "is the shell's own; change it by cd, or make the shell with it")
+	}
+	if len(r.Stdin) > MaxShellStdin {
+		k.bad("stdin", "has %d bytes, more than %d in a shell; put it into a file", len(r.Stdin), MaxShellStdin)
+	}
+	want, err := s.checkShell(&k, ShellRequest{Name: name, User: r.User})
+	if err != nil {
+		return want, err
+	}
+	r.Timeout, r.MaxStdout, r.MaxStderr = cmd.Timeout, cmd.MaxStdout, cmd.MaxStderr
+	return want, k.err()
+}
+
+// queueShell finds the shell of a command, or makes it, and takes its lock.
+func (s *Service) queueShell(ctx context.Context, u *engine.Use, want sandbox.Context, r engine.ExecRequest) (*codeContext, error) {
+	all, err := s.loadFor(ctx, u, want)
+	if err != nil {
+		return nil, err
+	}
+	here := ctx
+	if r.Wait > 0 {
+		var cancel context.CancelFunc
+		here, cancel = context.WithTimeout(ctx, r.Wait)
+		defer cancel()
+	}
+	for {
+		cc, err := all.shell(want)
+		if err != nil {
+			return nil, err
+		}
+		if rec := cc.record(); r.User != "" && rec.User != want.User {
+			return nil, fault.InvalidField("user", "is %s, and the shell %s is of %s", want.User, rec.Name, rec.User)
+		}
+		ok, err := cc.acquire(here)
+		switch {
+		case err != nil && here.Err() != nil && ctx.Err() == nil:
+			return nil, fault.New(fault.State, "the shell %s was busy with other commands for %v; this one was not run", want.Name, r.Wait).
+				WithRemedy("wait longer, interrupt what runs in it, or use another shell")
+		case err != nil:
+			return nil, err
+		case ok:
+			return cc, nil
+		}
+	}
+}
+
+// shell returns the shell of a name, new or not.
+func (all *contexts) shell(want sandbox.Context) (*codeContext, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if cc := all.shellLocked(want.Name); cc != nil {
+		return cc, nil
+	}
+	return all.addLocked(want, false)
+}
+
+// shellSink makes frames of a command's output, up to a bound of each stream.
+type shellSink struct {
+	give func(agent.Frame) error // nil: the caller takes nothing
+	seq  int64
+	left [2]int64
+	cut  [2]bool
+}
+
+func (s *shellSink) sink() *Sink {
+	if s.give == nil {
+		return nil
+	}
+	return &Sink{
+		Stdout: func(b []byte) error { return s.frame(agent.Stdout, 0, b) },
+		Stderr: func(b []byte) error { return s.frame(agent.Stderr, 1, b) },
+	}
+}
+
+func (s *shellSink) frame(stream agent.Stream, i int, b []byte) error {
+	if int64(len(b)) > s.left[i] {
+		b, s.cut[i] = b[:s.left[i]], true
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	s.left[i] -= int64(len(b))
+	s.seq++
+	return s.give(agent.Frame{Seq: s.seq, Stream: stream, At: time.Now().UTC(), Data: slices.Clone(b)})
+}

@@ -1,0 +1,29 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"context"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/engine"
+	"sandpit.dev/kernel"
+)
+
+// transport is the [kernel.Transport] of a kernel that is a process of a sandbox.
+type transport struct{ *engine.Background }
+
+func (t transport) Next(ctx context.Context) (kernel.Chunk, error) {
+	fr, err := t.Background.Next(ctx)
+	if err != nil {
+		return kernel.Chunk{}, err
+	}
+	return kernel.Chunk{Seq: fr.Seq, Stderr: fr.Stream == agent.Stderr, Data: fr.Data}, nil
+}
+
+func (t transport) Exit() kernel.Exit { return exitOf(t.Result()) }
+
+func exitOf(res agent.Result) kernel.Exit {
+	return kernel.Exit{Code: res.ExitCode, Signal: res.Signal, Cause: string(res.Cause)}
+}

@@ -1,0 +1,109 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Extension runs commands of its own in sandboxes, which are no processes of theirs. Package
+// code does. Its methods are called concurrently, of one sandbox Adopt not.
+type Extension interface {
+	// Adopt goes on with what an earlier server left running in a sandbox that is up. rows are
+	// those of its commands that are not complete: Adopt takes its own, and returns the rest.
+	// u is the engine's own use; Adopt does not end it. It calls no verb, since the sandbox's
+	// turn is held. After an error it is called again, with the rows that are left then.
+	Adopt(ctx context.Context, u *Use, rows []*sandbox.Event) (rest []*sandbox.Event, err error)
+	// Command returns a command of its own by the id of its event; nil if it knows none.
+	Command(u *Use, id string) Command
+	// Private reports whether the output of a process is between the extension and that alone.
+	Private(agent.Record) bool
+}
+
+// Command is a command of an Extension, for verbs about processes that are given its id.
+type Command interface {
+	// Await returns when the command has ended or wait has passed, or ctx's error, or why the
+	// server does not wait any longer.
+	Await(ctx context.Context, wait time.Duration) error
+	// Signal passes a signal on. A command that has ended is fault.State, a signal that it
+	// cannot take fault.Unsupported.
+	Signal(ctx context.Context, sig syscall.Signal) error
+}
+
+// noExtension is that of an engine which was not extended.
+type noExtension struct{}
+
+func (noExtension) Adopt(_ context.Context, _ *Use, rows []*sandbox.Event) ([]*sandbox.Event, error) {
+	return rows, nil
+}
+
+func (noExtension) Command(*Use, string) Command { return nil }
+
+func (noExtension) Private(agent.Record) bool { return false }
+
+// Extend has x asked for what it runs. It is called before Run, once.
+func (e *Engine) Extend(x Extension) { e.extension = x }
+
+// Store returns the records, as the engine writes them: without the values of secrets.
+func (e *Engine) Store() store.Store { return e.store }
+
+// Now returns the time as records have it.
+func (e *Engine) Now() time.Time { return e.now() }
+
+// Defaults returns what a request that leaves a field out gets.
+func (e *Engine) Defaults() Defaults { return e.defaults }
+
+// Stopping returns the error of what ends because the server does.
+func Stopping() error { return shuttingDown() }
+
+// Bind returns a context that ends with ctx or with the engine; its cause is the error for the
+// caller. It is for waiting that may be given up.
+func (e *Engine) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	return e.group.bind(ctx)
+}
+
+// Answered counts how long a command took, from its request to its answer.
+func (e *Engine) Answered(took time.Duration) { e.metrics.execSeconds.Observe(took.Seconds()) }
+
+// Visit is a look at a sandbox that need not be up.
+type Visit struct {
+	e *Engine
+	b *box
+}
+
+// Visit looks at a sandbox, after what an earlier server left running in it was adopted. Leave it.
+func (e *Engine) Visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*Visit, error) {
+	b, err := e.visit(ctx, c, scope, ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.heard(ctx, b); err != nil {
+		e.leave(b)
+		return nil, err
+	}
+	return &Visit{e, b}, nil
+}
+
+// Leave ends the visit. It is called once.
+func (v *Visit) Leave() { v.e.leave(v.b) }
+
+// Attached is Use.Attached.
+func (v *Visit) Attached(open func(sandbox.ID) any) any { return v.b.attachedBy(open) }
+
+// attachedBy returns what the extension keeps with the sandbox.
+func (b *box) attachedBy(open func(sandbox.ID) any) any {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.attached == nil {
+		b.attached = open(b.id)
+	}
+	return b.attached
+}

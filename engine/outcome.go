@@ -1,0 +1,106 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// NewEvent returns the event of a command that is about to begin, for Begin. A sandbox that was
+// deleted meanwhile is fault.NotFound.
+func (u *Use) NewEvent(t sandbox.EventType) (*sandbox.Event, error) {
+	s := u.b.record.Load()
+	if s == nil {
+		return nil, noSandbox(string(u.b.id))
+	}
+	ev := u.who.event(t, s, u.e.now())
+	ev.Done, ev.OK = false, false
+	return ev, nil
+}
+
+// Begin commits the intent of a command: its event, and what more, which may be nil, writes.
+func (u *Use) Begin(ctx context.Context, ev *sandbox.Event, more func(store.Tx) error) error {
+	err := u.e.store.Update(ctx, func(tx store.Tx) error {
+		if err := tx.Events().Append(ev); err != nil || more == nil {
+			return err
+		}
+		return more(tx)
+	})
+	if err == nil {
+		u.e.metrics.happened([]*sandbox.Event{ev})
+	}
+	return err
+}
+
+// Record commits the outcome of a command: its event, the sandbox's counters, and what more
+// writes. It is done, whatever becomes of ctx. Where the sandbox was deleted, and the event
+// completed with it, there is nothing to do.
+func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration, more func(store.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
+	defer cancel()
+	err := u.e.tally(ctx, u.b, func(s *sandbox.Sandbox) {
+		s.ExecCount++
+		s.ExecTime += took
+	}, func(tx store.Tx) error {
+		if err := tx.Events().Finish(ev); err != nil {
+			return err
+		}
+		return more(tx)
+	})
+	if fault.Is(err, fault.Conflict) && u.b.record.Load() == nil {
+		return nil
+	}
+	return err
+}
+
+// Conclude has commit write the outcome of a command, which is in ev, behind the answer to its
+// caller, and ends the use then. Who reads the sandbox's record or events waits for that.
+func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
+	u.e.metrics.ran(ev, &agent.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
+	end := u.e.outcomes.begin(u.b)
+	u.e.group.spawn(func(ctx context.Context) {
+		defer u.End()
+		defer end()
+		commit(ctx)
+	})
+}
+
+// CutOff completes the event of a command that was killed, and whose result is not known.
+func CutOff(ev *sandbox.Event, cause sandbox.Cause, detail string, at time.Time) {
+	cutOff(ev, cause, detail, at)
+}
+
+// NotRun completes the event of a command that never began, for err.
+func NotRun(ev *sandbox.Event, err error, at time.Time) {
+	cutOff(ev, sandbox.CauseNone, notRun+reason(err), at)
+	ev.ExitCode, ev.Signal = exitNotStarted, ""
+}
+
+// Outcome waits until a command that an earlier request began has ended, and returns its event.
+// began is as in ExecAgain.
+func (e *Engine) Outcome(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (ev *sandbox.Event, began bool, err error) {
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return nil, false, err
+	}
+	defer e.group.leave()
+	if ev, err = e.commandRow(ctx, c.Project, of, processID); err != nil {
+		return nil, false, err
+	}
+	here, leave := e.group.bind(ctx)
+	defer leave()
+	if ev, err = e.commandEnd(here, ev); err != nil {
+		if ctx.Err() == nil && here.Err() != nil {
+			err = context.Cause(here)
+		}
+		return nil, true, err
+	}
+	return ev, !neverBegan(ev), nil
+}
