@@ -22,7 +22,7 @@ import (
 // as much as the machine is busy.
 var callBounds = []bound{
 	{"create/server-calls", 225, 290, "the server's own, before the answer and behind it on the same processors"},
-	{"create/tape-calls", 128, 170, "namespaces and mounts, made by bare children of the server: lists of calls that do not vary"},
+	{"create/script-calls", 128, 170, "namespaces and mounts, made by bare children of the server: lists of calls that do not vary"},
 	{"create/agent-calls", 270, 350, "of process 1 until it answers; half of them are Go's looks at signals"},
 	{"create/mounts", 63, 85, "mounts and what configures them, by whoever"},
 	{"create/processes", 3, 4, "process 1, those that make the inside, and what joins their namespaces"},
@@ -209,7 +209,7 @@ func (g *guardCalls) figures(got map[string]float64) {
 		"opens":     all(opening, everybody...), "database-writes": all(positioned, tally.Root), "flushes": all(flushing, everybody...),
 	}
 	own := map[string]map[string]func(*tally.Counts) uint64{
-		"create": {"tape-calls": working(tally.Started), "agent-calls": working(tally.Program)},
+		"create": {"script-calls": working(tally.Started), "agent-calls": working(tally.Program)},
 		"exec":   {"agent-calls": working(tally.Program), "child-calls": working(tally.Launched)},
 		"delete": {},
 	}

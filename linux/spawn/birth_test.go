@@ -17,7 +17,7 @@ import (
 )
 
 // begun begins the birth of a process 1 that is to execute path, in a range of its own.
-func begun(t *testing.T, s *Starter, base uint32, path string, tape *Tape) *Birth {
+func begun(t *testing.T, s *Starter, base uint32, path string, script *Script) *Birth {
 	t.Helper()
 	ns, err := NewUserNS(base)
 	if err != nil {
@@ -29,7 +29,7 @@ func begun(t *testing.T, s *Starter, base uint32, path string, tape *Tape) *Birt
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = program.Close() })
-	b, err := s.Begin(t.Context(), Process{Program: program, Args: []string{"x"}, UserNS: ns, NetNS: netOf(t, ns), Tape: tape})
+	b, err := s.Begin(t.Context(), Process{Program: program, Args: []string{"x"}, UserNS: ns, NetNS: netOf(t, ns), Script: script})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +43,14 @@ func noChild(t *testing.T) {
 	}
 }
 
-// asleep is a tape that lasts as long as nobody ends it.
-func asleep() *Tape {
-	t := new(Tape)
+// asleep is a script that lasts as long as nobody ends it.
+func asleep() *Script {
+	t := new(Script)
 	t.Do("sleep", Never, unix.SYS_PAUSE)
 	return t
 }
 
-// pidOf waits until a birth's process 1 is there, which its tape holds up.
+// pidOf waits until a birth's process 1 is there, which its script holds up.
 func pidOf(t *testing.T, b *Birth) int {
 	t.Helper()
 	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -140,7 +140,7 @@ func TestABirthThatWaitsForOthersHearsItsCaller(t *testing.T) {
 
 // The child goes on after the call that made it has returned: what it reads is kept until
 // it has ended, however the heap is swept meanwhile.
-func TestATapeIsKeptUntilItWasPlayed(t *testing.T) {
+func TestAScriptIsKeptUntilItWasPlayed(t *testing.T) {
 	needRoot(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	swept := make(chan struct{})
@@ -162,12 +162,12 @@ func TestATapeIsKeptUntilItWasPlayed(t *testing.T) {
 	}
 	defer func() { _ = ns.Close() }()
 	for range 20 {
-		var tape Tape
+		var script Script
 		nap := onHeap[unix.Timespec](t)
 		nap.Nsec = int64(20 * time.Millisecond)
-		tape.Do("sleep", Never, unix.SYS_NANOSLEEP, Pointer(unsafe.Pointer(nap)), Int(0))
-		tape.Do("look", Never, unix.SYS_FACCESSAT, At(), tape.Text("/dev/zero"), Int(0))
-		if _, err := tape.PlayAs(ns, nil); err != nil {
+		script.Do("sleep", Never, unix.SYS_NANOSLEEP, Pointer(unsafe.Pointer(nap)), Int(0))
+		script.Do("look", Never, unix.SYS_FACCESSAT, At(), script.Text("/dev/zero"), Int(0))
+		if _, err := script.RunAs(ns, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

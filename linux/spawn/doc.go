@@ -23,13 +23,13 @@
 // clones the second with CLONE_PARENT; the second is process 1 of the new pid
 // namespace and a direct child of the server, which reaps both.
 //
-// # Tapes
+// # Scripts
 //
 // What has to be done in a sandbox's namespaces is done by such a child too: it
-// makes the system calls that a [Tape] lists, one after the other, and ends. That is
+// makes the system calls that a [Script] lists, one after the other, and ends. That is
 // quicker than process 1, which has Go's runtime to start meanwhile, and it needs
 // rights that process 1 then never has. What only a process of the pid namespace can
-// make, process 1 makes by a tape of its own, before it executes its program.
+// make, process 1 makes by a script of its own, before it executes its program.
 //
 // # Other processors
 //

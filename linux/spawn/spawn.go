@@ -35,9 +35,9 @@ type Process struct {
 	Mounts  *os.File   // mount namespace to begin with a copy of; nil: the caller's
 	// CgroupNS is joined; nil: it gets one of its own, whose root is the group it starts in.
 	CgroupNS *os.File
-	// Tape is played by process 1 itself, in all its namespaces and with all capabilities
+	// Script is run by process 1 itself, in all its namespaces and with all capabilities
 	// there, before it executes the program. What it opens is closed. Nil: there is none.
-	Tape *Tape
+	Script *Script
 	// KeepCaps is the capability bounding set that process 1 keeps, a bit for
 	// each capability.
 	KeepCaps uint64
@@ -116,8 +116,8 @@ func (s *Starter) Begin(ctx context.Context, p Process) (_ *Birth, err error) {
 	if pl.envp, err = syscall.SlicePtrFromStrings(p.Env); err != nil {
 		return nil, fmt.Errorf("start process 1: environment: %w", err)
 	}
-	if p.Tape != nil {
-		pl.tape = &run{calls: p.Tape.calls, failed: -1}
+	if p.Script != nil {
+		pl.script = &run{calls: p.Script.calls, failed: -1}
 	}
 
 	// The first child shares the descriptors' table: it opens and closes nothing, and copying a
@@ -144,7 +144,7 @@ func (s *Starter) Begin(ctx context.Context, p Process) (_ *Birth, err error) {
 	return &Birth{s: s, p: p, slot: slot, middle: middle}, nil
 }
 
-// Born waits until process 1 is in its namespaces and has played its tape, and returns its
+// Born waits until process 1 is in its namespaces and has run its script, and returns its
 // pid, as the caller's own namespace counts. It may be called before Wait, once, for what
 // can be done to process 1 while that comes to its program; after an error Wait says more.
 func (b *Birth) Born() (pid int, err error) {
@@ -189,13 +189,13 @@ func (b *Birth) Wait() (pid int, err error) {
 		pl.awaitProgram()
 	}
 	runtime.KeepAlive(b.p)
-	if pl.tape != nil {
-		pl.tape.opened().Close()
+	if pl.script != nil {
+		pl.script.opened().Close()
 	}
 	b.s.release(b.slot)
 	switch {
-	case pl.failed == stageTape:
-		err = fmt.Errorf("start process 1: %w", pl.tape.err())
+	case pl.failed == stageScript:
+		err = fmt.Errorf("start process 1: %w", pl.script.err())
 	case pl.failed != stageNone:
 		err = fmt.Errorf("start process 1: %s: %w", pl.failed, pl.errno)
 	case b.middleErr != nil:
@@ -242,7 +242,7 @@ type plan struct {
 	groups   [8]uintptr
 	ngroups  int
 	keepCaps uint64
-	tape     *run // or nil
+	script   *run // or nil
 	empty    *byte
 	zero     byte // '0'
 
@@ -253,7 +253,7 @@ type plan struct {
 
 	pid    int32  // of process 1
 	ours   uint32 // not 0 as long as process 1 has this memory
-	ready  uint32 // not 0 once process 1 has played its tape
+	ready  uint32 // not 0 once process 1 has run its script
 	failed stage
 	errno  unix.Errno
 
@@ -275,7 +275,7 @@ const (
 	stageNetNS
 	stageUnshare
 	stageClone
-	stageTape
+	stageScript
 	stageFiles
 	stageCaps
 	stageSignals
@@ -285,7 +285,7 @@ const (
 func (s stage) String() string {
 	return [...]string{
 		"", "join its v1 cgroups", "join the mounts to begin with", "join the cgroup namespace", "join the user namespace", "join its namespaces", "become its root", "drop groups", "join the network namespace", "unshare namespaces",
-		"clone process 1", "play its tape", "place descriptors", "drop capabilities", "unblock signals", "execute the agent",
+		"clone process 1", "run its script", "place descriptors", "drop capabilities", "unblock signals", "execute the agent",
 	}[s]
 }
 
@@ -396,9 +396,9 @@ func (p *plan) enter() bool {
 //go:nosplit
 //go:nocheckptr
 func (p *plan) exec() {
-	if p.tape != nil {
-		if p.tape.play(); !p.tape.done {
-			p.fail(stageTape, uintptr(p.tape.errno))
+	if p.script != nil {
+		if p.script.run(); !p.script.done {
+			p.fail(stageScript, uintptr(p.script.errno))
 			return
 		}
 	}

@@ -134,14 +134,14 @@ func needRoot(t *testing.T) {
 // netOf makes a network namespace that belongs to a user namespace.
 func netOf(t *testing.T, userns *os.File) *os.File {
 	t.Helper()
-	var tape Tape
-	tape.Do("unshare", Never, unix.SYS_UNSHARE, Int(unix.CLONE_NEWNET))
-	made := tape.Open("keep", Never, unix.SYS_OPENAT, At(), tape.Text("/proc/self/ns/net"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
-	played, err := tape.PlayAs(userns, nil)
+	var script Script
+	script.Do("unshare", Never, unix.SYS_UNSHARE, Int(unix.CLONE_NEWNET))
+	made := script.Open("keep", Never, unix.SYS_OPENAT, At(), script.Text("/proc/self/ns/net"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	opened, err := script.RunAs(userns, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	net := played.Take(made, "netns")
+	net := opened.Take(made, "netns")
 	t.Cleanup(func() { _ = net.Close() })
 	return net
 }
@@ -255,24 +255,24 @@ func TestOnlyTheKeptCapabilitiesRemain(t *testing.T) {
 	t.Error("the inside did not report its capabilities")
 }
 
-func TestProcessOnePlaysItsTapeBeforeItsProgram(t *testing.T) {
+func TestProcessOnePlaysItsScriptBeforeItsProgram(t *testing.T) {
 	needRoot(t)
-	var tape Tape
-	tape.Do("set the umask", Never, unix.SYS_UMASK, Int(0o31))
-	tape.Open("open a file", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	var script Script
+	script.Do("set the umask", Never, unix.SYS_UMASK, Int(0o31))
+	script.Open("open a file", Never, unix.SYS_OPENAT, At(), script.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
 	a := openFDs(t)
 	start(t, nil)
 	b := openFDs(t)
-	lines := start(t, func(p *Process) { p.Tape = &tape })
+	lines := start(t, func(p *Process) { p.Script = &script })
 	if !slices.Contains(lines, "umask 031") {
-		t.Errorf("process 1 does not have the umask of its tape: %q", lines)
+		t.Errorf("process 1 does not have the umask of its script: %q", lines)
 	}
 	if c := openFDs(t); c-b != b-a { // what start keeps until the test ends
-		t.Errorf("it leaves %d descriptors open, and without a tape %d", c-b, b-a)
+		t.Errorf("it leaves %d descriptors open, and without a script %d", c-b, b-a)
 	}
 }
 
-func TestProcessOneWhoseTapeFailsIsAnErrorAndLeavesNoProcess(t *testing.T) {
+func TestProcessOneWhoseScriptFailsIsAnErrorAndLeavesNoProcess(t *testing.T) {
 	needRoot(t)
 	ns, err := NewUserNS(700_200_000)
 	if err != nil {
@@ -284,12 +284,12 @@ func TestProcessOneWhoseTapeFailsIsAnErrorAndLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = self.Close() }()
-	var tape Tape
-	tape.Open("open a file", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
-	tape.Do("make the impossible", Never, unix.SYS_MKDIRAT, At(), tape.Text("/dev/zero/x"), Int(0o755))
+	var script Script
+	script.Open("open a file", Never, unix.SYS_OPENAT, At(), script.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	script.Do("make the impossible", Never, unix.SYS_MKDIRAT, At(), script.Text("/dev/zero/x"), Int(0o755))
 	net, s := netOf(t, ns), starter(t)
 	before := openFDs(t)
-	_, err = startBy(s, Process{Program: self, Args: []string{"x"}, UserNS: ns, NetNS: net, Tape: &tape})
+	_, err = startBy(s, Process{Program: self, Args: []string{"x"}, UserNS: ns, NetNS: net, Script: &script})
 	if !errors.Is(err, unix.ENOTDIR) || !strings.Contains(err.Error(), "make the impossible") {
 		t.Errorf("start: got %v", err)
 	}

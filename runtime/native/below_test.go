@@ -45,20 +45,20 @@ func TestBelowTheRootOfASandboxIsNothing(t *testing.T) {
 	defer func() { _ = host.Close() }()
 	const openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 
-	var tape spawn.Tape
-	root := tape.Text("/")
+	var script spawn.Script
+	root := script.Text("/")
 	list := func(path string) spawn.Arg {
-		return tape.Open("open "+path, spawn.Never, unix.SYS_OPENAT, spawn.At(), tape.Text(path), spawn.Int(openDir))
+		return script.Open("open "+path, spawn.Never, unix.SYS_OPENAT, spawn.At(), script.Text(path), spawn.Int(openDir))
 	}
 	self := list("/")
-	mounts := tape.Open("open the mounts", spawn.Never, unix.SYS_OPENAT, spawn.Param(0), tape.Text("thread-self/ns/mnt"), spawn.Int(unix.O_RDONLY|unix.O_CLOEXEC))
-	tape.Do("take the root away", spawn.Never, unix.SYS_UMOUNT2, root, spawn.Int(unix.MNT_DETACH))
-	tape.Do("enter the mounts anew", spawn.Never, unix.SYS_SETNS, mounts, spawn.Int(unix.CLONE_NEWNS))
-	tape.Do("write there", unix.EROFS, unix.SYS_MKDIRAT, spawn.At(), tape.Text("/new"), spawn.Int(0o755))
-	tape.Do("uncover it too", unix.EINVAL, unix.SYS_UMOUNT2, root, spawn.Int(unix.MNT_DETACH))
-	tape.Do("uncover what is below its /proc", unix.EINVAL, unix.SYS_UMOUNT2, tape.Text("/proc"), spawn.Int(unix.MNT_DETACH))
+	mounts := script.Open("open the mounts", spawn.Never, unix.SYS_OPENAT, spawn.Param(0), script.Text("thread-self/ns/mnt"), spawn.Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	script.Do("take the root away", spawn.Never, unix.SYS_UMOUNT2, root, spawn.Int(unix.MNT_DETACH))
+	script.Do("enter the mounts anew", spawn.Never, unix.SYS_SETNS, mounts, spawn.Int(unix.CLONE_NEWNS))
+	script.Do("write there", unix.EROFS, unix.SYS_MKDIRAT, spawn.At(), script.Text("/new"), spawn.Int(0o755))
+	script.Do("uncover it too", unix.EINVAL, unix.SYS_UMOUNT2, root, spawn.Int(unix.MNT_DETACH))
+	script.Do("uncover what is below its /proc", unix.EINVAL, unix.SYS_UMOUNT2, script.Text("/proc"), spawn.Int(unix.MNT_DETACH))
 	below, proc := list("/"), list("/proc") // after all attempts
-	got, err := tape.Play(pidfd, host.Fd())
+	got, err := script.Run(pidfd, host.Fd())
 	if err != nil {
 		t.Fatal(err)
 	}

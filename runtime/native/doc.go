@@ -31,7 +31,7 @@
 //
 // # A start
 //
-// Process 1 is started, and its inside made, by whoever asks for the sandbox, while another
+// The steps of a start are listed in start.go. Process 1 is started, and its inside made, by whoever asks for the sandbox, while another
 // goroutine makes its disk and the groups of its commands. What is of a thread in Linux, v1
 // cgroups and the mount namespace, process 1 joins by itself on its way: a thread of Go's
 // kept for that would have to be woken, and whoever waits for it after that.

@@ -74,7 +74,7 @@ type Driver struct {
 	starter    *spawn.Starter
 	mounts     *os.File         // mount namespace that sandboxes begin with a copy of
 	yard       *mount.Namespace // nil from Linux 6.15 on
-	tape       *furnish.Tape
+	script     *furnish.Script
 
 	agent *os.File // the program, on a read-only mount of its own
 	reap  bool     // agents reap by themselves, as they have to before Linux 6.15
@@ -183,10 +183,10 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	}
 	undo.Add(d.uids.close)
 	d.closer = newCloser()
-	if d.tape, err = furnish.New(d.yard != nil); err != nil {
+	if d.script, err = furnish.New(d.yard != nil); err != nil {
 		return nil, err
 	}
-	undo.Add(func() { _ = d.tape.Close() })
+	undo.Add(func() { _ = d.script.Close() })
 	if err := d.sweepStarts(); err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.changes.Close())
 	}
 	d.uids.close()
-	for _, c := range []interface{ Close() error }{d.tape, d.starter, d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
+	for _, c := range []interface{ Close() error }{d.script, d.starter, d.mounts, d.cgroups, d.layers, d.agent, d.null, d.instances} {
 		errs = append(errs, c.Close())
 	}
 	if d.yard != nil {

@@ -155,7 +155,7 @@ func (i *Instance) launch(ctx context.Context, group *cgroup.Group, open func() 
 		CgroupNS: names,
 		Groups:   n.agent.Files(),
 		Mounts:   d.mounts,
-		Tape:     d.tape.Birth(),
+		Script:   d.script.Birth(),
 		KeepCaps: agentCaps,
 	})
 	if err != nil && ctx.Err() == nil {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package furnish makes a native sandbox's inside: its root with all mounts, the
-// user's view of it, its host name and loopback. It does so from outside, by a tape
-// of system calls (see [spawn.Tape]) that a child of the server plays in the sandbox's
+// user's view of it, its host name and loopback. It does so from outside, by a script
+// of system calls (see [spawn.Script]) that a child of the server runs in the sandbox's
 // namespaces while the agent, process 1, starts; each takes a millisecond. No code
 // of the sandbox's runs before both are done.
 //
@@ -12,7 +12,7 @@
 // The overlay comes as a detached mount, and is attached over the empty root that
 // process 1 was born with. /dev and /sys come detached too, from a [Kit] that was made
 // ahead, and are moved into it through descriptors, as is the /proc that process 1 made.
-// Then it becomes the root, by chroot, in the child that plays the tape and, a little later,
+// Then it becomes the root, by chroot, in the child that runs the script and, a little later,
 // in process 1; whoever enters the mount namespace gets there by itself. Nothing of the
 // image is followed on the way: each mount point is opened below the overlay without links.
 //
@@ -22,7 +22,7 @@
 // # Volumes
 //
 // Volumes come as detached mounts too, with the directories of the overlay where
-// they go. They are attached last, by a tape of their own, in process 1's namespace,
+// they go. They are attached last, by a script of their own, in process 1's namespace,
 // and appear in the user's view by themselves.
 //
 // # The user's view

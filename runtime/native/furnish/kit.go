@@ -38,7 +38,7 @@ func (k *Kit) Close() error {
 // Kits makes them. It is safe for concurrent use.
 type Kits struct {
 	older         *older // nil from Linux 6.15 on
-	tape          spawn.Tape
+	script        spawn.Script
 	net, pts, shm spawn.Arg
 	sys           spawn.Arg
 	loopback      ifreq
@@ -59,7 +59,7 @@ var socketBuffers = [...]struct{ file, bytes string }{
 	{"/proc/sys/net/ipv4/tcp_wmem", "4096 16384 262144"},
 }
 
-// NewKits writes the tape, for kernels before Linux 6.15 where old is set. Where small is,
+// NewKits writes the script, for kernels before Linux 6.15 where old is set. Where small is,
 // buffers of sockets are bounded: no limit of memory counts them there.
 func NewKits(old, small bool) (_ *Kits, err error) {
 	k := &Kits{loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
@@ -68,7 +68,7 @@ func NewKits(old, small bool) (_ *Kits, err error) {
 			return nil, err
 		}
 	}
-	p := &k.tape
+	p := &k.script
 	// Nothing inside makes a user namespace, by whatever system call. A filter can
 	// tell clone's flags and not those of clone3, which are in memory; this limit is
 	// the kernel's own, and covers both. It is one of the user namespace, for good.
@@ -100,12 +100,12 @@ func (k *Kits) Close() error { return k.older.Close() }
 // a /proc and little else. It blocks its thread for about a millisecond, as long as all else
 // of a sandbox's namespaces.
 func (k *Kits) Make(userns, mounts *os.File) (_ *Kit, err error) {
-	played, err := k.tape.PlayAs(userns, mounts)
+	opened, err := k.script.RunAs(userns, mounts)
 	if err != nil {
 		return nil, err
 	}
-	defer played.Close()
-	kit := &Kit{Net: played.Take(k.net, "netns"), Sys: played.Take(k.sys, "sys"), Pts: played.Take(k.pts, "devpts"), Shm: played.Take(k.shm, "shm")}
+	defer opened.Close()
+	kit := &Kit{Net: opened.Take(k.net, "netns"), Sys: opened.Take(k.sys, "sys"), Pts: opened.Take(k.pts, "devpts"), Shm: opened.Take(k.shm, "shm")}
 	defer func() {
 		if err != nil {
 			_ = kit.Close()

@@ -11,12 +11,12 @@ import (
 	"sandpit.dev/linux/spawn"
 )
 
-// older is what tapes need on a kernel before Linux 6.15, which attaches nothing to a
+// older is what scripts need on a kernel before Linux 6.15, which attaches nothing to a
 // mount that is attached nowhere, has no open_tree_attr(2), and before 6.11 gives no
 // descriptor of a namespace for one of a process. nil: the kernel has all that.
 type older struct {
 	// proc is the host's /proc: the one that a child sees knows nothing of it. The number is
-	// a constant of the tapes.
+	// a constant of the scripts.
 	proc *os.File
 }
 
@@ -44,8 +44,8 @@ const (
 	netNS      = "self/ns/net"
 )
 
-// own opens a namespace of the child that plays the tape.
-func (o *older) own(p *spawn.Tape, what string, request uintptr, path string) spawn.Arg {
+// own opens a namespace of the child that runs the script.
+func (o *older) own(p *spawn.Script, what string, request uintptr, path string) spawn.Arg {
 	if o != nil {
 		return p.Open(what, spawn.Never, unix.SYS_OPENAT, spawn.Int(o.proc.Fd()), p.Text(path), spawn.Int(unix.O_RDONLY|unix.O_CLOEXEC))
 	}

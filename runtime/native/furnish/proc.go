@@ -14,12 +14,12 @@ import (
 // DeadProc makes a detached /proc of a namespace of process ids in which no process is
 // or ever will be.
 func DeadProc() (*os.File, error) {
-	var tape spawn.Tape
-	proc := fresh(&tape, "proc", quiet|unix.MOUNT_ATTR_NODEV)
-	played, err := tape.PlayAlone()
+	var script spawn.Script
+	proc := fresh(&script, "proc", quiet|unix.MOUNT_ATTR_NODEV)
+	opened, err := script.RunAlone()
 	if err != nil {
 		return nil, err
 	}
-	defer played.Close()
-	return played.Take(proc, "proc"), nil
+	defer opened.Close()
+	return opened.Take(proc, "proc"), nil
 }

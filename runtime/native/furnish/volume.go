@@ -25,19 +25,19 @@ type Volume struct {
 // mount of its own. It blocks its thread for some tenths of a millisecond. After an error
 // some may be mounted.
 func Attach(pidfd *os.File, volumes []Volume) error {
-	var tape spawn.Tape
-	none := tape.Text("")
+	var script spawn.Script
+	none := script.Text("")
 	params := make([]uintptr, 0, 2*len(volumes))
 	for n, v := range volumes {
-		tape.Do(fmt.Sprintf("mount a volume at %s", v.Path), spawn.Never, unix.SYS_MOVE_MOUNT, spawn.Param(2*n), none, spawn.Param(2*n+1), none,
+		script.Do(fmt.Sprintf("mount a volume at %s", v.Path), spawn.Never, unix.SYS_MOVE_MOUNT, spawn.Param(2*n), none, spawn.Param(2*n+1), none,
 			spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 		params = append(params, v.Tree.Fd(), v.At.Fd())
 	}
-	played, err := tape.Play(pidfd, params...)
+	opened, err := script.Run(pidfd, params...)
 	runtime.KeepAlive(volumes)
 	if err != nil {
 		return err
 	}
-	played.Close()
+	opened.Close()
 	return nil
 }

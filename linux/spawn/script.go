@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tape is a list of system calls that a bare child of the server makes in a
+// Script is a list of system calls that a bare child of the server makes in a
 // sandbox's namespaces, in order, each with constants, parameters of the run, or
 // results of earlier calls as its arguments. It is written once and run for each
 // sandbox; writing is not safe for concurrent use, running is.
 //
 // A child between clone and execve can do nothing else: see the package comment.
-type Tape struct {
+type Script struct {
 	calls []call
 	text  []*byte // keeps the strings that arguments point to
 }
@@ -60,10 +60,10 @@ const (
 )
 
 // Text is a constant string, for the kernel to read.
-func (t *Tape) Text(s string) Arg {
+func (t *Script) Text(s string) Arg {
 	p, err := unix.BytePtrFromString(s)
 	if err != nil {
-		panic("spawn: a tape's text has a NUL") // it is the program's own
+		panic("spawn: a script's text has a NUL") // it is the program's own
 	}
 	t.text = append(t.text, p)
 	return Pointer(unsafe.Pointer(p))
@@ -72,22 +72,22 @@ func (t *Tape) Text(s string) Arg {
 // Do adds a call. It ends the run when it fails, unless with the error that is
 // tolerated. A call whose argument is the result of one that failed, or was left
 // out, is left out. The result is an argument for later calls.
-func (t *Tape) Do(what string, tolerate unix.Errno, trap uintptr, args ...Arg) Arg {
+func (t *Script) Do(what string, tolerate unix.Errno, trap uintptr, args ...Arg) Arg {
 	return t.add(call{what: what, tolerate: tolerate, trap: trap}, args)
 }
 
 // Open is Do for a call whose result is a descriptor: the run gives it to the
 // caller, who closes it.
-func (t *Tape) Open(what string, tolerate unix.Errno, trap uintptr, args ...Arg) Arg {
+func (t *Script) Open(what string, tolerate unix.Errno, trap uintptr, args ...Arg) Arg {
 	return t.add(call{what: what, tolerate: tolerate, trap: trap, opens: true}, args)
 }
 
-// maxCalls bounds a tape: an Arg counts them in 16 bits, and results lie on one array.
+// maxCalls bounds a script: an Arg counts them in 16 bits, and results lie on one array.
 const maxCalls = 256
 
-func (t *Tape) add(c call, args []Arg) Arg {
+func (t *Script) add(c call, args []Arg) Arg {
 	if len(t.calls) == maxCalls || len(args) > len(c.args) {
-		panic(fmt.Sprintf("spawn: a tape of more than %d calls, or a call of %d arguments", maxCalls, len(args)))
+		panic(fmt.Sprintf("spawn: a script of more than %d calls, or a call of %d arguments", maxCalls, len(args)))
 	}
 	for i, a := range args {
 		c.args[i], c.from[i] = a.value, a.from
@@ -128,8 +128,8 @@ func (r *run) err() error {
 }
 
 // opened is what it left open.
-func (r *run) opened() *Played {
-	p := &Played{fds: make([]int, len(r.calls))}
+func (r *run) opened() *Opened {
+	p := &Opened{fds: make([]int, len(r.calls))}
 	for i := range r.calls {
 		p.fds[i] = -1
 		if fd := r.results[i]; r.calls[i].opens && r.made(i) && fd != noResult {
@@ -144,12 +144,12 @@ func (r *run) made(i int) bool { return i < r.reached }
 
 const noResult = ^uintptr(0)
 
-// play makes the calls. It runs in the child.
+// run makes the calls. It runs in the child.
 //
 //go:norace
 //go:nosplit
 //go:nocheckptr
-func (r *run) play() {
+func (r *run) run() {
 calls:
 	for i := range r.calls {
 		r.reached = i
@@ -181,24 +181,24 @@ calls:
 	r.done = true
 }
 
-// Pointer is the address of what the writer of the tape keeps on the heap as long as
-// the tape.
+// Pointer is the address of what the writer of the script keeps on the heap as long as
+// the script.
 func Pointer(p unsafe.Pointer) Arg { return Arg{value: uintptr(p)} }
 
-// Played is what a run of a tape left open.
-type Played struct {
+// Opened is what a run of a script left open.
+type Opened struct {
 	fds []int // by call; -1: none
 }
 
 // Take takes the descriptor that a call opened over; the file is the caller's.
-func (p *Played) Take(a Arg, name string) *os.File {
+func (p *Opened) Take(a Arg, name string) *os.File {
 	fd := p.fds[a.from-1]
 	p.fds[a.from-1] = -1
 	return os.NewFile(uintptr(fd), name)
 }
 
 // Close closes what was not taken.
-func (p *Played) Close() {
+func (p *Opened) Close() {
 	for i, fd := range p.fds {
 		if fd >= 0 {
 			_ = unix.Close(fd)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Play runs the tape in the user, mount and host name namespaces of the process that
+// Run runs the script in the user, mount and host name namespaces of the process that
 // pidfd is open on, as the root of its user namespace with all capabilities there, and
 // waits for it: no code of the sandbox's may run yet. All other namespaces are the
 // server's, that of process ids too: to be in that of the sandbox takes a second child,
@@ -24,18 +24,18 @@ import (
 // what it points to alive, and off the stack, which may move.
 //
 //go:uintptrescapes
-func (t *Tape) Play(pidfd *os.File, params ...uintptr) (*Played, error) {
+func (t *Script) Run(pidfd *os.File, params ...uintptr) (*Opened, error) {
 	v := t.visit(params)
 	v.where, v.namespaces = pidfd.Fd(), unix.CLONE_NEWUSER|unix.CLONE_NEWNS|unix.CLONE_NEWUTS
 	defer runtime.KeepAlive(pidfd)
-	return t.play(v)
+	return t.run(v)
 }
 
-// PlayAs is Play in the user namespace alone; all others are the server's, but for
+// RunAs is Run in the user namespace alone; all others are the server's, but for
 // the mount namespace where mounts is not nil.
 //
 //go:uintptrescapes
-func (t *Tape) PlayAs(userns, mounts *os.File, params ...uintptr) (*Played, error) {
+func (t *Script) RunAs(userns, mounts *os.File, params ...uintptr) (*Opened, error) {
 	v := t.visit(params)
 	v.where, v.namespaces = userns.Fd(), unix.CLONE_NEWUSER
 	if mounts != nil {
@@ -43,24 +43,24 @@ func (t *Tape) PlayAs(userns, mounts *os.File, params ...uintptr) (*Played, erro
 	}
 	defer runtime.KeepAlive(userns)
 	defer runtime.KeepAlive(mounts)
-	return t.play(v)
+	return t.run(v)
 }
 
-// PlayAlone is Play in the server's own namespaces, with its rights, but as the only
+// RunAlone is Run in the server's own namespaces, with its rights, but as the only
 // process that there ever is in a new namespace of process ids.
 //
 //go:uintptrescapes
-func (t *Tape) PlayAlone(params ...uintptr) (*Played, error) {
+func (t *Script) RunAlone(params ...uintptr) (*Opened, error) {
 	v := t.visit(params)
 	v.fresh = unix.CLONE_NEWPID
-	return t.play(v)
+	return t.run(v)
 }
 
-func (t *Tape) visit(params []uintptr) *visit {
+func (t *Script) visit(params []uintptr) *visit {
 	return &visit{where: noFile, mounts: noFile, run: run{calls: t.calls, params: params, failed: -1}}
 }
 
-func (t *Tape) play(v *visit) (*Played, error) {
+func (t *Script) run(v *visit) (*Opened, error) {
 	child, errno := v.begin()
 	if errno != 0 {
 		return nil, fmt.Errorf("visit a sandbox: clone3: %w", errno)
@@ -68,7 +68,7 @@ func (t *Tape) play(v *visit) (*Played, error) {
 	_, err := wait(child)
 	runtime.KeepAlive(v)
 	runtime.KeepAlive(t) // has the strings of the calls
-	played := v.run.opened()
+	opened := v.run.opened()
 	switch {
 	case v.failed != stageNone:
 		err = fmt.Errorf("visit a sandbox: %s: %w", v.failed, v.errno)
@@ -78,13 +78,13 @@ func (t *Tape) play(v *visit) (*Played, error) {
 		err = v.run.err()
 	}
 	if err != nil {
-		played.Close()
+		opened.Close()
 		return nil, err
 	}
-	return played, nil
+	return opened, nil
 }
 
-// visit is what the child of a play works from.
+// visit is what the child of a run works from.
 type visit struct {
 	mounts     uintptr // mount namespace that is joined first, or noFile
 	where      uintptr // pidfd, or descriptor of a namespace, or noFile
@@ -104,7 +104,7 @@ type visit struct {
 //go:noinline
 //go:nocheckptr
 func (v *visit) begin() (pid int, errno unix.Errno) {
-	// The table of descriptors is shared: what the tape opens stays with us. Its end is
+	// The table of descriptors is shared: what the script opens stays with us. Its end is
 	// told by no signal, which would only interrupt one of our threads: it is waited for.
 	v.args = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | v.fresh}
 	v.args.onStack(&v.stack)
@@ -115,7 +115,7 @@ func (v *visit) begin() (pid int, errno unix.Errno) {
 	return int(r), unix.Errno(e)
 }
 
-// visitor is the child: it joins the namespaces and plays the tape.
+// visitor is the child: it joins the namespaces and runs the script.
 //
 //go:norace
 //go:nosplit
@@ -123,7 +123,7 @@ func (v *visit) begin() (pid int, errno unix.Errno) {
 func visitor(of unsafe.Pointer) {
 	v := (*visit)(of)
 	if v.enter() {
-		v.run.play()
+		v.run.run()
 	}
 	exit(0)
 }

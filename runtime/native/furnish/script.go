@@ -37,7 +37,7 @@ var writable = [...]string{"workspace", "artifacts", "home", "tmp", "var/tmp"}
 
 const shmSize = "64m"
 
-// Parameters of the tape.
+// Parameters of the script.
 const (
 	paramRoot = iota // descriptor of the detached overlay
 	paramDev         // those of a kit
@@ -48,12 +48,12 @@ const (
 	paramShm
 )
 
-// Tape makes insides. It is safe for concurrent use.
-type Tape struct {
-	older *older // nil from Linux 6.15 on
-	birth spawn.Tape
-	tape  spawn.Tape
-	view  spawn.Arg // the user's mount namespace
+// Script makes insides. It is safe for concurrent use.
+type Script struct {
+	older  *older // nil from Linux 6.15 on
+	birth  spawn.Script
+	script spawn.Script
+	view   spawn.Arg // the user's mount namespace
 
 	// What the calls point to.
 	point    unix.OpenHow
@@ -61,9 +61,9 @@ type Tape struct {
 	readOnly unix.MountAttr
 }
 
-// New writes the tape, for kernels before Linux 6.15 where older is set.
-func New(old bool) (_ *Tape, err error) {
-	t := &Tape{
+// New writes the script, for kernels before Linux 6.15 where older is set.
+func New(old bool) (_ *Script, err error) {
+	t := &Script{
 		// What is at a mount point may have been put there by hostile code: links
 		// are not followed.
 		point: unix.OpenHow{
@@ -86,13 +86,13 @@ func New(old bool) (_ *Tape, err error) {
 	return t, nil
 }
 
-// Close lets go of what the tape is played with.
-func (t *Tape) Close() error { return t.older.Close() }
+// Close lets go of what the script is run with.
+func (t *Script) Close() error { return t.older.Close() }
 
 // Inside is what was made: the caller closes it once the agent has the view.
 type Inside struct {
 	View *os.File // mount namespace of the user's commands
-	rest *spawn.Played
+	rest *spawn.Opened
 }
 
 // Close closes what is left open.
@@ -101,34 +101,34 @@ func (in *Inside) Close() error {
 	return in.View.Close()
 }
 
-// Birth is the tape that process 1 plays before it executes the agent, see
+// Birth is the script that process 1 runs before it executes the agent, see
 // [spawn.Process].
-func (t *Tape) Birth() *spawn.Tape { return &t.birth }
+func (t *Script) Birth() *spawn.Script { return &t.birth }
 
 // Inside makes the inside of the sandbox whose process 1 pidfd is open on, after it
-// played Birth. root is a detached mount, as those of kit are; they stay the caller's.
+// ran Birth. root is a detached mount, as those of kit are; they stay the caller's.
 // It blocks its thread for about 1 ms. A root in which a mount point is no directory is fault.Conflict.
-func (t *Tape) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside, error) {
+func (t *Script) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside, error) {
 	name := append([]byte(hostname), 0)
 	pts, shm := uintptr(0), uintptr(0)
 	if t.older != nil {
 		pts, shm = kit.Pts.Fd(), kit.Shm.Fd()
 	}
-	played, err := t.tape.Play(pidfd, root.Fd(), kit.Dev.Fd(), kit.Sys.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)), pts, shm)
+	opened, err := t.script.Run(pidfd, root.Fd(), kit.Dev.Fd(), kit.Sys.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)), pts, shm)
 	runtime.KeepAlive(root)
 	runtime.KeepAlive(kit)
 	runtime.KeepAlive(name)
 	if err != nil {
 		return nil, blockedAs(err)
 	}
-	return &Inside{View: played.Take(t.view, "view"), rest: played}, nil
+	return &Inside{View: opened.Take(t.view, "view"), rest: opened}, nil
 }
 
 // option is one parameter of a new file system; without a value it is a flag.
 type option struct{ key, value string }
 
 // fresh makes a detached mount of a new file system.
-func fresh(p *spawn.Tape, fstype string, attrs int, options ...option) spawn.Arg {
+func fresh(p *spawn.Script, fstype string, attrs int, options ...option) spawn.Arg {
 	what := "make a " + fstype
 	ctx := p.Open(what, spawn.Never, unix.SYS_FSOPEN, p.Text(fstype), spawn.Int(unix.FSOPEN_CLOEXEC))
 	for _, o := range options {
@@ -143,23 +143,23 @@ func fresh(p *spawn.Tape, fstype string, attrs int, options ...option) spawn.Arg
 }
 
 // open opens the mount point at path below root.
-func (t *Tape) open(what string, tolerate unix.Errno, root spawn.Arg, path string) spawn.Arg {
-	return t.tape.Open(what, tolerate, unix.SYS_OPENAT2, root, t.tape.Text(path), spawn.Pointer(unsafe.Pointer(&t.point)), spawn.Int(unsafe.Sizeof(t.point)))
+func (t *Script) open(what string, tolerate unix.Errno, root spawn.Arg, path string) spawn.Arg {
+	return t.script.Open(what, tolerate, unix.SYS_OPENAT2, root, t.script.Text(path), spawn.Pointer(unsafe.Pointer(&t.point)), spawn.Int(unsafe.Sizeof(t.point)))
 }
 
 // move attaches a detached mount onto what a descriptor is open on.
-func (t *Tape) move(what string, m, onto spawn.Arg) {
-	none := t.tape.Text("")
-	t.tape.Do(what, spawn.Never, unix.SYS_MOVE_MOUNT, m, none, onto, none, spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
+func (t *Script) move(what string, m, onto spawn.Arg) {
+	none := t.script.Text("")
+	t.script.Do(what, spawn.Never, unix.SYS_MOVE_MOUNT, m, none, onto, none, spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 }
 
 // propagate says where mounts below the root go, and from where they come.
-func (t *Tape) propagate(what string, flags uintptr) {
-	t.tape.Do(what, spawn.Never, unix.SYS_MOUNT, spawn.Int(0), t.tape.Text("/"), spawn.Int(0), spawn.Int(flags), spawn.Int(0))
+func (t *Script) propagate(what string, flags uintptr) {
+	t.script.Do(what, spawn.Never, unix.SYS_MOUNT, spawn.Int(0), t.script.Text("/"), spawn.Int(0), spawn.Int(flags), spawn.Int(0))
 }
 
 // born makes the sandbox's /proc: only a process of its process ids' namespace can.
-func (t *Tape) born() {
+func (t *Script) born() {
 	p := &t.birth
 	proc := fresh(p, "proc", quiet|unix.MOUNT_ATTR_NODEV)
 	p.Do("mount a proc", spawn.Never, unix.SYS_MOVE_MOUNT, proc, p.Text(""), spawn.At(), p.Text("/proc"), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
@@ -184,8 +184,8 @@ func blockedAs(err error) error {
 }
 
 // root makes the overlay the root, furnished.
-func (t *Tape) root() {
-	p := &t.tape
+func (t *Script) root() {
+	p := &t.script
 	root, none := spawn.Param(paramRoot), p.Text("")
 	// The overlay is attached over the empty root that process 1 was born with, which
 	// stays there, below. To exchange the two, by pivot_root(2), would have the kernel
@@ -214,13 +214,13 @@ func (t *Tape) root() {
 }
 
 // host sets what makes it a host of its own.
-func (t *Tape) host() {
-	t.tape.Do("set the host name", spawn.Never, unix.SYS_SETHOSTNAME, spawn.Param(paramName), spawn.Param(paramNameLen))
+func (t *Script) host() {
+	t.script.Do("set the host name", spawn.Never, unix.SYS_SETHOSTNAME, spawn.Param(paramName), spawn.Param(paramNameLen))
 }
 
 // masks hides and freezes kernel files. The paths are on our own procfs.
-func (t *Tape) masks() {
-	p := &t.tape
+func (t *Script) masks() {
+	p := &t.script
 	mask := func(path string, with spawn.Arg) {
 		p.Do("mask "+path, unix.ENOENT, unix.SYS_MOUNT, with, p.Text(path), spawn.Int(0), spawn.Int(unix.MS_BIND), spawn.Int(0))
 	}
@@ -247,8 +247,8 @@ func (t *Tape) masks() {
 }
 
 // userView makes the mount namespace of the user's commands, last of all.
-func (t *Tape) userView() {
-	p := &t.tape
+func (t *Script) userView() {
+	p := &t.script
 	// Mounts that the agent makes later reach the user's view too, and nothing
 	// goes the other way.
 	t.propagate("share mounts with the user's view", unix.MS_SHARED)

@@ -55,17 +55,17 @@ func openFDs(t *testing.T) int {
 	return len(list)
 }
 
-func TestATapeRunsInTheNamespacesAsTheirRoot(t *testing.T) {
+func TestAScriptRunsInTheNamespacesAsTheirRoot(t *testing.T) {
 	pidfd, pid := sleeper(t)
 	before := openFDs(t)
-	var tape Tape
-	uid, gid, name := onHeap[[3]uint32](t), onHeap[[3]uint32](t), onHeap[[4]byte](t)
-	*name = [4]byte{'t', 'a', 'p', 'e'}
+	var script Script
+	uid, gid, name := onHeap[[3]uint32](t), onHeap[[3]uint32](t), onHeap[[6]byte](t)
+	*name = [6]byte{'s', 'c', 'r', 'i', 'p', 't'}
 	uid[0], gid[0] = 7, 7
-	tape.Do("getresuid", Never, unix.SYS_GETRESUID, ptr(&uid[0]), ptr(&uid[1]), ptr(&uid[2]))
-	tape.Do("getresgid", Never, unix.SYS_GETRESGID, ptr(&gid[0]), ptr(&gid[1]), ptr(&gid[2]))
-	tape.Do("sethostname", Never, unix.SYS_SETHOSTNAME, Param(0), Param(1))
-	got, err := tape.Play(pidfd, uintptr(unsafe.Pointer(name)), uintptr(len(name)))
+	script.Do("getresuid", Never, unix.SYS_GETRESUID, ptr(&uid[0]), ptr(&uid[1]), ptr(&uid[2]))
+	script.Do("getresgid", Never, unix.SYS_GETRESGID, ptr(&gid[0]), ptr(&gid[1]), ptr(&gid[2]))
+	script.Do("sethostname", Never, unix.SYS_SETHOSTNAME, Param(0), Param(1))
+	got, err := script.Run(pidfd, uintptr(unsafe.Pointer(name)), uintptr(len(name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestATapeRunsInTheNamespacesAsTheirRoot(t *testing.T) {
 	}
 	host, _ := os.Hostname()
 	out, err := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-u", "hostname").Output()
-	if err != nil || strings.TrimSpace(string(out)) != "tape" || host == "tape" {
+	if err != nil || strings.TrimSpace(string(out)) != "script" || host == "script" {
 		t.Errorf("the host name is %q there and %q here, %v", out, host, err)
 	}
 	if n := openFDs(t); n != before {
@@ -83,15 +83,15 @@ func TestATapeRunsInTheNamespacesAsTheirRoot(t *testing.T) {
 	}
 }
 
-// What the server's handlers hear of a tape would interrupt its threads for nothing.
-func TestTheEndOfATapeIsToldByNoSignal(t *testing.T) {
+// What the server's handlers hear of a script would interrupt its threads for nothing.
+func TestTheEndOfAScriptIsToldByNoSignal(t *testing.T) {
 	pidfd, _ := sleeper(t)
 	heard := make(chan os.Signal, 8)
 	signal.Notify(heard, unix.SIGCHLD)
 	defer signal.Stop(heard)
-	var tape Tape
-	tape.Do("getuid", Never, unix.SYS_GETUID)
-	got, err := tape.Play(pidfd)
+	var script Script
+	script.Do("getuid", Never, unix.SYS_GETUID)
+	got, err := script.Run(pidfd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,18 +105,18 @@ func TestTheEndOfATapeIsToldByNoSignal(t *testing.T) {
 	}
 }
 
-func TestATapePassesResultsOnAndLeavesOutWhatHangsOnAFailure(t *testing.T) {
+func TestAScriptPassesResultsOnAndLeavesOutWhatHangsOnAFailure(t *testing.T) {
 	pidfd, _ := sleeper(t)
 	before := openFDs(t)
-	var tape Tape
+	var script Script
 	read := onHeap[[4]byte](t)
-	zero := tape.Open("open", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	zero := script.Open("open", Never, unix.SYS_OPENAT, At(), script.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
 	read[0] = 7
-	tape.Do("read", Never, unix.SYS_READ, zero, ptr(&read[0]), Int(1))
-	missing := tape.Open("open what is missing", unix.ENOENT, unix.SYS_OPENAT, At(), tape.Text("/nowhere"), Int(unix.O_RDONLY))
+	script.Do("read", Never, unix.SYS_READ, zero, ptr(&read[0]), Int(1))
+	missing := script.Open("open what is missing", unix.ENOENT, unix.SYS_OPENAT, At(), script.Text("/nowhere"), Int(unix.O_RDONLY))
 	read[1] = 7
-	tape.Do("read what is missing", Never, unix.SYS_READ, missing, ptr(&read[1]), Int(1))
-	got, err := tape.Play(pidfd)
+	script.Do("read what is missing", Never, unix.SYS_READ, missing, ptr(&read[1]), Int(1))
+	got, err := script.Run(pidfd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,28 +134,28 @@ func TestATapePassesResultsOnAndLeavesOutWhatHangsOnAFailure(t *testing.T) {
 	}
 }
 
-func TestATapeThatFailsSaysWhereAndLeavesNothingOpen(t *testing.T) {
+func TestAScriptThatFailsSaysWhereAndLeavesNothingOpen(t *testing.T) {
 	pidfd, _ := sleeper(t)
 	before := openFDs(t)
-	var tape Tape
-	tape.Open("open", Never, unix.SYS_OPENAT, At(), tape.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
-	tape.Do("make the impossible", unix.ENOENT, unix.SYS_MKDIRAT, At(), tape.Text("/dev/zero/x"), Int(0o755))
+	var script Script
+	script.Open("open", Never, unix.SYS_OPENAT, At(), script.Text("/dev/zero"), Int(unix.O_RDONLY|unix.O_CLOEXEC))
+	script.Do("make the impossible", unix.ENOENT, unix.SYS_MKDIRAT, At(), script.Text("/dev/zero/x"), Int(0o755))
 	after := onHeap[byte](t)
 	*after = 7
-	tape.Do("clear it", Never, unix.SYS_GETRANDOM, ptr(after), Int(1), Int(0))
-	_, err := tape.Play(pidfd)
+	script.Do("clear it", Never, unix.SYS_GETRANDOM, ptr(after), Int(1), Int(0))
+	_, err := script.Run(pidfd)
 	if !errors.Is(err, unix.ENOTDIR) || !strings.HasPrefix(err.Error(), "make the impossible: ") {
 		t.Errorf("got %v", err)
 	}
 	if *after != 7 {
-		t.Error("the tape went on")
+		t.Error("the script went on")
 	}
 	if n := openFDs(t); n != before {
 		t.Errorf("%d descriptors are open, %d were", n, before)
 	}
 }
 
-func TestATapeCannotVisitADeadProcess(t *testing.T) {
+func TestAScriptCannotVisitADeadProcess(t *testing.T) {
 	needRoot(t)
 	cmd := exec.Command("/bin/true")
 	if err := cmd.Start(); err != nil {
@@ -168,9 +168,9 @@ func TestATapeCannotVisitADeadProcess(t *testing.T) {
 	pidfd := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = pidfd.Close() }()
 	_ = cmd.Wait()
-	var tape Tape
-	tape.Do("getpid", Never, unix.SYS_GETPID)
-	if _, err := tape.Play(pidfd); !errors.Is(err, unix.ESRCH) {
+	var script Script
+	script.Do("getpid", Never, unix.SYS_GETPID)
+	if _, err := script.Run(pidfd); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("got %v, want ESRCH", err)
 	}
 }
