@@ -8,6 +8,9 @@ export SANDPIT_TEST_IMAGES ?= /var/tmp/sandpit-images
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
+# The packages of all modules: those that go.work lists.
+ALL := ./... ./bench/...
+
 # Where the CLI is built and checked without the server.
 CLIENTS := darwin/arm64 windows/amd64
 # What knows of the processor, and is built for another one, too.
@@ -32,24 +35,26 @@ down: ## End the server that `make up` started; all data stays
 
 test: agent ## Run all tests, under the race detector
 	@deploy/setup.sh tests
-	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -parallel 4 -timeout 40m ./...
+	CGO_ENABLED=1 $(GO) run ./internal/testgate -race -parallel 4 -timeout 40m $(ALL)
 
 test-fast: export SANDPIT_TEST_IMAGES = # those of root are root's
 test-fast: agent ## Run the tests that any user can, in a minute
-	$(GO) test -short -p 4 -parallel 4 ./...
+	$(GO) test -short -p 4 -parallel 4 $(ALL)
 
 lint: ## Format, vet and staticcheck
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi
-	$(GO) vet ./... && $(GO) tool -modfile=tools/go.mod staticcheck ./...
+	GOWORK=off $(GO) build -C bench ./... # by its own go.mod
+	$(GO) vet $(ALL) && $$(GOWORK=off $(GO) tool -modfile=tools/go.mod -n staticcheck) $(ALL)
 	@$(foreach on,$(CLIENTS),export GOOS=$(word 1,$(subst /, ,$(on))) GOARCH=$(word 2,$(subst /, ,$(on))); echo "the client on $(on)"; \
 	$(GO) vet $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/sandpit ./client) && $(GO) build -o /dev/null ./cmd/sandpit || exit;)
 	GOARCH=arm64 $(GO) build $(PROCESSOR)
 
 bench: setup build ## Measure, beside what a user would pick instead
-	bin/sandpit bench --fetch
+	$(GO) build -C bench -trimpath -o ../bin/sandpit-bench ./cmd/sandpit-bench
+	bin/sandpit-bench --fetch
 
 soak: setup build ## The long form of the tests' campaigns
-	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many' ./...
+	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many' $(ALL)
 
 kernels: ## Check on the kernels of Debian's releases, in virtual machines (hours, as root)
 	$(GO) run ./test/kernels

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/bench/tally"
 	"sandpit.dev/internal/leaktest"
-	"sandpit.dev/internal/tally"
 )
 
 // callBounds are those of one create, one command in a sandbox that runs, and one delete: medians

@@ -55,7 +55,7 @@ func holdCounts(t *testing.T, program, images string) {
 }
 
 // guarded builds the server as users have it, with the agent of this tree in it, and changes nothing in the
-// tree. It gives the program and where the images are.
+// tree. It returns the program, beside which is the one that measures, and where the images are.
 func guarded(t *testing.T) (program, images string) {
 	t.Helper()
 	skiptest.WithoutRoot(t, "the native runtime makes namespaces with mapped id ranges")
@@ -65,7 +65,7 @@ func guarded(t *testing.T) (program, images string) {
 	tool := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command("go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Dir, cmd.Env = tree, append(os.Environ(), "CGO_ENABLED=0")
 		out, err := cmd.Output()
 		if err != nil {
 			if exit, ok := err.(*exec.ExitError); ok {
@@ -88,14 +88,18 @@ func guarded(t *testing.T) (program, images string) {
 	}
 	program = filepath.Join(dir, "sandpit")
 	tool("build", "-overlay", overlay, "-trimpath", "-ldflags=-s -w -X main.version=v1.0.0-guard", "-o", program, "sandpit.dev/cmd/sandpit")
+	tool("build", "-trimpath", "-o", filepath.Join(dir, "sandpit-bench"), "sandpit.dev/bench/cmd/sandpit-bench")
 	return program, imagetest.Dir(t)
 }
+
+// tree is the checkout, by a link in this module: `go test` forgets what a test looks at outside of its module.
+const tree = "testdata/tree/"
 
 // lookAtTree reads what each source file of the tree is: `go test` remembers that, and takes no result from
 // its cache that another tree had.
 func lookAtTree(t *testing.T) {
 	t.Helper()
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

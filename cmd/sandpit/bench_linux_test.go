@@ -4,69 +4,50 @@
 package main
 
 import (
-	"bytes"
+	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"sandpit.dev/fault"
 )
 
-// benched runs `sandpit bench` with arguments.
-func benched(args ...string) (stdout string, err error) {
-	var out bytes.Buffer
-	root := newRoot(&app{stdout: &out, stderr: &out, getenv: func(string) string { return "" }, version: "test"})
-	root.SetArgs(append([]string{"bench"}, args...))
-	err = root.Execute()
-	return out.String(), err
+func TestTheProgramThatMeasuresIsBesideThisOneOrTold(t *testing.T) {
+	a := &app{stderr: io.Discard}
+	dir := t.TempDir()
+	own := filepath.Join(dir, "sandpit")
+	if got, err := a.benchProgram(own); !fault.Is(err, fault.Unavailable) || fault.As(err).Remedy == "" {
+		t.Errorf("where there is none: got %q, %v; want an error that says how to get it", got, err)
+	}
+	want := filepath.Join(dir, benchName)
+	if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.benchProgram(own); err != nil || got != want {
+		t.Errorf("beside it: got %q, %v; want %q", got, err, want)
+	}
 }
 
-// A saved run is told and written again as it was, without a server and without root.
-func TestBenchMakesAReportOfASavedRun(t *testing.T) {
-	const docs = "../../docs"
-	saved := filepath.Join(docs, "benchmarks", "report.json")
-	dir := filepath.Join(t.TempDir(), "new")
-	out, err := benched("--from", saved, "--report", dir, "-o", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(saved)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), out); diff != "" {
-		t.Errorf("standard output is not the run (-saved +told):\n%s", diff)
-	}
-	for _, name := range []string{"benchmarks.md", "benchmarks/report.json", "benchmarks/first-command.svg"} {
-		want, err := os.ReadFile(filepath.Join(docs, name))
-		if err != nil {
+func TestTheProgramThatMeasuresIsBuiltInACheckout(t *testing.T) {
+	a := &app{stderr: io.Discard}
+	checkout := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                    "module example.org/bench\n",
+		"cmd/sandpit-bench/main.go": "package main\n\nfunc main() {}\n",
+	} {
+		path := filepath.Join(checkout, "bench", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: %v, or it differs from that of the same run in docs", name, err)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if out, err = benched("--from", saved); err != nil || !strings.Contains(out, "create → first command, sandpit") {
-		t.Errorf("as text: %v\n%s", err, out)
+	want := filepath.Join(checkout, "bin", benchName)
+	if got, err := a.benchProgram(filepath.Join(checkout, "bin", "sandpit")); err != nil || got != want {
+		t.Fatalf("got %q, %v; want %q", got, err, want)
 	}
-}
-
-func TestBenchSaysWhatItCannotMakeAReportOf(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("{}x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no report":             {[]string{"--from", file}, "is no report of this version"},
-		"measured and saved":    {[]string{"--from", file, "--quick"}, "--quick has no effect"},
-		"a file as a directory": {[]string{"--report", file, "--parts", "exec"}, "cannot be written to"},
-	} {
-		if _, err := benched(c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)
-		}
+	if _, err := os.Stat(want); err != nil {
+		t.Error(err)
 	}
 }

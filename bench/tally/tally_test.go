@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/bench/tally"
 	"sandpit.dev/internal/skiptest"
-	"sandpit.dev/internal/tally"
 )
 
 // flushesVariable makes the test's program one that flushes a file so often, as its first number says, and
