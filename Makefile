@@ -11,7 +11,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # The packages of all modules: those that go.work lists.
 ALL := ./... ./bench/...
 
-# Where the CLI is built and checked without the server.
+# Where the CLI is built and checked without the server, and what it imports without its tests, some of which have one.
 CLIENTS := darwin/arm64 windows/amd64
 # What knows of the processor, and is built for another one, too.
 PROCESSOR := ./linux/... ./runtime/... ./agent/... ./bench/... ./cmd/sandpit-agent
@@ -46,7 +46,8 @@ lint: ## Format, vet and staticcheck
 	GOWORK=off $(GO) build -C bench ./... # by its own go.mod
 	$(GO) vet $(ALL) && $$(GOWORK=off $(GO) tool -modfile=tools/go.mod -n staticcheck) $(ALL)
 	@$(foreach on,$(CLIENTS),export GOOS=$(word 1,$(subst /, ,$(on))) GOARCH=$(word 2,$(subst /, ,$(on))); echo "the client on $(on)"; \
-	$(GO) vet $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/sandpit ./client) && $(GO) build -o /dev/null ./cmd/sandpit || exit;)
+	$(GO) list -deps -f '{{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.Dir}}/{{.}} {{end}}{{end}}{{end}}' ./cmd/sandpit ./client | \
+	while read -r files; do $(GO) vet $$files || exit; done && $(GO) vet ./cmd/sandpit && $(GO) build -o /dev/null ./cmd/sandpit || exit;)
 	GOARCH=arm64 $(GO) build $(PROCESSOR)
 
 bench: setup build ## Measure, beside what a user would pick instead
