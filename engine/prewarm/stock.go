@@ -66,6 +66,13 @@ func (e *Entry) Resizer() runtime.Resizer {
 	return r
 }
 
+// Expect has the instance made ready for its next call, where it can be.
+func (e *Entry) Expect() {
+	if x, ok := e.Instance.(runtime.Expecter); ok {
+		x.Expect()
+	}
+}
+
 // Stock is the entries of one pool. It is safe for concurrent use.
 type Stock struct {
 	o Options
