@@ -72,10 +72,10 @@ func (c *Client) Ping(ctx context.Context) (Info, error) {
 
 // Process gives the record of one process; fault.NotFound for one that never
 // was, or whose log is not kept any more.
-func (c *Client) Process(ctx context.Context, id string) (Record, error) {
+func (c *Client) Process(ctx context.Context, id string) (sandbox.Process, error) {
 	var rec wire.Record
 	if err := c.ask(ctx, &wire.Request{Op: wire.OpProcess, ID: id}, &rec); err != nil {
-		return Record{}, err
+		return sandbox.Process{}, err
 	}
 	return record(rec, id)
 }
@@ -84,18 +84,22 @@ func (c *Client) Process(ctx context.Context, id string) (Record, error) {
 const maxProcesses = 10_000
 
 // Processes lists those that run and the finished ones that are kept, oldest first.
-func (c *Client) Processes(ctx context.Context) ([]Record, error) { return c.processes(ctx, false) }
+func (c *Client) Processes(ctx context.Context) ([]sandbox.Process, error) {
+	return c.processes(ctx, false)
+}
 
 // Running lists those that run, oldest first. It costs nothing for the finished ones.
-func (c *Client) Running(ctx context.Context) ([]Record, error) { return c.processes(ctx, true) }
+func (c *Client) Running(ctx context.Context) ([]sandbox.Process, error) {
+	return c.processes(ctx, true)
+}
 
-func (c *Client) processes(ctx context.Context, running bool) ([]Record, error) {
+func (c *Client) processes(ctx context.Context, running bool) ([]sandbox.Process, error) {
 	s, err := c.call(ctx, &wire.Request{Op: wire.OpProcesses, Running: running}, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	var all []Record
+	var all []sandbox.Process
 	for taken := 0; ; taken++ {
 		t, p, err := s.next()
 		switch {

@@ -63,11 +63,11 @@ var (
 	fileOK   = wire.FileInfo{Name: "f", Path: "/f", Type: wire.File}
 )
 
-func follow(c *Client) (Result, error) {
+func follow(c *Client) (sandbox.Result, error) {
 	ctx := context.Background()
 	p, err := c.Start(ctx, Command{ID: id, Shell: "x", MaxStdout: 10})
 	if err != nil {
-		return Result{}, err
+		return sandbox.Result{}, err
 	}
 	defer p.Close()
 	for {
@@ -153,7 +153,7 @@ func TestClientDoesNotTrustTheAgent(t *testing.T) {
 			"NoName": {Type: wire.File}, "Slash": {Name: "a/b", Type: wire.File}, "Dots": {Name: "..", Type: wire.File},
 			"Type": {Name: "a", Type: "exe"}, "Long": {Name: strings.Repeat("x", 800), Type: wire.File},
 		} {
-			_, _, err := answering(frames(wire.Reply, dir, wire.Item, []wire.FileInfo{fi}, wire.Done, "")).List(t.Context(), "d", ListOptions{})
+			_, _, err := answering(frames(wire.Reply, dir, wire.Item, []wire.FileInfo{fi}, wire.Done, "")).List(t.Context(), "d", sandbox.ListFilesOptions{})
 			if !fault.Is(err, fault.Unavailable) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -162,11 +162,11 @@ func TestClientDoesNotTrustTheAgent(t *testing.T) {
 		for i := range many {
 			many[i] = wire.FileInfo{Name: "x", Type: wire.File}
 		}
-		_, _, err := answering(frames(wire.Reply, dir, wire.Item, many, wire.Done, "")).List(t.Context(), "d", ListOptions{Limit: 10})
+		_, _, err := answering(frames(wire.Reply, dir, wire.Item, many, wire.Done, "")).List(t.Context(), "d", sandbox.ListFilesOptions{Limit: 10})
 		if !fault.Is(err, fault.Unavailable) {
 			t.Errorf("more than asked for: %v", err)
 		}
-		_, r, err := answering(frames(wire.Reply, fileOK, wire.Data, "123456", wire.Done, "")).ReadFile(t.Context(), "f", ReadOptions{Length: 5})
+		_, r, err := answering(frames(wire.Reply, fileOK, wire.Data, "123456", wire.Done, "")).ReadFile(t.Context(), "f", sandbox.ReadFileOptions{Length: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestClientDoesNotTrustTheAgent(t *testing.T) {
 		if _, err := io.ReadAll(r); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("a range that is too long: %v", err)
 		}
-		_, r, err = answering(frames(wire.Reply, fileOK, wire.Data, "123")).ReadFile(t.Context(), "f", ReadOptions{})
+		_, r, err = answering(frames(wire.Reply, fileOK, wire.Data, "123")).ReadFile(t.Context(), "f", sandbox.ReadFileOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func FuzzAnswer(f *testing.F) {
 		_, _ = answering(b).Process(ctx, id)
 		_, _ = answering(b).Processes(ctx)
 		_, _ = answering(b).Stat(ctx, "f", "")
-		list, _, _ := answering(b).List(ctx, "d", ListOptions{Limit: 3})
+		list, _, _ := answering(b).List(ctx, "d", sandbox.ListFilesOptions{Limit: 3})
 		if len(list) > 3 {
 			t.Errorf("%d entries", len(list))
 		}
@@ -236,13 +236,13 @@ func FuzzAnswer(f *testing.F) {
 				t.Errorf("%+v", fi)
 			}
 		}
-		if _, r, err := answering(b).ReadFile(ctx, "f", ReadOptions{Length: 4}); err == nil {
+		if _, r, err := answering(b).ReadFile(ctx, "f", sandbox.ReadFileOptions{Length: 4}); err == nil {
 			if got, _ := io.ReadAll(r); len(got) > 4 {
 				t.Errorf("%d bytes", len(got))
 			}
 			_ = r.Close()
 		}
-		if _, _, err := answering(b).WriteFile(ctx, "f", strings.NewReader("x"), WriteOptions{}); err != nil && fault.Of(err) == fault.Unauthenticated {
+		if _, _, err := answering(b).WriteFile(ctx, "f", strings.NewReader("x"), sandbox.WriteFileOptions{}); err != nil && fault.Of(err) == fault.Unauthenticated {
 			t.Error(err)
 		}
 	})

@@ -97,11 +97,13 @@ func (c *Command) output() [3]int64 {
 	if c.Rolling {
 		return unbounded()
 	}
-	return [3]int64{Stdout: most(c.MaxStdout), Stderr: max(most(c.MaxStderr), 4096)}
+	return [3]int64{sandbox.Stdout: most(c.MaxStdout), sandbox.Stderr: max(most(c.MaxStderr), 4096)}
 }
 
 // unbounded is output for a process with a rolling log, which may go on for ever.
-func unbounded() [3]int64 { return [3]int64{Stdout: math.MaxInt64, Stderr: math.MaxInt64} }
+func unbounded() [3]int64 {
+	return [3]int64{sandbox.Stdout: math.MaxInt64, sandbox.Stderr: math.MaxInt64}
+}
 
 // notText refuses what JSON would change on its way.
 func notText(field, s string) error {
@@ -125,70 +127,13 @@ func (c *Command) wire() *wire.Start {
 	return st
 }
 
-// State says whether a process runs.
-type State string
-
-// The states of a process.
-const (
-	Running State = wire.Running
-	Exited  State = wire.Exited
-)
-
-// Record is one process as the agent has it on record.
-type Record struct {
-	ID        string
-	State     State
-	Argv      []string // as it was started; of a long command the first part
-	Shell     string
-	Clipped   bool // the command was too long for the record
-	Cwd       string
-	User      string
-	Terminal  bool
-	Rolling   bool // its log keeps the last of its output
-	StartedAt time.Time
-	PID       int     // inside; 0: it never ran
-	Result    *Result // nil while it runs
-	LastSeq   int64   // number of the last frame of output so far
-}
-
-// Result is how a process ended.
-type Result struct {
-	ExitCode    int    // 128 + the signal's number; -1: unknown, with the cause host
-	Signal      string // "SIGKILL"; empty: it exited by itself
-	Cause       sandbox.Cause
-	CauseDetail string // the evidence, one line
-	Duration    time.Duration
-	EndedAt     time.Time
-
-	StdoutBytes     int64 // what the program wrote until it ended
-	StderrBytes     int64
-	StdoutTruncated bool // not all of that is kept
-	StderrTruncated bool
-	StdoutLost      int64 // of StdoutBytes, those that are in no frame
-	StderrLost      int64
-	StdoutCut       Cut // why it is truncated
-	StderrCut       Cut
-}
-
-// Cut is why a stream is truncated. That of an agent of an earlier build is empty.
-type Cut string
-
-// The reasons.
-const (
-	CutLimit  Cut = wire.CutLimit  // it is longer than the process's own limit
-	CutLogs   Cut = wire.CutLogs   // all logs of the sandbox together had no room for it
-	CutDisk   Cut = wire.CutDisk   // the disk refused it
-	CutRolled Cut = wire.CutRolled // its older frames were let go of, and all others are there
-	CutAgent  Cut = wire.CutAgent  // the agent ended before the process did: what came last may be missing
-)
-
 // record checks a record from the agent, which must be that of id.
-func record(w wire.Record, id string) (Record, error) {
+func record(w wire.Record, id string) (sandbox.Process, error) {
 	if w.ID != id || !sandbox.ValidID(id) || w.LastSeq < 0 {
-		return Record{}, fault.New(fault.Unavailable, "the sandbox's agent gave an answer that makes no sense")
+		return sandbox.Process{}, fault.New(fault.Unavailable, "the sandbox's agent gave an answer that makes no sense")
 	}
-	rec := Record{
-		ID: w.ID, State: Running, Argv: w.Argv, Shell: w.Shell, Clipped: w.Clipped,
+	rec := sandbox.Process{
+		ID: w.ID, State: sandbox.ProcessRunning, Argv: w.Argv, Shell: w.Shell, Clipped: w.Clipped,
 		Cwd: w.Cwd, User: clean(w.User, 100), Terminal: w.Terminal, Rolling: w.Rolling,
 		StartedAt: w.Started, PID: w.PID, LastSeq: w.LastSeq,
 	}
@@ -197,14 +142,14 @@ func record(w wire.Record, id string) (Record, error) {
 			w.Result = &wire.Result{ExitCode: -1, Cause: wire.CauseHost}
 		}
 		res := result(*w.Result)
-		rec.State, rec.Result = Exited, &res
+		rec.State, rec.Result = sandbox.ProcessExited, &res
 	}
 	return rec, nil
 }
 
 // result checks a result from the agent.
-func result(w wire.Result) Result {
-	res := Result{
+func result(w wire.Result) sandbox.Result {
+	res := sandbox.Result{
 		ExitCode: w.ExitCode, Signal: clean(w.Signal, 16), Cause: cause(w.Cause),
 		CauseDetail: clean(w.CauseDetail, 500), Duration: max(0, time.Duration(w.DurationNS)), EndedAt: w.Ended,
 		StdoutBytes: max(0, w.StdoutBytes), StderrBytes: max(0, w.StderrBytes),
@@ -221,9 +166,9 @@ func result(w wire.Result) Result {
 	return res
 }
 
-func cut(s string) Cut {
-	switch c := Cut(s); c {
-	case CutLimit, CutLogs, CutDisk, CutRolled, CutAgent:
+func cut(s string) sandbox.Cut {
+	switch c := sandbox.Cut(s); c {
+	case sandbox.CutLimit, sandbox.CutLogs, sandbox.CutDisk, sandbox.CutRolled, sandbox.CutAgent:
 		return c
 	}
 	return ""

@@ -9,20 +9,21 @@ import (
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // Wait waits until a process has ended, and tells how. It reads nothing of its output.
 // An agent of a build that cannot do this is fault.Unsupported; then Attach can.
-func (c *Client) Wait(ctx context.Context, processID string) (Result, error) {
+func (c *Client) Wait(ctx context.Context, processID string) (sandbox.Result, error) {
 	s, err := c.call(ctx, &wire.Request{Op: wire.OpWait, ID: processID}, nil)
 	if err != nil {
-		return Result{}, err
+		return sandbox.Result{}, err
 	}
 	defer s.close()
 	s.patient() // that may take days
 	var w wire.Ending
 	if err := s.finish(&w); err != nil {
-		return Result{}, err
+		return sandbox.Result{}, err
 	}
 	return result(w.Result), nil
 }
@@ -53,19 +54,12 @@ type Input struct {
 	Patience time.Duration // how long the program may not read; zero: as long as ctx
 }
 
-// Taken is how far a process has taken its input.
-type Taken struct {
-	Bytes  int   // of Data; fewer than all when Patience passed
-	Total  int64 // of the whole input
-	Closed bool  // its input is at its end
-}
-
 // Input writes to a streamed standard input, or a terminal. A process that has
 // ended, has no streamed input or has closed it is fault.State; an Offset beyond
 // what was taken is fault.Invalid.
-func (c *Client) Input(ctx context.Context, processID string, in Input) (Taken, error) {
+func (c *Client) Input(ctx context.Context, processID string, in Input) (sandbox.InputTaken, error) {
 	if len(in.Data) > MaxInput {
-		return Taken{}, fault.New(fault.TooLarge, "a piece of input has %d bytes, over the bound of %d", len(in.Data), MaxInput)
+		return sandbox.InputTaken{}, fault.New(fault.TooLarge, "a piece of input has %d bytes, over the bound of %d", len(in.Data), MaxInput)
 	}
 	w := &wire.Input{Size: len(in.Data), Offset: in.Offset, End: in.End}
 	if in.Patience > 0 {
@@ -73,25 +67,25 @@ func (c *Client) Input(ctx context.Context, processID string, in Input) (Taken, 
 	}
 	s, err := c.open(ctx, &wire.Request{Op: wire.OpInput, ID: processID, Input: w}, true)
 	if err != nil {
-		return Taken{}, err
+		return sandbox.InputTaken{}, err
 	}
 	defer s.close()
 	sent := time.Now()
 	if err := s.sendAll(in.Data); err != nil {
-		return Taken{}, err
+		return sandbox.InputTaken{}, err
 	}
 	var t wire.Taken
 	if err := s.reply(&t); err != nil {
-		return Taken{}, err
+		return sandbox.InputTaken{}, err
 	}
 	if t.Bytes < 0 || t.Bytes > len(in.Data) || t.Total < 0 {
-		return Taken{}, s.broken("it took more input than there was")
+		return sandbox.InputTaken{}, s.broken("it took more input than there was")
 	}
 	// Callers go on with what is left: one that gave up at once would keep them busy for ever.
 	if t.Bytes < len(in.Data) && (w.PatienceMS == 0 || time.Since(sent) < time.Duration(w.PatienceMS)*time.Millisecond) {
-		return Taken{}, s.broken("it gave up on input before its time")
+		return sandbox.InputTaken{}, s.broken("it gave up on input before its time")
 	}
-	return Taken{Bytes: t.Bytes, Total: t.Total, Closed: t.Closed}, nil
+	return sandbox.InputTaken{Bytes: t.Bytes, Total: t.Total, Closed: t.Closed}, nil
 }
 
 // Suspend makes the time limits of all processes stand still, and holds up whatever is

@@ -10,10 +10,10 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"time"
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // Names and paths in this file are Unicode strings that stand for any bytes: see
@@ -21,51 +21,20 @@ import (
 // valid UTF-8 itself is fault.Invalid. Paths are absolute, or relative to the workspace. User is as in Command, and what is done is done
 // with exactly that user's rights inside.
 
-// FileType says what a file is.
-type FileType string
-
-// The types of files.
-const (
-	File    FileType = wire.File
-	Dir     FileType = wire.Dir
-	Symlink FileType = wire.Symlink
-	Other   FileType = wire.Other // a fifo, a socket, a device
-)
-
-// FileInfo is one file.
-type FileInfo struct {
-	Name    string // the last part of Path
-	Path    string // absolute
-	Type    FileType
-	Size    int64       // in bytes, of a file and a link; else 0
-	Mode    fs.FileMode // permission bits, with ModeSetuid, ModeSetgid, ModeSticky
-	ModTime time.Time
-	UID     int // inside
-	GID     int
-	Target  string // of a link
-}
-
-// ReadOptions is how to read a file.
-type ReadOptions struct {
-	User   string
-	Offset int64 // of the first byte; beyond the end there are none
-	Length int64 // of the range; 0 or less: to the end
-}
-
 // ReadFile opens a regular file, or what a link to one leads to. The reader
 // ends with an error if the connection does; it is to be closed, and ends with ctx.
 // A fifo, a device, a directory is fault.Invalid, a file of the kernel's fault.Denied.
-func (c *Client) ReadFile(ctx context.Context, path string, o ReadOptions) (FileInfo, io.ReadCloser, error) {
+func (c *Client) ReadFile(ctx context.Context, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error) {
 	req := &wire.Request{Op: wire.OpRead, Path: path, User: o.User, Offset: o.Offset, Length: o.Length}
 	var w wire.FileInfo
 	s, err := c.call(ctx, req, &w)
 	if err != nil {
-		return FileInfo{}, nil, err
+		return sandbox.FileInfo{}, nil, err
 	}
 	fi, err := fileInfo(w, "")
 	if err != nil {
 		s.close()
-		return FileInfo{}, nil, err
+		return sandbox.FileInfo{}, nil, err
 	}
 	return fi, &fileReader{s: s, length: o.Length}, nil
 }
@@ -112,33 +81,24 @@ func (r *fileReader) Close() error {
 	return nil
 }
 
-// WriteOptions is how to write a file.
-type WriteOptions struct {
-	User        string
-	Mode        fs.FileMode // permission bits and ModeSticky; 0: those of the file that is replaced, else 0644
-	Size        int64       // bytes that r will give; -1 or 0: unknown. A different number is fault.Malformed
-	MakeParents bool        // make the directories that are missing
-	Sync        bool        // return when the file is on the disk, and not up to a second before
-}
-
 // WriteFile writes a regular file, whole or not at all: it takes the place of
 // an old one when all of r was received, and if anything fails before, or the
 // connection is cut, the old one stays. A link is followed, and what it leads to is replaced.
 // created tells that there was no file before.
-func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o WriteOptions) (fi FileInfo, created bool, err error) {
+func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o sandbox.WriteFileOptions) (fi sandbox.FileInfo, created bool, err error) {
 	s, err := c.open(ctx, &wire.Request{
 		Op: wire.OpWrite, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents, Sync: o.Sync,
 	}, true)
 	if err != nil {
-		return FileInfo{}, false, err
+		return sandbox.FileInfo{}, false, err
 	}
 	defer s.close()
 	if err := s.upload(r); err != nil {
-		return FileInfo{}, false, err
+		return sandbox.FileInfo{}, false, err
 	}
 	var w wire.Written
 	if err := s.reply(&w); err != nil {
-		return FileInfo{}, false, err
+		return sandbox.FileInfo{}, false, err
 	}
 	fi, err = fileInfo(w.File, "")
 	return fi, w.Created, err
@@ -188,27 +148,17 @@ func (s *stream) upload(r io.Reader) error {
 }
 
 // Stat looks at a file. A link at the end of the path is not followed.
-func (c *Client) Stat(ctx context.Context, path, user string) (FileInfo, error) {
+func (c *Client) Stat(ctx context.Context, path, user string) (sandbox.FileInfo, error) {
 	var w wire.FileInfo
 	if err := c.ask(ctx, &wire.Request{Op: wire.OpStat, Path: path, User: user}, &w); err != nil {
-		return FileInfo{}, err
+		return sandbox.FileInfo{}, err
 	}
 	return fileInfo(w, "")
 }
 
-// ListOptions is how to list a directory.
-type ListOptions struct {
-	User  string
-	Limit int    // entries; 0: 10,000, at most 100,000
-	After string // only entries whose names come after this one
-}
-
-// ErrEnough is what the taker of a list returns when it wants no more of it.
-var ErrEnough = errors.New("no more of the list is wanted")
-
 // List lists a directory, as EachFile does.
-func (c *Client) List(ctx context.Context, path string, o ListOptions) (entries []FileInfo, truncated bool, err error) {
-	truncated, err = c.EachFile(ctx, path, o, func(fi FileInfo) error {
+func (c *Client) List(ctx context.Context, path string, o sandbox.ListFilesOptions) (entries []sandbox.FileInfo, truncated bool, err error) {
+	truncated, err = c.EachFile(ctx, path, o, func(fi sandbox.FileInfo) error {
 		entries = append(entries, fi)
 		return nil
 	})
@@ -221,7 +171,7 @@ func (c *Client) List(ctx context.Context, path string, o ListOptions) (entries 
 // EachFile gives each entry of a directory in the order of their names (as bytes). truncated tells
 // that it has more entries: so many that the limit or a bound in bytes was reached, or that each
 // had enough. Another error of each ends the list and is its own.
-func (c *Client) EachFile(ctx context.Context, path string, o ListOptions, each func(FileInfo) error) (truncated bool, err error) {
+func (c *Client) EachFile(ctx context.Context, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (truncated bool, err error) {
 	limit := o.Limit
 	if limit == 0 {
 		limit = wire.DefaultListSize
@@ -270,7 +220,7 @@ func (c *Client) EachFile(ctx context.Context, path string, o ListOptions, each 
 			}
 			given++
 			switch err := each(fi); {
-			case errors.Is(err, ErrEnough):
+			case errors.Is(err, sandbox.ErrEnough):
 				return true, nil
 			case err != nil:
 				return false, err
@@ -279,39 +229,20 @@ func (c *Client) EachFile(ctx context.Context, path string, o ListOptions, each 
 	}
 }
 
-// MkdirOptions is how to make a directory.
-type MkdirOptions struct {
-	User    string
-	Parents bool        // make all that are missing; then one that exists is no error
-	Mode    fs.FileMode // 0: 0755
-}
-
 // Mkdir makes a directory; fault.Exists if there is something.
-func (c *Client) Mkdir(ctx context.Context, path string, o MkdirOptions) error {
+func (c *Client) Mkdir(ctx context.Context, path string, o sandbox.MakeDirOptions) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpMkdir, Path: path, User: o.User, Parents: o.Parents, Mode: modeBits(o.Mode)}, nil)
-}
-
-// MoveOptions is how to move.
-type MoveOptions struct {
-	User      string
-	Overwrite bool // replace a file, or an empty directory; else what exists is fault.Exists
 }
 
 // Move gives a file or a directory another name. Between two file systems it
 // copies and removes: complete or not at all under the new name.
-func (c *Client) Move(ctx context.Context, from, to string, o MoveOptions) error {
+func (c *Client) Move(ctx context.Context, from, to string, o sandbox.MoveFileOptions) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpMove, Path: from, To: to, User: o.User, Overwrite: o.Overwrite}, nil)
-}
-
-// RemoveOptions is how to remove.
-type RemoveOptions struct {
-	User      string
-	Recursive bool // also a directory with all in it; else one that is not empty is fault.State
 }
 
 // Remove removes a file, a link (never what it leads to), or a directory. A
 // recursive removal that fails, or whose ctx ends, has removed a part.
-func (c *Client) Remove(ctx context.Context, path string, o RemoveOptions) error {
+func (c *Client) Remove(ctx context.Context, path string, o sandbox.RemoveFileOptions) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpRemove, Path: path, User: o.User, Recursive: o.Recursive}, nil)
 }
 
@@ -329,10 +260,10 @@ func modeBits(m fs.FileMode) uint32 {
 }
 
 // fileInfo checks a file from the agent. In lists dir is the directory's path.
-func fileInfo(w wire.FileInfo, dir string) (FileInfo, error) {
+func fileInfo(w wire.FileInfo, dir string) (sandbox.FileInfo, error) {
 	const maxName, maxPath = 3 * 255, 3 * wire.MaxPath // escaped
-	fi := FileInfo{
-		Name: w.Name, Path: w.Path, Type: FileType(w.Type), Size: max(0, w.Size),
+	fi := sandbox.FileInfo{
+		Name: w.Name, Path: w.Path, Type: sandbox.FileType(w.Type), Size: max(0, w.Size),
 		Mode: fs.FileMode(w.Mode & 0o777), ModTime: w.Mod, UID: int(w.UID), GID: int(w.GID), Target: w.Target,
 	}
 	for bit, mode := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
@@ -347,7 +278,7 @@ func fileInfo(w wire.FileInfo, dir string) (FileInfo, error) {
 		}
 	}
 	switch fi.Type {
-	case File, Dir, Symlink, Other:
+	case sandbox.RegularFile, sandbox.Directory, sandbox.Symlink, sandbox.OtherFile:
 	default:
 		return fi, badFile()
 	}

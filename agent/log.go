@@ -17,24 +17,24 @@ import (
 // gone. What dir holds is not trusted. The result is the process's own if the log has its end; else
 // it has ExitCode -1, the cause host, what the log's frames hold, and the reason CutAgent. A process
 // without a log is fault.NotFound.
-func ReadLog(dir *os.File, processID string) (Record, error) {
+func ReadLog(dir *os.File, processID string) (sandbox.Process, error) {
 	none := fault.New(fault.NotFound, "there is no log of the process %q", sandbox.Clip(processID, 80))
 	if !sandbox.ValidID(processID) {
-		return Record{}, none
+		return sandbox.Process{}, none
 	}
 	fd, err := unix.Openat(int(dir.Fd()), wire.LogName(processID), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return Record{}, none
+		return sandbox.Process{}, none
 	}
 	f := os.NewFile(uintptr(fd), "log")
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
-		return Record{}, none
+		return sandbox.Process{}, none
 	}
 	w, err := wire.ReadLog(f, st.Size(), processID)
 	if err != nil {
-		return Record{}, none
+		return sandbox.Process{}, none
 	}
 	return record(w, processID)
 }

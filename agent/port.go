@@ -14,29 +14,18 @@ import (
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // Bounds of ports.
 const (
-	MaxPort      = wire.MaxPort
 	MaxPorts     = wire.MaxPorts     // that one listing tells of
 	MaxPortConns = wire.MaxPortConns // connections to ports of one sandbox at a time
 )
 
-// Port is a socket inside that waits for others. Command is what a process calls
-// itself: nothing may be concluded from it.
-type Port struct {
-	Port     int
-	Protocol string     // "tcp" or "udp"
-	Address  netip.Addr // that it is bound to; unspecified: to all
-	PID      int        // inside; of several processes that hold it the lowest; 0: unknown
-	Command  string     // at most 64 bytes, printable
-	User     string     // "sandbox", "root", or a number
-}
-
 // Ports lists the sockets that wait for others, by port. truncated: there are
 // more than [MaxPorts], or too many open files to tell whose each one is.
-func (c *Client) Ports(ctx context.Context) (ports []Port, truncated bool, err error) {
+func (c *Client) Ports(ctx context.Context) (ports []sandbox.Port, truncated bool, err error) {
 	var w wire.Ports
 	s, err := c.call(ctx, &wire.Request{Op: wire.OpPorts}, &w)
 	if err != nil {
@@ -48,10 +37,10 @@ func (c *Client) Ports(ctx context.Context) (ports []Port, truncated bool, err e
 	}
 	for _, p := range w.Ports {
 		addr, err := netip.ParseAddr(p.Address)
-		if err != nil || addr.Zone() != "" || p.Port < 1 || p.Port > MaxPort || p.PID < 0 || p.Protocol != "tcp" && p.Protocol != "udp" {
+		if err != nil || addr.Zone() != "" || p.Port < 1 || p.Port > sandbox.MaxPort || p.PID < 0 || p.Protocol != "tcp" && p.Protocol != "udp" {
 			return nil, false, s.broken("a port in the list is none")
 		}
-		ports = append(ports, Port{
+		ports = append(ports, sandbox.Port{
 			Port: p.Port, Protocol: p.Protocol, Address: addr, PID: p.PID,
 			Command: clean(p.Command, wire.MaxPortText), User: clean(p.User, wire.MaxPortText),
 		})
@@ -63,8 +52,8 @@ func (c *Client) Ports(ctx context.Context) (ports []Port, truncated bool, err e
 // sandbox's own addresses. Where nothing does it is fault.Unavailable. ctx
 // bounds the dialling only. The connection is a *PortConn.
 func (c *Client) DialPort(ctx context.Context, port int) (*PortConn, error) {
-	if port < 1 || port > MaxPort {
-		return nil, fault.InvalidField("port", "%d is outside 1 to %d", port, MaxPort)
+	if port < 1 || port > sandbox.MaxPort {
+		return nil, fault.InvalidField("port", "%d is outside 1 to %d", port, sandbox.MaxPort)
 	}
 	s, err := c.call(ctx, &wire.Request{Op: wire.OpDial, Port: port}, nil)
 	if err != nil {

@@ -16,34 +16,17 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Stream tells a process's outputs apart.
-type Stream int
-
-// The streams.
-const (
-	Stdout Stream = 1
-	Stderr Stream = 2
-)
-
-// Frame is one piece of output.
-type Frame struct {
-	Seq    int64 // 1, 2, 3 … over both streams; a cursor for Attach
-	Stream Stream
-	At     time.Time // when it was read from the program
-	Data   []byte    // the caller's to keep
-}
-
 // Process follows one process over one connection. Next is for one goroutine at
 // a time, beside which the other methods may be used.
 type Process struct {
 	c    *Client
 	s    *stream
-	rec  Record
+	rec  sandbox.Process
 	last int64    // seq of the last frame
 	left [3]int64 // by Stream: bytes that may still come
 
 	mu     sync.Mutex
-	result *Result
+	result *sandbox.Result
 	err    error // of Next, for ever
 
 	writeMu sync.Mutex // a frame is written in one piece
@@ -102,7 +85,7 @@ func (c *Client) attach(ctx context.Context, processID string, after, recent int
 	if err != nil {
 		return nil, err
 	}
-	return c.follow(s, processID, after, [3]int64{Stdout: MaxOutput, Stderr: MaxOutput})
+	return c.follow(s, processID, after, [3]int64{sandbox.Stdout: MaxOutput, sandbox.Stderr: MaxOutput})
 }
 
 func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Process, error) {
@@ -152,16 +135,16 @@ func (s *stream) unwanted(err error) error {
 func (p *Process) ID() string { return p.rec.ID }
 
 // Record is the process as it was when this Process began.
-func (p *Process) Record() Record { return p.rec }
+func (p *Process) Record() sandbox.Process { return p.rec }
 
 // Next gives the next frame, and waits for it until ctx is done; then it may be called again,
 // and nothing is lost. The error is io.EOF when the process has ended and all
 // its output was given out: then Result holds. Any other error is that of the
 // connection, or of the agent, and stays; the process runs on, and Attach goes on after
 // the last frame.
-func (p *Process) Next(ctx context.Context) (Frame, error) {
+func (p *Process) Next(ctx context.Context) (sandbox.Frame, error) {
 	if err := p.failed(); err != nil {
-		return Frame{}, err
+		return sandbox.Frame{}, err
 	}
 	fired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -177,12 +160,12 @@ func (p *Process) Next(ctx context.Context) (Frame, error) {
 		return f, nil
 	}
 	if ctx.Err() != nil && errors.Is(err, errDeadline) {
-		return Frame{}, ctx.Err()
+		return sandbox.Frame{}, ctx.Err()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err
-	return Frame{}, err
+	return sandbox.Frame{}, err
 }
 
 var errDeadline = errors.New("deadline")
@@ -193,14 +176,14 @@ func (p *Process) failed() error {
 	return p.err
 }
 
-func (p *Process) next() (Frame, error) {
+func (p *Process) next() (sandbox.Frame, error) {
 	for {
 		t, b, err := p.s.r.Next()
 		if err != nil {
 			if isTimeout(err) {
-				return Frame{}, errDeadline
+				return sandbox.Frame{}, errDeadline
 			}
-			return Frame{}, p.s.failed(err)
+			return sandbox.Frame{}, p.s.failed(err)
 		}
 		switch t {
 		case wire.LogStdout, wire.LogStderr:
@@ -208,12 +191,12 @@ func (p *Process) next() (Frame, error) {
 		case wire.LogExit, wire.LogSeal:
 			// Done says the same.
 		case wire.Failure:
-			return Frame{}, p.s.asFault(b)
+			return sandbox.Frame{}, p.s.asFault(b)
 		case wire.Done:
-			return Frame{}, p.end(b)
+			return sandbox.Frame{}, p.end(b)
 		default:
 			if !t.Ignorable() {
-				return Frame{}, p.s.broken("a frame stands among output that is none")
+				return sandbox.Frame{}, p.s.broken("a frame stands among output that is none")
 			}
 		}
 	}
@@ -224,18 +207,18 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-func (p *Process) frame(t wire.Type, b []byte) (Frame, error) {
+func (p *Process) frame(t wire.Type, b []byte) (sandbox.Frame, error) {
 	lf, err := wire.ParseLog(t, b)
 	if err != nil {
-		return Frame{}, p.s.failed(err)
+		return sandbox.Frame{}, p.s.failed(err)
 	}
-	f := Frame{Seq: lf.Seq, Stream: Stdout, At: lf.At}
+	f := sandbox.Frame{Seq: lf.Seq, Stream: sandbox.Stdout, At: lf.At}
 	if t == wire.LogStderr {
-		f.Stream = Stderr
+		f.Stream = sandbox.Stderr
 	}
 	p.left[f.Stream] -= int64(len(lf.Data))
 	if lf.Seq <= p.last || p.left[f.Stream] < 0 || len(lf.Data) == 0 {
-		return Frame{}, p.s.broken("its frames are out of order, or more than was asked for")
+		return sandbox.Frame{}, p.s.broken("its frames are out of order, or more than was asked for")
 	}
 	p.last = lf.Seq
 	f.Data = append([]byte(nil), lf.Data...)
@@ -255,11 +238,11 @@ func (p *Process) end(b []byte) error {
 }
 
 // Result is how the process ended. It is zero before Next has returned io.EOF.
-func (p *Process) Result() Result {
+func (p *Process) Result() sandbox.Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.result == nil {
-		return Result{}
+		return sandbox.Result{}
 	}
 	return *p.result
 }

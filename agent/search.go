@@ -10,42 +10,13 @@ import (
 	"unicode/utf8"
 
 	"sandpit.dev/agent/wire"
+	"sandpit.dev/sandbox"
 )
-
-// SearchOptions is what to look for below a directory.
-type SearchOptions struct {
-	User       string
-	Pattern    string // a regular expression (RE2) for lines; empty: files are listed
-	Glob       string // of names, or with a slash of paths, where ** stands for any directories; empty: all
-	IgnoreCase bool
-	Depth      int    // 1: only what is in the directory itself; 0: all
-	Limit      int    // 0: 100, at most 10,000
-	After      string // without a Pattern: Rel of the last that is known already
-}
-
-// Match is a line that was found, or without a Pattern a file.
-type Match struct {
-	Rel  string // below the directory
-	Line int64  // the first is 1; 0 of a file
-	Text string // of the line, or what is around the match
-	Cut  bool   // the line is longer
-	File FileInfo
-}
-
-// SearchEnd says how much a search has seen.
-type SearchEnd struct {
-	Files  int64  // that were read, or listed
-	Binary int64  // passed over
-	Closed int64  // files and directories that may not be read
-	Large  int64  // files of which only the first 64 MiB were read
-	Passed int64  // directories that are passed over by their name, as .git and node_modules
-	Ended  string // why not all was seen: "" if all was, else limit, time, bytes or entries
-}
 
 // Search looks for lines, or files, below a directory, in the order of their paths.
 // No link is followed, no directory of other programs' (.git, node_modules) is
 // entered. It takes some seconds at most: End tells what it has not seen.
-func (c *Client) Search(ctx context.Context, path string, o SearchOptions) (dir FileInfo, found []Match, end SearchEnd, err error) {
+func (c *Client) Search(ctx context.Context, path string, o sandbox.SearchFilesOptions) (dir sandbox.FileInfo, found []sandbox.FileMatch, end sandbox.SearchEnd, err error) {
 	limit := o.Limit
 	if limit == 0 {
 		limit = wire.DefaultSearchSize
@@ -76,12 +47,14 @@ func (c *Client) Search(ctx context.Context, path string, o SearchOptions) (dir 
 			default:
 				return dir, nil, end, s.broken("it ended a search for no reason")
 			}
-			return dir, found, SearchEnd{max(0, sum.Files), max(0, sum.Binary), max(0, sum.Closed), max(0, sum.Large), max(0, sum.Passed), sum.Ended}, nil
+			return dir, found, sandbox.SearchEnd{
+				Files: max(0, sum.Files), Binary: max(0, sum.Binary), Closed: max(0, sum.Closed), Large: max(0, sum.Large), Passed: max(0, sum.Passed), Ended: sum.Ended,
+			}, nil
 		case t != wire.Item:
 			return dir, nil, end, s.broken("a frame stands among what was found that is none")
 		}
 		if bytes += len(p); bytes > 2*wire.MaxFoundBytes { // an earlier agent has no such bound
-			return dir, found, SearchEnd{Files: int64(len(found)), Ended: wire.EndedByLimit}, nil
+			return dir, found, sandbox.SearchEnd{Files: int64(len(found)), Ended: wire.EndedByLimit}, nil
 		}
 		var batch []wire.Found
 		if err := wire.Decode(p, &batch); err != nil {
@@ -101,8 +74,8 @@ func (c *Client) Search(ctx context.Context, path string, o SearchOptions) (dir 
 }
 
 // match checks one finding below dir.
-func match(f wire.Found, dir string, line bool) (Match, error) {
-	m := Match{Rel: f.Path, Line: f.Line, Text: f.Text, Cut: f.Cut}
+func match(f wire.Found, dir string, line bool) (sandbox.FileMatch, error) {
+	m := sandbox.FileMatch{Rel: f.Path, Line: f.Line, Text: f.Text, Cut: f.Cut}
 	if len(f.Path) > 3*wire.MaxPath || strings.IndexByte(f.Path, 0) >= 0 {
 		return m, badFile()
 	}

@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // serving is a client whose agent takes every call and serves it by serve.
@@ -57,7 +58,7 @@ func TestALongCallIsNoSilence(t *testing.T) {
 			answerAll(nc)
 		})
 		c.Observe(nil, func(bool) { t.Error("it is taken for silent") })
-		if err := c.Remove(t.Context(), "/large", RemoveOptions{Recursive: true}); err != nil {
+		if err := c.Remove(t.Context(), "/large", sandbox.RemoveFileOptions{Recursive: true}); err != nil {
 			t.Error(err)
 		}
 		if pings.Load() == 0 {
@@ -79,7 +80,7 @@ func TestACallToASilentAgentEnds(t *testing.T) {
 		var told []bool
 		c.Observe(func() bool { return false }, func(silent bool) { told = append(told, silent) })
 		began := time.Now()
-		err := c.Remove(t.Context(), "/f", RemoveOptions{})
+		err := c.Remove(t.Context(), "/f", sandbox.RemoveFileOptions{})
 		if !errors.Is(err, ErrSilent) || !fault.Is(err, fault.Unavailable) || time.Since(began) != SilenceBound {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
@@ -87,7 +88,7 @@ func TestACallToASilentAgentEnds(t *testing.T) {
 			t.Errorf("silent since %v, want %v", since, began)
 		}
 		talks.Store(true)
-		if err := c.Remove(t.Context(), "/f", RemoveOptions{}); err != nil || !c.SilentSince().IsZero() {
+		if err := c.Remove(t.Context(), "/f", sandbox.RemoveFileOptions{}); err != nil || !c.SilentSince().IsZero() {
 			t.Errorf("it answers again: %v, silent since %v", err, c.SilentSince())
 		}
 		if len(told) != 2 || !told[0] || told[1] {
@@ -102,7 +103,7 @@ func TestTheEndOfACallersPatienceIsNoSilence(t *testing.T) {
 		c := serving(t, func(_ string, nc net.Conn) { gone(nc) })
 		for _, after := range []time.Duration{time.Second, wordBound, wordBound + time.Second} {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
-			if err := c.Remove(ctx, "/f", RemoveOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+			if err := c.Remove(ctx, "/f", sandbox.RemoveFileOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("after %v: %v", after, err)
 			}
 			cancel()
@@ -125,7 +126,7 @@ func TestAFrozenAgentIsNotSilent(t *testing.T) {
 		frozen.Store(true)
 		c.Observe(frozen.Load, func(bool) { t.Error("it is taken for silent") })
 		done := make(chan error, 1)
-		go func() { done <- c.Remove(t.Context(), "/f", RemoveOptions{}) }()
+		go func() { done <- c.Remove(t.Context(), "/f", sandbox.RemoveFileOptions{}) }()
 		time.Sleep(24 * time.Hour)
 		frozen.Store(false)
 		close(thaw)

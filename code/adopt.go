@@ -31,7 +31,7 @@ func (x extension) Command(u *engine.Use, id string) engine.Command {
 }
 
 // Private reports whether a process is a kernel.
-func (extension) Private(rec agent.Record) bool {
+func (extension) Private(rec sandbox.Process) bool {
 	return kernel.IsCommand(rec.Argv) && !rec.Terminal
 }
 

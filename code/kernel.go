@@ -157,7 +157,7 @@ func (cc *codeContext) eventID() string {
 
 // watch follows a kernel to its end.
 func (cc *codeContext) watch(k *codeKernel) {
-	k.process.Watch(func(ctx context.Context, res *agent.Result) {
+	k.process.Watch(func(ctx context.Context, res *sandbox.Result) {
 		if res != nil {
 			cc.setEnded(k, kernelEnd(*res))
 			cc.save(ctx)
@@ -170,7 +170,7 @@ func (cc *codeContext) watch(k *codeKernel) {
 }
 
 // kernelEnd says how a kernel ended, for people.
-func kernelEnd(res agent.Result) string {
+func kernelEnd(res sandbox.Result) string {
 	if res.Cause == sandbox.CauseRestore {
 		return "its sandbox was " + res.CauseDetail
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
@@ -96,7 +95,7 @@ func (x *cell) shellResult() ShellResult {
 	r.Stdout, r.Stderr = out.Stdout, out.Stderr
 	r.Changes, r.ChangesTotal, r.ChangesComplete = out.Changes, out.ChangesTotal, out.ChangesComplete
 	r.SnapshotID = out.SnapshotID
-	r.Result = agent.Result{
+	r.Result = sandbox.Result{
 		ExitCode: out.ExitCode, Signal: out.Signal, Cause: out.Cause, Duration: out.Duration,
 		StdoutBytes: out.StdoutBytes, StderrBytes: out.StderrBytes,
 		StdoutTruncated: out.StdoutTruncated, StderrTruncated: out.StderrTruncated,

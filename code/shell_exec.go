@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -36,7 +35,7 @@ func shellText(r *engine.ExecRequest) string {
 // KillOnDisconnect, interrupt the command and kill what does not heed that, and end the
 // shell only if it does not come to itself; and a Wait that passes before the
 // command's turn is fault.State, and it does not run.
-func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (ShellResult, error) {
+func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(sandbox.Frame) error) (ShellResult, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return ShellResult{}, err
 	}
@@ -153,7 +152,7 @@ func (all *contexts) shell(want sandbox.Context) (*codeContext, error) {
 
 // shellSink makes frames of a command's output, up to a bound of each stream.
 type shellSink struct {
-	give func(agent.Frame) error // nil: the caller takes nothing
+	give func(sandbox.Frame) error // nil: the caller takes nothing
 	seq  int64
 	left [2]int64
 	cut  [2]bool
@@ -164,12 +163,12 @@ func (s *shellSink) sink() *Sink {
 		return nil
 	}
 	return &Sink{
-		Stdout: func(b []byte) error { return s.frame(agent.Stdout, 0, b) },
-		Stderr: func(b []byte) error { return s.frame(agent.Stderr, 1, b) },
+		Stdout: func(b []byte) error { return s.frame(sandbox.Stdout, 0, b) },
+		Stderr: func(b []byte) error { return s.frame(sandbox.Stderr, 1, b) },
 	}
 }
 
-func (s *shellSink) frame(stream agent.Stream, i int, b []byte) error {
+func (s *shellSink) frame(stream sandbox.Stream, i int, b []byte) error {
 	if int64(len(b)) > s.left[i] {
 		b, s.cut[i] = b[:s.left[i]], true
 	}
@@ -178,5 +177,5 @@ func (s *shellSink) frame(stream agent.Stream, i int, b []byte) error {
 	}
 	s.left[i] -= int64(len(b))
 	s.seq++
-	return s.give(agent.Frame{Seq: s.seq, Stream: stream, At: time.Now().UTC(), Data: slices.Clone(b)})
+	return s.give(sandbox.Frame{Seq: s.seq, Stream: stream, At: time.Now().UTC(), Data: slices.Clone(b)})
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -200,11 +199,11 @@ func TestShell(t *testing.T) {
 		h := started(t)
 		var text strings.Builder
 		var last int64
-		r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "seq 1 20000; echo err >&2"}, func(f agent.Frame) error {
+		r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "seq 1 20000; echo err >&2"}, func(f sandbox.Frame) error {
 			if f.Seq != last+1 {
 				return fmt.Errorf("frame %d comes after %d", f.Seq, last)
 			}
-			if last = f.Seq; f.Stream == agent.Stdout {
+			if last = f.Seq; f.Stream == sandbox.Stdout {
 				text.Write(f.Data)
 			}
 			return nil
@@ -213,13 +212,13 @@ func TestShell(t *testing.T) {
 			t.Errorf("%d bytes, %+v, %v", text.Len(), r, err)
 		}
 		broken := errors.New("the sink is broken")
-		r, err = h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 0.2; y=went-on"}, func(agent.Frame) error { return broken })
+		r, err = h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 0.2; y=went-on"}, func(sandbox.Frame) error { return broken })
 		if !errors.Is(err, broken) || r.ProcessID == "" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		said(t, h.in("main", "echo $y"), "went-on\n", 0)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err = h.code.ShellExec(ctx, alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 1000; y=never", KillOnDisconnect: true}, func(agent.Frame) error { cancel(); return nil })
+		_, err = h.code.ShellExec(ctx, alice, "box", "main", engine.ExecRequest{Shell: "echo a; sleep 1000; y=never", KillOnDisconnect: true}, func(sandbox.Frame) error { cancel(); return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -230,7 +229,7 @@ func TestShell(t *testing.T) {
 		h.in("main", "x=kept")
 		const most = 100 << 20 // more than any log keeps
 		got := 0
-		r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: fmt.Sprintf("head -c %d /dev/zero", most), MaxStdout: engine.MaxStreamed}, func(f agent.Frame) error {
+		r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: fmt.Sprintf("head -c %d /dev/zero", most), MaxStdout: engine.MaxStreamed}, func(f sandbox.Frame) error {
 			got += len(f.Data)
 			return nil
 		})

@@ -6,9 +6,9 @@ package code
 import (
 	"context"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/kernel"
+	"sandpit.dev/sandbox"
 )
 
 // transport is the [kernel.Transport] of a kernel that is a process of a sandbox.
@@ -19,11 +19,11 @@ func (t transport) Next(ctx context.Context) (kernel.Chunk, error) {
 	if err != nil {
 		return kernel.Chunk{}, err
 	}
-	return kernel.Chunk{Seq: fr.Seq, Stderr: fr.Stream == agent.Stderr, Data: fr.Data}, nil
+	return kernel.Chunk{Seq: fr.Seq, Stderr: fr.Stream == sandbox.Stderr, Data: fr.Data}, nil
 }
 
 func (t transport) Exit() kernel.Exit { return exitOf(t.Result()) }
 
-func exitOf(res agent.Result) kernel.Exit {
+func exitOf(res sandbox.Result) kernel.Exit {
 	return kernel.Exit{Code: res.ExitCode, Signal: res.Signal, Cause: string(res.Cause)}
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
@@ -112,14 +111,14 @@ func verbs() map[string]struct {
 			return e.KillProcess(ctx, c, ref, sandbox.NewProcessID())
 		}},
 		"ReadFile": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, r, err := e.ReadFile(ctx, c, ref, "f", agent.ReadOptions{})
+			_, r, err := e.ReadFile(ctx, c, ref, "f", sandbox.ReadFileOptions{})
 			if err == nil {
 				_ = r.Close()
 			}
 			return err
 		}},
 		"WriteFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, _, err := e.WriteFile(ctx, c, ref, "f", strings.NewReader("x"), agent.WriteOptions{})
+			_, _, err := e.WriteFile(ctx, c, ref, "f", strings.NewReader("x"), sandbox.WriteFileOptions{})
 			return err
 		}},
 		"StatFile": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
@@ -127,7 +126,7 @@ func verbs() map[string]struct {
 			return err
 		}},
 		"ListFiles": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, _, err := e.ListFiles(ctx, c, ref, ".", agent.ListOptions{})
+			_, _, err := e.ListFiles(ctx, c, ref, ".", sandbox.ListFilesOptions{})
 			return err
 		}},
 		"Departed": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
@@ -135,17 +134,17 @@ func verbs() map[string]struct {
 			return err
 		}},
 		"SearchFiles": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, _, _, err := e.SearchFiles(ctx, c, ref, ".", agent.SearchOptions{Pattern: "x"})
+			_, _, _, err := e.SearchFiles(ctx, c, ref, ".", sandbox.SearchFilesOptions{Pattern: "x"})
 			return err
 		}},
 		"MakeDir": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			return e.MakeDir(ctx, c, ref, "d", agent.MkdirOptions{Parents: true})
+			return e.MakeDir(ctx, c, ref, "d", sandbox.MakeDirOptions{Parents: true})
 		}},
 		"MoveFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			return e.MoveFile(ctx, c, ref, "d", "e", agent.MoveOptions{})
+			return e.MoveFile(ctx, c, ref, "d", "e", sandbox.MoveFileOptions{})
 		}},
 		"RemoveFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			return e.RemoveFile(ctx, c, ref, "e", agent.RemoveOptions{Recursive: true})
+			return e.RemoveFile(ctx, c, ref, "e", sandbox.RemoveFileOptions{Recursive: true})
 		}},
 		"Activity": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, _, err := e.Activity(ctx, c, ref, store.EventQuery{})
@@ -279,11 +278,11 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
-	_, created, err := h.engine.WriteFile(t.Context(), alice, "box", "dir/f", strings.NewReader("hello"), agent.WriteOptions{MakeParents: true})
+	_, created, err := h.engine.WriteFile(t.Context(), alice, "box", "dir/f", strings.NewReader("hello"), sandbox.WriteFileOptions{MakeParents: true})
 	if err != nil || !created {
 		t.Fatalf("WriteFile: created %v, %v", created, err)
 	}
-	info, r, err := h.engine.ReadFile(t.Context(), alice, "box", "dir/f", agent.ReadOptions{Offset: 1, Length: 3})
+	info, r, err := h.engine.ReadFile(t.Context(), alice, "box", "dir/f", sandbox.ReadFileOptions{Offset: 1, Length: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,19 +295,19 @@ func TestFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, _, err := h.engine.ReadFile(t.Context(), alice, "box", "missing", agent.ReadOptions{}); fault.Of(err) != fault.NotFound {
+	if _, _, err := h.engine.ReadFile(t.Context(), alice, "box", "missing", sandbox.ReadFileOptions{}); fault.Of(err) != fault.NotFound {
 		t.Errorf("a missing file: %v", err)
 	}
-	if err := h.engine.MoveFile(t.Context(), alice, "box", "dir/f", "g", agent.MoveOptions{}); err != nil {
+	if err := h.engine.MoveFile(t.Context(), alice, "box", "dir/f", "g", sandbox.MoveFileOptions{}); err != nil {
 		t.Error(err)
 	}
-	if err := h.engine.MakeDir(t.Context(), alice, "box", "d", agent.MkdirOptions{}); err != nil {
+	if err := h.engine.MakeDir(t.Context(), alice, "box", "d", sandbox.MakeDirOptions{}); err != nil {
 		t.Error(err)
 	}
-	if err := h.engine.RemoveFile(t.Context(), alice, "box", "d", agent.RemoveOptions{}); err != nil {
+	if err := h.engine.RemoveFile(t.Context(), alice, "box", "d", sandbox.RemoveFileOptions{}); err != nil {
 		t.Error(err)
 	}
-	list, more, err := h.engine.ListFiles(t.Context(), alice, "box", ".", agent.ListOptions{})
+	list, more, err := h.engine.ListFiles(t.Context(), alice, "box", ".", sandbox.ListFilesOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +333,7 @@ func TestFiles(t *testing.T) {
 	if got := h.get(s.ID); got.BytesUploaded != 5 || got.BytesDownloaded != 3 {
 		t.Errorf("counters: %d up, %d down", got.BytesUploaded, got.BytesDownloaded)
 	}
-	_, _, err = h.engine.WriteFile(t.Context(), alice, "box", "", strings.NewReader(""), agent.WriteOptions{User: "bin"})
+	_, _, err = h.engine.WriteFile(t.Context(), alice, "box", "", strings.NewReader(""), sandbox.WriteFileOptions{User: "bin"})
 	wantCode(t, err, fault.Invalid)
 	if n := len(fault.As(err).Fields); n != 2 {
 		t.Errorf("%d fields: %v", n, err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -38,7 +37,7 @@ func neverBegan(ev *sandbox.Event) bool {
 // that runs one, has begun in a sandbox: it follows the command from its first frame on, as
 // Exec would. Of one whose log is gone, or that ran in a shell, it returns what is on
 // record. began is false where the command is known never to have begun.
-func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r ExecRequest, sink func(agent.Frame) error) (res ExecResult, began bool, err error) {
+func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r ExecRequest, sink func(sandbox.Frame) error) (res ExecResult, began bool, err error) {
 	cmd, err := e.command(r, sink != nil)
 	if err != nil {
 		return ExecResult{}, false, err
@@ -185,14 +184,14 @@ func (e *Engine) EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (b
 
 // ProcessAgain returns the record of a process that an earlier StartProcess has begun; began
 // is as in ExecAgain.
-func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec agent.Record, began bool, err error) {
+func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec sandbox.Process, began bool, err error) {
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
-		return agent.Record{}, false, err
+		return sandbox.Process{}, false, err
 	}
 	defer e.group.leave()
 	ev, err := e.commandRow(ctx, c.Project, of, processID)
 	if err != nil || neverBegan(ev) {
-		return agent.Record{}, false, err
+		return sandbox.Process{}, false, err
 	}
 	u, err := e.peekAs(ctx, c, access.SandboxesWrite, string(of), never)
 	if err != nil { // it is down, or gone

@@ -23,7 +23,7 @@ type Background struct {
 	reader *follower // it ends no use
 	lost   int
 	over   bool
-	result agent.Result
+	result sandbox.Result
 	gaps   int
 }
 
@@ -72,7 +72,7 @@ func (b *Background) ID() string { return b.reader.event.ProcessID }
 func (b *Background) Up() bool { return b.u.b.standing() == b.u.l }
 
 // Next returns the next frame of output, and io.EOF when the process has ended; see Result.
-func (b *Background) Next(ctx context.Context) (agent.Frame, error) {
+func (b *Background) Next(ctx context.Context) (sandbox.Frame, error) {
 	f := b.reader
 	for !b.over {
 		if f.process == nil {
@@ -82,7 +82,7 @@ func (b *Background) Next(ctx context.Context) (agent.Frame, error) {
 				continue
 			}
 			if err := b.astray(ctx, err); err != nil {
-				return agent.Frame{}, err
+				return sandbox.Frame{}, err
 			}
 			continue
 		}
@@ -97,15 +97,15 @@ func (b *Background) Next(ctx context.Context) (agent.Frame, error) {
 		case err == io.EOF: // itself: a connection that broke may wrap it
 			b.end(f.u.l.told(f.process.Result()))
 		case ctx.Err() != nil:
-			return agent.Frame{}, ctx.Err()
+			return sandbox.Frame{}, ctx.Err()
 		default:
 			b.Close()
 			if err := b.astray(ctx, err); err != nil {
-				return agent.Frame{}, err
+				return sandbox.Frame{}, err
 			}
 		}
 	}
-	return agent.Frame{}, io.EOF
+	return sandbox.Frame{}, io.EOF
 }
 
 // astray decides what a lost connection means; nil: ask again.
@@ -120,7 +120,7 @@ func (b *Background) astray(ctx context.Context, err error) error {
 	return err
 }
 
-func (b *Background) end(res agent.Result) {
+func (b *Background) end(res sandbox.Result) {
 	b.over, b.result = true, res
 	b.Close()
 }
@@ -129,7 +129,7 @@ func (b *Background) end(res agent.Result) {
 func (b *Background) Gaps() int { return b.gaps }
 
 // Result returns how the process ended, after Next has returned io.EOF.
-func (b *Background) Result() agent.Result { return b.result }
+func (b *Background) Result() sandbox.Result { return b.result }
 
 // Close ends the connection. Next goes on with another one, unless the process has ended.
 func (b *Background) Close() {
@@ -173,7 +173,7 @@ func (b *Background) Abandon() { b.u.End() }
 // Watch waits for the end of the process in a goroutine of the engine's, calls ended, and then
 // completes the event. From now on the process keeps its sandbox from nothing. Where the engine
 // ends before it does, ended gets nil, and the next server goes on.
-func (b *Background) Watch(ended func(context.Context, *agent.Result)) {
+func (b *Background) Watch(ended func(context.Context, *sandbox.Result)) {
 	own := b.u
 	own.b.unhold(own.e.now(), own.what)
 	own.e.group.spawn(func(ctx context.Context) {

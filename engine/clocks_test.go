@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
@@ -93,7 +92,7 @@ func TestClocks(t *testing.T) {
 			r, w := io.Pipe()
 			done := make(chan error)
 			go func() {
-				_, _, err := h.engine.WriteFile(t.Context(), alice, string(s.ID), "f", r, agent.WriteOptions{})
+				_, _, err := h.engine.WriteFile(t.Context(), alice, string(s.ID), "f", r, sandbox.WriteFileOptions{})
 				done <- err
 			}()
 			time.Sleep(10 * time.Minute)
@@ -232,4 +231,4 @@ func TestARunningCommandIsNeverIdle(t *testing.T) {
 }
 
 // stopAtFirst is a sink that has enough after the first frame.
-func stopAtFirst(agent.Frame) error { return errEnough }
+func stopAtFirst(sandbox.Frame) error { return errEnough }

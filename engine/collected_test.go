@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
+	"sandpit.dev/sandbox"
 )
 
 // zeros writes so many NUL bytes to each stream.
@@ -80,7 +80,7 @@ func TestOutputBeyondTheBudgetIsCutOffAndStaysInTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Close()
-			if _, err := g.Run(t.Context(), engine.FollowSink{Frame: func(f agent.Frame) error { logged += len(f.Data); return nil }}); err != nil || logged != 2e6 {
+			if _, err := g.Run(t.Context(), engine.FollowSink{Frame: func(f sandbox.Frame) error { logged += len(f.Data); return nil }}); err != nil || logged != 2e6 {
 				t.Errorf("the log has %d bytes, %v", logged, err)
 			}
 		})

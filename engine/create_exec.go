@@ -8,7 +8,6 @@ import (
 	"errors"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -29,7 +28,7 @@ type Place struct {
 //
 // found, if not nil, is called once, when the sandbox is there and before Started.
 // Fields that Create finds wrong are told below "sandbox.".
-func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateRequest, r ExecRequest, found func(Place), sink func(agent.Frame) error) (Place, ExecResult, error) {
+func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateRequest, r ExecRequest, found func(Place), sink func(sandbox.Frame) error) (Place, ExecResult, error) {
 	if err := e.enterWork(c, access.SandboxesWrite); err != nil { // here, so that the engine's end waits for the cleaning up
 		return Place{}, ExecResult{}, err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -132,7 +131,7 @@ func TestCreateExec(t *testing.T) {
 		h := open(t, t.TempDir())
 		ctx, cancel := context.WithCancel(t.Context())
 		p, res, err := h.engine.CreateExec(ctx, alice, engine.CreateRequest{}, engine.ExecRequest{Shell: "echo on; while [ ! -e go ]; do sleep 0.01; done"},
-			nil, func(agent.Frame) error { cancel(); return nil })
+			nil, func(sandbox.Frame) error { cancel(); return nil })
 		if err == nil || res.ProcessID == "" {
 			t.Fatalf("got %+v, %v", res, err)
 		}

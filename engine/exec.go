@@ -45,7 +45,7 @@ type ExecRequest struct {
 type ExecResult struct {
 	ProcessID string
 	Running   bool // it goes on; all below but the output so far is zero
-	agent.Result
+	sandbox.Result
 	Stdout, Stderr  []byte               // without a sink: what was kept of them
 	Changes         []sandbox.FileChange // in the workspace, sorted by path
 	ChangesTotal    int                  // how many there were; Changes may hold fewer
@@ -66,7 +66,7 @@ type ExecResult struct {
 // with a ProcessID means that the command goes on, and nobody follows it for the
 // caller: ctx ended, the sink failed, or the server stops. Its event is completed
 // all the same.
-func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRequest, sink func(agent.Frame) error) (ExecResult, error) {
+func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRequest, sink func(sandbox.Frame) error) (ExecResult, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return ExecResult{}, err
 	}
@@ -137,7 +137,7 @@ func orDefault(n, def int64) int64 {
 
 // launch commits the intent, then starts the command. It takes the use over: the
 // follower that it gives ends it, or launch does before an error.
-func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(agent.Frame) error, room *budget.Room) (*follower, error) {
+func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(sandbox.Frame) error, room *budget.Room) (*follower, error) {
 	e := u.e
 	// Halfway is the one place where a command must not be left: whether it runs
 	// would not be known. All of this takes a millisecond, caller or not.

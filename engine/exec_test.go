@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -70,7 +69,7 @@ func TestExec(t *testing.T) {
 	t.Run("SendsFramesToASinkInOrder", func(t *testing.T) {
 		var out bytes.Buffer
 		var last int64
-		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "for i in 1 2 3 4 5; do echo $i; done"}, func(f agent.Frame) error {
+		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "for i in 1 2 3 4 5; do echo $i; done"}, func(f sandbox.Frame) error {
 			if f.Seq <= last {
 				t.Errorf("frame %d after %d", f.Seq, last)
 			}
@@ -216,7 +215,7 @@ func TestExecThatNobodyWaitsFor(t *testing.T) {
 	})
 	t.Run("GoesOnAfterItsCaller", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		res, err := h.engine.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello; sleep 0.2; exit 5"}, func(agent.Frame) error {
+		res, err := h.engine.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello; sleep 0.2; exit 5"}, func(sandbox.Frame) error {
 			cancel()
 			return nil
 		})
@@ -230,7 +229,7 @@ func TestExecThatNobodyWaitsFor(t *testing.T) {
 	t.Run("GoesOnAfterItsSinkFailed", func(t *testing.T) {
 		full := errors.New("full")
 		calls := 0
-		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "echo a; sleep 0.2; echo b; exit 6"}, func(agent.Frame) error {
+		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "echo a; sleep 0.2; echo b; exit 6"}, func(sandbox.Frame) error {
 			calls++
 			return full
 		})
@@ -243,7 +242,7 @@ func TestExecThatNobodyWaitsFor(t *testing.T) {
 	})
 	t.Run("IsKilledIfAsked", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		res, err := h.engine.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello; sleep 60", KillOnDisconnect: true}, func(agent.Frame) error {
+		res, err := h.engine.Exec(ctx, alice, "box", engine.ExecRequest{Shell: "echo hello; sleep 60", KillOnDisconnect: true}, func(sandbox.Frame) error {
 			cancel()
 			return nil
 		})
@@ -281,7 +280,7 @@ func (h *house) during(ref string, do func()) (engine.ExecResult, error) {
 		do()
 	}()
 	once := false
-	return h.engine.Exec(h.t.Context(), alice, ref, engine.ExecRequest{Shell: "echo hello; sleep 60"}, func(agent.Frame) error {
+	return h.engine.Exec(h.t.Context(), alice, ref, engine.ExecRequest{Shell: "echo hello; sleep 60"}, func(sandbox.Frame) error {
 		if !once {
 			once = true
 			close(begun)

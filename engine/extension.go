@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -25,7 +24,7 @@ type Extension interface {
 	// Command returns a command of its own by the id of its event; nil if it knows none.
 	Command(u *Use, id string) Command
 	// Private reports whether the output of a process is between the extension and that alone.
-	Private(agent.Record) bool
+	Private(sandbox.Process) bool
 }
 
 // Command is a command of an Extension, for verbs about processes that are given its id.
@@ -47,7 +46,7 @@ func (noExtension) Adopt(_ context.Context, _ *Use, rows []*sandbox.Event) ([]*s
 
 func (noExtension) Command(*Use, string) Command { return nil }
 
-func (noExtension) Private(agent.Record) bool { return false }
+func (noExtension) Private(sandbox.Process) bool { return false }
 
 // Extend has x asked for what it runs. It is called before Run, once.
 func (e *Engine) Extend(x Extension) { e.extension = x }

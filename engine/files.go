@@ -22,7 +22,7 @@ import (
 
 // ReadFile opens a file for reading. Close the reader: the event with the bytes
 // that it gave is written then. It ends when ctx does, or the engine.
-func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error) {
+func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error) {
 	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check) {
 		k.path("path", path)
 		if o.Offset < 0 {
@@ -30,11 +30,11 @@ func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string
 		}
 	})
 	if err != nil {
-		return agent.FileInfo{}, nil, err
+		return sandbox.FileInfo{}, nil, err
 	}
 	if err := e.store.Room(); err != nil { // for its event
 		u.End()
-		return agent.FileInfo{}, nil, err
+		return sandbox.FileInfo{}, nil, err
 	}
 	ev := u.fileEvent(sandbox.EventDownload, path, o.User)
 	rctx, cancel := e.group.bind(ctx)
@@ -44,7 +44,7 @@ func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string
 		u.fileDone(ctx, ev, err)
 		cancel()
 		u.End()
-		return agent.FileInfo{}, nil, err
+		return sandbox.FileInfo{}, nil, err
 	}
 	ectx := context.WithoutCancel(ctx)
 	d := &download{ReadCloser: r}
@@ -94,10 +94,10 @@ func (d *download) Close() error {
 
 // WriteFile writes a file whole, or leaves the old one as it was. It tells
 // whether the file is new.
-func (e *Engine) WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (agent.FileInfo, bool, error) {
+func (e *Engine) WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error) {
 	u, err := e.fileUse(ctx, c, access.SandboxesWrite, ref, &o.User, func(k *check) { k.path("path", path) })
 	if err != nil {
-		return agent.FileInfo{}, false, err
+		return sandbox.FileInfo{}, false, err
 	}
 	defer u.End()
 	ev := u.fileEvent(sandbox.EventUpload, path, o.User)
@@ -127,10 +127,10 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 // StatFile describes what is at a path; a link is not followed.
-func (e *Engine) StatFile(ctx context.Context, c access.Caller, ref, path, user string) (agent.FileInfo, error) {
+func (e *Engine) StatFile(ctx context.Context, c access.Caller, ref, path, user string) (sandbox.FileInfo, error) {
 	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &user, func(k *check) { k.path("path", path) })
 	if err != nil {
-		return agent.FileInfo{}, err
+		return sandbox.FileInfo{}, err
 	}
 	defer u.End()
 	info, err := u.l.client.Stat(ctx, path, user)
@@ -142,12 +142,12 @@ func (e *Engine) StatFile(ctx context.Context, c access.Caller, ref, path, user 
 
 // ListFiles gives what is in a directory, and whether there is more: than the limit, or than
 // maxListing bytes.
-func (e *Engine) ListFiles(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions) ([]agent.FileInfo, bool, error) {
-	var list []agent.FileInfo
+func (e *Engine) ListFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions) ([]sandbox.FileInfo, bool, error) {
+	var list []sandbox.FileInfo
 	held := 0
-	more, err := e.EachFile(ctx, c, ref, path, o, func(f agent.FileInfo) error {
+	more, err := e.EachFile(ctx, c, ref, path, o, func(f sandbox.FileInfo) error {
 		if held += fileBytes + len(f.Name) + len(f.Path) + len(f.Target); held > maxListing {
-			return agent.ErrEnough
+			return sandbox.ErrEnough
 		}
 		list = append(list, f)
 		return nil
@@ -162,7 +162,7 @@ const (
 
 // EachFile gives each entry of a directory, in the order of their names, as it comes from the
 // sandbox, and tells whether there is more; see [agent.Client.EachFile].
-func (e *Engine) EachFile(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions, each func(agent.FileInfo) error) (bool, error) {
+func (e *Engine) EachFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (bool, error) {
 	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check) { k.path("path", path) })
 	if err != nil {
 		return false, err
@@ -176,21 +176,21 @@ func (e *Engine) EachFile(ctx context.Context, c access.Caller, ref, path string
 }
 
 // MakeDir makes a directory.
-func (e *Engine) MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error {
+func (e *Engine) MakeDir(ctx context.Context, c access.Caller, ref, path string, o sandbox.MakeDirOptions) error {
 	return e.changeFile(ctx, c, ref, sandbox.EventFileMkdir, path, "", &o.User, func(ctx context.Context, cl *agent.Client) error {
 		return cl.Mkdir(ctx, path, o)
 	})
 }
 
 // MoveFile moves or renames.
-func (e *Engine) MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error {
+func (e *Engine) MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o sandbox.MoveFileOptions) error {
 	return e.changeFile(ctx, c, ref, sandbox.EventFileMove, from, to, &o.User, func(ctx context.Context, cl *agent.Client) error {
 		return cl.Move(ctx, from, to, o)
 	})
 }
 
 // RemoveFile removes a file, or a directory.
-func (e *Engine) RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error {
+func (e *Engine) RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error {
 	return e.changeFile(ctx, c, ref, sandbox.EventFileDelete, path, "", &o.User, func(ctx context.Context, cl *agent.Client) error {
 		return cl.Remove(ctx, path, o)
 	})

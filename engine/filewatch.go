@@ -8,7 +8,6 @@ import (
 	"path"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -94,7 +93,7 @@ func (u *Use) watchFiles(ctx context.Context, r WatchRequest) (runtime.Watch, er
 	}
 	// The host sees all: that the user may look into the directory is for the
 	// agent to say, with the rights that the user has inside.
-	if _, _, err := u.l.client.List(ctx, dir, agent.ListOptions{User: r.User, Limit: 1}); err != nil {
+	if _, _, err := u.l.client.List(ctx, dir, sandbox.ListFilesOptions{User: r.User, Limit: 1}); err != nil {
 		return nil, err
 	}
 	return watcher.Watch(ctx, path.Clean(dir), runtime.WatchOptions{Recursive: r.Recursive})

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -96,7 +95,7 @@ func TestWatchFiles(t *testing.T) {
 		h.exec(s.Ref(), "mkdir d")
 		top, all := h.watch(s.Ref(), engine.WatchRequest{Path: sandbox.Workspace}), h.watch(s.Ref(), engine.WatchRequest{Path: ".", Recursive: true})
 		h.exec(s.Ref(), "echo x > d/f; mkdir e; mv d/f e/")
-		if err := h.engine.RemoveFile(t.Context(), alice, s.Ref(), "e/f", agent.RemoveOptions{}); err != nil {
+		if err := h.engine.RemoveFile(t.Context(), alice, s.Ref(), "e/f", sandbox.RemoveFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.exec(s.Ref(), "mkdir last")

@@ -35,8 +35,8 @@ type follower struct {
 	guest   bool           // the row is another follower's, who alone tells what a lost command means
 
 	mu       sync.Mutex
-	take     func(agent.Frame) error // who gets the frames; nil: nobody
-	deaf     func()                  // called when take failed; ends the following here
+	take     func(sandbox.Frame) error // who gets the frames; nil: nobody
+	deaf     func()                    // called when take failed; ends the following here
 	sinkErr  error
 	output   budget.Output // without a sink: what is kept
 	collects bool
@@ -64,7 +64,7 @@ func (f *follower) limited(ctx context.Context) (context.Context, context.Cancel
 const overtime = time.Minute
 
 // give has the output of a command go to sink, or without one be collected.
-func (f *follower) give(cmd *agent.Command, sink func(agent.Frame) error, room *budget.Room) {
+func (f *follower) give(cmd *agent.Command, sink func(sandbox.Frame) error, room *budget.Room) {
 	if f.take = sink; sink == nil {
 		f.collects, f.output = true, budget.NewOutput(room, [2]int64{cmd.MaxStdout, cmd.MaxStderr})
 	}
@@ -139,7 +139,7 @@ func (f *follower) hangUp() {
 // conclude makes the result, and has it committed behind the caller's back: the
 // row is there since the intent, and until the commit the agent keeps the result
 // for the repair after a crash.
-func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
+func (f *follower) conclude(ctx context.Context, res sandbox.Result) ExecResult {
 	e := f.u.e
 	e.checkpoint("exec.ended")
 	r := f.complete(ctx, res)
@@ -164,7 +164,7 @@ func (f *follower) conclude(ctx context.Context, res agent.Result) ExecResult {
 
 // follow gives the command's result. The error is ctx's; follow may then be
 // called again and goes on where it was.
-func (f *follower) follow(ctx context.Context) (agent.Result, error) {
+func (f *follower) follow(ctx context.Context) (sandbox.Result, error) {
 	limited, cancel := f.limited(ctx)
 	defer cancel()
 	for lost := 0; ; {
@@ -186,12 +186,12 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 			f.got[fr.Stream] += int64(len(fr.Data))
 			f.deliver(ctx, fr)
 			if ctx.Err() != nil { // a sink that failed ends it at once
-				return agent.Result{}, ctx.Err()
+				return sandbox.Result{}, ctx.Err()
 			}
 		case err == io.EOF: // itself: a connection that broke may wrap it
 			return f.u.l.told(f.process.Result()), nil
 		case ctx.Err() != nil:
-			return agent.Result{}, ctx.Err()
+			return sandbox.Result{}, ctx.Err()
 		default:
 			_ = f.process.Close()
 			f.process = nil
@@ -202,14 +202,14 @@ func (f *follower) follow(ctx context.Context) (agent.Result, error) {
 	}
 }
 
-func (f *follower) deliver(ctx context.Context, fr agent.Frame) {
+func (f *follower) deliver(ctx context.Context, fr sandbox.Frame) {
 	if f.collects {
-		f.output.Reserve(ctx, int(fr.Stream-agent.Stdout), len(fr.Data))
+		f.output.Reserve(ctx, int(fr.Stream-sandbox.Stdout), len(fr.Data))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.collects {
-		f.output.Write(int(fr.Stream-agent.Stdout), fr.Data)
+		f.output.Write(int(fr.Stream-sandbox.Stdout), fr.Data)
 	}
 	if f.take == nil {
 		return
@@ -228,7 +228,7 @@ const (
 
 // astray decides what a lost connection means: ctx is over, the sandbox is down,
 // the command is unknown, or the agent is to be asked again (not over).
-func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (agent.Result, bool, error) {
+func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (sandbox.Result, bool, error) {
 	select {
 	case <-f.u.l.down:
 		return f.exited(), true, nil
@@ -236,22 +236,22 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (a
 	}
 	switch {
 	case ctx.Err() != nil:
-		return agent.Result{}, true, ctx.Err()
+		return sandbox.Result{}, true, ctx.Err()
 	case left(limited):
-		return agent.Result{}, true, shuttingDown()
+		return sandbox.Result{}, true, shuttingDown()
 	case limited.Err() != nil:
 		return f.overdue(ctx), true, nil
 	case errors.Is(err, agent.ErrSilent):
-		return agent.Result{}, false, nil // it is not lost
+		return sandbox.Result{}, false, nil // it is not lost
 	case fault.Is(err, fault.NotFound):
 		if f.guest {
-			return agent.Result{}, true, err
+			return sandbox.Result{}, true, err
 		}
 		if f.u.wentDown(ctx) {
 			return f.exited(), true, nil
 		}
 		if ctx.Err() != nil {
-			return agent.Result{}, true, ctx.Err()
+			return sandbox.Result{}, true, ctx.Err()
 		}
 		return f.killed(sandbox.CauseHost, "the sandbox's agent does not know the command any more"), true, nil
 	}
@@ -265,11 +265,11 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (a
 	case <-t.C:
 	case <-limited.Done():
 	}
-	return agent.Result{}, false, nil
+	return sandbox.Result{}, false, nil
 }
 
 // overdue ends a command that its agent let run past its limit.
-func (f *follower) overdue(ctx context.Context) agent.Result {
+func (f *follower) overdue(ctx context.Context) sandbox.Result {
 	kctx, cancel := f.u.e.awake(context.WithoutCancel(ctx), f.u.l, killBound)
 	defer cancel()
 	if err := f.u.l.client.Kill(kctx, f.event.ProcessID, sandbox.CauseTimeout); err != nil {
@@ -279,25 +279,25 @@ func (f *follower) overdue(ctx context.Context) agent.Result {
 }
 
 // exited is the result of a command whose sandbox went down under it.
-func (f *follower) exited() agent.Result {
+func (f *follower) exited() sandbox.Result {
 	seen := unseen(f.event, f.u.e.now())
-	seen.LastSeq, seen.Result.StdoutBytes, seen.Result.StderrBytes = f.seen, f.got[agent.Stdout], f.got[agent.Stderr]
+	seen.LastSeq, seen.Result.StdoutBytes, seen.Result.StderrBytes = f.seen, f.got[sandbox.Stdout], f.got[sandbox.Stderr]
 	rec := f.u.l.ended(f.event.ProcessID, seen)
 	f.last = rec.LastSeq
 	return *rec.Result
 }
 
-func (f *follower) killed(cause sandbox.Cause, detail string) agent.Result {
+func (f *follower) killed(cause sandbox.Cause, detail string) sandbox.Result {
 	at := f.u.e.now()
-	return agent.Result{
+	return sandbox.Result{
 		ExitCode: exitKilled, Signal: "SIGKILL", Cause: cause, CauseDetail: detail,
 		Duration: max(at.Sub(f.event.At), 0), EndedAt: at,
-		StdoutBytes: f.got[agent.Stdout], StderrBytes: f.got[agent.Stderr],
+		StdoutBytes: f.got[sandbox.Stdout], StderrBytes: f.got[sandbox.Stderr],
 	}
 }
 
 // complete makes the whole result of what the agent told.
-func (f *follower) complete(ctx context.Context, res agent.Result) ExecResult {
+func (f *follower) complete(ctx context.Context, res sandbox.Result) ExecResult {
 	f.mu.Lock()
 	r := ExecResult{ProcessID: f.event.ProcessID, Result: res}
 	f.kept(&r)

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // MaxFollowers is how many follow one process at a time, a terminal's clients among them: what
@@ -62,11 +62,11 @@ func (b *box) unlisten(processID string, own bool) {
 }
 
 // shared returns give, slowed to the rate that all followers of the sandbox have together.
-func (g *Following) shared(ctx context.Context, give func(agent.Frame) error) func(agent.Frame) error {
+func (g *Following) shared(ctx context.Context, give func(sandbox.Frame) error) func(sandbox.Frame) error {
 	if g.own {
 		return give
 	}
-	return func(fr agent.Frame) error {
+	return func(fr sandbox.Frame) error {
 		if err := g.f.u.b.shareOut(ctx, frameCost+len(fr.Data)); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ package engine
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -161,7 +160,7 @@ func (m *Metrics) happened(events []*sandbox.Event) {
 }
 
 // ran counts a command that ended, where ev tells of one and not of a terminal.
-func (m *Metrics) ran(ev *sandbox.Event, r *agent.Result) {
+func (m *Metrics) ran(ev *sandbox.Event, r *sandbox.Result) {
 	if ev.Type != sandbox.EventExec {
 		return
 	}

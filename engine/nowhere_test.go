@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -98,28 +97,30 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 
 		for _, do := range []func() error{
 			func() error {
-				_, _, err := h.engine.WriteFile(ctx, alice, "box", "files/"+v, strings.NewReader("x"), agent.WriteOptions{Size: 1, MakeParents: true})
+				_, _, err := h.engine.WriteFile(ctx, alice, "box", "files/"+v, strings.NewReader("x"), sandbox.WriteFileOptions{Size: 1, MakeParents: true})
 				return err
 			},
 			func() error {
-				_, r, err := h.engine.ReadFile(ctx, alice, "box", "files/"+v, agent.ReadOptions{})
+				_, r, err := h.engine.ReadFile(ctx, alice, "box", "files/"+v, sandbox.ReadFileOptions{})
 				if err == nil {
 					_, _ = io.Copy(io.Discard, r)
 					_ = r.Close()
 				}
 				return err
 			},
-			func() error { return h.engine.MakeDir(ctx, alice, "box", "dirs/"+v, agent.MkdirOptions{Parents: true}) },
 			func() error {
-				return h.engine.MoveFile(ctx, alice, "box", "files/"+v, "dirs/"+v+"/"+v, agent.MoveOptions{})
+				return h.engine.MakeDir(ctx, alice, "box", "dirs/"+v, sandbox.MakeDirOptions{Parents: true})
 			},
 			func() error {
-				return h.engine.MoveFile(ctx, alice, "box", "files/"+v, "/none/"+v, agent.MoveOptions{})
+				return h.engine.MoveFile(ctx, alice, "box", "files/"+v, "dirs/"+v+"/"+v, sandbox.MoveFileOptions{})
 			},
 			func() error {
-				return h.engine.RemoveFile(ctx, alice, "box", "dirs/"+v, agent.RemoveOptions{Recursive: true})
+				return h.engine.MoveFile(ctx, alice, "box", "files/"+v, "/none/"+v, sandbox.MoveFileOptions{})
 			},
-			func() error { return h.engine.RemoveFile(ctx, alice, "box", "dirs/"+v, agent.RemoveOptions{}) },
+			func() error {
+				return h.engine.RemoveFile(ctx, alice, "box", "dirs/"+v, sandbox.RemoveFileOptions{Recursive: true})
+			},
+			func() error { return h.engine.RemoveFile(ctx, alice, "box", "dirs/"+v, sandbox.RemoveFileOptions{}) },
 			func() error { _, err := h.engine.Get(ctx, alice, v); return err },
 			func() error { _, _, err := h.engine.Create(ctx, alice, engine.CreateRequest{Image: v}); return err },
 			func() error { return h.engine.DeleteSecret(ctx, chief, "", v) },

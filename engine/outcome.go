@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -64,7 +63,7 @@ func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration,
 // Conclude has commit write the outcome of a command, which is in ev, behind the answer to its
 // caller, and ends the use then. Who reads the sandbox's record or events waits for that.
 func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
-	u.e.metrics.ran(ev, &agent.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
+	u.e.metrics.ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
 	end := u.e.outcomes.begin(u.b)
 	u.e.group.spawn(func(ctx context.Context) {
 		defer u.End()

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -102,7 +101,7 @@ func TestACommandThatCannotBeRecordedIsNotRun(t *testing.T) {
 	st.full.Store(false)
 	h.exec("box", "test ! -e ran")
 	h.wantEvents(s.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventExec)
-	var recs []agent.Record
+	var recs []sandbox.Process
 	if recs, err = h.engine.Processes(t.Context(), alice, "box"); err != nil || len(recs) != 1 {
 		t.Errorf("the agent knows of %+v, %v; want the second command only", recs, err)
 	}

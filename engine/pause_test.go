@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -78,7 +77,7 @@ func TestPause(t *testing.T) {
 		began, ended := make(chan struct{}), make(chan engine.ExecResult, 1)
 		go func() {
 			res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{
-				Shell: "kept=in-memory; echo; until [ -e go ]; do sleep 0.01; done; echo $kept"}, func(f agent.Frame) error {
+				Shell: "kept=in-memory; echo; until [ -e go ]; do sleep 0.01; done; echo $kept"}, func(f sandbox.Frame) error {
 				if string(f.Data) == "\n" {
 					close(began)
 				}
@@ -131,7 +130,7 @@ func TestPause(t *testing.T) {
 		began := make(chan struct{})
 		go func() {
 			res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{
-				Shell: "echo; until [ -e go ]; do sleep 0.01; done", Timeout: 2 * time.Second}, func(agent.Frame) error {
+				Shell: "echo; until [ -e go ]; do sleep 0.01; done", Timeout: 2 * time.Second}, func(sandbox.Frame) error {
 				close(began)
 				return nil
 			})

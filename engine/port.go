@@ -12,11 +12,12 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // Ports lists what listens in a sandbox, by port; truncated tells that there is
 // more.
-func (e *Engine) Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error) {
+func (e *Engine) Ports(ctx context.Context, c access.Caller, ref string) (ports []sandbox.Port, truncated bool, err error) {
 	u, err := e.use(ctx, c, access.SandboxesRead, ref, actCall)
 	if err != nil {
 		return nil, false, err
@@ -72,8 +73,8 @@ func (e *Engine) DialPort(ctx context.Context, c access.Caller, ref string, port
 }
 
 func (k *check) port(field string, port int) {
-	if port < 1 || port > agent.MaxPort {
-		k.bad(field, "%d is outside 1 to %d", port, agent.MaxPort)
+	if port < 1 || port > sandbox.MaxPort {
+		k.bad(field, "%d is outside 1 to %d", port, sandbox.MaxPort)
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 
 // Process gives one command: of a sandbox that is up, as its agent knows it; of
 // one that is down, or that the agent has let go of, as far as its event tells.
-func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
+func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error) {
 	if err := checkProcessID(processID); err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	rec, err := e.liveProcess(ctx, c, ref, processID)
 	switch fault.Of(err) {
@@ -27,29 +27,29 @@ func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID st
 	return rec, err
 }
 
-func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
+func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error) {
 	u, err := e.glance(ctx, c, ref)
 	if err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	defer u.End()
 	rec, err := u.l.client.Process(ctx, processID)
 	if err != nil {
-		return agent.Record{}, u.Fail(ctx, err)
+		return sandbox.Process{}, u.Fail(ctx, err)
 	}
-	one := []agent.Record{rec}
+	one := []sandbox.Process{rec}
 	err = u.tellEnds(ctx, one)
 	return one[0], err
 }
 
 // Processes gives the commands of a running sandbox: those that run, and those
 // that ended and whose output is still kept.
-func (e *Engine) Processes(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error) {
+func (e *Engine) Processes(ctx context.Context, c access.Caller, ref string) ([]sandbox.Process, error) {
 	return e.processes(ctx, c, ref, (*agent.Client).Processes)
 }
 
 // processes gives those that list gives.
-func (e *Engine) processes(ctx context.Context, c access.Caller, ref string, list func(*agent.Client, context.Context) ([]agent.Record, error)) ([]agent.Record, error) {
+func (e *Engine) processes(ctx context.Context, c access.Caller, ref string, list func(*agent.Client, context.Context) ([]sandbox.Process, error)) ([]sandbox.Process, error) {
 	u, err := e.glance(ctx, c, ref)
 	if err != nil {
 		return nil, err

@@ -20,11 +20,11 @@ import (
 
 // WaitProcess waits until a process has ended, or at most as long as wait, and gives
 // its record; Result is nil if it goes on. Zero does not wait.
-func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error) {
+func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (sandbox.Process, error) {
 	var k check
 	k.timeout("timeout", wait, MaxCommandTimeout)
 	if err := k.err(); err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	rec, err := e.Process(ctx, c, ref, processID)
 	if err != nil || rec.Result != nil || wait == 0 {
@@ -35,12 +35,12 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 		return e.awaitRow(ctx, c, ref, processID, wait)
 	}
 	if err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	defer u.End()
 	if x := e.extension.Command(u, processID); x != nil {
 		if err := x.Await(ctx, wait); err != nil {
-			return agent.Record{}, err
+			return sandbox.Process{}, err
 		}
 		return e.pastProcess(ctx, c, ref, processID)
 	}
@@ -66,7 +66,7 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 	}
 	switch {
 	case err == nil:
-		rec.State, rec.Result = agent.Exited, &res
+		rec.State, rec.Result = sandbox.ProcessExited, &res
 		if f.last > 0 { // it went down with its sandbox
 			rec.LastSeq = f.last
 			return rec, nil
@@ -76,15 +76,15 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 		}
 		return rec, nil
 	case ctx.Err() != nil:
-		return agent.Record{}, ctx.Err()
+		return sandbox.Process{}, ctx.Err()
 	case bound.Err() != nil:
-		return agent.Record{}, shuttingDown()
+		return sandbox.Process{}, shuttingDown()
 	}
 	return rec, nil
 }
 
 // awaitRow is WaitProcess for a sandbox that is down, or about to be.
-func (e *Engine) awaitRow(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error) {
+func (e *Engine) awaitRow(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (sandbox.Process, error) {
 	for until := time.Now().Add(wait); ; {
 		rec, err := e.Process(ctx, c, ref, processID)
 		if err != nil || rec.Result != nil || !time.Now().Before(until) {
@@ -95,10 +95,10 @@ func (e *Engine) awaitRow(ctx context.Context, c access.Caller, ref, processID s
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return agent.Record{}, ctx.Err()
+			return sandbox.Process{}, ctx.Err()
 		case <-e.group.ctx.Done():
 			t.Stop()
-			return agent.Record{}, shuttingDown()
+			return sandbox.Process{}, shuttingDown()
 		}
 	}
 }
@@ -172,21 +172,21 @@ const defaultInputWait = 10 * time.Second
 // a terminal. A program that does not read takes less than Data, or nothing, and
 // that is no error. One that has ended, or closed its input, is fault.State; an
 // offset beyond what was taken is fault.Invalid.
-func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID string, r InputRequest) (agent.Taken, error) {
+func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID string, r InputRequest) (sandbox.InputTaken, error) {
 	var k check
 	k.timeout("wait_seconds", r.Wait, MaxCommandTimeout)
 	if err := k.err(); err != nil {
-		return agent.Taken{}, err
+		return sandbox.InputTaken{}, err
 	}
 	if len(r.Data) > MaxInput {
-		return agent.Taken{}, fault.New(fault.TooLarge, "the input has %d bytes, more than %d", len(r.Data), MaxInput).
+		return sandbox.InputTaken{}, fault.New(fault.TooLarge, "the input has %d bytes, more than %d", len(r.Data), MaxInput).
 			WithRemedy("send it in parts")
 	}
 	until := time.Now().Add(r.Wait)
 	if r.Wait == 0 {
 		until = time.Now().Add(defaultInputWait)
 	}
-	var sum agent.Taken
+	var sum sandbox.InputTaken
 	err := e.control(ctx, c, ref, processID, func(u *Use) error {
 		for first := true; first || sum.Bytes < len(r.Data); first = false {
 			in := agent.Input{Offset: r.Offset, Patience: max(time.Until(until), time.Millisecond)}
@@ -199,7 +199,7 @@ func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID
 			if err != nil {
 				return err
 			}
-			sum = agent.Taken{Bytes: sum.Bytes + taken.Bytes, Total: taken.Total, Closed: taken.Closed}
+			sum = sandbox.InputTaken{Bytes: sum.Bytes + taken.Bytes, Total: taken.Total, Closed: taken.Closed}
 			if taken.Bytes < len(in.Data) {
 				return nil
 			}

@@ -19,12 +19,12 @@ import (
 // Whoever asks gets the same: who follows, who waits, and the event.
 type endings struct {
 	mu sync.Mutex
-	of map[string]agent.Record
+	of map[string]sandbox.Process
 }
 
 // ended returns how a process ended that went down with the sandbox, for which down is closed.
 // Where nothing is left of its log, seen is all that is known.
-func (l *live) ended(processID string, seen agent.Record) agent.Record {
+func (l *live) ended(processID string, seen sandbox.Process) sandbox.Process {
 	cause := l.exit.Cause
 	if cause == sandbox.CauseNone {
 		cause = sandbox.CauseHost
@@ -36,7 +36,7 @@ func (l *live) ended(processID string, seen agent.Record) agent.Record {
 	}
 	rec := endingOf(l.inst, processID, seen, cause, l.exit.Detail)
 	if l.ends.of == nil {
-		l.ends.of = make(map[string]agent.Record)
+		l.ends.of = make(map[string]sandbox.Process)
 	}
 	l.ends.of[processID] = rec
 	return rec
@@ -44,26 +44,26 @@ func (l *live) ended(processID string, seen agent.Record) agent.Record {
 
 // endingOf returns how a process ended whose sandbox is down, for a cause. If its log has its end,
 // that is it. Else it was killed, and what the log holds is what is known of its output.
-func endingOf(inst runtime.Instance, processID string, seen agent.Record, cause sandbox.Cause, detail string) agent.Record {
+func endingOf(inst runtime.Instance, processID string, seen sandbox.Process, cause sandbox.Cause, detail string) sandbox.Process {
 	rec, err := readLog(inst, processID)
 	if err != nil {
 		rec = seen
 		rec.Result.StdoutTruncated, rec.Result.StderrTruncated = true, true
-		rec.Result.StdoutCut, rec.Result.StderrCut = agent.CutAgent, agent.CutAgent
-	} else if rec.Result.StdoutCut != agent.CutAgent {
+		rec.Result.StdoutCut, rec.Result.StderrCut = sandbox.CutAgent, sandbox.CutAgent
+	} else if rec.Result.StdoutCut != sandbox.CutAgent {
 		if rec.Result.Cause == sandbox.CauseStopped && cause != sandbox.CauseStopped { // all that its agent knew
 			rec.Result.Cause, rec.Result.CauseDetail = cause, detail
 		}
 		return rec
 	}
-	rec.State = agent.Exited
+	rec.State = sandbox.ProcessExited
 	rec.Result.Duration, rec.Result.EndedAt = seen.Result.Duration, seen.Result.EndedAt
 	rec.Result.ExitCode, rec.Result.Signal, rec.Result.Cause, rec.Result.CauseDetail = exitKilled, "SIGKILL", cause, detail
 	return rec
 }
 
 // closeRow completes the row of a command that ended with its sandbox.
-func closeRow(ev *sandbox.Event, rec agent.Record) {
+func closeRow(ev *sandbox.Event, rec sandbox.Process) {
 	r := rec.Result
 	ev.Done, ev.OK = true, r.ExitCode == 0
 	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = r.ExitCode, r.Signal, r.Cause, sandbox.Clip(r.CauseDetail, maxDetail)
@@ -126,20 +126,20 @@ func (e *Engine) closeOrphans(ctx context.Context, b *box, rows []*sandbox.Event
 }
 
 // unseen is what is known of a command of which nobody has seen anything.
-func unseen(ev *sandbox.Event, at time.Time) agent.Record {
-	return agent.Record{ID: ev.ProcessID, StartedAt: ev.At, Result: &agent.Result{Duration: max(at.Sub(ev.At), 0), EndedAt: at}}
+func unseen(ev *sandbox.Event, at time.Time) sandbox.Process {
+	return sandbox.Process{ID: ev.ProcessID, StartedAt: ev.At, Result: &sandbox.Result{Duration: max(at.Sub(ev.At), 0), EndedAt: at}}
 }
 
 // readLog reads what is on disk of a process; fault.NotFound where nothing is, or the
 // runtime cannot tell.
-func readLog(inst runtime.Instance, processID string) (agent.Record, error) {
+func readLog(inst runtime.Instance, processID string) (sandbox.Process, error) {
 	k, ok := inst.(runtime.LogKeeper)
 	if !ok {
-		return agent.Record{}, fault.New(fault.NotFound, "the runtime keeps no logs that the host can read")
+		return sandbox.Process{}, fault.New(fault.NotFound, "the runtime keeps no logs that the host can read")
 	}
 	dir, err := k.Logs()
 	if err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	defer dir.Close()
 	return agent.ReadLog(dir, processID)
@@ -147,8 +147,8 @@ func readLog(inst runtime.Instance, processID string) (agent.Record, error) {
 
 // tellEnds corrects what an agent says of processes that ended with an earlier life of
 // its sandbox: it knows at most that it was taken down, and their events know the rest.
-func (u *Use) tellEnds(ctx context.Context, recs []agent.Record) error {
-	cut := make(map[string]*agent.Record)
+func (u *Use) tellEnds(ctx context.Context, recs []sandbox.Process) error {
+	cut := make(map[string]*sandbox.Process)
 	for i := range recs {
 		if r := recs[i].Result; r != nil && (r.Cause == sandbox.CauseStopped || r.Cause == sandbox.CauseHost) {
 			cut[recs[i].ID] = &recs[i]
@@ -181,7 +181,7 @@ func (u *Use) tellEnds(ctx context.Context, recs []agent.Record) error {
 		}
 		res := *rec.Result
 		switch {
-		case res.StdoutCut == agent.CutAgent || res.ExitCode == -1: // the agent's guess
+		case res.StdoutCut == sandbox.CutAgent || res.ExitCode == -1: // the agent's guess
 			told := RecordOf(ev).Result
 			told.StdoutCut, told.StderrCut, told.StdoutLost, told.StderrLost = res.StdoutCut, res.StderrCut, res.StdoutLost, res.StderrLost
 			res = *told

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -27,7 +26,7 @@ type ending struct {
 	StdoutTruncated, StderrTruncated bool
 }
 
-func endingBy(r agent.Result) ending {
+func endingBy(r sandbox.Result) ending {
 	return ending{r.ExitCode, r.Signal, r.Cause, r.CauseDetail, r.StdoutBytes, r.StderrBytes, r.StdoutTruncated, r.StderrTruncated}
 }
 
@@ -82,7 +81,7 @@ func TestAllAgreeOnHowAProcessEnded(t *testing.T) {
 				var e end
 				n := 0
 				e.FollowEnd, e.err = g.Run(t.Context(), engine.FollowSink{
-					Frame: func(f agent.Frame) error {
+					Frame: func(f sandbox.Frame) error {
 						if n += len(f.Data); n == len(out)+len(errs) {
 							close(wrote)
 						}
@@ -93,7 +92,7 @@ func TestAllAgreeOnHowAProcessEnded(t *testing.T) {
 				followed <- e
 			}()
 			<-wrote
-			waited := make(chan agent.Record, 1)
+			waited := make(chan sandbox.Process, 1)
 			go func() {
 				rec, err := h.engine.WaitProcess(context.WithoutCancel(t.Context()), alice, "box", rec.ID, time.Minute)
 				if err != nil && !(tc.gone && fault.Is(err, fault.NotFound)) {
@@ -152,7 +151,7 @@ func TestAllAgreeOnHowAProcessEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer again.Close()
-			e, err := again.Run(t.Context(), engine.FollowSink{Frame: func(agent.Frame) error { return nil }})
+			e, err := again.Run(t.Context(), engine.FollowSink{Frame: func(sandbox.Frame) error { return nil }})
 			if err != nil || endingBy(e.Result) != want || e.LastSeq != f.LastSeq {
 				t.Errorf("a later follower: %+v, %v; the first: %+v", e, err, want)
 			}

@@ -24,22 +24,22 @@ type FollowRequest struct {
 // FollowSink takes what a process gave out: every frame once and in order, from
 // one goroutine. An error ends the following and becomes Run's.
 type FollowSink struct {
-	Frame func(agent.Frame) error
+	Frame func(sandbox.Frame) error
 	Gap   func(Gap) error // nil: gaps are passed over
 }
 
 // Gap is output that is in no frame. It stands where the following is at.
 type Gap struct {
-	Stream agent.Stream // zero: of both
-	Bytes  int64        // zero: it is not known how many
-	Frames int64        // zero: they were in none
+	Stream sandbox.Stream // zero: of both
+	Bytes  int64          // zero: it is not known how many
+	Frames int64          // zero: they were in none
 	Why    string
 }
 
 // FollowEnd is where a following ended.
 type FollowEnd struct {
 	Ended   bool // the process has, and Result holds; else only Once was asked for
-	Result  agent.Result
+	Result  sandbox.Result
 	LastSeq int64 // of the last frame that was given out, or the cursor
 }
 
@@ -48,7 +48,7 @@ type FollowEnd struct {
 // until Close.
 type Following struct {
 	f      *follower
-	rec    agent.Record
+	rec    sandbox.Process
 	once   bool
 	recent bool
 	own    bool // the server's
@@ -103,7 +103,7 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 		return nil, fault.InvalidField("cursor", "%d is not a frame of this process; its last one is %d", r.Cursor, rec.LastSeq).
 			WithRemedy("pass the number of a frame that you have seen, or 0 for all of them")
 	}
-	one := []agent.Record{rec}
+	one := []sandbox.Process{rec}
 	if rec.Result != nil {
 		if err := u.tellEnds(ctx, one); err != nil {
 			_ = p.Close()
@@ -118,7 +118,7 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 }
 
 // Record is the process as it was when the following began.
-func (g *Following) Record() agent.Record { return g.rec }
+func (g *Following) Record() sandbox.Process { return g.rec }
 
 var errSeenAll = errors.New("all that was asked for was given out")
 
@@ -135,7 +135,7 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 	give := g.shared(here, g.continuous(sink))
 	f.deaf, f.take = leave, give
 	if once {
-		f.take = func(fr agent.Frame) error {
+		f.take = func(fr sandbox.Frame) error {
 			err := give(fr)
 			if err == nil && fr.Seq >= g.rec.LastSeq {
 				err = errSeenAll
@@ -175,9 +175,9 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 
 // continuous tells of frames that a rolling log has let go of before they were given
 // out, and begins a terminal's recent output where its screen makes sense.
-func (g *Following) continuous(sink FollowSink) func(agent.Frame) error {
+func (g *Following) continuous(sink FollowSink) func(sandbox.Frame) error {
 	last, first := g.f.seen, true
-	return func(fr agent.Frame) error {
+	return func(fr sandbox.Frame) error {
 		skipped := fr.Seq - last - 1
 		missing := skipped > 0
 		cut := first && g.recent && missing
@@ -204,19 +204,19 @@ func (g *Following) continuous(sink FollowSink) func(agent.Frame) error {
 
 // lost tells of what is in no frame, and why, at the end of the stream. Frames that were let
 // go of were told where they are missing.
-func (s FollowSink) lost(res agent.Result) error {
+func (s FollowSink) lost(res sandbox.Result) error {
 	if s.Gap == nil {
 		return nil
 	}
 	for _, g := range []struct {
 		truncated bool
-		cut       agent.Cut
+		cut       sandbox.Cut
 		Gap
 	}{
-		{res.StdoutTruncated, res.StdoutCut, Gap{Stream: agent.Stdout, Bytes: res.StdoutLost}},
-		{res.StderrTruncated, res.StderrCut, Gap{Stream: agent.Stderr, Bytes: res.StderrLost}},
+		{res.StdoutTruncated, res.StdoutCut, Gap{Stream: sandbox.Stdout, Bytes: res.StdoutLost}},
+		{res.StderrTruncated, res.StderrCut, Gap{Stream: sandbox.Stderr, Bytes: res.StderrLost}},
 	} {
-		if !g.truncated || g.cut == agent.CutRolled {
+		if !g.truncated || g.cut == sandbox.CutRolled {
 			continue
 		}
 		g.Why = whyLost(g.cut)
@@ -227,15 +227,15 @@ func (s FollowSink) lost(res agent.Result) error {
 	return nil
 }
 
-func whyLost(c agent.Cut) string {
+func whyLost(c sandbox.Cut) string {
 	switch c {
-	case agent.CutLimit:
+	case sandbox.CutLimit:
 		return "the process wrote more than its log keeps of a stream"
-	case agent.CutLogs:
+	case sandbox.CutLogs:
 		return "the logs of the sandbox's processes had no more room together"
-	case agent.CutDisk:
+	case sandbox.CutDisk:
 		return "the disk had no room for it"
-	case agent.CutAgent:
+	case sandbox.CutAgent:
 		return "the sandbox went down under the process: what it wrote last may be missing"
 	}
 	return "the process wrote more than its log keeps of a stream, or than its disk had room for"

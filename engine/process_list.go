@@ -35,7 +35,7 @@ type ProcessQuery struct {
 
 // ProcessPage is one page of processes.
 type ProcessPage struct {
-	Items []agent.Record
+	Items []sandbox.Process
 	Next  string // the cursor of the next page; empty at the end
 }
 
@@ -65,18 +65,18 @@ func (e *Engine) ListProcesses(ctx context.Context, c access.Caller, ref string,
 		return ProcessPage{}, err
 	}
 	if q.Running {
-		all = slices.DeleteFunc(all, func(r agent.Record) bool { return r.Result != nil })
+		all = slices.DeleteFunc(all, func(r sandbox.Process) bool { return r.Result != nil })
 	}
 	if q.Tty {
-		all = slices.DeleteFunc(all, func(r agent.Record) bool { return !r.Terminal })
+		all = slices.DeleteFunc(all, func(r sandbox.Process) bool { return !r.Terminal })
 	}
 	order := 1
 	if q.Newest {
 		order = -1
 	}
-	slices.SortFunc(all, func(a, b agent.Record) int { return order * placeOf(a).compare(placeOf(b)) })
+	slices.SortFunc(all, func(a, b sandbox.Process) int { return order * placeOf(a).compare(placeOf(b)) })
 	if q.Cursor != "" {
-		all = slices.DeleteFunc(all, func(r agent.Record) bool { return order*placeOf(r).compare(after) <= 0 })
+		all = slices.DeleteFunc(all, func(r sandbox.Process) bool { return order*placeOf(r).compare(after) <= 0 })
 	}
 	limit := q.Limit
 	if limit == 0 {
@@ -96,7 +96,7 @@ type place struct {
 	id string
 }
 
-func placeOf(r agent.Record) place { return place{r.StartedAt.UnixNano(), r.ID} }
+func placeOf(r sandbox.Process) place { return place{r.StartedAt.UnixNano(), r.ID} }
 
 func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.at, q.at), strings.Compare(p.id, q.id))
@@ -114,9 +114,9 @@ func parsePlace(s string) (place, bool) {
 }
 
 // pastProcesses gives the processes of a sandbox that is down, from their events.
-func (e *Engine) pastProcesses(ctx context.Context, c access.Caller, ref string) ([]agent.Record, error) {
+func (e *Engine) pastProcesses(ctx context.Context, c access.Caller, ref string) ([]sandbox.Process, error) {
 	rows, err := e.commandRows(ctx, c, ref, store.EventQuery{Limit: store.MaxPage})
-	recs := make([]agent.Record, 0, len(rows))
+	recs := make([]sandbox.Process, 0, len(rows))
 	for _, ev := range rows {
 		recs = append(recs, RecordOf(ev))
 	}
@@ -124,13 +124,13 @@ func (e *Engine) pastProcesses(ctx context.Context, c access.Caller, ref string)
 }
 
 // pastProcess gives one process from its event.
-func (e *Engine) pastProcess(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error) {
+func (e *Engine) pastProcess(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error) {
 	rows, err := e.commandRows(ctx, c, ref, store.EventQuery{ProcessID: processID, Limit: 1})
 	if err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	if len(rows) == 0 {
-		return agent.Record{}, fault.New(fault.NotFound, "there is no process %q in this sandbox", processID).
+		return sandbox.Process{}, fault.New(fault.NotFound, "there is no process %q in this sandbox", processID).
 			WithRemedy("list its processes")
 	}
 	return RecordOf(rows[0]), nil
@@ -158,15 +158,15 @@ func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q
 }
 
 // RecordOf returns what the event of a command tells of it, as its record.
-func RecordOf(ev *sandbox.Event) agent.Record {
-	rec := agent.Record{
-		ID: ev.ProcessID, State: agent.Running, Shell: ev.Command, Cwd: ev.Cwd, User: ev.User,
+func RecordOf(ev *sandbox.Event) sandbox.Process {
+	rec := sandbox.Process{
+		ID: ev.ProcessID, State: sandbox.ProcessRunning, Shell: ev.Command, Cwd: ev.Cwd, User: ev.User,
 		Terminal: ev.Type == sandbox.EventTerminal, StartedAt: ev.At,
 		Clipped: len(ev.Command) >= sandbox.MaxEventCommand-len("…"),
 	}
 	if ev.Done {
-		rec.State = agent.Exited
-		rec.Result = &agent.Result{
+		rec.State = sandbox.ProcessExited
+		rec.Result = &sandbox.Result{
 			ExitCode: ev.ExitCode, Signal: ev.Signal, Cause: ev.Cause, CauseDetail: ev.Detail,
 			Duration: ev.Duration, EndedAt: ev.At.Add(ev.Duration).Round(time.Microsecond),
 			StdoutBytes: ev.StdoutBytes, StderrBytes: ev.StderrBytes,

@@ -44,17 +44,17 @@ type TerminalSize struct {
 // sandbox: it goes on whoever goes away, and the sandbox is in use until its end.
 // Its event is completed then, by this server or the next. A program that cannot be
 // run is no error: its record says that it ended, with 127 or 126.
-func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, r StartRequest) (agent.Record, error) {
+func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, r StartRequest) (sandbox.Process, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	cmd, err := e.detached(r)
 	if err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actProcess)
 	if err != nil {
-		return agent.Record{}, err
+		return sandbox.Process{}, err
 	}
 	kind := sandbox.EventExec
 	if cmd.Terminal != nil {
@@ -62,7 +62,7 @@ func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, 
 	}
 	f, err := u.launch(ctx, cmd, kind, ignore, nil)
 	if err != nil {
-		return agent.Record{}, err // launch has ended the use
+		return sandbox.Process{}, err // launch has ended the use
 	}
 	rec := f.process.Record()
 	f.detach()
@@ -71,7 +71,7 @@ func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, 
 }
 
 // ignore is the sink of what nobody follows.
-func ignore(agent.Frame) error { return nil }
+func ignore(sandbox.Frame) error { return nil }
 
 // detached checks a request and makes of it what the agent needs.
 func (e *Engine) detached(r StartRequest) (agent.Command, error) {
@@ -109,7 +109,7 @@ func (f *follower) stay(ctx context.Context) {
 }
 
 // await is follow without the output.
-func (f *follower) await(ctx context.Context) (agent.Result, error) {
+func (f *follower) await(ctx context.Context) (sandbox.Result, error) {
 	f.hangUp()
 	f.process = nil
 	limited, cancel := f.limited(ctx)

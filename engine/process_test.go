@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
@@ -21,7 +20,7 @@ import (
 )
 
 // spawn starts a process that has to be started.
-func (h *house) spawn(ref string, r engine.StartRequest) agent.Record {
+func (h *house) spawn(ref string, r engine.StartRequest) sandbox.Process {
 	h.t.Helper()
 	rec, err := h.engine.StartProcess(h.t.Context(), alice, ref, r)
 	if err != nil {
@@ -40,9 +39,9 @@ type heard struct {
 
 func (g *heard) sink() engine.FollowSink {
 	return engine.FollowSink{
-		Frame: func(f agent.Frame) error {
+		Frame: func(f sandbox.Frame) error {
 			g.seqs = append(g.seqs, f.Seq)
-			if f.Stream == agent.Stderr {
+			if f.Stream == sandbox.Stderr {
 				g.stderr.Write(f.Data)
 			} else {
 				g.stdout.Write(f.Data)
@@ -84,7 +83,7 @@ func TestStartProcess(t *testing.T) {
 
 	t.Run("AnswersAtOnceAndCompletesTheEventAtTheEnd", func(t *testing.T) {
 		rec := h.spawn("box", engine.StartRequest{Shell: "cat; exit 3", StreamStdin: true})
-		if rec.State != agent.Running || rec.ID == "" || rec.PID == 0 || rec.Shell != "cat; exit 3" {
+		if rec.State != sandbox.ProcessRunning || rec.ID == "" || rec.PID == 0 || rec.Shell != "cat; exit 3" {
 			t.Errorf("got %+v", rec)
 		}
 		evs := h.events(s.ID)
@@ -212,7 +211,7 @@ func TestFollow(t *testing.T) {
 		}
 		defer f.Close()
 		stop := errors.New("enough")
-		if _, err := f.Run(t.Context(), engine.FollowSink{Frame: func(agent.Frame) error { return stop }}); !errors.Is(err, stop) {
+		if _, err := f.Run(t.Context(), engine.FollowSink{Frame: func(sandbox.Frame) error { return stop }}); !errors.Is(err, stop) {
 			t.Fatalf("a sink's error: got %v", err)
 		}
 		g := h.follow("box", rec.ID, engine.FollowRequest{Once: true})
@@ -234,7 +233,7 @@ func TestFollow(t *testing.T) {
 		g := h.follow("box", rec.ID, engine.FollowRequest{})
 		checktest.Equal(t, "g.stdout.String()", g.stdout.String(), "0123")
 		checktest.Len(t, "gaps", g.gaps, 1)
-		checktest.Equal(t, "gaps[0].Stream", g.gaps[0].Stream, agent.Stdout)
+		checktest.Equal(t, "gaps[0].Stream", g.gaps[0].Stream, sandbox.Stdout)
 		checktest.Equal(t, "gaps[0].Bytes", g.gaps[0].Bytes, 6)
 	})
 	t.Run("ASlowOneHoldsNobodyUp", func(t *testing.T) {
@@ -253,7 +252,7 @@ func TestFollow(t *testing.T) {
 				t.Errorf("WaitProcess: %+v, %v", done, err)
 			}
 		}()
-		end, err := f.Run(t.Context(), engine.FollowSink{Frame: func(f agent.Frame) error {
+		end, err := f.Run(t.Context(), engine.FollowSink{Frame: func(f sandbox.Frame) error {
 			<-blocked
 			total += len(f.Data)
 			return nil
@@ -282,7 +281,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-func ignoreFrame(agent.Frame) error { return nil }
+func ignoreFrame(sandbox.Frame) error { return nil }
 
 func TestProcessesOutliveTheServer(t *testing.T) {
 	t.Parallel()
@@ -300,7 +299,7 @@ func TestProcessesOutliveTheServer(t *testing.T) {
 		defer f.Close()
 		sink := g.sink()
 		frame := sink.Frame
-		sink.Frame = func(fr agent.Frame) error { err := frame(fr); close(first); return err }
+		sink.Frame = func(fr sandbox.Frame) error { err := frame(fr); close(first); return err }
 		_, err := f.Run(context.Background(), sink)
 		over <- err
 	}()

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -151,7 +150,7 @@ func TestARollbackEndsWhatRuns(t *testing.T) {
 	ended := make(chan engine.ExecResult, 1)
 	go func() {
 		res, err := h.engine.Exec(context.Background(), alice, "box", engine.ExecRequest{Shell: "echo; sleep 600"},
-			func(agent.Frame) error { close(began); return nil })
+			func(sandbox.Frame) error { close(began); return nil })
 		if err != nil {
 			t.Error("the command:", err)
 		}

@@ -7,12 +7,12 @@ import (
 	"context"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
+	"sandpit.dev/sandbox"
 )
 
 // SearchFiles looks for lines of files, or for files, below a directory. dir is the
 // directory as it was found.
-func (e *Engine) SearchFiles(ctx context.Context, c access.Caller, ref, path string, o agent.SearchOptions) (dir agent.FileInfo, found []agent.Match, end agent.SearchEnd, err error) {
+func (e *Engine) SearchFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.SearchFilesOptions) (dir sandbox.FileInfo, found []sandbox.FileMatch, end sandbox.SearchEnd, err error) {
 	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check) { k.path("path", path) })
 	if err != nil {
 		return dir, nil, end, err

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -40,7 +39,7 @@ func (h *house) variable(ref, name string) string {
 
 func (h *house) file(ref, path string) string {
 	h.t.Helper()
-	_, r, err := h.engine.ReadFile(h.t.Context(), alice, ref, path, agent.ReadOptions{})
+	_, r, err := h.engine.ReadFile(h.t.Context(), alice, ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -80,35 +80,35 @@ func silentCalls(h *house, process string) map[string]func(context.Context) erro
 			return err
 		},
 		"ReadFile": func(ctx context.Context) error {
-			_, r, err := e.ReadFile(ctx, alice, ref, "file", agent.ReadOptions{})
+			_, r, err := e.ReadFile(ctx, alice, ref, "file", sandbox.ReadFileOptions{})
 			if err == nil {
 				_ = r.Close()
 			}
 			return err
 		},
 		"WriteFile": func(ctx context.Context) error {
-			_, _, err := e.WriteFile(ctx, alice, ref, "ran", strings.NewReader("x"), agent.WriteOptions{})
+			_, _, err := e.WriteFile(ctx, alice, ref, "ran", strings.NewReader("x"), sandbox.WriteFileOptions{})
 			return err
 		},
 		"WriteALargeFile": func(ctx context.Context) error {
-			_, _, err := e.WriteFile(ctx, alice, ref, "ran", bytes.NewReader(big), agent.WriteOptions{})
+			_, _, err := e.WriteFile(ctx, alice, ref, "ran", bytes.NewReader(big), sandbox.WriteFileOptions{})
 			return err
 		},
 		"StatFile": func(ctx context.Context) error { _, err := e.StatFile(ctx, alice, ref, "file", ""); return err },
 		"ListFiles": func(ctx context.Context) error {
-			_, _, err := e.ListFiles(ctx, alice, ref, ".", agent.ListOptions{})
+			_, _, err := e.ListFiles(ctx, alice, ref, ".", sandbox.ListFilesOptions{})
 			return err
 		},
 		"SearchFiles": func(ctx context.Context) error {
-			_, _, _, err := e.SearchFiles(ctx, alice, ref, ".", agent.SearchOptions{Glob: "*"})
+			_, _, _, err := e.SearchFiles(ctx, alice, ref, ".", sandbox.SearchFilesOptions{Glob: "*"})
 			return err
 		},
-		"MakeDir": func(ctx context.Context) error { return e.MakeDir(ctx, alice, ref, "ran", agent.MkdirOptions{}) },
+		"MakeDir": func(ctx context.Context) error { return e.MakeDir(ctx, alice, ref, "ran", sandbox.MakeDirOptions{}) },
 		"MoveFile": func(ctx context.Context) error {
-			return e.MoveFile(ctx, alice, ref, "file", "ran", agent.MoveOptions{})
+			return e.MoveFile(ctx, alice, ref, "file", "ran", sandbox.MoveFileOptions{})
 		},
 		"RemoveFile": func(ctx context.Context) error {
-			return e.RemoveFile(ctx, alice, ref, "file", agent.RemoveOptions{})
+			return e.RemoveFile(ctx, alice, ref, "file", sandbox.RemoveFileOptions{})
 		},
 		"Ports":    func(ctx context.Context) error { _, _, err := e.Ports(ctx, alice, ref); return err },
 		"DialPort": func(ctx context.Context) error { _, err := e.DialPort(ctx, alice, ref, 80); return err },
@@ -318,7 +318,7 @@ func TestAPausedSandboxIsNotSilent(t *testing.T) {
 		r, w := io.Pipe()
 		done := make(chan error, 1)
 		go func() {
-			_, _, err := h.engine.WriteFile(context.Background(), alice, "box", "file", r, agent.WriteOptions{})
+			_, _, err := h.engine.WriteFile(context.Background(), alice, "box", "file", r, sandbox.WriteFileOptions{})
 			done <- err
 		}()
 		_, _ = w.Write([]byte("begin"))
@@ -355,7 +355,7 @@ func TestTheRoundFindsASilentAgentInUse(t *testing.T) {
 		r, w := io.Pipe() // a body that does not come
 		var upload sync.WaitGroup
 		upload.Go(func() {
-			_, _, _ = h.engine.WriteFile(context.Background(), alice, "used", "file", r, agent.WriteOptions{})
+			_, _, _ = h.engine.WriteFile(context.Background(), alice, "used", "file", r, sandbox.WriteFileOptions{})
 		})
 		defer upload.Wait()
 		defer w.Close()

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/skiptest"
@@ -78,7 +77,7 @@ func TestADatabaseThatTakesNothing(t *testing.T) {
 					return err
 				},
 				"upload": func(ctx context.Context) error {
-					_, _, err := h.engine.WriteFile(ctx, alice, "up", "other", strings.NewReader("x"), agent.WriteOptions{})
+					_, _, err := h.engine.WriteFile(ctx, alice, "up", "other", strings.NewReader("x"), sandbox.WriteFileOptions{})
 					return err
 				},
 			} {
@@ -190,11 +189,11 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 			return err
 		},
 		"upload": func(ctx context.Context) error {
-			_, _, err := h.engine.WriteFile(ctx, alice, "kept", "begun", strings.NewReader("x"), agent.WriteOptions{})
+			_, _, err := h.engine.WriteFile(ctx, alice, "kept", "begun", strings.NewReader("x"), sandbox.WriteFileOptions{})
 			return err
 		},
 		"download": func(ctx context.Context) error {
-			_, r, err := h.engine.ReadFile(ctx, alice, "kept", "/etc/hostname", agent.ReadOptions{})
+			_, r, err := h.engine.ReadFile(ctx, alice, "kept", "/etc/hostname", sandbox.ReadFileOptions{})
 			if err == nil {
 				_ = r.Close()
 			}

@@ -166,10 +166,10 @@ func afterCut(data []byte) []byte {
 
 // Next gives the next output; io.EOF when the command has ended, and then
 // Result holds.
-func (t *Terminal) Next(ctx context.Context) (agent.Frame, error) {
+func (t *Terminal) Next(ctx context.Context) (sandbox.Frame, error) {
 	fr, err := t.Process.Next(ctx)
 	if err == io.EOF { // itself: a connection that broke may wrap it
-		t.over(func(context.Context) agent.Result { return t.u.l.told(t.Process.Result()) })
+		t.over(func(context.Context) sandbox.Result { return t.u.l.told(t.Process.Result()) })
 	}
 	return fr, err
 }
@@ -183,7 +183,7 @@ func (t *Terminal) Close() error {
 }
 
 // over completes the event, once, and ends the use.
-func (t *Terminal) over(result func(context.Context) agent.Result) {
+func (t *Terminal) over(result func(context.Context) sandbox.Result) {
 	t.once.Do(func() {
 		t.stop()
 		t.u.e.group.spawn(func(ctx context.Context) {
@@ -211,7 +211,7 @@ const (
 )
 
 // hungUp finds out how a command ended whose terminal was closed.
-func (t *Terminal) hungUp(ctx context.Context) agent.Result {
+func (t *Terminal) hungUp(ctx context.Context) sandbox.Result {
 	f := newFollower(t.u, t.ev, 0)
 	for range hangUpTries {
 		rec, err := t.u.l.client.Process(ctx, t.ev.ProcessID)

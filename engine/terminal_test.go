@@ -123,7 +123,7 @@ func (s *screen) follow(h *house, id, until string, r engine.FollowRequest) (eng
 	text := []byte(s.text)
 	defer func() { s.text = string(text) }()
 	return g.Run(h.t.Context(), engine.FollowSink{
-		Frame: func(f agent.Frame) error {
+		Frame: func(f sandbox.Frame) error {
 			before := max(0, len(text)-len(until))
 			text = append(text, f.Data...)
 			s.seqs = append(s.seqs, f.Seq)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -44,10 +43,10 @@ const moreVariable = "NODE_EXTRA_CA_CERTS"
 
 // files are those of a sandbox; *agent.Client has them.
 type files interface {
-	Stat(ctx context.Context, path, user string) (agent.FileInfo, error)
-	ReadFile(ctx context.Context, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
-	WriteFile(ctx context.Context, path string, r io.Reader, o agent.WriteOptions) (agent.FileInfo, bool, error)
-	Remove(ctx context.Context, path string, o agent.RemoveOptions) error
+	Stat(ctx context.Context, path, user string) (sandbox.FileInfo, error)
+	ReadFile(ctx context.Context, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error)
+	WriteFile(ctx context.Context, path string, r io.Reader, o sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error)
+	Remove(ctx context.Context, path string, o sandbox.RemoveFileOptions) error
 }
 
 // addTrust makes the sandbox trust the authority whose certificate is given, beside what it
@@ -103,7 +102,7 @@ func removeTrust(ctx context.Context, in files) (complaint string) {
 	if len(wrong) > 0 { // what tells of it stays, to be tried again
 		return strings.Join(wrong, "; ")
 	}
-	if err := in.Remove(ctx, ownCertificate, agent.RemoveOptions{User: userRoot}); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := in.Remove(ctx, ownCertificate, sandbox.RemoveFileOptions{User: userRoot}); err != nil && !fault.Is(err, fault.NotFound) {
 		return ownCertificate + ": " + reason(err)
 	}
 	return ""
@@ -120,7 +119,7 @@ func rewrite(ctx context.Context, in files, name, block string) (there bool, err
 	if bytes.Equal(was, now) {
 		return true, nil
 	}
-	_, _, err = in.WriteFile(ctx, name, bytes.NewReader(now), agent.WriteOptions{User: userRoot, Size: int64(len(now))})
+	_, _, err = in.WriteFile(ctx, name, bytes.NewReader(now), sandbox.WriteFileOptions{User: userRoot, Size: int64(len(now))})
 	return err == nil, err
 }
 
@@ -150,7 +149,7 @@ func keepOwn(ctx context.Context, in files, certificate []byte) error {
 	if err != nil || bytes.Equal(was, certificate) {
 		return err
 	}
-	_, _, err = in.WriteFile(ctx, ownCertificate, bytes.NewReader(certificate), agent.WriteOptions{
+	_, _, err = in.WriteFile(ctx, ownCertificate, bytes.NewReader(certificate), sandbox.WriteFileOptions{
 		User: userRoot, Mode: 0o644, Size: int64(len(certificate)), MakeParents: true,
 	})
 	return err
@@ -165,7 +164,7 @@ func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case info.Type == agent.Symlink:
+	case info.Type == sandbox.Symlink:
 		to := path.Clean(info.Target)
 		if !path.IsAbs(to) {
 			to = path.Join(path.Dir(name), to)
@@ -174,12 +173,12 @@ func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
 			return nil, nil
 		}
 		return nil, fault.New(fault.Denied, "it is a link to %q, which is not followed", sandbox.Clip(to, 200))
-	case info.Type != agent.File:
+	case info.Type != sandbox.RegularFile:
 		return nil, fault.New(fault.Denied, "it is not a file")
 	case info.Size > maxBundle:
 		return nil, fault.New(fault.Denied, "it has %d bytes, more than %d", info.Size, maxBundle)
 	}
-	_, r, err := in.ReadFile(ctx, name, agent.ReadOptions{User: userRoot, Length: maxBundle + 1})
+	_, r, err := in.ReadFile(ctx, name, sandbox.ReadFileOptions{User: userRoot, Length: maxBundle + 1})
 	if err != nil {
 		return nil, err
 	}

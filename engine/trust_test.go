@@ -14,15 +14,15 @@ import (
 	"strings"
 	"testing"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // disk is a sandbox's files, as its root may have left them.
 type disk struct {
 	files  map[string]string
 	links  map[string]string
-	others map[string]agent.FileType
+	others map[string]sandbox.FileType
 	size   int64 // that Stat tells of every file; 0: its own
 	grows  bool  // a file is longer than Stat told
 	full   bool  // nothing can be written
@@ -31,20 +31,20 @@ type disk struct {
 }
 
 func newDisk(files map[string]string) *disk {
-	return &disk{files: maps.Clone(files), links: map[string]string{}, others: map[string]agent.FileType{}}
+	return &disk{files: maps.Clone(files), links: map[string]string{}, others: map[string]sandbox.FileType{}}
 }
 
-func (d *disk) Stat(_ context.Context, name, user string) (agent.FileInfo, error) {
+func (d *disk) Stat(_ context.Context, name, user string) (sandbox.FileInfo, error) {
 	if d.noRoot && user == userRoot {
-		return agent.FileInfo{}, fault.New(fault.Denied, "no root here")
+		return sandbox.FileInfo{}, fault.New(fault.Denied, "no root here")
 	}
-	info := agent.FileInfo{Name: path.Base(name), Path: name, Type: agent.File}
+	info := sandbox.FileInfo{Name: path.Base(name), Path: name, Type: sandbox.RegularFile}
 	text, file := d.files[name]
 	to, link := d.links[name]
 	other, odd := d.others[name]
 	switch {
 	case link:
-		info.Type, info.Target = agent.Symlink, to
+		info.Type, info.Target = sandbox.Symlink, to
 	case odd:
 		info.Type = other
 	case !file:
@@ -56,10 +56,10 @@ func (d *disk) Stat(_ context.Context, name, user string) (agent.FileInfo, error
 	return info, nil
 }
 
-func (d *disk) ReadFile(_ context.Context, name string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error) {
+func (d *disk) ReadFile(_ context.Context, name string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error) {
 	text, ok := d.files[name]
 	if !ok {
-		return agent.FileInfo{}, nil, fault.New(fault.Invalid, "%s is not a file", name)
+		return sandbox.FileInfo{}, nil, fault.New(fault.Invalid, "%s is not a file", name)
 	}
 	r := io.Reader(strings.NewReader(text))
 	if d.grows {
@@ -68,29 +68,29 @@ func (d *disk) ReadFile(_ context.Context, name string, o agent.ReadOptions) (ag
 	if o.Length > 0 {
 		r = io.LimitReader(r, o.Length)
 	}
-	return agent.FileInfo{}, io.NopCloser(r), nil
+	return sandbox.FileInfo{}, io.NopCloser(r), nil
 }
 
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-func (d *disk) WriteFile(_ context.Context, name string, r io.Reader, o agent.WriteOptions) (agent.FileInfo, bool, error) {
+func (d *disk) WriteFile(_ context.Context, name string, r io.Reader, o sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error) {
 	b, err := io.ReadAll(r)
 	switch {
 	case err != nil:
-		return agent.FileInfo{}, false, err
+		return sandbox.FileInfo{}, false, err
 	case d.full:
-		return agent.FileInfo{}, false, fault.New(fault.Exhausted, "the disk is full")
+		return sandbox.FileInfo{}, false, fault.New(fault.Exhausted, "the disk is full")
 	case o.User != userRoot || o.Size != int64(len(b)):
-		return agent.FileInfo{}, false, fmt.Errorf("written as %+v", o)
+		return sandbox.FileInfo{}, false, fmt.Errorf("written as %+v", o)
 	}
 	d.files[name] = string(b)
 	d.writes = append(d.writes, name)
-	return agent.FileInfo{}, false, nil
+	return sandbox.FileInfo{}, false, nil
 }
 
-func (d *disk) Remove(_ context.Context, name string, _ agent.RemoveOptions) error {
+func (d *disk) Remove(_ context.Context, name string, _ sandbox.RemoveFileOptions) error {
 	if _, ok := d.files[name]; !ok {
 		return fault.New(fault.NotFound, "there is no %s", name)
 	}
@@ -200,11 +200,11 @@ func TestAHostileRootKeepsOnlyItselfFromItsSecrets(t *testing.T) {
 		"a link elsewhere":        {func(d *disk) { delete(d.files, debian); d.links[debian] = "/workspace/mine" }, "not followed", ""},
 		"a link up":               {func(d *disk) { delete(d.files, debian); d.links[debian] = "../../../proc/self/mem" }, "not followed", ""},
 		"a link to itself":        {func(d *disk) { delete(d.files, debian); d.links[debian] = "ca-certificates.crt" }, "not followed", ""},
-		"a fifo":                  {func(d *disk) { delete(d.files, debian); d.others[debian] = agent.Other }, "not a file", ""},
-		"a directory":             {func(d *disk) { delete(d.files, debian); d.others[debian] = agent.Dir }, "not a file", ""},
+		"a fifo":                  {func(d *disk) { delete(d.files, debian); d.others[debian] = sandbox.OtherFile }, "not a file", ""},
+		"a directory":             {func(d *disk) { delete(d.files, debian); d.others[debian] = sandbox.Directory }, "not a file", ""},
 		"a huge file":             {func(d *disk) { d.size = 1 << 40 }, "more than", ""},
 		"a file without an end":   {func(d *disk) { d.grows = true }, "more than", ""},
-		"a fifo that Stat missed": {func(d *disk) { d.files[alpine] = ""; d.others[debian] = agent.File; delete(d.files, debian) }, "is not a file", alpine},
+		"a fifo that Stat missed": {func(d *disk) { d.files[alpine] = ""; d.others[debian] = sandbox.RegularFile; delete(d.files, debian) }, "is not a file", alpine},
 		"a full disk":             {func(d *disk) { d.full = true }, "full", ""},
 		"its own is a link":       {func(d *disk) { d.links[ownCertificate] = "/etc/passwd" }, "not followed", debian},
 		"a link of the system's":  {func(d *disk) { d.links[alpine] = "certs/ca-certificates.crt" }, "", debian},
@@ -254,10 +254,10 @@ func TestTrustIsBoundedInTime(t *testing.T) {
 // stuckDisk answers nothing before its caller loses patience.
 type stuckDisk struct{ *disk }
 
-func (stuckDisk) Stat(ctx context.Context, _, _ string) (agent.FileInfo, error) {
+func (stuckDisk) Stat(ctx context.Context, _, _ string) (sandbox.FileInfo, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
-		return agent.FileInfo{}, fault.New(fault.Internal, "it would wait for ever")
+		return sandbox.FileInfo{}, fault.New(fault.Internal, "it would wait for ever")
 	}
 	<-ctx.Done()
-	return agent.FileInfo{}, fault.Wrap(fault.Timeout, ctx.Err(), "no answer")
+	return sandbox.FileInfo{}, fault.Wrap(fault.Timeout, ctx.Err(), "no answer")
 }

@@ -46,7 +46,7 @@ func (l *live) dial(ctx context.Context) (net.Conn, error) {
 
 // told is what an agent tells of a command's end, with what its sandbox was taken down
 // for: the agent knows only that it was.
-func (l *live) told(res agent.Result) agent.Result {
+func (l *live) told(res sandbox.Result) sandbox.Result {
 	if x := l.ending.Load(); x != nil && res.Cause == sandbox.CauseStopped {
 		res.Cause, res.CauseDetail = x.Cause, x.Detail
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -126,7 +125,7 @@ func (w *worker) notBegun(ctx context.Context, i int, err error) error {
 }
 
 // commandEnded commits a command's result.
-func (w *worker) commandEnded(ctx context.Context, i int, res agent.Result) error {
+func (w *worker) commandEnded(ctx context.Context, i int, res sandbox.Result) error {
 	err := w.commit(ctx, change{
 		run: func(run *sandbox.Run) {
 			c := &run.Commands[i]
@@ -144,7 +143,7 @@ func (w *worker) commandEnded(ctx context.Context, i int, res agent.Result) erro
 
 // statusOf takes the cause, and not the exit code, for what ended a command: 137 is
 // what one has that ran out of memory, too.
-func statusOf(res agent.Result) sandbox.CommandStatus {
+func statusOf(res sandbox.Result) sandbox.CommandStatus {
 	switch {
 	case res.Cause == sandbox.CauseTimeout:
 		return sandbox.CommandTimedOut

@@ -120,7 +120,7 @@ func (x *copier) dir(ctx context.Context, rel string, depth int) error {
 	}
 	// One more than may be, so that it shows.
 	most := x.o.MaxFiles - len(x.list) + maxArtifactDirs - x.dirs + 1
-	entries, more, err := x.client.List(ctx, path.Join(sandbox.Artifacts, rel), agent.ListOptions{User: x.user, Limit: min(max(most, 1), maxListed)})
+	entries, more, err := x.client.List(ctx, path.Join(sandbox.Artifacts, rel), sandbox.ListFilesOptions{User: x.user, Limit: min(max(most, 1), maxListed)})
 	switch {
 	case fault.Is(err, fault.NotFound): // the whole of it, or it went since it was listed
 		return nil
@@ -134,14 +134,14 @@ func (x *copier) dir(ctx context.Context, rel string, depth int) error {
 		switch {
 		case len(fi.Name) > maxArtifactName || !utf8.ValidString(fi.Name):
 			continue
-		case fi.Type == agent.Dir:
+		case fi.Type == sandbox.Directory:
 			if err := x.base.Mkdir(filepath.Join(x.part, filepath.FromSlash(at)), 0o700); err != nil {
 				return hostFault(err)
 			}
 			if err := x.dir(ctx, at, depth+1); err != nil {
 				return err
 			}
-		case fi.Type == agent.File:
+		case fi.Type == sandbox.RegularFile:
 			if err := x.file(ctx, at); err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ func (x *copier) file(ctx context.Context, rel string) error {
 	if len(x.list) == x.o.MaxFiles {
 		return x.tooMany()
 	}
-	info, r, err := x.client.ReadFile(ctx, path.Join(sandbox.Artifacts, rel), agent.ReadOptions{User: x.user})
+	info, r, err := x.client.ReadFile(ctx, path.Join(sandbox.Artifacts, rel), sandbox.ReadFileOptions{User: x.user})
 	switch {
 	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Invalid):
 		return nil

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -33,7 +32,7 @@ const (
 // follow copies what a command gives out into the run's events until it ends, and
 // returns its result. It begins after the last frame that is there, so that nothing is
 // missing or there twice, whoever followed it before. The error is ctx's.
-func (w *worker) follow(ctx context.Context, i int) (agent.Result, error) {
+func (w *worker) follow(ctx context.Context, i int) (sandbox.Result, error) {
 	for {
 		res, ended, err := w.followOnce(ctx, i)
 		if ended || err != nil {
@@ -50,7 +49,7 @@ func (w *worker) follow(ctx context.Context, i int) (agent.Result, error) {
 
 // outcome returns the result of a command that the run does not follow any more: of one that was
 // cancelled after killing it.
-func (w *worker) outcome(life context.Context, i int) (agent.Result, error) {
+func (w *worker) outcome(life context.Context, i int) (sandbox.Result, error) {
 	ctx, cancel := context.WithTimeout(life, killBound)
 	defer cancel()
 	if run := w.record(); run.Canceled {
@@ -64,7 +63,7 @@ func (w *worker) outcome(life context.Context, i int) (agent.Result, error) {
 
 // followOnce follows a process as long as that works. Where it does not, what is on
 // record tells whether the process has ended.
-func (w *worker) followOnce(ctx context.Context, i int) (res agent.Result, ended bool, err error) {
+func (w *worker) followOnce(ctx context.Context, i int) (res sandbox.Result, ended bool, err error) {
 	run := w.record()
 	c := run.Commands[i]
 	f, err := w.r.engine.Follow(ctx, w.caller, string(run.Sandbox), c.ProcessID, engine.FollowRequest{Cursor: c.Frame, Own: true})
@@ -91,14 +90,14 @@ func (w *worker) followOnce(ctx context.Context, i int) (res agent.Result, ended
 		return res, false, ctx.Err()
 	}
 	if row == nil || !row.Done {
-		return w.shortened(i, agent.Result{ExitCode: exitKilled, Signal: "SIGKILL", Cause: sandbox.CauseHost}), true, nil
+		return w.shortened(i, sandbox.Result{ExitCode: exitKilled, Signal: "SIGKILL", Cause: sandbox.CauseHost}), true, nil
 	}
 	return w.shortened(i, *engine.RecordOf(row).Result), true, nil
 }
 
 // shortened marks the streams of a result of which the run has only a part, for their
 // log went before it was read.
-func (w *worker) shortened(i int, res agent.Result) agent.Result {
+func (w *worker) shortened(i int, res sandbox.Result) sandbox.Result {
 	c := w.record().Commands[i]
 	res.StdoutTruncated = res.StdoutTruncated || res.StdoutBytes > c.StdoutBytes
 	res.StderrTruncated = res.StderrTruncated || res.StderrBytes > c.StderrBytes
@@ -113,7 +112,7 @@ func (w *worker) drain(ctx context.Context, i int, f *engine.Following) (engine.
 	var flusher sync.WaitGroup
 	flusher.Go(func() { o.flushUntil(ctx, stop) })
 	end, err := f.Run(ctx, engine.FollowSink{
-		Frame: func(f agent.Frame) error { return o.add(ctx, f) },
+		Frame: func(f sandbox.Frame) error { return o.add(ctx, f) },
 		Gap:   o.gap,
 	})
 	close(stop)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
@@ -28,9 +27,9 @@ type output struct {
 }
 
 // add adds a frame. A reader that is quicker than the store waits for it.
-func (o *output) add(ctx context.Context, f agent.Frame) error {
+func (o *output) add(ctx context.Context, f sandbox.Frame) error {
 	kind := sandbox.RunCommandStdout
-	if f.Stream == agent.Stderr {
+	if f.Stream == sandbox.Stderr {
 		kind = sandbox.RunCommandStderr
 	}
 	o.mu.Lock()
@@ -59,7 +58,7 @@ func (o *output) gap(g engine.Gap) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, kind := range []sandbox.RunEventType{sandbox.RunCommandStdout, sandbox.RunCommandStderr} {
-		if g.Stream == 0 || (g.Stream == agent.Stderr) == (kind == sandbox.RunCommandStderr) {
+		if g.Stream == 0 || (g.Stream == sandbox.Stderr) == (kind == sandbox.RunCommandStderr) {
 			ev := o.w.r.event(kind, o.command)
 			ev.Truncated = true
 			o.events = append(o.events, ev)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"testing"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -53,7 +52,7 @@ func TestOutputIsWrittenOnceWhereTheContextEndsMeanwhile(t *testing.T) {
 	st := &lateStore{end: cancel}
 	w := newWorker(New(nil, st, Options{}), callerOf(&sandbox.Run{}), &sandbox.Run{Commands: make([]sandbox.RunCommand, 1)})
 	o := &output{w: w, wake: make(chan struct{}, 1)}
-	if err := o.add(ctx, agent.Frame{Stream: agent.Stdout, Seq: 1, Data: []byte("line 1\n")}); err != nil {
+	if err := o.add(ctx, sandbox.Frame{Stream: sandbox.Stdout, Seq: 1, Data: []byte("line 1\n")}); err != nil {
 		t.Fatal(err)
 	}
 	_ = o.flush(ctx)

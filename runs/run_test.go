@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
@@ -360,7 +359,7 @@ func TestARunThatWaitsForItsTurnCanBeCanceled(t *testing.T) {
 	checktest.Equal(t, "the one that runs, Commands[0].Cause", run.Commands[0].Cause, sandbox.CauseKilled)
 	checktest.Equal(t, "the one that runs, Commands[1].Status", run.Commands[1].Status, sandbox.CommandQueued)
 	h.wantWhole(run)
-	if procs, err := h.engine.Processes(t.Context(), alice, "box"); err != nil || slices.ContainsFunc(procs, func(p agent.Record) bool { return p.Result == nil && p.Shell != "true" }) { // which is the third's
+	if procs, err := h.engine.Processes(t.Context(), alice, "box"); err != nil || slices.ContainsFunc(procs, func(p sandbox.Process) bool { return p.Result == nil && p.Shell != "true" }) { // which is the third's
 		t.Errorf("a process is left: %+v, %v", procs, err)
 	}
 	if run := h.ended(third.ID); run.State != sandbox.RunCompleted {

@@ -36,8 +36,8 @@ type Engine interface {
 	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Create(context.Context, access.Caller, engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
 	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
-	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)
-	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
+	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (sandbox.Process, error)
+	Process(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error)
 	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
 }

@@ -126,11 +126,11 @@ func contextWithin(t *testing.T, d time.Duration) (context.Context, context.Canc
 }
 
 // nextOf attaches and asks for the first frame.
-func nextOf(t *testing.T, c *agent.Client, id string, after int64) (agent.Frame, error) {
+func nextOf(t *testing.T, c *agent.Client, id string, after int64) (sandbox.Frame, error) {
 	t.Helper()
 	p, err := c.Attach(within(t), id, after)
 	if err != nil {
-		return agent.Frame{}, err
+		return sandbox.Frame{}, err
 	}
 	defer p.Close()
 	return p.Next(within(t))

@@ -19,7 +19,7 @@ func testWait(t *testing.T, open func(*testing.T) *agent.Client) {
 	t.Run("ComesWithTheEnd", func(t *testing.T) {
 		c := open(t)
 		p := start(t, c, agent.Command{Shell: "echo x; read y; exit 4", StreamStdin: true})
-		got := make(chan agent.Result, 1)
+		got := make(chan sandbox.Result, 1)
 		go func() {
 			res, err := c.Wait(within(t), p.ID())
 			if err != nil {
@@ -56,7 +56,7 @@ func testWait(t *testing.T, open func(*testing.T) *agent.Client) {
 }
 
 func testInput(t *testing.T, open func(*testing.T) *agent.Client) {
-	put := func(t *testing.T, c *agent.Client, id, text string, offset int64, end bool) agent.Taken {
+	put := func(t *testing.T, c *agent.Client, id, text string, offset int64, end bool) sandbox.InputTaken {
 		t.Helper()
 		taken, err := c.Input(within(t), id, agent.Input{Data: []byte(text), Offset: offset, End: end})
 		if err != nil {
@@ -68,10 +68,10 @@ func testInput(t *testing.T, open func(*testing.T) *agent.Client) {
 		c := open(t)
 		p := start(t, c, agent.Command{Shell: "cat; echo over", StreamStdin: true})
 		_ = p.Close()
-		if got := put(t, c, p.ID(), "one ", -1, false); got != (agent.Taken{Bytes: 4, Total: 4}) {
+		if got := put(t, c, p.ID(), "one ", -1, false); got != (sandbox.InputTaken{Bytes: 4, Total: 4}) {
 			t.Errorf("got %+v", got)
 		}
-		if got := put(t, c, p.ID(), "two ", 4, true); got != (agent.Taken{Bytes: 4, Total: 8, Closed: true}) {
+		if got := put(t, c, p.ID(), "two ", 4, true); got != (sandbox.InputTaken{Bytes: 4, Total: 8, Closed: true}) {
 			t.Errorf("got %+v", got)
 		}
 		q, err := c.Attach(within(t), p.ID(), 0)
@@ -132,7 +132,7 @@ func testInput(t *testing.T, open func(*testing.T) *agent.Client) {
 		c := open(t)
 		p := start(t, c, agent.Command{Shell: "sleep 600", StreamStdin: true})
 		piece := bytes.Repeat([]byte("x"), agent.MaxInput)
-		var full agent.Taken
+		var full sandbox.InputTaken
 		for more := true; more; more = full.Bytes > 0 {
 			var err error
 			if full, err = c.Input(within(t), p.ID(), agent.Input{Data: piece, Offset: -1, Patience: 50 * time.Millisecond}); err != nil {
@@ -147,7 +147,7 @@ func testInput(t *testing.T, open func(*testing.T) *agent.Client) {
 		}()
 		for range 5 {
 			taken, err := c.Input(within(t), p.ID(), agent.Input{Data: []byte("y"), Offset: -1, Patience: 50 * time.Millisecond})
-			if err != nil || taken != (agent.Taken{Total: full.Total}) {
+			if err != nil || taken != (sandbox.InputTaken{Total: full.Total}) {
 				t.Errorf("got %+v, %v; want nothing taken of %d", taken, err, full.Total)
 			}
 		}

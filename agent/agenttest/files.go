@@ -17,6 +17,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
@@ -24,11 +25,11 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		c := open(t)
 		for _, n := range []int{0, 1, 65535, 65536, 65537, 5 << 20} {
 			content := strings.Repeat("0123456789abcdef\x00\xff", n/18+1)[:n]
-			fi, created, err := c.WriteFile(within(t), "f", strings.NewReader(content), agent.WriteOptions{Size: int64(n)})
+			fi, created, err := c.WriteFile(within(t), "f", strings.NewReader(content), sandbox.WriteFileOptions{Size: int64(n)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if created != (n == 0) || fi.Size != int64(n) || fi.Path != "/workspace/f" || fi.Type != agent.File || fi.Mode != 0o644 {
+			if created != (n == 0) || fi.Size != int64(n) || fi.Path != "/workspace/f" || fi.Type != sandbox.RegularFile || fi.Mode != 0o644 {
 				t.Errorf("%d bytes: created %v, %+v", n, created, fi)
 			}
 			if got := get(t, c, "/workspace/f"); got != content {
@@ -46,7 +47,7 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 			off, n int64
 			want   string
 		}{{0, 0, "0123456789"}, {3, 0, "3456789"}, {3, 4, "3456"}, {8, 100, "89"}, {10, 5, ""}, {1000, 5, ""}, {0, -1, "0123456789"}} {
-			fi, r, err := c.ReadFile(within(t), "f", agent.ReadOptions{Offset: tt.off, Length: tt.n})
+			fi, r, err := c.ReadFile(within(t), "f", sandbox.ReadFileOptions{Offset: tt.off, Length: tt.n})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +57,7 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 				t.Errorf("%d+%d: got %q of %d, want %q (%v)", tt.off, tt.n, b, fi.Size, tt.want, err)
 			}
 		}
-		_, _, err := c.ReadFile(within(t), "f", agent.ReadOptions{Offset: -1})
+		_, _, err := c.ReadFile(within(t), "f", sandbox.ReadFileOptions{Offset: -1})
 		wantCode(t, err, fault.Invalid)
 	})
 	t.Run("ReplacingKeepsTheMode", func(t *testing.T) {
@@ -67,24 +68,24 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		if got := sh(t, c, "./s; stat -c %a s"); got != "two\n750\n" {
 			t.Errorf("got %q", got)
 		}
-		if _, _, err := c.WriteFile(within(t), "s", strings.NewReader(""), agent.WriteOptions{Mode: 0o600}); err != nil {
+		if _, _, err := c.WriteFile(within(t), "s", strings.NewReader(""), sandbox.WriteFileOptions{Mode: 0o600}); err != nil {
 			t.Fatal(err)
 		}
 		if fi, err := c.Stat(within(t), "s", ""); err != nil || fi.Mode != 0o600 {
 			t.Errorf("%+v %v", fi, err)
 		}
-		_, _, err := c.WriteFile(within(t), "s", strings.NewReader(""), agent.WriteOptions{Mode: fs.ModeSetuid | 0o755})
+		_, _, err := c.WriteFile(within(t), "s", strings.NewReader(""), sandbox.WriteFileOptions{Mode: fs.ModeSetuid | 0o755})
 		wantCode(t, err, fault.Invalid)
 	})
 	t.Run("CutUploadLeavesTheOldFile", func(t *testing.T) {
 		c := open(t)
 		put(t, c, "f", "old")
 		broken := errors.New("the source broke")
-		_, _, err := c.WriteFile(within(t), "f", io.MultiReader(bytes.NewReader(make([]byte, 300_000)), failing{broken}), agent.WriteOptions{})
+		_, _, err := c.WriteFile(within(t), "f", io.MultiReader(bytes.NewReader(make([]byte, 300_000)), failing{broken}), sandbox.WriteFileOptions{})
 		if !errors.Is(err, broken) {
 			t.Errorf("error: %v", err)
 		}
-		_, _, err = c.WriteFile(within(t), "f", strings.NewReader("short"), agent.WriteOptions{Size: 1000})
+		_, _, err = c.WriteFile(within(t), "f", strings.NewReader("short"), sandbox.WriteFileOptions{Size: 1000})
 		wantCode(t, err, fault.Malformed)
 		if got := get(t, c, "f"); got != "old" {
 			t.Errorf("the file holds %q", got)
@@ -119,7 +120,7 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 	})
 	t.Run("ParentsAreMadeOnlyOnRequest", func(t *testing.T) {
 		c := open(t)
-		_, _, err := c.WriteFile(within(t), "a/b/c", strings.NewReader("x"), agent.WriteOptions{})
+		_, _, err := c.WriteFile(within(t), "a/b/c", strings.NewReader("x"), sandbox.WriteFileOptions{})
 		wantCode(t, err, fault.NotFound)
 		put(t, c, "a/b/c", "x")
 		if got := sh(t, c, "cat a/b/c; stat -c %a a/b"); got != "x755\n" {
@@ -146,12 +147,12 @@ func testFiles(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 			t.Errorf("%q", got)
 		}
 		fi, err := c.Stat(within(t), "link2", "")
-		if err != nil || fi.Type != agent.Symlink || fi.Target != "link" {
+		if err != nil || fi.Type != sandbox.Symlink || fi.Target != "link" {
 			t.Errorf("%+v %v", fi, err)
 		}
-		_, _, err = c.WriteFile(within(t), "loop", strings.NewReader(""), agent.WriteOptions{})
+		_, _, err = c.WriteFile(within(t), "loop", strings.NewReader(""), sandbox.WriteFileOptions{})
 		wantCode(t, err, fault.Invalid)
-		_, _, err = c.ReadFile(within(t), "loop", agent.ReadOptions{})
+		_, _, err = c.ReadFile(within(t), "loop", sandbox.ReadFileOptions{})
 		wantCode(t, err, fault.Invalid)
 	})
 	testFileLists(t, open, o)
@@ -162,33 +163,33 @@ func testFileLists(t *testing.T, open func(*testing.T) *agent.Client, o Options)
 	t.Run("ListsAreSortedAndBounded", func(t *testing.T) {
 		c := open(t)
 		sh(t, c, "mkdir d && cd d && for i in $(seq 1 1200); do : > f$i; done; mkdir sub; ln -s f1 link; mkfifo pipe; printf 12345 > f7")
-		list, truncated, err := c.List(within(t), "d", agent.ListOptions{})
+		list, truncated, err := c.List(within(t), "d", sandbox.ListFilesOptions{})
 		if err != nil || truncated || len(list) != 1203 {
 			t.Fatalf("%d entries, %v, %v", len(list), truncated, err)
 		}
-		if !slices.IsSortedFunc(list, func(a, b agent.FileInfo) int { return strings.Compare(a.Name, b.Name) }) {
+		if !slices.IsSortedFunc(list, func(a, b sandbox.FileInfo) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Error("not sorted")
 		}
-		byName := make(map[string]agent.FileInfo)
+		byName := make(map[string]sandbox.FileInfo)
 		for _, fi := range list {
 			if fi.Path != "/workspace/d/"+fi.Name || fi.ModTime.IsZero() {
 				t.Fatalf("%+v", fi)
 			}
 			byName[fi.Name] = fi
 		}
-		if byName["sub"].Type != agent.Dir || byName["pipe"].Type != agent.Other || byName["link"].Target != "f1" || byName["f7"].Size != 5 {
+		if byName["sub"].Type != sandbox.Directory || byName["pipe"].Type != sandbox.OtherFile || byName["link"].Target != "f1" || byName["f7"].Size != 5 {
 			t.Errorf("%+v", byName["f7"])
 		}
-		short, truncated, err := c.List(within(t), "d", agent.ListOptions{Limit: 10})
+		short, truncated, err := c.List(within(t), "d", sandbox.ListFilesOptions{Limit: 10})
 		if err != nil || !truncated {
 			t.Errorf("%v %v", truncated, err)
 		}
 		if diff := cmp.Diff(list[:10], short); diff != "" {
 			t.Errorf("the first ten:\n%s", diff)
 		}
-		_, _, err = c.List(within(t), "d", agent.ListOptions{Limit: 1 << 30})
+		_, _, err = c.List(within(t), "d", sandbox.ListFilesOptions{Limit: 1 << 30})
 		wantCode(t, err, fault.Invalid)
-		_, _, err = c.List(within(t), "d/f1", agent.ListOptions{})
+		_, _, err = c.List(within(t), "d/f1", sandbox.ListFilesOptions{})
 		wantCode(t, err, fault.Invalid)
 	})
 	t.Run("ListsAreBoundedInBytesAndGoOn", func(t *testing.T) {
@@ -198,7 +199,7 @@ func testFileLists(t *testing.T, open func(*testing.T) *agent.Client, o Options)
 		sh(t, c, fmt.Sprintf(`mkdir d && cd d && python3 -c "import os; [os.symlink(b'\xff' * %d, str(i)) for i in range(1, %d + 1)]"`, length, links))
 		seen, pages, size := make(map[string]bool), 0, 0
 		for after := ""; ; pages++ {
-			list, more, err := c.List(within(t), "d", agent.ListOptions{After: after})
+			list, more, err := c.List(within(t), "d", sandbox.ListFilesOptions{After: after})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,11 +220,11 @@ func testFileLists(t *testing.T, open func(*testing.T) *agent.Client, o Options)
 		if pages == 0 || len(seen) != links {
 			t.Errorf("%d entries on %d pages before the last", len(seen), pages)
 		}
-		list, more, err := c.List(within(t), "d", agent.ListOptions{After: "998"})
+		list, more, err := c.List(within(t), "d", sandbox.ListFilesOptions{After: "998"})
 		if err != nil || more || len(list) != 1 || list[0].Name != "999" {
 			t.Errorf("after the last but one: %d entries, %v, %v", len(list), more, err)
 		}
-		_, _, err = c.List(within(t), "d", agent.ListOptions{After: strings.Repeat("x", 256)})
+		_, _, err = c.List(within(t), "d", sandbox.ListFilesOptions{After: strings.Repeat("x", 256)})
 		wantCode(t, err, fault.Invalid)
 	})
 	t.Run("NamesThatAreNotUnicodeSurvive", func(t *testing.T) {
@@ -237,7 +238,7 @@ func testFileLists(t *testing.T, open func(*testing.T) *agent.Client, o Options)
 			if got := get(t, c, "d/"+list[i]); got != want {
 				t.Errorf("%q: %q", list[i], got)
 			}
-			if err := c.Remove(within(t), "d/"+list[i], agent.RemoveOptions{}); err != nil {
+			if err := c.Remove(within(t), "d/"+list[i], sandbox.RemoveFileOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -245,9 +246,9 @@ func testFileLists(t *testing.T, open func(*testing.T) *agent.Client, o Options)
 	t.Run("ErrorsAreTold", func(t *testing.T) {
 		c := open(t)
 		sh(t, c, "mkdir dir; echo x > file")
-		read := func(p string) error { _, _, err := c.ReadFile(within(t), p, agent.ReadOptions{}); return err }
+		read := func(p string) error { _, _, err := c.ReadFile(within(t), p, sandbox.ReadFileOptions{}); return err }
 		write := func(p string) error {
-			_, _, err := c.WriteFile(within(t), p, strings.NewReader("x"), agent.WriteOptions{})
+			_, _, err := c.WriteFile(within(t), p, strings.NewReader("x"), sandbox.WriteFileOptions{})
 			return err
 		}
 		long := strings.Repeat("x", 256)
@@ -267,21 +268,21 @@ func testFileLists(t *testing.T, open func(*testing.T) *agent.Client, o Options)
 			"WriteToDots":            {write("dir/.."), fault.Invalid},
 			"WriteToALongName":       {write(long), fault.Invalid},
 			"WriteThroughAFile":      {write("file/x"), fault.Invalid},
-			"MkdirOfWhatExists":      {c.Mkdir(within(t), "dir", agent.MkdirOptions{}), fault.Exists},
-			"MkdirOverAFile":         {c.Mkdir(within(t), "file", agent.MkdirOptions{Parents: true}), fault.Exists},
-			"MkdirInNothing":         {c.Mkdir(within(t), "no/dir", agent.MkdirOptions{}), fault.NotFound},
-			"RemoveOfNothing":        {c.Remove(within(t), "nothing", agent.RemoveOptions{}), fault.NotFound},
-			"RemoveOfTheWorkspace":   {c.Remove(within(t), "/workspace/", agent.RemoveOptions{Recursive: true}), fault.Denied},
-			"RemoveOfTheRoot":        {c.Remove(within(t), "/..", agent.RemoveOptions{Recursive: true}), fault.Denied},
-			"MoveOfNothing":          {c.Move(within(t), "nothing", "x", agent.MoveOptions{}), fault.NotFound},
-			"MoveToWhatExists":       {c.Move(within(t), "file", "dir", agent.MoveOptions{}), fault.Exists},
-			"MoveOfAFileOverADir":    {c.Move(within(t), "file", "dir", agent.MoveOptions{Overwrite: true}), fault.Invalid},
-			"MoveIntoItself":         {c.Move(within(t), "dir", "dir/sub", agent.MoveOptions{}), fault.Invalid},
-			"MoveOfTheWorkspace":     {c.Move(within(t), "/workspace", "/workspace/x", agent.MoveOptions{}), fault.Denied},
+			"MkdirOfWhatExists":      {c.Mkdir(within(t), "dir", sandbox.MakeDirOptions{}), fault.Exists},
+			"MkdirOverAFile":         {c.Mkdir(within(t), "file", sandbox.MakeDirOptions{Parents: true}), fault.Exists},
+			"MkdirInNothing":         {c.Mkdir(within(t), "no/dir", sandbox.MakeDirOptions{}), fault.NotFound},
+			"RemoveOfNothing":        {c.Remove(within(t), "nothing", sandbox.RemoveFileOptions{}), fault.NotFound},
+			"RemoveOfTheWorkspace":   {c.Remove(within(t), "/workspace/", sandbox.RemoveFileOptions{Recursive: true}), fault.Denied},
+			"RemoveOfTheRoot":        {c.Remove(within(t), "/..", sandbox.RemoveFileOptions{Recursive: true}), fault.Denied},
+			"MoveOfNothing":          {c.Move(within(t), "nothing", "x", sandbox.MoveFileOptions{}), fault.NotFound},
+			"MoveToWhatExists":       {c.Move(within(t), "file", "dir", sandbox.MoveFileOptions{}), fault.Exists},
+			"MoveOfAFileOverADir":    {c.Move(within(t), "file", "dir", sandbox.MoveFileOptions{Overwrite: true}), fault.Invalid},
+			"MoveIntoItself":         {c.Move(within(t), "dir", "dir/sub", sandbox.MoveFileOptions{}), fault.Invalid},
+			"MoveOfTheWorkspace":     {c.Move(within(t), "/workspace", "/workspace/x", sandbox.MoveFileOptions{}), fault.Denied},
 			"StatOfNothing":          {func() error { _, err := c.Stat(within(t), "nothing", ""); return err }(), fault.NotFound},
 			"StatByAnUnknownUser":    {func() error { _, err := c.Stat(within(t), "file", "toor"); return err }(), fault.Invalid},
-			"ListOfNothing":          {func() error { _, _, err := c.List(within(t), "nothing", agent.ListOptions{}); return err }(), fault.NotFound},
-			"ModeOutOfBounds":        {c.Mkdir(within(t), "x", agent.MkdirOptions{Mode: fs.ModeSetgid | 0o755}), fault.Invalid},
+			"ListOfNothing":          {func() error { _, _, err := c.List(within(t), "nothing", sandbox.ListFilesOptions{}); return err }(), fault.NotFound},
+			"ModeOutOfBounds":        {c.Mkdir(within(t), "x", sandbox.MakeDirOptions{Mode: fs.ModeSetgid | 0o755}), fault.Invalid},
 			"StatThroughTooManyDots": {func() error { _, err := c.Stat(within(t), strings.Repeat("../", 1000)+"nothing", ""); return err }(), fault.NotFound},
 		} {
 			t.Run(name, func(t *testing.T) { wantCode(t, tt.err, tt.want) })
@@ -303,17 +304,17 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // testRights tries what the unprivileged user may not do.
 func testRights(t *testing.T, c *agent.Client, o Options) {
 	sh(t, c, "mkdir secret; echo x > secret/f; chmod 0 secret; echo ro > ro; chmod 400 ro; mkdir closed; echo x > closed/f; chmod 555 closed")
-	_, _, err := c.ReadFile(within(t), "secret/f", agent.ReadOptions{})
+	_, _, err := c.ReadFile(within(t), "secret/f", sandbox.ReadFileOptions{})
 	wantCode(t, err, fault.Denied)
-	_, _, err = c.List(within(t), "secret", agent.ListOptions{})
+	_, _, err = c.List(within(t), "secret", sandbox.ListFilesOptions{})
 	wantCode(t, err, fault.Denied)
-	_, _, err = c.WriteFile(within(t), "ro", strings.NewReader("x"), agent.WriteOptions{})
+	_, _, err = c.WriteFile(within(t), "ro", strings.NewReader("x"), sandbox.WriteFileOptions{})
 	wantCode(t, err, fault.Denied)
-	_, _, err = c.WriteFile(within(t), "closed/g", strings.NewReader("x"), agent.WriteOptions{})
+	_, _, err = c.WriteFile(within(t), "closed/g", strings.NewReader("x"), sandbox.WriteFileOptions{})
 	wantCode(t, err, fault.Denied)
-	wantCode(t, c.Remove(within(t), "closed", agent.RemoveOptions{Recursive: true}), fault.Denied)
-	wantCode(t, c.Move(within(t), "closed/f", "f", agent.MoveOptions{}), fault.Denied)
-	wantCode(t, c.Mkdir(within(t), "closed/d", agent.MkdirOptions{}), fault.Denied)
+	wantCode(t, c.Remove(within(t), "closed", sandbox.RemoveFileOptions{Recursive: true}), fault.Denied)
+	wantCode(t, c.Move(within(t), "closed/f", "f", sandbox.MoveFileOptions{}), fault.Denied)
+	wantCode(t, c.Mkdir(within(t), "closed/d", sandbox.MakeDirOptions{}), fault.Denied)
 	if fault.As(err).Remedy == "" {
 		t.Error("a denial without a next step")
 	}
@@ -322,11 +323,11 @@ func testRights(t *testing.T, c *agent.Client, o Options) {
 		t.Errorf("owner and user: %q", got)
 	}
 	if o.OwnRoot {
-		_, _, err = c.WriteFile(within(t), "/etc/sandpit-test", strings.NewReader("x"), agent.WriteOptions{})
+		_, _, err = c.WriteFile(within(t), "/etc/sandpit-test", strings.NewReader("x"), sandbox.WriteFileOptions{})
 		wantCode(t, err, fault.Denied)
 	}
 	if o.HasRoot {
-		if _, _, err := c.WriteFile(within(t), "closed/f", strings.NewReader("root"), agent.WriteOptions{User: "root"}); err != nil {
+		if _, _, err := c.WriteFile(within(t), "closed/f", strings.NewReader("root"), sandbox.WriteFileOptions{User: "root"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := sh(t, c, "cat closed/f; echo y >> closed/f"); got != "root" {
@@ -339,11 +340,11 @@ func testRights(t *testing.T, c *agent.Client, o Options) {
 func testTree(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 	t.Run("MkdirMakesWithParentsAndMode", func(t *testing.T) {
 		c := open(t)
-		if err := c.Mkdir(within(t), "a", agent.MkdirOptions{Mode: 0o700}); err != nil {
+		if err := c.Mkdir(within(t), "a", sandbox.MakeDirOptions{Mode: 0o700}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := c.Mkdir(within(t), "a/b/c", agent.MkdirOptions{Parents: true}); err != nil {
+			if err := c.Mkdir(within(t), "a/b/c", sandbox.MakeDirOptions{Parents: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -355,11 +356,11 @@ func testTree(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		c := open(t)
 		sh(t, c, "mkdir -p a/b c; echo x > a/b/f; echo y > g; ln -s a/b/f l")
 		for _, m := range [][2]string{{"a", "c/a"}, {"g", "h"}, {"l", "k"}} {
-			if err := c.Move(within(t), m[0], m[1], agent.MoveOptions{}); err != nil {
+			if err := c.Move(within(t), m[0], m[1], sandbox.MoveFileOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := c.Move(within(t), "c/a/b/f", "h", agent.MoveOptions{Overwrite: true}); err != nil {
+		if err := c.Move(within(t), "c/a/b/f", "h", sandbox.MoveFileOptions{Overwrite: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := sh(t, c, "cat h; ls -A . c/a/b; readlink k"); got != "x\n.:\nc\nh\nk\n\nc/a/b:\na/b/f\n" {
@@ -369,25 +370,25 @@ func testTree(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 	t.Run("RemoveTakesTheLinkAndNotItsTarget", func(t *testing.T) {
 		c := open(t)
 		sh(t, c, "mkdir keep d; echo x > keep/f; ln -s ../keep d/link; ln -s keep top")
-		if err := c.Remove(within(t), "top", agent.RemoveOptions{Recursive: true}); err != nil {
+		if err := c.Remove(within(t), "top", sandbox.RemoveFileOptions{Recursive: true}); err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, c.Remove(within(t), "d", agent.RemoveOptions{}), fault.State)
-		if err := c.Remove(within(t), "d", agent.RemoveOptions{Recursive: true}); err != nil {
+		wantCode(t, c.Remove(within(t), "d", sandbox.RemoveFileOptions{}), fault.State)
+		if err := c.Remove(within(t), "d", sandbox.RemoveFileOptions{Recursive: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := sh(t, c, "ls -A . keep"); got != ".:\nkeep\n\nkeep:\nf\n" {
 			t.Errorf("%q", got)
 		}
 		sh(t, c, "mkdir empty")
-		if err := c.Remove(within(t), "empty", agent.RemoveOptions{}); err != nil {
+		if err := c.Remove(within(t), "empty", sandbox.RemoveFileOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("RemoveTakesTreesOfAnyDepth", func(t *testing.T) {
 		c := open(t)
 		sh(t, c, "p=$(printf 'd/%.0s' $(seq 1000)); mkdir -p deep/$p && cd deep/$p && echo x > f && mkdir -p $p && echo x > $p/f")
-		if err := c.Remove(within(t), "deep", agent.RemoveOptions{Recursive: true}); err != nil {
+		if err := c.Remove(within(t), "deep", sandbox.RemoveFileOptions{Recursive: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := names(t, c, "."); len(got) != 0 {
@@ -398,18 +399,18 @@ func testTree(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		t.Run("MoveCopiesBetweenFileSystems", func(t *testing.T) {
 			c := open(t)
 			sh(t, c, "mkdir -p tree/sub; echo x > tree/sub/f; chmod 640 tree/sub/f; touch -d 2001-02-03 tree/sub/f; ln -s sub/f tree/l; head -c 3000000 /dev/urandom > tree/big; sha256sum < tree/big > sum; echo y > f")
-			if err := c.Move(within(t), "tree", "/dev/shm/moved", agent.MoveOptions{}); err != nil {
+			if err := c.Move(within(t), "tree", "/dev/shm/moved", sandbox.MoveFileOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := sh(t, c, "ls -A; cat /dev/shm/moved/l; stat -c '%a %y' /dev/shm/moved/sub/f | cut -c1-14; sha256sum < /dev/shm/moved/big | cmp - sum && echo same"); got != "f\nsum\nx\n640 2001-02-03\nsame\n" {
 				t.Errorf("%q", got)
 			}
-			wantCode(t, c.Move(within(t), "f", "/dev/shm/moved", agent.MoveOptions{}), fault.Exists)
-			if err := c.Move(within(t), "/dev/shm/moved", "back", agent.MoveOptions{}); err != nil {
+			wantCode(t, c.Move(within(t), "f", "/dev/shm/moved", sandbox.MoveFileOptions{}), fault.Exists)
+			if err := c.Move(within(t), "/dev/shm/moved", "back", sandbox.MoveFileOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			sh(t, c, "cat back/l; mkfifo back/pipe")
-			wantCode(t, c.Move(within(t), "back", "/dev/shm/moved", agent.MoveOptions{}), fault.Invalid)
+			wantCode(t, c.Move(within(t), "back", "/dev/shm/moved", sandbox.MoveFileOptions{}), fault.Invalid)
 			if got := sh(t, c, "ls -A back /dev/shm | grep -v '^$'"); strings.Contains(got, "sandpit") || !strings.Contains(got, "pipe") {
 				t.Errorf("%q", got)
 			}

@@ -20,7 +20,7 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 		p := start(t, c, agent.Command{Shell: "i=0; while [ $i -lt 5000 ] && [ ! -e enough ]; do (true &); i=$((i+1)); done; exit 42"})
 		ctx := within(t)
 		slow := time.AfterFunc(patience/4, func() { // of a machine that is, hundreds are enough
-			_, _, _ = c.WriteFile(ctx, "enough", strings.NewReader(""), agent.WriteOptions{})
+			_, _, _ = c.WriteFile(ctx, "enough", strings.NewReader(""), sandbox.WriteFileOptions{})
 		})
 		defer slow.Stop()
 		for i := range 100 {
@@ -62,7 +62,7 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 					cmd.User = "root"
 				}
 				all = append(all, start(t, c, cmd))
-				if _, _, err := c.List(within(t), ".", agent.ListOptions{}); err != nil {
+				if _, _, err := c.List(within(t), ".", sandbox.ListFilesOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -180,7 +180,7 @@ func testMasked(t *testing.T, open func(*testing.T) *agent.Client) {
 }
 
 // lastProcess is the record of the process that was started last.
-func lastProcess(t *testing.T, c *agent.Client) agent.Record {
+func lastProcess(t *testing.T, c *agent.Client) sandbox.Process {
 	t.Helper()
 	all, err := c.Processes(within(t))
 	if err != nil || len(all) == 0 {

@@ -64,12 +64,12 @@ func orphans(n int) string {
 }
 
 // result runs a command to its end. With kill it is killed once it has written something.
-func result(t *testing.T, c *agent.Client, cmd agent.Command, kill bool) (agent.Result, error) {
+func result(t *testing.T, c *agent.Client, cmd agent.Command, kill bool) (sandbox.Result, error) {
 	ctx := within(t)
 	cmd.ID = sandbox.NewProcessID()
 	p, err := c.Start(ctx, cmd)
 	if err != nil {
-		return agent.Result{}, err
+		return sandbox.Result{}, err
 	}
 	defer p.Close()
 	for {
@@ -77,12 +77,12 @@ func result(t *testing.T, c *agent.Client, cmd agent.Command, kill bool) (agent.
 		case errors.Is(err, io.EOF):
 			return p.Result(), nil
 		case err != nil:
-			return agent.Result{}, err
+			return sandbox.Result{}, err
 		}
 		if kill {
 			kill = false
 			if err := c.Kill(ctx, p.ID(), ""); err != nil {
-				return agent.Result{}, err
+				return sandbox.Result{}, err
 			}
 		}
 	}

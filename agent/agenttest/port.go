@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // listenCode is a program that listens where its argument says, tells its
@@ -56,7 +57,7 @@ func dial(t *testing.T, c *agent.Client, port int) *agent.PortConn {
 }
 
 // on finds a port in the list.
-func on(t *testing.T, c *agent.Client, port int) (agent.Port, bool) {
+func on(t *testing.T, c *agent.Client, port int) (sandbox.Port, bool) {
 	t.Helper()
 	all, _, err := c.Ports(within(t))
 	if err != nil {
@@ -67,13 +68,13 @@ func on(t *testing.T, c *agent.Client, port int) (agent.Port, bool) {
 			return p, true
 		}
 	}
-	return agent.Port{}, false
+	return sandbox.Port{}, false
 }
 
 func testPorts(t *testing.T, open func(*testing.T) *agent.Client) {
 	t.Run("ListsWhatListens", func(t *testing.T) {
 		c := open(t)
-		for host, want := range map[string]agent.Port{
+		for host, want := range map[string]sandbox.Port{
 			"127.0.0.1": {Protocol: "tcp"}, "0.0.0.0": {Protocol: "tcp"}, "::1": {Protocol: "tcp"}, "::": {Protocol: "tcp"},
 			"127.0.0.3": {Protocol: "udp"},
 		} {

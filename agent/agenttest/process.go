@@ -182,7 +182,7 @@ func testProcess(t *testing.T, open func(*testing.T) *agent.Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rec.State != agent.Running || rec.Result != nil || rec.PID < 1 || rec.LastSeq != 1 || rec.StartedAt.Before(before) {
+		if rec.State != sandbox.ProcessRunning || rec.Result != nil || rec.PID < 1 || rec.LastSeq != 1 || rec.StartedAt.Before(before) {
 			t.Errorf("while it runs: %+v", rec)
 		}
 		if len(rec.Argv) != 3 || rec.Argv[2] != "echo out; read x; exit 4" || rec.Cwd != "/workspace" {
@@ -196,7 +196,7 @@ func testProcess(t *testing.T, open func(*testing.T) *agent.Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rec.State != agent.Exited || rec.Result == nil || rec.Result.ExitCode != 4 || !rec.Result.EndedAt.Equal(out.EndedAt) {
+		if rec.State != sandbox.ProcessExited || rec.Result == nil || rec.Result.ExitCode != 4 || !rec.Result.EndedAt.Equal(out.EndedAt) {
 			t.Errorf("when it has ended: %+v %+v", rec, rec.Result)
 		}
 		_, err = c.Process(within(t), sandbox.NewProcessID())

@@ -74,8 +74,8 @@ func within(t *testing.T) context.Context {
 // output is what a process wrote, and how it ended.
 type output struct {
 	stdout, stderr string
-	frames         []agent.Frame
-	agent.Result
+	frames         []sandbox.Frame
+	sandbox.Result
 }
 
 // collect follows p to its end.
@@ -92,7 +92,7 @@ func collect(t *testing.T, p *agent.Process) output {
 		if err != nil {
 			t.Fatalf("Next: %v", err)
 		}
-		if f.Stream == agent.Stdout {
+		if f.Stream == sandbox.Stdout {
 			stdout.Write(f.Data)
 		} else {
 			stderr.Write(f.Data)
@@ -160,14 +160,14 @@ func wantCode(t *testing.T, err error, want fault.Code) {
 
 func put(t *testing.T, c *agent.Client, path, content string) {
 	t.Helper()
-	if _, _, err := c.WriteFile(within(t), path, bytes.NewReader([]byte(content)), agent.WriteOptions{MakeParents: true}); err != nil {
+	if _, _, err := c.WriteFile(within(t), path, bytes.NewReader([]byte(content)), sandbox.WriteFileOptions{MakeParents: true}); err != nil {
 		t.Fatalf("WriteFile %q: %v", path, err)
 	}
 }
 
 func get(t *testing.T, c *agent.Client, path string) string {
 	t.Helper()
-	_, r, err := c.ReadFile(within(t), path, agent.ReadOptions{})
+	_, r, err := c.ReadFile(within(t), path, sandbox.ReadFileOptions{})
 	if err != nil {
 		t.Fatalf("ReadFile %q: %v", path, err)
 	}
@@ -181,7 +181,7 @@ func get(t *testing.T, c *agent.Client, path string) string {
 
 func names(t *testing.T, c *agent.Client, path string) []string {
 	t.Helper()
-	list, _, err := c.List(within(t), path, agent.ListOptions{})
+	list, _, err := c.List(within(t), path, sandbox.ListFilesOptions{})
 	if err != nil {
 		t.Fatalf("List %q: %v", path, err)
 	}

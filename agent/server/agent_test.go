@@ -29,7 +29,7 @@ import (
 // outcome is all that a process gave.
 type outcome struct {
 	out string
-	res agent.Result
+	res sandbox.Result
 	err error
 }
 
@@ -154,7 +154,7 @@ func TestCutConnections(t *testing.T) {
 		}
 		content := strings.Repeat("new", 100)
 		for n := 0; ; n += 5 {
-			_, _, err := p.cutting(plenty, n).WriteFile(t.Context(), "f", strings.NewReader(content), agent.WriteOptions{})
+			_, _, err := p.cutting(plenty, n).WriteFile(t.Context(), "f", strings.NewReader(content), sandbox.WriteFileOptions{})
 			if err == nil {
 				break
 			}
@@ -257,7 +257,7 @@ func TestRecordsOutliveTheAgent(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	rec, err := p.client.Process(t.Context(), q.ID())
-	if err != nil || rec.State != agent.Exited || rec.Result.Cause != sandbox.CauseStopped || rec.LastSeq != 1 {
+	if err != nil || rec.State != sandbox.ProcessExited || rec.Result.Cause != sandbox.CauseStopped || rec.LastSeq != 1 {
 		t.Errorf("%+v %v", rec, err)
 	}
 	_, err = p.client.Start(t.Context(), agent.Command{ID: finished, Shell: "true"})
@@ -309,7 +309,7 @@ func TestTornLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		found++
-		if rec.State != agent.Exited || rec.LastSeq < last || rec.LastSeq > 2 {
+		if rec.State != sandbox.ProcessExited || rec.LastSeq < last || rec.LastSeq > 2 {
 			t.Fatalf("cut at %d: %+v", n, rec)
 		}
 		last = rec.LastSeq

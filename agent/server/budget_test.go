@@ -53,7 +53,7 @@ func awaitWritten(t *testing.T, p *agent.Process) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Stream == agent.Stderr {
+		if f.Stream == sandbox.Stderr {
 			return
 		}
 	}
@@ -105,7 +105,7 @@ func TestLogsOfRunningProcessesHaveOneBudget(t *testing.T) {
 			t.Errorf("process %d, later: %d bytes, %+v, %v", i, len(later.out), later.res, later.err)
 		}
 		// On a busy machine a log may be cut too late for another to grow.
-		if cut := later.res.StdoutCut; len(later.out) < each && cut != agent.CutRolled && cut != agent.CutLogs {
+		if cut := later.res.StdoutCut; len(later.out) < each && cut != sandbox.CutRolled && cut != sandbox.CutLogs {
 			t.Errorf("process %d is cut for %q", i, cut)
 		}
 	}
@@ -276,7 +276,7 @@ func TestTheLogOfAnAgentThatIsGoneIsRead(t *testing.T) {
 	}
 	defer q.Close()
 	awaitWritten(t, q)
-	var rec agent.Record
+	var rec sandbox.Process
 	for rec.LastSeq == 0 { // a log is in memory at first
 		dir, err := os.Open(p.log)
 		if err != nil {
@@ -289,7 +289,7 @@ func TestTheLogOfAnAgentThatIsGoneIsRead(t *testing.T) {
 		}
 	}
 	r := rec.Result
-	if r == nil || r.StdoutBytes != 100_000 || r.StderrBytes != int64(len("written\n")) || r.StdoutCut != agent.CutAgent || r.ExitCode != -1 {
+	if r == nil || r.StdoutBytes != 100_000 || r.StderrBytes != int64(len("written\n")) || r.StdoutCut != sandbox.CutAgent || r.ExitCode != -1 {
 		t.Errorf("%+v", rec)
 	}
 	dir, err := os.Open(p.log)

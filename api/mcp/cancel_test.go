@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/engine"
@@ -221,7 +220,7 @@ func TestCancelKillsTheCommandByEveryWay(t *testing.T) {
 				h.changed(t)
 			}
 			cancel()
-			var rec agent.Record
+			var rec sandbox.Process
 			for {
 				var err error
 				if rec, err = h.engine.Process(t.Context(), alice, "box", ids[0]); err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -39,7 +38,7 @@ func (e *strict) NetworkLog(context.Context, access.Caller, string) (engine.Netw
 
 func (e *strict) Networks() []sandbox.NetworkMode { return e.networks }
 
-func (e *strict) Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error) {
+func (e *strict) Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error) {
 	res, err := e.Engine.Exec(ctx, c, ref, r, sink)
 	if e.cause != "" {
 		res.Cause, res.CauseDetail, res.ExitCode = e.cause, e.detail, 137
@@ -47,8 +46,8 @@ func (e *strict) Exec(ctx context.Context, c access.Caller, ref string, r engine
 	return res, err
 }
 
-func (e *strict) WriteFile(_ context.Context, _ access.Caller, _, path string, _ io.Reader, _ agent.WriteOptions) (agent.FileInfo, bool, error) {
-	return agent.FileInfo{}, false, fault.New(fault.Denied, `the user "sandbox" sees the system's files read-only, and so is not allowed to write %q`, path)
+func (e *strict) WriteFile(_ context.Context, _ access.Caller, _, path string, _ io.Reader, _ sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error) {
+	return sandbox.FileInfo{}, false, fault.New(fault.Denied, `the user "sandbox" sees the system's files read-only, and so is not allowed to write %q`, path)
 }
 
 func (e *strict) Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (*sandbox.Sandbox, bool, error) {

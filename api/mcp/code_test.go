@@ -10,7 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/agent"
+	"sandpit.dev/sandbox"
 )
 
 func TestRunCode(t *testing.T) {
@@ -139,7 +139,7 @@ func TestCodeThatTakesLongGoesOn(t *testing.T) {
 	t.Run("AndOutlivesTheHandler", func(t *testing.T) {
 		begin(wait + "open('mark', 'w').close()")
 		h.handler.Close()
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), agent.WriteOptions{}); err != nil {
+		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for {

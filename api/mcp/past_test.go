@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -31,7 +30,7 @@ func TestTasksOutliveTheServer(t *testing.T) {
 	}
 	letGo := func() {
 		t.Helper()
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), agent.WriteOptions{}); err != nil {
+		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

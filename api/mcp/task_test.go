@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/sandbox"
 )
@@ -76,7 +75,7 @@ func TestTasks(t *testing.T) {
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	ended := func(s shownTask) bool { return s.Status != "working" }
 	letGo := func() {
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), agent.WriteOptions{}); err != nil {
+		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

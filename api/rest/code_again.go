@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/code"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/store/keyed"
 )
@@ -128,12 +128,12 @@ func (c *call) codeSender(s *httpapi.Events, interrupts bool) func(string, any) 
 }
 
 // deafened is codeSender for frames.
-func (c *call) deafened(sink func(agent.Frame) error) func(agent.Frame) error {
+func (c *call) deafened(sink func(sandbox.Frame) error) func(sandbox.Frame) error {
 	if c.key == nil {
 		return sink
 	}
 	deaf := false
-	return func(f agent.Frame) error {
+	return func(f sandbox.Frame) error {
 		if !deaf && sink(f) != nil {
 			deaf = true
 		}

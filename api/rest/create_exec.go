@@ -6,7 +6,6 @@ package rest
 import (
 	"context"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -31,7 +30,7 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	ctx, attach := c.attachLater(ctx)
 	defer attach()
 	if httpapi.WantsEvents(c.R) {
-		return a.streamCommand(ctx, c, r, &sp, func(s *commandEvents, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+		return a.streamCommand(ctx, c, r, &sp, func(s *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
 			started := r.Started
 			r.Started = func(id string) { attach(); started(id) }
 			p, res, err := a.runCreateExec(ctx, c, box, r, func(p engine.Place) { s.sandbox = string(p.Sandbox.ID) }, sink)
@@ -68,7 +67,7 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 
 // runCreateExec makes a sandbox and runs a command in it, or goes on where the same request
 // before got to: it may have made the sandbox, and not begun the command.
-func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(agent.Frame) error) (engine.Place, engine.ExecResult, error) {
+func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(sandbox.Frame) error) (engine.Place, engine.ExecResult, error) {
 	box, made := c.made(keyed.Sandbox)
 	if t, ok := c.made(keyed.Process); ok {
 		p := engine.Place{Created: made, Sandbox: &sandbox.Sandbox{ID: t.Sandbox}}

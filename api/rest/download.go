@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/fault"
@@ -32,7 +31,7 @@ func (a *API) readFile(ctx context.Context, c *call, in *target) error {
 	}
 	err = a.sendFile(ctx, c, in.Ref, p, user)
 	if maybeOther(err) {
-		if lerr := a.list(ctx, c, in.Ref, p, agent.ListOptions{User: user, Limit: defaultEntries}, false); !maybeOther(lerr) {
+		if lerr := a.list(ctx, c, in.Ref, p, sandbox.ListFilesOptions{User: user, Limit: defaultEntries}, false); !maybeOther(lerr) {
 			return lerr
 		}
 	}
@@ -45,7 +44,7 @@ func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error 
 	if err != nil {
 		return err
 	}
-	info, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, agent.ReadOptions{User: user, Offset: part.offset, Length: part.length})
+	info, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Offset: part.offset, Length: part.length})
 	if err != nil {
 		return byUser(err)
 	}
@@ -66,23 +65,23 @@ func (a *API) headFile(ctx context.Context, c *call, ref, p, user string) error 
 	if err != nil {
 		return byUser(err)
 	}
-	if info.Type == agent.Symlink {
-		linked, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, agent.ReadOptions{User: user, Length: 1})
+	if info.Type == sandbox.Symlink {
+		linked, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Length: 1})
 		switch {
 		case err == nil:
 			_ = body.Close() // nothing was read
 			info = linked
 		case maybeOther(err):
-			info.Type = agent.Dir
+			info.Type = sandbox.Directory
 		default:
 			return err
 		}
 	}
 	switch info.Type {
-	case agent.Dir:
+	case sandbox.Directory:
 		c.W.Header().Set("Sandpit-File-Type", "dir")
 		c.W.Header().Set("Content-Type", "application/json")
-	case agent.File:
+	case sandbox.RegularFile:
 		describe(c.W.Header(), p, info)
 		c.W.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
 	default:
@@ -128,7 +127,7 @@ func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section
 		return section{}, err
 	}
 	switch {
-	case info.Type != agent.File, condition != "" && condition != tagOf(info):
+	case info.Type != sandbox.RegularFile, condition != "" && condition != tagOf(info):
 		return section{}, nil
 	case first == "" && (err2 != nil || to <= 0):
 		return section{}, nil
@@ -144,7 +143,7 @@ func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section
 
 // send answers with a file's bytes. The file may change under it: what was
 // promised in Content-Length is sent, or the connection is cut.
-func (a *API) send(c *call, info agent.FileInfo, body io.Reader, part section) error {
+func (a *API) send(c *call, info sandbox.FileInfo, body io.Reader, part section) error {
 	h := c.W.Header()
 	size := info.Size
 	status := http.StatusOK
@@ -175,7 +174,7 @@ func (a *API) send(c *call, info agent.FileInfo, body io.Reader, part section) e
 
 // tagOf names a file's content as far as that is cheap: by its size and the
 // time of its last change.
-func tagOf(f agent.FileInfo) string {
+func tagOf(f sandbox.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x"`, f.ModTime.UnixNano(), f.Size)
 }
 
@@ -192,7 +191,7 @@ func matches(header, tag string) bool {
 // by code that nobody trusts, and a browser would run a page or a picture with a
 // script in it as ours: so nothing is shown but kinds that cannot have scripts,
 // and even those without any rights.
-func describe(h http.Header, p string, f agent.FileInfo) (tag string) {
+func describe(h http.Header, p string, f sandbox.FileInfo) (tag string) {
 	kind, show := mediatype.Of(p)
 	h.Set("Content-Type", kind)
 	if !show {

@@ -11,7 +11,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/image"
@@ -55,18 +54,18 @@ type Engine interface {
 	Secret(ctx context.Context, c access.Caller, ref, name string) (sandbox.Secret, error)
 	DeleteSecret(ctx context.Context, c access.Caller, ref, name string) error
 
-	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
-	CreateExec(ctx context.Context, c access.Caller, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(agent.Frame) error) (engine.Place, engine.ExecResult, error)
+	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error)
+	CreateExec(ctx context.Context, c access.Caller, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(sandbox.Frame) error) (engine.Place, engine.ExecResult, error)
 	// ExecAgain, ProcessAgain and EverRan tell what became of what an earlier request began.
-	ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r engine.ExecRequest, sink func(agent.Frame) error) (res engine.ExecResult, began bool, err error)
-	ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec agent.Record, began bool, err error)
+	ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r engine.ExecRequest, sink func(sandbox.Frame) error) (res engine.ExecResult, began bool, err error)
+	ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec sandbox.Process, began bool, err error)
 	EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error)
-	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
+	Process(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error)
 	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
-	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)
-	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error)
+	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (sandbox.Process, error)
+	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (sandbox.Process, error)
 	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)
-	WriteInput(ctx context.Context, c access.Caller, ref, processID string, r engine.InputRequest) (agent.Taken, error)
+	WriteInput(ctx context.Context, c access.Caller, ref, processID string, r engine.InputRequest) (sandbox.InputTaken, error)
 	SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error
 	ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
@@ -75,17 +74,17 @@ type Engine interface {
 	Networks() []sandbox.NetworkMode
 	Most() sandbox.Limits
 	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
-	Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error)
+	Ports(ctx context.Context, c access.Caller, ref string) (ports []sandbox.Port, truncated bool, err error)
 	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*engine.PortConn, error)
 	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)
 
-	ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
-	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (info agent.FileInfo, created bool, err error)
-	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (agent.FileInfo, error)
-	EachFile(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions, each func(agent.FileInfo) error) (truncated bool, err error)
-	MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error
-	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error
-	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error
+	ReadFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error)
+	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o sandbox.WriteFileOptions) (info sandbox.FileInfo, created bool, err error)
+	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (sandbox.FileInfo, error)
+	EachFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (truncated bool, err error)
+	MakeDir(ctx context.Context, c access.Caller, ref, path string, o sandbox.MakeDirOptions) error
+	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o sandbox.MoveFileOptions) error
+	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error
 	WatchFiles(ctx context.Context, c access.Caller, ref string, r engine.WatchRequest, sink func([]sandbox.FileEvent) error) (engine.WatchEnd, error)
 
 	Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (events []*sandbox.Event, next string, err error)
@@ -113,7 +112,7 @@ type Code interface {
 	Shell(ctx context.Context, c access.Caller, ref, name string) (code.Context, error)
 	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
 	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
-	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (code.ShellResult, error)
+	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error)
 	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (code.ShellResult, error)
 
 	RunCode(ctx context.Context, c access.Caller, ref string, r code.Request, sink *code.Sink) (code.Result, error)

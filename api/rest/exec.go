@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -58,7 +57,7 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 }
 
 // runExec runs a command, or goes on with that of the same request before.
-func (a *API) runExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error) {
+func (a *API) runExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error) {
 	if t, ok := c.made(keyed.Process); ok {
 		res, began, err := a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
 		if began || err != nil {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strings"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
@@ -70,7 +69,7 @@ func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
 		return guard.TooLarge(a.maxFile)
 	}
 	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
-	_, _, err = a.engine.WriteFile(ctx, c.Caller, in.Ref, p, body, agent.WriteOptions{
+	_, _, err = a.engine.WriteFile(ctx, c.Caller, in.Ref, p, body, sandbox.WriteFileOptions{
 		User: text0(in.User), Mode: perm, Size: c.R.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
 		Sync: in.Sync != nil && *in.Sync,
 	})
@@ -127,7 +126,7 @@ func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1
 	if err := sp.Err(); err != nil {
 		return v1.FileInfo{}, err
 	}
-	info, created, err := a.engine.WriteFile(ctx, c.Caller, in.Ref, p, bytes.NewReader(data), agent.WriteOptions{
+	info, created, err := a.engine.WriteFile(ctx, c.Caller, in.Ref, p, bytes.NewReader(data), sandbox.WriteFileOptions{
 		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync,
 	})
 	if err != nil {
@@ -149,7 +148,7 @@ func (a *API) removeFile(ctx context.Context, c *call, in *removeFile) (httpapi.
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, byUser(a.engine.RemoveFile(ctx, c.Caller, in.Ref, p, agent.RemoveOptions{
+	return httpapi.None{}, byUser(a.engine.RemoveFile(ctx, c.Caller, in.Ref, p, sandbox.RemoveFileOptions{
 		User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive,
 	}))
 }
@@ -180,7 +179,7 @@ func (a *API) makeDir(ctx context.Context, c *call, in *makeDir) (httpapi.None, 
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, byUser(a.engine.MakeDir(ctx, c.Caller, in.Ref, p, agent.MkdirOptions{
+	return httpapi.None{}, byUser(a.engine.MakeDir(ctx, c.Caller, in.Ref, p, sandbox.MakeDirOptions{
 		User: text0(in.Body.User), Parents: in.Body.Parents == nil || *in.Body.Parents, Mode: perm,
 	}))
 }
@@ -199,7 +198,7 @@ func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (httpapi.None
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, byUser(a.engine.MoveFile(ctx, c.Caller, in.Ref, from, to, agent.MoveOptions{
+	return httpapi.None{}, byUser(a.engine.MoveFile(ctx, c.Caller, in.Ref, from, to, sandbox.MoveFileOptions{
 		User: text0(in.Body.User), Overwrite: in.Body.Overwrite,
 	}))
 }
@@ -212,7 +211,7 @@ func byUser(err error) error {
 	return sp.Rename(err)
 }
 
-func fileOf(f agent.FileInfo) v1.FileInfo {
+func fileOf(f sandbox.FileInfo) v1.FileInfo {
 	return v1.FileInfo{
 		Name: f.Name, Path: f.Path, Type: string(f.Type), Size: f.Size, Mode: octal(f.Mode),
 		ModifiedAt: f.ModTime.UTC(), UID: f.UID, GID: f.GID, Target: f.Target,

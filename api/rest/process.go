@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
@@ -49,7 +48,7 @@ func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.P
 }
 
 // runProcess starts a process, or finds that of the same request before.
-func (a *API) runProcess(ctx context.Context, c *call, ref string, r engine.StartRequest) (agent.Record, error) {
+func (a *API) runProcess(ctx context.Context, c *call, ref string, r engine.StartRequest) (sandbox.Process, error) {
 	if t, ok := c.made(keyed.Process); ok {
 		rec, began, err := a.engine.ProcessAgain(ctx, c.Caller, t.Sandbox, t.ID)
 		if began || err != nil {
@@ -242,7 +241,7 @@ const (
 	statusExited  = "exited"
 )
 
-func processOf(r agent.Record) v1.Process {
+func processOf(r sandbox.Process) v1.Process {
 	p := v1.Process{
 		ProcessID: r.ID, Status: statusRunning, Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Tty: r.Terminal,
 		PID: r.PID, StartedAt: r.StartedAt.UTC(), LastSeq: r.LastSeq,

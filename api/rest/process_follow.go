@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -59,7 +58,7 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 	s := c.Events()
 	defer s.Close()
 	end, err := g.Run(ctx, engine.FollowSink{
-		Frame: func(f agent.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f)) },
+		Frame: func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f)) },
 		Gap:   func(gap engine.Gap) error { return s.Send(v1.StreamGap, 0, gapOf(gap)) },
 	})
 	if err != nil {
@@ -86,14 +85,14 @@ func recentBytes(n *int64) (int64, error) {
 	return *n, nil
 }
 
-func streamName(s agent.Stream) string {
-	if s == agent.Stderr {
+func streamName(s sandbox.Stream) string {
+	if s == sandbox.Stderr {
 		return v1.StreamStderr
 	}
 	return v1.StreamStdout
 }
 
-func outputOf(f agent.Frame) *v1.Output {
+func outputOf(f sandbox.Frame) *v1.Output {
 	out := &v1.Output{At: f.At.UTC()}
 	out.Data, out.DataBase64 = httpapi.EncodeText(f.Data, false)
 	return out
@@ -108,8 +107,8 @@ func gapOf(g engine.Gap) v1.OutputGap {
 }
 
 // endedProcess is a record with the end that a following came to.
-func endedProcess(rec agent.Record, end engine.FollowEnd) v1.Process {
-	rec.State, rec.Result, rec.LastSeq = agent.Exited, &end.Result, end.LastSeq
+func endedProcess(rec sandbox.Process, end engine.FollowEnd) v1.Process {
+	rec.State, rec.Result, rec.LastSeq = sandbox.ProcessExited, &end.Result, end.LastSeq
 	return processOf(rec)
 }
 
@@ -154,7 +153,7 @@ func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
 	if live {
 		_ = w.Flush() // that there is a process is told before it says anything
 	}
-	_, err = g.Run(ctx, engine.FollowSink{Frame: func(f agent.Frame) error {
+	_, err = g.Run(ctx, engine.FollowSink{Frame: func(f sandbox.Frame) error {
 		if only != "" && streamName(f.Stream) != only {
 			return nil
 		}

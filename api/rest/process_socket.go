@@ -13,7 +13,6 @@ import (
 	"github.com/coder/websocket"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
@@ -59,7 +58,7 @@ func (s *socket) serve(ctx context.Context, g *engine.Following) {
 	wg.Go(func() { cancel(s.read(ctx, steady)) })
 	wg.Go(func() { s.feed(ctx) })
 	end, err := g.Run(ctx, engine.FollowSink{
-		Frame: func(f agent.Frame) error { return s.frame(steady, f) },
+		Frame: func(f sandbox.Frame) error { return s.frame(steady, f) },
 		Gap:   func(gap engine.Gap) error { return s.tell(steady, v1.ProcessControl{Gap: new(gapOf(gap))}) },
 	})
 	last, bye := context.WithTimeout(steady, byeTimeout)
@@ -82,7 +81,7 @@ func (s *socket) serve(ctx context.Context, g *engine.Following) {
 }
 
 // frame sends a piece of output.
-func (s *socket) frame(ctx context.Context, f agent.Frame) error {
+func (s *socket) frame(ctx context.Context, f sandbox.Frame) error {
 	if s.plain {
 		return s.write(ctx, websocket.MessageBinary, f.Data)
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/coder/websocket"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // process starts one that has to be started, and gives its path.
@@ -226,15 +226,15 @@ type pickyEngine struct {
 	tries []time.Time
 }
 
-func (e *pickyEngine) WriteInput(_ context.Context, _ access.Caller, _, _ string, r engine.InputRequest) (agent.Taken, error) {
+func (e *pickyEngine) WriteInput(_ context.Context, _ access.Caller, _, _ string, r engine.InputRequest) (sandbox.InputTaken, error) {
 	e.tries = append(e.tries, time.Now())
 	switch len(e.tries) {
 	case 1:
-		return agent.Taken{}, nil
+		return sandbox.InputTaken{}, nil
 	case 2:
-		return agent.Taken{}, fault.New(fault.Timeout, "not now")
+		return sandbox.InputTaken{}, fault.New(fault.Timeout, "not now")
 	}
-	return agent.Taken{Bytes: len(r.Data), Closed: r.End}, nil
+	return sandbox.InputTaken{Bytes: len(r.Data), Closed: r.End}, nil
 }
 
 // socket opens the WebSocket of a followed process.

@@ -9,10 +9,10 @@ import (
 	"errors"
 	"io"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 type readOrList struct {
@@ -47,11 +47,11 @@ func (a *API) readOrList(ctx context.Context, c *call, in *readOrList) error {
 		}
 	}
 	user, detail := text0(in.User), in.Detail != nil && *in.Detail
-	err = a.list(ctx, c, in.Ref, p, agent.ListOptions{User: user, Limit: limit, After: text0(in.After)}, detail)
+	err = a.list(ctx, c, in.Ref, p, sandbox.ListFilesOptions{User: user, Limit: limit, After: text0(in.After)}, detail)
 	if !maybeOther(err) {
 		return byUser(err)
 	}
-	info, body, ferr := a.engine.ReadFile(ctx, c.Caller, in.Ref, p, agent.ReadOptions{User: user, Length: maxJSONFile + 1})
+	info, body, ferr := a.engine.ReadFile(ctx, c.Caller, in.Ref, p, sandbox.ReadFileOptions{User: user, Length: maxJSONFile + 1})
 	if ferr != nil {
 		if maybeOther(ferr) {
 			return byUser(err)
@@ -79,16 +79,16 @@ func maybeOther(err error) bool { return fault.Is(err, fault.Invalid) }
 
 // list answers a directory. The entries are encoded as they come, and held until it is known
 // whether they are all: a header says so.
-func (a *API) list(ctx context.Context, c *call, ref, p string, o agent.ListOptions, detail bool) error {
+func (a *API) list(ctx context.Context, c *call, ref, p string, o sandbox.ListFilesOptions, detail bool) error {
 	l := c.Array(maxListing)
-	more, err := a.engine.EachFile(ctx, c.Caller, ref, p, o, func(f agent.FileInfo) error {
+	more, err := a.engine.EachFile(ctx, c.Caller, ref, p, o, func(f sandbox.FileInfo) error {
 		var entry any = v1.FileEntry{Name: f.Name, Type: string(f.Type), Size: f.Size}
 		if detail {
 			entry = fileOf(f)
 		}
 		err := l.Add(ctx, entry)
 		if errors.Is(err, httpapi.ErrFull) {
-			return agent.ErrEnough
+			return sandbox.ErrEnough
 		}
 		return err
 	})

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
 )
 
@@ -124,7 +124,7 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 	ctx, done := c.Bound(ctx)
 	defer done()
 	if httpapi.WantsEvents(c.R) {
-		return a.streamCommand(ctx, c, r, &sp, func(_ *commandEvents, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+		return a.streamCommand(ctx, c, r, &sp, func(_ *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
 			res, err := a.runShellExec(ctx, c, in, r, c.deafened(sink))
 			if err != nil {
 				return nil, err
@@ -143,7 +143,7 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 
 // runShellExec runs a command in a shell, or goes on with that of the same request before,
 // whose output the shell may have forgotten.
-func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(agent.Frame) error) (code.ShellResult, error) {
+func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error) {
 	t, ok := c.made(keyed.Process)
 	if !ok {
 		return a.code.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
@@ -166,9 +166,9 @@ func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine
 	if err != nil || sink == nil {
 		return res, err
 	}
-	for stream, data := range map[agent.Stream][]byte{agent.Stdout: res.Stdout, agent.Stderr: res.Stderr} {
+	for stream, data := range map[sandbox.Stream][]byte{sandbox.Stdout: res.Stdout, sandbox.Stderr: res.Stderr} {
 		if len(data) > 0 {
-			_ = sink(agent.Frame{Stream: stream, At: time.Now(), Data: data}) // it tells nobody of a client that has gone
+			_ = sink(sandbox.Frame{Stream: stream, At: time.Now(), Data: data}) // it tells nobody of a client that has gone
 		}
 	}
 	return res, nil

@@ -6,16 +6,16 @@ package rest
 import (
 	"context"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
 )
 
 // streamExec runs a command and sends its output as it comes. A client that goes
 // away, or stops reading, loses the stream and nothing else: the command goes on.
 func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sp *httpapi.Spellings) error {
-	return a.streamCommand(ctx, c, r, sp, func(_ *commandEvents, r engine.ExecRequest, sink func(agent.Frame) error) (any, error) {
+	return a.streamCommand(ctx, c, r, sp, func(_ *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
 		res, err := a.runExec(ctx, c, ref, r, sink)
 		if err != nil {
 			return nil, err
@@ -26,11 +26,11 @@ func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.Exec
 }
 
 // streamCommand streams what run writes, and at last its outcome.
-func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, sp *httpapi.Spellings, run func(*commandEvents, engine.ExecRequest, func(agent.Frame) error) (any, error)) error {
+func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, sp *httpapi.Spellings, run func(*commandEvents, engine.ExecRequest, func(sandbox.Frame) error) (any, error)) error {
 	s := &commandEvents{Events: c.Events()}
 	defer s.Close()
 	r.Started = s.started
-	out, err := run(s, r, func(f agent.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f)) })
+	out, err := run(s, r, func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f)) })
 	if err != nil {
 		return s.Fail(sp.Rename(httpapi.Cause(ctx, err)))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // An agent that does not want a file says so while the file is still being sent:
@@ -21,7 +22,7 @@ func TestAnUploadThatIsRefusedIsAnswered(t *testing.T) {
 	defer cancel()
 	for _, size := range []int{0, 1, 100 << 10, 4 << 20} {
 		_, _, err := agent.NewClient(i.Dial).WriteFile(ctx, "/workspace/no/such/directory/file",
-			strings.NewReader(strings.Repeat("x", size)), agent.WriteOptions{})
+			strings.NewReader(strings.Repeat("x", size)), sandbox.WriteFileOptions{})
 		if fault.Of(err) != fault.NotFound {
 			t.Fatalf("of %d bytes: got %v, want not_found", size, err)
 		}

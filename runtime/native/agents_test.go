@@ -301,7 +301,7 @@ func TestCallersThatOnlyReadDoNotEndASandbox(t *testing.T) {
 	readers.Add(files)
 	for range files { // none reads on
 		all.Go(func() {
-			_, r, err := agent.NewClient(i.Dial).ReadFile(ctx, "big", agent.ReadOptions{})
+			_, r, err := agent.NewClient(i.Dial).ReadFile(ctx, "big", sandbox.ReadFileOptions{})
 			if err == nil {
 				held.Add(1)
 				defer func() { _ = r.Close() }()
@@ -319,7 +319,7 @@ func TestCallersThatOnlyReadDoNotEndASandbox(t *testing.T) {
 	var lists sync.WaitGroup
 	for range 20 {
 		lists.Go(func() {
-			if _, err := agent.NewClient(i.Dial).EachFile(ctx, "many", agent.ListOptions{Limit: 100_000}, func(agent.FileInfo) error { return nil }); err != nil {
+			if _, err := agent.NewClient(i.Dial).EachFile(ctx, "many", sandbox.ListFilesOptions{Limit: 100_000}, func(sandbox.FileInfo) error { return nil }); err != nil {
 				t.Error(err)
 			}
 		})

@@ -51,7 +51,7 @@ func TestOutputThatIsKeptHasABudget(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if f.Stream == agent.Stderr {
+				if f.Stream == sandbox.Stderr {
 					break
 				}
 			}
@@ -83,7 +83,7 @@ func TestOutputThatIsKeptHasABudget(t *testing.T) {
 	defer p.Close()
 	got := 0
 	for err == nil {
-		var f agent.Frame
+		var f sandbox.Frame
 		f, err = p.Next(t.Context())
 		got += len(f.Data)
 	}

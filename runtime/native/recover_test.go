@@ -85,7 +85,7 @@ func wantNotDenied(t *testing.T, socket string) {
 	t.Helper()
 	client := agent.NewClient(func(context.Context) (net.Conn, error) { return net.Dial("unix", socket) })
 	write := func(path string) error {
-		_, _, err := client.WriteFile(t.Context(), path, strings.NewReader("text"), agent.WriteOptions{})
+		_, _, err := client.WriteFile(t.Context(), path, strings.NewReader("text"), sandbox.WriteFileOptions{})
 		return err
 	}
 	if err := write("/workspace/other"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "disk of all sandboxes") {

@@ -88,7 +88,7 @@ func changeLines(c runtime.Changes) []string {
 
 func (b *box) write(path string) {
 	b.t.Helper()
-	if _, _, err := b.agent.WriteFile(b.t.Context(), path, strings.NewReader("by the API"), agent.WriteOptions{Size: 10, MakeParents: true}); err != nil {
+	if _, _, err := b.agent.WriteFile(b.t.Context(), path, strings.NewReader("by the API"), sandbox.WriteFileOptions{Size: 10, MakeParents: true}); err != nil {
 		b.t.Fatalf("WriteFile: %v", err)
 	}
 }
@@ -110,7 +110,7 @@ func (b *box) inside(out any, args string) {
 // too much, and nothing too few.
 func trackAnything(t *testing.T, s *suite) {
 	b := s.create(t, s.spec())
-	if _, _, err := b.agent.WriteFile(t.Context(), "/tmp/changes.py", strings.NewReader(changesProgram), agent.WriteOptions{Size: int64(len(changesProgram))}); err != nil {
+	if _, _, err := b.agent.WriteFile(t.Context(), "/tmp/changes.py", strings.NewReader(changesProgram), sandbox.WriteFileOptions{Size: int64(len(changesProgram))}); err != nil {
 		t.Fatal(err)
 	}
 	const rounds, steps = 20, 60
@@ -207,7 +207,7 @@ func trackAnybody(t *testing.T, s *suite) {
 	if o := b.asRoot("echo x > /workspace/by-root; chown 0 /workspace/mine"); o.ExitCode != 0 {
 		t.Errorf("%+v", o)
 	}
-	if err := b.agent.Move(t.Context(), "d", "moved", agent.MoveOptions{}); err != nil {
+	if err := b.agent.Move(t.Context(), "d", "moved", sandbox.MoveFileOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{

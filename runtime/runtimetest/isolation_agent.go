@@ -52,7 +52,7 @@ func throughAgent(t *testing.T, s *suite, host facts) {
 		t.Run(user, func(t *testing.T) {
 			ctx := t.Context()
 			read := func(path string) error {
-				_, r, err := b.agent.ReadFile(ctx, path, agent.ReadOptions{User: user, Length: 64})
+				_, r, err := b.agent.ReadFile(ctx, path, sandbox.ReadFileOptions{User: user, Length: 64})
 				if err != nil {
 					return err
 				}
@@ -70,7 +70,7 @@ func throughAgent(t *testing.T, s *suite, host facts) {
 				if err := read("/workspace/slash/etc/passwd"); err != nil {
 					t.Error(err)
 				}
-				if _, _, err := b.agent.WriteFile(ctx, "/workspace/new", strings.NewReader("x"), agent.WriteOptions{User: user}); err != nil {
+				if _, _, err := b.agent.WriteFile(ctx, "/workspace/new", strings.NewReader("x"), sandbox.WriteFileOptions{User: user}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -84,17 +84,17 @@ func throughAgent(t *testing.T, s *suite, host facts) {
 					if strings.HasPrefix(path, "..") || path == "/workspace/fifo" || strings.HasPrefix(path, host["dir"].(string)) {
 						continue // names of one's own, once they are made
 					}
-					_, _, err := b.agent.WriteFile(ctx, path, strings.NewReader("x"), agent.WriteOptions{User: user, Size: 1})
+					_, _, err := b.agent.WriteFile(ctx, path, strings.NewReader("x"), sandbox.WriteFileOptions{User: user, Size: 1})
 					refused(t, "write "+path, err)
 				}
 			})
 			t.Run("ListAndChangeDirectoriesThatTheAgentHasOpen", func(t *testing.T) {
 				for _, path := range slices.Concat(descriptors, []string{"/proc/1/root", "/proc/1/cwd", "/proc/1/fd", "/proc/self/root", "/proc/self/cwd", "/workspace/root", "/proc/1/map_files"}) {
-					_, _, err := b.agent.List(ctx, path, agent.ListOptions{User: user})
+					_, _, err := b.agent.List(ctx, path, sandbox.ListFilesOptions{User: user})
 					refused(t, "list "+path, err)
-					refused(t, "mkdir below "+path, b.agent.Mkdir(ctx, path+"/new", agent.MkdirOptions{User: user, Parents: true}))
-					refused(t, "move below "+path, b.agent.Move(ctx, "/workspace/mine", path+"/mine", agent.MoveOptions{User: user, Overwrite: true}))
-					refused(t, "remove below "+path, b.agent.Remove(ctx, path+"/etc", agent.RemoveOptions{User: user, Recursive: true}))
+					refused(t, "mkdir below "+path, b.agent.Mkdir(ctx, path+"/new", sandbox.MakeDirOptions{User: user, Parents: true}))
+					refused(t, "move below "+path, b.agent.Move(ctx, "/workspace/mine", path+"/mine", sandbox.MoveFileOptions{User: user, Overwrite: true}))
+					refused(t, "remove below "+path, b.agent.Remove(ctx, path+"/etc", sandbox.RemoveFileOptions{User: user, Recursive: true}))
 				}
 			})
 			t.Run("StartCommandsInDirectoriesThatTheAgentHasOpen", func(t *testing.T) {
@@ -125,11 +125,11 @@ func throughAgent(t *testing.T, s *suite, host facts) {
 		}
 		b.ok("ln -s /root/secret /workspace/secret; ln -s /usr/local/owned /workspace/owned")
 		for _, path := range []string{"/root/secret", "/workspace/secret", "/etc/shadow", "/workspace/slash/root/secret"} {
-			_, _, err := b.agent.ReadFile(t.Context(), path, agent.ReadOptions{})
+			_, _, err := b.agent.ReadFile(t.Context(), path, sandbox.ReadFileOptions{})
 			wantCode(t, "read "+path, err, fault.Denied)
 		}
 		for _, path := range []string{"/usr/local/owned", "/workspace/owned", "/workspace/slash/usr/local/owned", "/etc/new", "/workspace/theirs/file", "/workspace/theirs/new", "/root/new"} {
-			_, _, err := b.agent.WriteFile(t.Context(), path, strings.NewReader("x"), agent.WriteOptions{})
+			_, _, err := b.agent.WriteFile(t.Context(), path, strings.NewReader("x"), sandbox.WriteFileOptions{})
 			wantCode(t, "write "+path, err, fault.Denied)
 		}
 	})
@@ -253,16 +253,16 @@ func agentRaces(t *testing.T, s *suite) {
 		})
 		t.Run(user+"/FilesBelowADirectoryThatTurnsIntoALink", func(t *testing.T) {
 			for range rounds {
-				list, _, err := b.agent.List(ctx, "/workspace/race/dir", agent.ListOptions{User: user})
-				if err == nil && !slices.ContainsFunc(list, func(f agent.FileInfo) bool { return f.Name == "MINE" }) {
+				list, _, err := b.agent.List(ctx, "/workspace/race/dir", sandbox.ListFilesOptions{User: user})
+				if err == nil && !slices.ContainsFunc(list, func(f sandbox.FileInfo) bool { return f.Name == "MINE" }) {
 					t.Fatalf("a list got out of its directory: %v", list)
 				}
-				_, _, err = b.agent.WriteFile(ctx, "/workspace/race/dir/written", strings.NewReader("x"), agent.WriteOptions{User: user, Size: 1})
+				_, _, err = b.agent.WriteFile(ctx, "/workspace/race/dir/written", strings.NewReader("x"), sandbox.WriteFileOptions{User: user, Size: 1})
 				if err != nil && !slices.Contains([]fault.Code{fault.Denied, fault.NotFound, fault.Invalid}, fault.Of(err)) {
 					t.Fatalf("write: %v", err)
 				}
-				_ = b.agent.Mkdir(ctx, "/workspace/race/dir/made", agent.MkdirOptions{User: user, Parents: true})
-				_ = b.agent.Remove(ctx, "/workspace/race/dir/made", agent.RemoveOptions{User: user, Recursive: true})
+				_ = b.agent.Mkdir(ctx, "/workspace/race/dir/made", sandbox.MakeDirOptions{User: user, Parents: true})
+				_ = b.agent.Remove(ctx, "/workspace/race/dir/made", sandbox.RemoveFileOptions{User: user, Recursive: true})
 			}
 		})
 	}

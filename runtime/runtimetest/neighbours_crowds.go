@@ -63,10 +63,10 @@ func (b *box) worksFully(n int) {
 		b.t.Errorf("command %d: got exit code %d, cause %q, %d lines; want 7, none, %d", n, o.ExitCode, o.Cause, got, lines)
 	}
 	path, content := fmt.Sprintf("/workspace/f%d", n), bytes.Repeat([]byte{byte(n)}, 100_000)
-	if _, _, err := b.agent.WriteFile(b.t.Context(), path, bytes.NewReader(content), agent.WriteOptions{}); err != nil {
+	if _, _, err := b.agent.WriteFile(b.t.Context(), path, bytes.NewReader(content), sandbox.WriteFileOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
-	_, r, err := b.agent.ReadFile(b.t.Context(), path, agent.ReadOptions{})
+	_, r, err := b.agent.ReadFile(b.t.Context(), path, sandbox.ReadFileOptions{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ for n in range(%d): os.symlink(b'\xff' * 3800, str(n))"`, names))
 	for range clients {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				_, err := b.agent.EachFile(ctx, "/workspace/crowd", agent.ListOptions{Limit: names}, func(agent.FileInfo) error {
+				_, err := b.agent.EachFile(ctx, "/workspace/crowd", sandbox.ListFilesOptions{Limit: names}, func(sandbox.FileInfo) error {
 					done.Add(1)
 					return nil
 				})

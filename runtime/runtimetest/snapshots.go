@@ -127,7 +127,7 @@ var treeProgram string
 func (b *box) tree(root bool, args string) string {
 	b.t.Helper()
 	const at = "tree.py"
-	if _, _, err := b.agent.WriteFile(b.t.Context(), "/tmp/"+at, strings.NewReader(treeProgram), agent.WriteOptions{Size: int64(len(treeProgram))}); err != nil {
+	if _, _, err := b.agent.WriteFile(b.t.Context(), "/tmp/"+at, strings.NewReader(treeProgram), sandbox.WriteFileOptions{Size: int64(len(treeProgram))}); err != nil {
 		b.t.Fatal(err)
 	}
 	c := agent.Command{Shell: "python3 -S -E ../tmp/" + at + " " + args} // beside the workspace, also where "/" is not the sandbox's

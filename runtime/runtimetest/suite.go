@@ -201,7 +201,7 @@ type box struct {
 
 // outcome is a command's whole result.
 type outcome struct {
-	agent.Result
+	sandbox.Result
 	Stdout, Stderr string
 }
 
@@ -248,7 +248,7 @@ func collect(ctx context.Context, p *agent.Process) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		if f.Stream == agent.Stderr {
+		if f.Stream == sandbox.Stderr {
 			stderr.Write(f.Data)
 		} else {
 			stdout.Write(f.Data)

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -28,7 +27,7 @@ func watches(t *testing.T, s *suite) {
 		b.ok("mkdir new; mv old deep/er/old; : > deep/er/made; rm deep/er/made; chmod 600 deep/er/old")
 		all.until("attributes deep/er/old") // a directory that moves before its events are read may be told at its new place
 		b.ok("mv deep/er shallow; mv ../tmp/outside inside; echo more >> shallow/old")
-		if _, _, err := b.agent.WriteFile(t.Context(), "shallow/by-api", strings.NewReader("x"), agent.WriteOptions{Size: 1}); err != nil {
+		if _, _, err := b.agent.WriteFile(t.Context(), "shallow/by-api", strings.NewReader("x"), sandbox.WriteFileOptions{Size: 1}); err != nil {
 			t.Fatal(err)
 		}
 		b.ok("echo > last")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/engine"
@@ -126,7 +125,7 @@ func started(r *sandbox.Run) time.Time {
 
 // endedOf shows a command of a run as any other.
 func endedOf(c *sandbox.RunCommand, s *runs.Streams, limit int) *toolset.Outcome {
-	e := &toolset.Outcome{ExecResult: engine.ExecResult{ProcessID: c.ProcessID, Running: c.EndedAt.IsZero(), Result: agent.Result{
+	e := &toolset.Outcome{ExecResult: engine.ExecResult{ProcessID: c.ProcessID, Running: c.EndedAt.IsZero(), Result: sandbox.Result{
 		ExitCode: c.ExitCode, Signal: c.Signal, Cause: c.Cause, Duration: c.EndedAt.Sub(c.StartedAt),
 		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes,
 	}}}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
 )
 
 // Code is what the tools need of contexts of code and shells; *code.Service has it. Every method
@@ -26,6 +26,6 @@ type Code interface {
 	CreateShell(ctx context.Context, c access.Caller, ref string, r code.ShellRequest) (code.Context, error)
 	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
 	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
-	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(agent.Frame) error) (code.ShellResult, error)
+	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error)
 	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (code.ShellResult, error)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -49,26 +48,26 @@ type Engine interface {
 	Networks() []sandbox.NetworkMode
 	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy
 	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
-	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(agent.Frame) error) (engine.ExecResult, error)
-	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (agent.Record, error)
-	Process(ctx context.Context, c access.Caller, ref, processID string) (agent.Record, error)
+	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error)
+	StartProcess(ctx context.Context, c access.Caller, ref string, r engine.StartRequest) (sandbox.Process, error)
+	Process(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error)
 	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
-	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (agent.Record, error)
+	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (sandbox.Process, error)
 	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)
-	WriteInput(ctx context.Context, c access.Caller, ref, processID string, r engine.InputRequest) (agent.Taken, error)
+	WriteInput(ctx context.Context, c access.Caller, ref, processID string, r engine.InputRequest) (sandbox.InputTaken, error)
 	SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error
 	ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
-	ReadFile(ctx context.Context, c access.Caller, ref, path string, o agent.ReadOptions) (agent.FileInfo, io.ReadCloser, error)
-	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o agent.WriteOptions) (info agent.FileInfo, created bool, err error)
-	SearchFiles(ctx context.Context, c access.Caller, ref, path string, o agent.SearchOptions) (dir agent.FileInfo, found []agent.Match, end agent.SearchEnd, err error)
-	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (agent.FileInfo, error)
-	MakeDir(ctx context.Context, c access.Caller, ref, path string, o agent.MkdirOptions) error
-	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o agent.MoveOptions) error
-	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o agent.RemoveOptions) error
-	Ports(ctx context.Context, c access.Caller, ref string) (ports []agent.Port, truncated bool, err error)
+	ReadFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error)
+	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o sandbox.WriteFileOptions) (info sandbox.FileInfo, created bool, err error)
+	SearchFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.SearchFilesOptions) (dir sandbox.FileInfo, found []sandbox.FileMatch, end sandbox.SearchEnd, err error)
+	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (sandbox.FileInfo, error)
+	MakeDir(ctx context.Context, c access.Caller, ref, path string, o sandbox.MakeDirOptions) error
+	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o sandbox.MoveFileOptions) error
+	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error
+	Ports(ctx context.Context, c access.Caller, ref string) (ports []sandbox.Port, truncated bool, err error)
 	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)
 	WatchFiles(ctx context.Context, c access.Caller, ref string, r engine.WatchRequest, sink func([]sandbox.FileEvent) error) (engine.WatchEnd, error)
 	MostCommandTime() time.Duration
-	ListFiles(ctx context.Context, c access.Caller, ref, path string, o agent.ListOptions) (files []agent.FileInfo, truncated bool, err error)
+	ListFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions) (files []sandbox.FileInfo, truncated bool, err error)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -50,9 +49,9 @@ func (c *Call) Exec(ctx context.Context, ref string, r engine.ExecRequest, limit
 	r.MaxStdout, r.MaxStderr = followed, followed
 	var stdout, stderr Capture
 	e := &Outcome{}
-	res, err := c.Engine.Exec(ctx, c.Caller, ref, r, func(f agent.Frame) error {
+	res, err := c.Engine.Exec(ctx, c.Caller, ref, r, func(f sandbox.Frame) error {
 		e.Cursor = f.Seq
-		if f.Stream == agent.Stderr {
+		if f.Stream == sandbox.Stderr {
 			stderr.Add(f.Data)
 		} else {
 			stdout.Add(f.Data)

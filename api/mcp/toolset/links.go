@@ -15,7 +15,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -56,7 +55,7 @@ func MediaOf(p string) string {
 }
 
 // ResourceLink is a link that clients read as a resource.
-func ResourceLink(id sandbox.ID, f *agent.FileInfo) *mcp.ResourceLink {
+func ResourceLink(id sandbox.ID, f *sandbox.FileInfo) *mcp.ResourceLink {
 	return &mcp.ResourceLink{URI: FileURI(id, f.Path), Name: PrintablePath(Clip(f.Name)), MIMEType: MediaOf(f.Path), Size: &f.Size}
 }
 
@@ -87,13 +86,13 @@ const coarse = 4 * time.Millisecond
 // AddMade adds links to the files under /artifacts that are new since a time. That
 // there are none, or that it cannot be told, is no news.
 func (c *Call) AddMade(ctx context.Context, a *Answer, ref string, since time.Time) {
-	_, found, _, err := c.Engine.SearchFiles(ctx, c.Caller, ref, sandbox.Artifacts, agent.SearchOptions{Depth: madeDepth, Limit: madeLooked})
+	_, found, _, err := c.Engine.SearchFiles(ctx, c.Caller, ref, sandbox.Artifacts, sandbox.SearchFilesOptions{Depth: madeDepth, Limit: madeLooked})
 	if err != nil {
 		return
 	}
-	var made []agent.FileInfo
+	var made []sandbox.FileInfo
 	for _, m := range found {
-		if m.File.Type == agent.File && !m.File.ModTime.Before(since.Add(-coarse)) {
+		if m.File.Type == sandbox.RegularFile && !m.File.ModTime.Before(since.Add(-coarse)) {
 			made = append(made, m.File)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // Show shortens what was seen of both streams to a bound for both.
@@ -79,7 +79,7 @@ func (c *Call) KeepLog(ctx context.Context, ref, process string) (string, error)
 	go func() {
 		defer close(read)
 		left := int64(maxLog)
-		_, err := g.Run(ctx, engine.FollowSink{Frame: func(f agent.Frame) error {
+		_, err := g.Run(ctx, engine.FollowSink{Frame: func(f sandbox.Frame) error {
 			p := f.Data[:min(left, int64(len(f.Data)))]
 			left -= int64(len(p))
 			if _, err := to.Write(p); err != nil {
@@ -96,7 +96,7 @@ func (c *Call) KeepLog(ctx context.Context, ref, process string) (string, error)
 		_ = to.CloseWithError(err) // nil: the end
 	}()
 	path := logFolder + "/" + process + ".log"
-	_, _, err = c.Engine.WriteFile(ctx, c.Caller, ref, path, from, agent.WriteOptions{MakeParents: true})
+	_, _, err = c.Engine.WriteFile(ctx, c.Caller, ref, path, from, sandbox.WriteFileOptions{MakeParents: true})
 	_ = from.CloseWithError(io.ErrClosedPipe)
 	<-read
 	if err != nil {
@@ -108,14 +108,16 @@ func (c *Call) KeepLog(ctx context.Context, ref, process string) (string, error)
 
 // pruneLogs removes the oldest logs, so that they never fill the disk.
 func (c *Call) pruneLogs(ctx context.Context, ref string) {
-	files, _, err := c.Engine.ListFiles(ctx, c.Caller, ref, logFolder, agent.ListOptions{Limit: 1000})
+	files, _, err := c.Engine.ListFiles(ctx, c.Caller, ref, logFolder, sandbox.ListFilesOptions{Limit: 1000})
 	if err != nil || len(files) <= mostLogs {
 		return
 	}
-	files = slices.DeleteFunc(files, func(f agent.FileInfo) bool { return f.Type != agent.File || !strings.HasSuffix(f.Name, ".log") })
-	slices.SortFunc(files, func(a, b agent.FileInfo) int { return b.ModTime.Compare(a.ModTime) })
+	files = slices.DeleteFunc(files, func(f sandbox.FileInfo) bool {
+		return f.Type != sandbox.RegularFile || !strings.HasSuffix(f.Name, ".log")
+	})
+	slices.SortFunc(files, func(a, b sandbox.FileInfo) int { return b.ModTime.Compare(a.ModTime) })
 	for _, f := range files[min(mostLogs, len(files)):] {
-		if err := c.Engine.RemoveFile(ctx, c.Caller, ref, f.Path, agent.RemoveOptions{}); err != nil {
+		if err := c.Engine.RemoveFile(ctx, c.Caller, ref, f.Path, sandbox.RemoveFileOptions{}); err != nil {
 			return // it is the sandbox's own business
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/spelling"
 	"sandpit.dev/sandbox"
@@ -33,7 +32,7 @@ func (c *Call) PathError(ctx context.Context, ref, p string, err error) error {
 	if e.Code == fault.Invalid && e.Remedy == "" {
 		// Most often a directory was taken for a file, or the other way round.
 		told := *e
-		if _, _, lerr := c.Engine.ListFiles(ctx, c.Caller, ref, p, agent.ListOptions{Limit: 1}); lerr == nil {
+		if _, _, lerr := c.Engine.ListFiles(ctx, c.Caller, ref, p, sandbox.ListFilesOptions{Limit: 1}); lerr == nil {
 			return told.WithRemedy("it is a directory: use list_files with {\"path\": %s}", Quote(Clip(p)))
 		} else if c.Tool.Name == "list_files" {
 			return told.WithRemedy("if it is a file, use read_file with {\"path\": %s}", Quote(Clip(p)))
@@ -48,7 +47,7 @@ func (c *Call) PathError(ctx context.Context, ref, p string, err error) error {
 		return err
 	}
 	dir, name := path.Split(Absolute(p))
-	files, _, lerr := c.Engine.ListFiles(ctx, c.Caller, ref, dir, agent.ListOptions{})
+	files, _, lerr := c.Engine.ListFiles(ctx, c.Caller, ref, dir, sandbox.ListFilesOptions{})
 	if lerr != nil {
 		return fault.Wrap(fault.NotFound, err, "there is no %s, and no directory %s either", Quote(Clip(p)), Quote(Clip(dir))).
 			WithRemedy("look with list_files what there is; relative paths begin at %s", sandbox.Workspace)
@@ -62,9 +61,9 @@ func (c *Call) PathError(ctx context.Context, ref, p string, err error) error {
 }
 
 // nearest returns up to five names, those most like name first.
-func nearest(name string, files []agent.FileInfo) []string {
+func nearest(name string, files []sandbox.FileInfo) []string {
 	lower := strings.ToLower(name)
-	score := func(f agent.FileInfo) int {
+	score := func(f sandbox.FileInfo) int {
 		n := strings.ToLower(f.Name)
 		switch {
 		case n == lower:
@@ -79,7 +78,7 @@ func nearest(name string, files []agent.FileInfo) []string {
 		return 9
 	}
 	files = slices.Clone(files)
-	slices.SortStableFunc(files, func(a, b agent.FileInfo) int { return score(a) - score(b) })
+	slices.SortStableFunc(files, func(a, b sandbox.FileInfo) int { return score(a) - score(b) })
 	var out []string
 	for _, f := range files[:min(Few, len(files))] {
 		out = append(out, PrintablePath(Clip(f.Name)))

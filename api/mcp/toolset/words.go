@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -87,7 +86,7 @@ func (w *Words) PathError(ctx context.Context, c *Call, p string, err error) err
 			WithRemedy("commands and files are the user sandbox's, who writes below %s", strings.Join(sandbox.Writable(), ", "))
 	case e.Code == fault.Invalid && e.Remedy == "":
 		told := *e
-		if _, _, lerr := c.Engine.ListFiles(ctx, c.Caller, c.Ref, p, agent.ListOptions{Limit: 1}); lerr == nil {
+		if _, _, lerr := c.Engine.ListFiles(ctx, c.Caller, c.Ref, p, sandbox.ListFilesOptions{Limit: 1}); lerr == nil {
 			return told.WithRemedy("it is a directory: list_files shows what is in it")
 		}
 		return told.WithRemedy("if it is a file, use %s", w.Read)

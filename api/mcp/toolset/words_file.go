@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/sandbox"
 )
 
@@ -17,14 +16,14 @@ import (
 const MostEntries = 1000
 
 // WriteFile writes a file, unless an argument is wrong.
-func (w *Words) WriteFile(ctx context.Context, c *Call, path, content string) (agent.FileInfo, error) {
+func (w *Words) WriteFile(ctx context.Context, c *Call, path, content string) (sandbox.FileInfo, error) {
 	if len(content) > MaxWrite {
 		c.Args.Add("content", "has %d bytes, more than %d; write it in parts with %s", len(content), MaxWrite, w.Shell)
 	}
 	if err := c.Args.Err(); err != nil {
-		return agent.FileInfo{}, err
+		return sandbox.FileInfo{}, err
 	}
-	info, _, err := c.Engine.WriteFile(ctx, c.Caller, c.Ref, path, strings.NewReader(content), agent.WriteOptions{
+	info, _, err := c.Engine.WriteFile(ctx, c.Caller, c.Ref, path, strings.NewReader(content), sandbox.WriteFileOptions{
 		MakeParents: true, Size: int64(len(content)),
 	})
 	if err != nil {
@@ -35,14 +34,14 @@ func (w *Words) WriteFile(ctx context.Context, c *Call, path, content string) (a
 
 // FileHead is the beginning of a file.
 type FileHead struct {
-	Info   agent.FileInfo
+	Info   sandbox.FileInfo
 	Data   []byte // without a character that its end would cut
 	Binary bool
 }
 
 // ReadFile reads the first bytes of a file, at most most.
 func (w *Words) ReadFile(ctx context.Context, c *Call, path string, most int) (FileHead, error) {
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, c.Ref, path, agent.ReadOptions{})
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, c.Ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		return FileHead{}, w.PathError(ctx, c, path, err)
 	}
@@ -68,7 +67,7 @@ func (w *Words) ReadFile(ctx context.Context, c *Call, path string, most int) (F
 }
 
 // ListFiles lists the directory of the argument path, unless an argument is wrong.
-func (w *Words) ListFiles(ctx context.Context, c *Call) ([]agent.FileInfo, bool, error) {
+func (w *Words) ListFiles(ctx context.Context, c *Call) ([]sandbox.FileInfo, bool, error) {
 	dir := c.Args.Text("path")
 	if dir == "" {
 		dir = sandbox.Workspace
@@ -76,7 +75,7 @@ func (w *Words) ListFiles(ctx context.Context, c *Call) ([]agent.FileInfo, bool,
 	if err := c.Args.Err(); err != nil {
 		return nil, false, err
 	}
-	files, more, err := c.Engine.ListFiles(ctx, c.Caller, c.Ref, dir, agent.ListOptions{Limit: MostEntries})
+	files, more, err := c.Engine.ListFiles(ctx, c.Caller, c.Ref, dir, sandbox.ListFilesOptions{Limit: MostEntries})
 	if err != nil {
 		return nil, false, w.PathError(ctx, c, dir, err)
 	}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // mostDownload is how many bytes of text a download gives to a model.
@@ -116,7 +116,7 @@ func fetch(ctx context.Context, c *toolset.Call, w *toolset.Words, path string) 
 }
 
 // tooMuch refuses to show a file, and says how to get at it.
-func tooMuch(ctx context.Context, c *toolset.Call, info *agent.FileInfo, code fault.Code, why string) error {
+func tooMuch(ctx context.Context, c *toolset.Call, info *sandbox.FileInfo, code fault.Code, why string) error {
 	remedy := "look into it by execute_command (head, sed -n, file, xxd)"
 	if s, err := c.Engine.Get(ctx, c.Caller, c.Ref); err == nil {
 		if address, until := c.FileURL(s, info.Path, filelink.DefaultLife); address != "" {
@@ -184,16 +184,16 @@ type file struct {
 	ModifiedAt  string `json:"modifiedAt"`
 }
 
-func fileOf(f *agent.FileInfo) file {
+func fileOf(f *sandbox.FileInfo) file {
 	mode := f.Mode
 	switch f.Type {
-	case agent.Dir:
+	case sandbox.Directory:
 		mode |= fs.ModeDir
-	case agent.Symlink:
+	case sandbox.Symlink:
 		mode |= fs.ModeSymlink
 	}
 	return file{
-		Name: f.Name, Path: f.Path, IsDir: f.Type == agent.Dir, Size: f.Size, Mode: mode.String(), Permissions: octal(f.Mode),
+		Name: f.Name, Path: f.Path, IsDir: f.Type == sandbox.Directory, Size: f.Size, Mode: mode.String(), Permissions: octal(f.Mode),
 		Owner: account(f.UID), Group: account(f.GID), ModTime: f.ModTime.UTC().String(), ModifiedAt: toolset.TimeText(f.ModTime),
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // previewLife is how long a link is good: at Daytona as long as the sandbox.
@@ -22,7 +22,7 @@ func preview() toolset.Tool {
 		About: "Get a link to what a program in a sandbox serves by HTTP on a port. Whoever has it can use it for 24 hours.",
 		Params: []toolset.Param{
 			words().Which(),
-			{Name: "port", Kind: toolset.Nested, Schema: `{"type":"number","description":"TCP port, 1 to 65535."}`, Required: true, Min: 1, Max: agent.MaxPort, About: "TCP port, 1 to 65535."},
+			{Name: "port", Kind: toolset.Nested, Schema: `{"type":"number","description":"TCP port, 1 to 65535."}`, Required: true, Min: 1, Max: sandbox.MaxPort, About: "TCP port, 1 to 65535."},
 			{Name: "description", Kind: toolset.Text, Required: true, About: "Of the service, for you."},
 			{Name: "checkServer", Kind: toolset.Boolean, Required: true, About: "Refuse if nothing listens on the port.", Aliases: []string{"check_server"}},
 		},

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/runs"
@@ -139,12 +138,12 @@ func (r recentArtifacts) live(ctx context.Context, c access.Caller) ([]found, er
 	now := time.Now()
 	var all []found
 	for _, s := range page.Items[:min(listedFrom, len(page.Items))] {
-		_, matches, _, err := r.engine.SearchFiles(ctx, c, string(s.ID), sandbox.Artifacts, agent.SearchOptions{Depth: artifactDepth, Limit: artifactLooked})
+		_, matches, _, err := r.engine.SearchFiles(ctx, c, string(s.ID), sandbox.Artifacts, sandbox.SearchFilesOptions{Depth: artifactDepth, Limit: artifactLooked})
 		if err != nil {
 			continue // it has none, or went down meanwhile
 		}
 		for _, m := range matches {
-			if m.File.Type != agent.File {
+			if m.File.Type != sandbox.RegularFile {
 				continue
 			}
 			at := m.File.ModTime

@@ -9,10 +9,10 @@ import (
 	"io"
 	"strings"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/spelling"
+	"sandpit.dev/sandbox"
 )
 
 func editFile() toolset.Tool {
@@ -76,7 +76,7 @@ func edit(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err := unchanged(ctx, c, ref, path, &info); err != nil {
 		return nil, err
 	}
-	o := agent.WriteOptions{Size: int64(len(changed))}
+	o := sandbox.WriteFileOptions{Size: int64(len(changed))}
 	if _, _, err := c.Engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(changed), o); err != nil {
 		return nil, c.PathError(ctx, ref, path, err)
 	}
@@ -87,8 +87,8 @@ func edit(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 }
 
 // whole reads a text file that is small enough to be written again.
-func whole(ctx context.Context, c *toolset.Call, ref, path string) (agent.FileInfo, string, error) {
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
+func whole(ctx context.Context, c *toolset.Call, ref, path string) (sandbox.FileInfo, string, error) {
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		return info, "", c.PathError(ctx, ref, path, err)
 	}
@@ -112,8 +112,8 @@ func whole(ctx context.Context, c *toolset.Call, ref, path string) (agent.FileIn
 
 // unchanged tells that a file is as it was when it was read. Between this and the
 // write there is a moment, which the file API cannot close.
-func unchanged(ctx context.Context, c *toolset.Call, ref, path string, was *agent.FileInfo) error {
-	now, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{Length: 1})
+func unchanged(ctx context.Context, c *toolset.Call, ref, path string, was *sandbox.FileInfo) error {
+	now, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{Length: 1})
 	if err == nil {
 		_ = body.Close() // nothing was read
 	}

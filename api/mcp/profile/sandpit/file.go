@@ -20,10 +20,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // Bounds of a read.
@@ -61,7 +61,7 @@ func read(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{})
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		return nil, c.PathError(ctx, ref, path, err)
 	}
@@ -192,7 +192,7 @@ func readLine(in *bufio.Reader) (line string, clipped bool, err error) {
 }
 
 // readBinary returns an image as one, and of all else a link.
-func readBinary(ctx context.Context, c *toolset.Call, ref string, info *agent.FileInfo, in io.Reader, media string) (*toolset.Answer, error) {
+func readBinary(ctx context.Context, c *toolset.Call, ref string, info *sandbox.FileInfo, in io.Reader, media string) (*toolset.Answer, error) {
 	name := toolset.PrintablePath(info.Path)
 	out := &toolset.Answer{Verdict: fmt.Sprintf("%s · %s, %d bytes", name, media, info.Size)}
 	image := false
@@ -250,7 +250,7 @@ func writeFile() toolset.Tool {
 func write(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	path, content, mode := a.Text("path"), a.Text("content"), a.Text("mode")
-	o := agent.WriteOptions{MakeParents: true}
+	o := sandbox.WriteFileOptions{MakeParents: true}
 	if mode != "" {
 		n, err := strconv.ParseUint(strings.TrimPrefix(mode, "0o"), 8, 32)
 		if err != nil || n > 0o777 || n == 0 {
@@ -316,7 +316,7 @@ func linkFile(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		return nil, err
 	}
 	// Opened, and not only looked at: a link of the sandbox's may lead to the file.
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, agent.ReadOptions{Length: 1})
+	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{Length: 1})
 	if err != nil {
 		return nil, c.PathError(ctx, ref, path, err)
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -57,7 +56,7 @@ func listDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if dir == "" {
 		dir = sandbox.Workspace
 	}
-	o := agent.SearchOptions{
+	o := sandbox.SearchFilesOptions{
 		Depth: int(a.Number("depth", 1)), Glob: a.Text("glob"), Limit: int(a.Number("limit", 200)), After: a.Text("cursor"),
 	}
 	if err := a.Err(); err != nil {
@@ -84,11 +83,11 @@ func listDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		out.Entries = append(out.Entries, entry{Name: found[i].Rel, Type: string(f.Type), Size: f.Size, Modified: toolset.TimeText(f.ModTime), Target: f.Target})
 		line := toolset.PrintablePath(found[i].Rel)
 		switch f.Type {
-		case agent.Dir:
+		case sandbox.Directory:
 			line += "/"
-		case agent.Symlink:
+		case sandbox.Symlink:
 			line += " -> " + toolset.PrintablePath(f.Target)
-		case agent.File:
+		case sandbox.RegularFile:
 			line += " (" + toolset.BytesText(f.Size) + ")"
 		default:
 			line += " (" + string(f.Type) + ")"
@@ -104,14 +103,14 @@ const mostDepth = 20
 
 // listing lists what is below a directory. An agent of an earlier build knows one
 // level, and no patterns.
-func listing(ctx context.Context, c *toolset.Call, ref, dir string, o agent.SearchOptions) (string, []agent.Match, agent.SearchEnd, error) {
+func listing(ctx context.Context, c *toolset.Call, ref, dir string, o sandbox.SearchFilesOptions) (string, []sandbox.FileMatch, sandbox.SearchEnd, error) {
 	at, found, end, err := c.Engine.SearchFiles(ctx, c.Caller, ref, dir, o)
 	if !fault.Is(err, fault.Unsupported) || o.Depth > 1 || o.Glob != "" || o.After != "" {
 		return at.Path, found, end, err
 	}
-	files, more, err := c.Engine.ListFiles(ctx, c.Caller, ref, dir, agent.ListOptions{Limit: o.Limit})
+	files, more, err := c.Engine.ListFiles(ctx, c.Caller, ref, dir, sandbox.ListFilesOptions{Limit: o.Limit})
 	for _, f := range files {
-		found = append(found, agent.Match{Rel: f.Name, File: f})
+		found = append(found, sandbox.FileMatch{Rel: f.Name, File: f})
 	}
 	if more {
 		end.Ended = "entries"
@@ -142,7 +141,7 @@ const searchShown = 40_000
 func searchIn(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	dir := orElse(a.Text("path"), sandbox.Workspace)
-	o := agent.SearchOptions{Pattern: a.Text("pattern"), Glob: a.Text("glob"), IgnoreCase: a.Bool("ignore_case", false), Limit: int(a.Number("limit", 100))}
+	o := sandbox.SearchFilesOptions{Pattern: a.Text("pattern"), Glob: a.Text("glob"), IgnoreCase: a.Bool("ignore_case", false), Limit: int(a.Number("limit", 100))}
 	if o.Pattern == "" {
 		a.Add("pattern", "is empty; list_files lists files")
 	}
@@ -202,7 +201,7 @@ func literal(name string) string {
 }
 
 // partly says what a search has not seen.
-func partly(end *agent.SearchEnd) []string {
+func partly(end *sandbox.SearchEnd) []string {
 	var out []string
 	switch end.Ended {
 	case "limit":

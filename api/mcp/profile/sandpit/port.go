@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 func exposePort() toolset.Tool {
@@ -22,7 +22,7 @@ func exposePort() toolset.Tool {
 		Name: "expose_port", Title: "Get a link to a port", OpenWorld: true,
 		About: "Get an HTTP link to what a program in a sandbox serves on a port of its loopback, for the user's browser or for curl. Whoever has the link can use it until it expires.",
 		Params: []toolset.Param{
-			{Name: "port", Kind: toolset.Integer, Min: 1, Max: agent.MaxPort, Required: true, About: "TCP port, 1 to 65535."},
+			{Name: "port", Kind: toolset.Integer, Min: 1, Max: sandbox.MaxPort, Required: true, About: "TCP port, 1 to 65535."},
 			paramSandbox(),
 			{Name: "expires_minutes", Kind: toolset.Number, Min: 1, Max: engine.MaxPreview.Minutes(), Field: "expires_seconds", About: "Default 60.", Aliases: []string{"expires", "ttl_minutes"}},
 		},

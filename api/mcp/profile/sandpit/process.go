@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/mcp/batch"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
@@ -57,7 +56,7 @@ type watch struct {
 
 // watched is what was seen of a process.
 type watched struct {
-	agent.Record
+	sandbox.Process
 	stdout, stderr toolset.Capture
 	cursor         int64  // of the last frame
 	lost           string // why some of its output is not here
@@ -74,12 +73,12 @@ func watchProcess(ctx context.Context, c *toolset.Call, ref, process string, w w
 		if perr != nil {
 			return nil, noProcess(ctx, c, ref, process, perr)
 		}
-		return &watched{Record: rec, cursor: w.cursor, lost: "its output is not kept any more; what it wrote to files is there"}, nil
+		return &watched{Process: rec, cursor: w.cursor, lost: "its output is not kept any more; what it wrote to files is there"}, nil
 	default:
 		return nil, err
 	}
 	defer g.Close()
-	out := &watched{Record: g.Record(), cursor: w.cursor}
+	out := &watched{Process: g.Record(), cursor: w.cursor}
 	here, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if w.wait > 0 {
@@ -90,8 +89,8 @@ func watchProcess(ctx context.Context, c *toolset.Call, ref, process string, w w
 	still.Stop()
 	defer still.Stop()
 	end, err := g.Run(here, engine.FollowSink{
-		Frame: func(f agent.Frame) error {
-			if f.Stream == agent.Stderr {
+		Frame: func(f sandbox.Frame) error {
+			if f.Stream == sandbox.Stderr {
 				out.stderr.Add(f.Data)
 			} else {
 				out.stdout.Add(f.Data)
@@ -108,7 +107,7 @@ func watchProcess(ctx context.Context, c *toolset.Call, ref, process string, w w
 	switch {
 	case err == nil:
 		if end.Ended {
-			out.Result, out.State = &end.Result, agent.Exited
+			out.Result, out.State = &end.Result, sandbox.ProcessExited
 		}
 		return out, nil
 	case errors.Is(context.Cause(ctx), transport.ErrStopping):
@@ -145,7 +144,7 @@ func noProcess(ctx context.Context, c *toolset.Call, ref, process string, err er
 }
 
 // commandText is a process's command as one text.
-func commandText(r agent.Record) string {
+func commandText(r sandbox.Process) string {
 	if r.Shell != "" {
 		return r.Shell
 	}
@@ -210,7 +209,7 @@ type processShape struct {
 	Cause     string   `json:"cause,omitempty"`
 }
 
-func processShapeOf(r agent.Record) processShape {
+func processShapeOf(r sandbox.Process) processShape {
 	out := processShape{
 		Process: r.ID, Status: "running", Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Terminal: r.Terminal,
 		PID: r.PID, StartedAt: toolset.TimeText(r.StartedAt),
@@ -277,7 +276,7 @@ func listProcesses() toolset.Tool {
 	}
 }
 
-func processLine(r agent.Record) string {
+func processLine(r sandbox.Process) string {
 	line := r.ID + " · runs for " + toolset.Took(time.Since(r.StartedAt))
 	if r.Result != nil {
 		e := toolset.Outcome{ExecResult: engine.ExecResult{Result: *r.Result}}

@@ -18,7 +18,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/agent"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/batch"
 	"sandpit.dev/api/mcp/toolset"
@@ -110,7 +109,7 @@ func (sp *profile) readResource(ctx context.Context, req *mcp.ReadResourceReques
 		}
 		return res, nil
 	}
-	info, body, err := sp.engine.ReadFile(ctx, caller, at.ref, at.path, agent.ReadOptions{})
+	info, body, err := sp.engine.ReadFile(ctx, caller, at.ref, at.path, sandbox.ReadFileOptions{})
 	if err != nil {
 		if at.run = runs.Latest; strings.HasPrefix(at.path, sandbox.Artifacts+"/") && sp.away(ctx, caller, at.ref) {
 			if res, kerr := sp.readKept(ctx, req, at); kerr == nil {
@@ -185,7 +184,7 @@ func readWhole(uri, name string, body io.Reader) (res *mcp.ReadResourceResult, s
 }
 
 // insteadOf is a way to a file that is too large for a resource.
-func (sp *profile) insteadOf(ctx context.Context, req *mcp.ReadResourceRequest, ref string, info *agent.FileInfo) string {
+func (sp *profile) insteadOf(ctx context.Context, req *mcp.ReadResourceRequest, ref string, info *sandbox.FileInfo) string {
 	c := &toolset.Call{Call: transport.CallOf(req), Engine: sp.engine, Files: sp.files}
 	if s, err := sp.engine.Get(ctx, c.Caller, ref); err == nil {
 		if address, until := c.FileURL(s, info.Path, filelink.DefaultLife); address != "" {

@@ -1,0 +1,112 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+)
+
+// FileType is what a file is.
+type FileType string
+
+// The types of files.
+const (
+	RegularFile FileType = "file"
+	Directory   FileType = "dir"
+	Symlink     FileType = "symlink"
+	OtherFile   FileType = "other" // a fifo, a socket, a device
+)
+
+// FileInfo is one file. Names and paths, here and in the options below, are Unicode strings
+// that stand for any bytes: one that is not UTF-8 is escaped. A path is absolute, or
+// relative to the workspace. What is done as User is done with exactly that user's rights
+// inside; empty is the unprivileged user.
+type FileInfo struct {
+	Name    string // the last part of Path
+	Path    string // absolute
+	Type    FileType
+	Size    int64       // in bytes, of a file and a link; else 0
+	Mode    fs.FileMode // permission bits, with ModeSetuid, ModeSetgid, ModeSticky
+	ModTime time.Time
+	UID     int // inside
+	GID     int
+	Target  string // of a link
+}
+
+// ReadFileOptions is how to read a file.
+type ReadFileOptions struct {
+	User   string
+	Offset int64 // of the first byte; beyond the end there are none
+	Length int64 // of the range; 0 or less: to the end
+}
+
+// WriteFileOptions is how to write a file.
+type WriteFileOptions struct {
+	User        string
+	Mode        fs.FileMode // permission bits and ModeSticky; 0: those of the file that is replaced, else 0644
+	Size        int64       // bytes that there will be; -1 or 0: unknown. A different number is fault.Malformed
+	MakeParents bool        // make the directories that are missing
+	Sync        bool        // return when the file is on the disk, and not up to a second before
+}
+
+// ListFilesOptions is how to list a directory.
+type ListFilesOptions struct {
+	User  string
+	Limit int    // entries; 0: 10,000, at most 100,000
+	After string // only entries whose names come after this one
+}
+
+// ErrEnough is what the taker of a list returns when it wants no more of it.
+var ErrEnough = errors.New("no more of the list is wanted")
+
+// MakeDirOptions is how to make a directory.
+type MakeDirOptions struct {
+	User    string
+	Parents bool        // make all that are missing; then one that exists is no error
+	Mode    fs.FileMode // 0: 0755
+}
+
+// MoveFileOptions is how to move a file or a directory.
+type MoveFileOptions struct {
+	User      string
+	Overwrite bool // replace a file, or an empty directory; else what exists is fault.Exists
+}
+
+// RemoveFileOptions is how to remove a file or a directory.
+type RemoveFileOptions struct {
+	User      string
+	Recursive bool // also a directory with all in it; else one that is not empty is fault.State
+}
+
+// SearchFilesOptions is what to look for below a directory.
+type SearchFilesOptions struct {
+	User       string
+	Pattern    string // a regular expression (RE2) for lines; empty: files are listed
+	Glob       string // of names, or with a slash of paths, where ** stands for any directories; empty: all
+	IgnoreCase bool
+	Depth      int    // 1: only what is in the directory itself; 0: all
+	Limit      int    // 0: 100, at most 10,000
+	After      string // without a Pattern: Rel of the last that is known already
+}
+
+// FileMatch is a line that was found, or without a Pattern a file.
+type FileMatch struct {
+	Rel  string // below the directory
+	Line int64  // the first is 1; 0 of a file
+	Text string // of the line, or what is around the match
+	Cut  bool   // the line is longer
+	File FileInfo
+}
+
+// SearchEnd is how much a search has seen.
+type SearchEnd struct {
+	Files  int64  // that were read, or listed
+	Binary int64  // passed over
+	Closed int64  // files and directories that may not be read
+	Large  int64  // files of which only the first 64 MiB were read
+	Passed int64  // directories that are passed over by their name, as .git and node_modules
+	Ended  string // why not all was seen: "" if all was, else limit, time, bytes or entries
+}

@@ -1,0 +1,87 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import "time"
+
+// ProcessState is whether a process runs.
+type ProcessState string
+
+// The states of a process.
+const (
+	ProcessRunning ProcessState = "running"
+	ProcessExited  ProcessState = "exited"
+)
+
+// Process is one process as it is on record in its sandbox.
+type Process struct {
+	ID        string
+	State     ProcessState
+	Argv      []string // as it was started; of a long command the first part
+	Shell     string
+	Clipped   bool // the command was too long for the record
+	Cwd       string
+	User      string
+	Terminal  bool
+	Rolling   bool // its log keeps the last of its output
+	StartedAt time.Time
+	PID       int     // inside; 0: it never ran
+	Result    *Result // nil while it runs
+	LastSeq   int64   // number of the last frame of output so far
+}
+
+// Result is how a process ended.
+type Result struct {
+	ExitCode    int    // 128 + the signal's number; -1: unknown, with the cause host
+	Signal      string // "SIGKILL"; empty: it exited by itself
+	Cause       Cause
+	CauseDetail string // the evidence, one line
+	Duration    time.Duration
+	EndedAt     time.Time
+
+	StdoutBytes     int64 // what the program wrote until it ended
+	StderrBytes     int64
+	StdoutTruncated bool // not all of that is kept
+	StderrTruncated bool
+	StdoutLost      int64 // of StdoutBytes, those that are in no frame
+	StderrLost      int64
+	StdoutCut       Cut // why it is truncated
+	StderrCut       Cut
+}
+
+// Cut is why a stream is truncated. That of an agent of an earlier build is empty.
+type Cut string
+
+// The reasons.
+const (
+	CutLimit  Cut = "limit"  // it is longer than the process's own limit
+	CutLogs   Cut = "logs"   // all logs of the sandbox together had no room for it
+	CutDisk   Cut = "disk"   // the disk refused it
+	CutRolled Cut = "rolled" // its older frames were dropped, and all others are there
+	CutAgent  Cut = "agent"  // the agent ended before the process did: what came last may be missing
+)
+
+// Stream is one of a process's outputs.
+type Stream int
+
+// The streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// Frame is one piece of a process's output.
+type Frame struct {
+	Seq    int64 // 1, 2, 3 … over both streams; a cursor for whoever follows
+	Stream Stream
+	At     time.Time // when it was read from the program
+	Data   []byte    // the receiver's to keep
+}
+
+// InputTaken is how far a process has taken its input.
+type InputTaken struct {
+	Bytes  int   // of the piece; fewer than all where it did not read
+	Total  int64 // of the whole input
+	Closed bool  // its input is at its end
+}
