@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/access"
+	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -43,4 +44,31 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, q st
 		return nil, "", err
 	}
 	return page, next, nil
+}
+
+// Departed gives the event of a sandbox's deletion, by its id: a key may be
+// another sandbox's by now. One that is there, or never was, is fault.NotFound.
+func (e *Engine) Departed(ctx context.Context, c access.Caller, id string) (*sandbox.Event, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return nil, err
+	}
+	defer e.group.leave()
+	none := fault.New(fault.NotFound, "no sandbox %q was deleted", sandbox.Clip(id, 80))
+	if !sandbox.ValidID(id) {
+		return nil, none
+	}
+	var page []*sandbox.Event
+	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		page, _, err = tx.Events().List(store.EventQuery{
+			Project: c.Project, Sandbox: sandbox.ID(id), Types: []sandbox.EventType{sandbox.EventDeleted}, Limit: 1,
+		})
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(page) == 0:
+		return nil, none
+	}
+	return page[0], nil
 }

@@ -57,3 +57,6 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 	}
 	return info, nil
 }
+
+// MostCommandTime is the longest time limit that a command may have here.
+func (e *Engine) MostCommandTime() time.Duration { return e.defaults.MaxCommandTimeout }
