@@ -129,7 +129,7 @@ func (h *house) get(id sandbox.ID) (s *sandbox.Sandbox) {
 // events returns all events, oldest first, when what callers were told is in the store.
 func (h *house) events() []*sandbox.Event {
 	h.t.Helper()
-	if _, err := h.engine.List(context.Background(), alice, store.SandboxQuery{}); err != nil {
+	if _, err := h.engine.List(context.Background(), alice, engine.SandboxesRequest{}); err != nil {
 		h.t.Fatal(err)
 	}
 	var evs []*sandbox.Event

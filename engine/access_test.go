@@ -18,7 +18,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // verbs are all that can be done with one sandbox, and the scope it needs.
@@ -147,7 +146,7 @@ func verbs() map[string]struct {
 			return e.RemoveFile(ctx, c, ref, "e", sandbox.RemoveFileOptions{Recursive: true})
 		}},
 		"Activity": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, _, err := e.Activity(ctx, c, ref, store.EventQuery{})
+			_, _, err := e.Activity(ctx, c, ref, engine.ActivityRequest{})
 			return err
 		}},
 		"CreateSnapshot": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
@@ -229,24 +228,24 @@ func TestEveryVerb(t *testing.T) {
 		wantCode(t, err, fault.Denied)
 	})
 	t.Run("List/IsOfTheProject", func(t *testing.T) {
-		p, err := h.engine.List(t.Context(), mary, store.SandboxQuery{Project: "default"})
+		p, err := h.engine.List(t.Context(), mary, engine.SandboxesRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checktest.Len(t, "Items", p.Items, 0)
 		checktest.Equal(t, "Total", p.Total, 0)
-		p, err = h.engine.List(t.Context(), reader, store.SandboxQuery{})
+		p, err = h.engine.List(t.Context(), reader, engine.SandboxesRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checktest.Len(t, "Items", p.Items, 1)
 		checktest.Equal(t, "Total", p.Total, 1)
 		checktest.Equal(t, "Counts[sandbox.Running]", p.Counts[sandbox.Running], 1)
-		_, err = h.engine.List(t.Context(), nobody, store.SandboxQuery{})
+		_, err = h.engine.List(t.Context(), nobody, engine.SandboxesRequest{})
 		wantCode(t, err, fault.Denied)
 	})
 	t.Run("List/ChecksItsFields", func(t *testing.T) {
-		for _, q := range []store.SandboxQuery{{Limit: -1}, {Limit: store.MaxPage + 1}, {Offset: -1}, {States: []sandbox.State{"odd"}}} {
+		for _, q := range []engine.SandboxesRequest{{Limit: -1}, {Limit: engine.MaxPage + 1}, {Offset: -1}, {States: []sandbox.State{"odd"}}} {
 			_, err := h.engine.List(t.Context(), alice, q)
 			wantCode(t, err, fault.Invalid)
 		}

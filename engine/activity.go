@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
@@ -12,16 +13,26 @@ import (
 	"sandpit.dev/store"
 )
 
-// Activity gives what happened to a sandbox, newest first unless the query says
-// otherwise, and the cursor of the next page. The query's Project and Sandbox
-// are set here. Looking at it is no use of the sandbox: a console that shows it
-// all day keeps nothing awake.
-func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (page []*sandbox.Event, next string, err error) {
+// ActivityRequest selects events of one sandbox. Zero fields select all.
+type ActivityRequest struct {
+	ProcessID string
+	Types     []sandbox.EventType
+	Since     time.Time
+	Until     time.Time
+	After     int64 // only those with a greater Seq; implies Oldest
+	Oldest    bool  // oldest first; else newest first
+	Limit     int   // at most MaxPage; 0: DefaultPage
+	Cursor    string
+}
+
+// Activity returns what happened to a sandbox, and the cursor of the next page. Looking at it
+// does not count as a use of the sandbox: a console that shows it all day keeps nothing awake.
+func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, r ActivityRequest) (page []*sandbox.Event, next string, err error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, "", err
 	}
 	defer e.group.leave()
-	if err := checkPage(q.Limit, 0); err != nil {
+	if err := checkPage(r.Limit, 0); err != nil {
 		return nil, "", err
 	}
 	b, err := e.find(ctx, c, ref)
@@ -35,7 +46,10 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, q st
 	if err := e.outcomes.wait(ctx, b); err != nil {
 		return nil, "", err
 	}
-	q.Project, q.Sandbox = c.Project, b.id
+	q := store.EventQuery{
+		Project: c.Project, Sandbox: b.id, ProcessID: r.ProcessID, Types: r.Types, Since: r.Since, Until: r.Until,
+		After: r.After, Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor,
+	}
 	err = e.store.View(ctx, func(tx store.Tx) error {
 		page, next, err = tx.Events().List(q)
 		return err

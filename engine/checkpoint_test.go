@@ -41,8 +41,8 @@ func (i *seen) Track(context.Context, string) (runtime.Window, error) { return l
 
 type look struct{ s *seer }
 
-func (l look) Close(context.Context) (runtime.Changes, error) {
-	return runtime.Changes{Files: l.s.files, Total: len(l.s.files), Complete: true}, nil
+func (l look) Close(context.Context) (sandbox.Changes, error) {
+	return sandbox.Changes{Files: l.s.files, Total: len(l.s.files), Complete: true}, nil
 }
 
 func TestCheckpoints(t *testing.T) {

@@ -379,7 +379,7 @@ func TestARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantUnavailable(t, e.Ready())
-		_, err = e.List(t.Context(), alice, store.SandboxQuery{})
+		_, err = e.List(t.Context(), alice, engine.SandboxesRequest{})
 		wantUnavailable(t, err)
 	})
 }

@@ -32,13 +32,13 @@ type DiffRequest struct {
 // Diff gives what changed in a sandbox's disk on the way from one point to another,
 // by absolute path; of more than the limit it gives the first, and how many there are.
 // It works on a sandbox that is down as well, and starts none.
-func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRequest) (runtime.Changes, error) {
+func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRequest) (sandbox.Changes, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	defer e.group.leave()
 	if r.Limit < 0 || r.Limit > MaxDiff {
-		return runtime.Changes{}, fault.InvalidField("limit", "%d is outside 0 to %d (0: %d)", r.Limit, MaxDiff, DefaultDiff)
+		return sandbox.Changes{}, fault.InvalidField("limit", "%d is outside 0 to %d (0: %d)", r.Limit, MaxDiff, DefaultDiff)
 	}
 	if r.Limit == 0 {
 		r.Limit = DefaultDiff
@@ -51,13 +51,13 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	}
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	defer e.release(b)
 	b.touch(e.now(), actCall)
 	bound, cancel := e.group.bind(ctx)
 	defer cancel()
-	var changes runtime.Changes
+	var changes sandbox.Changes
 	// In the sandbox's turn, so that its disk is not exchanged under the comparison.
 	err = e.turnWork(bound, b, diffBound, e.take, func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -71,32 +71,32 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 		if bound.Err() != nil && ctx.Err() == nil {
 			err = shuttingDown()
 		}
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	return changes, nil
 }
 
-func (e *Engine) diff(ctx context.Context, b *box, r DiffRequest) (runtime.Changes, error) {
+func (e *Engine) diff(ctx context.Context, b *box, r DiffRequest) (sandbox.Changes, error) {
 	s := b.record.Load()
 	if s == nil {
-		return runtime.Changes{}, noSandbox(string(b.id))
+		return sandbox.Changes{}, noSandbox(string(b.id))
 	}
 	d, err := e.snapshotter(s.Runtime)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	img, err := e.imageKept(s.Image, s.ImageDigest)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	from, release, err := e.point(ctx, s, r.From)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	defer release()
 	to, release, err := e.point(ctx, s, r.To)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	defer release()
 	return d.Diff(ctx, spec(s, img).Image, from, to, r.Limit)

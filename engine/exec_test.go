@@ -20,8 +20,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-func changes() runtime.Changes {
-	return runtime.Changes{
+func changes() sandbox.Changes {
+	return sandbox.Changes{
 		Files: []sandbox.FileChange{{Path: "a", Action: "created", Size: 3}}, Total: 7, Complete: true,
 	}
 }

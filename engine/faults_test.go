@@ -167,7 +167,7 @@ func (h *house) agree(s *sandbox.Sandbox) {
 // whole checks that nothing is halfway.
 func (h *house) whole() {
 	h.t.Helper()
-	p, err := h.engine.List(context.Background(), alice, store.SandboxQuery{Limit: store.MaxPage})
+	p, err := h.engine.List(context.Background(), alice, engine.SandboxesRequest{Limit: store.MaxPage})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (f *faulty) RemoveSnapshot(ctx context.Context, id sandbox.ID) error {
 	return f.call(ctx, "remove snapshot", func() error { return f.snapshots().RemoveSnapshot(ctx, id) })
 }
 
-func (f *faulty) Diff(ctx context.Context, img runtime.Image, from, to runtime.Point, limit int) (c runtime.Changes, err error) {
+func (f *faulty) Diff(ctx context.Context, img runtime.Image, from, to runtime.Point, limit int) (c sandbox.Changes, err error) {
 	err = f.call(ctx, "diff", func() (err error) {
 		c, err = f.snapshots().Diff(ctx, img, from, to, limit)
 		return err

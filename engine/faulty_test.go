@@ -150,13 +150,13 @@ func (i *trackedInstance) Track(_ context.Context, dir string) (runtime.Window, 
 // madeWindow tells of as many changes.
 type madeWindow int
 
-func (w madeWindow) Close(context.Context) (runtime.Changes, error) {
-	return runtime.Changes{Total: int(w), Complete: true}, nil
+func (w madeWindow) Close(context.Context) (sandbox.Changes, error) {
+	return sandbox.Changes{Total: int(w), Complete: true}, nil
 }
 
 type window struct{ path string }
 
-func (w window) Close(context.Context) (runtime.Changes, error) {
+func (w window) Close(context.Context) (sandbox.Changes, error) {
 	c := changes()
 	if w.path != "" {
 		c.Files[0].Path = w.path

@@ -16,7 +16,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 func (h *house) fork(ref string, r engine.ForkRequest) []*sandbox.Sandbox {
@@ -153,7 +152,7 @@ func TestAForkThatFails(t *testing.T) {
 		if got := h.instances(); len(got) != 1 {
 			t.Errorf("%s: instances are left: %v", what, got)
 		}
-		p, err := h.engine.List(t.Context(), alice, store.SandboxQuery{})
+		p, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})
 		if err != nil || len(p.Items) != 1 {
 			t.Errorf("%s: records are left: %+v, %v", what, p.Items, err)
 		}

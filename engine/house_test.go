@@ -229,7 +229,7 @@ func (h *house) nothing() {
 	if ids := h.instances(); len(ids) != 0 {
 		h.t.Errorf("instances are left: %v", ids)
 	}
-	page, err := h.engine.List(context.Background(), alice, store.SandboxQuery{})
+	page, err := h.engine.List(context.Background(), alice, engine.SandboxesRequest{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -26,10 +26,19 @@ type Info struct {
 
 // RuntimeInfo is what one runtime can do on this host now.
 type RuntimeInfo struct {
-	Name         string
-	Capabilities runtime.Capabilities
-	Err          error // why it could not be asked
+	Name     string
+	Features map[string]FeatureInfo // each that there is, by its name
+	Err      error                  // why it could not be asked
 }
+
+// FeatureInfo is whether a runtime can do something.
+type FeatureInfo struct {
+	Supported bool
+	Why       error // why it is not supported, and how to mend that; nil: it is not known
+}
+
+// FeatureNetwork is the name of the feature that sandboxes have a network.
+const FeatureNetwork = string(runtime.Network)
 
 // probeBound bounds what Info waits for one driver.
 const probeBound = 10 * time.Second
@@ -46,7 +55,12 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 	}
 	for _, n := range e.runtimeNames() {
 		caps, err := e.capabilities(ctx, n)
-		info.Runtimes = append(info.Runtimes, RuntimeInfo{Name: n, Capabilities: caps, Err: err})
+		r := RuntimeInfo{Name: n, Features: make(map[string]FeatureInfo), Err: err}
+		for _, f := range runtime.Features() {
+			why, known := caps[f]
+			r.Features[string(f)] = FeatureInfo{Supported: known && why == nil, Why: why}
+		}
+		info.Runtimes = append(info.Runtimes, r)
 	}
 	err := e.store.View(ctx, func(tx store.Tx) (err error) {
 		info.Counts, err = tx.Sandboxes().Count(store.SandboxQuery{Project: c.Project})

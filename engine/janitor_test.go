@@ -17,7 +17,7 @@ import (
 	"sandpit.dev/store"
 )
 
-var storeAll = store.SandboxQuery{}
+var storeAll = engine.SandboxesRequest{}
 
 // figure reads one figure, the sum over its labels.
 func figure(t testing.TB, reg *prometheus.Registry, name string) float64 {

@@ -14,7 +14,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // crashKept is what the process that is to die does with snapshots and volumes. Before,
@@ -189,7 +188,7 @@ func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 			}
 			snaps, vols := h.keptRecords()
 			got.snapshots, got.volumes = len(snaps), len(vols)
-			p, err := h.engine.List(t.Context(), alice, store.SandboxQuery{})
+			p, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})
 			if err != nil {
 				t.Fatal(err)
 			}

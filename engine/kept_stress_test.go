@@ -53,7 +53,7 @@ func TestManyTimeTravelersAtOnce(t *testing.T) {
 	h.restart()
 	h.whole()
 	h.keptWhole()
-	p, err := h.engine.List(t.Context(), alice, store.SandboxQuery{Limit: store.MaxPage})
+	p, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{Limit: store.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

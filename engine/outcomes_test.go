@@ -35,10 +35,13 @@ func TestAnAnswerBeforeItsRecord(t *testing.T) {
 	h.exec("box", "exit 4")
 
 	verbs := map[string]func(context.Context) error{
-		"Get":  func(ctx context.Context) error { _, err := h.engine.Get(ctx, alice, "box"); return err },
-		"List": func(ctx context.Context) error { _, err := h.engine.List(ctx, alice, store.SandboxQuery{}); return err },
+		"Get": func(ctx context.Context) error { _, err := h.engine.Get(ctx, alice, "box"); return err },
+		"List": func(ctx context.Context) error {
+			_, err := h.engine.List(ctx, alice, engine.SandboxesRequest{})
+			return err
+		},
 		"Activity": func(ctx context.Context) error {
-			_, _, err := h.engine.Activity(ctx, alice, "box", store.EventQuery{})
+			_, _, err := h.engine.Activity(ctx, alice, "box", engine.ActivityRequest{})
 			return err
 		},
 		"Create": func(ctx context.Context) error {
@@ -59,7 +62,7 @@ func TestAnAnswerBeforeItsRecord(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := h.engine.List(ctx, mary, store.SandboxQuery{}); err != nil {
+	if _, err := h.engine.List(ctx, mary, engine.SandboxesRequest{}); err != nil {
 		t.Error("a project that has nothing to do with it:", err)
 	}
 

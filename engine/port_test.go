@@ -15,7 +15,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // listener is an echo server; the memory runtime's sandboxes share its loopback.
@@ -192,7 +191,7 @@ func TestPorts(t *testing.T) {
 		s := h.create(engine.CreateRequest{})
 		nc := h.dialPort(s, listener(t))
 		last := func() time.Time { // a list is no use
-			page, err := h.engine.List(t.Context(), alice, store.SandboxQuery{})
+			page, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,24 +36,44 @@ type Page struct {
 	Counts map[sandbox.State]int
 }
 
-// List gives the caller's sandboxes that match. The query's Project is set
-// here. It is no use of any of them.
-func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery) (Page, error) {
+// Bounds of a page.
+const (
+	DefaultPage = store.DefaultPage
+	MaxPage     = store.MaxPage
+)
+
+// SandboxesRequest selects sandboxes of the caller's project. Zero fields select all.
+type SandboxesRequest struct {
+	States   []sandbox.State
+	Image    string            // exact
+	Search   string            // a part of id, key or image, letter case ignored
+	Metadata map[string]string // all of these labels
+	Oldest   bool              // oldest first; else newest first
+	Limit    int               // at most MaxPage; 0: DefaultPage
+	Cursor   string            // of the page before; or:
+	Offset   int               // rows to pass over, for numbered pages; never with a Cursor
+}
+
+// List returns the caller's sandboxes that match. It does not count as a use of any of them.
+func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) (Page, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return Page{}, err
 	}
 	defer e.group.leave()
-	if err := checkPage(q.Limit, q.Offset); err != nil {
+	if err := checkPage(r.Limit, r.Offset); err != nil {
 		return Page{}, err
 	}
-	for _, s := range q.States {
+	for _, s := range r.States {
 		if !s.Valid() {
 			var k check
 			k.bad("state", "%q is not a valid state; the states are %v", sandbox.Clip(string(s), 40), sandbox.States())
 			return Page{}, k.err()
 		}
 	}
-	q.Project = c.Project
+	q := store.SandboxQuery{
+		Project: c.Project, States: r.States, Image: r.Image, Search: r.Search, Metadata: r.Metadata,
+		Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor, Offset: r.Offset,
+	}
 	if err := e.outcomes.waitProject(ctx, c.Project); err != nil {
 		return Page{}, err
 	}
@@ -90,8 +110,8 @@ func (e *Engine) List(ctx context.Context, c access.Caller, q store.SandboxQuery
 
 func checkPage(limit, offset int) error {
 	var k check
-	if limit < 0 || limit > store.MaxPage {
-		k.bad("limit", "%d is outside 0 to %d (0: %d)", limit, store.MaxPage, store.DefaultPage)
+	if limit < 0 || limit > MaxPage {
+		k.bad("limit", "%d is outside 0 to %d (0: %d)", limit, MaxPage, DefaultPage)
 	}
 	if offset < 0 {
 		k.bad("offset", "%d is below 0", offset)

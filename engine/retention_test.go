@@ -52,7 +52,7 @@ func TestRetentionOfEvents(t *testing.T) {
 		h.exec("box", "true")
 		h.await("the old events are deleted", func() bool { return len(h.events(gone)) == 1 && len(h.events(s.ID)) == 4 })
 		until(t, "they are counted", func() bool { return figure(t, reg, "sandpit_events_pruned_total") == 1400 })
-		if _, _, err := h.engine.Activity(t.Context(), alice, "box", store.EventQuery{After: 1}); err != nil {
+		if _, _, err := h.engine.Activity(t.Context(), alice, "box", engine.ActivityRequest{After: 1}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -21,7 +21,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // silence has the agent of a sandbox say nothing until the test wakes it.
@@ -171,7 +170,7 @@ func TestASilentAgentHangsNobody(t *testing.T) {
 				if err != nil || seen.UnresponsiveSince.IsZero() {
 					t.Errorf("its record does not tell: %+v, %v", seen, err)
 				}
-				page, err := h.engine.List(t.Context(), alice, store.SandboxQuery{})
+				page, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})
 				if err != nil || len(page.Items) != 1 || page.Items[0].UnresponsiveSince.IsZero() {
 					t.Errorf("a list does not tell: %+v, %v", page, err)
 				}
@@ -363,7 +362,7 @@ func TestTheRoundFindsASilentAgentInUse(t *testing.T) {
 		wake := h.silence(used.ID)
 		h.silence(idle.ID)
 		time.Sleep(3 * time.Minute)
-		page, err := h.engine.List(t.Context(), alice, store.SandboxQuery{})
+		page, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}

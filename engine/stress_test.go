@@ -17,7 +17,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // TestManyAtOnce has many callers do anything with few sandboxes, some of them
@@ -60,7 +59,7 @@ func TestManyAtOnce(t *testing.T) {
 	h.restart(func(o *engine.Options) { o.Metrics = engine.NewMetrics(reg) })
 	h.whole()
 
-	p, err := h.engine.List(t.Context(), alice, store.SandboxQuery{})
+	p, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -234,7 +234,7 @@ func (w *walk) verb(key string) {
 func (w *walk) calm() {
 	w.heal()
 	h := w.h
-	p, err := h.engine.List(context.Background(), alice, store.SandboxQuery{})
+	p, err := h.engine.List(context.Background(), alice, engine.SandboxesRequest{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -123,12 +123,5 @@ type Tracker interface {
 type Window interface {
 	// Close ends the window. The changes hold the net effect of all that was
 	// done before the call. Calling it twice gives the same again.
-	Close(ctx context.Context) (Changes, error)
-}
-
-// Changes is the net effect of a [Window].
-type Changes struct {
-	Files    []sandbox.FileChange // sorted by path, relative to the window's directory
-	Total    int                  // how many there were; Files may hold fewer
-	Complete bool                 // false where the host had to drop some; Total is then the least
+	Close(ctx context.Context) (sandbox.Changes, error)
 }

@@ -33,7 +33,7 @@ type Snapshotter interface {
 	RemoveSnapshot(ctx context.Context, id sandbox.ID) error
 	// Diff returns what changed on the way from one point to the other of instances of the image, sorted by path (absolute,
 	// inside), at most limit entries and the count of all.
-	Diff(ctx context.Context, image Image, from, to Point, limit int) (Changes, error)
+	Diff(ctx context.Context, image Image, from, to Point, limit int) (sandbox.Changes, error)
 	// Export writes a snapshot's disk as a tar archive in the form of an OCI image
 	// layer: what it changed of its image, with whiteouts for what it deleted.
 	Export(ctx context.Context, id sandbox.ID, w io.Writer) error

@@ -104,3 +104,10 @@ type FileChange struct {
 	Action  string `json:"action"`            // created, modified, deleted
 	Size    int64  `json:"size_bytes"`        // in bytes after the command; zero when deleted
 }
+
+// Changes is the net effect of what happened to a directory.
+type Changes struct {
+	Files    []FileChange // sorted by path
+	Total    int          // how many there were; Files may hold fewer
+	Complete bool         // false where the host had to drop some; Total is then the least
+}

@@ -13,8 +13,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 func TestRunCommand(t *testing.T) {
@@ -147,7 +147,7 @@ func (h *house) commandDone(ref string) *sandbox.Event {
 	h.t.Helper()
 	for {
 		changed := h.store.Changed()
-		evs, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, store.EventQuery{Types: []sandbox.EventType{sandbox.EventExec}})
+		evs, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, engine.ActivityRequest{Types: []sandbox.EventType{sandbox.EventExec}})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestProgressIsToldWhereItIsAskedFor(t *testing.T) {
 // lastEvent is the newest of a kind; nil: there is none.
 func (h *house) lastEvent(ref string, kind sandbox.EventType) *sandbox.Event {
 	h.t.Helper()
-	evs, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, store.EventQuery{Types: []sandbox.EventType{kind}})
+	evs, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, engine.ActivityRequest{Types: []sandbox.EventType{kind}})
 	if err != nil {
 		h.t.Fatal(err)
 	}

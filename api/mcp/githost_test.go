@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"sandpit.dev/store"
+	"sandpit.dev/engine"
 )
 
 // gitHost serves one repository by HTTP, to the user u with the password s3cret.
@@ -80,7 +80,7 @@ func newGitHost(t *testing.T) *gitHost {
 // events returns all that the record has of what commands there were, as text.
 func (h *house) events(ref string) iter.Seq[string] {
 	h.t.Helper()
-	page, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, store.EventQuery{})
+	page, _, err := h.engine.Activity(h.t.Context(), callers["t-alice"], ref, engine.ActivityRequest{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

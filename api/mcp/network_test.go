@@ -13,9 +13,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // connected is an engine whose host has a network, and whose sandboxes have a policy.
@@ -40,7 +38,7 @@ func (e *connected) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
 func (e *connected) Info(ctx context.Context, c access.Caller) (engine.Info, error) {
 	i, err := e.Engine.Info(ctx, c)
 	for _, r := range i.Runtimes {
-		r.Capabilities[runtime.Network] = nil
+		r.Features[engine.FeatureNetwork] = engine.FeatureInfo{Supported: true}
 	}
 	return i, err
 }
@@ -64,7 +62,7 @@ func (e *connected) Create(ctx context.Context, c access.Caller, r engine.Create
 	return s, created, err
 }
 
-func (e *connected) List(ctx context.Context, c access.Caller, q store.SandboxQuery) (engine.Page, error) {
+func (e *connected) List(ctx context.Context, c access.Caller, q engine.SandboxesRequest) (engine.Page, error) {
 	page, err := e.Engine.List(ctx, c, q)
 	for i, s := range page.Items {
 		page.Items[i], _ = e.with(s, nil)

@@ -24,7 +24,6 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/checktest"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -229,7 +228,7 @@ func (e *roomy) Networks() []sandbox.NetworkMode { return e.networks }
 func (e *roomy) Info(ctx context.Context, c access.Caller) (engine.Info, error) {
 	i, err := e.Engine.Info(ctx, c)
 	for n := range i.Runtimes {
-		i.Runtimes[n].Capabilities[runtime.Network] = nil
+		i.Runtimes[n].Features[engine.FeatureNetwork] = engine.FeatureInfo{Supported: true}
 	}
 	return i, err
 }

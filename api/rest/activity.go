@@ -10,8 +10,8 @@ import (
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 type listActivity struct {
@@ -29,7 +29,7 @@ const maxActivity = 200
 
 func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.EventPage, error) {
 	var sp httpapi.Spellings
-	q := store.EventQuery{Limit: 50, Cursor: text0(in.Cursor), ProcessID: text0(in.ProcessID)}
+	q := engine.ActivityRequest{Limit: 50, Cursor: text0(in.Cursor), ProcessID: text0(in.ProcessID)}
 	if in.Limit != nil {
 		if *in.Limit < 1 || *in.Limit > maxActivity {
 			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, maxActivity)

@@ -14,7 +14,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 	"sandpit.dev/store/keyed"
 )
 
@@ -81,7 +80,7 @@ func (c *call) codeKeeper(interrupts bool) *codeKeeper {
 // room reports whether n bytes more can be kept.
 func (k *codeKeeper) room(n int) bool {
 	k.held += n
-	if k.held > store.MaxKeptAnswer {
+	if k.held > keyed.MaxAnswer {
 		k.on, k.res = false, code.Result{}
 	}
 	return k.on

@@ -15,9 +15,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/image"
 	"sandpit.dev/runs"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // Engine is what this coat asks for; *engine.Engine is one. The ref that most
@@ -25,7 +23,7 @@ import (
 type Engine interface {
 	Create(context.Context, access.Caller, engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
 	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
-	List(context.Context, access.Caller, store.SandboxQuery) (engine.Page, error)
+	List(context.Context, access.Caller, engine.SandboxesRequest) (engine.Page, error)
 	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
 	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
@@ -43,7 +41,7 @@ type Engine interface {
 	ImportSnapshot(ctx context.Context, c access.Caller, r io.Reader, o engine.ImportRequest) (*sandbox.Snapshot, error)
 	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
 	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
-	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (runtime.Changes, error)
+	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (sandbox.Changes, error)
 
 	CreateVolume(context.Context, access.Caller, engine.VolumeRequest) (engine.VolumeInfo, error)
 	Volumes(context.Context, access.Caller) ([]engine.VolumeInfo, error)
@@ -87,7 +85,7 @@ type Engine interface {
 	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error
 	WatchFiles(ctx context.Context, c access.Caller, ref string, r engine.WatchRequest, sink func([]sandbox.FileEvent) error) (engine.WatchEnd, error)
 
-	Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (events []*sandbox.Event, next string, err error)
+	Activity(ctx context.Context, c access.Caller, ref string, q engine.ActivityRequest) (events []*sandbox.Event, next string, err error)
 	Images(context.Context, access.Caller) ([]image.Status, error)
 	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
 	Info(context.Context, access.Caller) (engine.Info, error)

@@ -11,7 +11,6 @@ import (
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -44,14 +43,13 @@ func (a *API) getInfo(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Info
 		if r.Err != nil {
 			rt.Error = fault.As(r.Err).Message
 		}
-		for _, f := range runtime.Features() {
-			why, known := r.Capabilities[f]
-			c := v1.Capability{Supported: known && why == nil}
-			if why != nil {
-				e := fault.As(why)
+		for name, f := range r.Features {
+			c := v1.Capability{Supported: f.Supported}
+			if f.Why != nil {
+				e := fault.As(f.Why)
 				c.Reason, c.Remedy = e.Message, e.Remedy
 			}
-			rt.Capabilities[string(f)] = c
+			rt.Capabilities[name] = c
 		}
 		out.Runtimes = append(out.Runtimes, rt)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 type listSandboxes struct {
@@ -37,11 +37,11 @@ const (
 
 func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1.SandboxPage, error) {
 	var sp httpapi.Spellings
-	q := store.SandboxQuery{Image: text0(in.Image), Search: text0(in.Search), Metadata: in.Metadata, Limit: defaultPage}
+	q := engine.SandboxesRequest{Image: text0(in.Image), Search: text0(in.Search), Metadata: in.Metadata, Limit: defaultPage}
 	q.States = states(&sp, in.Status, in.State)
 	if n := httpapi.Either(&sp, "limit", in.Limit, "page_size", in.PageSize); n != nil {
-		if *n < 1 || *n > store.MaxPage {
-			sp.Add(sp.Name("limit"), "%d is outside 1 to %d", *n, store.MaxPage)
+		if *n < 1 || *n > engine.MaxPage {
+			sp.Add(sp.Name("limit"), "%d is outside 1 to %d", *n, engine.MaxPage)
 		}
 		q.Limit = *n
 	}

@@ -16,7 +16,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 	"sandpit.dev/store/keyed"
 )
 
@@ -149,10 +148,10 @@ func (a *API) listRuns(ctx context.Context, c *call, in *runPage) (v1.RunList, e
 }
 
 func (a *API) listRunsBy(ctx context.Context, c *call, of string, p *runPage) (v1.RunList, error) {
-	r := runs.ListRequest{Sandbox: of, Limit: store.DefaultPage, Cursor: text0(p.Cursor)}
+	r := runs.ListRequest{Sandbox: of, Limit: engine.DefaultPage, Cursor: text0(p.Cursor)}
 	if p.Limit != nil {
-		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > store.MaxPage {
-			return v1.RunList{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, store.MaxPage)
+		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > engine.MaxPage {
+			return v1.RunList{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, engine.MaxPage)
 		}
 	}
 	got, err := a.runs.List(ctx, c.Caller, r)

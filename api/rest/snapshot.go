@@ -16,7 +16,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 	"sandpit.dev/store/keyed"
 )
 
@@ -85,8 +84,8 @@ func (a *API) snapshots(ctx context.Context, c *call, of string, p *snapshotPage
 	var sp httpapi.Spellings
 	r := engine.SnapshotsRequest{Sandbox: of, Limit: defaultSnapshots, Cursor: text0(p.Cursor)}
 	if p.Limit != nil {
-		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > store.MaxPage {
-			sp.Add("limit", "%d is outside 1 to %d", r.Limit, store.MaxPage)
+		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > engine.MaxPage {
+			sp.Add("limit", "%d is outside 1 to %d", r.Limit, engine.MaxPage)
 		}
 	}
 	r.Oldest = ascending(&sp, p.SortOrder)

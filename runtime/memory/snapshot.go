@@ -159,19 +159,19 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id sandbox.ID) error {
 }
 
 // Diff compares the trees at two points, file by file.
-func (d *Driver) Diff(ctx context.Context, _ runtime.Image, from, to runtime.Point, limit int) (runtime.Changes, error) {
+func (d *Driver) Diff(ctx context.Context, _ runtime.Image, from, to runtime.Point, limit int) (sandbox.Changes, error) {
 	if err := ctx.Err(); err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	d.host.snapshots.RLock()
 	defer d.host.snapshots.RUnlock()
 	before, err := d.host.at(from)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	after, err := d.host.at(to)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
 	old := make(map[string]*entry, len(before))
 	for i := range before {
@@ -198,7 +198,7 @@ func (d *Driver) Diff(ctx context.Context, _ runtime.Image, from, to runtime.Poi
 		}
 		switch alike, err := same(was, e); {
 		case err != nil:
-			return runtime.Changes{}, err
+			return sandbox.Changes{}, err
 		case !alike:
 			add(e, "modified")
 		}
@@ -207,7 +207,7 @@ func (d *Driver) Diff(ctx context.Context, _ runtime.Image, from, to runtime.Poi
 		add(e, "deleted")
 	}
 	slices.SortFunc(all, func(a, b sandbox.FileChange) int { return cmp.Compare(a.Path, b.Path) })
-	return runtime.Changes{Files: all[:min(limit, len(all))], Total: len(all), Complete: true}, nil
+	return sandbox.Changes{Files: all[:min(limit, len(all))], Total: len(all), Complete: true}, nil
 }
 
 // escape writes a name that is no text, as [sandbox.FileEvent] says.

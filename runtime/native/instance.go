@@ -451,19 +451,19 @@ func (l *live) lower() []string {
 type window struct {
 	t    *changes.Tracker
 	once sync.Once
-	got  runtime.Changes
+	got  sandbox.Changes
 	err  error
 }
 
 // Close ends the tracker at its first call.
-func (w *window) Close(ctx context.Context) (runtime.Changes, error) {
+func (w *window) Close(ctx context.Context) (sandbox.Changes, error) {
 	w.once.Do(func() {
 		c, err := w.t.Stop(ctx)
 		if err != nil {
 			w.err = err
 			return
 		}
-		w.got = runtime.Changes{Files: make([]sandbox.FileChange, len(c.Files)), Total: c.Total, Complete: c.Complete}
+		w.got = sandbox.Changes{Files: make([]sandbox.FileChange, len(c.Files)), Total: c.Total, Complete: c.Complete}
 		for n, f := range c.Files {
 			w.got.Files[n] = sandbox.FileChange{Path: f.Path, Escaped: f.Escaped, Action: string(f.Action), Size: f.Size}
 		}

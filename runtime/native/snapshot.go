@@ -147,17 +147,17 @@ func (d *Driver) RemoveSnapshot(_ context.Context, id sandbox.ID) error {
 
 // Diff compares two points. See [runtime.Snapshotter]. What is written to an instance
 // meanwhile is in it or not.
-func (d *Driver) Diff(ctx context.Context, img runtime.Image, from, to runtime.Point, limit int) (runtime.Changes, error) {
+func (d *Driver) Diff(ctx context.Context, img runtime.Image, from, to runtime.Point, limit int) (sandbox.Changes, error) {
 	image, err := os.Open(img.Root)
 	if err != nil {
-		return runtime.Changes{}, fault.Wrap(fault.Unavailable, err, "the image's root cannot be opened")
+		return sandbox.Changes{}, fault.Wrap(fault.Unavailable, err, "the image's root cannot be opened")
 	}
 	defer func() { _ = image.Close() }()
 	c, err := d.layers.Diff(ctx, image, pointOf(from), pointOf(to), limit)
 	if err != nil {
-		return runtime.Changes{}, err
+		return sandbox.Changes{}, err
 	}
-	got := runtime.Changes{Files: make([]sandbox.FileChange, len(c.Files)), Total: c.Total, Complete: c.Complete}
+	got := sandbox.Changes{Files: make([]sandbox.FileChange, len(c.Files)), Total: c.Total, Complete: c.Complete}
 	for n, f := range c.Files {
 		got.Files[n] = sandbox.FileChange{Path: f.Path, Escaped: f.Escaped, Action: string(f.Action), Size: f.Size}
 	}

@@ -78,7 +78,7 @@ func (b *box) changed(w runtime.Window) []string {
 	return changeLines(c)
 }
 
-func changeLines(c runtime.Changes) []string {
+func changeLines(c sandbox.Changes) []string {
 	lines := []string{}
 	for _, f := range c.Files {
 		lines = append(lines, f.Action+" "+f.Path)

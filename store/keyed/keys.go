@@ -23,6 +23,9 @@ const Life = 24 * time.Hour
 // MaxKey is the most characters of a key.
 const MaxKey = 255
 
+// MaxAnswer is the most bytes of an answer that is kept.
+const MaxAnswer = store.MaxKeptAnswer
+
 // Options of [Keys].
 type Options struct {
 	Logger *slog.Logger     // nil: silent

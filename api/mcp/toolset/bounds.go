@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"slices"
 
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // LimitsShape is what holds for all sandboxes. Budget is null while nothing is metered.
@@ -72,13 +71,13 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 		out.NetworkReason = "this server's operator allows no more"
 	}
 	for _, r := range i.Runtimes {
-		for f, why := range r.Capabilities {
-			if r.Name == i.Default && why != nil {
-				out.Server.Cannot[string(f)] = fault.As(why).Message
+		for name, f := range r.Features {
+			if r.Name == i.Default && f.Why != nil {
+				out.Server.Cannot[name] = fault.As(f.Why).Message
 			}
 		}
 	}
-	if why := out.Server.Cannot[string(runtime.Network)]; why != "" {
+	if why := out.Server.Cannot[engine.FeatureNetwork]; why != "" {
 		out.Networks, out.NetworkReason = out.Networks[:1], why
 	}
 	for state, n := range i.Counts {
@@ -86,7 +85,7 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 			out.Sandboxes[string(state)] = n
 		}
 	}
-	running, err := c.Engine.List(ctx, c.Caller, store.SandboxQuery{States: []sandbox.State{sandbox.Running}, Limit: store.MaxPage})
+	running, err := c.Engine.List(ctx, c.Caller, engine.SandboxesRequest{States: []sandbox.State{sandbox.Running}, Limit: engine.MaxPage})
 	if err != nil {
 		return LimitsShape{}, err
 	}

@@ -12,9 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
 	"sandpit.dev/image"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // Engine is what the tools need of the engine; *engine.Engine has it. Every
@@ -22,7 +20,7 @@ import (
 type Engine interface {
 	Create(context.Context, access.Caller, engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
 	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
-	List(context.Context, access.Caller, store.SandboxQuery) (engine.Page, error)
+	List(context.Context, access.Caller, engine.SandboxesRequest) (engine.Page, error)
 	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
 	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
@@ -35,11 +33,11 @@ type Engine interface {
 	DeleteSnapshot(ctx context.Context, c access.Caller, of, snapshot string) error
 	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
 	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
-	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (runtime.Changes, error)
+	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (sandbox.Changes, error)
 	CreateVolume(context.Context, access.Caller, engine.VolumeRequest) (engine.VolumeInfo, error)
 	Volumes(context.Context, access.Caller) ([]engine.VolumeInfo, error)
 	DeleteVolume(ctx context.Context, c access.Caller, ref string) error
-	Activity(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (events []*sandbox.Event, next string, err error)
+	Activity(ctx context.Context, c access.Caller, ref string, q engine.ActivityRequest) (events []*sandbox.Event, next string, err error)
 	Images(context.Context, access.Caller) ([]image.Status, error)
 	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
 	Departed(ctx context.Context, c access.Caller, id string) (*sandbox.Event, error)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // Failure is the result for what could not be done. Everything that a model
@@ -120,7 +120,7 @@ const Few = 5
 
 // Living names a few sandboxes of the caller's, the newest first.
 func (c *Call) Living(ctx context.Context) string {
-	page, err := c.Engine.List(ctx, c.Caller, store.SandboxQuery{Limit: Few})
+	page, err := c.Engine.List(ctx, c.Caller, engine.SandboxesRequest{Limit: Few})
 	if err != nil || len(page.Items) == 0 {
 		return "none"
 	}

@@ -15,7 +15,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // Words are what a profile that is another server's calls things, for errors: the
@@ -64,7 +63,7 @@ func (w *Words) next(ctx context.Context, c *Call, e *fault.Error) string {
 
 // ids lists a few sandboxes of the caller's by their ids, the newest first.
 func (c *Call) ids(ctx context.Context) string {
-	page, err := c.Engine.List(ctx, c.Caller, store.SandboxQuery{Limit: Few})
+	page, err := c.Engine.List(ctx, c.Caller, engine.SandboxesRequest{Limit: Few})
 	if err != nil || len(page.Items) == 0 {
 		return "none"
 	}

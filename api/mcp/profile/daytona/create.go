@@ -14,7 +14,6 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -254,7 +253,7 @@ func open(ctx context.Context, c *toolset.Call) (p *sandbox.NetworkPolicy, note 
 		return nil, "", err
 	}
 	for _, r := range i.Runtimes {
-		if why, known := r.Capabilities[runtime.Network]; r.Name == i.Default && known && why == nil {
+		if r.Name == i.Default && r.Features[engine.FeatureNetwork].Supported {
 			return &sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, "", nil
 		}
 	}

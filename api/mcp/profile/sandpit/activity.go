@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // mostEvents is the most events of a page.
@@ -34,7 +34,7 @@ func listActivity() toolset.Tool {
 
 func activity(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	q := store.EventQuery{Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor"), ProcessID: a.Text("process")}
+	q := engine.ActivityRequest{Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor"), ProcessID: a.Text("process")}
 	for t := range strings.SplitSeq(a.Text("type"), ",") {
 		if t = strings.TrimSpace(t); t != "" {
 			q.Types = append(q.Types, sandbox.EventType(t))

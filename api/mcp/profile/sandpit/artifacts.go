@@ -14,10 +14,10 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // Bounds of the list of artifacts.
@@ -130,7 +130,7 @@ func (r recentArtifacts) kept(ctx context.Context, c access.Caller, most int) ([
 
 // live looks into the sandboxes that were used last.
 func (r recentArtifacts) live(ctx context.Context, c access.Caller) ([]found, error) {
-	page, err := r.engine.List(ctx, c, store.SandboxQuery{States: []sandbox.State{sandbox.Running}, Limit: store.MaxPage})
+	page, err := r.engine.List(ctx, c, engine.SandboxesRequest{States: []sandbox.State{sandbox.Running}, Limit: engine.MaxPage})
 	if err != nil {
 		return nil, err
 	}

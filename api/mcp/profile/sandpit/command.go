@@ -14,7 +14,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 func runCommand() toolset.Tool {
@@ -152,7 +151,7 @@ func pastCommand(ctx context.Context, c *toolset.Call, task string) (*transport.
 		return nil, nil
 	}
 	c.Ref = of
-	events, _, err := c.Engine.Activity(ctx, c.Caller, of, store.EventQuery{ProcessID: process, Types: []sandbox.EventType{sandbox.EventExec}, Limit: 1})
+	events, _, err := c.Engine.Activity(ctx, c.Caller, of, engine.ActivityRequest{ProcessID: process, Types: []sandbox.EventType{sandbox.EventExec}, Limit: 1})
 	if err != nil || len(events) == 0 || events[0].Actor != c.Caller.Actor || events[0].Via != toolset.Via {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 func createSandbox() toolset.Tool {
@@ -256,7 +255,7 @@ type sandboxList struct {
 
 func list(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	q := store.SandboxQuery{Search: a.Text("search"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+	q := engine.SandboxesRequest{Search: a.Text("search"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
 	if s := a.Text("state"); s != "" {
 		q.States = []sandbox.State{sandbox.State(s)}
 	}
