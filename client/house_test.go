@@ -10,9 +10,9 @@ import (
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/rest"
+	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
-	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
 )
@@ -34,7 +34,7 @@ func open(t testing.TB) *house {
 	must(t, err)
 	g, err := guard.New(guard.Options{Tokens: tokens})
 	must(t, err)
-	api, err := rest.New(rest.Options{Engine: s.Engine, Runs: s.Runs, Code: s.Code, Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
+	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); srv.Close() })
@@ -66,5 +66,3 @@ func wantCode(t testing.TB, err error, want fault.Code) *fault.Error {
 	}
 	return fault.As(err)
 }
-
-var _ rest.Engine = (*engine.Engine)(nil)

@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/api/rest"
 	apiruns "sandpit.dev/api/runs"
+	"sandpit.dev/api/service"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/budget"
@@ -74,12 +75,13 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	api, err := rest.New(rest.Options{Engine: p.engine, Runs: p.runs, Code: p.code, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
+	services := service.Of(p.engine, p.code, p.runs)
+	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Engine: p.engine, Runs: p.runs, Code: p.code, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
+	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
-	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/internal/mcpbridge"
 )
 
@@ -69,8 +69,8 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	for name, o := range map[string]mcp.Options{
-		"Engine": {Caller: guard.Caller},
-		"Caller": {Engine: h.engine, Runs: h.runs, Code: h.code},
+		"Services": {Caller: guard.Caller},
+		"Caller":   {Services: service.Of(h.engine, h.code, h.runs)},
 	} {
 		if _, err := mcp.New(o); err == nil {
 			t.Errorf("without %s: it was taken", name)
@@ -99,11 +99,11 @@ func TestWithoutAGuardNobodyIsServed(t *testing.T) {
 }
 
 // broken is an engine whose every method panics.
-type broken struct{ toolset.Engine }
+type broken struct{ service.Engine }
 
 func TestAPanicIsAnAnswerThatTellsNothing(t *testing.T) {
 	t.Parallel()
-	_, url := serve(t, broken{}, struct{ toolset.Runs }{}, struct{ toolset.Code }{})
+	_, url := serve(t, broken{}, struct{ service.Runs }{}, struct{ service.Sessions }{})
 	h := &house{t: t, url: url, http: client(t)}
 	for _, version := range []string{handshake, stateless} {
 		res := call(t, h.session("t-alice", version, nil), "run_command", arguments{"command": "ls"})

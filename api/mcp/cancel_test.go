@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/mcpbridge"
 	"sandpit.dev/sandbox"
@@ -23,7 +24,7 @@ import (
 // again serves the house's engine by a second handler, with other options.
 func (h *house) again(change func(*mcp.Options)) *house {
 	h.t.Helper()
-	o := mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Caller: guard.Caller, Version: "test"}
+	o := mcp.Options{Services: service.Of(h.engine, h.code, h.runs), Caller: guard.Caller, Version: "test"}
 	change(&o)
 	handler, err := mcp.New(o)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/egress"
@@ -22,7 +22,7 @@ import (
 // strict is an engine with what the memory runtime has not: a network with a
 // policy, limits that end commands, files that are denied.
 type strict struct {
-	toolset.Engine
+	service.Engine
 	network  engine.NetworkLog
 	networks []sandbox.NetworkMode
 	cause    sandbox.Cause

@@ -16,15 +16,14 @@ import (
 	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
+	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 )
 
 // Options is what a handler is made of.
 type Options struct {
-	Engine toolset.Engine // required
-	Runs   toolset.Runs   // required
-	Code   toolset.Code   // required
+	Services service.Services // required
 	// Caller tells who makes the request that a context belongs to, as the guard in
 	// front found it. Required. Its error is answered with 401.
 	Caller  func(context.Context) (access.Caller, error)
@@ -64,9 +63,7 @@ type Extension struct {
 // Handler serves MCP. It is safe for concurrent use.
 type Handler struct {
 	transport *transport.Handler
-	engine    toolset.Engine
-	runs      toolset.Runs
-	code      toolset.Code
+	services  service.Services
 	caller    func(context.Context) (access.Caller, error)
 	log       *slog.Logger
 	groups    []string
@@ -84,14 +81,8 @@ type Handler struct {
 // New makes a handler. It starts nothing; sessions begin with requests. An
 // option that is missing is fault.Invalid.
 func New(o Options) (*Handler, error) {
-	if o.Engine == nil {
-		return nil, fault.InvalidField("engine", "is missing")
-	}
-	if o.Runs == nil {
-		return nil, fault.InvalidField("runs", "is missing")
-	}
-	if o.Code == nil {
-		return nil, fault.InvalidField("code", "is missing")
+	if !o.Services.Complete() {
+		return nil, fault.InvalidField("services", "are not all there")
 	}
 	if err := toolset.CheckGroups("groups", o.Groups); err != nil {
 		return nil, err
@@ -100,7 +91,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		engine: o.Engine, runs: o.Runs, code: o.Code, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
+		services: o.Services, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
 		files: o.Files, previews: o.Previews, extend: o.Extend,
 	}
 	if h.log == nil {
@@ -112,7 +103,7 @@ func New(o Options) (*Handler, error) {
 	if o.Version == "" {
 		o.Version = "unknown"
 	}
-	own, err := sandpit.New(o.Engine, o.Runs, o.Files, o.Artifacts, h.log)
+	own, err := sandpit.New(o.Services, o.Files, o.Artifacts, h.log)
 	if err != nil {
 		return nil, err
 	}

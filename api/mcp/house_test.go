@@ -20,7 +20,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
-	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
@@ -90,13 +90,13 @@ func openWith(t testing.TB, groups ...string) *house {
 	return h
 }
 
-func serve(t testing.TB, e toolset.Engine, r toolset.Runs, c toolset.Code, groups ...string) (_ *mcp.Handler, url string) {
+func serve(t testing.TB, e service.Engine, r service.Runs, c service.Sessions, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Engine: e, Runs: r, Code: c, Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	return serveWith(t, mcp.Options{Services: service.Of(e, c, r), Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
 
 // serveWith serves a handler with these options, and the guard's callers.

@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/service"
 	"sandpit.dev/sandbox"
 )
 
@@ -111,7 +112,7 @@ func TestExposePort(t *testing.T) {
 func TestAServerWithoutLinks(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	handler, err := mcp.New(mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Caller: guard.Caller})
+	handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.code, h.runs), Caller: guard.Caller})
 	if err != nil {
 		t.Fatal(err)
 	}

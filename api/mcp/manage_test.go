@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
@@ -221,7 +222,7 @@ func TestTerminals(t *testing.T) {
 
 // factory is an engine whose images take a while.
 type factory struct {
-	toolset.Engine
+	service.Engine
 	status image.Status
 	built  chan struct{}
 }

@@ -12,13 +12,14 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
 )
 
 // connected is an engine whose host has a network, and whose sandboxes have a policy.
 type connected struct {
-	toolset.Engine
+	service.Engine
 	most   sandbox.NetworkMode
 	policy sandbox.NetworkPolicy
 }

@@ -21,7 +21,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/profile/daytona"
-	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -217,7 +217,7 @@ func TestDaytonaSandboxes(t *testing.T) {
 
 // roomy is an engine whose runtime gives sandboxes a network, and what was asked of it.
 type roomy struct {
-	toolset.Engine
+	service.Engine
 	networks []sandbox.NetworkMode
 	asked    *sandbox.NetworkPolicy
 	mounts   []engine.MountRequest

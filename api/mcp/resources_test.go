@@ -24,6 +24,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/internal/checktest"
 )
 
@@ -145,7 +146,7 @@ func TestAnotherSourceOfArtifacts(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []error{nil, errors.New("it is broken")} {
 		h := open(t)
-		_, h.url = serveWith(t, mcp.Options{Engine: h.engine, Runs: h.runs, Code: h.code, Artifacts: recent{failed}})
+		_, h.url = serveWith(t, mcp.Options{Services: service.Of(h.engine, h.code, h.runs), Artifacts: recent{failed}})
 		res, err := h.alice().ListResources(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

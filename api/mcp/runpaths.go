@@ -45,11 +45,11 @@ func (h *Handler) serveRun(w http.ResponseWriter, r *http.Request, caller access
 }
 
 func (h *Handler) runStatus(w http.ResponseWriter, r *http.Request, caller access.Caller, id string) error {
-	run, err := h.runs.Get(r.Context(), caller, id)
+	run, err := h.services.Runs.Get(r.Context(), caller, id)
 	if err != nil {
 		return err
 	}
-	streams, err := h.runs.Streams(r.Context(), caller, id)
+	streams, err := h.services.Runs.Streams(r.Context(), caller, id)
 	if err != nil {
 		return err
 	}
@@ -68,5 +68,5 @@ func (h *Handler) runEvents(w http.ResponseWriter, r *http.Request, caller acces
 	if id == "" {
 		return fault.InvalidField("run_id", "is missing; a stream of events is one run's").WithRemedy("GET /mcp/events?run_id=RUN")
 	}
-	return apiruns.Stream(w, r, h.runs, caller, id, apiruns.Timing{Heartbeat: h.keepAlive})
+	return apiruns.Stream(w, r, h.services.Runs, caller, id, apiruns.Timing{Heartbeat: h.keepAlive})
 }

@@ -45,7 +45,7 @@ func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.E
 	if err := sp.Err(); err != nil {
 		return v1.EventPage{}, err
 	}
-	events, next, err := a.engine.Activity(ctx, c.Caller, in.Ref, q)
+	events, next, err := a.Activity.Activity(ctx, c.Caller, in.Ref, q)
 	if err != nil {
 		return v1.EventPage{}, err
 	}

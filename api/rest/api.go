@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/store/keyed"
@@ -17,11 +18,9 @@ import (
 
 // Options is what the coat is made of.
 type Options struct {
-	Engine Engine       // required
-	Runs   Runs         // required
-	Code   Code         // required
-	Tokens Tokens       // required
-	Guard  *guard.Guard // required
+	Services service.Services // required
+	Tokens   Tokens           // required
+	Guard    *guard.Guard     // required
 	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
 	// no operation takes one.
 	Keys *keyed.Keys
@@ -55,9 +54,7 @@ const (
 
 // API is the handler of /v1 and /api/v1. It is safe for concurrent use.
 type API struct {
-	engine   Engine
-	runs     Runs
-	code     Code
+	service.Services
 	tokens   Tokens
 	keys     *keyed.Keys
 	previews Previews
@@ -72,11 +69,11 @@ type API struct {
 
 // New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
-	if o.Engine == nil || o.Runs == nil || o.Code == nil || o.Tokens == nil || o.Guard == nil {
-		return nil, fault.New(fault.Internal, "rest.New needs an engine, runs, code, tokens and a guard")
+	if !o.Services.Complete() || o.Tokens == nil || o.Guard == nil {
+		return nil, fault.New(fault.Internal, "rest.New needs all services, tokens and a guard")
 	}
 	a := &API{
-		engine: o.Engine, runs: o.Runs, code: o.Code, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
+		Services: o.Services, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody

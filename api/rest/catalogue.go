@@ -16,7 +16,7 @@ import (
 )
 
 func (a *API) listImages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.ImageList, error) {
-	images, err := a.engine.Images(ctx, c.Caller)
+	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.ImageList{}, err
 	}
@@ -51,14 +51,14 @@ func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image
 	defer done()
 	wctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	s, err := a.engine.BuildImage(wctx, c.Caller, in.Name)
+	s, err := a.Images.BuildImage(wctx, c.Caller, in.Name)
 	if err == nil {
 		return imageOf(s), nil
 	}
 	if ctx.Err() != nil || wctx.Err() == nil || !fault.Is(err, fault.Timeout) {
 		return v1.Image{}, httpapi.Cause(ctx, err)
 	}
-	images, lerr := a.engine.Images(ctx, c.Caller)
+	images, lerr := a.Images.Images(ctx, c.Caller)
 	if lerr != nil {
 		return v1.Image{}, lerr
 	}

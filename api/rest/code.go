@@ -45,7 +45,7 @@ func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
 		return a.streamCode(ctx, c, in.Ref, r, &sp)
 	}
 	r.Room = c.Room
-	res, err := a.code.RunCode(ctx, c.Caller, in.Ref, r, nil)
+	res, err := a.Code.RunCode(ctx, c.Caller, in.Ref, r, nil)
 	if err != nil {
 		return sp.Rename(httpapi.Cause(ctx, err))
 	}
@@ -114,7 +114,7 @@ func (a *API) streamCode(ctx context.Context, c *call, ref string, r code.Reques
 			return send(name, &out)
 		}
 	}
-	res, err := a.code.RunCode(ctx, c.Caller, ref, r, &code.Sink{
+	res, err := a.Code.RunCode(ctx, c.Caller, ref, r, &code.Sink{
 		Started: func(st code.Start) error { return send(v1.StreamStart, codeStarted(st)) },
 		Stdout:  text(v1.StreamStdout, &keep.res.Stdout),
 		Stderr:  text(v1.StreamStderr, &keep.res.Stderr),
@@ -183,9 +183,9 @@ func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1
 	if err := sp.Err(); err != nil {
 		return v1.Context{}, err
 	}
-	cc, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.code.Contexts), nil)
+	cc, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.Code.Contexts), nil)
 	if !made && err == nil {
-		cc, err = a.code.CreateContext(ctx, c.Caller, in.Ref, r)
+		cc, err = a.Code.CreateContext(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
 		return v1.Context{}, sp.Rename(err)
@@ -194,7 +194,7 @@ func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1
 }
 
 func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextList, error) {
-	all, err := a.code.Contexts(ctx, c.Caller, in.Ref)
+	all, err := a.Code.Contexts(ctx, c.Caller, in.Ref)
 	out := v1.ContextList{Items: make([]v1.Context, 0, len(all))}
 	for _, cc := range all {
 		out.Items = append(out.Items, contextOf(cc))
@@ -203,21 +203,21 @@ func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextL
 }
 
 func (a *API) getContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
-	cc, err := a.code.Context(ctx, c.Caller, in.Ref, in.ID)
+	cc, err := a.Code.Context(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
 func (a *API) restartContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
-	cc, err := a.code.RestartContext(ctx, c.Caller, in.Ref, in.ID)
+	cc, err := a.Code.RestartContext(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
 func (a *API) interruptContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
-	return httpapi.None{}, a.code.InterruptContext(ctx, c.Caller, in.Ref, in.ID)
+	return httpapi.None{}, a.Code.InterruptContext(ctx, c.Caller, in.Ref, in.ID)
 }
 
 func (a *API) deleteContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
-	return httpapi.None{}, a.code.DeleteContext(ctx, c.Caller, in.Ref, in.ID)
+	return httpapi.None{}, a.Code.DeleteContext(ctx, c.Caller, in.Ref, in.ID)
 }
 
 func contextOf(c code.Context) v1.Context {

@@ -34,7 +34,7 @@ func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, err
 	if !ok {
 		return nil, false, nil
 	}
-	res, began, err := a.code.CodeAgain(ctx, c.Caller, t.Sandbox, t.ID)
+	res, began, err := a.Code.CodeAgain(ctx, c.Caller, t.Sandbox, t.ID)
 	if err != nil {
 		return nil, false, err
 	}

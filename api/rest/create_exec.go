@@ -72,17 +72,17 @@ func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateReques
 	if t, ok := c.made(keyed.Process); ok {
 		p := engine.Place{Created: made, Sandbox: &sandbox.Sandbox{ID: t.Sandbox}}
 		found(p)
-		res, began, err := a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
+		res, began, err := a.Commands.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
 		if began || err != nil {
 			return p, res, err
 		}
 	}
 	if made {
-		s, err := a.engine.Get(ctx, c.Caller, box.ID)
+		s, err := a.Sandboxes.Get(ctx, c.Caller, box.ID)
 		if err == nil {
 			p := engine.Place{Created: true, Sandbox: s}
 			found(p)
-			res, err := a.engine.Exec(ctx, c.Caller, box.ID, r, sink)
+			res, err := a.Commands.Exec(ctx, c.Caller, box.ID, r, sink)
 			return p, res, err
 		}
 		if !fault.Is(err, fault.NotFound) {
@@ -92,7 +92,7 @@ func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateReques
 	if c.key != nil && c.key.Prior() != nil { // it made nothing, or that is undone
 		c.renew()
 	}
-	return a.engine.CreateExec(ctx, c.Caller, in, r, found, sink)
+	return a.Commands.CreateExec(ctx, c.Caller, in, r, found, sink)
 }
 
 func placeOf(p engine.Place) v1.ExecPlace {

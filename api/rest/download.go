@@ -44,7 +44,7 @@ func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error 
 	if err != nil {
 		return err
 	}
-	info, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Offset: part.offset, Length: part.length})
+	info, body, err := a.Files.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Offset: part.offset, Length: part.length})
 	if err != nil {
 		return byUser(err)
 	}
@@ -61,12 +61,12 @@ func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error 
 // headFile tells about a file without its bytes. A link is opened, for only
 // that tells what it leads to.
 func (a *API) headFile(ctx context.Context, c *call, ref, p, user string) error {
-	info, err := a.engine.StatFile(ctx, c.Caller, ref, p, user)
+	info, err := a.Files.StatFile(ctx, c.Caller, ref, p, user)
 	if err != nil {
 		return byUser(err)
 	}
 	if info.Type == sandbox.Symlink {
-		linked, body, err := a.engine.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Length: 1})
+		linked, body, err := a.Files.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Length: 1})
 		switch {
 		case err == nil:
 			_ = body.Close() // nothing was read
@@ -122,7 +122,7 @@ func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section
 	}
 	// The rest needs to know the file first. A link is not followed by that, so
 	// it is answered whole.
-	info, err := a.engine.StatFile(ctx, c.Caller, ref, p, user)
+	info, err := a.Files.StatFile(ctx, c.Caller, ref, p, user)
 	if err != nil {
 		return section{}, err
 	}

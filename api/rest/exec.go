@@ -59,13 +59,13 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 // runExec runs a command, or goes on with that of the same request before.
 func (a *API) runExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error) {
 	if t, ok := c.made(keyed.Process); ok {
-		res, began, err := a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
+		res, began, err := a.Commands.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
 		if began || err != nil {
 			return res, err
 		}
 		c.renew()
 	}
-	return a.engine.Exec(ctx, c.Caller, ref, r, sink)
+	return a.Commands.Exec(ctx, c.Caller, ref, r, sink)
 }
 
 // complete has the outcome of a command kept, without its output. Where one is kept already

@@ -69,7 +69,7 @@ func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
 		return guard.TooLarge(a.maxFile)
 	}
 	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
-	_, _, err = a.engine.WriteFile(ctx, c.Caller, in.Ref, p, body, sandbox.WriteFileOptions{
+	_, _, err = a.Files.WriteFile(ctx, c.Caller, in.Ref, p, body, sandbox.WriteFileOptions{
 		User: text0(in.User), Mode: perm, Size: c.R.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
 		Sync: in.Sync != nil && *in.Sync,
 	})
@@ -126,7 +126,7 @@ func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1
 	if err := sp.Err(); err != nil {
 		return v1.FileInfo{}, err
 	}
-	info, created, err := a.engine.WriteFile(ctx, c.Caller, in.Ref, p, bytes.NewReader(data), sandbox.WriteFileOptions{
+	info, created, err := a.Files.WriteFile(ctx, c.Caller, in.Ref, p, bytes.NewReader(data), sandbox.WriteFileOptions{
 		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync,
 	})
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *API) removeFile(ctx context.Context, c *call, in *removeFile) (httpapi.
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, byUser(a.engine.RemoveFile(ctx, c.Caller, in.Ref, p, sandbox.RemoveFileOptions{
+	return httpapi.None{}, byUser(a.Files.RemoveFile(ctx, c.Caller, in.Ref, p, sandbox.RemoveFileOptions{
 		User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive,
 	}))
 }
@@ -158,7 +158,7 @@ func (a *API) statFile(ctx context.Context, c *call, in *byQuery) (v1.FileInfo, 
 	if err != nil {
 		return v1.FileInfo{}, err
 	}
-	info, err := a.engine.StatFile(ctx, c.Caller, in.Ref, p, text0(in.User))
+	info, err := a.Files.StatFile(ctx, c.Caller, in.Ref, p, text0(in.User))
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)
 	}
@@ -179,7 +179,7 @@ func (a *API) makeDir(ctx context.Context, c *call, in *makeDir) (httpapi.None, 
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, byUser(a.engine.MakeDir(ctx, c.Caller, in.Ref, p, sandbox.MakeDirOptions{
+	return httpapi.None{}, byUser(a.Files.MakeDir(ctx, c.Caller, in.Ref, p, sandbox.MakeDirOptions{
 		User: text0(in.Body.User), Parents: in.Body.Parents == nil || *in.Body.Parents, Mode: perm,
 	}))
 }
@@ -198,7 +198,7 @@ func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (httpapi.None
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, byUser(a.engine.MoveFile(ctx, c.Caller, in.Ref, from, to, sandbox.MoveFileOptions{
+	return httpapi.None{}, byUser(a.Files.MoveFile(ctx, c.Caller, in.Ref, from, to, sandbox.MoveFileOptions{
 		User: text0(in.Body.User), Overwrite: in.Body.Overwrite,
 	}))
 }

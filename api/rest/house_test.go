@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/rest"
+	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/store"
@@ -49,7 +50,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	guarded.Tokens = tokens
 	g, err := guard.New(guarded)
 	must(t, err)
-	o := rest.Options{Engine: s.Engine, Runs: s.Runs, Code: s.Code, Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
+	o := rest.Options{Services: service.Of(s.Engine, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	for _, f := range change {
 		f(&o)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *API) getInfo(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Info, error) {
-	i, err := a.engine.Info(ctx, c.Caller)
+	i, err := a.Server.Info(ctx, c.Caller)
 	if err != nil {
 		return v1.Info{}, err
 	}
@@ -61,7 +61,7 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 		return v1.SandboxLimits{}, err
 	}
 	return v1.SandboxLimits{
-		Sizes: v1.Sizes(), Bounds: requestBounds(a.engine.Most()), Networks: a.networks(), Regions: []string{},
+		Sizes: v1.Sizes(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Regions: []string{},
 	}, nil
 }
 

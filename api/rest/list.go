@@ -65,7 +65,7 @@ func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1
 	if err := sp.Err(); err != nil {
 		return v1.SandboxPage{}, err
 	}
-	got, err := a.engine.List(ctx, c.Caller, q)
+	got, err := a.Sandboxes.List(ctx, c.Caller, q)
 	if err != nil {
 		return v1.SandboxPage{}, sp.Rename(err)
 	}

@@ -196,7 +196,7 @@ func policyOf(p sandbox.NetworkPolicy) v1.NetworkPolicy {
 }
 
 func (a *API) networkLog(ctx context.Context, c *call, in *byRef) (v1.NetworkLog, error) {
-	log, err := a.engine.NetworkLog(ctx, c.Caller, in.Ref)
+	log, err := a.Networks.NetworkLog(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.NetworkLog{}, err
 	}
@@ -226,7 +226,7 @@ func networkLogOf(log engine.NetworkLog) v1.NetworkLog {
 
 func (a *API) networks() []string {
 	var out []string
-	for _, m := range a.engine.Networks() {
+	for _, m := range a.Networks.Networks() {
 		out = append(out, string(m))
 	}
 	return out

@@ -24,11 +24,11 @@ import (
 )
 
 func (a *API) listPorts(ctx context.Context, c *call, in *byRef) (v1.PortList, error) {
-	ports, truncated, err := a.engine.Ports(ctx, c.Caller, in.Ref)
+	ports, truncated, err := a.Ports.Ports(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.PortList{}, err
 	}
-	s, err := a.engine.Get(ctx, c.Caller, in.Ref)
+	s, err := a.Sandboxes.Get(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.PortList{}, err
 	}
@@ -64,7 +64,7 @@ func (a *API) connectPort(ctx context.Context, c *call, in *connectPort) error {
 	if err != nil {
 		return fault.InvalidField("port", "%q is not a valid number", sandbox.Clip(in.Port, 40))
 	}
-	nc, err := a.engine.DialPort(ctx, c.Caller, in.Ref, port)
+	nc, err := a.Ports.DialPort(ctx, c.Caller, in.Ref, port)
 	if err != nil {
 		return err
 	}

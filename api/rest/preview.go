@@ -39,7 +39,7 @@ func (a *API) createPreview(ctx context.Context, c *call, in *createPreview) (v1
 		}
 		expires = time.Duration(*s) * time.Second
 	}
-	p, err := a.engine.CreatePreview(ctx, c.Caller, in.Ref, in.Body.Port, expires)
+	p, err := a.Ports.CreatePreview(ctx, c.Caller, in.Ref, in.Body.Port, expires)
 	if err != nil {
 		return v1.Preview{}, err
 	}

@@ -50,13 +50,13 @@ func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.P
 // runProcess starts a process, or finds that of the same request before.
 func (a *API) runProcess(ctx context.Context, c *call, ref string, r engine.StartRequest) (sandbox.Process, error) {
 	if t, ok := c.made(keyed.Process); ok {
-		rec, began, err := a.engine.ProcessAgain(ctx, c.Caller, t.Sandbox, t.ID)
+		rec, began, err := a.Processes.ProcessAgain(ctx, c.Caller, t.Sandbox, t.ID)
 		if began || err != nil {
 			return rec, err
 		}
 		c.renew()
 	}
-	return a.engine.StartProcess(ctx, c.Caller, ref, r)
+	return a.Processes.StartProcess(ctx, c.Caller, ref, r)
 }
 
 // startRequest makes the engine's request; what it shares with a command that is
@@ -118,7 +118,7 @@ func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1
 
 // processPage is one page of a sandbox's processes.
 func (a *API) processPage(ctx context.Context, c *call, ref string, q engine.ProcessQuery) (v1.ProcessList, error) {
-	page, err := a.engine.ListProcesses(ctx, c.Caller, ref, q)
+	page, err := a.Processes.ListProcesses(ctx, c.Caller, ref, q)
 	if err != nil {
 		return v1.ProcessList{}, err
 	}
@@ -130,7 +130,7 @@ func (a *API) processPage(ctx context.Context, c *call, ref string, q engine.Pro
 }
 
 func (a *API) getProcess(ctx context.Context, c *call, in *byProcess) (v1.Process, error) {
-	r, err := a.engine.Process(ctx, c.Caller, in.Ref, in.ID)
+	r, err := a.Processes.Process(ctx, c.Caller, in.Ref, in.ID)
 	if err != nil {
 		return v1.Process{}, err
 	}
@@ -155,7 +155,7 @@ func (a *API) waitProcess(ctx context.Context, c *call, in *waitProcess) (v1.Pro
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	r, err := a.engine.WaitProcess(ctx, c.Caller, in.Ref, in.ID, wait)
+	r, err := a.Processes.WaitProcess(ctx, c.Caller, in.Ref, in.ID, wait)
 	if err != nil {
 		return v1.Process{}, httpapi.Cause(ctx, err)
 	}
@@ -175,7 +175,7 @@ func (a *API) signalProcess(ctx context.Context, c *call, in *signalProcess) (ht
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, a.engine.SignalProcess(ctx, c.Caller, in.Ref, in.ID, sig, in.Body.Tree != nil && *in.Body.Tree)
+	return httpapi.None{}, a.Processes.SignalProcess(ctx, c.Caller, in.Ref, in.ID, sig, in.Body.Tree != nil && *in.Body.Tree)
 }
 
 type resizeProcess struct {
@@ -184,7 +184,7 @@ type resizeProcess struct {
 }
 
 func (a *API) resizeProcess(ctx context.Context, c *call, in *resizeProcess) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.ResizeProcess(ctx, c.Caller, in.Ref, in.ID, in.Body.Cols, in.Body.Rows)
+	return httpapi.None{}, a.Processes.ResizeProcess(ctx, c.Caller, in.Ref, in.ID, in.Body.Cols, in.Body.Rows)
 }
 
 type writeStdin struct {
@@ -221,7 +221,7 @@ func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
 	r.Data = data
 	ctx, done := c.Bound(ctx)
 	defer done()
-	taken, err := a.engine.WriteInput(ctx, c.Caller, in.Ref, in.ID, r)
+	taken, err := a.Processes.WriteInput(ctx, c.Caller, in.Ref, in.ID, r)
 	if err != nil {
 		return httpapi.Cause(ctx, err)
 	}
@@ -232,7 +232,7 @@ func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
 }
 
 func (a *API) killProcess(ctx context.Context, c *call, in *byProcess) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.KillProcess(ctx, c.Caller, in.Ref, in.ID)
+	return httpapi.None{}, a.Processes.KillProcess(ctx, c.Caller, in.Ref, in.ID)
 }
 
 // The states of a process on the wire.

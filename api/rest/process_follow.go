@@ -39,7 +39,7 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 	if r.Recent, err = recentBytes(in.Recent); err != nil {
 		return err
 	}
-	g, err := a.engine.Follow(ctx, c.Caller, in.Ref, in.ID, r)
+	g, err := a.Processes.Follow(ctx, c.Caller, in.Ref, in.ID, r)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
 	default:
 		return fault.InvalidField("stream", "%q is neither stdout nor stderr", sandbox.Clip(only, 40))
 	}
-	g, err := a.engine.Follow(ctx, c.Caller, in.Ref, in.ID, r)
+	g, err := a.Processes.Follow(ctx, c.Caller, in.Ref, in.ID, r)
 	if err != nil {
 		return err
 	}

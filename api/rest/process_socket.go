@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -24,14 +25,14 @@ import (
 // socket is a process that is followed over a WebSocket, on which the client may
 // write and control it as well.
 type socket struct {
-	engine Engine
-	conn   *websocket.Conn
-	stall  time.Duration
-	caller access.Caller
-	to     byProcess
-	plain  bool        // messages of output are its bytes alone
-	buf    []byte      // of frames, which one goroutine sends
-	input  chan []byte // of the client, on its way to the process; nil bytes: its end
+	processes service.Processes
+	conn      *websocket.Conn
+	stall     time.Duration
+	caller    access.Caller
+	to        byProcess
+	plain     bool        // messages of output are its bytes alone
+	buf       []byte      // of frames, which one goroutine sends
+	input     chan []byte // of the client, on its way to the process; nil bytes: its end
 }
 
 // maxWaiting bounds the messages of input that wait for a program to read. A client
@@ -42,7 +43,7 @@ const maxWaiting = 16
 // goes away or the server stops. The process goes on.
 func (a *API) serveSocket(ctx context.Context, c *call, to *byProcess, g *engine.Following, plain bool) error {
 	c.Upgrade(ctx, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) {
-		s := &socket{engine: a.engine, stall: c.Stall(), conn: conn, caller: c.Caller, to: *to, plain: plain, input: make(chan []byte, maxWaiting)}
+		s := &socket{processes: a.Processes, stall: c.Stall(), conn: conn, caller: c.Caller, to: *to, plain: plain, input: make(chan []byte, maxWaiting)}
 		s.serve(ctx, g)
 	})
 	return nil
@@ -156,7 +157,7 @@ func (s *socket) hand(ctx context.Context, data []byte) bool {
 
 func (s *socket) obey(ctx context.Context, m *v1.ProcessControl) error {
 	if m.Resize != nil {
-		if err := s.engine.ResizeProcess(ctx, s.caller, s.to.Ref, s.to.ID, int(m.Resize.Cols), int(m.Resize.Rows)); err != nil {
+		if err := s.processes.ResizeProcess(ctx, s.caller, s.to.Ref, s.to.ID, int(m.Resize.Cols), int(m.Resize.Rows)); err != nil {
 			return err
 		}
 	}
@@ -167,7 +168,7 @@ func (s *socket) obey(ctx context.Context, m *v1.ProcessControl) error {
 	if err != nil {
 		return err
 	}
-	return s.engine.SignalProcess(ctx, s.caller, s.to.Ref, s.to.ID, sig, false)
+	return s.processes.SignalProcess(ctx, s.caller, s.to.Ref, s.to.ID, sig, false)
 }
 
 // feed writes the client's input to the process, however long it does not read. What
@@ -201,7 +202,7 @@ func (s *socket) put(ctx context.Context, data []byte) error {
 	r := engine.InputRequest{Data: data, Offset: -1, End: data == nil, Wait: engine.MaxCommandTimeout}
 	for {
 		began := time.Now()
-		taken, err := s.engine.WriteInput(ctx, s.caller, s.to.Ref, s.to.ID, r)
+		taken, err := s.processes.WriteInput(ctx, s.caller, s.to.Ref, s.to.ID, r)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/rest"
+	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -219,14 +220,14 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// pickyEngine takes nothing of the first input at first, and then refuses it. Of any
+// pickyProcesses takes nothing of the first input at first, and then refuses it. Of any
 // other it takes all.
-type pickyEngine struct {
-	rest.Engine
+type pickyProcesses struct {
+	service.Processes
 	tries []time.Time
 }
 
-func (e *pickyEngine) WriteInput(_ context.Context, _ access.Caller, _, _ string, r engine.InputRequest) (sandbox.InputTaken, error) {
+func (e *pickyProcesses) WriteInput(_ context.Context, _ access.Caller, _, _ string, r engine.InputRequest) (sandbox.InputTaken, error) {
 	e.tries = append(e.tries, time.Now())
 	switch len(e.tries) {
 	case 1:
@@ -348,8 +349,8 @@ func TestProcessSocket(t *testing.T) {
 		must(t, <-sent)
 	})
 	t.Run("InputIsTakenInOrderOrNotAtAll", func(t *testing.T) {
-		picky := new(pickyEngine)
-		h := open(t, func(o *rest.Options) { picky.Engine, o.Engine = o.Engine, picky })
+		picky := new(pickyProcesses)
+		h := open(t, func(o *rest.Options) { picky.Processes, o.Services.Processes = o.Services.Processes, picky })
 		_, path := h.process("/v1/sandboxes/"+h.create().ID, object{"command": "cat", "stream_stdin": true})
 		conn := h.socket(path + "/output")
 		for _, text := range []string{"one", "two"} {

@@ -51,7 +51,7 @@ func (a *API) readOrList(ctx context.Context, c *call, in *readOrList) error {
 	if !maybeOther(err) {
 		return byUser(err)
 	}
-	info, body, ferr := a.engine.ReadFile(ctx, c.Caller, in.Ref, p, sandbox.ReadFileOptions{User: user, Length: maxJSONFile + 1})
+	info, body, ferr := a.Files.ReadFile(ctx, c.Caller, in.Ref, p, sandbox.ReadFileOptions{User: user, Length: maxJSONFile + 1})
 	if ferr != nil {
 		if maybeOther(ferr) {
 			return byUser(err)
@@ -81,7 +81,7 @@ func maybeOther(err error) bool { return fault.Is(err, fault.Invalid) }
 // whether they are all: a header says so.
 func (a *API) list(ctx context.Context, c *call, ref, p string, o sandbox.ListFilesOptions, detail bool) error {
 	l := c.Array(maxListing)
-	more, err := a.engine.EachFile(ctx, c.Caller, ref, p, o, func(f sandbox.FileInfo) error {
+	more, err := a.Files.EachFile(ctx, c.Caller, ref, p, o, func(f sandbox.FileInfo) error {
 		var entry any = v1.FileEntry{Name: f.Name, Type: string(f.Type), Size: f.Size}
 		if detail {
 			entry = fileOf(f)

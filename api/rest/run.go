@@ -48,9 +48,9 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 	if err := sp.Err(); err != nil {
 		return v1.Run{}, err
 	}
-	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.runs.Get(ctx, c.Caller, id) }, nil)
+	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.Runs.Get(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
-		run, err = a.runs.Start(ctx, c.Caller, r)
+		run, err = a.Runs.Start(ctx, c.Caller, r)
 	}
 	if err != nil {
 		return v1.Run{}, err
@@ -61,7 +61,7 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 		defer done()
 		ctx, leave := c.attached(ctx)
 		defer leave()
-		if run, err = a.runs.Await(ctx, c.Caller, run.ID, wait); err != nil {
+		if run, err = a.Runs.Await(ctx, c.Caller, run.ID, wait); err != nil {
 			return v1.Run{}, httpapi.Cause(ctx, err)
 		}
 	}
@@ -90,7 +90,7 @@ func runCommandOf(sp *httpapi.Spellings, at string, b *v1.StartRun, s *v1.RunCom
 
 // runOf is a run with what is kept of its output.
 func (a *API) runOf(ctx context.Context, c *call, r *sandbox.Run) (v1.Run, error) {
-	streams, err := a.runs.Streams(ctx, c.Caller, r.ID)
+	streams, err := a.Runs.Streams(ctx, c.Caller, r.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -102,7 +102,7 @@ type byRun struct {
 }
 
 func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
-	r, err := a.runs.Get(ctx, c.Caller, in.ID)
+	r, err := a.Runs.Get(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -110,7 +110,7 @@ func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
 }
 
 func (a *API) cancelRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
-	r, err := a.runs.Cancel(ctx, c.Caller, in.ID)
+	r, err := a.Runs.Cancel(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
 	}
@@ -126,7 +126,7 @@ type runEvents struct {
 func (a *API) runEvents(ctx context.Context, c *call, in *runEvents) error {
 	ctx, done := c.Bound(ctx)
 	defer done()
-	return apiruns.Stream(c.W, c.R.WithContext(ctx), a.runs, c.Caller, in.ID, apiruns.Timing{Heartbeat: c.Heartbeat(), Stall: c.Stall()})
+	return apiruns.Stream(c.W, c.R.WithContext(ctx), a.Runs, c.Caller, in.ID, apiruns.Timing{Heartbeat: c.Heartbeat(), Stall: c.Stall()})
 }
 
 type runPage struct {
@@ -154,7 +154,7 @@ func (a *API) listRunsBy(ctx context.Context, c *call, of string, p *runPage) (v
 			return v1.RunList{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, engine.MaxPage)
 		}
 	}
-	got, err := a.runs.List(ctx, c.Caller, r)
+	got, err := a.Runs.List(ctx, c.Caller, r)
 	if err != nil {
 		return v1.RunList{}, err
 	}
@@ -185,7 +185,7 @@ func (a *API) createArtifactLink(ctx context.Context, c *call, in *createArtifac
 		}
 		life = time.Duration(*s) * time.Second
 	}
-	r, err := a.runs.Get(ctx, c.Caller, in.ID)
+	r, err := a.Runs.Get(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.ArtifactLink{}, err
 	}

@@ -39,7 +39,7 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 	s, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
 	created := made
 	if !made && err == nil {
-		s, created, err = a.engine.Create(ctx, c.Caller, r)
+		s, created, err = a.Sandboxes.Create(ctx, c.Caller, r)
 	}
 	if err != nil {
 		return v1.Sandbox{}, sp.Rename(httpapi.Cause(ctx, err))
@@ -53,11 +53,11 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 
 // sandboxBy and everRan find what a request has made; see [again].
 func (a *API) sandboxBy(ctx context.Context, c *call) func(string) (*sandbox.Sandbox, error) {
-	return func(id string) (*sandbox.Sandbox, error) { return a.engine.Get(ctx, c.Caller, id) }
+	return func(id string) (*sandbox.Sandbox, error) { return a.Sandboxes.Get(ctx, c.Caller, id) }
 }
 
 func (a *API) everRan(ctx context.Context, c *call) func(string) (bool, error) {
-	return func(id string) (bool, error) { return a.engine.EverRan(ctx, c.Caller, sandbox.ID(id)) }
+	return func(id string) (bool, error) { return a.Sandboxes.EverRan(ctx, c.Caller, sandbox.ID(id)) }
 }
 
 // createRequest makes the engine's request out of all spellings of a create.
@@ -143,7 +143,7 @@ func limits(sp *httpapi.Spellings, cpu *float64, memory, disk, pids *int) (given
 }
 
 func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
-	s, err := a.engine.Get(ctx, c.Caller, in.Ref)
+	s, err := a.Sandboxes.Get(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
@@ -151,7 +151,7 @@ func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, e
 }
 
 func (a *API) deleteSandbox(ctx context.Context, c *call, in *byRef) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.Delete(ctx, c.Caller, in.Ref)
+	return httpapi.None{}, a.Sandboxes.Delete(ctx, c.Caller, in.Ref)
 }
 
 type updateSandbox struct {
@@ -165,7 +165,7 @@ func (a *API) updateSandbox(ctx context.Context, c *call, in *updateSandbox) (v1
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
-	s, err := a.engine.Update(ctx, c.Caller, in.Ref, p)
+	s, err := a.Sandboxes.Update(ctx, c.Caller, in.Ref, p)
 	if err != nil {
 		return v1.Sandbox{}, sp.Rename(err)
 	}

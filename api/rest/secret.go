@@ -36,7 +36,7 @@ func (a *API) setSecretOf(ctx context.Context, c *call, in *setSecretOf) (v1.Sec
 }
 
 func (a *API) putSecret(ctx context.Context, c *call, ref string, in *setSecret) (v1.Secret, error) {
-	s, err := a.engine.SetSecret(ctx, c.Caller, ref, engine.SecretRequest{
+	s, err := a.Secrets.SetSecret(ctx, c.Caller, ref, engine.SecretRequest{
 		Name: in.Secret, Value: in.Body.Value, Hosts: in.Body.Hosts, Header: text0(in.Body.Header), Format: text0(in.Body.Format),
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *API) listSecretsOf(ctx context.Context, c *call, in *byRef) (v1.SecretL
 }
 
 func (a *API) secrets(ctx context.Context, c *call, ref string) (v1.SecretList, error) {
-	got, err := a.engine.Secrets(ctx, c.Caller, ref)
+	got, err := a.Secrets.Secrets(ctx, c.Caller, ref)
 	if err != nil {
 		return v1.SecretList{}, err
 	}
@@ -83,7 +83,7 @@ func (a *API) getSecretOf(ctx context.Context, c *call, in *bySecretOf) (v1.Secr
 }
 
 func (a *API) secret(ctx context.Context, c *call, ref, name string) (v1.Secret, error) {
-	s, err := a.engine.Secret(ctx, c.Caller, ref, name)
+	s, err := a.Secrets.Secret(ctx, c.Caller, ref, name)
 	if err != nil {
 		return v1.Secret{}, err
 	}
@@ -91,11 +91,11 @@ func (a *API) secret(ctx context.Context, c *call, ref, name string) (v1.Secret,
 }
 
 func (a *API) deleteSecret(ctx context.Context, c *call, in *bySecret) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.DeleteSecret(ctx, c.Caller, "", in.Secret)
+	return httpapi.None{}, a.Secrets.DeleteSecret(ctx, c.Caller, "", in.Secret)
 }
 
 func (a *API) deleteSecretOf(ctx context.Context, c *call, in *bySecretOf) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.DeleteSecret(ctx, c.Caller, in.Ref, in.Secret)
+	return httpapi.None{}, a.Secrets.DeleteSecret(ctx, c.Caller, in.Ref, in.Secret)
 }
 
 func secretOf(s *sandbox.Secret) v1.Secret {

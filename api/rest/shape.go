@@ -81,7 +81,7 @@ func (a *API) versionsOf(ctx context.Context, c access.Caller, digest string) ma
 	if ok {
 		return known
 	}
-	images, err := a.engine.Images(ctx, c)
+	images, err := a.Images.Images(ctx, c)
 	if err != nil {
 		return nil
 	}

@@ -46,9 +46,9 @@ func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.She
 	if err := sp.Err(); err != nil {
 		return v1.Shell{}, err
 	}
-	s, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.code.Shells), nil)
+	s, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.Shells.Shells), nil)
 	if !made && err == nil {
-		s, err = a.code.CreateShell(ctx, c.Caller, in.Ref, r)
+		s, err = a.Shells.CreateShell(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
 		return v1.Shell{}, sp.Rename(err)
@@ -76,7 +76,7 @@ func shellPath(ref, name string) string {
 }
 
 func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellList, error) {
-	all, err := a.code.Shells(ctx, c.Caller, in.Ref)
+	all, err := a.Shells.Shells(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.ShellList{}, err
 	}
@@ -88,7 +88,7 @@ func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellL
 }
 
 func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, error) {
-	s, err := a.code.Shell(ctx, c.Caller, in.Ref, in.Name)
+	s, err := a.Shells.Shell(ctx, c.Caller, in.Ref, in.Name)
 	if err != nil {
 		return v1.Shell{}, err
 	}
@@ -96,11 +96,11 @@ func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, err
 }
 
 func (a *API) deleteShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
-	return httpapi.None{}, a.code.DeleteShell(ctx, c.Caller, in.Ref, in.Name)
+	return httpapi.None{}, a.Shells.DeleteShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
 func (a *API) interruptShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
-	return httpapi.None{}, a.code.InterruptShell(ctx, c.Caller, in.Ref, in.Name)
+	return httpapi.None{}, a.Shells.InterruptShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
 func shellOf(s code.Context) v1.Shell {
@@ -146,19 +146,19 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error) {
 	t, ok := c.made(keyed.Process)
 	if !ok {
-		return a.code.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
+		return a.Shells.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 	}
 	wait := r.Wait
 	if wait == 0 {
 		wait = engine.MaxCommandTimeout
 	}
-	res, err := a.code.ShellCommand(ctx, c.Caller, in.Ref, in.Name, t.ID, wait)
+	res, err := a.Shells.ShellCommand(ctx, c.Caller, in.Ref, in.Name, t.ID, wait)
 	if fault.Is(err, fault.NotFound) {
 		var began bool
 		res.Shell.Name = in.Name
-		if res.ExecResult, began, err = a.engine.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, nil); err == nil && !began {
+		if res.ExecResult, began, err = a.Commands.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, nil); err == nil && !began {
 			c.renew()
-			return a.code.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
+			return a.Shells.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 		}
 	} else if r.Started != nil {
 		r.Started(t.ID)
@@ -191,7 +191,7 @@ func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	res, err := a.code.ShellCommand(ctx, c.Caller, in.Ref, in.Name, in.ID, wait)
+	res, err := a.Shells.ShellCommand(ctx, c.Caller, in.Ref, in.Name, in.ID, wait)
 	if err != nil {
 		return httpapi.Cause(ctx, err)
 	}

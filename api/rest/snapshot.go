@@ -37,7 +37,7 @@ func (a *API) createSnapshot(ctx context.Context, c *call, in *createSnapshot) (
 	}
 	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
 	if !made && err == nil {
-		s, err = a.engine.CreateSnapshot(ctx, c.Caller, in.Ref, r)
+		s, err = a.Snapshots.CreateSnapshot(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
 		return v1.Snapshot{}, err
@@ -48,7 +48,7 @@ func (a *API) createSnapshot(ctx context.Context, c *call, in *createSnapshot) (
 
 // snapshotBy finds what a request has made; see [again].
 func (a *API) snapshotBy(ctx context.Context, c *call) func(string) (*sandbox.Snapshot, error) {
-	return func(id string) (*sandbox.Snapshot, error) { return a.engine.Snapshot(ctx, c.Caller, "", id) }
+	return func(id string) (*sandbox.Snapshot, error) { return a.Snapshots.Snapshot(ctx, c.Caller, "", id) }
 }
 
 type snapshotPage struct {
@@ -92,7 +92,7 @@ func (a *API) snapshots(ctx context.Context, c *call, of string, p *snapshotPage
 	if err := sp.Err(); err != nil {
 		return v1.SnapshotPage{}, err
 	}
-	got, err := a.engine.Snapshots(ctx, c.Caller, r)
+	got, err := a.Snapshots.Snapshots(ctx, c.Caller, r)
 	if err != nil {
 		return v1.SnapshotPage{}, err
 	}
@@ -130,7 +130,7 @@ func (a *API) getSnapshot(ctx context.Context, c *call, in *bySnapshot) (v1.Snap
 }
 
 func (a *API) getSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (v1.Snapshot, error) {
-	s, err := a.engine.Snapshot(ctx, c.Caller, in.Ref, in.Snapshot)
+	s, err := a.Snapshots.Snapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
@@ -138,17 +138,17 @@ func (a *API) getSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (v1.
 }
 
 func (a *API) deleteSnapshot(ctx context.Context, c *call, in *bySnapshot) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.DeleteSnapshot(ctx, c.Caller, "", in.Snapshot)
+	return httpapi.None{}, a.Snapshots.DeleteSnapshot(ctx, c.Caller, "", in.Snapshot)
 }
 
 func (a *API) deleteSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.DeleteSnapshot(ctx, c.Caller, in.Ref, in.Snapshot)
+	return httpapi.None{}, a.Snapshots.DeleteSnapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 }
 
 // exportSnapshot sends the archive as it is made: how long it is nobody knows
 // before. One that breaks off ends with the connection, not with the archive.
 func (a *API) exportSnapshot(ctx context.Context, c *call, in *bySnapshot) error {
-	s, err := a.engine.Snapshot(ctx, c.Caller, "", in.Snapshot)
+	s, err := a.Snapshots.Snapshot(ctx, c.Caller, "", in.Snapshot)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (a *API) exportSnapshot(ctx context.Context, c *call, in *bySnapshot) error
 	defer done()
 	w := c.StallWriter()
 	defer w.Close()
-	return httpapi.Cause(ctx, a.engine.ExportSnapshot(ctx, c.Caller, "", string(s.ID), w))
+	return httpapi.Cause(ctx, a.Snapshots.ExportSnapshot(ctx, c.Caller, "", string(s.ID), w))
 }
 
 type importSnapshot struct {
@@ -193,7 +193,7 @@ func (a *API) importSnapshot(ctx context.Context, c *call, in *importSnapshot) (
 	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
 	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
 	if !made && err == nil {
-		s, err = a.engine.ImportSnapshot(ctx, c.Caller, body, engine.ImportRequest{Name: text0(in.Name)})
+		s, err = a.Snapshots.ImportSnapshot(ctx, c.Caller, body, engine.ImportRequest{Name: text0(in.Name)})
 	}
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -26,15 +26,15 @@ func (a *API) operations() []httpapi.Operation {
 		op("updateSandbox", "PATCH /sandboxes/{id}", "Change a sandbox.", http.StatusOK, a.updateSandbox).
 			Example(v1.UpdateSandbox{IdleTimeoutSeconds: new(int64(3600))}),
 		op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it. Its snapshots that have a name stay.", http.StatusNoContent, a.deleteSandbox),
-		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Start)).
+		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Start)).
 			Extend(keyless("twice is as once")),
-		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.engine.Stop)).
+		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.Sandboxes.Stop)).
 			Extend(keyless("twice is as once")),
-		op("restartSandbox", "POST /sandboxes/{id}/restart", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.engine.Restart)).
+		op("restartSandbox", "POST /sandboxes/{id}/restart", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.Sandboxes.Restart)).
 			Extend(keyless("it makes nothing")),
-		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.engine.Pause)).
+		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.Sandboxes.Pause)).
 			Extend(keyless("twice is as once")),
-		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.engine.Resume)).
+		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Resume)).
 			Extend(keyless("twice is as once")),
 		op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
 			Example(v1.RollbackSandbox{To: "base"}).

@@ -65,7 +65,7 @@ func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error
 	if in.Stays != nil && *in.Stays {
 		return sp.Rename(a.openStaying(ctx, c, in.Ref, r))
 	}
-	t, err := a.engine.Terminal(ctx, c.Caller, in.Ref, r)
+	t, err := a.Processes.Terminal(ctx, c.Caller, in.Ref, r)
 	if err != nil {
 		return sp.Rename(err)
 	}

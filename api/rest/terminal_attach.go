@@ -37,7 +37,7 @@ func (a *API) listTerminals(ctx context.Context, c *call, in *listTerminals) (v1
 
 // openStaying starts a terminal that outlives the connection, and joins it.
 func (a *API) openStaying(ctx context.Context, c *call, ref string, r engine.TerminalRequest) error {
-	rec, err := a.engine.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
+	rec, err := a.Processes.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
 		Shell: r.ShellText(), Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User,
 		Terminal: &engine.TerminalSize{Cols: r.Cols, Rows: r.Rows, Term: r.Term},
 	})
@@ -71,7 +71,7 @@ func (a *API) attachTerminal(ctx context.Context, c *call, in *attachTerminal) e
 
 // joinTerminal carries bytes both ways between a client and a terminal that stays.
 func (a *API) joinTerminal(ctx context.Context, c *call, to *byProcess, r engine.FollowRequest) error {
-	g, err := a.engine.Follow(ctx, c.Caller, to.Ref, to.ID, r)
+	g, err := a.Processes.Follow(ctx, c.Caller, to.Ref, to.ID, r)
 	if err != nil {
 		return err
 	}

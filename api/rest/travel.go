@@ -6,6 +6,7 @@ package rest
 import (
 	"context"
 
+	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -16,7 +17,7 @@ import (
 
 // becoming makes an operation that needs a sandbox's name and answers with what
 // it is then.
-func (a *API) becoming(do verb) func(context.Context, *call, *byRef) (v1.Sandbox, error) {
+func (a *API) becoming(do func(context.Context, access.Caller, string) (*sandbox.Sandbox, error)) func(context.Context, *call, *byRef) (v1.Sandbox, error) {
 	return func(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
 		s, err := do(ctx, c.Caller, in.Ref)
 		if err != nil {
@@ -36,7 +37,7 @@ func (a *API) rollbackSandbox(ctx context.Context, c *call, in *rollbackSandbox)
 		return v1.Sandbox{}, fault.InvalidField("to", "is missing").
 			WithRemedy("name a snapshot (GET /v1/sandboxes/%s/snapshots lists them), or send base for the image", in.Ref)
 	}
-	s, err := a.engine.Rollback(ctx, c.Caller, in.Ref, in.Body.To)
+	s, err := a.Snapshots.Rollback(ctx, c.Caller, in.Ref, in.Body.To)
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
@@ -76,13 +77,13 @@ func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.San
 	var forks []*sandbox.Sandbox
 	for _, t := range c.madeAll(keyed.Sandbox) {
 		var s *sandbox.Sandbox
-		if s, err = a.engine.Get(ctx, c.Caller, t.ID); err != nil {
+		if s, err = a.Sandboxes.Get(ctx, c.Caller, t.ID); err != nil {
 			break
 		}
 		forks = append(forks, s)
 	}
 	if !made && err == nil {
-		forks, err = a.engine.Fork(ctx, c.Caller, in.Ref, r)
+		forks, err = a.Snapshots.Fork(ctx, c.Caller, in.Ref, r)
 	}
 	if err != nil {
 		return v1.SandboxList{}, httpapi.Cause(ctx, err)
@@ -108,7 +109,7 @@ func (a *API) diffSandbox(ctx context.Context, c *call, in *diffSandbox) (v1.Dif
 			return v1.Diff{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, engine.MaxDiff)
 		}
 	}
-	got, err := a.engine.Diff(ctx, c.Caller, in.Ref, r)
+	got, err := a.Snapshots.Diff(ctx, c.Caller, in.Ref, r)
 	if err != nil {
 		return v1.Diff{}, err
 	}

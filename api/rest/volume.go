@@ -25,9 +25,9 @@ func (a *API) createVolume(ctx context.Context, c *call, in *createVolume) (v1.V
 	if in.Body.SizeMB != nil {
 		r.SizeMB = *in.Body.SizeMB
 	}
-	v, made, err := again(c, keyed.Volume, func(id string) (engine.VolumeInfo, error) { return a.engine.Volume(ctx, c.Caller, id) }, nil)
+	v, made, err := again(c, keyed.Volume, func(id string) (engine.VolumeInfo, error) { return a.Volumes.Volume(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
-		v, err = a.engine.CreateVolume(ctx, c.Caller, r)
+		v, err = a.Volumes.CreateVolume(ctx, c.Caller, r)
 	}
 	if err != nil {
 		return v1.Volume{}, err
@@ -37,7 +37,7 @@ func (a *API) createVolume(ctx context.Context, c *call, in *createVolume) (v1.V
 }
 
 func (a *API) listVolumes(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.VolumeList, error) {
-	got, err := a.engine.Volumes(ctx, c.Caller)
+	got, err := a.Volumes.Volumes(ctx, c.Caller)
 	if err != nil {
 		return v1.VolumeList{}, err
 	}
@@ -53,7 +53,7 @@ type byVolume struct {
 }
 
 func (a *API) getVolume(ctx context.Context, c *call, in *byVolume) (v1.Volume, error) {
-	v, err := a.engine.Volume(ctx, c.Caller, in.Volume)
+	v, err := a.Volumes.Volume(ctx, c.Caller, in.Volume)
 	if err != nil {
 		return v1.Volume{}, err
 	}
@@ -61,7 +61,7 @@ func (a *API) getVolume(ctx context.Context, c *call, in *byVolume) (v1.Volume, 
 }
 
 func (a *API) deleteVolume(ctx context.Context, c *call, in *byVolume) (httpapi.None, error) {
-	return httpapi.None{}, a.engine.DeleteVolume(ctx, c.Caller, in.Volume)
+	return httpapi.None{}, a.Volumes.DeleteVolume(ctx, c.Caller, in.Volume)
 }
 
 func volumeOf(v *engine.VolumeInfo) v1.Volume {

@@ -31,7 +31,7 @@ func (a *API) watchFiles(ctx context.Context, c *call, in *watchFiles) error {
 	s := c.Events()
 	defer s.Close()
 	begun := false
-	end, err := a.engine.WatchFiles(ctx, c.Caller, in.Ref, r, func(events []sandbox.FileEvent) error {
+	end, err := a.Files.WatchFiles(ctx, c.Caller, in.Ref, r, func(events []sandbox.FileEvent) error {
 		if !begun {
 			begun = true
 			if err := s.Send(v1.WatchBegun, 0, v1.Watching{Path: p, Recursive: r.Recursive}); err != nil {

@@ -101,16 +101,17 @@ var rules = []rule{
 	{"api/v1", []string{"fault"}, "the wire must not change because a noun did"},
 	{"api/guard", []string{"fault", "sandbox", "access", "api/v1"}, "what stands before every coat knows none"},
 	{"api/httpapi", []string{"fault", "sandbox", "access", "api/guard", "internal/budget", "internal/spelling"}, "what JSON coats are made of knows no coat, no type of a wire and no engine"},
+	{"api/service", []string{"sandbox", "access", "engine", "image", "code", "runs"}, "what coats ask of the server is said in nouns and in what the verbs take and return"},
 	{"api/filelink", []string{"fault", "sandbox"}, "a link names a file; who serves it is another's"},
 	{"api/runs", []string{"fault", "internal/mediatype", "sandbox", "access", "runs", "api/v1", "api/filelink"}, "what runs look like is the same through every coat, and no coat's"},
-	{"api/rest", []string{"fault", "internal/mediatype", "sandbox", "access", "access/bearer", "store", "agent", "image", "kernel", "engine", "code", "runs", "api/v1", "api/guard", "api/httpapi", "api/filelink", "api/runs", "runtime", "network/policy", "internal/budget"}, "a coat never imports another coat"},
-	{"api/mcp", []string{"fault", "sandbox", "access", "api/v1", "api/guard", "api/filelink", "api/runs", "internal/budget"}, "a coat never imports another coat; its profiles alone know the engine"},
+	{"api/rest", []string{"fault", "internal/mediatype", "sandbox", "access", "access/bearer", "store/keyed", "image", "kernel", "engine", "code", "runs", "api/v1", "api/guard", "api/httpapi", "api/filelink", "api/runs", "api/service", "network/policy", "internal/budget"}, "a coat never imports another coat"},
+	{"api/mcp", []string{"fault", "sandbox", "access", "api/v1", "api/guard", "api/filelink", "api/runs", "api/service", "internal/budget"}, "a coat never imports another coat; its profiles alone know the engine"},
 	{"api/mcp/transport", []string{"fault", "sandbox", "access", "internal/budget"}, "the transport carries calls; it knows no tool, no profile and no engine"},
-	{"api/mcp/toolset", []string{"fault", "sandbox", "access", "store", "agent", "image", "engine", "code", "runs", "runtime", "api/filelink", "api/mcp/transport", "internal/spelling"}, "what tools are made of knows no profile"},
-	{"api/mcp/batch", []string{"fault", "sandbox", "access", "agent", "engine", "runs", "api/runs", "api/mcp/toolset", "api/mcp/transport"}, "runs are the same in every profile that has them"},
-	{"api/mcp/profile/sandpit", []string{"fault", "sandbox", "access", "store", "agent", "image", "kernel", "engine", "code", "runs", "api/filelink", "api/runs", "api/mcp/batch", "api/mcp/toolset", "api/mcp/transport", "internal/spelling"}, "a profile never imports another profile"},
+	{"api/mcp/toolset", []string{"fault", "sandbox", "access", "image", "engine", "api/filelink", "api/service", "api/mcp/transport", "internal/spelling"}, "what tools are made of knows no profile"},
+	{"api/mcp/batch", []string{"fault", "sandbox", "access", "engine", "runs", "api/runs", "api/mcp/toolset", "api/mcp/transport"}, "runs are the same in every profile that has them"},
+	{"api/mcp/profile/sandpit", []string{"fault", "sandbox", "access", "image", "kernel", "engine", "code", "runs", "api/filelink", "api/runs", "api/service", "api/mcp/batch", "api/mcp/toolset", "api/mcp/transport", "internal/spelling"}, "a profile never imports another profile"},
 	{"api/mcp/profile/orkestr", []string{"fault", "sandbox", "access", "engine", "api/mcp/toolset"}, "a profile never imports another profile"},
-	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "agent", "engine", "runtime", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
+	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "engine", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
 	{"api/mcp/profile/sandboxd", []string{"fault", "sandbox", "engine", "runs", "api/mcp/toolset", "api/mcp/batch"}, "a profile never imports another profile"},
 	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
 	{"internal/budget", []string{"fault"}, "it counts bytes, and says why it has no more"},
@@ -122,7 +123,7 @@ var rules = []rule{
 	{"bench/cmd/sandpit-bench", []string{"fault", "bench"}, "it asks the benchmark, and prints"},
 	{"bench/tally", nil, "it counts system calls and knows nothing of whose they are"},
 	{"bench/plot", nil, "it draws numbers and knows nothing of what they are"},
-	{"test/mcp/fixture", []string{"fault", "access", "store", "engine", "runs", "api/guard", "api/mcp", "api/mcp/toolset"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
+	{"test/mcp/fixture", []string{"fault", "access", "engine", "runs", "api/guard", "api/mcp", "api/service"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
 	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},
 }
 
@@ -191,6 +192,39 @@ func TestEveryRuleNamesAPackageThatExists(t *testing.T) {
 		}
 		if !ok && r.path != "test" {
 			t.Errorf("the rule for %s covers no package: remove it", r.path)
+		}
+	}
+}
+
+// beneath are the packages below the verbs, of which no coat imports one or a part of one: a
+// coat's words are those of the nouns and of the verbs.
+var beneath = []string{"agent", "store", "kernel", "runtime"}
+
+// beneathStill are the imports of that kind that there are still. The list only shrinks.
+var beneathStill = map[string][]string{
+	"api/rest":                {"kernel", "store/keyed"}, // values of a cell; idempotency keys, which travel through the store
+	"api/mcp/profile/sandpit": {"kernel"},                // values of a cell
+}
+
+func TestCoatsKnowNounsAndVerbs(t *testing.T) {
+	all := packages(t)
+	for path, p := range all {
+		rel := strings.TrimPrefix(path, module+"/")
+		if !below(rel, "api") {
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module+"/")
+			if ours && slices.ContainsFunc(beneath, func(dir string) bool { return below(to, dir) }) && !slices.Contains(beneathStill[rel], to) {
+				t.Errorf("%s imports %s: a coat takes its words from sandbox and engine, and its interfaces from api/service", rel, to)
+			}
+		}
+	}
+	for rel, imports := range beneathStill {
+		for _, to := range imports {
+			if !slices.Contains(all[module+"/"+rel].Imports, module+"/"+to) {
+				t.Errorf("%s imports %s no more: remove it from beneathStill", rel, to)
+			}
 		}
 	}
 }

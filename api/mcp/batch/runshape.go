@@ -153,8 +153,8 @@ func addArtifacts(c *toolset.Call, a *toolset.Answer, r *sandbox.Run) {
 		}
 		f := &r.Artifacts[i]
 		address := apiruns.Address(r, f.Path)
-		if c.Files != nil && c.Address != nil {
-			address = apiruns.Link(c.Files, c.Address, r, f.Path, until)
+		if c.Links != nil && c.Address != nil {
+			address = apiruns.Link(c.Links, c.Address, r, f.Path, until)
 		}
 		a.Lines = append(a.Lines, "  "+toolset.PrintablePath(f.Path)+" ("+toolset.BytesText(f.Size)+") "+address)
 		a.Links = append(a.Links, &mcp.ResourceLink{

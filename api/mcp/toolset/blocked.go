@@ -29,7 +29,7 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 	if e.Running || e.ExitCode == 0 {
 		return nil
 	}
-	log, err := c.Engine.NetworkLog(ctx, c.Caller, ref)
+	log, err := c.Networks.NetworkLog(ctx, c.Caller, ref)
 	if err != nil {
 		return nil // what the command itself says has to do
 	}
@@ -46,7 +46,7 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 			}
 		}
 		next := "this server gives no sandbox a network; work without, or " + ask
-		if most := c.Engine.Networks(); len(most) > 1 {
+		if most := c.Networks.Networks(); len(most) > 1 {
 			next = `create_sandbox with another name and {"network": "restricted", "allow_domains": "…"} makes one that reaches those names; or ` + ask
 			if c.Has(GroupManage) {
 				next = fmt.Sprintf(`update_sandbox with {"sandbox": %s, "network": "restricted", "allow_domains": "…"} lets it reach those names; or `, Quote(ref)) + ask

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -52,7 +53,7 @@ func (a Amounts) String() string {
 
 // AllLimits asks what holds, and how much is in use.
 func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
-	i, err := c.Engine.Info(ctx, c.Caller)
+	i, err := c.Server.Info(ctx, c.Caller)
 	if err != nil {
 		return LimitsShape{}, err
 	}
@@ -66,7 +67,7 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 		CommandSeconds: d.CommandTimeout.Seconds(), MaxSeconds: d.MaxCommandTimeout.Seconds(), Root: !d.ForbidRoot,
 		Sandboxes: make(map[string]int),
 	}
-	out.Networks = networks(c.Engine)
+	out.Networks = networks(c.Networks)
 	if !slices.Contains(out.Networks, string(sandbox.NetworkOpen)) {
 		out.NetworkReason = "this server's operator allows no more"
 	}
@@ -85,7 +86,7 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 			out.Sandboxes[string(state)] = n
 		}
 	}
-	running, err := c.Engine.List(ctx, c.Caller, engine.SandboxesRequest{States: []sandbox.State{sandbox.Running}, Limit: engine.MaxPage})
+	running, err := c.Sandboxes.List(ctx, c.Caller, engine.SandboxesRequest{States: []sandbox.State{sandbox.Running}, Limit: engine.MaxPage})
 	if err != nil {
 		return LimitsShape{}, err
 	}
@@ -98,9 +99,9 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 	return out, nil
 }
 
-func networks(e Engine) []string {
+func networks(s service.Networks) []string {
 	var out []string
-	for _, m := range e.Networks() {
+	for _, m := range s.Networks() {
 		out = append(out, string(m))
 	}
 	return out

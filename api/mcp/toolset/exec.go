@@ -49,7 +49,7 @@ func (c *Call) Exec(ctx context.Context, ref string, r engine.ExecRequest, limit
 	r.MaxStdout, r.MaxStderr = followed, followed
 	var stdout, stderr Capture
 	e := &Outcome{}
-	res, err := c.Engine.Exec(ctx, c.Caller, ref, r, func(f sandbox.Frame) error {
+	res, err := c.Commands.Exec(ctx, c.Caller, ref, r, func(f sandbox.Frame) error {
 		e.Cursor = f.Seq
 		if f.Stream == sandbox.Stderr {
 			stderr.Add(f.Data)
@@ -79,7 +79,7 @@ func (c *Call) abandon(ctx context.Context, ref, process string, err error) erro
 	}
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), KillBound)
 	defer cancel()
-	if kerr := c.Engine.KillProcess(kill, c.Caller, ref, process); kerr != nil && !fault.Is(kerr, fault.NotFound) {
+	if kerr := c.Processes.KillProcess(kill, c.Caller, ref, process); kerr != nil && !fault.Is(kerr, fault.NotFound) {
 		c.Log.WarnContext(ctx, "the command of a cancelled call was not killed", "sandbox", ref, "process", process, "error", kerr)
 	}
 	return err
@@ -144,7 +144,7 @@ func (e *Outcome) Reasons(ctx context.Context, c *Call) []string {
 	var l sandbox.Limits
 	switch e.Cause {
 	case sandbox.CauseOOM, sandbox.CausePids, sandbox.CauseDisk:
-		s, err := c.Engine.Get(ctx, c.Caller, c.Ref)
+		s, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref)
 		if err != nil {
 			return out
 		}

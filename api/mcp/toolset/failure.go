@@ -80,7 +80,7 @@ func (c *Call) next(ctx context.Context, e *fault.Error) string {
 		}
 	case fault.State:
 		if c.Ref != "" {
-			s, err := c.Engine.Get(ctx, c.Caller, c.Ref)
+			s, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref)
 			switch {
 			case err != nil:
 			case s.State == sandbox.Paused && c.Has(GroupState):
@@ -102,13 +102,13 @@ func (c *Call) next(ctx context.Context, e *fault.Error) string {
 
 // Gone reports whether it is the sandbox that does not exist, and not a thing in it.
 func (c *Call) Gone(ctx context.Context) bool {
-	_, err := c.Engine.Get(ctx, c.Caller, c.Ref)
+	_, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref)
 	return fault.Is(err, fault.NotFound)
 }
 
 // went says when the sandbox was deleted, where that is known.
 func (c *Call) went(ctx context.Context) string {
-	ev, err := c.Engine.Departed(ctx, c.Caller, c.Ref)
+	ev, err := c.Activity.Departed(ctx, c.Caller, c.Ref)
 	if err != nil {
 		return "" // it never was, or was asked for by a name
 	}
@@ -120,7 +120,7 @@ const Few = 5
 
 // Living names a few sandboxes of the caller's, the newest first.
 func (c *Call) Living(ctx context.Context) string {
-	page, err := c.Engine.List(ctx, c.Caller, engine.SandboxesRequest{Limit: Few})
+	page, err := c.Sandboxes.List(ctx, c.Caller, engine.SandboxesRequest{Limit: Few})
 	if err != nil || len(page.Items) == 0 {
 		return "none"
 	}

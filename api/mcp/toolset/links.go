@@ -62,11 +62,11 @@ func ResourceLink(id sandbox.ID, f *sandbox.FileInfo) *mcp.ResourceLink {
 // FileURL is a link to a file for browsers and programs without a token; "" where the
 // server makes none.
 func (c *Call) FileURL(s *sandbox.Sandbox, p string, life time.Duration) (address string, until time.Time) {
-	if c.Files == nil || c.Address == nil {
+	if c.Links == nil || c.Address == nil {
 		return "", until
 	}
 	until = time.Now().Add(life).Truncate(time.Second)
-	return c.Files.Address(c.Address, filelink.Grant{
+	return c.Links.Address(c.Address, filelink.Grant{
 		Project: s.Project, Sandbox: string(s.ID), Path: p, Expires: until,
 	}), until
 }
@@ -86,7 +86,7 @@ const coarse = 4 * time.Millisecond
 // AddMade adds links to the files under /artifacts that are new since a time. That
 // there are none, or that it cannot be told, is no news.
 func (c *Call) AddMade(ctx context.Context, a *Answer, ref string, since time.Time) {
-	_, found, _, err := c.Engine.SearchFiles(ctx, c.Caller, ref, sandbox.Artifacts, sandbox.SearchFilesOptions{Depth: madeDepth, Limit: madeLooked})
+	_, found, _, err := c.Files.SearchFiles(ctx, c.Caller, ref, sandbox.Artifacts, sandbox.SearchFilesOptions{Depth: madeDepth, Limit: madeLooked})
 	if err != nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (c *Call) AddMade(ctx context.Context, a *Answer, ref string, since time.Ti
 	if len(made) == 0 {
 		return
 	}
-	s, err := c.Engine.Get(ctx, c.Caller, ref)
+	s, err := c.Sandboxes.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return
 	}

@@ -69,7 +69,7 @@ func (c *Call) KeepLog(ctx context.Context, ref, process string) (string, error)
 	if !c.Caller.May(access.SandboxesWrite) {
 		return "", c.Caller.Require(access.SandboxesWrite)
 	}
-	g, err := c.Engine.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Once: true})
+	g, err := c.Processes.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Once: true})
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ func (c *Call) KeepLog(ctx context.Context, ref, process string) (string, error)
 		_ = to.CloseWithError(err) // nil: the end
 	}()
 	path := logFolder + "/" + process + ".log"
-	_, _, err = c.Engine.WriteFile(ctx, c.Caller, ref, path, from, sandbox.WriteFileOptions{MakeParents: true})
+	_, _, err = c.Files.WriteFile(ctx, c.Caller, ref, path, from, sandbox.WriteFileOptions{MakeParents: true})
 	_ = from.CloseWithError(io.ErrClosedPipe)
 	<-read
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Call) KeepLog(ctx context.Context, ref, process string) (string, error)
 
 // pruneLogs removes the oldest logs, so that they never fill the disk.
 func (c *Call) pruneLogs(ctx context.Context, ref string) {
-	files, _, err := c.Engine.ListFiles(ctx, c.Caller, ref, logFolder, sandbox.ListFilesOptions{Limit: 1000})
+	files, _, err := c.Files.ListFiles(ctx, c.Caller, ref, logFolder, sandbox.ListFilesOptions{Limit: 1000})
 	if err != nil || len(files) <= mostLogs {
 		return
 	}
@@ -117,7 +117,7 @@ func (c *Call) pruneLogs(ctx context.Context, ref string) {
 	})
 	slices.SortFunc(files, func(a, b sandbox.FileInfo) int { return b.ModTime.Compare(a.ModTime) })
 	for _, f := range files[min(mostLogs, len(files)):] {
-		if err := c.Engine.RemoveFile(ctx, c.Caller, ref, f.Path, sandbox.RemoveFileOptions{}); err != nil {
+		if err := c.Files.RemoveFile(ctx, c.Caller, ref, f.Path, sandbox.RemoveFileOptions{}); err != nil {
 			return // it is the sandbox's own business
 		}
 	}

@@ -32,7 +32,7 @@ func (c *Call) PathError(ctx context.Context, ref, p string, err error) error {
 	if e.Code == fault.Invalid && e.Remedy == "" {
 		// Most often a directory was taken for a file, or the other way round.
 		told := *e
-		if _, _, lerr := c.Engine.ListFiles(ctx, c.Caller, ref, p, sandbox.ListFilesOptions{Limit: 1}); lerr == nil {
+		if _, _, lerr := c.Files.ListFiles(ctx, c.Caller, ref, p, sandbox.ListFilesOptions{Limit: 1}); lerr == nil {
 			return told.WithRemedy("it is a directory: use list_files with {\"path\": %s}", Quote(Clip(p)))
 		} else if c.Tool.Name == "list_files" {
 			return told.WithRemedy("if it is a file, use read_file with {\"path\": %s}", Quote(Clip(p)))
@@ -47,7 +47,7 @@ func (c *Call) PathError(ctx context.Context, ref, p string, err error) error {
 		return err
 	}
 	dir, name := path.Split(Absolute(p))
-	files, _, lerr := c.Engine.ListFiles(ctx, c.Caller, ref, dir, sandbox.ListFilesOptions{})
+	files, _, lerr := c.Files.ListFiles(ctx, c.Caller, ref, dir, sandbox.ListFilesOptions{})
 	if lerr != nil {
 		return fault.Wrap(fault.NotFound, err, "there is no %s, and no directory %s either", Quote(Clip(p)), Quote(Clip(dir))).
 			WithRemedy("look with list_files what there is; relative paths begin at %s", sandbox.Workspace)

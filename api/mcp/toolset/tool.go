@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/transport"
+	"sandpit.dev/api/service"
 )
 
 // Tool is one tool: what a model reads of it, and what it does.
@@ -37,17 +38,15 @@ const Via = "mcp"
 // Call is one call of a tool. It belongs to the goroutine that serves it.
 type Call struct {
 	*transport.Call
+	service.Services
 	Tool     *Tool
-	Engine   Engine
-	Runs     Runs
-	Code     Code
 	Log      *slog.Logger
 	Groups   []string // of tools, that are switched on
 	Args     *Args
 	Progress *Progress
 	Ref      string // the sandbox that it works in, once known
 
-	Files    *filelink.Links // nil: there are no links to files
+	Links    *filelink.Links // to files; nil: there are none
 	Previews Previews        // nil: there are none to ports
 }
 

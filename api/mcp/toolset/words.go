@@ -51,7 +51,7 @@ func (w *Words) next(ctx context.Context, c *Call, e *fault.Error) string {
 		}
 	case fault.State:
 		if c.Ref != "" {
-			if s, err := c.Engine.Get(ctx, c.Caller, c.Ref); err == nil && s.State == sandbox.Paused {
+			if s, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref); err == nil && s.State == sandbox.Paused {
 				return w.Resume
 			}
 		}
@@ -63,7 +63,7 @@ func (w *Words) next(ctx context.Context, c *Call, e *fault.Error) string {
 
 // ids lists a few sandboxes of the caller's by their ids, the newest first.
 func (c *Call) ids(ctx context.Context) string {
-	page, err := c.Engine.List(ctx, c.Caller, engine.SandboxesRequest{Limit: Few})
+	page, err := c.Sandboxes.List(ctx, c.Caller, engine.SandboxesRequest{Limit: Few})
 	if err != nil || len(page.Items) == 0 {
 		return "none"
 	}
@@ -85,7 +85,7 @@ func (w *Words) PathError(ctx context.Context, c *Call, p string, err error) err
 			WithRemedy("commands and files are the user sandbox's, who writes below %s", strings.Join(sandbox.Writable(), ", "))
 	case e.Code == fault.Invalid && e.Remedy == "":
 		told := *e
-		if _, _, lerr := c.Engine.ListFiles(ctx, c.Caller, c.Ref, p, sandbox.ListFilesOptions{Limit: 1}); lerr == nil {
+		if _, _, lerr := c.Files.ListFiles(ctx, c.Caller, c.Ref, p, sandbox.ListFilesOptions{Limit: 1}); lerr == nil {
 			return told.WithRemedy("it is a directory: list_files shows what is in it")
 		}
 		return told.WithRemedy("if it is a file, use %s", w.Read)
@@ -97,13 +97,13 @@ func (w *Words) PathError(ctx context.Context, c *Call, p string, err error) err
 // no error: what should be gone is gone.
 func (c *Call) Delete(ctx context.Context) (id string, err error) {
 	id = c.Ref
-	s, err := c.Engine.Get(ctx, c.Caller, c.Ref)
+	s, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref)
 	if err == nil {
 		id = string(s.ID)
-		err = c.Engine.Delete(ctx, c.Caller, id)
+		err = c.Sandboxes.Delete(ctx, c.Caller, id)
 	}
 	if fault.Is(err, fault.NotFound) {
-		if _, derr := c.Engine.Departed(ctx, c.Caller, id); derr == nil {
+		if _, derr := c.Activity.Departed(ctx, c.Caller, id); derr == nil {
 			return id, nil
 		}
 	}

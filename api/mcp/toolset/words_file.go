@@ -23,7 +23,7 @@ func (w *Words) WriteFile(ctx context.Context, c *Call, path, content string) (s
 	if err := c.Args.Err(); err != nil {
 		return sandbox.FileInfo{}, err
 	}
-	info, _, err := c.Engine.WriteFile(ctx, c.Caller, c.Ref, path, strings.NewReader(content), sandbox.WriteFileOptions{
+	info, _, err := c.Files.WriteFile(ctx, c.Caller, c.Ref, path, strings.NewReader(content), sandbox.WriteFileOptions{
 		MakeParents: true, Size: int64(len(content)),
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ type FileHead struct {
 
 // ReadFile reads the first bytes of a file, at most most.
 func (w *Words) ReadFile(ctx context.Context, c *Call, path string, most int) (FileHead, error) {
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, c.Ref, path, sandbox.ReadFileOptions{})
+	info, body, err := c.Files.ReadFile(ctx, c.Caller, c.Ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		return FileHead{}, w.PathError(ctx, c, path, err)
 	}
@@ -75,7 +75,7 @@ func (w *Words) ListFiles(ctx context.Context, c *Call) ([]sandbox.FileInfo, boo
 	if err := c.Args.Err(); err != nil {
 		return nil, false, err
 	}
-	files, more, err := c.Engine.ListFiles(ctx, c.Caller, c.Ref, dir, sandbox.ListFilesOptions{Limit: MostEntries})
+	files, more, err := c.Files.ListFiles(ctx, c.Caller, c.Ref, dir, sandbox.ListFilesOptions{Limit: MostEntries})
 	if err != nil {
 		return nil, false, w.PathError(ctx, c, dir, err)
 	}

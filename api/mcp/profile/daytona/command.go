@@ -24,7 +24,7 @@ func execute() toolset.Tool {
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 			w := words()
 			w.In(c)
-			r := engine.ExecRequest{Shell: needs(c.Args, "command"), Timeout: min(toolset.DefaultTimeout, c.Engine.MostCommandTime())}
+			r := engine.ExecRequest{Shell: needs(c.Args, "command"), Timeout: min(toolset.DefaultTimeout, c.Server.MostCommandTime())}
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}

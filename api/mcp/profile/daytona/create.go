@@ -101,7 +101,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 			return nil, err
 		}
 	}
-	s, created, err := c.Engine.Create(ctx, c.Caller, r)
+	s, created, err := c.Sandboxes.Create(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 // itself when it is.
 func reuse(ctx context.Context, c *toolset.Call, id string) (*toolset.Answer, error) {
 	c.Ref = id
-	s, err := c.Engine.Get(ctx, c.Caller, id)
+	s, err := c.Sandboxes.Get(ctx, c.Caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -245,10 +245,10 @@ func policy(a *toolset.Args) *sandbox.NetworkPolicy {
 // open is the network of a sandbox of which nothing was said: at Daytona the
 // whole of the internet, and here what the operator allows of that.
 func open(ctx context.Context, c *toolset.Call) (p *sandbox.NetworkPolicy, note string, err error) {
-	if !slices.Contains(c.Engine.Networks(), sandbox.NetworkOpen) {
+	if !slices.Contains(c.Networks.Networks(), sandbox.NetworkOpen) {
 		return nil, "the network is off, since this server allows no sandbox all of the internet; networkAllowList asks for a part", nil
 	}
-	i, err := c.Engine.Info(ctx, c.Caller)
+	i, err := c.Server.Info(ctx, c.Caller)
 	if err != nil {
 		return nil, "", err
 	}

@@ -46,7 +46,7 @@ func upload() toolset.Tool {
 				content = string(raw)
 			}
 			if !replace && len(a.Bad) == 0 {
-				if _, err := c.Engine.StatFile(ctx, c.Caller, c.Ref, path, ""); err == nil {
+				if _, err := c.Files.StatFile(ctx, c.Caller, c.Ref, path, ""); err == nil {
 					return nil, fault.New(fault.Exists, "the file %s is there already, and overwrite is false", toolset.Quote(toolset.Clip(path))).
 						WithRemedy("set overwrite to true to replace it, or choose another filePath")
 				}
@@ -118,7 +118,7 @@ func fetch(ctx context.Context, c *toolset.Call, w *toolset.Words, path string) 
 // tooMuch refuses to show a file, and says how to get at it.
 func tooMuch(ctx context.Context, c *toolset.Call, info *sandbox.FileInfo, code fault.Code, why string) error {
 	remedy := "look into it by execute_command (head, sed -n, file, xxd)"
-	if s, err := c.Engine.Get(ctx, c.Caller, c.Ref); err == nil {
+	if s, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref); err == nil {
 		if address, until := c.FileURL(s, info.Path, filelink.DefaultLife); address != "" {
 			remedy += ", or download it until " + toolset.TimeText(until) + " from " + address
 		}
@@ -157,7 +157,7 @@ func imageInside(file []byte) (image []byte, media string) {
 
 func info() toolset.Tool {
 	look := func(ctx context.Context, c *toolset.Call, w *toolset.Words, path string) (*toolset.Answer, error) {
-		info, err := c.Engine.StatFile(ctx, c.Caller, c.Ref, path, "")
+		info, err := c.Files.StatFile(ctx, c.Caller, c.Ref, path, "")
 		if err != nil {
 			return nil, w.PathError(ctx, c, path, err)
 		}

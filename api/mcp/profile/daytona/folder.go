@@ -82,7 +82,7 @@ func folder() toolset.Tool {
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			if err := c.Engine.MakeDir(ctx, c.Caller, c.Ref, path, sandbox.MakeDirOptions{Parents: true, Mode: mode}); err != nil {
+			if err := c.Files.MakeDir(ctx, c.Caller, c.Ref, path, sandbox.MakeDirOptions{Parents: true, Mode: mode}); err != nil {
 				return nil, w.PathError(ctx, c, path, err)
 			}
 			return toolset.TextAnswer("Created folder: " + toolset.PrintablePath(path)), nil
@@ -107,7 +107,7 @@ func move() toolset.Tool {
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			if err := c.Engine.MoveFile(ctx, c.Caller, c.Ref, from, to, sandbox.MoveFileOptions{}); err != nil {
+			if err := c.Files.MoveFile(ctx, c.Caller, c.Ref, from, to, sandbox.MoveFileOptions{}); err != nil {
 				return nil, w.PathError(ctx, c, from, err)
 			}
 			return toolset.TextAnswer(fmt.Sprintf("Moved file from %s to %s", toolset.PrintablePath(from), toolset.PrintablePath(to))), nil
@@ -118,7 +118,7 @@ func move() toolset.Tool {
 func remove() toolset.Tool {
 	remove := func(ctx context.Context, c *toolset.Call, w *toolset.Words, path string) (*toolset.Answer, error) {
 		output := ""
-		err := c.Engine.RemoveFile(ctx, c.Caller, c.Ref, path, sandbox.RemoveFileOptions{Recursive: true})
+		err := c.Files.RemoveFile(ctx, c.Caller, c.Ref, path, sandbox.RemoveFileOptions{Recursive: true})
 		switch {
 		case fault.Is(err, fault.NotFound) && !c.Gone(ctx):
 			output = "there was nothing"

@@ -117,7 +117,7 @@ func credentials(a *toolset.Args, address string) (bare string, options []string
 
 // runGit runs a command of git's, whose failure is an error that has what git said.
 func runGit(ctx context.Context, c *toolset.Call, w *toolset.Words, r engine.ExecRequest, doing string) error {
-	r.Timeout = min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
+	r.Timeout = min(toolset.DefaultTimeout, c.Server.MostCommandTime())
 	done, notes, err := w.Whole(ctx, c, r)
 	if err != nil || done.ExitCode == 0 {
 		return err

@@ -48,7 +48,7 @@ func preview() toolset.Tool {
 					return nil, err
 				}
 			}
-			p, err := c.Engine.CreatePreview(ctx, c.Caller, ref, port, previewLife)
+			p, err := c.Ports.CreatePreview(ctx, c.Caller, ref, port, previewLife)
 			if err != nil {
 				return nil, err
 			}
@@ -66,7 +66,7 @@ func preview() toolset.Tool {
 
 // served is an error where nothing listens on a port.
 func served(ctx context.Context, c *toolset.Call, port int) error {
-	ports, _, err := c.Engine.Ports(ctx, c.Caller, c.Ref)
+	ports, _, err := c.Ports.Ports(ctx, c.Caller, c.Ref)
 	if err != nil {
 		return err
 	}

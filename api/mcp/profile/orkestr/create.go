@@ -74,7 +74,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		return nil, fault.New(fault.Unsupported, "region: there is no %s; this server is in one place, which is called %s", toolset.Quote(toolset.Clip(region)), toolset.OnlyRegion).
 			WithRemedy("leave region out, if it does not matter where the sandbox is")
 	}
-	s, _, err := c.Engine.Create(ctx, c.Caller, r)
+	s, _, err := c.Sandboxes.Create(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ type outcome struct {
 
 // command is how long a command may take that says nothing of it.
 func command(c *toolset.Call) time.Duration {
-	return min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
+	return min(toolset.DefaultTimeout, c.Server.MostCommandTime())
 }
 
 func run(ctx context.Context, c *toolset.Call, r engine.ExecRequest) (*toolset.Answer, error) {

@@ -18,7 +18,7 @@ func pause() toolset.Tool {
 		Params:  []toolset.Param{words().Which()},
 		Example: `{"sandbox_id": "an-id"}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			return turn(ctx, c, c.Engine.Pause)
+			return turn(ctx, c, c.Sandboxes.Pause)
 		},
 	}
 }
@@ -30,7 +30,7 @@ func resume() toolset.Tool {
 		Params:  []toolset.Param{words().Which()},
 		Example: `{"sandbox_id": "an-id"}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			return turn(ctx, c, c.Engine.Resume)
+			return turn(ctx, c, c.Sandboxes.Resume)
 		},
 	}
 }

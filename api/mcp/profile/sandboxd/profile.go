@@ -61,7 +61,7 @@ func remove() toolset.Tool {
 				return nil, err
 			}
 			verdict := "deleted the sandbox " + c.Ref
-			err := c.Engine.Delete(ctx, c.Caller, c.Ref)
+			err := c.Sandboxes.Delete(ctx, c.Caller, c.Ref)
 			if fault.Is(err, fault.NotFound) {
 				verdict = "there was no sandbox " + c.Ref + "; nothing is left to delete"
 			} else if err != nil {
@@ -104,12 +104,12 @@ func fresh(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	// In place, and not a delete and a create: nobody can come in between, and a
 	// crash leaves one sandbox or the other.
-	s, err := c.Engine.Restart(ctx, c.Caller, c.Ref)
+	s, err := c.Sandboxes.Restart(ctx, c.Caller, c.Ref)
 	if fault.Is(err, fault.NotFound) && !sandbox.ValidID(c.Ref) {
-		s, _, err = c.Engine.Create(ctx, c.Caller, engine.CreateRequest{Key: c.Ref, SlidingTTL: ttl})
+		s, _, err = c.Sandboxes.Create(ctx, c.Caller, engine.CreateRequest{Key: c.Ref, SlidingTTL: ttl})
 	}
 	if err == nil && s.TTL != ttl {
-		s, err = c.Engine.Update(ctx, c.Caller, string(s.ID), engine.Patch{SlidingTTL: &ttl})
+		s, err = c.Sandboxes.Update(ctx, c.Caller, string(s.ID), engine.Patch{SlidingTTL: &ttl})
 	}
 	if err != nil {
 		return nil, err

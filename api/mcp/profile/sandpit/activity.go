@@ -47,7 +47,7 @@ func activity(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, next, err := c.Engine.Activity(ctx, c.Caller, ref, q)
+	events, next, err := c.Activity.Activity(ctx, c.Caller, ref, q)
 	if err != nil {
 		return nil, err
 	}

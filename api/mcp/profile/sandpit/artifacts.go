@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/runs"
@@ -49,10 +50,7 @@ type Artifacts interface {
 
 // recentArtifacts finds artifacts that runs left, which outlive their sandbox, and those
 // of sandboxes that run.
-type recentArtifacts struct {
-	engine toolset.Engine
-	runs   toolset.Runs
-}
+type recentArtifacts struct{ service.Services }
 
 // found is an artifact, and which file it is.
 type found struct {
@@ -99,7 +97,7 @@ func (r recentArtifacts) kept(ctx context.Context, c access.Caller, most int) ([
 	q := runs.ListRequest{Kept: true, Limit: runsAtOnce}
 	different := make(map[string]bool)
 	for looked, entries := 0, 0; looked < runsLooked && entries < entriesLooked && len(different) < most; looked += runsAtOnce {
-		page, err := r.runs.List(ctx, c, q)
+		page, err := r.Runs.List(ctx, c, q)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +128,7 @@ func (r recentArtifacts) kept(ctx context.Context, c access.Caller, most int) ([
 
 // live looks into the sandboxes that were used last.
 func (r recentArtifacts) live(ctx context.Context, c access.Caller) ([]found, error) {
-	page, err := r.engine.List(ctx, c, engine.SandboxesRequest{States: []sandbox.State{sandbox.Running}, Limit: engine.MaxPage})
+	page, err := r.Sandboxes.List(ctx, c, engine.SandboxesRequest{States: []sandbox.State{sandbox.Running}, Limit: engine.MaxPage})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +136,7 @@ func (r recentArtifacts) live(ctx context.Context, c access.Caller) ([]found, er
 	now := time.Now()
 	var all []found
 	for _, s := range page.Items[:min(listedFrom, len(page.Items))] {
-		_, matches, _, err := r.engine.SearchFiles(ctx, c, string(s.ID), sandbox.Artifacts, sandbox.SearchFilesOptions{Depth: artifactDepth, Limit: artifactLooked})
+		_, matches, _, err := r.Files.SearchFiles(ctx, c, string(s.ID), sandbox.Artifacts, sandbox.SearchFilesOptions{Depth: artifactDepth, Limit: artifactLooked})
 		if err != nil {
 			continue // it has none, or went down meanwhile
 		}
@@ -178,11 +176,11 @@ func runIn(rawQuery, p string) (run string, ok bool) {
 
 // openKept opens a file as a run left it; p is the path that it had inside.
 func (sp *profile) openKept(ctx context.Context, c access.Caller, ref, run, p string) (io.ReadCloser, *sandbox.Run, sandbox.Artifact, error) {
-	r, err := sp.runs.ArtifactRun(ctx, c, ref, run)
+	r, err := sp.Runs.ArtifactRun(ctx, c, ref, run)
 	if err != nil {
 		return nil, nil, sandbox.Artifact{}, err
 	}
-	f, a, err := sp.runs.OpenArtifact(r, strings.TrimPrefix(p, sandbox.Artifacts+"/"))
+	f, a, err := sp.Runs.OpenArtifact(r, strings.TrimPrefix(p, sandbox.Artifacts+"/"))
 	if err != nil {
 		return nil, nil, a, err
 	}
@@ -191,6 +189,6 @@ func (sp *profile) openKept(ctx context.Context, c access.Caller, ref, run, p st
 
 // away reports whether a sandbox cannot show its files: it is gone, or down.
 func (sp *profile) away(ctx context.Context, c access.Caller, ref string) bool {
-	s, err := sp.engine.Get(ctx, c, ref)
+	s, err := sp.Sandboxes.Get(ctx, c, ref)
 	return fault.Is(err, fault.NotFound) || err == nil && s.State != sandbox.Running
 }

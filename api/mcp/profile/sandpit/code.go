@@ -75,7 +75,7 @@ func runCell(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, 
 		return nil, err
 	}
 	if r.Timeout == 0 {
-		r.Timeout = min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
+		r.Timeout = min(toolset.DefaultTimeout, c.Server.MostCommandTime())
 	}
 	x := startCell(ctx, c, ref, r)
 	if c.Has(toolset.GroupProcess) {

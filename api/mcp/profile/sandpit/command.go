@@ -71,7 +71,7 @@ func runOne(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		return inBackground(ctx, c, ref, r, limit)
 	}
 	if r.Timeout == 0 {
-		r.Timeout = min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
+		r.Timeout = min(toolset.DefaultTimeout, c.Server.MostCommandTime())
 	}
 	if r.Wait == 0 && c.Has(toolset.GroupProcess) {
 		r.Wait = time.Millisecond // zero is for ever
@@ -81,7 +81,7 @@ func runOne(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	r.TellArtifacts = true
 	if c.Task != nil {
-		if s, err := c.Engine.Get(ctx, c.Caller, ref); err == nil {
+		if s, err := c.Sandboxes.Get(ctx, c.Caller, ref); err == nil {
 			r.Started = func(process string) { c.Task.StandFor(taskOfCommand + string(s.ID) + "-" + process) }
 		}
 	}
@@ -119,7 +119,7 @@ func commandAnswer(ctx context.Context, c *toolset.Call, ref, cwd string, done *
 
 // inBackground starts a command that nobody waits for, and looks at how it begins.
 func inBackground(ctx context.Context, c *toolset.Call, ref string, r engine.ExecRequest, limit int) (*toolset.Answer, error) {
-	rec, err := c.Engine.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
+	rec, err := c.Processes.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
 		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Timeout: r.Timeout,
 		Stdin: r.Stdin, StreamStdin: len(r.Stdin) == 0,
 	})
@@ -151,17 +151,17 @@ func pastCommand(ctx context.Context, c *toolset.Call, task string) (*transport.
 		return nil, nil
 	}
 	c.Ref = of
-	events, _, err := c.Engine.Activity(ctx, c.Caller, of, engine.ActivityRequest{ProcessID: process, Types: []sandbox.EventType{sandbox.EventExec}, Limit: 1})
+	events, _, err := c.Activity.Activity(ctx, c.Caller, of, engine.ActivityRequest{ProcessID: process, Types: []sandbox.EventType{sandbox.EventExec}, Limit: 1})
 	if err != nil || len(events) == 0 || events[0].Actor != c.Caller.Actor || events[0].Via != toolset.Via {
 		return nil, err
 	}
 	ev := events[0]
-	rec, err := c.Engine.Process(ctx, c.Caller, of, process)
+	rec, err := c.Processes.Process(ctx, c.Caller, of, process)
 	if err != nil {
 		return nil, err
 	}
 	t := &transport.PastTask{Created: ev.At, Updated: ev.At, Message: "process " + process + " runs"}
-	t.Stop = func(ctx context.Context) error { return c.Engine.KillProcess(ctx, c.Caller, of, process) }
+	t.Stop = func(ctx context.Context) error { return c.Processes.KillProcess(ctx, c.Caller, of, process) }
 	if rec.Result == nil {
 		return t, nil
 	}
@@ -179,7 +179,7 @@ func pastCommand(ctx context.Context, c *toolset.Call, task string) (*transport.
 		ProcessID: process, Result: *rec.Result, Changes: ev.Changes, ChangesTotal: ev.ChangesTotal, ChangesComplete: len(ev.Changes) > 0,
 	}}
 	e.Show(&seen.stdout, &seen.stderr, toolset.DefaultOutput)
-	s, err := c.Engine.Get(ctx, c.Caller, of)
+	s, err := c.Sandboxes.Get(ctx, c.Caller, of)
 	if err != nil {
 		return nil, err
 	}

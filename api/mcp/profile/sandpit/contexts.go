@@ -71,7 +71,7 @@ func listContexts() toolset.Tool {
 			if err != nil {
 				return nil, err
 			}
-			shells, err := c.Code.Shells(ctx, c.Caller, ref)
+			shells, err := c.Shells.Shells(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
@@ -116,7 +116,7 @@ func createContext() toolset.Tool {
 			}
 			var made code.Context
 			if name != "" {
-				made, err = c.Code.CreateShell(ctx, c.Caller, ref, code.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
+				made, err = c.Shells.CreateShell(ctx, c.Caller, ref, code.ShellRequest{Name: name, Cwd: cwd, Env: env, User: user})
 			} else {
 				made, err = c.Code.CreateContext(ctx, c.Caller, ref, code.ContextRequest{Language: orElse(language, "python"), Cwd: cwd, Env: env, User: user})
 			}
@@ -181,9 +181,9 @@ func endOne(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}[how]
 	switch {
 	case shell != "" && how == endInterrupt:
-		err = c.Code.InterruptShell(ctx, c.Caller, ref, shell)
+		err = c.Shells.InterruptShell(ctx, c.Caller, ref, shell)
 	case shell != "":
-		err = c.Code.DeleteShell(ctx, c.Caller, ref, shell)
+		err = c.Shells.DeleteShell(ctx, c.Caller, ref, shell)
 	case how == endInterrupt:
 		err = c.Code.InterruptContext(ctx, c.Caller, ref, id)
 	case how == endRestart:

@@ -77,7 +77,7 @@ func edit(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		return nil, err
 	}
 	o := sandbox.WriteFileOptions{Size: int64(len(changed))}
-	if _, _, err := c.Engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(changed), o); err != nil {
+	if _, _, err := c.Files.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(changed), o); err != nil {
 		return nil, c.PathError(ctx, ref, path, err)
 	}
 	diff := toolset.Cut(unified(content, before, after, at), "", 0, 0, maxDiff)
@@ -88,7 +88,7 @@ func edit(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 
 // whole reads a text file that is small enough to be written again.
 func whole(ctx context.Context, c *toolset.Call, ref, path string) (sandbox.FileInfo, string, error) {
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{})
+	info, body, err := c.Files.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		return info, "", c.PathError(ctx, ref, path, err)
 	}
@@ -113,7 +113,7 @@ func whole(ctx context.Context, c *toolset.Call, ref, path string) (sandbox.File
 // unchanged tells that a file is as it was when it was read. Between this and the
 // write there is a moment, which the file API cannot close.
 func unchanged(ctx context.Context, c *toolset.Call, ref, path string, was *sandbox.FileInfo) error {
-	now, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{Length: 1})
+	now, body, err := c.Files.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{Length: 1})
 	if err == nil {
 		_ = body.Close() // nothing was read
 	}

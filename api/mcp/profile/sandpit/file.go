@@ -61,7 +61,7 @@ func read(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{})
+	info, body, err := c.Files.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		return nil, c.PathError(ctx, ref, path, err)
 	}
@@ -213,7 +213,7 @@ func readBinary(ctx context.Context, c *toolset.Call, ref string, info *sandbox.
 			return out, nil
 		}
 	}
-	s, err := c.Engine.Get(ctx, c.Caller, ref)
+	s, err := c.Sandboxes.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +276,7 @@ func write(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		return nil, err
 	}
 	o.Size = int64(len(content))
-	info, created, err := c.Engine.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(content), o)
+	info, created, err := c.Files.WriteFile(ctx, c.Caller, ref, path, strings.NewReader(content), o)
 	if err != nil {
 		return nil, c.PathError(ctx, ref, path, err)
 	}
@@ -285,7 +285,7 @@ func write(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		what = "created"
 	}
 	out := &toolset.Answer{Verdict: fmt.Sprintf("%s %s (%d bytes, mode %o) · sandbox %s", what, toolset.PrintablePath(info.Path), info.Size, info.Mode.Perm(), ref)}
-	if s, err := c.Engine.Get(ctx, c.Caller, ref); err == nil { // else it has been deleted since
+	if s, err := c.Sandboxes.Get(ctx, c.Caller, ref); err == nil { // else it has been deleted since
 		out.Links = append(out.Links, toolset.ResourceLink(s.ID, &info))
 	}
 	return out, nil
@@ -316,12 +316,12 @@ func linkFile(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		return nil, err
 	}
 	// Opened, and not only looked at: a link of the sandbox's may lead to the file.
-	info, body, err := c.Engine.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{Length: 1})
+	info, body, err := c.Files.ReadFile(ctx, c.Caller, ref, path, sandbox.ReadFileOptions{Length: 1})
 	if err != nil {
 		return nil, c.PathError(ctx, ref, path, err)
 	}
 	_ = body.Close() // nothing was read
-	s, err := c.Engine.Get(ctx, c.Caller, ref)
+	s, err := c.Sandboxes.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -104,11 +104,11 @@ const mostDepth = 20
 // listing lists what is below a directory. An agent of an earlier build knows one
 // level, and no patterns.
 func listing(ctx context.Context, c *toolset.Call, ref, dir string, o sandbox.SearchFilesOptions) (string, []sandbox.FileMatch, sandbox.SearchEnd, error) {
-	at, found, end, err := c.Engine.SearchFiles(ctx, c.Caller, ref, dir, o)
+	at, found, end, err := c.Files.SearchFiles(ctx, c.Caller, ref, dir, o)
 	if !fault.Is(err, fault.Unsupported) || o.Depth > 1 || o.Glob != "" || o.After != "" {
 		return at.Path, found, end, err
 	}
-	files, more, err := c.Engine.ListFiles(ctx, c.Caller, ref, dir, sandbox.ListFilesOptions{Limit: o.Limit})
+	files, more, err := c.Files.ListFiles(ctx, c.Caller, ref, dir, sandbox.ListFilesOptions{Limit: o.Limit})
 	for _, f := range files {
 		found = append(found, sandbox.FileMatch{Rel: f.Name, File: f})
 	}
@@ -152,12 +152,12 @@ func searchIn(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, found, end, err := c.Engine.SearchFiles(ctx, c.Caller, ref, dir, o)
+	at, found, end, err := c.Files.SearchFiles(ctx, c.Caller, ref, dir, o)
 	if fault.Is(err, fault.Invalid) && o.Glob == "" {
 		// A file, perhaps: then the search is in its directory, for its name.
 		one := o
 		one.Glob, one.Depth = literal(path.Base(toolset.Absolute(dir))), 1
-		if at1, found1, end1, err1 := c.Engine.SearchFiles(ctx, c.Caller, ref, path.Dir(toolset.Absolute(dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
+		if at1, found1, end1, err1 := c.Files.SearchFiles(ctx, c.Caller, ref, path.Dir(toolset.Absolute(dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
 			at, found, end, err = at1, found1, end1, nil
 		}
 	}
@@ -282,7 +282,7 @@ func watchDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	defer quiet.Stop()
 	var b strings.Builder
 	n, dropped, begun := 0, 0, false
-	end, err := c.Engine.WatchFiles(here, c.Caller, ref, r, func(events []sandbox.FileEvent) error {
+	end, err := c.Files.WatchFiles(here, c.Caller, ref, r, func(events []sandbox.FileEvent) error {
 		if !begun {
 			begun = true
 			c.Progress.Say("watching " + toolset.PrintablePath(toolset.Clip(r.Path)))

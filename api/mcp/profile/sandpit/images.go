@@ -83,7 +83,7 @@ func listImages() toolset.Tool {
 		About:   "List what sandboxes can run on: the image argument of create_sandbox.",
 		Example: `{}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			all, err := c.Engine.Images(ctx, c.Caller)
+			all, err := c.Images.Images(ctx, c.Caller)
 			if err != nil {
 				return nil, err
 			}
@@ -121,12 +121,12 @@ func build(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	here, cancel := context.WithTimeout(ctx, max(wait, shortBuild))
 	defer cancel()
-	s, err := c.Engine.BuildImage(here, c.Caller, name)
+	s, err := c.Images.BuildImage(here, c.Caller, name)
 	if err != nil {
 		if ctx.Err() != nil || here.Err() == nil {
 			return nil, err
 		}
-		all, lerr := c.Engine.Images(ctx, c.Caller)
+		all, lerr := c.Images.Images(ctx, c.Caller)
 		at := slices.IndexFunc(all, func(s image.Status) bool { return s.Name == name || slices.Contains(s.Aliases, name) })
 		if lerr != nil || at < 0 {
 			return nil, err

@@ -71,7 +71,7 @@ func limits(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	if of != "" {
 		c.Ref = of
-		s, err := c.Engine.Get(ctx, c.Caller, of)
+		s, err := c.Sandboxes.Get(ctx, c.Caller, of)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func listSecrets() toolset.Tool {
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			all, err := c.Engine.Secrets(ctx, c.Caller, c.Ref)
+			all, err := c.Secrets.Secrets(ctx, c.Caller, c.Ref)
 			if err != nil {
 				return nil, err
 			}

@@ -37,11 +37,11 @@ func networkLog(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.Engine.Get(ctx, c.Caller, ref)
+	s, err := c.Sandboxes.Get(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.Engine.NetworkLog(ctx, c.Caller, ref)
+	log, err := c.Networks.NetworkLog(ctx, c.Caller, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -44,14 +45,14 @@ func at(do func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answ
 	}
 }
 
-// verb is a method of the engine that makes something of a sandbox.
-type verb func(e toolset.Engine, ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+// verb is a method that makes something of a sandbox.
+type verb func(s service.Sandboxes, ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 
 // becoming runs a tool that makes something of a sandbox, and answers with what it is then,
 // in the words of say: what happened, and what may come next.
 func becoming(do verb, say func(*sandbox.Sandbox) (verdict string, next []string)) func(context.Context, *toolset.Call) (*toolset.Answer, error) {
 	return at(func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answer, error) {
-		s, err := do(c.Engine, ctx, c.Caller, ref)
+		s, err := do(c.Sandboxes, ctx, c.Caller, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -74,14 +75,14 @@ func place(ctx context.Context, c *toolset.Call, make bool) (string, error) {
 		return "", err
 	}
 	c.Ref = defaultKey(c.Caller)
-	_, err := c.Engine.Get(ctx, c.Caller, c.Ref)
+	_, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref)
 	if !fault.Is(err, fault.NotFound) {
 		return c.Ref, err
 	}
 	if !make {
 		return "", fault.New(fault.NotFound, "your default sandbox %q does not exist yet, so there is nothing in it", c.Ref)
 	}
-	_, created, err := c.Engine.Create(ctx, c.Caller, engine.CreateRequest{Key: c.Ref})
+	_, created, err := c.Sandboxes.Create(ctx, c.Caller, engine.CreateRequest{Key: c.Ref})
 	if err != nil {
 		return "", err
 	}

@@ -45,7 +45,7 @@ func expose(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.Engine.CreatePreview(ctx, c.Caller, ref, port, time.Duration(life*float64(time.Minute)))
+	p, err := c.Ports.CreatePreview(ctx, c.Caller, ref, port, time.Duration(life*float64(time.Minute)))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func expose(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 
 // unheard says what is wrong where nothing answers on a port.
 func unheard(ctx context.Context, c *toolset.Call, ref string, port int) string {
-	ports, _, err := c.Engine.Ports(ctx, c.Caller, ref)
+	ports, _, err := c.Ports.Ports(ctx, c.Caller, ref)
 	if err != nil {
 		return "" // the link is good for when there is something
 	}
@@ -92,7 +92,7 @@ func listPorts() toolset.Tool {
 		Params:  []toolset.Param{paramSandbox()},
 		Example: `{"sandbox": "my-project"}`,
 		Run: at(func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answer, error) {
-			ports, truncated, err := c.Engine.Ports(ctx, c.Caller, ref)
+			ports, truncated, err := c.Ports.Ports(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}

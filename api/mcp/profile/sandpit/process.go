@@ -65,11 +65,11 @@ type watched struct {
 // watchProcess follows a process for a while. One whose sandbox is down, or that the agent has
 // let go of, has a record and no output.
 func watchProcess(ctx context.Context, c *toolset.Call, ref, process string, w watch) (*watched, error) {
-	g, err := c.Engine.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
+	g, err := c.Processes.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
 	switch fault.Of(err) {
 	case "":
 	case fault.State, fault.NotFound:
-		rec, perr := c.Engine.Process(ctx, c.Caller, ref, process)
+		rec, perr := c.Processes.Process(ctx, c.Caller, ref, process)
 		if perr != nil {
 			return nil, noProcess(ctx, c, ref, process, perr)
 		}
@@ -129,7 +129,7 @@ func noProcess(ctx context.Context, c *toolset.Call, ref, process string, err er
 		return fault.Wrap(fault.NotFound, err, "%s is a run and no process", run.ID).WithRemedy("%s", strings.Join(batch.Next(c, run), "; "))
 	}
 	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", toolset.Clip(process), ref)
-	page, lerr := c.Engine.ListProcesses(ctx, c.Caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: toolset.Few})
+	page, lerr := c.Processes.ListProcesses(ctx, c.Caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: toolset.Few})
 	if lerr != nil || len(page.Items) == 0 {
 		return out.WithRemedy("no process runs there; start one with run_command and {\"background\": true}")
 	}
@@ -249,7 +249,7 @@ func listProcesses() toolset.Tool {
 			if err != nil {
 				return nil, err
 			}
-			page, err := c.Engine.ListProcesses(ctx, c.Caller, ref, q)
+			page, err := c.Processes.ListProcesses(ctx, c.Caller, ref, q)
 			if err != nil {
 				return nil, err
 			}
@@ -337,7 +337,7 @@ func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, err
 		x.wait(ctx, stopGrace)
 		return x.stopped(ctx, c)
 	}
-	before, err := c.Engine.Process(ctx, c.Caller, ref, process)
+	before, err := c.Processes.Process(ctx, c.Caller, ref, process)
 	if err != nil {
 		return nil, noProcess(ctx, c, ref, process, err)
 	}
@@ -359,11 +359,11 @@ func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, err
 // endProcess sends the signal, and kills what is left if it may.
 func endProcess(ctx context.Context, c *toolset.Call, ref, process string, sig syscall.Signal, wait time.Duration, kill bool) (how string, err error) {
 	if sig != syscall.SIGKILL {
-		err := c.Engine.SignalProcess(ctx, c.Caller, ref, process, sig, true)
+		err := c.Processes.SignalProcess(ctx, c.Caller, ref, process, sig, true)
 		if err != nil && !fault.Is(err, fault.State) { // it ended meanwhile
 			return "", err
 		}
-		rec, err := c.Engine.WaitProcess(ctx, c.Caller, ref, process, wait)
+		rec, err := c.Processes.WaitProcess(ctx, c.Caller, ref, process, wait)
 		switch {
 		case err != nil:
 			return "", err
@@ -373,7 +373,7 @@ func endProcess(ctx context.Context, c *toolset.Call, ref, process string, sig s
 			return toolset.SigName(sig) + " was sent; it goes on", nil
 		}
 	}
-	if err := c.Engine.KillProcess(ctx, c.Caller, ref, process); err != nil {
+	if err := c.Processes.KillProcess(ctx, c.Caller, ref, process); err != nil {
 		return "", err
 	}
 	if sig == syscall.SIGKILL {

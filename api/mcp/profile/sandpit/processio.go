@@ -108,17 +108,17 @@ func writeInput(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := c.Engine.Process(ctx, c.Caller, ref, process)
+	before, err := c.Processes.Process(ctx, c.Caller, ref, process)
 	if err != nil {
 		return nil, noProcess(ctx, c, ref, process, err)
 	}
 	if before.Result != nil {
 		return nil, endedProcess(ctx, c, ref, process)
 	}
-	taken, err := c.Engine.WriteInput(ctx, c.Caller, ref, process, engine.InputRequest{Data: []byte(input), Offset: -1, End: end})
+	taken, err := c.Processes.WriteInput(ctx, c.Caller, ref, process, engine.InputRequest{Data: []byte(input), Offset: -1, End: end})
 	if err != nil {
 		if fault.Is(err, fault.State) {
-			if rec, perr := c.Engine.Process(ctx, c.Caller, ref, process); perr == nil && rec.Result != nil {
+			if rec, perr := c.Processes.Process(ctx, c.Caller, ref, process); perr == nil && rec.Result != nil {
 				return nil, endedProcess(ctx, c, ref, process)
 			}
 			e := fault.As(err)

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 )
 
@@ -19,8 +20,7 @@ const Name = "sandpit"
 
 // profile is what its tools, resources and prompts are made of.
 type profile struct {
-	engine    toolset.Engine
-	runs      toolset.Runs
+	service.Services
 	files     *filelink.Links // nil: there are no links to files
 	artifacts Artifacts
 	log       *slog.Logger
@@ -30,10 +30,10 @@ type profile struct {
 
 // New returns the profile. artifacts may be nil, then they are what runs left, and what
 // is under /artifacts of sandboxes that run; files may be nil, too.
-func New(e toolset.Engine, r toolset.Runs, files *filelink.Links, artifacts Artifacts, log *slog.Logger) (toolset.Profile, error) {
-	sp := &profile{engine: e, runs: r, files: files, artifacts: artifacts, log: log, cells: new(cells)}
+func New(s service.Services, files *filelink.Links, artifacts Artifacts, log *slog.Logger) (toolset.Profile, error) {
+	sp := &profile{Services: s, files: files, artifacts: artifacts, log: log, cells: new(cells)}
 	if artifacts == nil {
-		sp.artifacts = recentArtifacts{e, r}
+		sp.artifacts = recentArtifacts{s}
 	}
 	var err error
 	if sp.skill, err = readSkill(); err != nil {

@@ -122,7 +122,7 @@ func (sp *profile) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp
 	if !of {
 		return out, nil
 	}
-	page, err := sp.engine.List(ctx, transport.CallOf(req).Caller, engine.SandboxesRequest{Search: p.Argument.Value, Limit: mostCompleted})
+	page, err := sp.Sandboxes.List(ctx, transport.CallOf(req).Caller, engine.SandboxesRequest{Search: p.Argument.Value, Limit: mostCompleted})
 	if err != nil {
 		return out, nil // nothing to offer
 	}

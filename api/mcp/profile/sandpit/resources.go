@@ -109,7 +109,7 @@ func (sp *profile) readResource(ctx context.Context, req *mcp.ReadResourceReques
 		}
 		return res, nil
 	}
-	info, body, err := sp.engine.ReadFile(ctx, caller, at.ref, at.path, sandbox.ReadFileOptions{})
+	info, body, err := sp.Files.ReadFile(ctx, caller, at.ref, at.path, sandbox.ReadFileOptions{})
 	if err != nil {
 		if at.run = runs.Latest; strings.HasPrefix(at.path, sandbox.Artifacts+"/") && sp.away(ctx, caller, at.ref) {
 			if res, kerr := sp.readKept(ctx, req, at); kerr == nil {
@@ -185,8 +185,8 @@ func readWhole(uri, name string, body io.Reader) (res *mcp.ReadResourceResult, s
 
 // insteadOf is a way to a file that is too large for a resource.
 func (sp *profile) insteadOf(ctx context.Context, req *mcp.ReadResourceRequest, ref string, info *sandbox.FileInfo) string {
-	c := &toolset.Call{Call: transport.CallOf(req), Engine: sp.engine, Files: sp.files}
-	if s, err := sp.engine.Get(ctx, c.Caller, ref); err == nil {
+	c := &toolset.Call{Call: transport.CallOf(req), Services: sp.Services, Links: sp.files}
+	if s, err := sp.Sandboxes.Get(ctx, c.Caller, ref); err == nil {
 		if address, until := c.FileURL(s, info.Path, filelink.DefaultLife); address != "" {
 			return "download it until " + toolset.TimeText(until) + ": " + address
 		}

@@ -64,7 +64,7 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	s, created, err := c.Engine.Create(ctx, c.Caller, r)
+	s, created, err := c.Sandboxes.Create(ctx, c.Caller, r)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func getSandbox() toolset.Tool {
 		Params:  []toolset.Param{paramSandbox()},
 		Example: `{"sandbox": "my-project"}`,
 		Run: at(func(ctx context.Context, c *toolset.Call, ref string) (*toolset.Answer, error) {
-			s, err := c.Engine.Get(ctx, c.Caller, ref)
+			s, err := c.Sandboxes.Get(ctx, c.Caller, ref)
 			if err != nil {
 				return nil, err
 			}
@@ -262,7 +262,7 @@ func list(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	page, err := c.Engine.List(ctx, c.Caller, q)
+	page, err := c.Sandboxes.List(ctx, c.Caller, q)
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +325,7 @@ func remove(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err := c.Args.Err(); err != nil {
 		return nil, err
 	}
-	err := c.Engine.Delete(ctx, c.Caller, c.Ref)
+	err := c.Sandboxes.Delete(ctx, c.Caller, c.Ref)
 	if fault.Is(err, fault.NotFound) {
 		// What should be gone is gone; but a name that was mistyped must show.
 		return &toolset.Answer{

@@ -54,13 +54,13 @@ type networkShape struct {
 func describe(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) shape {
 	out := shapeOf(s)
 	if n := networkShapeOf(s.Network); n != nil {
-		if held := c.Engine.InForce(s.Network); !held.Equal(s.Network) {
+		if held := c.Networks.InForce(s.Network); !held.Equal(s.Network) {
 			n.InForce = string(held.Mode)
 		}
 		out.networkShape = n
 	}
 	// That they cannot be told, for it is being deleted, is no news.
-	secrets, _ := c.Engine.Secrets(ctx, c.Caller, string(s.ID))
+	secrets, _ := c.Secrets.Secrets(ctx, c.Caller, string(s.ID))
 	for _, one := range secrets {
 		out.Secrets = append(out.Secrets, one.Name)
 	}

@@ -66,14 +66,14 @@ func inShell(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	began := time.Now()
 	var res code.ShellResult
 	if id != "" {
-		res, err = c.Code.ShellCommand(ctx, c.Caller, ref, name, id, wait)
+		res, err = c.Shells.ShellCommand(ctx, c.Caller, ref, name, id, wait)
 	} else {
 		if r.Timeout == 0 {
-			r.Timeout = min(toolset.DefaultTimeout, c.Engine.MostCommandTime())
+			r.Timeout = min(toolset.DefaultTimeout, c.Server.MostCommandTime())
 		}
 		r.Wait = max(wait, time.Millisecond) // zero is for ever
 		r.MaxStdout, r.MaxStderr = engine.DefaultOutput, engine.DefaultOutput
-		res, err = c.Code.ShellExec(ctx, c.Caller, ref, name, r, nil)
+		res, err = c.Shells.ShellExec(ctx, c.Caller, ref, name, r, nil)
 	}
 	if err != nil {
 		if errors.Is(context.Cause(ctx), transport.ErrStopping) && id == "" {
@@ -159,7 +159,7 @@ func atTerminal(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := c.Engine.StartProcess(ctx, c.Caller, ref, r)
+	rec, err := c.Processes.StartProcess(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func resizeTerminal() toolset.Tool {
 			if err != nil {
 				return nil, err
 			}
-			if err := c.Engine.ResizeProcess(ctx, c.Caller, ref, process, cols, rows); err != nil {
+			if err := c.Processes.ResizeProcess(ctx, c.Caller, ref, process, cols, rows); err != nil {
 				return nil, noProcess(ctx, c, ref, process, err)
 			}
 			return &toolset.Answer{Verdict: fmt.Sprintf("the terminal of process %s has %d columns and %d rows", process, cols, rows)}, nil

@@ -31,7 +31,7 @@ func rollbackSandbox() toolset.Tool {
 			if err != nil {
 				return nil, err
 			}
-			s, err := c.Engine.Rollback(ctx, c.Caller, ref, to)
+			s, err := c.Snapshots.Rollback(ctx, c.Caller, ref, to)
 			if err != nil {
 				return nil, err
 			}
@@ -73,7 +73,7 @@ func fork(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	forks, err := c.Engine.Fork(ctx, c.Caller, ref, r)
+	forks, err := c.Snapshots.Fork(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func diff(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := c.Engine.Diff(ctx, c.Caller, ref, r)
+	got, err := c.Snapshots.Diff(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func keep(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.Engine.CreateSnapshot(ctx, c.Caller, ref, r)
+	s, err := c.Snapshots.CreateSnapshot(ctx, c.Caller, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func listSnapshots() toolset.Tool {
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			page, err := c.Engine.Snapshots(ctx, c.Caller, r)
+			page, err := c.Snapshots.Snapshots(ctx, c.Caller, r)
 			if err != nil {
 				return nil, err
 			}
@@ -315,7 +315,7 @@ func deleteSnapshot() toolset.Tool {
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			if err := c.Engine.DeleteSnapshot(ctx, c.Caller, of, name); err != nil {
+			if err := c.Snapshots.DeleteSnapshot(ctx, c.Caller, of, name); err != nil {
 				return nil, err
 			}
 			return &toolset.Answer{Verdict: "deleted snapshot " + name}, nil

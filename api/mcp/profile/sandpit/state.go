@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -20,7 +21,7 @@ func pauseSandbox() toolset.Tool {
 		About:   "Freeze a sandbox with all that runs in it: processes keep their memory and go on where they were after resume_sandbox. Timeouts of commands stand still meanwhile.",
 		Params:  []toolset.Param{paramSandbox()},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(toolset.Engine.Pause, func(s *sandbox.Sandbox) (string, []string) {
+		Run: becoming(service.Sandboxes.Pause, func(s *sandbox.Sandbox) (string, []string) {
 			next := "resume_sandbox lets it go on; until then commands in it are refused"
 			if s.AutoResume {
 				next = "resume_sandbox lets it go on, and so does the next command in it"
@@ -36,7 +37,7 @@ func resumeSandbox() toolset.Tool {
 		About:   "Let the processes of a paused sandbox go on where they were.",
 		Params:  []toolset.Param{paramSandbox()},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(toolset.Engine.Resume, func(s *sandbox.Sandbox) (string, []string) {
+		Run: becoming(service.Sandboxes.Resume, func(s *sandbox.Sandbox) (string, []string) {
 			return fmt.Sprintf("sandbox %s is %s", s.Ref(), s.State), nil
 		}),
 	}
@@ -50,7 +51,7 @@ func restartSandbox() toolset.Tool {
 			{Name: "sandbox", Kind: toolset.Text, Required: true, Field: "key", About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
 		},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(toolset.Engine.Restart, func(s *sandbox.Sandbox) (string, []string) {
+		Run: becoming(service.Sandboxes.Restart, func(s *sandbox.Sandbox) (string, []string) {
 			return fmt.Sprintf("restarted sandbox %s: its disk is empty, and it is %s", s.Ref(), s.State), nil
 		}),
 	}
@@ -62,7 +63,7 @@ func startSandbox() toolset.Tool {
 		About:   "Start a stopped sandbox again, with its files. One that runs is no error.",
 		Params:  []toolset.Param{paramSandbox()},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(toolset.Engine.Start, func(s *sandbox.Sandbox) (string, []string) {
+		Run: becoming(service.Sandboxes.Start, func(s *sandbox.Sandbox) (string, []string) {
 			return fmt.Sprintf("sandbox %s is %s", s.Ref(), s.State), nil
 		}),
 	}
@@ -76,7 +77,7 @@ func stopSandbox() toolset.Tool {
 			{Name: "sandbox", Kind: toolset.Text, Required: true, Field: "key", About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
 		},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(toolset.Engine.Stop, func(s *sandbox.Sandbox) (string, []string) {
+		Run: becoming(service.Sandboxes.Stop, func(s *sandbox.Sandbox) (string, []string) {
 			if s.State == sandbox.Deleted {
 				return "stopped sandbox " + s.Ref() + ", which deleted it: it was made with auto_delete", nil
 			}
@@ -126,9 +127,9 @@ func update(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.Engine.Update(ctx, c.Caller, ref, p)
+	s, err := c.Sandboxes.Update(ctx, c.Caller, ref, p)
 	if fault.Is(err, fault.State) {
-		if now, gerr := c.Engine.Get(ctx, c.Caller, ref); gerr == nil && now.State == sandbox.Running {
+		if now, gerr := c.Sandboxes.Get(ctx, c.Caller, ref); gerr == nil && now.State == sandbox.Running {
 			return nil, fault.Wrap(fault.State, err, "%s", fault.As(err).Message).
 				WithRemedy(`call stop_sandbox with {"sandbox": %s}, this again, and start_sandbox`, toolset.Quote(ref))
 		}

@@ -28,7 +28,7 @@ func createVolume() toolset.Tool {
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			v, err := c.Engine.CreateVolume(ctx, c.Caller, r)
+			v, err := c.Volumes.CreateVolume(ctx, c.Caller, r)
 			if err != nil {
 				return nil, err
 			}
@@ -63,7 +63,7 @@ func volumeShapeFor(ctx context.Context, c *toolset.Call, v *engine.VolumeInfo) 
 	for i, id := range v.Users {
 		name := string(id)
 		if i < mostNamed { // the rest by their ids, which cost nothing to know
-			if s, err := c.Engine.Get(ctx, c.Caller, name); err == nil {
+			if s, err := c.Sandboxes.Get(ctx, c.Caller, name); err == nil {
 				name = s.Ref()
 			}
 		}
@@ -97,7 +97,7 @@ func listVolumes() toolset.Tool {
 		About:   "List your volumes with what they hold and which sandboxes mount them.",
 		Example: `{}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			all, err := c.Engine.Volumes(ctx, c.Caller)
+			all, err := c.Volumes.Volumes(ctx, c.Caller)
 			if err != nil {
 				return nil, err
 			}
@@ -127,7 +127,7 @@ func deleteVolume() toolset.Tool {
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
-			if err := c.Engine.DeleteVolume(ctx, c.Caller, name); err != nil {
+			if err := c.Volumes.DeleteVolume(ctx, c.Caller, name); err != nil {
 				return nil, err
 			}
 			return &toolset.Answer{Verdict: "deleted volume " + name + " with all that was in it"}, nil

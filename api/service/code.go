@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolset
+package service
 
 import (
 	"context"
@@ -13,19 +13,29 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Code is what the tools need of contexts of code and shells; *code.Service has it. Every method
-// checks the caller's rights.
+// Code runs code in contexts whose variables live on.
 type Code interface {
 	RunCode(ctx context.Context, c access.Caller, ref string, r code.Request, sink *code.Sink) (code.Result, error)
+	// CodeAgain returns the outcome of what an earlier request has begun; began is false where
+	// it has not.
+	CodeAgain(ctx context.Context, c access.Caller, of sandbox.ID, cellID string) (res code.Result, began bool, err error)
 	CreateContext(ctx context.Context, c access.Caller, ref string, r code.ContextRequest) (code.Context, error)
 	Contexts(ctx context.Context, c access.Caller, ref string) ([]code.Context, error)
+	Context(ctx context.Context, c access.Caller, ref, id string) (code.Context, error)
 	RestartContext(ctx context.Context, c access.Caller, ref, id string) (code.Context, error)
 	InterruptContext(ctx context.Context, c access.Caller, ref, id string) error
 	DeleteContext(ctx context.Context, c access.Caller, ref, id string) error
-	Shells(ctx context.Context, c access.Caller, ref string) ([]code.Context, error)
+}
+
+// Shells runs commands in shells, each after those that came before.
+type Shells interface {
 	CreateShell(ctx context.Context, c access.Caller, ref string, r code.ShellRequest) (code.Context, error)
+	Shells(ctx context.Context, c access.Caller, ref string) ([]code.Context, error)
+	Shell(ctx context.Context, c access.Caller, ref, name string) (code.Context, error)
 	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
 	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
 	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error)
+	// ShellCommand returns the result of one of the last commands when it has ended or the
+	// wait is over.
 	ShellCommand(ctx context.Context, c access.Caller, ref, name, id string, wait time.Duration) (code.ShellResult, error)
 }

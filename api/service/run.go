@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolset
+package service
 
 import (
 	"context"
@@ -13,15 +13,21 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Runs is what the tools need of runs; *runs.Runner has it. Every method but OpenArtifact checks
-// the caller's rights.
+// Runs runs batches of commands, whoever goes away. A run is named by its id.
 type Runs interface {
-	Start(context.Context, access.Caller, runs.Request) (*sandbox.Run, error)
-	List(context.Context, access.Caller, runs.ListRequest) (runs.Page, error)
+	Start(ctx context.Context, c access.Caller, r runs.Request) (*sandbox.Run, error)
 	Get(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	List(ctx context.Context, c access.Caller, r runs.ListRequest) (runs.Page, error)
+	// Await returns a run when it has ended or the wait is over.
+	Await(ctx context.Context, c access.Caller, id string, wait time.Duration) (*sandbox.Run, error)
 	Cancel(ctx context.Context, c access.Caller, id string) (*sandbox.Run, error)
+	// Events returns the events after the one numbered after, and waits for one if there
+	// is none.
 	Events(ctx context.Context, c access.Caller, id string, after int64, wait time.Duration) (*sandbox.Run, []*sandbox.RunEvent, error)
+	// Streams returns what is kept of the output of each command.
 	Streams(ctx context.Context, c access.Caller, id string) ([]runs.Streams, error)
+	// ArtifactRun returns the run whose artifacts are meant: of is the key or the id of a
+	// sandbox, which may be gone.
 	ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error)
 	OpenArtifact(r *sandbox.Run, path string) (*os.File, sandbox.Artifact, error)
 }

@@ -1,0 +1,30 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"io"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+)
+
+// Files reads, writes, lists and watches files, with the rights of a user inside.
+type Files interface {
+	ReadFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error)
+	// WriteFile writes a file whole or not at all.
+	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o sandbox.WriteFileOptions) (info sandbox.FileInfo, created bool, err error)
+	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (sandbox.FileInfo, error)
+	// EachFile calls each with the entries of a directory in order, until it returns an error;
+	// sandbox.ErrEnough ends the list without one.
+	EachFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (truncated bool, err error)
+	ListFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions) (files []sandbox.FileInfo, truncated bool, err error)
+	SearchFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.SearchFilesOptions) (dir sandbox.FileInfo, found []sandbox.FileMatch, end sandbox.SearchEnd, err error)
+	MakeDir(ctx context.Context, c access.Caller, ref, path string, o sandbox.MakeDirOptions) error
+	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o sandbox.MoveFileOptions) error
+	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error
+	WatchFiles(ctx context.Context, c access.Caller, ref string, r engine.WatchRequest, sink func([]sandbox.FileEvent) error) (engine.WatchEnd, error)
+}

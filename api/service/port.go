@@ -1,0 +1,30 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+)
+
+// Ports reaches what programs inside serve.
+type Ports interface {
+	Ports(ctx context.Context, c access.Caller, ref string) (ports []sandbox.Port, truncated bool, err error)
+	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*engine.PortConn, error)
+	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)
+}
+
+// Networks says what sandboxes may reach, and what they tried to.
+type Networks interface {
+	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
+	// Networks returns the modes that sandboxes may have here, the narrowest first.
+	Networks() []sandbox.NetworkMode
+	// InForce returns what holds of a sandbox's policy: the server may allow less by now than
+	// when the sandbox was made.
+	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy
+}

@@ -1,0 +1,30 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+)
+
+// Sandboxes makes, lists, changes and deletes sandboxes.
+type Sandboxes interface {
+	// Create makes a sandbox, or returns the one that has the key.
+	Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
+	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	List(ctx context.Context, c access.Caller, r engine.SandboxesRequest) (engine.Page, error)
+	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
+	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	// Restart gives a sandbox an empty disk.
+	Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Delete(ctx context.Context, c access.Caller, ref string) error
+	// EverRan reports whether a sandbox, which may be gone, was ever up.
+	EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error)
+}

@@ -1,0 +1,21 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+)
+
+// Secrets keeps the secrets of a sandbox, or with ref empty those of the caller's project. It
+// returns no values.
+type Secrets interface {
+	SetSecret(ctx context.Context, c access.Caller, ref string, r engine.SecretRequest) (sandbox.Secret, error)
+	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
+	Secret(ctx context.Context, c access.Caller, ref, name string) (sandbox.Secret, error)
+	DeleteSecret(ctx context.Context, c access.Caller, ref, name string) error
+}

@@ -1,0 +1,37 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+	"sandpit.dev/image"
+	"sandpit.dev/sandbox"
+)
+
+// Activity returns what happened.
+type Activity interface {
+	Activity(ctx context.Context, c access.Caller, ref string, r engine.ActivityRequest) (events []*sandbox.Event, next string, err error)
+	// Departed returns the event of a sandbox's deletion, by its id.
+	Departed(ctx context.Context, c access.Caller, id string) (*sandbox.Event, error)
+}
+
+// Images lists and builds what sandboxes run on.
+type Images interface {
+	Images(ctx context.Context, c access.Caller) ([]image.Status, error)
+	// BuildImage waits for a build that goes on whoever waits.
+	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
+}
+
+// Server says what the server is and can do.
+type Server interface {
+	Info(ctx context.Context, c access.Caller) (engine.Info, error)
+	// Most returns the most that a sandbox may ask for.
+	Most() sandbox.Limits
+	// MostCommandTime returns the longest time limit that a command may have.
+	MostCommandTime() time.Duration
+}

@@ -1,0 +1,72 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+// Services is what a coat is given: what implements each noun.
+type Services struct {
+	Sandboxes Sandboxes
+	Snapshots Snapshots
+	Volumes   Volumes
+	Secrets   Secrets
+	Commands  Commands
+	Processes Processes
+	Shells    Shells
+	Code      Code
+	Runs      Runs
+	Files     Files
+	Ports     Ports
+	Networks  Networks
+	Activity  Activity
+	Images    Images
+	Server    Server
+}
+
+// Engine is what implements every noun but those that have a package of their own;
+// *engine.Engine does.
+type Engine interface {
+	Sandboxes
+	Snapshots
+	Volumes
+	Secrets
+	Commands
+	Processes
+	Files
+	Ports
+	Networks
+	Activity
+	Images
+	Server
+}
+
+// Sessions is what runs code and has shells; *code.Service does.
+type Sessions interface {
+	Code
+	Shells
+}
+
+// Of returns the services of an engine and of what is built on it.
+func Of(e Engine, c Sessions, r Runs) Services {
+	return Services{
+		Sandboxes: e,
+		Snapshots: e,
+		Volumes:   e,
+		Secrets:   e,
+		Commands:  e,
+		Processes: e,
+		Shells:    c,
+		Code:      c,
+		Runs:      r,
+		Files:     e,
+		Ports:     e,
+		Networks:  e,
+		Activity:  e,
+		Images:    e,
+		Server:    e,
+	}
+}
+
+// Complete reports whether there is something for every noun.
+func (s *Services) Complete() bool {
+	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Activity != nil && s.Images != nil && s.Server != nil
+}

@@ -1,0 +1,28 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"io"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
+)
+
+// Snapshots keeps disks, and takes sandboxes back to them. A snapshot is named within the
+// sandbox of, or with of empty by itself.
+type Snapshots interface {
+	CreateSnapshot(ctx context.Context, c access.Caller, ref string, r engine.SnapshotRequest) (*sandbox.Snapshot, error)
+	Snapshots(ctx context.Context, c access.Caller, r engine.SnapshotsRequest) (engine.SnapshotPage, error)
+	Snapshot(ctx context.Context, c access.Caller, of, snapshot string) (*sandbox.Snapshot, error)
+	DeleteSnapshot(ctx context.Context, c access.Caller, of, snapshot string) error
+	ExportSnapshot(ctx context.Context, c access.Caller, of, snapshot string, w io.Writer) error
+	ImportSnapshot(ctx context.Context, c access.Caller, r io.Reader, o engine.ImportRequest) (*sandbox.Snapshot, error)
+	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
+	// Fork makes all of the copies or none.
+	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
+	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (sandbox.Changes, error)
+}

@@ -1,0 +1,19 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine"
+)
+
+// Volumes keeps disks that sandboxes share. A volume is named by its name or its id.
+type Volumes interface {
+	CreateVolume(ctx context.Context, c access.Caller, r engine.VolumeRequest) (engine.VolumeInfo, error)
+	Volumes(ctx context.Context, c access.Caller) ([]engine.VolumeInfo, error)
+	Volume(ctx context.Context, c access.Caller, volume string) (engine.VolumeInfo, error)
+	DeleteVolume(ctx context.Context, c access.Caller, volume string) error
+}
