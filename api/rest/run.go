@@ -119,8 +119,7 @@ func (a *API) cancelRun(ctx context.Context, c *call, in *byRun) (v1.Run, error)
 
 type runEvents struct {
 	byRun
-	After       *int64  `query:"after" doc:"only those that come after the event with this id"`
-	LastEventID *string `header:"Last-Event-ID" doc:"the same, and goes before it"`
+	After *int64 `query:"after" doc:"only those that come after the event with this id"`
 }
 
 func (a *API) runEvents(ctx context.Context, c *call, in *runEvents) error {
