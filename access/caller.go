@@ -9,7 +9,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Caller is who asks for something. It is a value, made once per request by
+// Caller identifies the sender of a request. It is a value, made once per request by
 // the one place that checks credentials; the zero Caller may do nothing.
 type Caller struct {
 	Project string  // whose sandboxes it sees
@@ -25,8 +25,8 @@ func (c Caller) May(s Scope) bool {
 	return slices.Contains(c.Scopes, s) || slices.Contains(c.Scopes, Admin)
 }
 
-// Require is nil if c holds s, and else Denied, naming the scope that is needed
-// and those that are held.
+// Require returns nil if c holds s, and else Denied, naming the scope that is needed and those
+// that are held.
 func (c Caller) Require(s Scope) error {
 	if c.May(s) {
 		return nil

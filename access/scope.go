@@ -20,8 +20,8 @@ const (
 	Admin          Scope = "admin"           // all of the above, tokens and images
 )
 
-// Scopes that name groups of MCP's tools. A token that has any of them is shown
-// those groups and no other; they give no right that it has not by others.
+// Scopes that name groups of MCP's tools. A token that has any of them sees only those groups;
+// they add no other right.
 const (
 	ToolsCore    Scope = toolsPrefix + "core"
 	ToolsCode    Scope = toolsPrefix + "code"
@@ -49,8 +49,7 @@ func toolScopes() []Scope {
 // ToolScope is the scope of a group of tools.
 func ToolScope(group string) Scope { return Scope(toolsPrefix + group) }
 
-// SeesTools reports whether c is shown a group of tools: a token without a scope of
-// them is shown all.
+// SeesTools reports whether c sees a group of tools: a token without a scope of them sees all.
 func (c Caller) SeesTools(group string) bool {
 	narrowed := false
 	for _, s := range c.Scopes {

@@ -41,7 +41,7 @@ func (t *Token) Expired(now time.Time) bool {
 	return !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt)
 }
 
-// LogValue tells a log which token, and never its hash.
+// LogValue identifies the token in a log, without its hash.
 func (t Token) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", t.ID), slog.String("project", t.Project), slog.String("name", t.Name))
 }
@@ -64,8 +64,8 @@ func CheckTokenName(field, name string) error {
 	return nil
 }
 
-// validAt tells a replacement character that was written from one that stands
-// for broken UTF-8.
+// validAt distinguishes a replacement character that was written from one that stands for broken
+// UTF-8.
 func validAt(s string, i int) bool {
 	_, size := utf8.DecodeRuneInString(s[i:])
 	return size > 1

@@ -20,38 +20,38 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Client speaks to the agent of one sandbox. It keeps no connections: each call
-// dials, and its connection ends with it. It is safe for concurrent use. In all
-// methods ctx bounds the call, and its end makes the error that of ctx. An agent that says
-// nothing for SilenceBound ends it as well, see [ErrSilent].
+// Client calls the agent of one sandbox. It keeps no connections: each call dials, and its
+// connection ends with it. It is safe for concurrent use. In all methods ctx bounds the call, and
+// if it ends, the error is that of ctx. A call whose agent sends nothing for SilenceBound ends as
+// well, see [ErrSilent].
 type Client struct {
 	dial    func(ctx context.Context) (net.Conn, error)
 	full    func() fault.Disk // nil: the agent knows as much as anybody
 	silence silence
 }
 
-// NewClient makes a client that reaches the agent by dial.
+// NewClient returns a client that reaches the agent by dial.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
 	return &Client{dial: dial, silence: newSilence()}
 }
 
-// WithFullDisk returns a client that asks full which disk it was where the agent says that one
-// is: inside, the limit of one sandbox and that of all together look alike.
+// WithFullDisk returns a client that calls full to find which disk is full when the agent reports
+// that one is: inside, the limit of one sandbox and that of all together look alike.
 func (c *Client) WithFullDisk(full func() fault.Disk) *Client {
 	return &Client{dial: c.dial, full: full, silence: newSilence()}
 }
 
-// Info is what an agent says of itself.
+// Info is what an agent reports about itself.
 type Info struct {
 	Version   string
 	PID       int // in the sandbox; 1 where it is the first process
 	Processes int // that run, or have left something that does
-	// Lacks is what the agent says that it cannot do where it runs, with the reason: see the
-	// Lack constants of package wire.
+	// Lacks is what the agent cannot do where it runs, with the reason: see the Lack constants of
+	// package wire.
 	Lacks map[string]string
 }
 
-// maxLacks bounds what is taken from an agent of those.
+// maxLacks bounds how many of those are accepted from an agent.
 const maxLacks = 32
 
 // Ping asks the agent for a sign of life.
@@ -70,8 +70,8 @@ func (c *Client) Ping(ctx context.Context) (Info, error) {
 	return out, err
 }
 
-// Process gives the record of one process; fault.NotFound for one that never
-// was, or whose log is not kept any more.
+// Process returns the record of one process; fault.NotFound for one that never existed, or whose
+// log is not kept any more.
 func (c *Client) Process(ctx context.Context, id string) (sandbox.Process, error) {
 	var rec wire.Record
 	if err := c.ask(ctx, &wire.Request{Op: wire.OpProcess, ID: id}, &rec); err != nil {
@@ -80,15 +80,16 @@ func (c *Client) Process(ctx context.Context, id string) (sandbox.Process, error
 	return record(rec, id)
 }
 
-// maxProcesses bounds what a listing takes from an agent.
+// maxProcesses bounds what a listing accepts from an agent.
 const maxProcesses = 10_000
 
-// Processes lists those that run and the finished ones that are kept, oldest first.
+// Processes lists the running processes and the finished ones on record, oldest first.
 func (c *Client) Processes(ctx context.Context) ([]sandbox.Process, error) {
 	return c.processes(ctx, false)
 }
 
-// Running lists those that run, oldest first. It costs nothing for the finished ones.
+// Running lists the running processes, oldest first. Its cost does not depend on the finished
+// ones.
 func (c *Client) Running(ctx context.Context) ([]sandbox.Process, error) {
 	return c.processes(ctx, true)
 }
@@ -118,20 +119,20 @@ func (c *Client) processes(ctx context.Context, running bool) ([]sandbox.Process
 		if err != nil {
 			return nil, err
 		}
-		if !running || rec.Result == nil { // an older agent tells of all
+		if !running || rec.Result == nil { // an older agent lists all
 			all = append(all, rec)
 		}
 	}
 }
 
-// Signal sends a signal to a process, or with tree to all that it started. One
+// Signal sends a signal to a process; with tree, to every process that it started as well. One
 // that has ended is fault.State.
 func (c *Client) Signal(ctx context.Context, id string, sig syscall.Signal, tree bool) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig), Tree: tree}, nil)
 }
 
-// SignalYounger sends a signal to what a process has started since then, by the clock
-// that both sides share, and not to itself. One that has ended is fault.State.
+// SignalYounger sends a signal to the processes that a process has started after since, by the
+// clock that both sides share, and not to itself. One that has ended is fault.State.
 func (c *Client) SignalYounger(ctx context.Context, id string, sig syscall.Signal, since time.Time) error {
 	return c.ask(ctx, &wire.Request{
 		Op: wire.OpSignal, ID: id, Signal: int(sig), SinceMS: since.UnixMilli(),
@@ -139,15 +140,14 @@ func (c *Client) SignalYounger(ctx context.Context, id string, sig syscall.Signa
 	}, nil)
 }
 
-// Kill ends a process and all that it started with SIGKILL, and waits until
-// nothing of it is left. The cause is put on record, if it has none yet. Killing what is gone is no error.
+// Kill ends a process and all that it started with SIGKILL, and waits until all of it is gone.
+// The cause is recorded if there is none yet. Killing a process that is gone is not an error.
 func (c *Client) Kill(ctx context.Context, id string, cause sandbox.Cause) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpKill, ID: id, Cause: string(cause)}, nil)
 }
 
-// Shutdown ends all processes: it sends SIGTERM, waits at most grace, and kills
-// what is left. Their records say "stopped". Meanwhile nothing can be started.
-// The agent itself stays.
+// Shutdown ends all processes: it sends SIGTERM, waits at most grace, and kills what is left.
+// Their records say "stopped". Until it returns nothing can be started. The agent itself stays.
 func (c *Client) Shutdown(ctx context.Context, grace time.Duration) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpShutdown, GraceMS: grace.Milliseconds()}, nil)
 }
@@ -176,8 +176,8 @@ type stream struct {
 	sent          int  // bytes
 }
 
-// call dials, sends a request and reads its Reply into into, if that is not nil. The
-// stream is bound to ctx until it is closed or detached.
+// call dials, sends a request and decodes its Reply into into, unless into is nil. The stream is
+// bound to ctx until it is closed or detached.
 func (c *Client) call(ctx context.Context, req *wire.Request, into any) (*stream, error) {
 	s, err := c.open(ctx, req, true)
 	if err != nil {
@@ -190,8 +190,7 @@ func (c *Client) call(ctx context.Context, req *wire.Request, into any) (*stream
 	return s, nil
 }
 
-// open dials and sends a request. Guarded, the stream does not wait for ever for an agent
-// that is silent.
+// open dials and sends a request. A guarded stream does not wait for ever for a silent agent.
 func (c *Client) open(ctx context.Context, req *wire.Request, guarded bool) (*stream, error) {
 	if !utf8.ValidString(req.Path) {
 		return nil, notText("path", req.Path)
@@ -219,7 +218,7 @@ func (c *Client) open(ctx context.Context, req *wire.Request, guarded bool) (*st
 	return s, nil
 }
 
-// refused makes the error of a call that the agent did not take whole.
+// refused returns the error of a call that the agent did not read completely.
 func (s *stream) refused(err error) error {
 	if errors.Is(err, ErrSilent) {
 		return err
@@ -236,7 +235,7 @@ func (s *stream) close() {
 	_ = s.Close()
 }
 
-// next gives the next frame that matters. A Failure is returned as its error.
+// next returns the next frame that matters. A Failure is returned as its error.
 func (s *stream) next() (wire.Type, []byte, error) {
 	for {
 		t, p, err := s.read()
@@ -286,7 +285,7 @@ func (s *stream) finish(into any) error {
 	return nil
 }
 
-// failed makes the error of a connection that failed.
+// failed returns the error of a connection that failed.
 func (s *stream) failed(err error) error {
 	if s.ctx != nil && s.ctx.Err() != nil {
 		return s.ctx.Err()
@@ -308,8 +307,8 @@ func (s *stream) broken(reason string) error {
 	return fault.Wrap(fault.Unavailable, &wire.FormatError{Reason: clean(reason, 200)}, "the sandbox's agent gave an answer that makes no sense")
 }
 
-// asFault reads a Failure. Its words come from inside the sandbox, so they are
-// cut to size and cleaned, and its code must be one that an agent may use.
+// asFault decodes a Failure. Its text comes from inside the sandbox, so it is cut to size and
+// cleaned, and its code must be one that an agent may use.
 func (s *stream) asFault(p []byte) error {
 	var w wire.Error
 	if err := wire.Decode(p, &w); err != nil {
@@ -338,7 +337,7 @@ func (s *stream) asFault(p []byte) error {
 	return e
 }
 
-// blame has an error of a full disk name the one that is full.
+// blame makes an error of a full disk name that disk.
 func (s *stream) blame(e *fault.Error) {
 	disk := s.full()
 	if disk == e.Disk || disk == fault.SandboxDisk {

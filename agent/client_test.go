@@ -248,7 +248,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// An agent of an earlier build tells of all processes, whatever it is asked for.
+// An agent of an earlier build lists all processes, whatever it is asked for.
 func TestRunningLeavesOutWhatHasEnded(t *testing.T) {
 	ended := wire.Record{ID: "ended678abcdefgh", State: wire.Exited, Result: &wire.Result{}}
 	c := answering(frames(wire.Reply, struct{}{}, wire.Item, ended, wire.Item, recordOK, wire.Done, ""))

@@ -32,7 +32,7 @@ const (
 // Command is what to run.
 type Command struct {
 	ID    string   // chosen by the caller, as by sandbox.NewProcessID; one that exists is fault.Exists
-	Shell string   // text for /bin/bash -c, or /bin/sh where there is no bash; or:
+	Shell string   // text for /bin/bash -c, or /bin/sh without bash; or:
 	Argv  []string // a program, looked for in PATH, and its arguments
 
 	Cwd  string            // as paths of files are; empty: the workspace. A missing one is fault.Invalid
@@ -49,11 +49,11 @@ type Command struct {
 
 	Terminal *Terminal // a pseudo terminal for all three streams; its output is Stdout
 
-	// Redact are values that no output, log or record of the command is to have: each
-	// byte of an occurrence becomes a '*', as package redact finds them. What may be the beginning
-	// of one is held back, for 50 ms at most, and 10 ms at a terminal, whose user sees what
-	// is typed; what was let go of stays as it is. An agent that cannot do it is
-	// fault.Unsupported, and the command does not run.
+	// Redact are values that no output, log or record of the command is to have: each byte of an
+	// occurrence becomes a '*', as package redact finds them. What may be the beginning of one is
+	// held back, for 50 ms at most, and 10 ms at a terminal, whose user sees what is typed; what
+	// was passed on by then stays as it is. An agent that cannot do it is fault.Unsupported, and
+	// the command does not run.
 	Redact [][]byte
 }
 
@@ -65,7 +65,7 @@ type Terminal struct {
 	Stays      bool   // closing does not hang it up; it can be attached to again
 }
 
-// checkText refuses what JSON would change on its way to the agent, which checks the rest.
+// checkText refuses text that JSON would change on its way to the agent, which checks the rest.
 func (c *Command) checkText() error {
 	if !utf8.ValidString(c.Shell) {
 		return notText("command", c.Shell)
@@ -86,7 +86,7 @@ func (c *Command) checkText() error {
 	return nil
 }
 
-// output gives, by Stream, the bytes that the agent may send of a command.
+// output returns, by Stream, the bytes that the agent may send of a command.
 func (c *Command) output() [3]int64 {
 	most := func(n int64) int64 {
 		if n == 0 {
@@ -105,7 +105,7 @@ func unbounded() [3]int64 {
 	return [3]int64{sandbox.Stdout: math.MaxInt64, sandbox.Stderr: math.MaxInt64}
 }
 
-// notText refuses what JSON would change on its way.
+// notText refuses text that JSON would change on its way.
 func notText(field, s string) error {
 	return fault.InvalidField(field, "%q is not valid UTF-8", sandbox.Clip(s, 80))
 }
@@ -174,8 +174,8 @@ func cut(s string) sandbox.Cut {
 	return ""
 }
 
-// cause knows the causes that a process can have; any other is that something
-// killed it, and CauseDetail says what.
+// cause returns s if it is a cause that a process can have. Any other means that the process was
+// killed, and CauseDetail says by what.
 func cause(s string) sandbox.Cause {
 	switch c := sandbox.Cause(s); c {
 	case sandbox.CauseNone, sandbox.CauseTimeout, sandbox.CauseOOM, sandbox.CausePids, sandbox.CauseDisk,

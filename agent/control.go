@@ -12,8 +12,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Wait waits until a process has ended, and tells how. It reads nothing of its output.
-// An agent of a build that cannot do this is fault.Unsupported; then Attach can.
+// Wait waits until a process has ended, and returns how. It reads nothing of its output. An agent
+// of a build that cannot do this is fault.Unsupported; then Attach can.
 func (c *Client) Wait(ctx context.Context, processID string) (sandbox.Result, error) {
 	s, err := c.call(ctx, &wire.Request{Op: wire.OpWait, ID: processID}, nil)
 	if err != nil {
@@ -28,8 +28,8 @@ func (c *Client) Wait(ctx context.Context, processID string) (sandbox.Result, er
 	return result(w.Result), nil
 }
 
-// Resize tells a process's terminal its new size, each 1 to 2000. A process without
-// a terminal, or that has ended, is fault.State.
+// Resize sets the size of a process's terminal, each from 1 to 2000. A process without a
+// terminal, or that has ended, is fault.State.
 func (c *Client) Resize(ctx context.Context, processID string, cols, rows uint16) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpResize, ID: processID, Cols: cols, Rows: rows}, nil)
 }
@@ -46,9 +46,9 @@ const MaxInput = wire.MaxData
 // Input is a piece of a streamed standard input.
 type Input struct {
 	Data []byte // at most MaxInput
-	// Offset is where Data stands in the whole input, in bytes. What the process has
-	// taken of it already is not written again, so that a piece whose answer was lost
-	// can be sent again. Below zero: behind whatever was taken.
+	// Offset is the position of Data in the whole input, in bytes. Bytes that the process has
+	// taken already are not written again, so that a piece whose answer was lost can be sent
+	// again. Below zero: after whatever was taken.
 	Offset   int64
 	End      bool          // the input ends behind Data
 	Patience time.Duration // how long the program may not read; zero: as long as ctx
@@ -88,17 +88,16 @@ func (c *Client) Input(ctx context.Context, processID string, in Input) (sandbox
 	return sandbox.InputTaken{Bytes: t.Bytes, Total: t.Total, Closed: t.Closed}, nil
 }
 
-// Suspend makes the time limits of all processes stand still, and holds up whatever is
-// to be started, until Continue: for who is about to freeze the sandbox. An agent that
-// is not frozen goes on by itself after 10 s. It waits for
-// what is being started at that moment; when ctx ends before, the agent may be
-// suspended later. turn grows from each call of Suspend and Continue to the next, so
-// that one that was given up on and comes late has no effect; it is fault.State then.
+// Suspend stops the clocks of all processes' time limits, and holds up new starts, until
+// Continue: for a caller that is about to freeze the sandbox. An agent that is not frozen
+// continues by itself after 10 s. Suspend waits for starts in progress; if ctx ends before, the
+// agent may be suspended later. turn grows from each call of Suspend and Continue to the next, so
+// that an abandoned call that arrives late has no effect; it is fault.State then.
 func (c *Client) Suspend(ctx context.Context, turn int64) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpSuspend, Turn: turn}, nil)
 }
 
-// Continue undoes Suspend. Without one it is fine.
+// Continue undoes Suspend. Calling it without one is fine.
 func (c *Client) Continue(ctx context.Context, turn int64) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpContinue, Turn: turn}, nil)
 }

@@ -21,9 +21,9 @@ import (
 // valid UTF-8 itself is fault.Invalid. Paths are absolute, or relative to the workspace. User is as in Command, and what is done is done
 // with exactly that user's rights inside.
 
-// ReadFile opens a regular file, or what a link to one leads to. The reader
-// ends with an error if the connection does; it is to be closed, and ends with ctx.
-// A fifo, a device, a directory is fault.Invalid, a file of the kernel's fault.Denied.
+// ReadFile opens a regular file, or the target of a link to one. The reader fails if the
+// connection does; the caller closes it, and it ends with ctx. A fifo, a device or a directory is
+// fault.Invalid, a file of the kernel's fault.Denied.
 func (c *Client) ReadFile(ctx context.Context, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error) {
 	req := &wire.Request{Op: wire.OpRead, Path: path, User: o.User, Offset: o.Offset, Length: o.Length}
 	var w wire.FileInfo
@@ -39,7 +39,7 @@ func (c *Client) ReadFile(ctx context.Context, path string, o sandbox.ReadFileOp
 	return fi, &fileReader{s: s, length: o.Length}, nil
 }
 
-// fileReader gives out the Data frames of a read.
+// fileReader reads the Data frames of a read as a stream.
 type fileReader struct {
 	s      *stream
 	rest   []byte
@@ -81,10 +81,9 @@ func (r *fileReader) Close() error {
 	return nil
 }
 
-// WriteFile writes a regular file, whole or not at all: it takes the place of
-// an old one when all of r was received, and if anything fails before, or the
-// connection is cut, the old one stays. A link is followed, and what it leads to is replaced.
-// created tells that there was no file before.
+// WriteFile writes a regular file, whole or not at all: it replaces an old one when all of r was
+// received, and if anything fails before, or the connection is cut, the old one stays. A link is
+// followed, and its target is replaced. created reports whether the file is new.
 func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o sandbox.WriteFileOptions) (fi sandbox.FileInfo, created bool, err error) {
 	s, err := c.open(ctx, &wire.Request{
 		Op: wire.OpWrite, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents, Sync: o.Sync,
@@ -104,9 +103,8 @@ func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o sand
 	return fi, w.Created, err
 }
 
-// fill reads until p is full or r errs, and gives r's own error. io.ReadFull would
-// make its io.ErrUnexpectedEOF out of a good end, and that is what a cut-off
-// upload says.
+// fill reads until p is full or r fails, and returns r's own error. io.ReadFull would turn a good
+// end into io.ErrUnexpectedEOF, which also means a cut-off upload.
 func fill(r io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
@@ -147,7 +145,7 @@ func (s *stream) upload(r io.Reader) error {
 	}
 }
 
-// Stat looks at a file. A link at the end of the path is not followed.
+// Stat describes a file. A link at the end of the path is not followed.
 func (c *Client) Stat(ctx context.Context, path, user string) (sandbox.FileInfo, error) {
 	var w wire.FileInfo
 	if err := c.ask(ctx, &wire.Request{Op: wire.OpStat, Path: path, User: user}, &w); err != nil {
@@ -168,9 +166,9 @@ func (c *Client) List(ctx context.Context, path string, o sandbox.ListFilesOptio
 	return entries, truncated, nil
 }
 
-// EachFile gives each entry of a directory in the order of their names (as bytes). truncated tells
-// that it has more entries: so many that the limit or a bound in bytes was reached, or that each
-// had enough. Another error of each ends the list and is its own.
+// EachFile calls each for each entry of a directory in the order of their names (as bytes).
+// truncated reports that there are more entries: the limit or a bound in bytes was reached, or
+// each returned ErrEnough. Any other error of each ends the list and is returned.
 func (c *Client) EachFile(ctx context.Context, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (truncated bool, err error) {
 	limit := o.Limit
 	if limit == 0 {
@@ -229,25 +227,25 @@ func (c *Client) EachFile(ctx context.Context, path string, o sandbox.ListFilesO
 	}
 }
 
-// Mkdir makes a directory; fault.Exists if there is something.
+// Mkdir makes a directory; fault.Exists if the path exists.
 func (c *Client) Mkdir(ctx context.Context, path string, o sandbox.MakeDirOptions) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpMkdir, Path: path, User: o.User, Parents: o.Parents, Mode: modeBits(o.Mode)}, nil)
 }
 
-// Move gives a file or a directory another name. Between two file systems it
-// copies and removes: complete or not at all under the new name.
+// Move renames a file or a directory. Between two file systems it copies and removes: complete or
+// not at all under the new name.
 func (c *Client) Move(ctx context.Context, from, to string, o sandbox.MoveFileOptions) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpMove, Path: from, To: to, User: o.User, Overwrite: o.Overwrite}, nil)
 }
 
-// Remove removes a file, a link (never what it leads to), or a directory. A
-// recursive removal that fails, or whose ctx ends, has removed a part.
+// Remove removes a file, a link (never its target), or a directory. A recursive removal that
+// fails, or whose ctx ends, has removed a part.
 func (c *Client) Remove(ctx context.Context, path string, o sandbox.RemoveFileOptions) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpRemove, Path: path, User: o.User, Recursive: o.Recursive}, nil)
 }
 
-// modeBits gives permission bits as in stat(2). Bits that have no place there
-// become one that the agent refuses.
+// modeBits returns permission bits as in stat(2). Bits that have no place there become one that
+// the agent refuses.
 func modeBits(m fs.FileMode) uint32 {
 	bits := uint32(m.Perm())
 	if m&fs.ModeSticky != 0 {

@@ -9,17 +9,17 @@ import (
 	"sandpit.dev/agent/wire"
 )
 
-// Held is a command that the agent has been sent and does not start before it
-// is told to. So the caller can do, while the agent gets ready, what has to be
-// done before the command runs. End it by Start or Drop, from one goroutine.
+// Held is a command that the agent has received and does not start before Start. So the caller
+// can prepare the command's run while the agent gets ready. End it by Start or Drop, from one
+// goroutine.
 type Held struct {
 	c   *Client
 	s   *stream
 	cmd Command
 }
 
-// Hold sends a command to the agent. An error may also come from Start: what the
-// agent thinks of the command is heard there. ctx bounds the sending and the start.
+// Hold sends a command to the agent. Start may return an error of it, too: only then is the
+// agent's answer to the command read. ctx bounds the sending and the start.
 func (c *Client) Hold(ctx context.Context, cmd Command) (*Held, error) {
 	if err := cmd.checkText(); err != nil {
 		return nil, err
@@ -42,6 +42,5 @@ func (h *Held) Start() (*Process, error) {
 	return h.c.follow(h.s, h.cmd.ID, 0, h.cmd.output())
 }
 
-// Drop ends the call instead of starting the command, which then never runs and
-// is on no record.
+// Drop ends the call instead of starting the command, which then never runs and is not recorded.
 func (h *Held) Drop() { h.s.close() }

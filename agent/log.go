@@ -13,10 +13,10 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// ReadLog reads the record of a process off its log in dir, where an agent kept it that is
-// gone. What dir holds is not trusted. The result is the process's own if the log has its end; else
-// it has ExitCode -1, the cause host, what the log's frames hold, and the reason CutAgent. A process
-// without a log is fault.NotFound.
+// ReadLog reads the record of a process from its log in dir, which an agent that is gone kept
+// there. The content of dir is not trusted. The result is the process's own if the log is
+// complete; else it has ExitCode -1, the cause host, what the log's frames hold, and the reason
+// CutAgent. A process without a log is fault.NotFound.
 func ReadLog(dir *os.File, processID string) (sandbox.Process, error) {
 	none := fault.New(fault.NotFound, "there is no log of the process %q", sandbox.Clip(processID, 80))
 	if !sandbox.ValidID(processID) {

@@ -19,12 +19,12 @@ import (
 
 // Bounds of ports.
 const (
-	MaxPorts     = wire.MaxPorts     // that one listing tells of
+	MaxPorts     = wire.MaxPorts     // in one listing
 	MaxPortConns = wire.MaxPortConns // connections to ports of one sandbox at a time
 )
 
-// Ports lists the sockets that wait for others, by port. truncated: there are
-// more than [MaxPorts], or too many open files to tell whose each one is.
+// Ports lists the listening sockets by port. truncated reports that there are more than
+// [MaxPorts], or too many open files to find the owner of each.
 func (c *Client) Ports(ctx context.Context) (ports []sandbox.Port, truncated bool, err error) {
 	var w wire.Ports
 	s, err := c.call(ctx, &wire.Request{Op: wire.OpPorts}, &w)
@@ -48,9 +48,9 @@ func (c *Client) Ports(ctx context.Context) (ports []sandbox.Port, truncated boo
 	return ports, w.Truncated, s.finish(nil)
 }
 
-// DialPort connects to what listens on a TCP port inside, on any of the
-// sandbox's own addresses. Where nothing does it is fault.Unavailable. ctx
-// bounds the dialling only. The connection is a *PortConn.
+// DialPort connects to a program that listens on a TCP port inside, on any of the sandbox's own
+// addresses. Without one it is fault.Unavailable. ctx bounds the dialling only. The connection is
+// a *PortConn.
 func (c *Client) DialPort(ctx context.Context, port int) (*PortConn, error) {
 	if port < 1 || port > sandbox.MaxPort {
 		return nil, fault.InvalidField("port", "%d is outside 1 to %d", port, sandbox.MaxPort)
@@ -66,9 +66,9 @@ func (c *Client) DialPort(ctx context.Context, port int) (*PortConn, error) {
 	return &PortConn{s: s, port: port}, nil
 }
 
-// PortConn is a connection to a port inside: a net.Conn whose write half can be
-// closed by itself. Its deadlines are those of the connection to the agent; a
-// write that one cut off leaves the connection of no use.
+// PortConn is a connection to a port inside: a net.Conn whose write half can be closed by itself.
+// Its deadlines are those of the connection to the agent; after a write that a deadline cut off
+// the connection is unusable.
 type PortConn struct {
 	s    *stream
 	port int
@@ -83,10 +83,10 @@ type PortConn struct {
 	broken  error  // of writing, for ever
 }
 
-// mostPiece is what is sent at once.
+// mostPiece is the largest piece that is sent at once.
 const mostPiece = 32 << 10
 
-// Read gives what the program sends. io.EOF: it sends nothing more.
+// Read reads what the program sends. io.EOF: it sends nothing more.
 func (p *PortConn) Read(b []byte) (int, error) {
 	p.readMu.Lock()
 	defer p.readMu.Unlock()
@@ -128,7 +128,7 @@ func (p *PortConn) moreLocked() error {
 	return p.s.broken("a frame stands among a port's bytes that is none of them")
 }
 
-// Write sends to the program. It waits while the program takes nothing.
+// Write sends to the program. It blocks while the program reads nothing.
 func (p *PortConn) Write(b []byte) (int, error) {
 	p.writeMu.Lock()
 	defer p.writeMu.Unlock()
@@ -152,8 +152,8 @@ func (p *PortConn) Write(b []byte) (int, error) {
 	}
 }
 
-// CloseWrite tells the program that nothing more comes; what it sends can still
-// be read. Twice is fine.
+// CloseWrite signals the program the end of its input; what it sends can still be read. Calling
+// it twice is fine.
 func (p *PortConn) CloseWrite() error {
 	p.writeMu.Lock()
 	defer p.writeMu.Unlock()
@@ -165,13 +165,13 @@ func (p *PortConn) CloseWrite() error {
 	return p.broken
 }
 
-// Close ends the connection in both directions. Twice is fine.
+// Close ends the connection in both directions. Calling it twice is fine.
 func (p *PortConn) Close() error {
 	_ = p.s.Close() // twice fails, and means nothing
 	return nil
 }
 
-// LocalAddr is of no use but for the interface.
+// LocalAddr has no meaning here; the interface requires it.
 func (p *PortConn) LocalAddr() net.Addr { return portAddr(0) }
 
 // RemoteAddr is the port.

@@ -16,8 +16,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Process follows one process over one connection. Next is for one goroutine at
-// a time, beside which the other methods may be used.
+// Process follows one process over one connection. Next may be called by one goroutine at a time,
+// concurrently with the other methods.
 type Process struct {
 	c    *Client
 	s    *stream
@@ -32,9 +32,9 @@ type Process struct {
 	writeMu sync.Mutex // a frame is written in one piece
 }
 
-// Start starts a command, and returns once it runs. A program that does not exist
-// or cannot be executed is no error: that process has exited with 127 or 126,
-// and a line on its stderr says why. ctx bounds the start only.
+// Start starts a command, and returns once it runs. A program that does not exist or cannot be
+// executed is not an error: that process has exited with 127 or 126, and a line on its stderr
+// says why. ctx bounds the start only.
 func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
 	if err := cmd.checkText(); err != nil {
 		return nil, err
@@ -63,16 +63,15 @@ func (c *Client) send(ctx context.Context, cmd *Command, st *wire.Start) (*strea
 	return s, nil
 }
 
-// Attach follows a process that was started before, from after the frame numbered
-// after (0: from the first) to its end: what is on record, then what comes,
-// each frame once and in order. A number that no frame had is fault.Invalid.
-// ctx bounds the attaching only.
+// Attach follows a process that was started before, from after the frame numbered after (0: from
+// the first) to its end: earlier output first, then new output, each frame once and in order. A
+// number that no frame had is fault.Invalid. ctx bounds the attaching only.
 func (c *Client) Attach(ctx context.Context, processID string, after int64) (*Process, error) {
 	return c.attach(ctx, processID, after, 0)
 }
 
-// AttachRecent is Attach that gives of what there is already the last recent bytes at
-// most, in whole frames.
+// AttachRecent is Attach that returns at most the last recent bytes of earlier output, in whole
+// frames.
 func (c *Client) AttachRecent(ctx context.Context, processID string, recent int64) (*Process, error) {
 	return c.attach(ctx, processID, 0, max(recent, 1))
 }
@@ -120,7 +119,7 @@ func (s *stream) sendAll(b []byte) error {
 	return nil
 }
 
-// unwanted makes the error of data that the agent did not take.
+// unwanted returns the error of data that the agent did not accept.
 func (s *stream) unwanted(err error) error {
 	if errors.Is(err, ErrSilent) {
 		return err
@@ -134,14 +133,13 @@ func (s *stream) unwanted(err error) error {
 // ID is the process's id.
 func (p *Process) ID() string { return p.rec.ID }
 
-// Record is the process as it was when this Process began.
+// Record returns the process as it was when this Process began.
 func (p *Process) Record() sandbox.Process { return p.rec }
 
-// Next gives the next frame, and waits for it until ctx is done; then it may be called again,
-// and nothing is lost. The error is io.EOF when the process has ended and all
-// its output was given out: then Result holds. Any other error is that of the
-// connection, or of the agent, and stays; the process runs on, and Attach goes on after
-// the last frame.
+// Next returns the next frame, and waits for it until ctx is done; then it may be called again,
+// and nothing is lost. The error is io.EOF when the process has ended and all its output was
+// returned: then Result holds. Any other error is that of the connection, or of the agent, and
+// stays; the process keeps running, and Attach resumes after the last frame.
 func (p *Process) Next(ctx context.Context) (sandbox.Frame, error) {
 	if err := p.failed(); err != nil {
 		return sandbox.Frame{}, err
@@ -237,7 +235,7 @@ func (p *Process) end(b []byte) error {
 	return io.EOF
 }
 
-// Result is how the process ended. It is zero before Next has returned io.EOF.
+// Result returns how the process ended. It is zero before Next has returned io.EOF.
 func (p *Process) Result() sandbox.Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,9 +245,9 @@ func (p *Process) Result() sandbox.Result {
 	return *p.result
 }
 
-// Write sends input to a process with a streamed stdin or a terminal. It
-// returns when the connection has taken it, and so blocks while the program does not
-// read. What a program does not take before it closes its stdin is lost.
+// Write sends input to a process with a streamed stdin or a terminal. It returns when the
+// connection has taken it, and so blocks while the program does not read. Input that the program
+// does not read before it closes its stdin is lost.
 func (p *Process) Write(b []byte) (int, error) {
 	p.writeMu.Lock()
 	defer p.writeMu.Unlock()
@@ -264,7 +262,7 @@ func (p *Process) Write(b []byte) (int, error) {
 	return sent, nil
 }
 
-// CloseStdin ends a streamed stdin, after what was written. Twice is fine.
+// CloseStdin ends a streamed stdin, after what was written. Calling it twice is fine.
 func (p *Process) CloseStdin() error {
 	p.writeMu.Lock()
 	defer p.writeMu.Unlock()
@@ -277,8 +275,8 @@ func (p *Process) CloseStdin() error {
 // controlPatience bounds the short calls that take no context.
 const controlPatience = 10 * time.Second
 
-// Resize tells the terminal its new size, each 1 to 2000. A process without a
-// terminal, or that has ended, is fault.State.
+// Resize sets the size of the terminal, each from 1 to 2000. A process without a terminal, or
+// that has ended, is fault.State.
 func (p *Process) Resize(cols, rows uint16) error {
 	ctx, cancel := context.WithTimeout(context.Background(), controlPatience)
 	defer cancel()
@@ -292,8 +290,8 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return p.c.Signal(ctx, p.rec.ID, sig, false)
 }
 
-// Close ends the following. The process runs on, but for a terminal that was
-// started by this Process and is not to stay. Twice is fine.
+// Close stops following. The process keeps running, unless it is at a terminal that this Process
+// started and that is not to stay. Calling it twice is fine.
 func (p *Process) Close() error {
 	_ = p.s.Close() // twice fails, and means nothing
 	return nil

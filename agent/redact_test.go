@@ -21,7 +21,7 @@ type recorded struct {
 
 func (r *recorded) Write(b []byte) (int, error) { return r.sent.Write(b) }
 
-// An agent that would ignore the field must not run the command: the op tells it.
+// An agent that would ignore the field must not run the command: it does not know the op.
 func TestAnAgentThatCannotMaskRefuses(t *testing.T) {
 	refusal := frames(wire.Failure, wire.Error{Code: string(fault.Unsupported), Message: "unknown op", Remedy: "restart"})
 	for name, redact := range map[string][][]byte{"without values": nil, "with values": {[]byte("value")}} {

@@ -13,9 +13,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Search looks for lines, or files, below a directory, in the order of their paths.
-// No link is followed, no directory of other programs' (.git, node_modules) is
-// entered. It takes some seconds at most: End tells what it has not seen.
+// Search looks for lines, or files, below a directory, in the order of their paths. It follows no
+// link and skips directories of other programs (.git, node_modules). It takes some seconds at
+// most: End reports what it has not searched.
 func (c *Client) Search(ctx context.Context, path string, o sandbox.SearchFilesOptions) (dir sandbox.FileInfo, found []sandbox.FileMatch, end sandbox.SearchEnd, err error) {
 	limit := o.Limit
 	if limit == 0 {

@@ -15,30 +15,30 @@ import (
 	"sandpit.dev/fault"
 )
 
-// An agent says its first word within microseconds, but some calls take long: a large
-// directory is removed, a process is killed that does not go. So where nothing comes for
-// wordBound, the Client asks for a sign of life on a connection of its own, and only an
-// agent that does not give one within signBound counts as silent. The call ends then.
+// An agent sends its first byte within microseconds, but some calls take long: a large directory
+// is removed, a killed process does not end. So where nothing comes for wordBound, the Client
+// asks for a sign of life on a connection of its own, and an agent counts as silent only if it
+// does not send one within signBound. The call ends then.
 const (
 	wordBound = 5 * time.Second
 	signBound = 5 * time.Second
-	// SilenceBound is the longest that a call waits for an agent that says nothing.
+	// SilenceBound is the longest that a call waits for a silent agent.
 	SilenceBound = wordBound + signBound
-	// dialPause is how long a full queue of connections is given to move.
+	// dialPause is how long a full queue of connections may stand still.
 	dialPause = 20 * time.Millisecond
 )
 
-// ErrSilent is in the error of a call whose agent said nothing for [SilenceBound].
+// ErrSilent is in the error of a call whose agent sent nothing for [SilenceBound].
 var ErrSilent = errors.New("the agent is silent")
 
-// Silent returns the error of a call to an agent that says nothing.
+// Silent returns the error of a call to a silent agent.
 func Silent() error {
 	err := fault.Wrap(fault.Unavailable, ErrSilent, "the sandbox's process 1 does not answer")
 	err.Retry = signBound
 	return err.WithRemedy("wait and ask again, or stop the sandbox and start it again: that ends its processes and keeps its disk")
 }
 
-// silence is what a Client knows of its agent's silence.
+// silence is the state of a Client's check for a silent agent.
 type silence struct {
 	frozen func() bool
 	told   func(silent bool)
@@ -52,9 +52,9 @@ type silence struct {
 
 func newSilence() silence { return silence{probing: make(chan struct{}, 1)} }
 
-// Observe has the Client ask frozen whether the sandbox is frozen, so that its agent cannot
-// answer and is no less alive for it, and call told whenever the agent falls silent, and
-// whenever it answers again. told must not block. It is called before the first call.
+// Observe sets two functions before the first call. The Client asks frozen whether the sandbox is
+// frozen, so that its agent cannot answer and is alive nevertheless, and calls told whenever the
+// agent falls silent or answers again. told must not block.
 func (c *Client) Observe(frozen func() bool, told func(silent bool)) {
 	c.silence.frozen, c.silence.told = frozen, told
 }
@@ -68,7 +68,7 @@ func (c *Client) SilentSince() time.Time {
 	return time.Time{}
 }
 
-// Answered notes that the agent is not silent any more, or is gone.
+// Answered records that the agent is not silent any more, or is gone.
 func (c *Client) Answered() {
 	if c.silence.since.Load() != 0 && c.silence.since.Swap(0) != 0 && c.silence.told != nil {
 		c.silence.told(false)
@@ -81,9 +81,9 @@ func (c *Client) fellSilent(since time.Time) {
 	}
 }
 
-// alive returns nil where the agent gives a sign of life, or its sandbox is frozen, and
-// else why it does not. since is when the caller began to wait. Of several calls that ask
-// at a time one goes and the others share what it found.
+// alive returns nil if the agent shows a sign of life, or its sandbox is frozen, and else why it
+// does not. since is when the caller began to wait. Of several calls that ask at a time one goes
+// and the others share what it found.
 func (c *Client) alive(ctx context.Context, since time.Time) error {
 	sl := &c.silence
 	select {
@@ -128,8 +128,8 @@ func (c *Client) sign(ctx context.Context) error {
 	return s.reply(nil)
 }
 
-// connect dials. An agent whose queue of connections is full takes none for as long as it
-// is stopped, and soon takes some where it is busy.
+// connect dials. An agent whose queue of connections is full accepts none while it is stopped,
+// and soon accepts some if it is busy.
 func (c *Client) connect(ctx context.Context, guarded bool) (net.Conn, error) {
 	began := time.Now()
 	for {
@@ -149,8 +149,8 @@ func (c *Client) connect(ctx context.Context, guarded bool) (net.Conn, error) {
 	}
 }
 
-// read reads a frame. A call that is bound to a context does not wait for ever for an
-// agent that is silent.
+// read reads a frame. A call that is bound to a context does not wait for ever for a silent
+// agent.
 func (s *stream) read() (wire.Type, []byte, error) {
 	if !s.guarded {
 		return s.r.Next()
@@ -178,10 +178,10 @@ func (s *stream) read() (wire.Type, []byte, error) {
 	}
 }
 
-// freshRoom is what a new connection takes of a call, whoever reads it.
+// freshRoom is how much of a call a new connection buffers, read or not.
 const freshRoom = 64 << 10
 
-// send writes b. It waits while the agent takes nothing and gives a sign of life.
+// send writes b. It waits while the agent accepts nothing but shows a sign of life.
 func (s *stream) send(b []byte) error {
 	if !s.guarded {
 		_, err := s.Write(b)
@@ -214,7 +214,7 @@ func (s *stream) send(b []byte) error {
 	}
 }
 
-// patient has the rest of the call wait for the agent's words as long as its context does.
+// patient makes the rest of the call wait for the agent for as long as the call's context.
 func (s *stream) patient() {
 	s.guarded = false
 	if s.reads {
@@ -222,7 +222,7 @@ func (s *stream) patient() {
 	}
 }
 
-// limit sets a deadline, unless the call's context has ended meanwhile: its own is past.
+// limit sets a deadline, unless the call's context has ended: then its own is past.
 func (s *stream) limit(set func(time.Time) error, at time.Time) {
 	_ = set(at)
 	if s.ctx.Err() != nil {
@@ -230,7 +230,7 @@ func (s *stream) limit(set func(time.Time) error, at time.Time) {
 	}
 }
 
-// detach takes the stream off its context, and reports whether that had not ended.
+// detach unbinds the stream from its context, and reports whether the context had not ended.
 func (s *stream) detach() bool {
 	if !s.stop() {
 		return false

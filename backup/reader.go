@@ -28,8 +28,8 @@ func Verify(r io.Reader) (*Manifest, error) {
 	return m, err
 }
 
-// verify is Verify; where pos is not nil, it tells where r is, and first has the place of the
-// first entry of each part.
+// verify is Verify; if pos is not nil, it returns the position in r, and first holds the position
+// of the first entry of each part.
 func verify(r io.Reader, pos func() (int64, error)) (_ *Manifest, first map[string]int64, err error) {
 	source := &sourceErr{r: r}
 	x := &verifier{tar: tar.NewReader(source), pos: pos, first: make(map[string]int64)}
@@ -221,7 +221,7 @@ type File struct {
 	parts    map[string]Part // that are to be restored
 }
 
-// Open verifies the backup in a file, which it does not close; see is told how far it is.
+// Open verifies the backup in a file, which it does not close; it calls see with its progress.
 func Open(f *os.File, see func(done int64)) (*File, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the backup is not a file that can be read twice").WithRemedy("save it in a file first")
@@ -239,7 +239,7 @@ func Open(f *os.File, see func(done int64)) (*File, error) {
 	return &File{m, f, first, parts}, nil
 }
 
-// seen tells how far reading is.
+// seen reports the progress of reading.
 type seen struct {
 	r    io.Reader
 	see  func(int64)

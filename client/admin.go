@@ -42,7 +42,7 @@ func (c *Client) DeleteToken(ctx context.Context, project, idOrName string) erro
 	return err
 }
 
-// Images lists what sandboxes can run on, and how far each is.
+// Images lists the images that sandboxes can run on, with their state.
 func (c *Client) Images(ctx context.Context) ([]v1.Image, error) {
 	var out v1.ImageList
 	if _, err := c.call(ctx, request{method: "GET", path: "/images"}, &out); err != nil {
@@ -51,8 +51,8 @@ func (c *Client) Images(ctx context.Context) ([]v1.Image, error) {
 	return out.Items, nil
 }
 
-// BuildImage begins to build an image, unless it is built, and waits at most as
-// long as wait for it. The build goes on; Images tells how far it is.
+// BuildImage starts building an image unless it is built, and waits at most wait for it. The
+// build goes on afterwards; Images reports its progress.
 func (c *Client) BuildImage(ctx context.Context, name string, wait time.Duration) (*v1.Image, error) {
 	q := url.Values{"wait_seconds": {strconv.Itoa(int(wait / time.Second))}}
 	out := new(v1.Image)
@@ -62,7 +62,7 @@ func (c *Client) BuildImage(ctx context.Context, name string, wait time.Duration
 	return out, nil
 }
 
-// Info tells what the server is and can do.
+// Info returns what the server is and can do.
 func (c *Client) Info(ctx context.Context) (*v1.Info, error) {
 	out := new(v1.Info)
 	if _, err := c.call(ctx, request{method: "GET", path: "/info"}, out); err != nil {
@@ -71,7 +71,7 @@ func (c *Client) Info(ctx context.Context) (*v1.Info, error) {
 	return out, nil
 }
 
-// Limits tells what a sandbox may ask for.
+// Limits returns what a sandbox may ask for.
 func (c *Client) Limits(ctx context.Context) (*v1.SandboxLimits, error) {
 	out := new(v1.SandboxLimits)
 	if _, err := c.call(ctx, request{method: "GET", path: "/limits"}, out); err != nil {

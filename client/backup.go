@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// Backup opens a backup of the whole server, which has to be asked by its own administrator's
-// token. The backup has all secrets and tokens. It is whole when Read gave io.EOF; one that breaks
-// off gives another error. Close it.
+// Backup opens a backup of the whole server. It needs the token of the server's own
+// administrator. The backup contains all secrets and tokens. It is complete when Read returned
+// io.EOF; any other error means that it was cut short. The caller closes it.
 func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
 	resp, err := c.do(ctx, request{method: "POST", path: "/backups"})
 	if err != nil {

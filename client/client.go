@@ -18,17 +18,16 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Options are what a client may be told beside where and who. The zero value
-// works.
+// Options configure a client. The zero value works.
 type Options struct {
 	// HTTP sends the requests; nil: a client of its own that keeps connections.
 	// Its Timeout bounds whole calls, waiting for commands included.
 	HTTP *http.Client
 	// UserAgent is sent with each request; empty: "sandpit-go".
 	UserAgent string
-	// Waiting is called when a server that was reached before does not answer and the client
-	// goes on trying, until the time that is given at most: with what it gets instead of an answer, and
-	// once until the server answers again. It may be called by several goroutines. nil: nothing is told.
+	// Waiting is called when a server that was reached before stops answering and the client
+	// retries, until the given time at most: with what it got instead of an answer, and once
+	// until the server answers again. It may be called concurrently. It may be nil.
 	Waiting func(err error, until time.Time)
 }
 
@@ -39,16 +38,15 @@ type Client struct {
 	token string
 	agent string
 	http  *http.Client
-	err   error // of the base URL; every call gives it
+	err   error // of the base URL; every call returns it
 
 	onWait  func(error, time.Time)
 	reached atomic.Bool // a server has answered
 	waiting atomic.Bool // onWait was called, and no server has answered since
 }
 
-// New makes a client for the server at baseURL ("http://127.0.0.1:8080"), which
-// may end with /v1. It connects to nothing: a URL that is none is the error of
-// the first call.
+// New returns a client of the server at baseURL ("http://127.0.0.1:8080"), which may end with
+// /v1. It does not connect: a bad URL is reported by the first call.
 func New(baseURL, token string, o Options) *Client {
 	c := &Client{token: token, agent: o.UserAgent, http: o.HTTP, onWait: o.Waiting}
 	if c.agent == "" {
@@ -89,7 +87,7 @@ func newHTTP() *http.Client {
 // request is one call. The zero value of a field leaves it out.
 type request struct {
 	method, path string // the path is escaped, without the base
-	root         bool   // the path is no operation's: it begins where the server does
+	root         bool   // the path is not an operation's: it is relative to the server's root
 	query        url.Values
 	body         any       // as JSON
 	raw          io.Reader // or as it is
@@ -97,11 +95,10 @@ type request struct {
 	header       http.Header
 }
 
-// bigUpload is from where on it is worth asking first whether a body is wanted.
+// bigUpload is the size from which a request asks first whether its body is wanted.
 const bigUpload = 1 << 20
 
-// do sends a request. The caller closes the body; an answer that is an error
-// becomes one.
+// do sends a request. The caller closes the body; an error status is returned as an error.
 func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	resp, _, err := c.send(ctx, r)
 	return resp, err
@@ -168,7 +165,7 @@ func (c *Client) authorize(h http.Header) {
 	}
 }
 
-// call sends a request and reads the answer into out; nil: there is none.
+// call sends a request and decodes the answer into out, unless out is nil.
 func (c *Client) call(ctx context.Context, r request, out any) (status int, err error) {
 	resp, err := c.do(ctx, r)
 	if err != nil {
@@ -187,7 +184,7 @@ func (c *Client) call(ctx context.Context, r request, out any) (status int, err 
 	return resp.StatusCode, nil
 }
 
-// decode reads an answer. One that breaks off is lost.
+// decode decodes an answer. One that breaks off is lost.
 func (c *Client) decode(ctx context.Context, r request, body io.Reader, out any) error {
 	err := json.NewDecoder(body).Decode(out)
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// RunCode runs one cell of code and gives what it gave when it has ended. Code that fails is no
-// error. When ctx ends it goes on, unless the request says otherwise.
+// RunCode runs one cell of code and returns its result when it has ended. Code that fails is not
+// an error. The code keeps running when ctx ends, unless the request says otherwise.
 func (c *Client) RunCode(ctx context.Context, ref string, r v1.RunCode) (*v1.CodeResult, error) {
 	out := new(v1.CodeResult)
 	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/code"), body: r}, out); err != nil {
@@ -24,15 +24,15 @@ func (c *Client) RunCode(ctx context.Context, ref string, r v1.RunCode) (*v1.Cod
 	return out, nil
 }
 
-// CodeSink takes what code gives while it runs, in order. Each may be nil. An error ends the
-// stream and is given back.
+// CodeSink receives the output of code while it runs, in order. Each function may be nil. An
+// error ends the stream and is returned.
 type CodeSink struct {
 	Started func(v1.CodeStarted) error
 	Output  func(data []byte, stderr bool) error // exactly as it was written
 	Result  func(v1.CodeValue) error
 }
 
-// StreamCode runs one cell of code and hands on what it gives as it comes.
+// StreamCode runs one cell of code and passes its output to sink as it comes.
 func (c *Client) StreamCode(ctx context.Context, ref string, r v1.RunCode, sink CodeSink) (*v1.CodeOutcome, error) {
 	resp, err := c.do(ctx, request{
 		method: "POST", path: of(ref, "/code"), body: r,
@@ -61,7 +61,7 @@ func (c *Client) StreamCode(ctx context.Context, ref string, r v1.RunCode, sink 
 	}
 }
 
-// event hands one event on. The outcome is not nil after the last.
+// event passes an event on. The outcome is not nil after the last.
 func (s *CodeSink) event(ev event) (*v1.CodeOutcome, error) {
 	switch ev.name {
 	case v1.StreamStart:
@@ -88,7 +88,7 @@ func (s *CodeSink) event(ev event) (*v1.CodeOutcome, error) {
 	return nil, nil
 }
 
-// handOn reads an event's data for fn, which may be nil.
+// handOn decodes an event's data and calls fn, which may be nil.
 func handOn[T any](ev event, fn func(T) error) error {
 	if fn == nil {
 		return nil
@@ -109,7 +109,7 @@ func (c *Client) CreateContext(ctx context.Context, ref string, r v1.CreateConte
 	return out, nil
 }
 
-// Contexts gives a sandbox's contexts, oldest first.
+// Contexts returns a sandbox's contexts, oldest first.
 func (c *Client) Contexts(ctx context.Context, ref string) ([]v1.Context, error) {
 	var out v1.ContextList
 	_, err := c.call(ctx, request{method: "GET", path: of(ref, "/code/contexts")}, &out)
@@ -125,7 +125,8 @@ func (c *Client) Context(ctx context.Context, ref, id string) (*v1.Context, erro
 	return out, nil
 }
 
-// RestartContext ends what holds a context's variables, with all that it started, and begins anew.
+// RestartContext ends the kernel of a context, with its variables and all that it started, and
+// starts a new one.
 func (c *Client) RestartContext(ctx context.Context, ref, id string) (*v1.Context, error) {
 	out := new(v1.Context)
 	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/code/contexts/"+seg(id)+"/restart")}, out); err != nil {
@@ -134,13 +135,13 @@ func (c *Client) RestartContext(ctx context.Context, ref, id string) (*v1.Contex
 	return out, nil
 }
 
-// InterruptContext interrupts the code that runs in a context; where none does it is fault.State.
+// InterruptContext interrupts the code that runs in a context; without any it is fault.State.
 func (c *Client) InterruptContext(ctx context.Context, ref, id string) error {
 	_, err := c.call(ctx, request{method: "POST", path: of(ref, "/code/contexts/"+seg(id)+"/interrupt")}, nil)
 	return err
 }
 
-// DeleteContext ends a context, with all that it started.
+// DeleteContext deletes a context, and ends all that it started.
 func (c *Client) DeleteContext(ctx context.Context, ref, id string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/code/contexts/"+seg(id))}, nil)
 	return err

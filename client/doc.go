@@ -5,15 +5,15 @@
 // methods. The command line uses nothing else.
 //
 // A sandbox is named by its ref: its id, or the key that it was created with.
-// Where a method gives an error of the server it is a *fault.Error with the
-// same code, message, remedy and fields that the server set, so that
+// Errors of the server are returned as a *fault.Error with the same code, message, remedy and
+// fields that the server set, so that
 //
 //	if fault.Is(err, fault.NotFound) { … }
 //
-// works on both sides of the wire. A command that fails is no error: its exit
-// code is in the result.
+// works on both sides of the wire. A command that fails is not an error: its exit code is in the
+// result.
 //
-// Optional fields of requests are pointers; new gives one: new("python").
+// Optional fields of requests are pointers; new makes one: new("python").
 //
 // The package knows the wire (api/v1) and nothing of how a server works.
 package client

@@ -46,7 +46,7 @@ func (e *eventReader) next() (event, error) {
 		case "event":
 			ev.name = string(value)
 		case "id":
-			ev.id, _ = strconv.ParseInt(string(value), 10, 64) // else it is none of ours
+			ev.id, _ = strconv.ParseInt(string(value), 10, 64) // else the id is not ours
 		case "data":
 			if ev.data != nil {
 				ev.data = append(ev.data, '\n')

@@ -17,9 +17,9 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Exec runs a command and gives its outcome with its output, when it has ended
-// or WaitSeconds passed; then Status is "running" and it goes on. A command that
-// fails is no error. When ctx ends the command goes on as well: Kill ends it.
+// Exec runs a command and returns its outcome and output when it has ended or WaitSeconds have
+// passed; then Status is "running" and the command keeps running. A command that fails is not an
+// error. The command also keeps running when ctx ends: Kill ends it.
 func (c *Client) Exec(ctx context.Context, ref string, r v1.Exec) (*v1.ExecResult, error) {
 	out := new(v1.ExecResult)
 	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/exec"), body: r}, out); err != nil {
@@ -28,8 +28,8 @@ func (c *Client) Exec(ctx context.Context, ref string, r v1.Exec) (*v1.ExecResul
 	return out, nil
 }
 
-// CreateExec runs a command in a sandbox that is made for it, or that has the key,
-// in one request: as [Client.Create] and then [Client.Exec].
+// CreateExec runs a command in a new sandbox, or in the one that has the key, in one request: as
+// [Client.Create] and then [Client.Exec].
 func (c *Client) CreateExec(ctx context.Context, r v1.CreateExec) (*v1.CreateExecResult, error) {
 	out := new(v1.CreateExecResult)
 	if _, err := c.begin(ctx, request{method: "POST", path: "/exec", body: r}, out); err != nil {
@@ -46,15 +46,14 @@ type Frame struct {
 	Data   []byte
 }
 
-// ExecStream runs a command and hands its output on as it comes, in order and
-// exactly as it was written. An error of fn ends the stream and is given back;
-// the command goes on.
+// ExecStream runs a command and passes its output to fn as it comes, in order and exactly as it
+// was written. An error of fn ends the stream and is returned; the command keeps running.
 func (c *Client) ExecStream(ctx context.Context, ref string, r v1.Exec, fn func(Frame) error) (*v1.ExecOutcome, error) {
 	return c.ExecStarted(ctx, ref, r, func(*Process) {}, fn)
 }
 
-// ExecStarted is ExecStream that tells the command's process as soon as it runs,
-// before any of its output: whoever gives up waiting can end it by that.
+// ExecStarted is ExecStream that calls started with the command's process as soon as it runs,
+// before any of its output, so that a caller who stops waiting can end it.
 func (c *Client) ExecStarted(ctx context.Context, ref string, r v1.Exec, started func(*Process), fn func(Frame) error) (*v1.ExecOutcome, error) {
 	data, err := c.streamCommand(ctx, of(ref, "/exec"), r, func(s v1.ExecStarted) { started(c.OpenProcess(ref, s.ProcessID)) }, fn)
 	if err != nil {
@@ -67,8 +66,8 @@ func (c *Client) ExecStarted(ctx context.Context, ref string, r v1.Exec, started
 	return out, nil
 }
 
-// CreateExecStarted is [Client.CreateExec] that streams as [Client.ExecStarted]
-// does, and tells the sandbox's id with the process.
+// CreateExecStarted is [Client.CreateExec] that streams as [Client.ExecStarted] does; started
+// also gets the sandbox's id.
 func (c *Client) CreateExecStarted(ctx context.Context, r v1.CreateExec, started func(sandbox string, p *Process), fn func(Frame) error) (*v1.CreateExecOutcome, error) {
 	data, err := c.streamCommand(ctx, "/exec", r, func(s v1.ExecStarted) { started(s.SandboxID, c.OpenProcess(s.SandboxID, s.ProcessID)) }, fn)
 	if err != nil {
@@ -81,8 +80,8 @@ func (c *Client) CreateExecStarted(ctx context.Context, r v1.CreateExec, started
 	return out, nil
 }
 
-// streamCommand runs a command by its events, and gives the data of the last one. Where the
-// connection breaks, it asks again and goes on behind what it has handed on.
+// streamCommand runs a command, handles its events, and returns the data of the last one. When
+// the connection breaks, it asks again and resumes after the last event that it handled.
 func (c *Client) streamCommand(ctx context.Context, path string, r any, started func(v1.ExecStarted), fn func(Frame) error) ([]byte, error) {
 	s := commandStream{c: c, started: started, fn: fn}
 	err := c.repeat(ctx, request{
@@ -105,7 +104,7 @@ type commandStream struct {
 	last    []byte
 }
 
-// read hands on what one connection brings.
+// read handles the events of one connection.
 func (s *commandStream) read(ctx context.Context, body io.Reader) error {
 	events := newEventReader(body)
 	goesOn := "the command goes on: see the sandbox's processes"
@@ -151,7 +150,7 @@ func (s *commandStream) read(ctx context.Context, body io.Reader) error {
 	}
 }
 
-// output hands on what of an event was not handed on before.
+// output passes on the part of an event that was not passed on before.
 func (s *commandStream) output(ev event, skip *[2]int64) error {
 	var out v1.Output
 	if err := json.Unmarshal(ev.data, &out); err != nil {
@@ -191,8 +190,8 @@ func exact(text, encoded string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(encoded)
 }
 
-// Processes gives a sandbox's commands: those that run, and those that ended and
-// are remembered.
+// Processes returns a sandbox's commands: those that run, and those that ended and are still on
+// record.
 func (c *Client) Processes(ctx context.Context, ref string) ([]v1.Process, error) {
 	var out []v1.Process
 	for p, err := range c.ListProcesses(ctx, ref, ProcessQuery{}) {
@@ -213,7 +212,8 @@ func (c *Client) Process(ctx context.Context, ref, processID string) (*v1.Proces
 	return out, nil
 }
 
-// Kill ends a command and all that it started; one that has ended is no error.
+// Kill ends a command and every process that it started. Killing one that has ended is not an
+// error.
 func (c *Client) Kill(ctx context.Context, ref, processID string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/processes/"+seg(processID))}, nil)
 	return err

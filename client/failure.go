@@ -29,7 +29,7 @@ func readSome(r io.Reader) []byte {
 	return data
 }
 
-// errorOf makes of an answer that is an error the error that the server had.
+// errorOf returns the server's error from an error response.
 func errorOf(resp *http.Response, body []byte) error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var p v1.Problem
@@ -100,7 +100,7 @@ func codeOf(status int) fault.Code {
 	return fault.Internal
 }
 
-// unanswered makes an error of a request that got no answer, with the next step.
+// unanswered returns the error of a request that got no answer, with the next step.
 func (c *Client) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		code, cause := fault.Of(ctx.Err()), context.Cause(ctx)

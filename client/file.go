@@ -27,10 +27,10 @@ type ReadOptions struct {
 	Length int64 // bytes to read; zero: to the end
 }
 
-// File is a file being read. Close it.
+// File is an open file. The caller closes it.
 type File struct {
 	io.ReadCloser
-	Size       int64 // of what Read will give
+	Size       int64 // of what Read will return
 	ModifiedAt time.Time
 }
 
@@ -50,7 +50,7 @@ func (c *Client) ReadFile(ctx context.Context, ref, path string, o ReadOptions) 
 		return nil, err
 	}
 	if resp.Header.Get("Sandpit-File-Type") == "dir" {
-		_ = resp.Body.Close() // a listing that nobody asked for
+		_ = resp.Body.Close() // a listing that was not asked for
 		return nil, fault.InvalidField("path", "%q is a directory", path)
 	}
 	f := &File{ReadCloser: resp.Body, Size: resp.ContentLength}
@@ -63,12 +63,12 @@ func (c *Client) ReadFile(ctx context.Context, ref, path string, o ReadOptions) 
 type WriteOptions struct {
 	User      string
 	Mode      fs.FileMode // permissions; zero: 0644, or those of the file that is replaced
-	Size      int64       // of what r gives, if it is known: it lets the server refuse early. Zero or negative: unknown
+	Size      int64       // of r's content, if it is known: it lets the server refuse early. Zero or negative: unknown
 	NoParents bool        // do not make missing directories
 	Sync      bool        // return when the file is on the server's disk, and not up to a second before
 }
 
-// WriteFile writes what r gives to a file: the whole, or nothing if it fails.
+// WriteFile writes the content of r to a file: all of it, or nothing if it fails.
 func (c *Client) WriteFile(ctx context.Context, ref, path string, r io.Reader, o WriteOptions) error {
 	q := where(path, o.User)
 	if o.Mode != 0 {
@@ -100,13 +100,13 @@ func (c *Client) Stat(ctx context.Context, ref, path, user string) (*v1.FileInfo
 	return out, nil
 }
 
-// ListFiles returns what is in a directory, and whether there is more: at most
-// limit entries are given, or 10000 for zero, and no more than the server holds of one list.
+// ListFiles returns what is in a directory, and whether there is more. It returns at most limit
+// entries, or 10000 for zero, and no more than the server holds of one list.
 func (c *Client) ListFiles(ctx context.Context, ref, path, user string, limit int) (files []v1.FileInfo, more bool, err error) {
 	return c.ListFilesAfter(ctx, ref, path, user, "", limit)
 }
 
-// ListFilesAfter is ListFiles that goes on after a name, which is the last of the list before.
+// ListFilesAfter is ListFiles that starts after a name, which is the last of the list before.
 func (c *Client) ListFilesAfter(ctx context.Context, ref, path, user, after string, limit int) (files []v1.FileInfo, more bool, err error) {
 	q := where(path, user)
 	if after != "" {
@@ -125,7 +125,7 @@ func (c *Client) ListFilesAfter(ctx context.Context, ref, path, user, after stri
 	return files, resp.Header.Get("Sandpit-Truncated") == "true", err
 }
 
-// Mkdir makes a directory, with its parents; one that exists is no error.
+// Mkdir makes a directory and its parents. One that exists is not an error.
 func (c *Client) Mkdir(ctx context.Context, ref string, r v1.MakeDir) error {
 	_, err := c.call(ctx, request{method: "POST", path: of(ref, "/mkdir"), body: r}, nil)
 	return err

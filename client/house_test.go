@@ -41,7 +41,7 @@ func open(t testing.TB) *house {
 	return &house{client.New(srv.URL, adminToken, client.Options{}), t, srv.URL, api}
 }
 
-// box makes a sandbox and gives its id.
+// box makes a sandbox and returns its id.
 func (h *house) box() string {
 	h.t.Helper()
 	s, created, err := h.Create(h.t.Context(), v1.CreateSandbox{})

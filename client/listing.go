@@ -12,8 +12,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// listing reads the answer of the route that lists directories and reads files:
-// what is no array is a file.
+// listing reads the answer of the route that lists directories and reads files: an answer that is
+// not an array is a file.
 func listing(r io.Reader, path string) ([]v1.FileInfo, error) {
 	b := bufio.NewReader(r)
 	if first, err := b.Peek(1); err == nil && first[0] != '[' {

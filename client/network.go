@@ -9,9 +9,9 @@ import (
 	v1 "sandpit.dev/api/v1"
 )
 
-// NetworkLog tells what a sandbox may reach, what it tried to, and what was refused
-// with the reason. Looking is no use of the sandbox. What it may reach is changed by
-// [Client.Update], and holds at once.
+// NetworkLog returns what a sandbox may reach, what it tried to reach, and what was refused and
+// why. It does not count as use of the sandbox. [Client.Update] changes what the sandbox may
+// reach, with immediate effect.
 func (c *Client) NetworkLog(ctx context.Context, sandbox string) (*v1.NetworkLog, error) {
 	out := new(v1.NetworkLog)
 	if _, err := c.call(ctx, request{method: "GET", path: "/sandboxes/" + seg(sandbox) + "/network"}, out); err != nil {

@@ -5,9 +5,8 @@ package client
 
 import "iter"
 
-// all returns the items of all pages from the one that first begins, page by page as
-// they are asked for. After an error there is nothing more. Each iteration begins
-// anew.
+// all returns the items of all pages from first on, and fetches each page when it is needed. The
+// sequence ends after an error. Each iteration starts anew.
 func all[T any](first string, page func(cursor string) (items []T, next *string, err error)) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for cursor := first; ; {

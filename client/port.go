@@ -36,8 +36,8 @@ func (c *Client) Preview(ctx context.Context, ref string, r v1.CreatePreview) (*
 	return p, nil
 }
 
-// PortConn is a connection to a TCP port in a sandbox. Read and Write may run
-// beside each other, and Close beside both.
+// PortConn is a connection to a TCP port in a sandbox. Read and Write may be called concurrently,
+// and Close at any time.
 type PortConn struct {
 	conn *websocket.Conn
 	life context.Context // ends with Close
@@ -51,7 +51,7 @@ type PortConn struct {
 	ended   bool
 }
 
-// DialPort connects to a TCP port in a sandbox. ctx bounds the beginning only.
+// DialPort connects to a TCP port in a sandbox. ctx bounds only the connecting.
 func (c *Client) DialPort(ctx context.Context, ref string, port int) (*PortConn, error) {
 	if c.err != nil {
 		return nil, c.err
@@ -114,7 +114,7 @@ func (p *PortConn) moreLocked() error {
 	return nil // of a newer server
 }
 
-// Write sends b. It waits while the program takes nothing.
+// Write sends b. It blocks while the program reads nothing.
 func (p *PortConn) Write(b []byte) (int, error) {
 	p.writeMu.Lock()
 	defer p.writeMu.Unlock()
@@ -131,7 +131,7 @@ func (p *PortConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite tells the program that nothing more comes. Twice is fine.
+// CloseWrite signals the program the end of its input. Calling it twice is fine.
 func (p *PortConn) CloseWrite() error {
 	p.writeMu.Lock()
 	defer p.writeMu.Unlock()
@@ -145,9 +145,9 @@ func (p *PortConn) CloseWrite() error {
 	return nil
 }
 
-// Close ends the connection. Twice is fine.
+// Close ends the connection. Calling it twice is fine.
 func (p *PortConn) Close() error {
 	p.end()
-	_ = p.conn.CloseNow() // there is nobody left to tell
+	_ = p.conn.CloseNow() // the connection has no other user left
 	return nil
 }

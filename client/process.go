@@ -17,9 +17,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Process is a process of a sandbox. It goes on whatever becomes of its caller and
-// of the server, and can be found again by its id. Its methods are safe for
-// concurrent use.
+// Process is a process of a sandbox. It does not depend on its caller or on the server, and can
+// be found again by its id. Its methods are safe for concurrent use.
 type Process struct {
 	c   *Client
 	ref string
@@ -35,8 +34,8 @@ func (c *Client) StartProcess(ctx context.Context, ref string, r v1.StartProcess
 	return c.OpenProcess(ref, out.ProcessID), nil
 }
 
-// OpenProcess returns a process that was started before. It asks nobody whether there
-// is one.
+// OpenProcess returns a process that was started before. It makes no request, so the process may
+// not exist.
 func (c *Client) OpenProcess(ref, processID string) *Process {
 	return &Process{c: c, ref: ref, id: processID}
 }
@@ -46,15 +45,14 @@ func (p *Process) ID() string { return p.id }
 
 func (p *Process) path(rest string) string { return of(p.ref, "/processes/"+seg(p.id)+rest) }
 
-// Get returns what is known of it.
+// Get returns the record of the process.
 func (p *Process) Get(ctx context.Context) (*v1.Process, error) { return p.c.Process(ctx, p.ref, p.id) }
 
-// waitEach is how long one request waits: less than what lies between may wait
-// for an answer.
+// waitEach is how long one request waits: less than proxies wait for an answer.
 const waitEach = 50 * time.Second
 
-// Wait waits until the process has ended, also over a server that goes away and
-// comes back, for which it waits at most Patience.
+// Wait waits until the process has ended. It continues over a restart of the server, for which it
+// waits at most Patience.
 func (p *Process) Wait(ctx context.Context) (*v1.Process, error) {
 	r := p.c.retry()
 	for {
@@ -74,17 +72,18 @@ func (p *Process) Wait(ctx context.Context) (*v1.Process, error) {
 	}
 }
 
-// Signal sends a signal by name ("SIGINT") or number, to the process itself or with
-// tree to all that it started as well. One that has ended is fault.State.
+// Signal sends a signal by name ("SIGINT") or number to the process; with tree, also to every
+// process that it started. One that has ended is fault.State.
 func (p *Process) Signal(ctx context.Context, signal string, tree bool) error {
 	_, err := p.c.call(ctx, request{method: "POST", path: p.path("/signal"), body: v1.SignalProcess{Signal: signal, Tree: &tree}}, nil)
 	return err
 }
 
-// Kill ends the process and all that it started; one that has ended is no error.
+// Kill ends the process and every process that it started. Killing one that has ended is not an
+// error.
 func (p *Process) Kill(ctx context.Context) error { return p.c.Kill(ctx, p.ref, p.id) }
 
-// Resize tells the process that its terminal has another size, each 1 to 1000.
+// Resize sets the size of the process's terminal, each from 1 to 1000.
 func (p *Process) Resize(ctx context.Context, cols, rows int) error {
 	_, err := p.c.call(ctx, request{method: "POST", path: p.path("/resize"), body: v1.ResizeProcess{Cols: cols, Rows: rows}}, nil)
 	return err
@@ -93,9 +92,8 @@ func (p *Process) Resize(ctx context.Context, cols, rows int) error {
 // maxInput is what one request may carry.
 const maxInput = 1 << 20
 
-// Write writes to a streamed standard input or a terminal, and blocks while the
-// program does not read. Where the answer is lost it is not known how much was
-// taken: see Stdin.
+// Write writes to a streamed standard input or a terminal, and blocks while the program does not
+// read. If the answer is lost it is unknown how much was taken: see Stdin.
 func (p *Process) Write(ctx context.Context, data []byte) (int, error) {
 	n := 0
 	for n < len(data) {
@@ -133,18 +131,18 @@ func (p *Process) write(ctx context.Context, data []byte, offset int64, end bool
 	return out, err
 }
 
-// Stdin is the standard input of a process whose only writer this is. Each byte is
-// taken once, also where connections break and servers are restarted.
+// Stdin is the standard input of a process of which this is the only writer. Each byte is taken
+// once, even if connections break and servers restart.
 type Stdin struct {
 	p     *Process
 	ctx   context.Context
 	at    int64 // in the whole input; below zero: not known yet
-	ended bool  // its end was told
+	ended bool  // its end was sent
 }
 
-// Stdin returns the input of a process. Others that write to it meanwhile would make
-// it lose bytes: for that there is Write. ctx bounds all that is done with it. It is
-// for one goroutine.
+// Stdin returns the input of a process. Bytes are lost if others write to it at the same time:
+// for that there is Write. ctx bounds everything that is done with it. It is not safe for
+// concurrent use.
 func (p *Process) Stdin(ctx context.Context) *Stdin { return &Stdin{p: p, ctx: ctx, at: -1} }
 
 // Write writes all of data, and blocks while the program does not read.
@@ -160,7 +158,7 @@ func (s *Stdin) Write(data []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the input. Twice is fine.
+// Close ends the input. Calling it twice is fine.
 func (s *Stdin) Close() error {
 	if s.ended {
 		return nil // to say it again would be refused where the process is over by now
@@ -195,9 +193,9 @@ func (s *Stdin) put(data []byte, end bool) (int, error) {
 	}
 }
 
-// Patience is how long what follows or waits for a process, or writes to it, goes on
-// trying to reach a server that does not answer, and so does a request that makes or begins
-// something and whose connection broke. A server that this client has never reached is tried once.
+// Patience is how long a call that follows, waits for or writes to a process, or a request that
+// makes or begins something and whose connection broke, retries while the server does not answer.
+// A server that this client has never reached is tried once.
 const Patience = time.Minute
 
 // Bounds of the pause between two tries: a server that comes back is found within
@@ -219,7 +217,7 @@ func (c *Client) retry() retry { return retry{c: c, patience: Patience} }
 
 func (r *retry) worked() { r.since, r.pause = time.Time{}, 0 }
 
-// again waits for the next try; or gives err, where another try makes no sense.
+// again waits for the next try. It returns err if trying again makes no sense.
 func (r *retry) again(ctx context.Context, err error) error {
 	switch fault.Of(err) {
 	case fault.Unavailable, fault.Timeout:
@@ -250,13 +248,13 @@ func (r *retry) again(ctx context.Context, err error) error {
 	}
 }
 
-// ProcessQuery says which processes of a sandbox are wanted. The zero value is all.
+// ProcessQuery selects processes of a sandbox. The zero value selects all.
 type ProcessQuery struct {
 	Running bool // only those that have not ended
 	Newest  bool // first; else the oldest
 }
 
-// ListProcesses gives a sandbox's processes. After an error it ends.
+// ListProcesses returns a sandbox's processes. The sequence ends after an error.
 func (c *Client) ListProcesses(ctx context.Context, ref string, q ProcessQuery) iter.Seq2[*v1.Process, error] {
 	v := url.Values{"limit": {"1000"}}
 	if q.Running {

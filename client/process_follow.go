@@ -21,25 +21,25 @@ import (
 	v1 "sandpit.dev/api/v1"
 )
 
-// FollowOptions say which output of a process is wanted. The zero value is all of it
-// to the process's end.
+// FollowOptions select the output of a process. The zero value selects all of it to the process's
+// end.
 type FollowOptions struct {
 	Cursor int64 // what comes after the frame of this number
 	Recent int64 // without a cursor: of what there is already, about the last so many bytes; zero: all
 	Once   bool  // only what there is by now
 }
 
-// Output is one thing that a followed process gave out: a frame, or one of the others.
+// Output is one item of a followed process's output: a frame, or one of the others.
 type Output struct {
 	Frame
 	Gap  *v1.OutputGap // output is missing here
 	Exit *v1.Process   // the process has ended; the last one
 }
 
-// Follow returns the output of a process: every frame once and in order, then its
-// end. A connection that breaks and a server that is restarted are got over: it goes
-// on behind the last frame, and gives up after a minute without an answer. After an
-// error it ends. A slow loop holds nobody up: the process's log keeps its output.
+// Follow returns the output of a process: every frame once and in order, then its end. It
+// reconnects after a broken connection or a restart of the server, resumes after the last frame,
+// and fails after a minute without an answer. The sequence ends after an error. A slow loop
+// blocks nothing: the process's log keeps its output.
 func (p *Process) Follow(ctx context.Context, o FollowOptions) iter.Seq2[Output, error] {
 	return func(yield func(Output, error) bool) {
 		f := &following{p: p, cursor: o.Cursor, recent: o.Recent, once: o.Once, yield: yield}
@@ -60,13 +60,13 @@ func (p *Process) Follow(ctx context.Context, o FollowOptions) iter.Seq2[Output,
 	}
 }
 
-// following is where a Follow is at.
+// following is the state of a Follow.
 type following struct {
 	p      *Process
 	cursor int64
 	recent int64
 	once   bool
-	gaps   [2]bool // that were told: stdout, stderr
+	gaps   [2]bool // that were reported: stdout, stderr
 	buf    []byte
 	over   bool // the loop is left, or the end was given
 	yield  func(Output, error) bool
@@ -148,7 +148,7 @@ func (f *following) read(ctx context.Context, conn *websocket.Conn) (websocket.M
 	}
 }
 
-// take hands on one message.
+// take passes on one message.
 func (f *following) take(kind websocket.MessageType, data []byte) error {
 	if kind == websocket.MessageBinary {
 		if len(data) <= v1.OutputHeader {
@@ -177,7 +177,7 @@ func (f *following) take(kind websocket.MessageType, data []byte) error {
 		if m.Gap.Stream == v1.StreamStderr {
 			i = 1
 		}
-		if !f.gaps[i] { // it is told again on each connection
+		if !f.gaps[i] { // it is sent again on each connection
 			f.gaps[i] = true
 			f.give(Output{Gap: m.Gap})
 		}
@@ -198,14 +198,14 @@ func (f *following) give(o Output) {
 	}
 }
 
-// Bounds of finding out that nobody is at the other end any more.
+// Bounds for detecting that the other end is gone.
 const (
 	aliveEvery = 10 * time.Second
 	aliveBound = 10 * time.Second
 )
 
-// keepAlive ends a connection at whose other end nobody is, which a cut network
-// does not tell. It needs somebody who reads beside it.
+// keepAlive closes a connection whose other end is gone, which a cut network does not signal. It
+// needs a concurrent reader.
 func keepAlive(ctx context.Context, conn *websocket.Conn) {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
@@ -219,7 +219,7 @@ func keepAlive(ctx context.Context, conn *websocket.Conn) {
 		err := conn.Ping(one)
 		cancel()
 		if err != nil {
-			_ = conn.CloseNow() // the reader tells
+			_ = conn.CloseNow() // the reader reports it
 			return
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// heard is what a followed process gave.
+// heard is the output of a followed process.
 type heard struct {
 	stdout, stderr bytes.Buffer
 	seqs           []int64

@@ -24,11 +24,11 @@ const (
 
 type keyOfContext struct{}
 
-// WithIdempotencyKey returns a context for one request that makes or begins something, which
-// is sent with this key: 1 to 255 printable characters of ASCII. A program that ends before it
-// has the answer can send the same request again with the same key within 24 hours, and gets
-// the answer of the first. Without it each such request has a random key of its own, by which
-// the client itself repeats it where the connection breaks.
+// WithIdempotencyKey returns a context for one request that makes or begins something, which is
+// sent with this key: 1 to 255 printable characters of ASCII. A program that ends before it has
+// the answer can send the same request again with the same key within 24 hours, and gets the
+// answer of the first. Without it the client makes a random key for each such request, and
+// repeats the request by it if the connection breaks.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }
@@ -38,9 +38,9 @@ type lost struct{ error }
 
 func (l lost) Unwrap() error { return l.error }
 
-// repeat sends a request that makes or begins something with an idempotency key, until read
-// has read the whole answer, or for as long as [Patience] without one. What the server has said
-// no to is not repeated, and neither is what has reached no server at all.
+// repeat sends a request that makes or begins something with an idempotency key, until read has
+// read the whole answer, or for as long as [Patience] without one. It does not repeat a request
+// that the server refused, or that has reached no server.
 func (c *Client) repeat(ctx context.Context, r request, read func(*http.Response) error) error {
 	header := r.header.Clone()
 	if header == nil {
@@ -108,7 +108,7 @@ func unreachable(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// answers notes that a server answers, whatever it says.
+// answers records that a server answers, with success or not.
 func (c *Client) answers() {
 	if !c.reached.Load() {
 		c.reached.Store(true)
@@ -118,7 +118,7 @@ func (c *Client) answers() {
 	}
 }
 
-// tellWaiting tells that no answer comes, once until one does.
+// tellWaiting reports that no answer comes, once until one does.
 func (c *Client) tellWaiting(err error, until time.Time) {
 	if c.onWait != nil && c.waiting.CompareAndSwap(false, true) {
 		c.onWait(err, until)

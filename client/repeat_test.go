@@ -125,7 +125,7 @@ func TestAServerThatWasNeverReached(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Close(); err != nil { // it is a port where nobody listens now
+			if err := l.Close(); err != nil { // no server listens on that port now
 				t.Fatal(err)
 			}
 			var tried atomic.Int32

@@ -19,8 +19,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// StartRun begins a run in a sandbox, by its id, or by a key: then it is made if it is
-// missing. The run goes on whoever goes away.
+// StartRun starts a run in a sandbox, named by its id or by a key; with a key, a missing sandbox
+// is created. The run does not depend on its client's connection.
 func (c *Client) StartRun(ctx context.Context, sandbox string, r v1.StartRun) (*v1.Run, error) {
 	out := new(v1.Run)
 	if _, err := c.begin(ctx, request{method: "POST", path: "/sandboxes/" + seg(sandbox) + "/runs", body: r}, out); err != nil {
@@ -34,7 +34,7 @@ func (c *Client) Run(ctx context.Context, run string) (*v1.Run, error) {
 	return c.run(ctx, request{method: "GET", path: "/runs/" + seg(run)})
 }
 
-// CancelRun ends a run. One that has ended is no error.
+// CancelRun ends a run. Cancelling one that has ended is not an error.
 func (c *Client) CancelRun(ctx context.Context, run string) (*v1.Run, error) {
 	return c.run(ctx, request{method: "POST", path: "/runs/" + seg(run) + "/cancel"})
 }
@@ -72,8 +72,8 @@ func (c *Client) RunsPage(ctx context.Context, q RunQuery) (*v1.RunList, error) 
 	return p, nil
 }
 
-// Runs returns all runs that match, page by page as they are asked for. After an error
-// there is nothing more.
+// Runs returns all runs that match, and fetches each page when it is needed. The sequence ends
+// after an error.
 func (c *Client) Runs(ctx context.Context, q RunQuery) iter.Seq2[*v1.Run, error] {
 	return all(q.Cursor, func(cursor string) ([]v1.Run, *string, error) {
 		q := q
@@ -93,10 +93,9 @@ type RunEvent struct {
 	Data json.RawMessage // of the type that is named there
 }
 
-// FollowRun returns the events of a run that come after one (0: all), to its last. A
-// connection that breaks and a server that is restarted are got over: it goes on
-// behind the last event, and gives up after a minute without an answer. After an
-// error it ends. A slow loop misses nothing.
+// FollowRun returns the events of a run after a number (0: all), to its last. It reconnects after
+// a broken connection or a restart of the server, resumes after the last event, and fails after a
+// minute without an answer. The sequence ends after an error. A slow loop misses nothing.
 func (c *Client) FollowRun(ctx context.Context, run string, after int64) iter.Seq2[RunEvent, error] {
 	return func(yield func(RunEvent, error) bool) {
 		r := c.retry()
@@ -122,8 +121,8 @@ func (c *Client) FollowRun(ctx context.Context, run string, after int64) iter.Se
 	}
 }
 
-// followRun follows over one connection. Its error is why that ended; io.EOF: there
-// are no more.
+// followRun follows over one connection. It returns why that ended; io.EOF: there are no more
+// events.
 func (c *Client) followRun(ctx context.Context, run string, after *int64, r *retry, take func(RunEvent) bool) error {
 	q := make(url.Values)
 	if *after > 0 {
@@ -162,8 +161,8 @@ func (c *Client) followRun(ctx context.Context, run string, after *int64, r *ret
 	}
 }
 
-// Artifacts lists the artifacts of a run of a sandbox; "latest" is the latest one that
-// has any.
+// Artifacts lists the artifacts of a run of a sandbox; "latest" is the latest run that has
+// artifacts.
 func (c *Client) Artifacts(ctx context.Context, sandbox, run string) (*v1.ArtifactList, error) {
 	out := new(v1.ArtifactList)
 	resp, err := c.do(ctx, request{method: "GET", path: artifactPath(sandbox, run, ""), root: true})
@@ -177,7 +176,7 @@ func (c *Client) Artifacts(ctx context.Context, sandbox, run string) (*v1.Artifa
 	return out, nil
 }
 
-// Artifact opens an artifact of a run. Close it.
+// Artifact opens an artifact of a run. The caller closes it.
 func (c *Client) Artifact(ctx context.Context, sandbox, run, path string) (io.ReadCloser, error) {
 	resp, err := c.do(ctx, request{method: "GET", path: artifactPath(sandbox, run, path), root: true})
 	if err != nil {
@@ -194,8 +193,8 @@ func artifactPath(sandbox, run, path string) string {
 	return "/artifacts/" + seg(sandbox) + "/" + seg(run) + "/" + strings.Join(parts, "/")
 }
 
-// ArtifactLink makes a link to an artifact of a run that is good for whoever has it,
-// for so long; zero: the server's default.
+// ArtifactLink makes a link to an artifact of a run. Anyone who has the link can use it, for as
+// long as life; zero: the server's default.
 func (c *Client) ArtifactLink(ctx context.Context, run, path string, life time.Duration) (*v1.ArtifactLink, error) {
 	body := v1.CreateArtifactLink{Path: path}
 	if life != 0 {

@@ -14,8 +14,8 @@ import (
 	v1 "sandpit.dev/api/v1"
 )
 
-// Create makes a sandbox, or gives the one that has the key already; created
-// tells which. When it returns, commands can run.
+// Create creates a sandbox, or returns the one that has the key already; created reports which.
+// When it returns, commands can run.
 func (c *Client) Create(ctx context.Context, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
 	s = new(v1.Sandbox)
 	status, err := c.begin(ctx, request{method: "POST", path: "/sandboxes", body: r}, s)
@@ -25,49 +25,45 @@ func (c *Client) Create(ctx context.Context, r v1.CreateSandbox) (s *v1.Sandbox,
 	return s, status == http.StatusCreated, nil
 }
 
-// Get gives a sandbox.
+// Get returns a sandbox.
 func (c *Client) Get(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "GET", path: of(ref, "")})
 }
 
-// Update changes what r names and leaves the rest.
+// Update changes the fields that r sets.
 func (c *Client) Update(ctx context.Context, ref string, r v1.UpdateSandbox) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "PATCH", path: of(ref, ""), body: r})
 }
 
-// Start starts a stopped sandbox; one that runs is no error.
+// Start starts a stopped sandbox. Starting one that runs is not an error.
 func (c *Client) Start(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/start")})
 }
 
-// Stop ends a sandbox's processes and keeps its files; one that is stopped is no
+// Stop ends a sandbox's processes and keeps its files. Stopping one that is stopped is not an
 // error.
 func (c *Client) Stop(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/stop")})
 }
 
-// Restart gives a sandbox an empty disk: its processes end and every file in it
-// is lost, but those of its volumes and its snapshots. Its id and key stay. One
-// that was stopped stays stopped.
+// Restart replaces a sandbox's disk by an empty one: its processes end and its files are lost,
+// except volumes and snapshots. Its id and key stay. A stopped sandbox stays stopped.
 func (c *Client) Restart(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/restart")})
 }
 
-// Pause freezes a sandbox's processes, with all that they have in memory; its
-// meter stands, and so do the timeouts of its commands. One that is paused is no
-// error.
+// Pause freezes a sandbox's processes and keeps their memory. Its meter and the timeouts of its
+// commands stop, too. Pausing one that is paused is not an error.
 func (c *Client) Pause(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/pause")})
 }
 
-// Resume lets the processes of a paused sandbox go on where they were; one that
-// runs is no error.
+// Resume lets the processes of a paused sandbox continue. Resuming one that runs is not an error.
 func (c *Client) Resume(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/resume")})
 }
 
-// Delete deletes a sandbox and all that is in it. Its snapshots that have a name
-// stay.
+// Delete deletes a sandbox and everything in it. Its named snapshots stay.
 func (c *Client) Delete(ctx context.Context, ref string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "")}, nil)
 	return err
@@ -117,8 +113,8 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (*v1.SandboxPage, er
 	return p, nil
 }
 
-// List returns all sandboxes that match, page by page as they are asked for. After
-// an error there is nothing more.
+// List returns all sandboxes that match, and fetches each page when it is needed. The sequence
+// ends after an error.
 func (c *Client) List(ctx context.Context, q ListQuery) iter.Seq2[*v1.Sandbox, error] {
 	return all(q.Cursor, func(cursor string) ([]v1.Sandbox, *string, error) {
 		q := q
@@ -161,8 +157,8 @@ func (c *Client) ActivityPage(ctx context.Context, ref string, q ActivityQuery) 
 	return p, nil
 }
 
-// Activity returns all that happened to a sandbox, page by page as it is asked
-// for. After an error there is nothing more.
+// Activity returns all events of a sandbox, and fetches each page when it is needed. The sequence
+// ends after an error.
 func (c *Client) Activity(ctx context.Context, ref string, q ActivityQuery) iter.Seq2[*v1.Event, error] {
 	return func(yield func(*v1.Event, error) bool) {
 		q := q // each iteration begins where the caller said

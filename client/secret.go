@@ -12,8 +12,8 @@ import (
 // A secret belongs to a sandbox, which is named first; or, where that is "", to the
 // project, whose secrets only its administrators change.
 
-// SetSecret sets a secret, whether or not it is there. Commands and connections that begin
-// from then on have it. Nothing gives its value back.
+// SetSecret creates or replaces a secret. Commands and connections that begin afterwards have it.
+// Its value cannot be read back.
 func (c *Client) SetSecret(ctx context.Context, ref, name string, r v1.SetSecret) (*v1.Secret, error) {
 	return c.secret(ctx, request{method: "PUT", path: secretsOf(ref) + "/" + seg(name), body: r})
 }
@@ -28,13 +28,12 @@ func (c *Client) Secrets(ctx context.Context, ref string) ([]v1.Secret, error) {
 	return out.Items, nil
 }
 
-// Secret returns the one of a name among those that Secrets gives.
+// Secret returns the secret of a name from the list that Secrets returns.
 func (c *Client) Secret(ctx context.Context, ref, name string) (*v1.Secret, error) {
 	return c.secret(ctx, request{method: "GET", path: secretsOf(ref) + "/" + seg(name)})
 }
 
-// DeleteSecret deletes a secret of the project, or a sandbox's own. What runs keeps what it
-// was given.
+// DeleteSecret deletes a secret of the project, or a sandbox's own. Running commands keep it.
 func (c *Client) DeleteSecret(ctx context.Context, ref, name string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: secretsOf(ref) + "/" + seg(name)}, nil)
 	return err

@@ -19,8 +19,8 @@ import (
 // slash, and the name of one of its snapshots. Among the snapshots of a sandbox
 // that a method takes, the name alone is enough.
 
-// Snapshot keeps a sandbox's disk as it is, while it runs or not. The zero
-// request gives one without a name, which is deleted with its sandbox.
+// Snapshot keeps a sandbox's disk as it is, while it runs or not. The zero request makes one
+// without a name, which is deleted with its sandbox.
 func (c *Client) Snapshot(ctx context.Context, ref string, r v1.CreateSnapshot) (*v1.Snapshot, error) {
 	out := new(v1.Snapshot)
 	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/snapshots"), body: r}, out); err != nil {
@@ -55,8 +55,8 @@ func (c *Client) SnapshotsPage(ctx context.Context, q SnapshotQuery) (*v1.Snapsh
 	return p, nil
 }
 
-// Snapshots returns all snapshots that match, page by page as they are asked for.
-// After an error there is nothing more.
+// Snapshots returns all snapshots that match, and fetches each page when it is needed. The
+// sequence ends after an error.
 func (c *Client) Snapshots(ctx context.Context, q SnapshotQuery) iter.Seq2[*v1.Snapshot, error] {
 	return all(q.Cursor, func(cursor string) ([]v1.Snapshot, *string, error) {
 		q := q
@@ -80,9 +80,9 @@ func (c *Client) DeleteSnapshot(ctx context.Context, snapshot string) error {
 	return err
 }
 
-// ExportSnapshot opens a snapshot as an archive, which ImportSnapshot of any
-// server takes. The archive is whole when Read gave io.EOF; one that breaks off
-// gives another error. Close it.
+// ExportSnapshot opens a snapshot as an archive, which ImportSnapshot of any server accepts. The
+// archive is complete when Read returned io.EOF; any other error means that it was cut short. The
+// caller closes it.
 func (c *Client) ExportSnapshot(ctx context.Context, snapshot string) (io.ReadCloser, error) {
 	resp, err := c.do(ctx, request{method: "GET", path: "/snapshots/" + seg(snapshot) + "/archive"})
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Client) ExportSnapshot(ctx context.Context, snapshot string) (io.ReadCl
 	return &archive{resp.Body, "archive", "export it"}, nil
 }
 
-// archive is an answer that is all or nothing.
+// archive is an answer that is complete or an error.
 type archive struct {
 	io.ReadCloser
 	what, again string
@@ -106,14 +106,14 @@ func (a *archive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ImportOptions say how to import a snapshot. The zero value works.
+// ImportOptions configure the import of a snapshot. The zero value works.
 type ImportOptions struct {
 	Name string // of the snapshot; empty: the one in the archive
 	Size int64  // of the archive in bytes, if it is known: it lets the server refuse early. Zero or negative: unknown
 }
 
-// ImportSnapshot makes a snapshot from an archive of ExportSnapshot: the whole,
-// or nothing if it fails. It belongs to no sandbox.
+// ImportSnapshot makes a snapshot from an archive of ExportSnapshot: all of it, or nothing if it
+// fails. It does not belong to a sandbox.
 func (c *Client) ImportSnapshot(ctx context.Context, r io.Reader, o ImportOptions) (*v1.Snapshot, error) {
 	q := make(url.Values)
 	set(q, "name", o.Name)
@@ -134,15 +134,15 @@ func (c *Client) snapshot(ctx context.Context, r request) (*v1.Snapshot, error) 
 	return s, nil
 }
 
-// Rollback gives a sandbox the disk of a snapshot: its processes end, its id and
-// key stay. To is the name of one of its snapshots, the id of any, or "base":
-// the image, on which nothing was changed. One that was stopped stays stopped.
+// Rollback replaces a sandbox's disk by that of a snapshot: its processes end, its id and key
+// stay. To is the name of one of its snapshots, the id of any, or "base": the unchanged image. A
+// stopped sandbox stays stopped.
 func (c *Client) Rollback(ctx context.Context, ref, to string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/rollback"), body: v1.RollbackSandbox{To: to}})
 }
 
-// Fork makes running sandboxes whose disks are copies of one sandbox's: all that
-// are asked for, or none. They have ids of their own, and none of its processes.
+// Fork makes running sandboxes whose disks are copies of one sandbox's: all that are asked for,
+// or none. They have their own ids, and none of its processes.
 func (c *Client) Fork(ctx context.Context, ref string, r v1.ForkSandbox) ([]v1.Sandbox, error) {
 	var out v1.SandboxList
 	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/fork"), body: r}, &out); err != nil {
@@ -151,16 +151,14 @@ func (c *Client) Fork(ctx context.Context, ref string, r v1.ForkSandbox) ([]v1.S
 	return out.Items, nil
 }
 
-// DiffOptions say what to compare. The zero value compares a sandbox as it is
-// with its image.
+// DiffOptions select what to compare. The zero value compares a sandbox as it is with its image.
 type DiffOptions struct {
 	From  string // a snapshot, or "base": the image; empty: base
 	To    string // a snapshot, or "now"; empty: now
 	Limit int    // most changes, 1 to 10000; zero: the server's default
 }
 
-// Diff tells what changed of a sandbox's disk on the way from one point in time to
-// another.
+// Diff returns what changed on a sandbox's disk between two points in time.
 func (c *Client) Diff(ctx context.Context, ref string, o DiffOptions) (*v1.Diff, error) {
 	v := make(url.Values)
 	set(v, "from", o.From)

@@ -17,7 +17,7 @@ import (
 	"sandpit.dev/internal/checktest"
 )
 
-// says runs a command and gives what it printed.
+// says runs a command and returns what it printed.
 func (h *house) says(ref, command string) string {
 	h.t.Helper()
 	res, err := h.Exec(h.t.Context(), ref, v1.Exec{Command: &command})

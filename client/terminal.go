@@ -20,7 +20,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// TerminalOptions say what runs at a terminal. The zero value is a login shell.
+// TerminalOptions configure a terminal. The zero value runs a login shell.
 type TerminalOptions struct {
 	Command    string // shell text
 	Cols, Rows int    // 1 to 1000; zero: 80 and 24
@@ -30,8 +30,8 @@ type TerminalOptions struct {
 	Stays      bool   // it belongs to the sandbox: Close leaves it, and AttachTerminal joins it again
 }
 
-// Terminal is a command at a terminal. Read and Wait may run beside the other
-// methods, not beside each other. Close hangs up, unless it stays.
+// Terminal is a command at a terminal. Read and Wait may be called concurrently with the other
+// methods, but not with each other. Close hangs up, unless the terminal is to stay.
 type Terminal struct {
 	conn *websocket.Conn
 	id   string
@@ -46,7 +46,7 @@ type Terminal struct {
 // maxTerminalMessage bounds one message of the server.
 const maxTerminalMessage = 4 << 20
 
-// Terminal starts a command at a terminal. ctx bounds the beginning only.
+// Terminal starts a command at a terminal. ctx bounds only the start.
 func (c *Client) Terminal(ctx context.Context, ref string, o TerminalOptions) (*Terminal, error) {
 	if c.err != nil {
 		return nil, c.err
@@ -68,8 +68,8 @@ func (c *Client) Terminal(ctx context.Context, ref string, o TerminalOptions) (*
 	return c.joinTerminal(ctx, of(ref, "/terminal"), q)
 }
 
-// AttachTerminal joins a terminal that stays. What it has shown last, about recent
-// bytes of it, is read first; zero: 64 KiB. ctx bounds the beginning only.
+// AttachTerminal joins a terminal that stays. Read first returns about recent bytes of what it
+// has shown last; zero: 64 KiB. ctx bounds only the start.
 func (c *Client) AttachTerminal(ctx context.Context, ref, processID string, recent int) (*Terminal, error) {
 	if c.err != nil {
 		return nil, c.err
@@ -81,7 +81,8 @@ func (c *Client) AttachTerminal(ctx context.Context, ref, processID string, rece
 	return c.joinTerminal(ctx, of(ref, "/terminals/"+seg(processID)), q)
 }
 
-// Terminals returns the terminals of a sandbox whose command runs. After an error it ends.
+// Terminals returns the terminals of a sandbox whose command runs. The sequence ends after an
+// error.
 func (c *Client) Terminals(ctx context.Context, ref string) iter.Seq2[*v1.Process, error] {
 	return c.processPages(ctx, of(ref, "/terminals"), url.Values{"limit": {"1000"}})
 }
@@ -152,7 +153,7 @@ func (t *Terminal) moreLocked() error {
 	return nil // of a newer server
 }
 
-// Wait returns how the command ended. Output that was not read is dropped.
+// Wait waits for the end of the command, and returns it. It drops output that was not read.
 func (t *Terminal) Wait() (v1.TerminalExit, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +178,7 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Resize tells the command that the terminal has another size.
+// Resize sets the size of the command's terminal.
 func (t *Terminal) Resize(cols, rows int) error {
 	if cols < 1 || cols > 1000 || rows < 1 || rows > 1000 {
 		return fault.InvalidField("resize", "%d by %d is outside 1 to 1000", cols, rows)
@@ -201,8 +202,8 @@ func (t *Terminal) control(m v1.TerminalControl) error {
 	return nil
 }
 
-// Close hangs up on the command if it still runs and is not to stay. Twice is fine.
+// Close hangs up on the command if it still runs and is not to stay. Calling it twice is fine.
 func (t *Terminal) Close() error {
-	_ = t.conn.CloseNow() // there is nobody left to tell
+	_ = t.conn.CloseNow() // the connection has no other user left
 	return nil
 }

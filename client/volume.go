@@ -11,8 +11,7 @@ import (
 
 // A volume is named by its name, or by its id.
 
-// CreateVolume makes an empty volume. A name that the project has already is an
-// error.
+// CreateVolume makes an empty volume. A name that the project already uses is an error.
 func (c *Client) CreateVolume(ctx context.Context, r v1.CreateVolume) (*v1.Volume, error) {
 	out := new(v1.Volume)
 	if _, err := c.begin(ctx, request{method: "POST", path: "/volumes", body: r}, out); err != nil {
@@ -21,8 +20,7 @@ func (c *Client) CreateVolume(ctx context.Context, r v1.CreateVolume) (*v1.Volum
 	return out, nil
 }
 
-// Volumes returns all volumes of the project, with what they hold and who mounts
-// them.
+// Volumes returns all volumes of the project, with their usage and the sandboxes that mount them.
 func (c *Client) Volumes(ctx context.Context) ([]v1.Volume, error) {
 	var out v1.VolumeList
 	if _, err := c.call(ctx, request{method: "GET", path: "/volumes"}, &out); err != nil {
@@ -36,8 +34,7 @@ func (c *Client) Volume(ctx context.Context, volume string) (*v1.Volume, error) 
 	return c.volume(ctx, request{method: "GET", path: "/volumes/" + seg(volume)})
 }
 
-// DeleteVolume deletes a volume with all that is in it. While a sandbox mounts
-// it, that is an error.
+// DeleteVolume deletes a volume and its content. It is an error while a sandbox mounts it.
 func (c *Client) DeleteVolume(ctx context.Context, volume string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: "/volumes/" + seg(volume)}, nil)
 	return err

@@ -15,14 +15,14 @@ import (
 	"sandpit.dev/fault"
 )
 
-// WatchOptions of a watch; the zero value watches as the sandbox's user, and not
-// what is below.
+// WatchOptions configure a watch; the zero value watches as the sandbox's user, without
+// subdirectories.
 type WatchOptions struct {
 	User      string
 	Recursive bool
 }
 
-// Watch is an open watch on a directory. It is for one goroutine, but for Close.
+// Watch is an open watch on a directory. Only Close may be called concurrently.
 type Watch struct {
 	c      *Client
 	ctx    context.Context
@@ -33,9 +33,9 @@ type Watch struct {
 	err    error
 }
 
-// Watch begins to watch a directory of a sandbox; an empty path is the workspace.
-// When it returns, the watch is in place: every later change is told. It lasts
-// until ctx ends or it is closed, and while it does the sandbox is not idle.
+// Watch starts watching a directory of a sandbox; an empty path is the workspace. When it
+// returns, the watch is in place: every later change is reported. It lasts until ctx ends or it
+// is closed, and the sandbox is not idle until then.
 func (c *Client) Watch(ctx context.Context, ref, path string, o WatchOptions) (*Watch, error) {
 	q := make(url.Values)
 	set(q, "path", path)
@@ -65,9 +65,8 @@ func (c *Client) Watch(ctx context.Context, ref, path string, o WatchOptions) (*
 	return w, nil
 }
 
-// Next waits for the next event. It gives io.EOF when the watch ended by itself,
-// see End. One of the type dropped tells that events are missing: list the
-// directory to know what is there.
+// Next waits for the next event. It returns io.EOF when the watch ended by itself, see End. An
+// event of type dropped means that events are missing: list the directory to know its state.
 func (w *Watch) Next() (*v1.WatchEvent, error) {
 	if w.end != nil {
 		return nil, io.EOF
@@ -97,10 +96,10 @@ func (w *Watch) Next() (*v1.WatchEvent, error) {
 	return out, nil
 }
 
-// End tells why the watch ended; nil before Next gave io.EOF.
+// End returns why the watch ended; nil before Next returned io.EOF.
 func (w *Watch) End() *v1.WatchEnd { return w.end }
 
-// Close ends the watch, also while Next waits. Twice is fine.
+// Close ends the watch, also while Next waits. Calling it twice is fine.
 func (w *Watch) Close() error {
 	w.cancel()
 	return w.body.Close()

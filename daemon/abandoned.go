@@ -16,9 +16,10 @@ import (
 	"sandpit.dev/runtime"
 )
 
-// abandoned reports whether the cgroups of a namespace, in which no process is, are of no use to
-// the server of dir, a directory of the kind's: its data directory is gone or another
-// installation's, or no server has it and it has no sandbox that was up. It is locked then until release.
+// abandoned reports whether the server of dir, a directory of the kind's, no longer needs the
+// cgroups of a namespace, in which no process is: its data directory is gone or another
+// installation's, or no server has it and it has no sandbox that was up. It is locked then until
+// release.
 func abandoned(k runtime.HostKind, namespace, dir string) (release func(), ok bool) {
 	if filepath.Base(dir) != k.Name() {
 		return nil, false

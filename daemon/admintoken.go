@@ -19,12 +19,12 @@ import (
 	"sandpit.dev/store"
 )
 
-// AdminTokenFile is the file in the data directory that holds the
-// administrator's token of a server that was not given one.
+// AdminTokenFile is the file in the data directory that holds the administrator's token if none
+// is configured.
 const AdminTokenFile = "admin-token"
 
-// openTokens makes the authority. The administrator's tokens are the one that
-// was configured and the one on file; where there is neither, one is made.
+// openTokens returns the authority. The administrator's tokens are the one that is configured and
+// the one on file; without either, it makes one.
 func openTokens(cfg Config, db store.Store, log *slog.Logger) (*bearer.Authority, error) {
 	path := filepath.Join(cfg.Data, AdminTokenFile)
 	var admin []bearer.Secret

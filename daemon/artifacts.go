@@ -16,7 +16,7 @@ import (
 	"sandpit.dev/runs"
 )
 
-// RunsConfig says what is kept of runs; zero fields take the value named behind them.
+// RunsConfig bounds what is kept of runs; zero fields take the value named behind them.
 type RunsConfig struct {
 	Keep time.Duration `yaml:"keep"` // after a run's end: 168h
 	Most int           `yaml:"most"` // of a project: 10000
@@ -63,7 +63,7 @@ func (c Config) runs(log *slog.Logger, m *runs.Metrics) runs.Options {
 	}
 }
 
-// newArtifacts serves artifacts: to whoever has a token, or a link.
+// newArtifacts serves artifacts to holders of a token or of a link.
 func newArtifacts(g *guard.Guard, runner *runs.Runner, files *filelink.Links) http.Handler {
 	h := &apiruns.Handler{Artifacts: artifactsByLink{runner}, Links: files, Caller: guard.Caller, Refuse: guard.Error}
 	byToken, open := g.Wrap("artifacts", h), g.WrapLink(h)

@@ -48,9 +48,9 @@ const copyFile = "backup.db"
 
 // backups makes backups of the server, one at a time.
 //
-// The records are copied first, and each disk is kept after that: so all that the records tell of
-// has happened on the disk. What was deleted meanwhile is taken out of the copy, which is written
-// last.
+// The records are copied first, and each disk is kept after that: so everything in the records
+// has happened on the disk. What was deleted during the backup is taken out of the copy, which is
+// written last.
 type backups struct {
 	engine  *engine.Engine
 	db      *sqlstore.Store
@@ -64,11 +64,11 @@ func newBackups(eng *engine.Engine, db *sqlstore.Store, cfg Config, version stri
 	return &backups{engine: eng, db: db, data: cfg.Data, version: version, log: log, turn: make(chan struct{}, 1)}
 }
 
-// Allowed reports whether a caller may make one.
+// Allowed reports whether a caller may make a backup.
 func (b *backups) Allowed(c access.Caller) error { return b.engine.MayBackUp(c) }
 
-// Write writes a backup to w; see package backup for its form. What w got before an error is no
-// backup: its end is missing.
+// Write writes a backup to w; see package backup for its form. After an error, w has an
+// incomplete backup: its end is missing.
 func (b *backups) Write(ctx context.Context, c access.Caller, w io.Writer) (err error) {
 	if err := b.Allowed(c); err != nil {
 		return err
@@ -150,7 +150,7 @@ type keyFile struct {
 	data []byte
 }
 
-// readKeys reads those that there are.
+// readKeys reads the key files that exist.
 func readKeys(data string) ([]keyFile, error) {
 	var out []keyFile
 	for _, name := range keyFiles {
@@ -190,10 +190,11 @@ func (t *taking) all(ctx context.Context) error {
 	return nil
 }
 
-// disk takes one, and has drop take its record out of the copy where it is not whole.
+// disk backs up one disk, and calls drop to take its record out of the copy if the disk is
+// incomplete.
 func (t *taking) disk(ctx context.Context, part string, id sandbox.ID, keep func(context.Context, sandbox.ID) (*engine.KeptDisk, error), drop func(store.Tx) error) (whole bool, err error) {
 	kept, err := keep(ctx, id)
-	if fault.Is(err, fault.NotFound) { // it was deleted meanwhile
+	if fault.Is(err, fault.NotFound) { // it was deleted in between
 		return false, t.records.Update(ctx, drop)
 	}
 	if err == nil {
@@ -220,8 +221,8 @@ func (t *taking) disk(ctx context.Context, part string, id sandbox.ID, keep func
 	return whole, err
 }
 
-// itsOwn reports whether an error is of one disk alone, which must not be the end of the backup of
-// all others.
+// itsOwn reports whether an error concerns one disk alone, and so does not end the backup of all
+// others.
 func itsOwn(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -354,7 +355,7 @@ func (t *taking) sandbox(ctx context.Context, s *sandbox.Sandbox) error {
 }
 
 // artifacts takes the files of the runs that the records have artifacts of. Those that were
-// collected meanwhile are passed over.
+// collected since are skipped.
 func (t *taking) artifacts(ctx context.Context) error {
 	root, err := os.OpenRoot(filepath.Join(t.data, artifactsDir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -31,9 +31,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Config is all that a server can be told. Values come from the defaults here,
-// then a YAML file, then SANDPIT_* in the environment, then flags: the later
-// wins. An unknown key of the file is an error.
+// Config is a server's whole configuration. Values come from the defaults here, then a YAML file,
+// then SANDPIT_* in the environment, then flags: the later wins. An unknown key of the file is an
+// error.
 type Config struct {
 	Listen     string   `yaml:"listen"`      // host:port
 	Data       string   `yaml:"data"`        // directory of everything that lasts
@@ -64,12 +64,12 @@ type Config struct {
 	PrebuildImage bool `yaml:"prebuild_image"`
 }
 
-// LogConfig says what is logged, and where.
+// LogConfig configures the log.
 type LogConfig struct {
 	Level  slog.Level `yaml:"level"`  // debug, info, warn, error
 	Format string     `yaml:"format"` // text, json
 	File   string     `yaml:"file"`   // "": standard error
-	// MaxMB is how large the file becomes before it is begun anew; one before it is kept.
+	// MaxMB is the size at which a new file is begun; the one before is kept.
 	MaxMB int `yaml:"max_mb"`
 }
 
@@ -89,7 +89,7 @@ func (c EventsConfig) check() error {
 	return nil
 }
 
-// MCPConfig says what agents see.
+// MCPConfig configures what agents see.
 type MCPConfig struct {
 	// Groups of tools that are switched on, or with a - before the name off; all but
 	// state are on. See docs/mcp.md.
@@ -99,7 +99,7 @@ type MCPConfig struct {
 	Profile string `yaml:"profile"`
 }
 
-// NetworkConfig says what sandboxes may reach at most.
+// NetworkConfig bounds what sandboxes may reach.
 type NetworkConfig struct {
 	// MaxMode is the widest mode that a sandbox may ask for: off, restricted, open.
 	MaxMode string `yaml:"max_mode"`
@@ -125,15 +125,14 @@ type NamesConfig struct {
 	QuestionsPerMinute int `yaml:"questions_per_minute"`
 }
 
-// PreviewConfig says where previews of ports are.
+// PreviewConfig configures the addresses of previews.
 type PreviewConfig struct {
-	// Domain is the one below which each preview has a host name of its own,
-	// {port}-{id}.Domain; these names have to lead to the server. "": none do, and
-	// previews are reached by path alone.
+	// Domain is the domain below which each preview has its own host name, {port}-{id}.Domain;
+	// these names have to lead to the server. "": previews are reached by path alone.
 	Domain string `yaml:"domain"`
 }
 
-// PoolConfig is a pool: sandboxes that run before anybody asks. See [engine.Pool].
+// PoolConfig is a pool: sandboxes that run before they are asked for. See [engine.Pool].
 type PoolConfig struct {
 	Name     string  `yaml:"name"`      // "": the image's, or recent
 	Image    string  `yaml:"image"`     // "": the images that the last creates asked for
@@ -146,7 +145,7 @@ type PoolConfig struct {
 	Refill   int     `yaml:"refill"` // so many are made at a time; 0: 1
 }
 
-// Defaults are those of a sandbox that asks for nothing.
+// Defaults are the values for a sandbox whose request leaves them out.
 type Defaults struct {
 	CPU            float64       `yaml:"cpu_cores"`
 	MemoryMB       int           `yaml:"memory_mb"`
@@ -157,17 +156,17 @@ type Defaults struct {
 	CommandTimeout time.Duration `yaml:"command_timeout"`
 }
 
-// defaultPool is how many sandboxes a server keeps ready where nothing else is said.
+// defaultPool is how many sandboxes a server keeps ready by default.
 const defaultPool = 2
 
-// DefaultConfig is what holds where nothing else is said.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	l := sandbox.DefaultLimits()
 	return Config{
 		Listen: "127.0.0.1:8080",
 		Data:   "/var/lib/sandpit",
 		Log:    LogConfig{Level: slog.LevelInfo, Format: "text", MaxMB: 64},
-		// The metrics tell of all projects.
+		// The metrics cover all projects.
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
 		Preview: PreviewConfig{Domain: "localhost"},
@@ -182,7 +181,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// ReadFile lays the YAML file at path over c.
+// ReadFile overrides fields of c by the YAML file at path.
 func (c *Config) ReadFile(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -196,7 +195,7 @@ func (c *Config) ReadFile(path string) error {
 	return nil
 }
 
-// ReadEnv lays the variables that getenv knows over c.
+// ReadEnv overrides fields of c by the variables that getenv knows.
 func (c *Config) ReadEnv(getenv func(string) string) error {
 	variables := map[string]any{
 		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images,
@@ -347,8 +346,8 @@ type LimitsConfig struct {
 	Max MaxLimits `yaml:"max"`
 }
 
-// MaxLimits is the most that a sandbox may ask for; what is left out is the host's cores,
-// 80 % of its memory, and else the most that there is, and never less than the defaults.
+// MaxLimits is the most that a sandbox may ask for. The default is the host's cores, 80 % of its
+// memory, the general maximum for the rest, and never less than the default limits.
 type MaxLimits struct {
 	CPU      float64 `yaml:"cpu_cores"`
 	MemoryMB int     `yaml:"memory_mb"`
@@ -356,7 +355,7 @@ type MaxLimits struct {
 	Pids     int     `yaml:"pids"`
 }
 
-// most is what sandboxes may ask for on a host with so much.
+// most returns what sandboxes may ask for on a host with so much.
 func (c *Config) most(cores float64, memoryMB int) sandbox.Limits {
 	m, d := c.Ceilings.Max, c.Limits()
 	return sandbox.Limits{CPU: m.CPU, MemoryMB: m.MemoryMB, DiskMB: m.DiskMB, Pids: m.Pids}.Or(sandbox.Limits{
@@ -365,7 +364,7 @@ func (c *Config) most(cores float64, memoryMB int) sandbox.Limits {
 	}).Or(sandbox.MaxLimits())
 }
 
-// hostMost is most on this host.
+// hostMost returns most of this host.
 func (c *Config) hostMost() (sandbox.Limits, error) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -374,7 +373,7 @@ func (c *Config) hostMost() (sandbox.Limits, error) {
 	return c.most(float64(runtime.NumCPU()), int(info.Totalram*uint64(info.Unit)>>20)), nil
 }
 
-// pools returns the pools as the engine takes them, which checks them.
+// pools returns the pools in the engine's form. The engine checks them.
 func (c *Config) pools() []engine.Pool {
 	out := make([]engine.Pool, len(c.Pools))
 	for n, p := range c.Pools {
@@ -386,7 +385,7 @@ func (c *Config) pools() []engine.Pool {
 	return out
 }
 
-// checkLimits checks the defaults, and that the most is no less.
+// checkLimits checks the defaults, and that the maximum is not below them.
 func (c *Config) checkLimits() error {
 	if err := c.Limits().Check(); err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 	"sandpit.dev/internal/mcpsetup"
 )
 
-// connectPath is the page that tells people how to add this server to their clients. It
-// is for anybody: it has the address that it was asked at, and no token.
+// connectPath is the page that shows how to add this server to clients. It is public: it has the
+// address that it was asked at, and no token.
 const connectPath = "/connect"
 
 //go:embed connect.html
@@ -34,7 +34,7 @@ const connectStyle = "body{font:16px/1.5 system-ui,sans-serif;max-width:48em;mar
 	"code,pre{font:14px/1.45 ui-monospace,monospace}p{margin:.5em 0}p.note{color:#666}a{color:#0645ad}" +
 	"@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}pre{background:#242424}p.note{color:#999}a{color:#8ab4f8}}"
 
-// connectPage is what the page is made of.
+// connectPage is the data of the page.
 type connectPage struct {
 	Style         template.CSS
 	URL, TokenVar string
@@ -51,7 +51,7 @@ type connectClient struct {
 	Command, File, Snippet string
 }
 
-// newConnect makes the page.
+// newConnect returns the handler of the page.
 func newConnect() http.Handler {
 	page := template.Must(template.New("connect").Parse(connectHTML)) // it is ours, and a test reads it
 	sum := sha256.Sum256([]byte(connectStyle))
@@ -72,11 +72,11 @@ func newConnect() http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		_, _ = w.Write(b.Bytes()) // the client went away: nothing to tell
+		_, _ = w.Write(b.Bytes()) // the client went away: nothing to report
 	})
 }
 
-// connectFor is the page for who asked for it.
+// connectFor returns the page for a request.
 func connectFor(r *http.Request, profile string) connectPage {
 	address := url.URL{Scheme: "http", Host: r.Host, Path: "/mcp"}
 	// A proxy's word is enough for what the one who sends it is shown.
@@ -110,7 +110,7 @@ func connectFor(r *http.Request, profile string) connectPage {
 	return p
 }
 
-// atHome reports whether a server at host is on the machine of who asks there.
+// atHome reports whether a server at host is on the client's machine.
 func atHome(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -11,8 +11,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// What a server opens: some 190 files at rest, and about 10 more for a sandbox that is called,
-// 3 for one that is not.
+// The files that a server opens: some 190 at rest, about 10 more for a sandbox that is being
+// called, and 3 for one that is not.
 const (
 	restFiles    = 190
 	sandboxFiles = 10
@@ -22,13 +22,13 @@ const (
 	maxUnproven = 2048
 )
 
-// unprovenOf is how many of them there may be where so many files can be open: whoever
-// reaches the port takes a quarter of these, and some 17 KB of memory with each.
+// unprovenOf returns how many of them there may be if so many files can be open: clients that
+// reach the port take at most a quarter of these, and some 17 KB of memory with each.
 func unprovenOf(limit uint64) int { return int(min(maxUnproven, limit/4)) }
 
-// checkDescriptors refuses to begin where no sandbox could be made for want of open files:
-// each call would fail in words of its own then. Go has raised the limit to the hard one,
-// which it returns.
+// checkDescriptors refuses to start if the limit of open files leaves no room for a sandbox:
+// otherwise each call would fail with an error of its own. It returns the limit, which Go has
+// raised to the hard one.
 func checkDescriptors(log *slog.Logger) (limit uint64, err error) {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {

@@ -21,7 +21,7 @@ import (
 	"sandpit.dev/runtime"
 )
 
-// CheckStatus is how bad a [Check] is.
+// CheckStatus is the severity of a [Check].
 type CheckStatus string
 
 const (
@@ -30,7 +30,7 @@ const (
 	Failed CheckStatus = "failed"  // no sandbox can run
 )
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
 	Name   string      `json:"name"`
 	Status CheckStatus `json:"status"`
@@ -39,18 +39,17 @@ type Check struct {
 	Done   string      `json:"done,omitempty"`   // how it was mended, by [Repair]
 }
 
-// What a host should have to be comfortable. Less is a warning.
+// What a host should have. Less is a warning.
 const (
 	fewFiles   = 65536
 	fewPids    = 131072
 	littleDisk = 4 << 30
 )
 
-// Doctor looks at the host, for a server with this configuration. With probe it
-// also opens each runtime in a temporary directory beside the data
-// directory, which makes and removes a store of layers and cgroups; where a
-// server runs, ask that instead. It needs no server and never fails: what it
-// cannot find out is a check of its own.
+// Doctor checks the host, for a server with this configuration. With probe it also opens each
+// runtime in a temporary directory beside the data directory, which makes and removes a store of
+// layers and cgroups; if a server runs, ask the server instead. It needs no server and never
+// fails: what it cannot find out is a check of its own.
 func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 	fs := hostFileSystems()
 	checks := []Check{
@@ -86,7 +85,7 @@ func checkUser() Check {
 	return ok("root", "yes")
 }
 
-// checkKernel only names it: whether it will do is for the runtime to say.
+// checkKernel only names the kernel: the runtime decides whether it suffices.
 func checkKernel() Check {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -123,7 +122,7 @@ func checkNamespaces() Check {
 	return ok("namespaces", "all kinds, at most %d user namespaces", most)
 }
 
-// checkCgroups only names the layout: what it gives is for the runtime to say.
+// checkCgroups only names the layout: the runtime decides what it can do with it.
 func checkCgroups() Check {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -167,7 +166,7 @@ func checkDisk(name, dir string) Check {
 	return ok("disk/"+name, "%s has %d GiB free", dir, free>>30)
 }
 
-// existing is dir, or the nearest directory above it that there is.
+// existing returns dir, or its nearest ancestor that exists.
 func existing(dir string) string {
 	for {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {
@@ -199,9 +198,9 @@ func checkPids() Check {
 	return ok("processes", "at most %d on the host", most)
 }
 
-// checkDumps looks at what the kernel makes of a process's protection from dumps and debuggers
-// when it changes its user. Process 1 of a sandbox does so for each command, in memory that
-// it shares with the command until that begins: what it had set for itself is this then.
+// checkDumps checks what the kernel sets as a process's protection from dumps and debuggers when
+// it changes its user. Process 1 of a sandbox does so for each command, in memory that it shares
+// with the command until that begins, which overrides its own setting.
 func checkDumps(path string) Check {
 	const name, setting = "core dumps", "fs.suid_dumpable"
 	how, err := readInt(path)
@@ -268,8 +267,8 @@ func tryRuntime(ctx context.Context, data string, k runtime.Kind) (checks []Chec
 	return checks
 }
 
-// refused is a check whose outcome is an error, cause and all: who runs a doctor
-// runs the host.
+// refused returns a check that failed with an error, cause included: the doctor's user
+// administers the host.
 func refused(name string, s CheckStatus, err error) Check {
 	if err == nil {
 		return Check{Name: name, Status: s, Detail: "the runtime says nothing of it"}

@@ -49,8 +49,8 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// find is nil where the kernel has the type or can load it, errUntried where this
-// process may not ask, and else says why not, with a remedy.
+// find returns nil if the kernel has the type or can load it, errUntried if this process may not
+// ask, and else why not, with a remedy.
 func (f fileSystems) find(name string) error {
 	if b, err := os.ReadFile(f.loaded); err == nil && slices.Contains(strings.Fields(string(b)), name) {
 		return nil

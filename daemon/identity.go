@@ -61,7 +61,7 @@ func newIdentity() identity {
 	return identity{ID: id, Namespace: id[:12]}
 }
 
-// readIdentity is nil where there is none.
+// readIdentity returns nil if the file does not exist.
 func readIdentity(dir string) (*identity, error) {
 	path := filepath.Join(dir, IdentityFile)
 	b, err := os.ReadFile(path)
@@ -94,18 +94,19 @@ func (i identity) write(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// pieces is a data directory as it is found: what belongs together in it, and what is missing.
+// pieces describes a data directory as it was found: what belongs together in it, and what is
+// missing.
 type pieces struct {
 	dir     string
 	kind    runtime.HostKind // whose disks are in it
-	file    *identity        // nil: there is none
+	file    *identity        // may be nil
 	here    identity         // path, devices, inodes and boot as they are now
 	records sqlstore.Contents
 	store   bool // there is one
 }
 
-// lookAt reads what is in a data directory and changes nothing. If it is not nil, all but the
-// records could be read.
+// lookAt reads what is in a data directory and changes nothing. If its result is not nil, all but
+// the records could be read.
 func lookAt(ctx context.Context, dir string, k runtime.HostKind) (*pieces, error) {
 	p := &pieces{dir: dir, kind: k}
 	var err error
@@ -138,17 +139,17 @@ func lookAt(ctx context.Context, dir string, k runtime.HostKind) (*pieces, error
 // layers is the directory of the store.
 func (p *pieces) layers() string { return p.kind.Store(place(p.kind, p.dir, "").Dir) }
 
-// Adopt says which pieces of a data directory a server takes as they are, though they are
+// Adopt selects the pieces of a data directory that a server accepts as they are, though they are
 // missing or another installation's.
 type Adopt struct {
 	Records bool // those that are there, or new ones
 	Store   bool // the one that is there, or a new one
-	// Copy: the directory is a copy of another; it becomes an installation of its own.
-	// It has no effect where a server has started on the directory before, so that it may stay.
+	// Copy: the directory is a copy of another; it becomes an installation of its own. It has no
+	// effect if a server has started on the directory before, so that the option may stay.
 	Copy bool
 }
 
-// identity is the one that the directory has, or gets.
+// identity returns the identity that the directory has, or gets.
 func (p *pieces) identity(adopt Adopt) (identity, error) {
 	var i identity
 	switch {
@@ -178,7 +179,7 @@ func (p *pieces) identity(adopt Adopt) (identity, error) {
 	return i, nil
 }
 
-// wrong lists what a server should not start with, as far as it is seen without opening the
+// wrong lists what should keep a server from starting, as far as it shows without opening the
 // store; see [runtime.Installation] for that.
 func (p *pieces) wrong(i identity, adopt Adopt) []error {
 	var found []error
@@ -214,8 +215,8 @@ func (p *pieces) displaced() bool {
 	return f != nil && (f.Device != p.here.Device || f.Inode != p.here.Inode || f.Path != p.here.Path)
 }
 
-// elsewhere says that another directory is this installation, or that what runs of it is not
-// on the disks in this one.
+// elsewhere returns an error if another directory is this installation, or if what runs of it is
+// not on the disks in this one.
 func (p *pieces) elsewhere() error {
 	f := p.file
 	if !p.displaced() {
@@ -243,9 +244,9 @@ func (p *pieces) elsewhere() error {
 		WithRemedy("stop them by a server on the original directory, or restart the host if that is gone; to leave them and make %s an installation of its own, start once with --new-id", p.here.Path)
 }
 
-// identify finds out which installation a data directory is, and refuses one of which
-// pieces are missing or another's. The id is in a file before any piece has it, and a piece
-// is known to have it once all have, so that a first start that ends on the way is gone on with.
+// identify finds out which installation a data directory is, and refuses one with pieces that are
+// missing or another's. The id is in a file before any piece has it, and a piece is recorded to
+// have it once all have, so that an interrupted first start can be continued.
 func identify(ctx context.Context, dir string, k runtime.HostKind, adopt Adopt, log *slog.Logger) (identity, error) {
 	p, err := lookAt(ctx, dir, k)
 	if err != nil {
@@ -273,7 +274,7 @@ func identify(ctx context.Context, dir string, k runtime.HostKind, adopt Adopt, 
 	return i, nil
 }
 
-// keep writes the identity. A disk that is full is no reason not to start: what is not kept
+// keep writes the identity. A full disk does not keep the server from starting: what is not kept
 // is found out again.
 func (i identity) keep(dir string, log *slog.Logger) {
 	if err := i.write(dir); err != nil {
@@ -281,7 +282,7 @@ func (i identity) keep(dir string, log *slog.Logger) {
 	}
 }
 
-// confirm notes that the pieces have the id, the store in layers if it is identified.
+// confirm records that the pieces have the id, including the store in layers if it is identified.
 func (i identity) confirm(dir, layers string, identified bool, log *slog.Logger) {
 	next := i
 	next.Records, next.Store = true, i.Store || identified
@@ -297,8 +298,9 @@ func (i identity) confirm(dir, layers string, identified bool, log *slog.Logger)
 	}
 }
 
-// claim makes an installation this process's on the whole host, until it is closed or the
-// process ends: two copies of a directory, moved about, could both pass for the original.
+// claim locks an installation for this process on the whole host, until the lock is closed or the
+// process ends: otherwise two copies of a directory that were moved about could both pass for the
+// original.
 func (i identity) claim(ctx context.Context) (net.Listener, error) {
 	const patience, pause = 2 * time.Second, 20 * time.Millisecond // see flock
 	for deadline := time.Now().Add(patience); ; {
@@ -317,8 +319,8 @@ func (i identity) claim(ctx context.Context) (net.Listener, error) {
 	}
 }
 
-// ofStore is what a runtime compares its store with. Where the file of the identity
-// is lost with the records, the id is new, and new records take the store with them.
+// ofStore returns what a runtime compares its store with. If the file of the identity is lost
+// together with the records, the id is new, and the new records adopt the store.
 func (i identity) ofStore(adopt Adopt) runtime.Installation {
 	return runtime.Installation{ID: i.ID, Was: i.Was, Known: i.Store, Take: adopt.Store || adopt.Records && !i.Records && !i.Store}
 }

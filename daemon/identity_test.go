@@ -96,7 +96,7 @@ func (i *installation) refused(what, remedy string) {
 func (i *installation) listing() (names []string) {
 	i.t.Helper()
 	err := filepath.WalkDir(i.cfg.Data, func(path string, _ os.DirEntry, err error) error {
-		// The log of the records comes and goes with who reads them.
+		// The log of the records comes and goes with their readers.
 		if !strings.HasSuffix(path, "-wal") && !strings.HasSuffix(path, "-shm") && filepath.Base(path) != "instances" {
 			names = append(names, path)
 		}
@@ -134,7 +134,7 @@ func (i *installation) ids() (file, records, store string) {
 	return file, c.ID, store
 }
 
-// one holds that all pieces have one id, and gives it.
+// one checks that all pieces have one id, and returns it.
 func (i *installation) one() string {
 	i.t.Helper()
 	file, records, store := i.ids()
@@ -452,7 +452,7 @@ func TestADataDirectoryElsewhere(t *testing.T) {
 		if i.one() != id || c.one() != own {
 			t.Errorf("the ids were %s and %s, and are %s and %s", id, own, i.one(), c.one())
 		}
-		// A copy that another has an id of its own from is told apart all the same.
+		// A copy that another got its own id from is recognised all the same.
 		d := c.copied()
 		d.refused("one is a copy of the other", "--new-id")
 	})

@@ -19,12 +19,11 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// lockFile is the file in the data directory whose lock its server has.
+// lockFile is the file in the data directory that its server locks.
 const lockFile = "lock"
 
-// lockData makes the data directory this server's, until the file is closed or
-// the process ends. Two servers on one directory would take each other's
-// sandboxes for leftovers.
+// lockData locks the data directory for this server, until the file is closed or the process
+// ends. Two servers on one directory would take each other's sandboxes for leftovers.
 func lockData(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the data directory %s cannot be made", dir).
@@ -59,8 +58,8 @@ func lockData(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// flock allows a server that was just killed a moment: its descriptors, and with
-// them its lock, go when the kernel has cleared the last of its threads away.
+// flock waits a moment for a server that was just killed: the kernel releases its descriptors,
+// and with them its lock, when it has removed the last of its threads.
 func flock(f *os.File) error {
 	const patience, pause = 2 * time.Second, 20 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; {
@@ -68,7 +67,7 @@ func flock(f *os.File) error {
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
 			return err
 		}
-		<-time.After(pause) // nothing tells of a lock that is given up
+		<-time.After(pause) // the release of a lock is not signalled
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"sandpit.dev/fault"
 )
 
-// logFile is a log that is begun anew when it has limit bytes. The one before is kept
-// beside it with the ending .1, so that both together have twice that at most. It is safe
-// for concurrent use.
+// logFile is a log that is rotated when it has limit bytes. The file before is kept beside it
+// with the ending .1, so that both together have at most twice that. It is safe for concurrent
+// use.
 type logFile struct {
 	path  string
 	limit int64
@@ -24,9 +24,9 @@ type logFile struct {
 	size int64
 }
 
-// openLogFile opens the log at path, or makes it. If standard error is that file already,
-// as for a server that `sandpit up` started, it follows to the next one: what Go's runtime
-// says of a crash goes there.
+// openLogFile opens the log at path, or creates it. If standard error is that file already, as
+// for a server that `sandpit up` started, standard error follows a rotation: Go's runtime writes
+// crashes there.
 func openLogFile(path string, limit int64) (*logFile, error) {
 	l := &logFile{path: path, limit: limit}
 	if err := l.open(); err != nil {
@@ -49,7 +49,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends one line. A log that cannot be begun anew goes on as it is.
+// Write appends one line. A log that cannot be rotated continues in the same file.
 func (l *logFile) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *logFile) rotate() {
 		return
 	}
 	if onStderr {
-		_ = unix.Dup3(int(l.f.Fd()), int(os.Stderr.Fd()), 0) // else a crash is told in the old one
+		_ = unix.Dup3(int(l.f.Fd()), int(os.Stderr.Fd()), 0) // else a crash is written to the old one
 	}
 	_ = old.Close()
 }

@@ -67,7 +67,7 @@ func hostMemory() int64 {
 }
 
 // groupLimit returns the least memory limit of the control group that the server is in, and of
-// those above it; 0: there is none.
+// those above it; 0 if they have no limit.
 func groupLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -110,7 +110,7 @@ func groupLimit(root fs.FS) int64 {
 			}
 		}
 	}
-	if least > math.MaxInt64/2 { // as v1 says that there is none
+	if least > math.MaxInt64/2 { // as v1 writes no limit
 		return 0
 	}
 	return least

@@ -21,7 +21,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// options are what the engine is told of sandboxes' networks.
+// options are the engine's options for sandboxes' networks.
 func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	o := engine.NetworkOptions{Most: sandbox.NetworkMode(c.MaxMode)}
 	if !slices.Contains([]sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}, o.Most) {

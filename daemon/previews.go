@@ -32,13 +32,13 @@ import (
 // invalid.
 const PreviewKeyFile = "preview-key"
 
-// links makes and reads those to ports and those to files.
+// links makes and reads links to ports and links to files.
 type links struct {
 	ports *preview.Links
 	files *filelink.Links
 }
 
-// openLinks reads the key of links; where there is none, one is made.
+// openLinks reads the key of links, and creates it if it is missing.
 func openLinks(cfg Config) (links, error) {
 	key, err := linkKey(cfg)
 	if err != nil {
@@ -71,7 +71,7 @@ func linkKey(cfg Config) ([]byte, error) {
 	return key, nil
 }
 
-// newPreviews makes the proxy over the engine.
+// newPreviews returns the proxy over the engine.
 func newPreviews(links *preview.Links, eng *engine.Engine, tokens *bearer.Authority, log *slog.Logger) (*preview.Proxy, error) {
 	return preview.New(preview.Options{
 		Links: links, Sandboxes: byLink{eng}, Tokens: tokens, Logger: log,
@@ -96,7 +96,7 @@ func newPreviews(links *preview.Links, eng *engine.Engine, tokens *bearer.Author
 	})
 }
 
-// byLink is the engine behind links: who comes to it by one has shown it, and it was valid.
+// byLink is the engine behind links: its caller has shown a valid one.
 type byLink struct{ *engine.Engine }
 
 func (e byLink) ReachPreview(ctx context.Context, c access.Caller, id string) error {
@@ -104,7 +104,7 @@ func (e byLink) ReachPreview(ctx context.Context, c access.Caller, id string) er
 	return e.Engine.ReachPreview(ctx, c, id)
 }
 
-// artifactsByLink is the same of the runs whose artifacts are asked for.
+// artifactsByLink is the same for the runs whose artifacts are requested.
 type artifactsByLink struct{ *runs.Runner }
 
 func (r artifactsByLink) ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error) {
@@ -112,7 +112,7 @@ func (r artifactsByLink) ArtifactRun(ctx context.Context, c access.Caller, of, r
 	return r.Runner.ArtifactRun(ctx, c, of, run)
 }
 
-// linkMaker is what the REST coat makes links with.
+// linkMaker makes the links of the REST coat.
 type linkMaker struct{ *preview.Links }
 
 // Token signs what the engine granted.
@@ -122,8 +122,8 @@ func (l linkMaker) Token(p engine.Preview) string {
 	})
 }
 
-// withPreviews puts previews before the rest of the server: on hosts of previews
-// nothing else is served, and what is under their path nothing else gets.
+// withPreviews puts previews before the rest of the server: hosts of previews serve only
+// previews, and so does their path.
 func withPreviews(p *preview.Proxy, g *guard.Guard, next http.Handler) http.Handler {
 	byPath := g.CheckHosts(p)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,17 +20,17 @@ import (
 	"sandpit.dev/store/sqlstore"
 )
 
-// Repair looks for what is wrong with a data directory and with what its last server
-// left on the host, and mends it if it is to. Of the checks that it gives, those that
-// passed with Done were mended, and those that did not are left. It touches nothing
-// that is not the installation's but cgroups of servers that are gone, no disk of a sandbox and no
-// record; what the records ask for is done by the next server, as at each start.
+// Repair checks a data directory and what its last server left on the host, and mends what is
+// wrong if mend is set. Of the checks that it returns, those that passed with Done were mended,
+// and those that did not pass are left. It touches only what is the installation's, and cgroups
+// of servers that are gone; no disk of a sandbox and no record. What the records ask for is done
+// by the next server, as at each start.
 //
-// It locks the directory meanwhile. One that a server has open is that server's to
-// look after: it does so all the time, see the janitor of package engine.
+// It locks the directory while it works. A directory that a server has open is maintained by that
+// server, see the janitor of package engine.
 func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 	if !mend && os.Geteuid() != 0 {
-		return nil // whoever is not root sees too little to say what is wrong
+		return nil // other users than root see too little to say what is wrong
 	}
 	r := &repair{mend: mend}
 	r.data(ctx, cfg)
@@ -91,7 +91,7 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 	}
 }
 
-// runtime adds what a runtime found, and why it found no more.
+// runtime adds a runtime's findings, and why it found no more.
 func (r *repair) runtime(k runtime.Kind, found []runtime.Finding, err error) {
 	for _, f := range found {
 		r.found(k.Name()+"/"+f.Name, f.What, f.Done, f.Err)
@@ -101,13 +101,13 @@ func (r *repair) runtime(k runtime.Kind, found []runtime.Finding, err error) {
 	}
 }
 
-// repair collects what was found.
+// repair collects the findings.
 type repair struct {
 	mend   bool
 	checks []Check
 }
 
-// found adds what is wrong: mended, if it was, or left.
+// found adds a finding, mended or left.
 func (r *repair) found(name, what, done string, err error) {
 	switch {
 	case err != nil:
@@ -123,9 +123,9 @@ func (r *repair) found(name, what, done string, err error) {
 	}
 }
 
-// installation looks whether the pieces of the data directory belong together. Where it is a
-// copy, what runs under its namespace is another directory's, and is not looked at: mine is false.
-// The sandboxes that run on another store are stranded.
+// installation checks whether the pieces of the data directory belong together. If it is a copy,
+// the sandboxes under its namespace are another directory's, and are not checked: mine is false.
+// stranded are the sandboxes that run on another store.
 func (r *repair) installation(ctx context.Context, dir string, host runtime.HostKind) (namespace string, mine bool, stranded []sandbox.ID) {
 	const name = "installation"
 	p, err := lookAt(ctx, dir, host)
@@ -139,7 +139,7 @@ func (r *repair) installation(ctx context.Context, dir string, host runtime.Host
 		return "", false, nil
 	}
 	if err != nil {
-		return i.Namespace, p.elsewhere() == nil, nil // the records are damaged, which is told of them
+		return i.Namespace, p.elsewhere() == nil, nil // the records are damaged, which their own check reports
 	}
 	for _, err := range p.wrong(i, Adopt{}) {
 		r.checks = append(r.checks, refused(name, Failed, err))
@@ -166,7 +166,7 @@ func (r *repair) installation(ctx context.Context, dir string, host runtime.Host
 	return i.Namespace, true, stranded
 }
 
-// records looks whether the records are sound, and give space back.
+// records checks that the records are sound, and that their file can shrink.
 func (r *repair) records(ctx context.Context, path string) {
 	if err := sqlstore.Check(ctx, path); err != nil {
 		r.checks = append(r.checks, refused("records", Failed, err))
@@ -191,8 +191,8 @@ func (r *repair) records(ctx context.Context, path string) {
 	r.found("records", what, "it was rewritten", nil)
 }
 
-// directory sees to it that nobody else writes to a directory. It is false for one
-// whose owner is somebody else: it was laid out by them, and is not made ours.
+// directory makes a directory writable by us only. It is false for one that belongs to somebody
+// else: they laid it out, and it is not made ours.
 func (r *repair) directory(name, path string) bool {
 	var st unix.Stat_t
 	switch err := unix.Lstat(path, &st); {
@@ -216,7 +216,7 @@ func (r *repair) directory(name, path string) bool {
 	return r.mode(name, path, fmt.Sprintf("%s could be written by others (mode %04o); see that nothing in it is theirs", path, st.Mode&0o7777), 0o700)
 }
 
-// secret sees to it that nobody else reads or writes a file.
+// secret makes a file readable and writable by its owner only.
 func (r *repair) secret(name, path string) {
 	var st unix.Stat_t
 	switch err := unix.Lstat(path, &st); {
@@ -231,7 +231,7 @@ func (r *repair) secret(name, path string) {
 	}
 }
 
-// mode sets the mode of what is the server's own and no link.
+// mode sets the mode of a file of the server's own that is not a link.
 func (r *repair) mode(name, path, what string, mode uint32) bool {
 	if !r.mend {
 		r.found(name, what, "", nil)

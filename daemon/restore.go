@@ -27,22 +27,22 @@ import (
 	"sandpit.dev/store/sqlstore"
 )
 
-// restoringFile is in a data directory that a backup is being restored into: while it is
-// there no server uses the directory.
+// restoringFile marks a data directory that a backup is being restored into: no server uses such
+// a directory.
 const restoringFile = "restoring"
 
-// restoreSpare is what has to be free beside what a backup has.
+// restoreSpare is the disk space that has to be free beyond the size of a backup.
 const restoreSpare = 256 << 20
 
-// Restored says what came out of a backup.
+// Restored describes what was restored from a backup.
 type Restored struct {
 	Sandboxes, Snapshots, Volumes int
 	Manifest                      *backup.Manifest
 }
 
-// Restore makes a data directory, cfg.Data, of a backup. The directory must be empty or not
-// there; it is an installation of its own afterwards. see is told how many bytes of how many are
-// done, the check and the unpacking each being the whole file.
+// Restore makes a data directory, cfg.Data, from a backup. The directory must be empty or
+// missing; it is an installation of its own afterwards. see is called with the number of bytes
+// done: of the whole file for the check, and again for the unpacking.
 //
 // The backup is hostile: nothing in it leads out of the directory. It is checked to its end before
 // anything is put in place; what fails after that, or ctx's end, is undone, and a crash leaves a
@@ -67,7 +67,7 @@ func Restore(ctx context.Context, cfg Config, f *os.File, see func(what string, 
 		return nil, err
 	}
 	defer func() { _ = lock.Close() }()
-	if err := emptyDir(cfg.Data, "lock"); err != nil { // a server began meanwhile, and ended
+	if err := emptyDir(cfg.Data, "lock"); err != nil { // a server started and ended in between
 		return nil, err
 	}
 	root, err := os.OpenRoot(cfg.Data)
@@ -153,7 +153,7 @@ func Restore(ctx context.Context, cfg Config, f *os.File, see func(what string, 
 	return x.res, syncFS(root)
 }
 
-// emptyDir refuses a directory that has anything but what is named, and what mkfs makes.
+// emptyDir refuses a directory that has anything but the named files, and what mkfs makes.
 func emptyDir(dir string, but ...string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,7 +180,7 @@ func kept(name string, but ...string) bool {
 	return false
 }
 
-// clearDir removes what a restore made, the mark that it is one last.
+// clearDir removes what a restore made, its mark last.
 func clearDir(root *os.Root) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -224,7 +224,7 @@ func roomToRestore(dir string, need int64) error {
 	return nil
 }
 
-// noRoom tells a full disk from what else can fail.
+// noRoom distinguishes a full disk from other failures.
 func noRoom(err error) error {
 	if fault.Is(err, fault.Full) || !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 		return err
@@ -232,7 +232,7 @@ func noRoom(err error) error {
 	return fault.NoSpace(fault.HostDisk, err, "the disk is full: %s", err).WithRemedy("restore it into a directory on a larger file system, with --data")
 }
 
-// restoring is the work on one backup.
+// restoring is the state of the restoring of one backup.
 type restoring struct {
 	file    *backup.File
 	root    *os.Root
@@ -243,7 +243,7 @@ type restoring struct {
 	res     *Restored
 }
 
-// read calls fn with a part, and sees to it that it was what the manifest says.
+// read calls fn with a part, and checks that it was what the manifest says.
 func (x *restoring) read(ctx context.Context, part string, fn func(r io.Reader) error) error {
 	r, err := x.file.Part(part)
 	if err != nil {
@@ -290,7 +290,7 @@ func (x *restoring) create(name string, r io.Reader) error {
 	return noRoom(err)
 }
 
-// disk imports a part; most bounds what comes of it.
+// disk imports a part; most bounds its size on disk.
 func (x *restoring) disk(ctx context.Context, part string, imp func(r io.Reader, most int64) error) error {
 	size, _ := x.file.Size(part)
 	return x.read(ctx, part, func(r io.Reader) error { return imp(r, 2*size+1<<20) })
@@ -369,7 +369,7 @@ func (x *restoring) sandboxes(ctx context.Context) error {
 	}
 }
 
-// artifacts unpacks those that there are: plain files in directories of runs.
+// artifacts unpacks the artifacts: plain files in directories of runs.
 func (x *restoring) artifacts(ctx context.Context) error {
 	if _, ok := x.file.Size(partArtifacts); !ok {
 		return nil

@@ -184,7 +184,7 @@ func TestABackupIsHostile(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			dir, err := restore(t, file)
 			switch fault.As(err).Code {
-			case fault.Invalid, fault.Unavailable: // the second: of records that are none
+			case fault.Invalid, fault.Unavailable: // the second: of invalid records
 			default:
 				t.Errorf("got %v; want it refused", err)
 			}

@@ -32,13 +32,13 @@ import (
 	"sandpit.dev/store/sqlstore"
 )
 
-// Options of Run, beside the configuration.
+// Options configure Run, beside the configuration.
 type Options struct {
 	Version string
 	Log     io.Writer // required
 	// Agent is the sandbox's process 1; nil: the one in this binary.
 	Agent []byte
-	// Adopt is for a data directory that is refused otherwise.
+	// Adopt lets the server accept a data directory that it would refuse otherwise.
 	Adopt Adopt
 	// Ready is called once, when the server answers, with its base URL.
 	Ready func(url string)
@@ -53,8 +53,8 @@ const (
 	maxHead = 16 << 10
 )
 
-// Run is the server: it returns when ctx is done and all is put away, or when
-// it could not start. Sandboxes go on running.
+// Run runs the server: it returns when ctx is done and everything is closed, or when it could not
+// start. Sandboxes keep running.
 func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err := cfg.Check(); err != nil {
 		return err
@@ -222,7 +222,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 // dbFile is the file in the data directory that holds the records.
 const dbFile = "sandpit.db"
 
-// tell waits until the server answers, says so, and takes it back at the end.
+// tell waits until the server answers, publishes its address, and removes it at the end.
 func tell(ctx context.Context, cfg Config, eng *engine.Engine, images *image.Store, url string, opts Options, log *slog.Logger) error {
 	if err := eng.WaitReady(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -250,8 +250,8 @@ func tell(ctx context.Context, cfg Config, eng *engine.Engine, images *image.Sto
 	return running.Remove(dir, os.Getpid())
 }
 
-// orNever keeps a clock that the configuration set to zero off: to the engine
-// zero is the default, and less than zero never.
+// orNever translates a clock that the configuration switched off by zero: to the engine zero is
+// the default, and less than zero never.
 func orNever(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -278,7 +278,7 @@ func report(log *slog.Logger, what string, err error) {
 	}
 }
 
-// newRegistry has the figures of the process itself.
+// newRegistry returns a registry with the metrics of the process itself.
 func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -20,17 +20,17 @@ import (
 // This is the only place that names them: a new one is a field and an entry of list.
 type Runtimes struct {
 	Native native.Kind `yaml:"native"`
-	// Others are kinds beside those: of a program that has the server in it, or of a test.
+	// Others are further kinds: of a program that embeds the server, or of a test.
 	Others []runtime.Kind `yaml:"-"`
 }
 
-// list returns all kinds. The first is the runtime of sandboxes that ask for none.
+// list returns all kinds. The first is the default runtime of sandboxes.
 func (r *Runtimes) list() []runtime.Kind {
 	return append([]runtime.Kind{&r.Native}, r.Others...)
 }
 
-// host returns the kind whose disks the data directory has, and belongs together with: the
-// identity knows one store of disks. A second kind with a store of its own needs fields there.
+// host returns the kind whose disks belong to the data directory: the identity knows one store of
+// disks. A second kind with a store of its own needs fields there.
 func (r *Runtimes) host() runtime.HostKind {
 	for _, k := range r.list() {
 		if h, ok := k.(runtime.HostKind); ok {
@@ -40,12 +40,12 @@ func (r *Runtimes) host() runtime.HostKind {
 	return nil
 }
 
-// place returns where a kind has what is its own.
+// place returns where a kind keeps its files.
 func place(k runtime.Kind, data, namespace string) runtime.Place {
 	return runtime.Place{Dir: filepath.Join(data, k.Name()), Namespace: namespace}
 }
 
-// open opens the drivers of all kinds, by name, and gives their closing to down.
+// open opens the drivers of all kinds, by name, and adds their closing to down.
 func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Options, down *cleanup.Stack, log *slog.Logger) (map[string]runtime.Driver, error) {
 	program := opts.Agent
 	if program == nil {
@@ -68,7 +68,7 @@ func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Op
 	return drivers, nil
 }
 
-// hostDrivers are those whose disks records are about.
+// hostDrivers returns the drivers whose disks have records.
 type hostDrivers []runtime.HostDriver
 
 func hostDriversOf(drivers map[string]runtime.Driver) (out hostDrivers) {
@@ -90,7 +90,7 @@ func (h hostDrivers) identified() bool {
 	return len(h) > 0
 }
 
-// Persist brings what was made so far to the disk.
+// Persist writes everything made so far to the disk.
 func (h hostDrivers) Persist() (err error) {
 	for _, d := range h {
 		err = cmp.Or(err, d.Persist())
@@ -98,7 +98,7 @@ func (h hostDrivers) Persist() (err error) {
 	return err
 }
 
-// MarkRecorded passes on that what was made before at is recorded.
+// MarkRecorded reports to the drivers that what was made before at is recorded.
 func (h hostDrivers) MarkRecorded(at time.Time) (err error) {
 	for _, d := range h {
 		err = cmp.Or(err, d.MarkRecorded(at))

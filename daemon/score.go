@@ -11,12 +11,12 @@ import (
 	"strconv"
 )
 
-// serverScore is the server's oom_score_adj(5): where the host's memory ends, it is ended
-// after commands, agents and what else the host runs.
+// serverScore is the server's oom_score_adj(5): if the host runs out of memory, the server is
+// killed after commands, agents and other programs of the host.
 const serverScore = -500
 
-// lowerScore sets that of this process, unless it is lower. Without CAP_SYS_RESOURCE it stays
-// as it is, and those of agents and commands are above it all the same.
+// lowerScore sets the score of this process, unless it is lower. Without CAP_SYS_RESOURCE it
+// stays as it is, and those of agents and commands are above it all the same.
 func lowerScore(file string, log *slog.Logger) {
 	text, err := os.ReadFile(file)
 	if err == nil {

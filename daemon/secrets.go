@@ -11,23 +11,23 @@ import (
 	"sandpit.dev/internal/seal"
 )
 
-// SecretsConfig says what the values of secrets are sealed by.
+// SecretsConfig configures the keys that seal the values of secrets.
 type SecretsConfig struct {
-	// KeyFile is a file of keys, each 32 random bytes in base64 or hex on a line of its
-	// own: the first seals, all open. Only its owner may write it, and none but its owner
-	// and its group read it. "": SecretsKeyFile in the data directory, which is made where
-	// it is missing.
+	// KeyFile is a file of keys, each 32 random bytes in base64 or hex on a line of its own: the
+	// first seals, all open. Only its owner may write it, and only its owner and its group may
+	// read it. "": SecretsKeyFile in the data directory, which is created if it is missing.
 	KeyFile string `yaml:"key_file"`
-	// Keys are what a key file has, from the environment alone (SANDPIT_SECRETS_KEY), where
-	// a comma ends a line too; then there is no key file. "": there are none.
+	// Keys are the content of a key file, from the environment alone (SANDPIT_SECRETS_KEY), where
+	// a comma also ends a line; then no key file is read. "" if it is not set.
 	Keys string `yaml:"-"`
 }
 
-// SecretsKeyFile is the file in the data directory that holds the key of secrets of a
-// server that was not told of another. Without it their values are lost.
+// SecretsKeyFile is the file in the data directory that holds the key of secrets if no other is
+// configured. Without it their values are lost.
 const SecretsKeyFile = "secrets.key"
 
-// openKeys reads the keys of secrets; where none are given and there is no file, one is made.
+// openKeys reads the keys of secrets, and creates a key file if none are configured and none
+// exists.
 func openKeys(cfg Config) (*seal.Ring, error) {
 	const remedy = "make a key by: (umask 077; head -c 32 /dev/urandom | base64 >FILE)"
 	switch s := cfg.Secrets; {

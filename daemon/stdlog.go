@@ -8,9 +8,9 @@ import (
 	"log/slog"
 )
 
-// captureStandardLog sends what libraries write by Go's standard logger into log, at debug
-// level, until restore is called. net/http writes there what a program behind a preview or
-// a host answered out of turn: past log it would be neither redacted nor filtered.
+// captureStandardLog redirects Go's standard logger, which libraries write to, into log at debug
+// level, until restore is called. net/http writes there what a program behind a preview or a host
+// answered out of turn: outside log it would be neither redacted nor filtered.
 func captureStandardLog(log *slog.Logger) (restore func()) {
 	out, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())

@@ -8,9 +8,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// stranded lists the sandboxes that run on a store in whose place there is another now, with an
-// error if there are any: what they write, synced or not, is gone when they end. One that is
-// missing may yet be mounted, see [layer.Missing].
+// stranded lists the sandboxes that run on a store that another has replaced, with an error if
+// there are any: what they write, synced or not, is gone when they end. A missing store may yet
+// be mounted, see [layer.Missing].
 func (p *pieces) stranded(namespace string) ([]sandbox.ID, error) {
 	f := p.file
 	if f == nil || f.StoreInode == 0 || !p.store || f.Boot != p.here.Boot ||

@@ -31,7 +31,7 @@ import (
 	"sandpit.dev/store/keyed"
 )
 
-// surfaceParts is what the surfaces are made of.
+// surfaceParts are the parameters of the surfaces.
 type surfaceParts struct {
 	engine         *engine.Engine
 	runs           *runs.Runner
@@ -50,7 +50,7 @@ type surfaceParts struct {
 	memory         *budget.Budget // of all of them
 }
 
-// surfaces is all that the server answers over HTTP.
+// surfaces is the handler of everything that the server answers over HTTP.
 type surfaces struct {
 	handler http.Handler
 	close   func()
@@ -63,7 +63,7 @@ const (
 	publicOpenAPI = "openapi"
 )
 
-// newSurfaces is the list of surfaces: a new one is a line here.
+// newSurfaces makes the handler. A new surface is a line here.
 func newSurfaces(p surfaceParts) (surfaces, error) {
 	g, err := guard.New(guard.Options{
 		Tokens: p.tokens, Hosts: p.hosts, Origins: p.origins, Logger: p.log, Observe: observer(p.registry),
@@ -94,7 +94,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
 	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Health)))
 	mux.Handle("GET /metrics", publicly(g, slices.Contains(p.public, publicMetrics), promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
-	mux.Handle("/", api) // which says in its own words that there is no such path
+	mux.Handle("/", api) // which answers unknown paths in its own format
 	artifacts := newArtifacts(g, p.runs, p.links.files)
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not through the mux, which answers odd paths with redirects: a file's

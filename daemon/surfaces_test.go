@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The operator chooses who may read what concerns all projects, or the server.
+// The operator chooses the readers of what concerns all projects, or the server.
 func TestWhatIsPublicIsTheOperatorsChoice(t *testing.T) {
 	i := newInstallation(t)
 	shipped := i.cfg.Public

@@ -13,8 +13,8 @@ import (
 	"sandpit.dev/store/sqlstore"
 )
 
-// undueUp finds the sandboxes that run though the records, which nobody has open, say that
-// they do not, each with what they say: such records are older than what runs.
+// undueUp finds the sandboxes that run though the records, which must not be open, say that they
+// do not, each with its recorded state: such records are older than what runs.
 func undueUp(ctx context.Context, k runtime.HostKind, data, namespace string) (map[sandbox.ID]string, error) {
 	up, err := k.Up(place(k, data, namespace))
 	if err != nil || len(up) == 0 {
@@ -36,8 +36,8 @@ func undueUp(ctx context.Context, k runtime.HostKind, data, namespace string) (m
 	return undue, nil
 }
 
-// tellUndue logs the sandboxes that run though the records say that they do not. A start or a rollback
-// takes down those that are stopped there.
+// tellUndue logs the sandboxes that run though the records say that they do not. A start or a
+// rollback takes down those whose record says stopped.
 func tellUndue(ctx context.Context, k runtime.HostKind, data, namespace string, log *slog.Logger) {
 	undue, err := undueUp(ctx, k, data, namespace)
 	if err != nil {

@@ -32,15 +32,15 @@ const (
 	Invalid Code = "invalid"
 	// TooLarge: the request, or what it would produce, is over a size bound.
 	TooLarge Code = "too_large"
-	// Unauthenticated: there is no valid credential.
+	// Unauthenticated: the request has no valid credential.
 	Unauthenticated Code = "unauthenticated"
 	// Denied: the credential is valid and does not allow this.
 	Denied Code = "denied"
-	// NotFound: there is no such thing, or it is not the caller's to see.
+	// NotFound: the thing does not exist, or the caller may not see it.
 	NotFound Code = "not_found"
 	// Exists: the name is taken.
 	Exists Code = "exists"
-	// Conflict: it changed meanwhile; read it again and retry.
+	// Conflict: the thing has changed since it was read; read it again and retry.
 	Conflict Code = "conflict"
 	// State: the thing is not in a state that allows this.
 	State Code = "state"
@@ -173,8 +173,8 @@ func Of(err error) Code {
 // Is reports whether err has the code.
 func Is(err error, code Code) bool { return err != nil && Of(err) == code }
 
-// As returns err as an Error that is safe to show: err's own outermost [Error],
-// or one made from its code with a message that tells nothing of the inside.
+// As returns err as an Error that is safe to show: err's own outermost [Error], or one made from
+// its code with a message that reveals nothing internal.
 func As(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

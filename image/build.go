@@ -21,7 +21,7 @@ import (
 // maxBuildTime ends a build that hangs. The python image takes a minute or two.
 const maxBuildTime = time.Hour
 
-// build is one build that is going on, shared by all who wait for it.
+// build is one build in progress, shared by all who wait for it.
 type build struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -35,11 +35,10 @@ type build struct {
 	err error
 }
 
-// Ensure returns the image for a name, and builds it where it is missing. All
-// who ask meanwhile share one build, also with other processes on the same
-// directory. The build belongs to the store: it goes on when ctx ends, and
-// ends with Close. A failed build is given to all who waited; the next call
-// tries again.
+// Ensure returns the image for a name, and builds it if it is missing. Callers during the build
+// share it, also with other processes on the same directory. The build belongs to the store: it
+// goes on when ctx ends, and ends with Close. A failed build is an error for every caller that
+// waited; the next call tries again.
 func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
 	img, err := s.Find(ctx, name)
 	if !fault.Is(err, fault.NotFound) {
@@ -154,7 +153,7 @@ func (s *Store) report(b *build, name, stage, text string, progress float64) {
 	}
 }
 
-// publish inspects the finished root and gives it its name, all at once.
+// publish inspects the finished root and names it, atomically.
 func (w *work) publish(ctx context.Context, r recipe) (Image, error) {
 	w.state.Stage = "inspect"
 	w.lines = new(tail)

@@ -63,9 +63,9 @@ type inside struct {
 	Env      []string
 }
 
-// chroot runs a program of the new root as the sandbox's user, without
-// privileges, in namespaces of its own, and gives what it wrote to stdout, at
-// most 64 KiB of it. Its stderr goes to the stage's output.
+// chroot runs a program of the new root as the sandbox's user, without privileges, in namespaces
+// of its own, and returns what it wrote to stdout, at most 64 KiB. Its stderr goes to the stage's
+// output.
 func (w *work) chroot(ctx context.Context, in inside, argv ...string) (string, error) {
 	if in.Home == "" {
 		in.Home = "/tmp"

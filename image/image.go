@@ -97,8 +97,8 @@ func load(dir string) (Image, error) {
 	}, nil
 }
 
-// scan returns the images under DIR/NAME, in no order. What cannot be read is
-// given to skipped and left out: one broken directory must not hide the rest.
+// scan returns the images under DIR/NAME, in no order. It passes what cannot be read to skipped
+// and leaves it out: one broken directory must not hide the rest.
 func scan(dir string, skipped func(path string, err error)) ([]Image, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

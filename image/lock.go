@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPoll is how often a waiting builder looks again. The kernel's blocking
-// flock cannot be given up when a caller goes away.
+// lockPoll is how often a waiting builder looks again. The kernel's blocking flock cannot be
+// cancelled when a caller goes away.
 const lockPoll = 200 * time.Millisecond
 
 const lockName = ".lock"

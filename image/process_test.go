@@ -51,8 +51,8 @@ func child(dir string, hang bool) int {
 	return 0
 }
 
-// countedRecipe leaves a line in the cache for each run of each stage, and
-// hangs in its second stage, in programs of its own, when told to.
+// countedRecipe leaves a line in the cache for each run of each stage. If hang is set, it hangs
+// in its second stage, in programs of its own.
 func countedRecipe(hang bool) recipe {
 	r := treeRecipe(1, nil)
 	count := func(st *stage) {

@@ -107,7 +107,7 @@ func TestBuildPython(t *testing.T) {
 	}
 }
 
-// inodes gives each cached package's inode: a file that is fetched again has another.
+// inodes returns each cached package's inode: a file that is fetched again has another.
 func inodes(t *testing.T, dir string) map[string]uint64 {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -141,7 +141,7 @@ python -c 'import leaf; print(leaf.__file__)'`, "/usr/local/lib/python3.11/dist-
 	})
 
 	t.Run("OnlyItsOwnerReachesItOnTheHost", func(t *testing.T) {
-		// The image holds setuid programs that nobody updates on this host.
+		// The image holds setuid programs that are not updated on this host.
 		fd, err := unix.Open(filepath.Dir(filepath.Dir(img.Root)), unix.O_PATH, 0)
 		if err != nil {
 			t.Fatal(err)

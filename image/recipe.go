@@ -49,7 +49,7 @@ func (r recipe) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digest names the image that the recipe gave with these resolved versions.
+// digest names the image that the recipe makes with these resolved versions.
 func digest(recipeHash string, resolved map[string]string) string {
 	h := sha256.New()
 	h.Write([]byte(recipeHash + "\n"))

@@ -78,8 +78,8 @@ func (s stanza) with(name, value string) stanza {
 	return append(out, field{name, value})
 }
 
-// signed leaves out what would have apt take packages that nobody signed: who is
-// on the way to a mirror must not choose what a build runs as root.
+// signed removes options that have apt accept unsigned packages: an attacker on the way to a
+// mirror must not choose what a build runs as root.
 func (s stanza) signed() stanza {
 	return slices.DeleteFunc(slices.Clone(s), func(f field) bool {
 		switch strings.ToLower(f.name) {
@@ -105,8 +105,8 @@ func (s stanza) text() string {
 	return b.String()
 }
 
-// forSuite reduces the stanza to what a build of suite needs. Third parties
-// use a release's name too; their components tell them from Debian.
+// forSuite reduces the stanza to what a build of suite needs. Third parties use a release's name
+// too; their components distinguish them from Debian.
 func (s stanza) forSuite(suite string) (stanza, bool) {
 	if !slices.Contains(strings.Fields(s.get("Types")), "deb") || strings.EqualFold(s.get("Enabled"), "no") ||
 		!slices.Contains(strings.Fields(s.get("Components")), "main") {

@@ -37,9 +37,8 @@ type Status struct {
 	Output []string
 }
 
-// List gives every catalogue entry, in the catalogue's order. Polling it is
-// how progress is shown: it costs a directory read for an entry that is not
-// ready, and nothing for one that is.
+// List returns every catalogue entry, in the catalogue's order. Polling it is how progress is
+// shown: it costs a directory read for an entry that is not ready, and nothing for one that is.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
 	all := make([]Status, 0, len(s.recipes))
 	for _, r := range s.recipes {

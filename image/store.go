@@ -20,7 +20,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Options are what a store may be told; only Dir is required.
+// Options configure a store; only Dir is required.
 type Options struct {
 	// Dir holds all images and the download cache; it is made when missing.
 	// Several processes may share it.
@@ -114,9 +114,9 @@ func (s *Store) Resolve(name string) (Entry, error) {
 	return r.Entry, err
 }
 
-// Find returns the image for a name if it is built, and else fault.NotFound. An
-// image built by an older recipe is not it: see FindDigest. Once found, an
-// image is given without a system call.
+// Find returns the image for a name if it is built, and else fault.NotFound. It does not return
+// an image built by an older recipe: see FindDigest. An image that was found before is returned
+// without a system call.
 func (s *Store) Find(ctx context.Context, name string) (Image, error) {
 	r, err := resolve(s.recipes, name)
 	if err != nil {
@@ -201,8 +201,8 @@ func noDigest(name, hex string) error {
 		WithRemedy("use the directory of images that the sandbox was made with, or make a new sandbox")
 }
 
-// Close ends the builds that go on and waits until nothing of theirs runs. It
-// may be called twice.
+// Close ends the builds in progress and waits until all their processes have ended. It may be
+// called twice.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -14,8 +14,8 @@ const (
 	tailLineSize = 400
 )
 
-// tail keeps the last lines of a program's output, and gives each whole line
-// to each as it ends. It is an [io.Writer] for any number of goroutines.
+// tail keeps the last lines of a program's output, and calls each with each line when it is
+// complete. It is an [io.Writer] for any number of goroutines.
 type tail struct {
 	each func(line string) // may be nil
 

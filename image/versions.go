@@ -18,8 +18,8 @@ import (
 //go:embed versions.sh
 var versionsScript string
 
-// pythonTools are the keys that versions.sh must give: a tool that is missing
-// or does not start makes no image.
+// pythonTools are the keys that versions.sh must print: if a tool is missing or does not start,
+// the build fails.
 var pythonTools = []string{
 	"debian", "bash", "python", "pip", "numpy", "matplotlib", "ipython", "node", "npm", "git", "curl", "jq", "ripgrep",
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// work is a build that is going on: its directory and what it knows so far.
-// It belongs to the one goroutine that builds.
+// work is a build in progress: its directory and its state so far. It belongs to the one
+// goroutine that builds.
 type work struct {
 	// dir is DIR/NAME/.building, root its rootfs, cache DIR/cache.
 	dir, root, cache string
@@ -25,15 +25,15 @@ type work struct {
 	state            state
 	// from and span place the current stage on the whole progress.
 	from, span float64
-	// report tells the store; lines is the current stage's last output.
+	// report informs the store; lines is the current stage's last output.
 	report func(stage, text string, progress float64)
 	lines  *tail
 	log    *slog.Logger
 	saved  time.Time
 }
 
-// state is .building/state.json: what a later build needs to go on, and what
-// another process shows as progress meanwhile.
+// state is .building/state.json: what a later build needs to go on, and what another process
+// shows as progress during this one.
 type state struct {
 	Recipe   string            `json:"recipe"`
 	Started  time.Time         `json:"started"`
@@ -101,7 +101,7 @@ func (w *work) finish(stage string) error {
 	return w.save()
 }
 
-// progress tells how far the current stage is, from 0 to 1. It never goes back.
+// progress reports how far the current stage is, from 0 to 1. It never goes back.
 func (w *work) progress(part float64, text string) {
 	w.state.Text = text
 	w.state.Progress = max(w.state.Progress, w.from+w.span*min(max(part, 0), 1))

@@ -7,14 +7,14 @@ import (
 	"sandpit.dev/fault"
 )
 
-// DiskReporter is what drivers are that keep the disks of all instances in one place. Its
-// answers are of the last look, a moment ago, and cost nothing.
+// DiskReporter is implemented by drivers that keep the disks of all instances in one place. Its
+// answers were measured a moment ago and cost nothing.
 type DiskReporter interface {
-	// Disk returns how full that is.
+	// Disk returns how full that place is.
 	Disk() Disk
 }
 
-// Disk is how full the place of all disks is.
+// Disk says how full the place of all disks is.
 type Disk struct {
 	SizeBytes, FreeBytes         int64 // of the disk that all instances share
 	HostSizeBytes, HostFreeBytes int64 // of the host's, which that lies on
@@ -23,8 +23,8 @@ type Disk struct {
 	Failed                       error // why no disk can be used, fault.Unavailable; nil: they can
 }
 
-// DiskTeller is what instances are that know which disk is full when a write in one of them
-// finds no room: inside, the limit of one and that of all together look alike.
+// DiskTeller is implemented by instances that know which disk is full when a write in them fails
+// for lack of space: inside, the limit of one disk and that of all together look alike.
 type DiskTeller interface {
 	FullDisk() fault.Disk
 }

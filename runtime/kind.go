@@ -19,32 +19,31 @@ type Kind interface {
 	// directory in the data directory has the same.
 	Name() string
 
-	// Variables returns what the environment sets in the section: pointers to a string or an
-	// int, by the names of the variables.
+	// Variables returns the fields of the section that the environment sets: pointers to a string
+	// or an int, by the names of the variables.
 	Variables() map[string]any
 
 	// Check checks the section. The error is fault.Invalid and names the field.
 	Check() error
 
-	// Open opens the driver. It makes the directory where it needs one.
+	// Open opens the driver. It makes the directory if it needs one.
 	Open(ctx context.Context, o OpenOptions) (Driver, error)
 
-	// Inspect looks for what is wrong with the kind's part of a data directory that no server
-	// has open, and mends it if it is to. Sandboxes that are up are not touched, but those of
-	// which undue returns a reason why they should not be; no disk is. A directory that is
-	// not there is nothing wrong.
+	// Inspect looks for what is wrong with the kind's part of a data directory that no server has
+	// open, and mends it if mend is set. It does not touch a disk, nor a sandbox that is up
+	// unless undue returns a reason why it should not be. A missing directory is not a finding.
 	Inspect(ctx context.Context, p Place, undue func(sandbox.ID) string, mend bool) ([]Finding, error)
 }
 
-// Place is where a kind has what is its own.
+// Place is where a kind keeps its files.
 type Place struct {
 	Dir string // in the data directory, named after the kind; it may be missing
-	// Namespace names what is outside of Dir, of this directory alone and the same for ever:
-	// 12 characters of a-z and 0-9. "": the kind makes one of the path of Dir.
+	// Namespace names what is outside of Dir. It belongs to this directory alone and never
+	// changes: 12 characters of a-z and 0-9. "": the kind derives one from the path of Dir.
 	Namespace string
 }
 
-// OpenOptions are those of [Kind].Open.
+// OpenOptions are the options of [Kind].Open.
 type OpenOptions struct {
 	Place
 	Installation Installation
@@ -52,20 +51,20 @@ type OpenOptions struct {
 	Logger       *slog.Logger // what goes wrong behind a caller's back; nil drops it
 }
 
-// Installation says whose the disks are, so that a store of them that is missing or
-// another's is not opened, nor a new one made in its place.
+// Installation identifies the owner of the disks, so that a store of disks that is missing or
+// another's is not opened, and no new one is made in its place.
 type Installation struct {
-	// ID is kept by the store, too. "": it is not looked at.
+	// ID is kept by the store, too. "": it is not checked.
 	ID string
-	// Was is an id that the installation had before: a store with it is its own, and gets ID.
+	// Was is an earlier id of the installation: a store that has it is its own, and gets ID.
 	Was string
-	// Known: the store had the id before. One without it is another store.
+	// Known: the store had the id before. A store without it is another one.
 	Known bool
-	// Take makes whatever store is there the installation's, and a new one where none is.
+	// Take makes any store that exists the installation's, and a new one if none exists.
 	Take bool
 }
 
-// Finding is something that an earlier server left behind, or that somebody broke.
+// Finding is something that an earlier server left behind, or that is broken.
 type Finding struct {
 	Name string // what it is about: "sandbox ID", "store"
 	What string
@@ -73,14 +72,14 @@ type Finding struct {
 	Err  error  // why not, if that was tried
 }
 
-// Directory is a directory of a kind's.
+// Directory is a directory of a kind.
 type Directory struct {
 	Name string // in the data directory: "native/instances"
 	Path string // where it is, which may be elsewhere
 }
 
-// HostKind is what kinds are whose sandboxes are processes of this host, on disks in their
-// directory: what of them is there can be told without a driver. Its drivers are [HostDriver]s.
+// HostKind is implemented by kinds whose sandboxes are processes of this host, on disks in their
+// directory, so that they can be found without a driver. Its drivers are [HostDriver]s.
 type HostKind interface {
 	Kind
 
@@ -90,55 +89,56 @@ type HostKind interface {
 	// Private lists the directories, there or not, that the server's user alone may write to.
 	Private(p Place) []Directory
 
-	// NamespaceOf returns the namespace that a directory was used with last, as far as the
-	// directory says.
+	// NamespaceOf returns the namespace that a directory was last used with, as far as the
+	// directory records it.
 	NamespaceOf(dir string) (string, error)
 
 	// Up lists the sandboxes that run.
 	Up(p Place) ([]sandbox.ID, error)
 
-	// Groups lists the sandboxes that have something on the host outside of any directory,
-	// which those that run have.
+	// Groups lists the sandboxes that have something on the host outside of any directory, as
+	// those that run do.
 	Groups(namespace string) ([]sandbox.ID, error)
 
-	// Bare reports whether a directory says of no sandbox that it runs, or did when its
-	// server ended.
+	// Bare reports whether a directory records no sandbox that runs, or ran when its server
+	// ended.
 	Bare(p Place) (bool, error)
 
-	// InspectAbandoned looks for what is left on the host, without processes, of servers that
-	// are gone, and removes it if it is to. gone reports whether the directory of a namespace is gone for
-	// certain, or has no use for it; release, if it is not nil, is called once it is removed.
+	// InspectAbandoned looks for what servers that are gone left on the host without processes,
+	// and removes it if mend is set. gone reports whether the directory of a namespace is
+	// certainly gone, or does not use it; release, if it is not nil, is called once it is
+	// removed.
 	InspectAbandoned(ctx context.Context, gone func(namespace, dir string) (release func(), ok bool), mend bool) ([]Finding, error)
 
-	// OpenDisks opens or makes the store that a driver of dir would open or make, and gives it
-	// the id of an installation. It has one owner at a time, as the driver has.
+	// OpenDisks opens or makes the store that a driver of dir would use, and sets the id of its
+	// installation. Like the driver, it has one owner at a time.
 	OpenDisks(ctx context.Context, dir, id string, log *slog.Logger) (Disks, error)
 }
 
-// HostDriver is what drivers of a [HostKind] are.
+// HostDriver is implemented by the drivers of a [HostKind].
 type HostDriver interface {
 	Driver
 
 	// Identified reports whether the store of disks has the installation's id.
 	Identified() bool
 
-	// Persist brings what was made so far to the disk.
+	// Persist writes everything made so far to the disk.
 	Persist() error
 
-	// MarkRecorded is told that the record of everything made before at is on the disk.
+	// MarkRecorded reports that the record of everything made before at is on the disk.
 	MarkRecorded(at time.Time) error
 }
 
-// Disks is a store of disks without a driver: for those that come out of a backup. Archives
-// are hostile: nothing in them leads anywhere else, and at most maxBytes are kept of each.
-// All imports are all or nothing.
+// Disks is a store of disks without a driver, for those that come out of a backup. Archives are
+// hostile: nothing in them leads anywhere else, and at most maxBytes are kept of each. Every
+// import is all or nothing.
 type Disks interface {
-	// ImportSandbox makes the disk of a sandbox of an archive of [Archiver].ExportDisk. diskMB
+	// ImportSandbox makes the disk of a sandbox from an archive of [Archiver].ExportDisk. diskMB
 	// is its limit from then on; zero: none.
 	ImportSandbox(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64, diskMB int) error
 	ImportSnapshot(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) error
 	ImportVolume(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64, sizeMB int) error
 
-	// Close brings all to the disk and closes the store.
+	// Close writes everything to the disk and closes the store.
 	Close(ctx context.Context) error
 }

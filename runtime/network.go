@@ -9,36 +9,36 @@ import (
 	"net/netip"
 )
 
-// Networker is what instances are whose traffic can be brought to the server.
+// Networker is implemented by instances whose traffic can be brought to the server.
 type Networker interface {
-	// Steer brings all that the instance sends to other addresses than its own
-	// loopback's to the server, from then on; without it nothing leaves. One call
-	// at a time; when it ends (Traffic.Close, the instance's end or the
-	// server's) nothing leaves again. On an instance that is down it is fault.State.
+	// Steer brings all that the instance sends to other addresses than its own loopback's to the
+	// server, from then on; without it nothing leaves. One call at a time; when it ends
+	// (Traffic.Close, the instance's end or the server's) nothing leaves again. On an instance
+	// that is down it is fault.State.
 	Steer(ctx context.Context) (Traffic, error)
 }
 
 // Traffic is what an instance sends to the world. It is safe for concurrent use.
 type Traffic interface {
-	// Accept returns the next TCP connection. Its LocalAddr is where the sandbox
-	// meant to go.
+	// Accept returns the next TCP connection. Its LocalAddr is the destination that the sandbox
+	// meant.
 	Accept() (*net.TCPConn, error)
-	// Wait waits until there is a datagram to Read, or nothing more to wait for. It may
-	// be wrong, and Read then waits.
+	// Wait waits until there is a datagram to Read, or nothing more to wait for. It may be wrong,
+	// and Read then waits.
 	Wait() error
-	// Read returns the next datagram: who inside sent it, and where it was meant to
-	// go. What is longer than b is cut.
+	// Read returns the next datagram, its sender inside, and its destination. A datagram that is
+	// longer than b is cut.
 	Read(b []byte) (n int, from, to netip.AddrPort, err error)
-	// Lost counts the datagrams that found no room to wait in for Read, since it was last
-	// asked; the last Read knows of those before its own. It is called by who calls Read.
+	// Lost returns how many datagrams were dropped for lack of buffer space since the last call,
+	// as of the last Read. The caller of Read calls it.
 	Lost() int64
 	// Answer sends a datagram to a socket inside, from port 53 of an address.
 	Answer(b []byte, from netip.Addr, to netip.AddrPort) error
-	// Answering returns a socket whose datagrams come from the address from and go
-	// to the socket inside at to; what that sends there later goes to it, and no
-	// longer to Read.
+	// Answering returns a socket whose datagrams come from the address from and go to the socket
+	// inside at to; what that sends there later goes to the returned socket, and no longer to
+	// Read.
 	Answering(from, to netip.AddrPort) (*net.UDPConn, error)
-	// Close ends it, and with it the way for connections that were accepted: end
-	// those first. Twice is fine.
+	// Close ends the traffic, and breaks connections that were accepted: end those first. Calling
+	// it twice is fine.
 	Close() error
 }

@@ -10,104 +10,98 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Snapshotter is what drivers are that can keep the disks of instances. A
-// snapshot belongs to the driver, not to the instance that it was taken of, and
-// outlives it. What it costs does not grow with the disk where Capabilities has no
-// reason against it (CheapSnapshots).
+// Snapshotter is implemented by drivers that can keep the disks of instances. A snapshot belongs
+// to the driver, not to the instance that it was taken of, and outlives it. Its cost does not
+// grow with the disk, unless Capabilities has a reason for CheapSnapshots.
 type Snapshotter interface {
-	// Snapshot keeps the disk of an instance, up, paused or down, as id. Where it is up,
-	// its processes stand still for an instant, and the snapshot is of that
-	// instant: nothing in it is half of a write. It is on the disk when Snapshot
-	// returns. All or nothing; an id that exists is fault.Exists, an instance
-	// that is not there fault.NotFound.
+	// Snapshot keeps the disk of an instance, up, paused or down, as id. If it is up, its
+	// processes are frozen for an instant, and the snapshot is of that instant: no write in it is
+	// half done. It is on the disk when Snapshot returns. All or nothing; an id that exists is
+	// fault.Exists, a missing instance fault.NotFound.
 	Snapshot(ctx context.Context, of, id sandbox.ID) (Snapshot, error)
-	// Rollback exchanges the disk of an instance for a copy of the snapshot's, or
-	// for an empty one where from is zero. The instance must be down, else it is
-	// fault.State. All or nothing: a crash leaves one disk or the other, whole.
+	// Rollback replaces the disk of an instance by a copy of the snapshot's, or by an empty one
+	// if from is zero. The instance must be down, else it is fault.State. All or nothing: a crash
+	// leaves one complete disk or the other.
 	Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Limits) error
-	// Snapshots lists all that this driver keeps, also those that no record
-	// mentions.
+	// Snapshots lists all snapshots that this driver keeps, including those without a record.
 	Snapshots(ctx context.Context) ([]sandbox.ID, error)
-	// RemoveSnapshot deletes one. One that is not there is fine. What was made
-	// from it stays.
+	// RemoveSnapshot deletes a snapshot. A missing one is not an error. What was made from it
+	// stays.
 	RemoveSnapshot(ctx context.Context, id sandbox.ID) error
-	// Diff returns what changed on the way from one point to the other of instances of the image, sorted by path (absolute,
-	// inside), at most limit entries and the count of all.
+	// Diff returns what changed between two points of instances of the image, sorted by path
+	// (absolute, inside), at most limit entries and the count of all.
 	Diff(ctx context.Context, image Image, from, to Point, limit int) (sandbox.Changes, error)
 	// Export writes a snapshot's disk as a tar archive in the form of an OCI image
 	// layer: what it changed of its image, with whiteouts for what it deleted.
 	Export(ctx context.Context, id sandbox.ID, w io.Writer) error
-	// Import makes the snapshot id from such an archive. The archive is hostile:
-	// nothing in it leads anywhere else, and at most maxBytes are kept of it. All
-	// or nothing; one that is not of this form is fault.Invalid.
+	// Import makes the snapshot id from such an archive. The archive is hostile: nothing in it
+	// leads anywhere else, and at most maxBytes are kept of it. All or nothing; another format is
+	// fault.Invalid.
 	Import(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) (Snapshot, error)
 }
 
-// Archiver is what drivers are whose disks a backup can hold.
+// Archiver is implemented by drivers whose disks a backup can hold.
 type Archiver interface {
-	// KeepVolume keeps what a volume holds now as the snapshot id, which is only good for
-	// ExportDisk and RemoveSnapshot. All or nothing; a volume that is not there is
-	// fault.NotFound.
+	// KeepVolume keeps the current content of a volume as the snapshot id, which works only for
+	// ExportDisk and RemoveSnapshot. All or nothing; a missing volume is fault.NotFound.
 	KeepVolume(ctx context.Context, of, id sandbox.ID) error
-	// ExportDisk writes the disk of a snapshot, or what KeepVolume kept, as an archive for
-	// the driver itself: as long as what the disk holds, however large its files seem.
+	// ExportDisk writes the disk of a snapshot, or what KeepVolume kept, as an archive for the
+	// driver itself. Its length is that of the content, however large sparse files seem.
 	ExportDisk(ctx context.Context, id sandbox.ID, w io.Writer) error
 }
 
-// Restorer is what instances are that can have their disk exchanged while they are up,
-// in less time than Stop, Rollback and Start take together.
+// Restorer is implemented by instances whose disk can be replaced while they are up, in less time
+// than Stop, Rollback and Start take together.
 type Restorer interface {
-	// Restore kills every process of the instance, which is up or paused, exchanges its
-	// disk as Rollback does, for a copy of the snapshot from or an empty one, and
-	// starts it as Start does, with spec. On one that is down it is fault.State,
-	// and a snapshot that is not there is fault.NotFound; then nothing was done. After
-	// any other error it is down or about to be, and has one disk or the other,
-	// whole. Who waits in Wait sees the end of the life before.
+	// Restore kills every process of the instance, which is up or paused, replaces its disk as
+	// Rollback does, by a copy of the snapshot from or an empty one, and starts it as Start does,
+	// with spec. An instance that is down is fault.State, and a missing snapshot fault.NotFound;
+	// then nothing was done. After any other error the instance is down or about to be, and has
+	// one complete disk or the other. Callers in Wait see the end of the earlier processes.
 	Restore(ctx context.Context, spec Spec, from sandbox.ID) error
 }
 
-// Forker is what drivers are that can make an instance with the disk of another, in less
-// time than Snapshot, Create from that and RemoveSnapshot take together.
+// Forker is implemented by drivers that can make an instance with a copy of another's disk, in
+// less time than Snapshot, Create from that and RemoveSnapshot take together.
 type Forker interface {
-	// Fork makes an instance as Create does, all or nothing, whose disk is that of the
-	// instance of, up, paused or down, as Snapshot would keep it now; From of spec does not
-	// matter. It calls copied, once, when what becomes of that instance is of no more
-	// matter to it, or it failed before. An instance of that is not there is fault.NotFound.
+	// Fork makes an instance as Create does, all or nothing, whose disk is a copy of the disk
+	// that the instance of has now, up, paused or down, as Snapshot would keep it. It ignores
+	// spec's From. It calls copied once, when it no longer depends on that instance, or when it
+	// failed before that. A missing instance of is fault.NotFound.
 	Fork(ctx context.Context, of sandbox.ID, spec Spec, copied func()) (Instance, error)
 }
 
-// Point names a disk at a point in time: a snapshot's, or an instance's as it is
-// now, or with neither the image's, on which nothing was changed.
+// Point names a disk at a point in time: a snapshot's, an instance's current one, or with neither
+// the image's, without changes.
 type Point struct {
 	Snapshot sandbox.ID
 	Instance sandbox.ID
 }
 
-// Snapshot says what was kept.
+// Snapshot describes what was kept.
 type Snapshot struct {
 	SizeBytes int64 // what the disk holds beside its image; -1 where the host does not count it
 }
 
-// Volumer is what drivers are that can keep volumes and mount them (Spec.Mounts).
+// Volumer is implemented by drivers that can keep volumes and mount them (Spec.Mounts).
 type Volumer interface {
-	// CreateVolume makes an empty volume, which belongs to the sandbox's user
-	// inside. limit is in bytes; zero: none. An id that exists is fault.Exists; a
-	// limit where the host cannot hold it is fault.Unsupported.
+	// CreateVolume makes an empty volume, which belongs to the sandbox's user inside. limit is in
+	// bytes; zero: none. An id that exists is fault.Exists; a limit that the host cannot enforce
+	// is fault.Unsupported.
 	CreateVolume(ctx context.Context, id sandbox.ID, limit int64) error
-	// RemoveVolume deletes one with all that is in it, once no instance mounts
-	// it. One that is not there is fine.
+	// RemoveVolume deletes a volume and its content, once no instance mounts it. A missing one is
+	// not an error.
 	RemoveVolume(ctx context.Context, id sandbox.ID) error
-	// VolumeUsage returns what a volume holds in bytes; -1 where the host does not
-	// count it.
+	// VolumeUsage returns the bytes that a volume holds; -1 if the host does not count them.
 	VolumeUsage(ctx context.Context, id sandbox.ID) (int64, error)
-	// Volumes lists all that this driver keeps.
+	// Volumes lists all volumes that this driver keeps.
 	Volumes(ctx context.Context) ([]sandbox.ID, error)
 }
 
-// Persister is what drivers are whose disks outlive a crash of the host.
+// Persister is implemented by drivers whose disks outlive a crash of the host.
 type Persister interface {
-	// Unrecorded reports whether the instance, the snapshot or the volume was made so late before
-	// a crash of the host that its record may not have been on the disk, or is an instance that
-	// an earlier version made before anybody asked. Ask of what no record mentions.
+	// Unrecorded reports whether the instance, the snapshot or the volume was made so shortly
+	// before a crash of the host that its record may not have been on the disk, or is an instance
+	// that an earlier version made ahead of a request. It is asked about what has no record.
 	Unrecorded(sandbox.ID) (bool, error)
 }

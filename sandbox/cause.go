@@ -3,7 +3,7 @@
 
 package sandbox
 
-// Cause says why a process or a sandbox ended, where that was not its own doing.
+// Cause says why a process or a sandbox ended, if it did not end by itself.
 type Cause string
 
 const (

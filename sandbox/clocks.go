@@ -5,8 +5,8 @@ package sandbox
 
 import "time"
 
-// Clocks are what ends a sandbox when nobody does. All can be changed at any time,
-// and hold from then on.
+// Clocks are the times at which a sandbox ends by itself. All can be changed at any time, with
+// effect from then on.
 type Clocks struct {
 	IdleTimeout time.Duration // idle this long → OnIdle; zero: never
 	OnIdle      IdleAction
@@ -20,7 +20,7 @@ type Clocks struct {
 	Checkpoints Checkpoints // snapshots that are taken by themselves
 }
 
-// IdleAction is what becomes of an idle sandbox.
+// IdleAction is what happens to an idle sandbox.
 type IdleAction string
 
 const (
@@ -28,7 +28,7 @@ const (
 	IdlePause IdleAction = "pause"
 )
 
-// Checkpoints says when a sandbox's disk is kept without anybody asking.
+// Checkpoints says when a sandbox's disk is kept automatically.
 type Checkpoints string
 
 const (

@@ -5,12 +5,12 @@ package sandbox
 
 import "time"
 
-// Context is where cells of code run, in a sandbox: what one cell defines, the next
-// one knows. Its variables live in a process of the sandbox, its kernel, and end with that.
+// Context is where cells of code run, in a sandbox: a cell can use what the one before defined.
+// Its variables live in a process of the sandbox, its kernel, and end with it.
 type Context struct {
 	ID        string // of the form of an [ID]
 	Sandbox   ID
-	Name      string // of a shell, one of its kind in the sandbox; empty: it is no shell
+	Name      string // of a shell, one of its kind in the sandbox; empty: it is not a shell
 	Language  string
 	Cwd       string            // where its kernel starts
 	User      string            // whose the kernel is
@@ -22,9 +22,9 @@ type Context struct {
 	ProcessID string // its last kernel's
 	Starts    int64  // how many kernels it had
 	Cells     int64  // that ran in the last one
-	Ended     string // why that kernel is no more; empty: it lives, as far as is known
+	Ended     string // why that kernel ended; empty: it lives, as far as is known
 	RunningID string // the ProcessID of the event of the cell that runs
 
-	// State is what the engine needs to speak to the kernel again. It is a secret.
+	// State is what the engine needs to reconnect to the kernel. It is a secret.
 	State []byte
 }

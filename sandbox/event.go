@@ -5,7 +5,7 @@ package sandbox
 
 import "time"
 
-// EventType names what happened. A noun, a dot, and what became of it.
+// EventType names what happened: a noun, a dot, and a past participle.
 type EventType string
 
 const (
@@ -16,7 +16,7 @@ const (
 	EventPaused     EventType = "sandbox.paused"
 	EventResumed    EventType = "sandbox.resumed"
 	EventRestored   EventType = "sandbox.restored" // its disk was exchanged: rolled back, or made fresh
-	EventPrepared   EventType = "sandbox.prepared" // made ahead, for whoever asks next
+	EventPrepared   EventType = "sandbox.prepared" // made ahead, for the next create
 	EventUpdated    EventType = "sandbox.updated"
 	EventDeleted    EventType = "sandbox.deleted"
 	EventExec       EventType = "exec"
@@ -43,17 +43,17 @@ const (
 	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time
 )
 
-// OwningEvents are the types by which the engine knows that an instance, a snapshot or a
-// volume which no record mentions is its own to remove.
+// OwningEvents returns the types by which the engine knows that an instance, a snapshot or a
+// volume without a record is its own to remove.
 func OwningEvents() []EventType {
 	return []EventType{
 		EventCreated, EventDeleted, EventPrepared, EventSnapshot, EventSnapshotDeleted, EventVolume, EventVolumeDeleted,
 	}
 }
 
-// Event is one row of what happened to a sandbox. A command's row is written
-// when it is begun (Done false) and completed when it ends; all others are
-// written once, with the change that they tell of, in one transaction.
+// Event is one row of what happened to a sandbox. A command's row is written when it is begun
+// (Done false) and completed when it ends; all others are written once, in one transaction with
+// the change that they record.
 type Event struct {
 	Seq     int64 // grows by one per event of the whole store
 	Sandbox ID

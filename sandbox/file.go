@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// FileType is what a file is.
+// FileType is the type of a file.
 type FileType string
 
 // The types of files.
@@ -20,10 +20,9 @@ const (
 	OtherFile   FileType = "other" // a fifo, a socket, a device
 )
 
-// FileInfo is one file. Names and paths, here and in the options below, are Unicode strings
-// that stand for any bytes: one that is not UTF-8 is escaped. A path is absolute, or
-// relative to the workspace. What is done as User is done with exactly that user's rights
-// inside; empty is the unprivileged user.
+// FileInfo is one file. Names and paths, here and in the options below, are Unicode strings that
+// stand for any bytes: one that is not UTF-8 is escaped. A path is absolute, or relative to the
+// workspace. An operation has exactly the rights of User inside; empty is the unprivileged user.
 type FileInfo struct {
 	Name    string // the last part of Path
 	Path    string // absolute
@@ -36,52 +35,52 @@ type FileInfo struct {
 	Target  string // of a link
 }
 
-// ReadFileOptions is how to read a file.
+// ReadFileOptions configure the reading of a file.
 type ReadFileOptions struct {
 	User   string
-	Offset int64 // of the first byte; beyond the end there are none
+	Offset int64 // of the first byte; beyond the end nothing is read
 	Length int64 // of the range; 0 or less: to the end
 }
 
-// WriteFileOptions is how to write a file.
+// WriteFileOptions configure the writing of a file.
 type WriteFileOptions struct {
 	User        string
 	Mode        fs.FileMode // permission bits and ModeSticky; 0: those of the file that is replaced, else 0644
-	Size        int64       // bytes that there will be; -1 or 0: unknown. A different number is fault.Malformed
+	Size        int64       // bytes of the content; -1 or 0: unknown. A different number is fault.Malformed
 	MakeParents bool        // make the directories that are missing
 	Sync        bool        // return when the file is on the disk, and not up to a second before
 }
 
-// ListFilesOptions is how to list a directory.
+// ListFilesOptions configure a list of a directory.
 type ListFilesOptions struct {
 	User  string
 	Limit int    // entries; 0: 10,000, at most 100,000
 	After string // only entries whose names come after this one
 }
 
-// ErrEnough is what the taker of a list returns when it wants no more of it.
+// ErrEnough is returned by a callback that wants no more entries.
 var ErrEnough = errors.New("no more of the list is wanted")
 
-// MakeDirOptions is how to make a directory.
+// MakeDirOptions configure the making of a directory.
 type MakeDirOptions struct {
 	User    string
-	Parents bool        // make all that are missing; then one that exists is no error
+	Parents bool        // make all that are missing; then an existing directory is not an error
 	Mode    fs.FileMode // 0: 0755
 }
 
-// MoveFileOptions is how to move a file or a directory.
+// MoveFileOptions configure the move of a file or a directory.
 type MoveFileOptions struct {
 	User      string
 	Overwrite bool // replace a file, or an empty directory; else what exists is fault.Exists
 }
 
-// RemoveFileOptions is how to remove a file or a directory.
+// RemoveFileOptions configure the removal of a file or a directory.
 type RemoveFileOptions struct {
 	User      string
 	Recursive bool // also a directory with all in it; else one that is not empty is fault.State
 }
 
-// SearchFilesOptions is what to look for below a directory.
+// SearchFilesOptions configure a search below a directory.
 type SearchFilesOptions struct {
 	User       string
 	Pattern    string // a regular expression (RE2) for lines; empty: files are listed
@@ -101,7 +100,7 @@ type FileMatch struct {
 	File FileInfo
 }
 
-// SearchEnd is how much a search has seen.
+// SearchEnd reports what a search has covered.
 type SearchEnd struct {
 	Files  int64  // that were read, or listed
 	Binary int64  // passed over

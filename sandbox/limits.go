@@ -29,7 +29,7 @@ const (
 	MinPids, MaxPids         = 8, 32768
 )
 
-// MaxLimits are the most that any server gives.
+// MaxLimits returns the largest limits that any server allows.
 func MaxLimits() Limits {
 	return Limits{CPU: MaxCPU, MemoryMB: MaxMemoryMB, DiskMB: MaxDiskMB, Pids: MaxPids}
 }
@@ -57,8 +57,8 @@ const (
 	maxLogMB = 512
 )
 
-// LogBytes is how many bytes the output that is kept of all its processes may take beside the
-// disk: a quarter of the disk's limit, from 16 to 512 MiB.
+// LogBytes returns how many bytes the kept output of all its processes may take beside the disk:
+// a quarter of the disk's limit, from 16 to 512 MiB.
 func (l Limits) LogBytes() int64 {
 	return int64(min(max(l.Or(DefaultLimits()).DiskMB/4, minLogMB), maxLogMB)) << 20
 }

@@ -15,17 +15,17 @@ import (
 // maxMountPath is the longest path of a mount, in bytes.
 const maxMountPath = 1024
 
-// kernelPlaces are directories that are the kernel's and the runtime's. Nothing is
-// mounted on them or below them.
+// kernelPlaces are directories that belong to the kernel and the runtime. Nothing is mounted on
+// them or below them.
 var kernelPlaces = [...]string{"/proc", "/sys", "/dev"}
 
 // programPlaces are directories without which no command would start. Nothing is
 // mounted on them.
 var programPlaces = [...]string{"/", "/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/usr/bin", "/usr/lib"}
 
-// CheckMounts refuses mounts that make no sense, whatever is on the disk: there are at
-// most MaxMounts, each at an absolute, clean path that is not the kernel's, and
-// none inside another. The error is Invalid and names the field of the first that is wrong.
+// CheckMounts refuses invalid mounts, whatever is on the disk: there are at most MaxMounts, each
+// at an absolute, clean path that is not the kernel's, and none inside another. The error is
+// Invalid and names the field of the first that is wrong.
 func CheckMounts(mounts []Mount) error {
 	if len(mounts) > MaxMounts {
 		return fault.InvalidField("mounts", "has %d volumes; a sandbox mounts at most %d", len(mounts), MaxMounts)

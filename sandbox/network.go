@@ -21,9 +21,9 @@ const (
 	NetworkOpen       NetworkMode = "open"       // the public internet
 )
 
-// NetworkPolicy is what a sandbox may reach. In no mode are private ranges,
-// link-local and metadata addresses, the host or other sandboxes among it, unless
-// the server's operator named them.
+// NetworkPolicy is what a sandbox may reach. Private ranges, link-local and metadata addresses,
+// the host and other sandboxes are out of reach in every mode, unless the server's operator named
+// them.
 type NetworkPolicy struct {
 	Mode NetworkMode `json:"mode"`
 	// AllowDomains are names, or "*.name" for all names below one; see CheckDomain.

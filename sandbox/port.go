@@ -8,8 +8,8 @@ import "net/netip"
 // MaxPort is the highest number of a port.
 const MaxPort = 65535
 
-// Port is a socket inside that waits for others. Command is what a process calls
-// itself: nothing may be concluded from it.
+// Port is a listening socket inside. Command is the name that a process chose for itself: do not
+// rely on it.
 type Port struct {
 	Port     int
 	Protocol string     // "tcp" or "udp"

@@ -5,7 +5,7 @@ package sandbox
 
 import "time"
 
-// ProcessState is whether a process runs.
+// ProcessState says whether a process runs.
 type ProcessState string
 
 // The states of a process.
@@ -14,7 +14,7 @@ const (
 	ProcessExited  ProcessState = "exited"
 )
 
-// Process is one process as it is on record in its sandbox.
+// Process is the record of one process in a sandbox.
 type Process struct {
 	ID        string
 	State     ProcessState
@@ -50,7 +50,7 @@ type Result struct {
 	StderrCut       Cut
 }
 
-// Cut is why a stream is truncated. That of an agent of an earlier build is empty.
+// Cut is why a stream is truncated. It is empty from an agent of an earlier build.
 type Cut string
 
 // The reasons.
@@ -62,7 +62,7 @@ const (
 	CutAgent  Cut = "agent"  // the agent ended before the process did: what came last may be missing
 )
 
-// Stream is one of a process's outputs.
+// Stream identifies one of a process's outputs.
 type Stream int
 
 // The streams.
@@ -73,7 +73,7 @@ const (
 
 // Frame is one piece of a process's output.
 type Frame struct {
-	Seq    int64 // 1, 2, 3 … over both streams; a cursor for whoever follows
+	Seq    int64 // 1, 2, 3 … over both streams; a cursor for followers
 	Stream Stream
 	At     time.Time // when it was read from the program
 	Data   []byte    // the receiver's to keep

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// RunState is where a run stands.
+// RunState is the state of a run.
 type RunState string
 
-// The states of runs. The last three are for ever.
+// The states of runs. The last three are final.
 const (
 	RunQueued    RunState = "queued" // it waits for its turn, or for its sandbox
 	RunRunning   RunState = "running"
@@ -21,11 +21,11 @@ const (
 	RunCanceled  RunState = "canceled"
 )
 
-// Ended reports whether nothing of the run will change any more.
+// Ended reports whether the run is in a final state.
 func (s RunState) Ended() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
 
-// Run is a batch of commands that run one after the other in one sandbox, whoever
-// goes away meanwhile.
+// Run is a batch of commands that run one after the other in one sandbox, independent of its
+// client's connection.
 type Run struct {
 	ID         string // a random UUID
 	Number     int64  // in the order in which runs were asked for
@@ -57,7 +57,7 @@ type Run struct {
 	ArtifactsError string // why not
 }
 
-// CommandStatus is where a command of a run stands.
+// CommandStatus is the state of a command of a run.
 type CommandStatus string
 
 // The states of commands.
@@ -69,7 +69,7 @@ const (
 	CommandTimedOut  CommandStatus = "timed_out"
 )
 
-// RunCommand is one command of a run. What it gave out is in the run's events.
+// RunCommand is one command of a run. Its output is in the run's events.
 type RunCommand struct {
 	Shell        string   // run by a shell; or
 	Argv         []string // a program and its arguments

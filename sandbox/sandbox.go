@@ -8,9 +8,8 @@ import "time"
 // Workspace is where a sandbox's commands start and its relative paths begin.
 const Workspace = "/workspace"
 
-// Sandbox is the record of one sandbox: what its owner asked for, where it
-// stands, and what became of it. It is a value; changing one changes nothing
-// until the store takes it.
+// Sandbox is the record of one sandbox: what its owner asked for, its state and its figures. It
+// is a value; a change has no effect until the store takes it.
 type Sandbox struct {
 	ID      ID
 	Project string // the owner; "default" is the first

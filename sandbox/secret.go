@@ -12,10 +12,10 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Secret is a value that programs need and nobody reads back: it is on record sealed,
-// and no listing, event or log has it. Without hosts it is a variable of every
-// command. With hosts it never enters the sandbox: the egress gate puts it into
-// requests to those hosts, and programs see a stand-in under its name.
+// Secret is a value that programs need and that cannot be read back: it is stored sealed, and no
+// listing, event or log has it. Without hosts it is a variable of every command. With hosts it
+// never enters the sandbox: the egress gate puts it into requests to those hosts, and programs
+// see a stand-in under its name.
 type Secret struct {
 	Project string
 	Sandbox ID     // zero: of all sandboxes of the project; their own of the same name go before it
@@ -48,8 +48,8 @@ const (
 // Bound reports whether it goes into requests, and not into the sandbox.
 func (s *Secret) Bound() bool { return len(s.Hosts) > 0 }
 
-// StandIn is what programs inside see under the name of a bound secret, so that those
-// go on that insist on a key. It is no secret.
+// StandIn returns what programs inside see under the name of a bound secret, so that those that
+// insist on a key work. It is not secret.
 func (s *Secret) StandIn() string { return "sandpit-secret-" + s.Name }
 
 // HeaderValue is what the header says when the value is put in.
@@ -148,8 +148,8 @@ func validSecretName(name string) bool {
 	return true
 }
 
-// checkSecretHeader refuses what is no header (RFC 9110, 5.1), and those that say how
-// the request itself is to be read.
+// checkSecretHeader refuses invalid header names (RFC 9110, 5.1), and headers that say how the
+// request itself is to be read.
 func checkSecretHeader(name string) error {
 	const tokens = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 	if name == "" || len(name) > 128 || strings.Trim(name, tokens) != "" {

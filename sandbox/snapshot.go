@@ -9,9 +9,9 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Snapshot is a sandbox's disk as it was at one instant, kept: root changes and
-// workspace together, without processes and without volumes. What it holds never
-// changes. Sandboxes are created from it, rolled back to it and compared with it.
+// Snapshot is a sandbox's disk as it was at one instant: root changes and workspace together,
+// without processes and without volumes. Its content never changes. Sandboxes are created from
+// it, rolled back to it and compared with it.
 type Snapshot struct {
 	ID      ID // unique among sandboxes, snapshots and volumes
 	Project string
@@ -33,7 +33,7 @@ type Snapshot struct {
 	Detail    string // for people: what it was taken of, for instance after which command
 }
 
-// SnapshotState is where a snapshot stands.
+// SnapshotState is the state of a snapshot.
 type SnapshotState string
 
 const (
@@ -49,10 +49,9 @@ const MaxSnapshotName = 100
 // each may hold a whole disk of its own.
 const MaxSnapshots = 1000
 
-// CheckSnapshotName refuses what is no name of a snapshot: the rules are those of
-// a key (see [CheckKey]), and at most MaxSnapshotName characters. A name never has the
-// form of an id, and is neither "now" nor "base" nor "fresh", which mean points
-// in time of their own.
+// CheckSnapshotName checks the name of a snapshot: the rules are those of a key (see [CheckKey]),
+// and at most MaxSnapshotName characters. A name never has the form of an id, and is neither
+// "now" nor "base" nor "fresh", which name other points in time.
 func CheckSnapshotName(field, name string) error {
 	if err := CheckKey(field, name); err != nil {
 		return err

@@ -5,9 +5,9 @@ package sandbox
 
 import "slices"
 
-// State is where a sandbox stands. States that end in -ing are intents: they
-// are committed before the work is begun, so that a crash leaves a record of
-// what was meant, and the next start finishes or undoes it.
+// State is the state of a sandbox. States that end in -ing are intents: they are committed before
+// the work begins, so that a crash leaves a record of the intent, and the next start finishes or
+// undoes it.
 type State string
 
 const (
@@ -57,7 +57,7 @@ func (s State) CanBecome(t State) bool { return slices.Contains(transitions[s], 
 // Next lists where s may go, in the table's order.
 func (s State) Next() []State { return slices.Clone(transitions[s]) }
 
-// Intent reports whether s is work that was begun and has no outcome yet.
+// Intent reports whether s is work that has begun and has no outcome yet.
 func (s State) Intent() bool {
 	switch s {
 	case Creating, Pausing, Resuming, Stopping, Starting, Restoring, Deleting:

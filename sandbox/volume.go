@@ -18,7 +18,7 @@ type Volume struct {
 	CreatedBy string
 }
 
-// VolumeState is where a volume stands.
+// VolumeState is the state of a volume.
 type VolumeState string
 
 const (

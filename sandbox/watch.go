@@ -5,7 +5,7 @@ package sandbox
 
 import "time"
 
-// FileEventType is what a [FileEvent] tells of.
+// FileEventType is the kind of change that a [FileEvent] reports.
 type FileEventType string
 
 const (
@@ -14,8 +14,8 @@ const (
 	FileDeleted    FileEventType = "deleted"
 	FileRenamed    FileEventType = "renamed"
 	FileAttributes FileEventType = "attributes" // mode, owner, times, extended attributes
-	// FileDropped: events are missing here. Who keeps a picture of the directory
-	// has to look at it anew.
+	// FileDropped: events are missing here. A program that keeps a copy of the directory's state
+	// has to read it again.
 	FileDropped FileEventType = "dropped"
 )
 

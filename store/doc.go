@@ -8,17 +8,15 @@
 //
 // All reading and writing happens inside View or Update. An Update commits when
 // its function returns nil, and leaves nothing when it returns an error or
-// panics. Updates are serialised; Views see one point in time. A change of a
-// sandbox and the event that tells of it belong in one Update: they commit
-// together or not at all. Inside a function that was given to View or Update,
-// call neither: it could wait for itself. A context that ends before the commit
-// undoes the transaction.
+// panics. Updates are serialised; Views see one point in time. A change of a sandbox and the
+// event that records it belong in one Update: they commit together or not at all. Inside a
+// function that was passed to View or Update, call neither: it could wait for itself. A context
+// that ends before the commit undoes the transaction.
 //
 // # Values
 //
-// What is read equals what was written: any bytes in any text, also NUL and what
-// is no UTF-8. Times come back in UTC, cut to the microsecond; an empty map or
-// slice comes back as nil.
+// What is read equals what was written: any bytes in any text, including NUL and invalid UTF-8.
+// Times come back in UTC, cut to the microsecond; an empty map or slice comes back as nil.
 //
 // # Durability
 //

@@ -13,29 +13,29 @@ const (
 	MaxKeptAnswer = 64 << 10
 )
 
-// KeyedRequest is a request with an idempotency key, and what came of it.
+// KeyedRequest is a request with an idempotency key, and its result.
 type KeyedRequest struct {
 	ID        []byte // a hash of whose it is, of its route and its key
 	Project   string
 	Hash      []byte // of what it asks for; the same key with another one is another request
 	CreatedAt time.Time
 	Made      string // what it began or made, as its writer puts it
-	Status    int    // of the answer; zero: there is none yet
+	Status    int    // of the answer; zero: not answered yet
 	Header    string // of the answer, as its writer puts it
 	Answer    []byte // nil: it is not kept
 }
 
 // Requests are the keyed requests that have begun or made something.
 type Requests interface {
-	// Get returns one by its ID.
+	// Get returns a request by its ID.
 	Get(id []byte) (*KeyedRequest, error)
-	// Put adds a request. Of one with the same ID and CreatedAt it appends to Made, or where
-	// r has a Status replaces Made and the answer; one with an earlier CreatedAt it replaces
-	// whole, and one with a later it leaves. Of a project's more than MaxKeyedRequests the
-	// oldest go.
+	// Put adds a request. If one with the same ID and CreatedAt exists, it appends to its Made,
+	// or if r has a Status replaces Made and the answer. It replaces one with an earlier
+	// CreatedAt completely, and does nothing if one has a later. If a project has more than
+	// MaxKeyedRequests, it deletes the oldest.
 	Put(r *KeyedRequest) error
-	// Expire removes at most limit of those that were made before then, the first that
-	// were put first, and returns how many it removed.
+	// Expire removes at most limit requests that were made before then, those that were put
+	// first, and returns how many it removed.
 	Expire(before time.Time, limit int) (int, error)
 	// Count returns how many a project has.
 	Count(project string) (int, error)

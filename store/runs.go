@@ -22,27 +22,25 @@ type Runs interface {
 	List(q RunQuery) (page []*sandbox.Run, next string, err error)
 	// Count counts what the query (without its page) matches.
 	Count(q RunQuery) (int, error)
-	// Update replaces all of a run but its ID, Number, Project, Identifier, CreatedAt,
-	// DroppedAt and commands. fault.NotFound for one that is not there.
+	// Update replaces all of a run but its ID, Number, Project, Identifier, CreatedAt, DroppedAt
+	// and commands; fault.NotFound if it does not exist.
 	Update(r *sandbox.Run) error
-	// UpdateCommand replaces the n-th command of a run; fault.NotFound for one that
-	// is not there.
+	// UpdateCommand replaces the n-th command of a run; fault.NotFound if it does not exist.
 	UpdateCommand(run string, n int, c *sandbox.RunCommand) error
 	// Append adds an event to a run; its Seq is the caller's, and a taken one is
 	// fault.Exists.
 	Append(run string, e *sandbox.RunEvent) error
-	// Events returns those of a run with a greater Seq than after, at most limit, in
-	// order. A run that is not there has none.
+	// Events returns the events of a run with a greater Seq than after, at most limit, in order.
+	// A run that does not exist has none.
 	Events(run string, after int64, limit int) ([]*sandbox.RunEvent, error)
-	// LastSeq is that of a run's last event; 0: there is none.
+	// LastSeq returns the number of a run's last event, or 0.
 	LastSeq(run string) (int64, error)
-	// Drop sets DroppedAt of all runs of a sandbox that have none, and gives how many
-	// that were. Nothing else does after Insert.
+	// Drop sets DroppedAt of all runs of a sandbox that do not have it, and returns how many it
+	// set. No other method sets it after Insert.
 	Drop(of sandbox.ID, at time.Time) (int, error)
-	// Delete removes a run with its commands and events; fault.NotFound where there
-	// is none.
+	// Delete removes a run with its commands and events; fault.NotFound if it does not exist.
 	Delete(id string) error
-	// Held is how many bytes all artifacts that are kept have together, and all output.
+	// Held returns how many bytes all kept artifacts have together, and all output.
 	Held() (artifacts, output int64, err error)
 }
 

@@ -15,16 +15,16 @@ import (
 type Store interface {
 	View(ctx context.Context, fn func(Tx) error) error
 	Update(ctx context.Context, fn func(Tx) error) error
-	// Room is nil, fault.Full while the disk of the records is nearly full, or
-	// fault.Unavailable once they are found damaged: who would begin something is to be refused then. Updates are taken still, from a reserve,
-	// for what ends and deletes.
+	// Room returns nil, fault.Full while the disk of the records is nearly full, or
+	// fault.Unavailable once they are found damaged: then new work is to be refused. Updates that
+	// end or delete something still succeed, from a reserve.
 	Room() error
-	// Changed is closed at the next commit. It is a hint to read, never the news.
+	// Changed returns a channel that is closed at the next commit. It is a hint to read again.
 	Changed() <-chan struct{}
 	Close() error
 }
 
-// Tx is one transaction; it ends with the function that it was given to.
+// Tx is one transaction; it ends with the function that it was passed to.
 type Tx interface {
 	Sandboxes() Sandboxes
 	Events() Events
@@ -43,20 +43,20 @@ type Sandboxes interface {
 	// that its project has already, is fault.Exists.
 	Insert(s *sandbox.Sandbox) error
 	Get(id sandbox.ID) (*sandbox.Sandbox, error)
-	// ByKey finds by the caller's own name.
+	// ByKey returns a sandbox by the caller's own name.
 	ByKey(project, key string) (*sandbox.Sandbox, error)
 	// List returns a page, and the cursor of the next one ("" at the end).
 	List(q SandboxQuery) (page []*sandbox.Sandbox, next string, err error)
-	// Count counts by state what the query (without its page) matches.
+	// Count returns the number of sandboxes that match the query (without its page), by state.
 	Count(q SandboxQuery) (map[sandbox.State]int, error)
 	// Runtimes returns the runtime of every sandbox of every project.
 	Runtimes() (map[sandbox.ID]string, error)
-	// Update replaces the record if s.Revision is current, and counts it up; ID,
-	// Project and CreatedAt never change. When the transaction fails after it,
-	// s counts one too many: read it again. A taken key is fault.Exists.
+	// Update replaces the record if s.Revision is current, and increments it; ID, Project and
+	// CreatedAt never change. If the transaction fails afterwards, the Revision of s is one too
+	// high: read it again. A taken key is fault.Exists.
 	Update(s *sandbox.Sandbox) error
-	// Tally is Update of the figures alone: LastActivity, ExecCount, ExecTime,
-	// BytesUploaded and BytesDownloaded. The other fields stay as they are.
+	// Tally is Update of the figures only: LastActivity, ExecCount, ExecTime, BytesUploaded and
+	// BytesDownloaded.
 	Tally(s *sandbox.Sandbox) error
 	// Delete removes the record, its contexts and its own secrets. The records of
 	// its snapshots stay.
@@ -67,12 +67,12 @@ type Sandboxes interface {
 type Contexts interface {
 	// Insert adds a context; a taken id is fault.Exists.
 	Insert(c *sandbox.Context) error
-	// Update replaces all but ID, Sandbox, Name and CreatedAt, and is fault.NotFound for one that
-	// is not there.
+	// Update replaces all but ID, Sandbox, Name and CreatedAt; fault.NotFound if the context does
+	// not exist.
 	Update(c *sandbox.Context) error
-	// List gives a sandbox's, oldest first.
+	// List returns a sandbox's contexts, oldest first.
 	List(id sandbox.ID) ([]*sandbox.Context, error)
-	// Delete removes one of a sandbox's; fault.NotFound where there is none.
+	// Delete removes a context of a sandbox; fault.NotFound if it does not exist.
 	Delete(of sandbox.ID, id string) error
 }
 
@@ -83,10 +83,10 @@ type SandboxQuery struct {
 	Image    string            // exact
 	Search   string            // a part of id, key or image, letter case ignored
 	Metadata map[string]string // all of these labels
-	// DueBefore selects those for which a clock has, or may have, struck by then,
-	// for all that their records tell: a date that has come, a TTL since the last
-	// activity or with one that is still to come, a retention since the stop or
-	// pause, AutoDelete of a stopped one. Idleness is not looked at.
+	// DueBefore selects sandboxes for which a clock has expired, or may have, by then, as far as
+	// their records show: a date that has come, a TTL since the last activity or with one that is
+	// still to come, a retention since the stop or pause, AutoDelete of a stopped one. Idleness
+	// is not checked.
 	DueBefore time.Time
 	// Order: newest first by CreatedAt, unless Oldest.
 	Oldest bool
@@ -108,17 +108,17 @@ type Snapshots interface {
 	// project.
 	Insert(s *sandbox.Snapshot) error
 	Get(id sandbox.ID) (*sandbox.Snapshot, error)
-	// ByName finds one of a sandbox by its name; it finds none of those without
-	// a sandbox.
+	// ByName returns a snapshot of a sandbox by its name; it does not find those without a
+	// sandbox.
 	ByName(of sandbox.ID, name string) (*sandbox.Snapshot, error)
 	// List returns a page, and the cursor of the next one ("" at the end).
 	List(q SnapshotQuery) (page []*sandbox.Snapshot, next string, err error)
 	// Count counts what the query (without its page) matches.
 	Count(q SnapshotQuery) (int, error)
-	// Update replaces Name, State, SizeBytes and Detail. fault.NotFound for one
-	// that is not there, fault.Exists for a taken name.
+	// Update replaces Name, State, SizeBytes and Detail; fault.NotFound if the snapshot does not
+	// exist, fault.Exists for a taken name.
 	Update(s *sandbox.Snapshot) error
-	Delete(id sandbox.ID) error // fault.NotFound where there is none
+	Delete(id sandbox.ID) error // fault.NotFound if it does not exist
 }
 
 // SnapshotQuery selects snapshots. Zero fields select all.
@@ -141,13 +141,13 @@ type Volumes interface {
 	Insert(v *sandbox.Volume) error
 	Get(id sandbox.ID) (*sandbox.Volume, error)
 	ByName(project, name string) (*sandbox.Volume, error)
-	// List returns a project's by name ("": all projects').
+	// List returns the volumes of a project by name ("": of all projects).
 	List(project string) ([]*sandbox.Volume, error)
-	// Update replaces SizeMB and State; fault.NotFound for one that is not there.
+	// Update replaces SizeMB and State; fault.NotFound if the volume does not exist.
 	Update(v *sandbox.Volume) error
-	Delete(id sandbox.ID) error // fault.NotFound where there is none
-	// Users returns the sandboxes that mount it by their records, stopped ones too,
-	// each once, in the order of their ids.
+	Delete(id sandbox.ID) error // fault.NotFound if it does not exist
+	// Users returns the sandboxes whose records mount the volume, stopped ones too, each once, in
+	// the order of their ids.
 	Users(id sandbox.ID) ([]sandbox.ID, error)
 }
 
@@ -157,14 +157,14 @@ type Secrets interface {
 	// Put adds a record, or replaces the one with its Project, Sandbox and Name;
 	// the CreatedAt of that stays.
 	Put(s *SealedSecret) error
-	// Get finds one of a project itself (of is empty), or of one of its sandboxes.
+	// Get returns a secret of a project itself (of is empty), or of one of its sandboxes.
 	Get(project string, of sandbox.ID, name string) (*SealedSecret, error)
-	// List returns those of a project itself (of is empty), or of one of its
-	// sandboxes, by name.
+	// List returns the secrets of a project itself (of is empty), or of one of its sandboxes, by
+	// name.
 	List(project string, of sandbox.ID) ([]*SealedSecret, error)
-	// All gives every one there is, those of projects themselves first.
+	// All returns all secrets, those of projects themselves first.
 	All() ([]*SealedSecret, error)
-	// Delete removes one; fault.NotFound where there is none.
+	// Delete removes a secret; fault.NotFound if it does not exist.
 	Delete(project string, of sandbox.ID, name string) error
 }
 
@@ -178,43 +178,42 @@ type SealedSecret struct {
 type Events interface {
 	// Append adds an event and sets its Seq.
 	Append(e *sandbox.Event) error
-	// Finish completes the row of a command that was appended with Done false,
-	// found by its Seq, or where that is zero by Sandbox and ProcessID, which are
-	// its own in any case. It writes the result (Detail, ExitCode,
-	// Signal, Cause, Duration, the output's and the changes' fields, Bytes, OK)
-	// and sets e.Seq and e.Done; what was written at the begin stays. One that
-	// is done already is fault.Conflict: a result is written once.
+	// Finish completes the row of a command that was appended with Done false, found by its Seq,
+	// or if that is zero by Sandbox and ProcessID, which must match in any case. It writes the
+	// result (Detail, ExitCode, Signal, Cause, Duration, the output's and the changes' fields,
+	// Bytes, OK) and sets e.Seq and e.Done; what was written at the start stays. A row that is
+	// done already is fault.Conflict: a result is written once.
 	Finish(e *sandbox.Event) error
 	List(q EventQuery) (page []*sandbox.Event, next string, err error)
-	// Unfinished returns the rows with a ProcessID and without Done: commands that
-	// have no result yet, oldest first; of all sandboxes for an empty id.
+	// Unfinished returns the rows with a ProcessID and without Done: commands without a result,
+	// oldest first; of all sandboxes for an empty id.
 	Unfinished(id sandbox.ID) ([]*sandbox.Event, error)
-	// Prune looks at the oldest events that q selects and deletes those that are
-	// past its bounds and that nothing needs: never one without a result, one of
-	// a command of a run that has not ended, or the newest of all, so that no
-	// Seq is given twice. It returns how many it deleted, and the Seq of the last one
-	// that it looked at, which is the next q.After; zero: there are no more to look at.
+	// Prune examines the oldest events that q selects and deletes those that are past its bounds
+	// and no longer needed: never one without a result, one of a command of a run that has not
+	// ended, or the newest of all, so that no Seq is used twice. It returns how many it deleted,
+	// and the Seq of the last one that it examined, which is the next q.After; zero: there are no
+	// more.
 	Prune(q EventPrune) (deleted int, last int64, err error)
-	// Surplus returns, by project, the Seq of the newest event that is too many where
-	// only the newest keep of each project are kept. Projects with fewer are not in it.
+	// Surplus returns, for each project, the Seq of the newest event that is too many if only the
+	// newest keep of the project are kept. Projects with fewer are not in it.
 	Surplus(keep int) (map[string]int64, error)
 }
 
 // EventPrune selects events that may be deleted, by age or by number.
 type EventPrune struct {
-	// Before selects those of any project with an earlier At. The look ends where none
-	// of q.Limit events is earlier.
+	// Before selects events of any project with an earlier At. The search ends where none of
+	// q.Limit events is earlier.
 	Before time.Time
-	// Upto, if it is not zero, selects those of Project whose Seq is not greater,
-	// and Before says nothing then.
+	// Upto, if it is not zero, selects events of Project whose Seq is not greater; Before is
+	// ignored then.
 	Project string
 	Upto    int64
-	// Recent is since when the events by which the engine knows its own instances,
-	// snapshots and volumes (see [sandbox.OwningEvents]) are not deleted whatever
-	// their number.
+	// Recent protects the events by which the engine knows its own instances, snapshots and
+	// volumes (see [sandbox.OwningEvents]) from this time on: they are not deleted for their
+	// number.
 	Recent time.Time
-	// Spare reports whether the event that a sandbox was made ahead is still needed;
-	// nil: none is.
+	// Spare reports whether the event of a sandbox that was made ahead is still needed; nil: none
+	// is.
 	Spare func(sandbox.ID) bool
 	After int64
 	Limit int // looked at; 1 to MaxPage
@@ -239,9 +238,9 @@ type Tokens interface {
 	Insert(t *access.Token) error // fault.Exists when the project has the name
 	ByHash(hash []byte) (*access.Token, error)
 	List(project string) ([]*access.Token, error)
-	// Delete removes by id or by name within the project ("": any project, where
-	// a name that several projects have is fault.Invalid). An id goes before a name.
+	// Delete removes a token by id or by name within the project ("": any project; then a name
+	// that several projects use is fault.Invalid). An id takes precedence over a name.
 	Delete(project, idOrName string) error
-	// Touch notes the last use; an earlier one than is known changes nothing.
+	// Touch records the last use; an earlier time than the recorded one changes nothing.
 	Touch(id string, at time.Time) error
 }

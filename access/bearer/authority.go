@@ -17,7 +17,7 @@ import (
 	"sandpit.dev/store"
 )
 
-// Actors that no token may be named after: an event tells them by name.
+// Actors that no token may be named after: events name them.
 const (
 	AdminName  = "admin-token" // of the server's own admin tokens
 	SystemName = "system"      // of the server's clocks and repairs
@@ -89,7 +89,7 @@ func (a *Authority) check(ctx context.Context, token string) (access.Caller, *ac
 	}
 	sum := digestOf(token)
 	admin := 0
-	for i := range a.admins { // all of them, so that the time tells nothing
+	for i := range a.admins { // all of them, so that the time reveals nothing
 		admin |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
 	}
 	if admin == 1 {
@@ -111,9 +111,8 @@ func (a *Authority) check(ctx context.Context, token string) (access.Caller, *ac
 	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile}, t, nil
 }
 
-// token finds the record of a hash. To look a hash up in an index or a map is
-// safe where comparing secrets so is not: who can steer it would have to make
-// up texts whose hashes begin as he likes.
+// token finds the record of a hash. Looking up a hash in an index or a map is safe, unlike
+// comparing secrets: an attacker would have to find texts whose hashes have a chosen beginning.
 func (a *Authority) token(ctx context.Context, sum digest) (t *access.Token, err error) {
 	if t := a.cache.get(sum); t != nil {
 		return t, nil
@@ -138,7 +137,7 @@ func refuse(format string, args ...any) error {
 		WithRemedy("send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token")
 }
 
-// NewToken is what [Authority.Create] is asked for.
+// NewToken are the parameters of [Authority.Create].
 type NewToken struct {
 	Name      string         // 1 to 64 printable characters, unique in the project
 	Project   string         // empty: the caller's
@@ -147,9 +146,9 @@ type NewToken struct {
 	ExpiresAt time.Time      // zero: never; else in the future
 }
 
-// Create makes a token and gives its secret, which no one can learn again. The
-// caller needs the scope admin. A token with that scope manages its own project
-// only; the server's own admin tokens manage all.
+// Create makes a token and returns its secret, which cannot be read again. The caller needs the
+// scope admin. A token with that scope manages its own project only; the server's own admin
+// tokens manage all.
 func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (access.Token, Secret, error) {
 	none := func(err error) (access.Token, Secret, error) { return access.Token{}, Secret{}, err }
 	if err := c.Require(access.Admin); err != nil {
@@ -250,8 +249,8 @@ func (a *Authority) Delete(ctx context.Context, c access.Caller, project, idOrNa
 	return err
 }
 
-// manage checks the right to see and delete the tokens of a project, and gives
-// the project to ask the store for.
+// manage checks the right to see and delete the tokens of a project, and returns the project to
+// ask the store for.
 func manage(c access.Caller, project string) (string, error) {
 	if err := c.Require(access.Admin); err != nil {
 		return "", err

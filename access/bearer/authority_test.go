@@ -37,7 +37,7 @@ func (c *clock) Now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.at 
 
 func (c *clock) pass(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.at = c.at.Add(d) }
 
-// counting is a store that counts its Views, to tell memory from disk.
+// counting is a store that counts its Views, to distinguish memory from disk.
 type counting struct {
 	store.Store
 	mu    sync.Mutex

@@ -28,15 +28,15 @@ func (c *cache) get(sum digest) *access.Token {
 	return c.tokens[sum]
 }
 
-// generation is asked before a record is read, and handed to put with it.
+// generation is called before a record is read, and its result is passed to put with it.
 func (c *cache) generation() uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.gen
 }
 
-// put keeps a record, unless one was deleted since it was read: it could be
-// this one, which would then live on in here.
+// put keeps a record, unless one was deleted since it was read: it could be this one, which would
+// then stay valid here.
 func (c *cache) put(sum digest, t *access.Token, generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@
 // and deletes tokens. It is the one place that looks at secrets: they are
 // compared as SHA-256 hashes, and only hashes are kept. A slow hash, as for
 // passwords, would add nothing: a secret that we make has 238 bits of
-// randomness, which no one guesses at any speed.
+// randomness, which cannot be guessed at any speed.
 //
 // It knows the records (package store) and no wire: which header a token stands
 // in is a coat's matter.

@@ -14,8 +14,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Secret is the text of a token. Whatever prints or logs it gets a placeholder;
-// only [Secret.Reveal] gives the text. The zero Secret is none.
+// Secret is the text of a token. Printing or logging it yields a placeholder; only
+// [Secret.Reveal] returns the text. The zero Secret is not a token.
 type Secret struct{ text string }
 
 // NewSecret wraps a text that must not be shown.

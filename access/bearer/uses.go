@@ -18,7 +18,7 @@ const touchEvery = time.Minute
 // lastFlush bounds the writing at the end of Run.
 const lastFlush = 2 * time.Second
 
-// uses notes when tokens were used, for Run to write.
+// uses records when tokens were used, for Run to write.
 type uses struct {
 	mu      sync.Mutex
 	noted   map[string]time.Time // token id → the use that was noted last

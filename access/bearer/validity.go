@@ -37,8 +37,8 @@ func (a *Authority) Admit(ctx context.Context, token string) (_ access.Caller, v
 	return c, valid, release, nil
 }
 
-// left returns how long a token is valid yet, less than zero for ever, and an error where
-// it has expired.
+// left returns how long a token is still valid, less than zero for ever, and an error if it has
+// expired.
 func (a *Authority) left(t *access.Token) (time.Duration, error) {
 	if t.ExpiresAt.IsZero() {
 		return -1, nil
@@ -54,16 +54,16 @@ func expired(t *access.Token) error {
 	return refuse("the bearer token %q expired at %s", t.Name, t.ExpiresAt.Format(time.RFC3339))
 }
 
-// deleted is why what a deleted token held ends.
+// deleted returns the reason with which the contexts of a deleted token end.
 func deleted() error { return refuse("the bearer token was deleted") }
 
-// validities are the contexts of tokens that requests hold at the moment.
+// validities are the contexts of tokens that requests hold now.
 type validities struct {
 	mu   sync.Mutex
 	byID map[string]*validity
 }
 
-// validity is one token's. Those who hold it share it.
+// validity is the context of one token, shared by its holders.
 type validity struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
@@ -73,8 +73,8 @@ type validity struct {
 
 func (v *validities) init() { v.byID = make(map[string]*validity) }
 
-// hold returns a token's context. left is asked how long the token is valid yet; it is
-// asked again when that time has passed, since the host's clock may have been set.
+// hold returns a token's context. It calls left for how long the token is still valid, and again
+// when that time has passed, since the host's clock may have been set.
 func (v *validities) hold(id string, left func() (time.Duration, error)) (context.Context, func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -111,11 +111,11 @@ func (v *validities) release(id string, h *validity) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if h.held--; h.held == 0 && v.byID[id] == h {
-		v.endLocked(id, h, nil) // nobody is left to see it
+		v.endLocked(id, h, nil) // no request is left to see it
 	}
 }
 
-// end ends what a token holds.
+// end ends a token's context.
 func (v *validities) end(id string, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -96,7 +96,7 @@ func TestAnExpiryEndsWhatATokenHolds(t *testing.T) {
 		begin := f.clock.Now()
 		_, valid, release := f.admit(t, bearer.NewToken{Name: "short", ExpiresAt: begin.Add(time.Hour)})
 		defer release()
-		time.Sleep(time.Hour + time.Second) // the host's clock was set back meanwhile
+		time.Sleep(time.Hour + time.Second) // the host's clock was set back in between
 		synctest.Wait()
 		if valid.Err() != nil {
 			t.Fatal("it ended before the time that the token names")

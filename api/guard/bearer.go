@@ -12,7 +12,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// maxToken is longer than any token that there is.
+// maxToken is longer than any valid token.
 const maxToken = 512
 
 func (g *Guard) authenticate(r *http.Request) (_ access.Caller, valid context.Context, release func(), _ error) {

@@ -13,11 +13,10 @@ import (
 	"sandpit.dev/fault"
 )
 
-// body is a request's body of which some has to come in time. It may be large
-// and its client slow, so that no bound on the whole would be right; but one that
-// sends next to nothing would hold a connection, and what its handler holds, for
-// ever. Only the time in which the handler waits counts: a slow handler is not its
-// client's fault.
+// body is a request's body with a bound on its stalls. It may be large and its client slow, so a
+// bound on the whole would be wrong; but a client that sends next to nothing would hold a
+// connection, and what its handler holds, for ever. Only the time in which the handler waits
+// counts: a slow handler is not its client's fault.
 type body struct {
 	io.ReadCloser
 	ctl      *http.ResponseController
@@ -55,16 +54,16 @@ func (b *body) more() {
 	_ = b.ctl.SetReadDeadline(time.Now().Add(b.patience)) // not every connection has one
 }
 
-// left bounds what the server itself does with a body that nobody read to its
-// end: it reads on before it answers. The next request has a deadline of its own.
+// left bounds what the server itself does with a body that was not read to its end: it reads on
+// before it answers. The next request has a deadline of its own.
 func (b *body) left() {
 	if b != nil && !b.ended {
 		b.more()
 	}
 }
 
-// broken reports whether a request's body will never end as it should, so that
-// its connection is of no use any more.
+// broken reports whether a request's body will never end properly, so that its connection is
+// unusable.
 func broken(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -14,7 +14,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Checker makes a caller out of a bearer token. It is called concurrently, once per request.
+// Checker turns a bearer token into a caller. It is called concurrently, once per request.
 type Checker interface {
 	// Admit returns the caller of a token, and a context that ends when the token is valid
 	// no more, with the reason as its cause. The guard calls release at the end of the
@@ -22,7 +22,7 @@ type Checker interface {
 	Admit(ctx context.Context, token string) (c access.Caller, valid context.Context, release func(), err error)
 }
 
-// Options is what a guard is made of.
+// Options configure a guard.
 type Options struct {
 	Tokens Checker // required
 	// Hosts are names and addresses, without a port, under which the server is
@@ -34,17 +34,15 @@ type Options struct {
 	// MaxBody is the most bytes that a request's body may have, whatever the
 	// coat allows; zero: 5 GiB.
 	MaxBody int64
-	// Stall is how long a client may send nothing of a body before the request is
-	// broken off; zero: 30 s. What comes makes up for so much more of it as it would have
-	// taken at Rate.
+	// Stall is how long a client may send nothing of a body before the request is aborted; zero:
+	// 30 s. Bytes that arrive earn back the time that they would take at Rate.
 	Stall time.Duration
 	// Rate is the least bytes in a second of a body, once Stall is used up by waiting;
 	// zero: 4096.
 	Rate   int64
 	Logger *slog.Logger // nil: discard
-	// Observe is told of every finished request. The route is the pattern that
-	// matched ("GET /v1/sandboxes/{id}"), or "" where none did: never a path that
-	// a caller chose. Nil: nobody is told.
+	// Observe is called for every finished request. The route is the pattern that matched ("GET
+	// /v1/sandboxes/{id}"), or "" if none did: never a path that a caller chose. It may be nil.
 	Observe func(Observation)
 }
 
@@ -56,7 +54,7 @@ type Observation struct {
 	BytesOut      int64
 }
 
-// Bounds of bodies where the options give none.
+// Bounds of bodies if the options have none.
 const (
 	DefaultMaxBody = 5 << 30 // bytes
 	DefaultStall   = 30 * time.Second
@@ -78,7 +76,7 @@ type Guard struct {
 	strangers *strangers
 }
 
-// New makes a guard. An origin that is none is fault.Invalid.
+// New returns a guard. An invalid origin is fault.Invalid.
 func New(o Options) (*Guard, error) {
 	if o.Tokens == nil {
 		return nil, fault.InvalidField("tokens", "is missing")
@@ -109,9 +107,8 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-// Wrap lets only callers with a valid token through to next, which finds who it
-// is with [Caller]. Via is what the caller's events will say it came through
-// ("rest", "mcp").
+// Wrap passes only requests with a valid token on to next, which gets the caller by [Caller]. via
+// is how the caller's events will say that it came ("rest", "mcp").
 func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 	return g.wrap(g.checkSite, func(w *response, r *http.Request) {
 		caller, valid, release, err := g.authenticate(r)
@@ -133,9 +130,9 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 	})
 }
 
-// While returns a copy of ctx that also ends when the token of a request is valid no more,
-// with the reason as its cause. The guard has done so with each request's own context; it
-// is for who goes on without that, as an upgraded connection does. The caller calls done.
+// While returns a copy of ctx that also ends when the token of a request is no longer valid, with
+// the reason as its cause. The guard has done so with each request's own context; While is for
+// work that outlives that, such as an upgraded connection. The caller calls done.
 func While(ctx, request context.Context) (_ context.Context, done func()) {
 	p := passOf(request)
 	if p == nil || p.valid == nil || p.valid.Done() == nil {
@@ -149,8 +146,8 @@ func While(ctx, request context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// WrapOpen is Wrap without the token: for what anyone who reaches the server
-// may read. [Caller] refuses behind it.
+// WrapOpen is Wrap without the token: for what anyone who reaches the server may read. [Caller]
+// fails behind it.
 func (g *Guard) WrapOpen(next http.Handler) http.Handler {
 	return g.wrap(func(r *http.Request) error {
 		if navigates(r) { // a person followed a link, and the page that had it reads nothing
@@ -200,8 +197,7 @@ func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *
 	})
 }
 
-// pass is what the guard knows of one request. It belongs to the request's
-// goroutine.
+// pass is the guard's state of one request. It belongs to the request's goroutine.
 type pass struct {
 	id     string
 	caller access.Caller
@@ -218,9 +214,8 @@ func passOf(ctx context.Context) *pass {
 	return p
 }
 
-// Caller is who makes the request that ctx belongs to. Where no guard let it
-// through it is fault.Unauthenticated: a coat that was mounted without its guard
-// serves nobody.
+// Caller returns who makes the request that ctx belongs to. If the request did not pass a guard
+// it is fault.Unauthenticated: a coat that was mounted without its guard refuses every request.
 func Caller(ctx context.Context) (access.Caller, error) {
 	if p := passOf(ctx); p != nil && p.known {
 		return p.caller, nil
@@ -228,7 +223,7 @@ func Caller(ctx context.Context) (access.Caller, error) {
 	return access.Caller{}, fault.New(fault.Unauthenticated, "there is no caller")
 }
 
-// RequestID is the id of the request that ctx belongs to, or "".
+// RequestID returns the id of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
 	if p := passOf(ctx); p != nil {
 		return p.id

@@ -26,8 +26,8 @@ func newHosts(configured []string) hosts {
 	return h
 }
 
-// CheckHosts lets only requests through to next that name a host of the server's:
-// for what checks everything else by itself.
+// CheckHosts passes only requests that name a host of the server's on to next: for handlers that
+// check everything else themselves.
 func (g *Guard) CheckHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.checkHost(r); err != nil {
@@ -80,9 +80,8 @@ func canonicalHost(host string) string {
 	return host
 }
 
-// checkOrigin refuses what a page of another site makes a browser send. Reads
-// are refused as well: a WebSocket is opened by a GET, and no other site has
-// any business here.
+// checkOrigin refuses requests that a page of another site makes a browser send. Reads are
+// refused as well: a WebSocket is opened by a GET, and no other site has any business here.
 func (g *Guard) checkOrigin(r *http.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" && !g.origins[origin] && !sameOrigin(origin, r.Host) {
 		return fault.New(fault.Denied, "pages of the origin %q may not call this server", sandbox.Clip(origin, 100)).
@@ -95,9 +94,9 @@ func (g *Guard) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// checkSite refuses what a browser says that a page of another site caused, reads as
-// well: it cannot read the answer, but it need not cause one. Browsers say so where a
-// request has no Origin (an image, a script).
+// checkSite refuses requests that a page of another site caused, as the browser reports it,
+// including reads: the page cannot read the answer, but it need not cause one. Browsers report
+// this for requests without an Origin (an image, a script).
 func (g *Guard) checkSite(r *http.Request) error {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":

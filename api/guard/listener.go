@@ -13,11 +13,11 @@ import (
 	"sync/atomic"
 )
 
-// Listener bounds the connections that have shown no valid token yet, nor a link that is
-// one: all of them together, and those of one address to half of that. One more is let in,
-// and the oldest goes for it, those that wait first: so that a client with a token has its
-// answer however many others there are, be they of its own address, which a proxy gives to
-// everybody. A connection that has shown a token counts no more.
+// Listener bounds the connections that have not shown a valid token or signed link yet: all of
+// them together, and those of one address to half of that. At the bound, a new connection
+// replaces the oldest, first among those that wait: so a client with a token is answered however
+// many others there are, even of its own address, which everyone behind a proxy shares. A
+// connection that has shown a token no longer counts.
 //
 // The server that it is for has Context and State.
 type Listener struct {
@@ -137,7 +137,7 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// prove says that the connection's client has shown a token that is valid.
+// prove records that the connection's client has shown a valid token.
 func (c *conn) prove() {
 	if !c.proven.Load() && c.proven.CompareAndSwap(false, true) {
 		c.leave()
@@ -161,8 +161,8 @@ func (l *Listener) Context(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// Proven says of the connection of the request that ctx belongs to that its client has shown
-// a valid token, or a link. [Guard.Wrap] says it by itself.
+// Proven records that the client of the request that ctx belongs to has shown a valid token, or a
+// link. [Guard.Wrap] calls it.
 func Proven(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.prove()

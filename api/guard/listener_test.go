@@ -216,7 +216,7 @@ func TestConnectionsThatWaitGoFirst(t *testing.T) {
 	}
 }
 
-// A wrong token is none.
+// A wrong token does not count as a token.
 func TestAWrongTokenLeavesAConnectionCounted(t *testing.T) {
 	c := newCrowd(t, 8, nothing)
 	nc := c.dial("127.0.0.1")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// presence is how often it is looked whether a client is still there.
+// presence is how often the guard checks whether a client is still there.
 const presence = 250 * time.Millisecond
 
 // WhilePresent returns a context that ends, too, when the client of the request that ctx

@@ -16,11 +16,10 @@ import (
 	"sandpit.dev/fault"
 )
 
-// statusCanceled is what is written when the caller went away. Nobody sees it
-// but the log.
+// statusCanceled is the status of a request whose caller went away. Only the log has it.
 const statusCanceled = 499
 
-// Status is the HTTP status of a code. This is the one table of it.
+// Status returns the HTTP status of a code. It is the only such table.
 func Status(code fault.Code) int {
 	switch code {
 	case fault.Malformed:
@@ -65,14 +64,14 @@ func (e statusError) Unwrap() error { return e.error }
 // has a finer one (405, 415, 416).
 func WithStatus(status int, err error) error { return statusError{err, status} }
 
-// TooLarge is the error for a body of more than limit bytes.
+// TooLarge returns the error of a body of more than limit bytes.
 func TooLarge(limit int64) error {
 	return fault.New(fault.TooLarge, "the request's body has more than %d bytes", limit).
 		WithRemedy("send large files raw, by PUT …/files/{path}; what is larger still must be sent in parts")
 }
 
-// Problem makes what a caller may see of err, and the header Retry-After ("" for
-// none). An internal error shows nothing but that it is one.
+// Problem returns what a caller may see of err, and the header Retry-After, which may be "". An
+// internal error reveals nothing else.
 func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = TooLarge(tooBig.Limit)
@@ -125,8 +124,8 @@ func cause(e *fault.Error) string {
 	return strings.Join(parts, ": ")
 }
 
-// NotYet answers err, as [Error] does, to who asks whether something is ready. That it
-// is not is an answer like another, and none of the server's errors in its log.
+// NotYet answers err, as [Error] does, to a request for whether something is ready. That it is
+// not ready is a normal answer, and is not logged as a server error.
 func NotYet(w http.ResponseWriter, r *http.Request, err error) {
 	if p := passOf(r.Context()); p != nil {
 		p.asked = true
@@ -172,5 +171,5 @@ func ErrorAs(w http.ResponseWriter, r *http.Request, err error, media string, bo
 		h.Set("WWW-Authenticate", `Bearer realm="sandpit"`)
 	}
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(text) // the caller went away: nothing to tell
+	_, _ = w.Write(text) // the caller went away: nothing to report
 }

@@ -10,8 +10,8 @@ import (
 
 const maxRequestID = 128
 
-// requestID keeps the id that a client or a proxy gave if it is fit for a log
-// and a header, and else makes one.
+// requestID returns the id that a client or a proxy sent if it is fit for a log and a header, and
+// else makes one.
 func requestID(given string) string {
 	if saneID(given) {
 		return given

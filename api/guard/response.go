@@ -14,8 +14,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// response notes what was answered. It hides no ability of the writer below:
-// flushing, hijacking and deadlines go through Unwrap.
+// response records what was answered. It hides no ability of the writer below: flushing,
+// hijacking and deadlines go through Unwrap.
 type response struct {
 	http.ResponseWriter
 	pass   *pass
@@ -41,8 +41,8 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish ends every request: a panic becomes an answer, and the log and the
-// metrics are told. It is deferred, so that it sees the panic.
+// finish ends every request: a panic becomes an answer, and the request is logged and measured.
+// It is deferred, so that it sees the panic.
 func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	var stack []byte
 	if v := recover(); v != nil {

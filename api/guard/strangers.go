@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of what a request may write into the log. Whoever reaches the port, which any page
-// that a browser shows can make it do, chooses its path.
+// Bounds of what a request may write into the log. Its path is chosen by anyone who reaches the
+// port, which any page in a browser can make the browser do.
 const (
 	maxLoggedPath   = 200  // bytes
 	maxLoggedError  = 2000 // bytes, of a caller's request

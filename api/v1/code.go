@@ -29,7 +29,7 @@ type RunCode struct {
 	InterruptOnDisconnect *bool `json:"interrupt_on_disconnect,omitempty" jsonschema:"interrupt the code when the client goes away; else it goes on"`
 }
 
-// CodeStarted is told as soon as streamed code is about to run.
+// CodeStarted is sent as soon as streamed code is about to run.
 type CodeStarted struct {
 	ContextID string `json:"context_id,omitempty" jsonschema:"missing with stateless"`
 	CellID    string `json:"cell_id" jsonschema:"the process_id of its event"`
@@ -63,7 +63,7 @@ type CodeOutcome struct {
 	FilesChangedComplete bool         `json:"files_changed_complete" jsonschema:"whether no change can have been missed"`
 }
 
-// CodeResult is the outcome of code with what it gave.
+// CodeResult is the outcome of code with its output.
 type CodeResult struct {
 	CodeOutcome
 	Stdout       string      `json:"stdout" jsonschema:"what was kept of it, as text"`
@@ -80,8 +80,8 @@ type CodeError struct {
 	Traceback []string `json:"traceback" jsonschema:"lines"`
 }
 
-// CodeValue is a value that code has shown, in one or more forms. HTML, SVG and the like are as
-// dangerous as a stranger's page.
+// CodeValue is a value that code has shown, in one or more forms. HTML, SVG and similar forms are
+// as dangerous as any untrusted page.
 type CodeValue struct {
 	Main       bool                       `json:"main" jsonschema:"the value of the last expression; else one that was displayed, or a figure"`
 	Text       string                     `json:"text,omitempty"`
@@ -113,7 +113,7 @@ type CreateContext struct {
 	Env      map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
 }
 
-// Context is where code runs, whose variables live on.
+// Context is where code runs: its variables outlive a cell.
 type Context struct {
 	ID         string    `json:"id"`
 	Language   string    `json:"language"`

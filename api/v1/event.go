@@ -5,8 +5,7 @@ package v1
 
 import "time"
 
-// Event is one row of what happened to a sandbox. A field that the type has no
-// use for is missing.
+// Event is one row of what happened to a sandbox. Fields that its type does not use are missing.
 type Event struct {
 	Seq    int64     `json:"seq" jsonschema:"grows by one per event of the whole server"`
 	Type   string    `json:"type" jsonschema:"sandbox.created, exec, file.upload, …"`

@@ -5,7 +5,7 @@ package v1
 
 import "time"
 
-// Exec asks to run one command. Exactly one of Command and Argv is given.
+// Exec asks to run one command. Exactly one of Command and Argv is set.
 type Exec struct {
 	Command *string  `json:"command,omitempty" jsonschema:"shell text"`
 	Argv    []string `json:"argv,omitempty" jsonschema:"a program and its arguments, run without a shell"`
@@ -26,20 +26,19 @@ type Exec struct {
 	MaxStderrBytes *int64 `json:"max_stderr_bytes,omitempty" jsonschema:"the same for stderr alone"`
 }
 
-// CreateExec asks to run one command in a sandbox that is made for it, or that has
-// the key already.
+// CreateExec asks to run one command in a new sandbox, or in the one that has the key.
 type CreateExec struct {
 	Exec
 	Sandbox CreateSandbox `json:"sandbox,omitzero" jsonschema:"as for createSandbox; with a key the sandbox that has it is used, without one it is a new one"`
 }
 
-// ExecPlace says where a command ran that came with a sandbox.
+// ExecPlace says in which sandbox such a command ran.
 type ExecPlace struct {
 	SandboxID      string `json:"sandbox_id"`
 	SandboxCreated bool   `json:"sandbox_created" jsonschema:"whether it was made for the command; else it had the key"`
 }
 
-// CreateExecOutcome is how such a command ended, or that it has not.
+// CreateExecOutcome is how such a command ended, or that it still runs.
 type CreateExecOutcome struct {
 	ExecPlace
 	ExecOutcome
@@ -51,7 +50,7 @@ type CreateExecResult struct {
 	ExecResult
 }
 
-// ExecOutcome is how a command ended, or that it has not.
+// ExecOutcome is how a command ended, or that it still runs.
 type ExecOutcome struct {
 	ProcessID   string `json:"process_id"`
 	Status      string `json:"status" jsonschema:"exited, or running when wait_seconds passed first"`
@@ -92,7 +91,7 @@ type FileChange struct {
 	SizeBytes int64  `json:"size_bytes" jsonschema:"after the command; 0 when deleted"`
 }
 
-// ExecStarted is told as soon as a streamed command runs.
+// ExecStarted is sent as soon as a streamed command runs.
 type ExecStarted struct {
 	ProcessID string `json:"process_id"`
 	SandboxID string `json:"sandbox_id,omitempty" jsonschema:"of a command that came with its sandbox"`

@@ -5,7 +5,7 @@ package v1
 
 import "time"
 
-// Image is one entry of the catalogue and what became of it on this server.
+// Image is one entry of the catalogue and its state on this server.
 type Image struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`

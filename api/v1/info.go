@@ -17,7 +17,7 @@ type Info struct {
 	Pools     []Pool         `json:"pools" jsonschema:"sandboxes that run before anybody asks"`
 }
 
-// Pool is sandboxes of one kind that wait for a create that asks for the like.
+// Pool is a set of ready sandboxes of one kind, for creates that ask for that kind.
 type Pool struct {
 	Name     string  `json:"name"`
 	Image    string  `json:"image"`
@@ -42,14 +42,14 @@ type Runtime struct {
 	Error        string                `json:"error,omitempty" jsonschema:"why it could not be asked"`
 }
 
-// Capability is whether something works, and why not.
+// Capability says whether something works, and why not.
 type Capability struct {
 	Supported bool   `json:"supported"`
 	Reason    string `json:"reason,omitempty"`
 	Remedy    string `json:"remedy,omitempty"`
 }
 
-// Defaults is what a sandbox gets that asks for nothing.
+// Defaults are the values of fields that a request leaves out.
 type Defaults struct {
 	CPUCores                 float64 `json:"cpu_cores"`
 	MemoryMB                 int     `json:"memory_mb"`

@@ -5,9 +5,9 @@ package v1
 
 import "time"
 
-// NetworkPolicy is what a sandbox may reach. Where it is asked for, a mode alone may
-// stand for it. In no mode are private, link-local and metadata addresses, the host or
-// other sandboxes reached, unless the server's operator named them.
+// NetworkPolicy is what a sandbox may reach. In a request, a mode alone may stand for it.
+// Private, link-local and metadata addresses, the host and other sandboxes are out of reach in
+// every mode, unless the server's operator named them.
 type NetworkPolicy struct {
 	Mode         string   `json:"mode" jsonschema:"off, restricted or open"`
 	AllowDomains []string `json:"allow_domains,omitzero" jsonschema:"names that may be reached; *.example.org is all names below example.org; at most 256"`

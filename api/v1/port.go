@@ -5,7 +5,7 @@ package v1
 
 import "time"
 
-// Port is a socket in a sandbox that waits for others.
+// Port is a listening socket in a sandbox.
 type Port struct {
 	Port     int    `json:"port"`
 	Protocol string `json:"protocol" jsonschema:"tcp or udp"`
@@ -28,8 +28,8 @@ type CreatePreview struct {
 	ExpiresSeconds *int64 `json:"expires_seconds,omitempty" jsonschema:"how long it is good, 1 to 2592000; default 3600"`
 }
 
-// Preview is a link to a port: whoever has it sees what the program there
-// serves, until it expires or the sandbox is deleted.
+// Preview is a link to a port: anyone who has it sees what the program there serves, until it
+// expires or the sandbox is deleted.
 type Preview struct {
 	ID        string    `json:"id" jsonschema:"names the link in the sandbox's activity"`
 	SandboxID string    `json:"sandbox_id"`
@@ -41,9 +41,9 @@ type Preview struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// PortControl is a text message on the WebSocket of a connection to a port;
-// binary messages are its bytes, both ways. End is sent by whoever sends nothing
-// more; Error by the server, once, last.
+// PortControl is a text message on the WebSocket of a connection to a port; binary messages are
+// its bytes, both ways. Either side sends End when it sends nothing more; the server sends Error
+// once, last.
 type PortControl struct {
 	End   bool     `json:"end,omitempty"`
 	Error *Problem `json:"error,omitempty"`

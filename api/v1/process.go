@@ -37,8 +37,8 @@ type ProcessList struct {
 	NextCursor *string   `json:"next_cursor" jsonschema:"of the next page; null at the end"`
 }
 
-// StartProcess asks to start a process that nobody waits for. Exactly one of
-// Command and Argv is given.
+// StartProcess asks to start a process without waiting for it. Exactly one of Command and Argv is
+// set.
 type StartProcess struct {
 	Command *string  `json:"command,omitempty" jsonschema:"shell text"`
 	Argv    []string `json:"argv,omitempty" jsonschema:"a program and its arguments, run without a shell"`

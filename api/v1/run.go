@@ -5,7 +5,8 @@ package v1
 
 import "time"
 
-// StartRun asks for a run: commands that run one after the other, whoever goes away.
+// StartRun asks for a run: commands that run one after the other, independent of the client's
+// connection.
 type StartRun struct {
 	Commands        []RunCommandSpec  `json:"commands" jsonschema:"1 to 100 commands, in order"`
 	DefaultCwd      *string           `json:"default_cwd,omitempty" jsonschema:"absolute working directory of commands that name none; the default is /workspace, as root /root"`
@@ -90,7 +91,7 @@ type CreateArtifactLink struct {
 	ExpiresSeconds *int64 `json:"expires_seconds,omitempty" jsonschema:"60 to 604800; the default is 3600"`
 }
 
-// ArtifactLink is a link that is good for whoever has it.
+// ArtifactLink is a link that anyone who has it can use.
 type ArtifactLink struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`

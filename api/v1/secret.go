@@ -5,9 +5,9 @@ package v1
 
 import "time"
 
-// Secret is a secret of a project, or of one sandbox, without its value, which
-// nothing gives. Without hosts it is a variable of commands. With hosts it never enters
-// a sandbox: it is put into a header of requests to them, on their way.
+// Secret is a secret of a project, or of one sandbox, without its value, which no answer
+// contains. Without hosts it is a variable of commands. With hosts it never enters a sandbox: it
+// is put into a header of requests to them, on their way.
 type Secret struct {
 	Name      string    `json:"name" jsonschema:"of the variable: a letter or _, then letters, digits and _"`
 	SandboxID *string   `json:"sandbox_id" jsonschema:"the sandbox whose own it is; null: the project's"`
@@ -23,7 +23,7 @@ type SecretList struct {
 	Items []Secret `json:"items"`
 }
 
-// SetSecret sets a secret, whether or not it is there.
+// SetSecret creates or replaces a secret.
 type SetSecret struct {
 	Value  string   `json:"value" jsonschema:"4 to 32768 bytes of text, or 8192 with hosts; nothing gives it back"`
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"where it goes, at most 32 names; *.example.org is all names below; left out: it is a variable of commands"`

@@ -5,8 +5,8 @@ package v1
 
 import "time"
 
-// Shell is a named bash of a sandbox. What a command in it leaves behind (directory,
-// variables, functions, background jobs) the next one finds.
+// Shell is a named bash of a sandbox. A command in it finds the state that the one before left:
+// directory, variables, functions, background jobs.
 type Shell struct {
 	Name        string     `json:"name" jsonschema:"one of its kind in the sandbox"`
 	ShellID     string     `json:"shell_id" jsonschema:"the context_id of its commands in the activity"`
@@ -34,7 +34,7 @@ type CreateShell struct {
 	AsUser *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
 }
 
-// ShellState is what a command's outcome tells of its shell.
+// ShellState is the state of the shell that a command's outcome reports.
 type ShellState struct {
 	Name      string `json:"name"`
 	ShellID   string `json:"shell_id"`
@@ -42,7 +42,7 @@ type ShellState struct {
 	Ended     bool   `json:"ended" jsonschema:"whether the command took the shell's bash with it (exit, set -e); exit_code is how that ended"`
 }
 
-// ShellExecOutcome is how a command in a shell ended, or that it has not.
+// ShellExecOutcome is how a command in a shell ended, or that it still runs.
 type ShellExecOutcome struct {
 	ExecOutcome
 	Shell ShellState `json:"shell"`

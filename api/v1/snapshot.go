@@ -50,7 +50,7 @@ type CreateSnapshot struct {
 	Replace bool    `json:"replace,omitempty" jsonschema:"take the name from the snapshot that has it, and delete that"`
 }
 
-// RollbackSandbox asks to give a sandbox the disk of a snapshot.
+// RollbackSandbox asks to replace a sandbox's disk by that of a snapshot.
 type RollbackSandbox struct {
 	To string `json:"to" jsonschema:"the name of one of its snapshots, the id of any, or base: the image, on which nothing was changed"`
 }
@@ -68,7 +68,7 @@ type SandboxList struct {
 	Items []Sandbox `json:"items"`
 }
 
-// Diff is what changed of a disk between two points in time.
+// Diff is what changed on a disk between two points in time.
 type Diff struct {
 	From      string       `json:"from" jsonschema:"as it was asked for; base: the image"`
 	To        string       `json:"to" jsonschema:"as it was asked for; now: the sandbox as it is"`
@@ -77,7 +77,7 @@ type Diff struct {
 	Truncated bool         `json:"truncated,omitempty" jsonschema:"items does not hold all; ask with a higher limit"`
 }
 
-// DiffChange is one path that is not the same at both points.
+// DiffChange is one path that differs between both points.
 type DiffChange struct {
 	Path      string `json:"path" jsonschema:"absolute, inside the sandbox"`
 	Escaped   bool   `json:"escaped,omitempty" jsonschema:"the name is not UTF-8: in path each byte that is not part of a character stands as \\xNN, and each backslash as two"`

@@ -12,7 +12,7 @@ const (
 	WatchEnded = "end"      // data: WatchEnd; the last event. A StreamError is the other last one
 )
 
-// Watching tells that a watch is in place: every later change is told.
+// Watching says that a watch is in place: every later change is reported.
 type Watching struct {
 	Path      string `json:"path"`
 	Recursive bool   `json:"recursive"`

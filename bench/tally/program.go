@@ -94,7 +94,7 @@ func (a *assembler) done() []insn {
 
 // A thread's entry in the map of threads, which is kept by its number.
 const (
-	entryBorn = 0 // u32: the process that made it, until its first system call tells whether it is a new one; then 0
+	entryBorn = 0 // u32: the process that made it, until its first system call shows whether it is a new one; then 0
 	entryRole = 4 // u32
 	entrySize = 8
 )

@@ -36,7 +36,7 @@ func (r Role) String() string {
 const (
 	widthBits = 9 // of a system call's number
 	width     = 1 << widthBits
-	births    = width - 2 // new processes are counted at this number, which is no call
+	births    = width - 2 // new processes are counted at this number, which is not a call's
 
 	maxThreads = 16384 // that are there at a time; those beyond are not counted
 )
@@ -141,7 +141,8 @@ func Watch(pid int) (_ *Counter, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whoever begins to be known must also be forgotten, and be known before it is counted.
+	// A process that begins to be counted must also be forgotten, and be known before it is
+	// counted.
 	for _, part := range []struct {
 		name string
 		code []insn
@@ -182,7 +183,7 @@ func (c *Counter) Read() *Counts {
 	return out
 }
 
-// Close ends the counting. Twice is fine.
+// Close ends the counting. Calling it twice is fine.
 func (c *Counter) Close() error {
 	var errs []error
 	for _, fd := range c.fds {

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracepoint is one of the kernel's, and where in what it tells one of its fields is.
+// tracepoint is a tracepoint of the kernel, and the position of one field in its record.
 type tracepoint struct {
 	id     uint64
 	offset int16
 }
 
-// findTracepoint asks the kernel's own description, in a tracefs that nobody else sees: the
-// host may have mounted none.
+// findTracepoint reads the kernel's own description, in a private tracefs: the host may have
+// mounted none.
 func findTracepoint(group, name, field string) (tracepoint, error) {
 	failed := func(err error) (tracepoint, error) {
 		return tracepoint{}, fmt.Errorf("the kernel does not describe its tracepoint %s: %w", name, err)

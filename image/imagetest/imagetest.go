@@ -1,9 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagetest gives tests the real images. All tests of all packages
-// share one directory, so a fresh machine builds each image once. It knows the
-// image package and nothing else.
+// Package imagetest provides the real images to tests. All tests of all packages share one
+// directory, so a fresh machine builds each image once. It knows the image package and nothing
+// else.
 package imagetest
 
 import (
@@ -46,9 +46,9 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// Python returns the python image, built first where the directory has none: a
-// minute or two, with progress in the test's log. It skips the test only where
-// there is no image and no right to build one, or no time (-short).
+// Python returns the python image, and builds it first if the directory lacks it: a minute or
+// two, with progress in the test's log. It skips the test only if the image is missing and the
+// test has no right or no time (-short) to build it.
 func Python(t testing.TB) image.Image {
 	t.Helper()
 	dir := Dir(t)

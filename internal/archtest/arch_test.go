@@ -18,7 +18,7 @@ import (
 
 const module = "sandpit.dev"
 
-// pkg is what `go list -json` tells of a package.
+// pkg is what `go list -json` prints of a package.
 type pkg struct {
 	ImportPath string
 	Dir        string

@@ -1,10 +1,10 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds the memory of answers that a server holds, of all of them
-// together and of each project's, and how fast a project takes it, which bounds the
-// processor time that its answers cost. What is over a bound waits a while, and is refused
-// then. It counts bytes and knows nothing of what they are.
+// Package budget bounds the memory of answers that a server holds, in all and for each project,
+// and how fast a project takes it, which bounds the processor time that its answers cost. A
+// request over a bound waits a while, and is then refused. The package counts bytes and does not
+// know what they are.
 package budget
 
 import (
@@ -24,11 +24,11 @@ type Options struct {
 	Waiting int           // requests of one project that may wait; 64. Eight times as many of all
 }
 
-// DefaultTotal is the budget of a server that was given none.
+// DefaultTotal is the default size of a budget.
 const DefaultTotal = 256 << 20
 
-// DefaultRate is the pace of a budget that was given none. Answers of that size take about a
-// third of a processor.
+// DefaultRate is the default pace of a budget. Answers at that rate take about a third of a
+// processor.
 const DefaultRate = 128 << 20
 
 const (
@@ -37,9 +37,9 @@ const (
 	projectsWorth  = 8 // how many projects' worth of waiters there may be in all
 )
 
-// Budget is bytes that many callers share. A project may hold as many as it leaves
-// free: one alone half of all, a second half of the rest. So there is always room for a
-// project that holds none, whatever the others do. It is safe for concurrent use.
+// Budget is bytes that many callers share. A project may hold as many as it leaves free: one
+// alone half of all, a second half of the rest. So there is always room for a project that holds
+// none. It is safe for concurrent use.
 type Budget struct {
 	total   int64
 	wait    time.Duration
@@ -63,7 +63,7 @@ type waiter struct {
 	granted chan struct{} // closed when the bytes are its own
 }
 
-// New returns a budget of which nothing is held.
+// New returns an unused budget.
 func New(o Options) *Budget {
 	if o.Total <= 0 {
 		o.Total = DefaultTotal
@@ -104,8 +104,8 @@ func (b *Budget) Waiting() int {
 // holds none to be granted them while another holds its share.
 func (b *Budget) Most() int64 { return b.total / 8 }
 
-// Open returns the room of one answer to a project, which holds nothing yet and costs
-// nothing. Close it.
+// Open returns the room of one answer to a project, which is empty and costs nothing. The caller
+// closes it.
 func (b *Budget) Open(project string) *Room { return &Room{b: b, project: project} }
 
 // fits reports whether a project may have n bytes more.
@@ -151,7 +151,7 @@ func (b *Budget) take(ctx context.Context, project string, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case <-w.granted: // meanwhile
+	case <-w.granted: // granted at the same time
 		return nil
 	default:
 	}
@@ -179,8 +179,8 @@ func (b *Budget) give(project string, n int64) {
 	b.admit()
 }
 
-// admit grants what fits by now: each project's requests in their order, and none of
-// another's has to wait for one that does not fit.
+// admit grants what fits now: each project's requests in their order, independent of other
+// projects' requests that do not fit.
 func (b *Budget) admit() {
 	if len(b.queue) == 0 {
 		return

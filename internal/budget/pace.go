@@ -16,9 +16,9 @@ const (
 	maxPaid = 1024
 )
 
-// pace charges a project for n bytes, and returns once what it took before is paid for: to
-// encode what takes room is the server's time, in which other projects' commands wait. What
-// was charged stays charged, whatever becomes of the request.
+// pace charges a project for n bytes, and returns once its earlier bytes are paid for: encoding
+// takes the server's time, in which other projects' commands wait. A charge stays, whatever
+// happens to the request.
 func (b *Budget) pace(ctx context.Context, project string, n int64) error {
 	wait, err := b.charge(project, n, time.Now())
 	if err != nil || wait <= 0 {

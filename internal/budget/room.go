@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Room is what one answer holds of a budget. A nil Room has no bound and counts nothing.
-// It is safe for concurrent use.
+// Room is the memory that one answer holds of a budget. A nil Room has no bound and counts
+// nothing. It is safe for concurrent use.
 type Room struct {
 	b       *Budget
 	project string
@@ -20,7 +20,7 @@ type Room struct {
 	closed bool
 }
 
-// ErrClosed is what a room that was closed says to who takes more.
+// ErrClosed is returned by Take on a closed room.
 var ErrClosed = errors.New("the answer is over")
 
 // Take adds n bytes to what the room holds, or as many as [Budget.Most] where that is
@@ -48,7 +48,7 @@ func (r *Room) Take(ctx context.Context, n int64) (int64, error) {
 	return n, nil
 }
 
-// Give takes n bytes off what the room holds.
+// Give returns n bytes of the room's to the budget.
 func (r *Room) Give(n int64) {
 	if r == nil {
 		return
@@ -72,7 +72,7 @@ func (r *Room) Held() int64 {
 	return r.held
 }
 
-// Close gives all back. It may be called twice.
+// Close returns all bytes to the budget. It may be called twice.
 func (r *Room) Close() {
 	if r == nil {
 		return

@@ -17,7 +17,7 @@ func cgroups(s Scope, _ []Process, out map[string]int) error {
 	return filepath.WalkDir(cgroupRoot, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-			return nil // it went meanwhile, or is another user's
+			return nil // it is gone, or another user's
 		case err != nil:
 			return err
 		case d.IsDir() && s.marked(path):

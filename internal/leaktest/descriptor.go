@@ -18,7 +18,7 @@ func links(pid int) map[string]string {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // it ended meanwhile
+		return nil // it has ended
 	}
 	out := make(map[string]string, len(entries))
 	for _, e := range entries {

@@ -19,8 +19,8 @@ import (
 // mounted: enough to see each thing in them, not all that each contains.
 const hiddenDepth = 3
 
-// directories counts those below the directory, and those in btrfs file systems
-// that the servers hold by descriptor and nobody sees by path.
+// directories counts those below the directory, and those in btrfs file systems that the servers
+// hold by descriptor and that have no path.
 func directories(s Scope, _ []Process, out map[string]int) error {
 	if s.Dir != "" {
 		if err := walk(s.Dir, "", 64, out); err != nil {
@@ -63,7 +63,7 @@ func walk(root, as string, depth int, out map[string]int) error {
 	entries, err := os.ReadDir(root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // it went meanwhile
+		return nil // it is gone
 	case err != nil:
 		return fmt.Errorf("read %s: %w", root, err)
 	}

@@ -58,7 +58,7 @@ func take(t *testing.T, s leaktest.Scope) leaktest.Snapshot {
 	return snap
 }
 
-// dir is a directory by its one true name, as the kernel tells it.
+// dir returns a new directory by its canonical name, as the kernel reports it.
 func dir(t *testing.T) string {
 	t.Helper()
 	d, err := filepath.EvalSymlinks(t.TempDir())
@@ -73,7 +73,7 @@ func TestTake(t *testing.T) {
 		t.Helper()
 		skiptest.WithoutRoot(t, "it makes what only root can")
 	}
-	// sees holds that each kind that grows is told, and is gone afterwards.
+	// sees checks that each kind that grows is reported, and is gone afterwards.
 	sees := func(t *testing.T, s leaktest.Scope, kind leaktest.Kind, grow func(t *testing.T)) {
 		t.Helper()
 		before := take(t, s)

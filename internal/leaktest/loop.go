@@ -18,7 +18,7 @@ func loops(s Scope, _ []Process, out map[string]int) error {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
-			continue // it was let go meanwhile
+			continue // it was detached since
 		}
 		backing := strings.TrimSuffix(strings.TrimSpace(string(b)), " (deleted)")
 		if s.within(backing) {

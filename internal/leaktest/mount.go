@@ -11,11 +11,10 @@ import (
 	"strings"
 )
 
-// mounts counts, in every mount namespace of the host, the mounts that name the
-// scope's directory, and overlay and btrfs mounts in the namespace of the
-// caller, which nobody ought to make there, but for those of other tests below the
-// directory of temporary files. In the namespaces of the scope's own
-// processes, it counts all.
+// mounts counts, in every mount namespace of the host, the mounts that name the scope's
+// directory, and overlay and btrfs mounts in the namespace of the caller, which should have none
+// but for those of other tests below the directory of temporary files. In the namespaces of the
+// scope's own processes, it counts all.
 func mounts(s Scope, procs []Process, out map[string]int) error {
 	self, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
@@ -39,7 +38,7 @@ func mounts(s Scope, procs []Process, out map[string]int) error {
 		}
 		ns, err := os.Readlink(link)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // it has ended
 		}
 		in[ns] = append(in[ns], pid)
 	}

@@ -22,7 +22,7 @@ func namespaces(_ Scope, procs []Process, out map[string]int) error {
 	for _, p := range procs {
 		for _, kind := range namespaceKinds {
 			ns, err := os.Readlink("/proc/" + strconv.Itoa(p.PID) + "/ns/" + kind)
-			if err == nil && !host[ns] { // else it ended meanwhile
+			if err == nil && !host[ns] { // else it has ended
 				out[ns] = 1 // however many are in it
 			}
 		}

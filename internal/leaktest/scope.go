@@ -65,7 +65,7 @@ func (s Scope) table() (map[int]proc, error) {
 		}
 		stat, err := ReadStat(pid)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // it has ended
 		}
 		p := proc{Stat: stat}
 		groups, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup")) // the same

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// settleEvery is the pause between two looks: the kernel takes namespaces and
-// file systems apart behind the back of who let go of them.
+// settleEvery is the pause between two looks: the kernel removes namespaces and file systems some
+// time after their last reference.
 const settleEvery = 50 * time.Millisecond
 
-// Settle looks until nothing is there beyond before, or ctx is done, and gives
-// what is left and the last look.
+// Settle looks until nothing is there beyond before, or ctx is done, and returns what is left and
+// the last look.
 func Settle(ctx context.Context, s Scope, before Snapshot, caches []Cache) ([]string, Snapshot, error) {
 	tick := time.NewTicker(settleEvery)
 	defer tick.Stop()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stat is what the kernel tells of a process in /proc/PID/stat, see proc_pid_stat(5).
+// Stat is what the kernel reports of a process in /proc/PID/stat, see proc_pid_stat(5).
 type Stat struct {
 	Process
 	Parent int

@@ -17,7 +17,7 @@ func PSS(pid int) (int64, error) {
 	return field("/proc/"+strconv.Itoa(pid)+"/smaps_rollup", "Pss:")
 }
 
-// Available returns the memory that the host could still give, in bytes.
+// Available returns the memory that the host could still provide, in bytes.
 func Available() (int64, error) { return field("/proc/meminfo", "MemAvailable:") }
 
 // CPU returns the processor time that a process has used, with that of all that it

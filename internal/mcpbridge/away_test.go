@@ -18,7 +18,7 @@ import (
 	"sandpit.dev/internal/mcpbridge"
 )
 
-// vacant is an address at which nobody answers, until the test listens there.
+// vacant returns an address that does not answer until the test listens there.
 func vacant(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,8 +31,8 @@ func vacant(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// tries counts how often a bridge looks where its server is, which it does when it has
-// found that nobody answers and is to try again.
+// tries counts how often a bridge looks where its server is, which it does when the server did
+// not answer and it is to try again.
 type tries struct {
 	n    atomic.Int64
 	each chan struct{}

@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// Options is what a bridge is made of.
+// Options configure a bridge.
 type Options struct {
 	URL   string // of the server's MCP address; required
 	Token string // sent as a bearer token; empty: none
-	// Find tells where the server is now, when it cannot be reached; ok false: nowhere.
-	// It is called concurrently. Nil: it stays where it is.
+	// Find returns where the server is now, when it cannot be reached; ok false: nowhere. It is
+	// called concurrently. Nil: it stays where it is.
 	Find func() (url, token string, ok bool)
 	// HTTP makes the requests; it must have no timeout of its own. Nil: one
 	// of the bridge's own.
@@ -31,14 +31,14 @@ type Options struct {
 	Logger *slog.Logger // nil: discard. It must not write to stdout
 	// MaxMessage is the most bytes of one message in either direction; zero: 16 MiB.
 	MaxMessage int
-	// Patience is how long a server that nobody answers for is tried again before the
-	// client gets an error, which is long enough for one that is restarted; zero: 4 s. A
-	// notification after such an error is tried once.
+	// Patience is how long a server that does not answer is tried again before the client gets an
+	// error, which is long enough for one that is restarted; zero: 4 s. A notification after such
+	// an error is tried once.
 	Patience time.Duration
-	// StartPatience is how long one is that answers that it is not ready; zero: 15 s.
+	// StartPatience is the same for a server that answers that it is not ready; zero: 15 s.
 	StartPatience time.Duration
-	// Remedy is what the client is told to do about a server that cannot be reached;
-	// empty: nothing.
+	// Remedy is the advice in a client's error about a server that cannot be reached; it may be
+	// empty.
 	Remedy string
 }
 
@@ -71,7 +71,7 @@ type bridge struct {
 	out      *writer
 	wg       sync.WaitGroup
 	heard    chan session // the newest, for the listening
-	away     atomic.Bool  // the last message was given up, since nobody answers
+	away     atomic.Bool  // the last message was dropped, since the server does not answer
 
 	mu      sync.Mutex
 	url     string
@@ -81,11 +81,10 @@ type bridge struct {
 	renewal chan struct{} // closed when the renewal that is under way ends; nil: none is
 }
 
-// Run passes messages until stdin ends, every call that was read is answered
-// and the answers are written; or until ctx is done, or stdout cannot be
-// written. Messages are lines of JSON; nothing else is ever written to stdout. A
-// line that is no message is answered with a JSON-RPC error. It is nil at the
-// end of stdin, else ctx's or stdout's error, or that an option is wrong.
+// Run passes messages until stdin ends, every call that was read is answered and the answers are
+// written; or until ctx is done, or stdout cannot be written. Messages are lines of JSON; nothing
+// else is ever written to stdout. An invalid line is answered with a JSON-RPC error. Run returns
+// nil at the end of stdin, else ctx's or stdout's error, or that an option is wrong.
 //
 // When ctx ends while stdin is being read, the goroutine that reads it ends with
 // the next line, or when stdin does.
@@ -197,8 +196,8 @@ func (b *bridge) pump(ctx context.Context, stdin io.Reader) error {
 	}
 }
 
-// left returns the calls that the server works at and nobody will wait for; the
-// flights have ended. In the new era they end with their requests.
+// left returns the calls that the server works at and whose client is gone; the flights have
+// ended. In the new era they end with their requests.
 func (b *bridge) left() (ids []json.RawMessage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,5 +13,5 @@
 // connection broke is not repeated, since it may do its work twice; the client
 // gets an error that says so.
 //
-// It knows nothing of tools and nothing of sandboxes.
+// It knows neither tools nor sandboxes.
 package mcpbridge

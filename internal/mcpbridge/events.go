@@ -12,8 +12,8 @@ import (
 // maxEventID bounds an id, which goes back in a header.
 const maxEventID = 512
 
-// events reads server-sent events and gives each one's data to take, with the id by
-// which the stream can be asked for again ("": none), until it ends, which is nil. An
+// events reads server-sent events and calls take with each one's data and the id by which the
+// stream can be asked for again ("" if it has none), until the stream ends, which is nil. An
 // event of more than most bytes is errLong.
 func events(r io.Reader, most int, take func(id string, data []byte)) error {
 	in := bufio.NewReaderSize(r, 64<<10)

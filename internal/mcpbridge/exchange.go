@@ -44,7 +44,7 @@ func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byt
 	began, pause, renewals := time.Now(), firstPause, 0
 	patience := b.patience
 	if f == nil && b.away.Load() {
-		patience = 0 // nobody waits for its answer, and others wait behind it
+		patience = 0 // no caller waits for its answer, and others wait behind it
 	}
 	for {
 		s := b.current()
@@ -96,15 +96,14 @@ func (b *bridge) exchange(ctx context.Context, f *flight, m *message, data []byt
 	}
 }
 
-// hopeless reports whether another try of a server cannot help: who answers is not the
-// one that is meant.
+// hopeless reports whether another try of a server cannot help, because the wrong server answers.
 func hopeless(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// unreachable is what a client is told of a server that nobody answers for: its
-// address, the cause, and the next step.
+// unreachable returns the client's error for a server that does not answer: its address, the
+// cause, and the next step.
 func (b *bridge) unreachable(err error) error {
 	address, _ := b.place()
 	if e, ok := errors.AsType[*url.Error](err); ok {
@@ -181,7 +180,7 @@ func (x *attempt) post(ctx context.Context, data []byte) error {
 type outgoing struct {
 	data  []byte
 	begun atomic.Bool
-	taken func() // called at the beginning; nil: nobody is told
+	taken func() // called at the beginning; may be nil
 }
 
 func (o *outgoing) Read(p []byte) (int, error) {
@@ -263,7 +262,7 @@ func (x *attempt) take(id string, data []byte) {
 	}
 }
 
-// pass gives a message of the server to the client.
+// pass passes a message of the server to the client.
 func (x *attempt) pass(data []byte) {
 	m, err := parse(data)
 	if err != nil {

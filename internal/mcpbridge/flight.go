@@ -34,7 +34,7 @@ func (f *flight) wasSent() bool {
 	}
 }
 
-// take deals with one line of the client.
+// take handles one line of the client.
 func (b *bridge) take(ctx context.Context, data []byte) {
 	data = bytes.TrimSpace(data)
 	if data[0] == '[' {
@@ -71,8 +71,8 @@ func (b *bridge) notice(ctx context.Context, m *message, data []byte) {
 	}
 }
 
-// launch sends a call off. Nobody waits for it, but for the first of a session:
-// what comes after it needs the session.
+// launch sends a call without waiting for it, except for the first of a session: what comes after
+// it needs the session.
 func (b *bridge) launch(run context.Context, m *message, data []byte) {
 	ctx, cancel := context.WithCancel(run)
 	f := &flight{
@@ -117,7 +117,7 @@ func (b *bridge) launch(run context.Context, m *message, data []byte) {
 	b.wg.Go(fly)
 }
 
-// land takes a call out of those in progress. Twice is fine.
+// land takes a call out of those in progress. Calling it twice is fine.
 func (b *bridge) land(f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +140,7 @@ func (b *bridge) cancelled(ctx context.Context, m *message, data []byte) {
 	f := b.flights[key(m.Params.RequestID)]
 	b.mu.Unlock()
 	if f == nil {
-		return // it was answered meanwhile
+		return // it was answered before
 	}
 	f.cancelled.Store(true)
 	if f.modern || !f.wasSent() {
@@ -179,7 +179,7 @@ func (b *bridge) cancelled(ctx context.Context, m *message, data []byte) {
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			f.cancel() // the server does not say that it ended; nobody waits for it
+			f.cancel() // the server does not say that it ended; no caller waits for it
 		}
 	})
 }

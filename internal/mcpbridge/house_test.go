@@ -97,7 +97,7 @@ func (s *server) letGo() { s.once.Do(func() { close(s.release) }) }
 // stop ends the server as if it had been killed: connections break. Only then
 // is it tidied up.
 func (s *server) stop() {
-	_ = s.Config.Close() // the listener first: nobody gets in meanwhile
+	_ = s.Config.Close() // the listener first: no connection gets in
 	s.Close()
 	s.letGo()
 	for session := range s.mcp.Sessions() {

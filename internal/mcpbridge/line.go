@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// line is one line of stdin, or why it is none.
+// line is one line of stdin, or why it is invalid.
 type line struct {
 	data  []byte
 	err   error
@@ -74,7 +74,7 @@ func readLine(in *bufio.Reader, most int) ([]byte, error) {
 
 // writer writes messages to stdout, one line each. It is safe for concurrent use.
 type writer struct {
-	broken func(error) // told of the first failure
+	broken func(error) // called with the first failure
 
 	mu sync.Mutex
 	w  io.Writer

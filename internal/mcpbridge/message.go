@@ -82,7 +82,7 @@ func key(id json.RawMessage) string {
 
 func compact(b *bytes.Buffer, data []byte) error { return json.Compact(b, data) }
 
-// errorReply makes an error that answers the call id; nil where it is not known.
+// errorReply returns an error that answers the call id; nil if the id is unknown.
 func errorReply(id json.RawMessage, code int, text string) []byte {
 	type rpcError struct {
 		Code    int    `json:"code"`

@@ -62,9 +62,9 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestLeftCalls ends the bridge while the server works at a call, and while a
-// notification before the end keeps it from seeing the end at once. However the
-// two race, the server is told that nobody waits for the call.
+// TestLeftCalls ends the bridge while the server works at a call, and while a notification before
+// the end keeps it from seeing the end at once. However the two race, the server learns that the
+// call has no client any more.
 func TestLeftCalls(t *testing.T) {
 	for range 20 {
 		reached, cancelled := make(chan string, 2), make(chan string, 2)

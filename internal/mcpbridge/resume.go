@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// lostText is what a client is told whose call may have been carried out.
+// lostText returns the client's error for a call that may have been carried out.
 func lostText(err error) error {
 	return fmt.Errorf("the connection to the server was lost while the call was in progress; it may have been carried out, so look before you repeat it: %w", err)
 }
 
-// resume asks for the rest of an answer whose stream broke, where the server numbers
-// its events, until it has come. The error is that it will not: the server is gone for
-// longer than it is waited for, or knows the stream no more.
+// resume asks for the rest of an answer whose stream broke, if the server numbers its events,
+// until it has come. It returns an error if it will not come: the server is gone for longer than
+// the bridge waits, or no longer knows the stream.
 func (b *bridge) resume(ctx context.Context, x *attempt) error {
 	began, pause := time.Now(), firstPause
 	for {

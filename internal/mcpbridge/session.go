@@ -47,7 +47,7 @@ func (b *bridge) opened(x *attempt, data []byte) {
 		} `json:"result"`
 	}
 	if json.Unmarshal(x.reply, &m) != nil || m.Result.Version == "" {
-		return // an error: there is no session
+		return // an error: the server opened no session
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +126,7 @@ func (b *bridge) listen() {
 	if s.id == "" {
 		return
 	}
-	select { // whoever waits there is of an older session
+	select { // a waiter there is of an older session
 	case <-b.heard:
 	default:
 	}
@@ -168,7 +168,7 @@ func (b *bridge) follow(ctx context.Context, s session) {
 	}
 }
 
-// hear follows the stream until it breaks, and tells whether to try again.
+// hear follows the stream until it breaks, and reports whether to try again.
 func (b *bridge) hear(ctx context.Context, s session) bool {
 	if ctx.Err() != nil {
 		return false

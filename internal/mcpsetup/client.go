@@ -30,7 +30,7 @@ type Client struct {
 	// is written down.
 	refer  string
 	asks   bool               // it asks its user for the token, and keeps it
-	files  func(Env) []string // nil: it is no one program
+	files  func(Env) []string // nil: it is not one program
 	remote func(s Server, bearer string) object
 	local  func(s Server, env object) object
 }
@@ -56,8 +56,8 @@ func (c Client) Names(s Server) bool {
 // starts reports whether it starts the bridge, and opens no URL.
 func (c Client) starts(s Server) bool { return s.Stdio || c.remote == nil }
 
-// Files are where it looks for its configuration: the one that is made where there is
-// none is first. What is no one program has none.
+// Files returns where the client looks for its configuration; the first is created if none
+// exists. A client that is not one program has no files.
 func (c Client) Files(e Env) []string {
 	if c.files == nil {
 		return nil

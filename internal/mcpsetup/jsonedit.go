@@ -131,7 +131,7 @@ func (d *document) add(in *node, key string, value any) error {
 	return d.splice(behind, behind, text)
 }
 
-// last returns the end of the last member or element, or -1 if there is none.
+// last returns the end of the last member or element, or -1 if there are none.
 func (d *document) last(n *node) int {
 	switch {
 	case len(n.members) > 0:

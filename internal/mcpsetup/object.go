@@ -34,7 +34,7 @@ func (o object) without(key string) object {
 	return out
 }
 
-// get is a member's text; "" where it is none.
+// get returns a member's text, or "" if it is not text.
 func (o object) get(key string) string {
 	for _, m := range o {
 		if m.key == key {

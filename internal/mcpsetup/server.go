@@ -14,7 +14,7 @@ const DefaultName = "sandpit"
 // TokenVar is the variable that holds the token, where a file only refers to it.
 const TokenVar = "SANDPIT_TOKEN"
 
-// Server is the server that a program is to be told of.
+// Server is the server to add to a client's configuration.
 type Server struct {
 	Name    string // of the entry; see CheckName
 	URL     string // where it speaks MCP

@@ -98,8 +98,8 @@ func tomlValue(v any) string {
 	return "{ " + strings.Join(parts, ", ") + " }"
 }
 
-// tomlHeaders finds the lines that begin a table, and its keys. What is no header but
-// looks like one stands in a text of several lines or in an array.
+// tomlHeaders finds the lines that begin a table, and its keys. Lines that only look like a
+// header are in a text of several lines or in an array.
 func tomlHeaders(lines [][]byte) map[int][]string {
 	headers := make(map[int][]string)
 	s := tomlScan{}

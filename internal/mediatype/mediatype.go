@@ -1,8 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mediatype tells what a file is for whoever serves it, by its name alone: what it
-// holds may have been written by anybody, and a browser that guesses would run it.
+// Package mediatype returns the media type to serve a file as, by its name alone: its content may
+// have been written by anybody, and a browser that guesses would run it.
 package mediatype
 
 import (

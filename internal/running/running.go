@@ -1,9 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package running tells clients on this machine where a server is: its address
-// and its data directory, in a small file that the server writes when it is
-// ready and removes when it ends.
+// Package running lets clients on this machine find a server: its address and its data directory,
+// in a small file that the server writes when it is ready and removes when it ends.
 package running
 
 import (
@@ -18,7 +17,7 @@ import (
 	"sandpit.dev/internal/atomicfile"
 )
 
-// Server is what is told of a running server.
+// Server is the record of a running server.
 type Server struct {
 	URL  string `json:"url"`  // "http://127.0.0.1:8080"
 	Data string `json:"data"` // absolute path of its data directory
@@ -28,7 +27,7 @@ type Server struct {
 const fileName = "server.json"
 
 // Dir is where the file is by default: one place for root, one for each user
-// who has a directory of their own at runtimeDir.
+// that has its own directory at runtimeDir.
 func Dir(uid int, runtimeDir string) string {
 	if uid == 0 || runtimeDir == "" {
 		return "/run/sandpit"
@@ -36,7 +35,7 @@ func Dir(uid int, runtimeDir string) string {
 	return filepath.Join(runtimeDir, "sandpit")
 }
 
-// Write tells of s. The newest server of a directory is the one that is found.
+// Write records s. The newest server of a directory is the one that is found.
 func Write(dir string, s Server) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -48,11 +47,10 @@ func Write(dir string, s Server) error {
 	return atomicfile.Write(filepath.Join(dir, fileName), b, 0o644)
 }
 
-// Read finds the server that was told of last; fs.ErrNotExist where none was.
+// Read returns the server that was recorded last; fs.ErrNotExist if there is none.
 //
-// A directory that belongs to another user than root or us, or that others may
-// write, is not read: who tells us where to send a token must be somebody that
-// we trust with it.
+// It refuses a directory that belongs to another user than root or us, or that others may write:
+// the record says where a token is sent, so we must trust its author.
 func Read(dir string) (Server, error) {
 	st, err := os.Stat(dir)
 	if err != nil {
@@ -85,7 +83,7 @@ func owned(st fs.FileInfo) error {
 	return nil
 }
 
-// Remove takes back what the server with this pid told, and nobody else's word.
+// Remove removes the record of the server with this pid, and no other.
 func Remove(dir string, pid int) error {
 	s, err := Read(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && s.PID != pid {

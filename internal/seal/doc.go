@@ -1,9 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seal keeps bytes that only whoever has the key can read: sealed by AES-256-GCM
-// under one key of a ring, and bound to what they belong to, so that a sealed value that is
-// put elsewhere does not open. It knows keys and bytes, and nothing of what they are for.
+// Package seal keeps bytes that only holders of the key can read: sealed by AES-256-GCM under one
+// key of a ring, and bound to what they belong to, so that a sealed value that is put elsewhere
+// does not open. It knows keys and bytes, and nothing of what they are for.
 //
 // # Sealed bytes
 //

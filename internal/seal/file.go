@@ -48,8 +48,8 @@ func ReadFile(path string) (*Ring, error) {
 	return r, nil
 }
 
-// ReadOrMakeFile is ReadFile, and makes the file with a new key, mode 0600, where there
-// is none. It is for one process at a time.
+// ReadOrMakeFile is ReadFile, and creates a missing file with a new key, mode 0600. It is for one
+// process at a time.
 func ReadOrMakeFile(path string) (*Ring, error) {
 	r, err := ReadFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -127,14 +127,14 @@ func decode(s string) ([]byte, bool) {
 	return nil, false
 }
 
-// Generate makes a key and gives it as Parse reads it.
+// Generate makes a key and returns it in the form that Parse reads.
 func Generate() string {
 	k := make([]byte, KeySize)
 	_, _ = rand.Read(k) // it never fails
 	return base64.StdEncoding.EncodeToString(k)
 }
 
-// KeyID names the key that seals. It tells nothing of the key.
+// KeyID identifies the key that seals, without revealing it.
 func (r *Ring) KeyID() string { return hex.EncodeToString(r.keys[0].id[:]) }
 
 // Seal seals a value for what is named by bind: it opens only for the same parts in the

@@ -1,13 +1,12 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spelling tells how far a word is from one that was meant. It knows no
-// words.
+// Package spelling measures how far a word is from one that was meant. It contains no words.
 package spelling
 
-// Distance counts the letters to insert, delete or change to get from a to b. Words
-// whose lengths differ by more than three are simply far: it gives that difference,
-// and the time it takes is bounded by the shorter one.
+// Distance returns how many letters to insert, delete or change to get from a to b. For words
+// whose lengths differ by more than three it returns that difference, and the time it takes is
+// bounded by the shorter one.
 func Distance(a, b string) int {
 	if d := max(len(a)-len(b), len(b)-len(a)); d > 3 {
 		return d

@@ -3,7 +3,7 @@
 
 // Command testgate runs `go test` and holds its result to account: it prints
 // progress by package, every failure whole, every skip with its reason, each figure
-// that a test tells as an attribute, and it fails when more was skipped than a
+// that a test reports as an attribute, and it fails when more was skipped than a
 // healthy host explains.
 //
 // A test that fails is run once more, by itself: on a machine that others use, too, their

@@ -41,7 +41,7 @@ type tally struct {
 	figures []string
 }
 
-// parent returns the test whose subtest k is; false: it is none's.
+// parent returns the test whose subtest k is; false: k is not a subtest.
 func (k key) parent() (key, bool) {
 	i := strings.LastIndexByte(k.test, '/')
 	if i < 0 {
@@ -67,13 +67,13 @@ func (t *tally) leaves() int {
 	return n
 }
 
-// crashes are the words of what is no failed test, wherever they stand.
+// crashes are the words of output that is not a failed test, wherever they stand.
 func crashes() []string {
 	return []string{"DATA RACE", "race detected during execution", "panic: ", "fatal error: ", "test timed out", "goleak: "}
 }
 
-// goTest runs `go test` with these arguments and prints how it goes. Its error is that the
-// result cannot be told.
+// goTest runs `go test` with these arguments and prints how it goes. It returns an error if the
+// result is unknown.
 func goTest(args []string) (*tally, error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr

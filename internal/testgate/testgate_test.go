@@ -12,7 +12,7 @@ import (
 	"sandpit.dev/internal/skiptest"
 )
 
-// gate runs the gate over a module of one file, whose tests can tell a first run from a
+// gate runs the gate over a module of one file, whose tests can distinguish a first run from a
 // later one by firstTime.
 func gate(t *testing.T, tests string, flags ...string) error {
 	t.Helper()
@@ -91,7 +91,7 @@ func TestA(t *testing.T) { if firstTime("a") { t.Error("once") }; t.Skip("now") 
 	}
 }
 
-// What a test said is told also if the program ended before it did.
+// What a test printed is shown also if the program ended before it did.
 func TestTheGateSaysWhatWasCutOff(t *testing.T) {
 	for name, c := range map[string]struct{ how, want string }{
 		"ByAKill":    {`p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {}`, "said before"},

@@ -16,7 +16,7 @@ func TestBelow(t *testing.T) {
 		"x.example.org": "*.example.org", "y.x.example.org": "*.example.org", "x.far.example": "*.far.example", "x.near.far.example": "*.near.far.example",
 		"near.far.example":    "*.far.example",
 		"_data.exact.example": "exact.example", "_data._tcp.exact.example": "exact.example", "_data.x.far.example": "*.far.example",
-		"x.exact.example": "", "evil.example": "", "": "", // these are not allowed, and nobody is asked for them
+		"x.exact.example": "", "evil.example": "", "": "", // these are not allowed, and not looked up
 	} {
 		if got := p.Below(name); got != want {
 			t.Errorf("%q is below %q, want %q", name, got, want)

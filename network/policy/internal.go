@@ -5,16 +5,16 @@ package policy
 
 import "strings"
 
-// special are names that the public DNS does not have, or has for what stands nearest (RFC 6761,
-// 6762, 7686, 8375 and 9476): a resolver that answers for one tells of its own network.
+// special are names that the public DNS does not have, or has for what is nearest (RFC 6761,
+// 6762, 7686, 8375 and 9476): a resolver that answers for one reveals its own network.
 var special = map[string]bool{
 	"alt": true, "corp": true, "home": true, "home.arpa": true, "internal": true, "intranet": true, "invalid": true, "lan": true, "local": true,
 	"localdomain": true, "localhost": true, "mail": true, "onion": true, "private": true, "test": true,
 }
 
-// Records reports whether records of a name other than addresses may be told. Those of the
-// server's own network may not, whatever the sandbox's list says: nothing in them shows where
-// they are from, as an address does. Those of reverse names may not either, public or private.
+// Records reports whether records of a name other than addresses may be returned. Those of the
+// server's own network may not, whatever the sandbox's list says: unlike an address, they do not
+// show where they are from. Those of reverse names may not either, public or private.
 func (p *Policy) Records(name string) Reason {
 	if isSpecial(name) || below(name, "arpa") {
 		return Private

@@ -112,9 +112,9 @@ func (p *Policy) wildcard(name string) string {
 	}
 }
 
-// Below returns the entry of the list below which an allowed name is made up by whoever asks
-// for it: a wildcard, or a name that has the labels of a service before it here. It is ""
-// for names that the list has themselves, and where there is no list.
+// Below returns the entry of the list under which the client can make up an allowed name: a
+// wildcard, or a name that has the labels of a service before it here. It is "" for names that
+// the list has themselves, and without a list.
 func (p *Policy) Below(name string) string {
 	if p.p.Mode != sandbox.NetworkRestricted || p.names[name] {
 		return ""

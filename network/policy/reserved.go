@@ -51,8 +51,8 @@ var carriers = []struct {
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12, false}, // translated
 }
 
-// local are ranges of IPv6 whose translation is the operator's own, so that nobody
-// can say where it leads.
+// local are ranges of IPv6 whose translation the operator chooses, so that their destination is
+// unknown.
 var local = prefixes("64:ff9b:1::/48")
 
 func prefixes(texts ...string) []netip.Prefix {

@@ -126,7 +126,7 @@ func TestForgedLinksAreRefused(t *testing.T) {
 	}
 }
 
-// browse opens a link as a browser does, and gives the cookie that it got.
+// browse opens a link as a browser does, and returns the cookie that it got.
 func (h *house) browse(host, path string) *http.Cookie {
 	h.t.Helper()
 	a := h.get(host, path, "Accept", "text/html", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site", "none")
@@ -155,7 +155,7 @@ func TestABrowserGetsACookie(t *testing.T) {
 			t.Errorf("the program sees the cookies %q", got)
 		}
 		h.do("POST", h.hostOf(web), "/form", strings.NewReader("x"), with("Origin", "http://"+h.hostOf(web))...).want(t, 200)
-		// So do forms of a page that has no referrer told.
+		// So do forms of a page that sends no referrer.
 		h.do("POST", h.hostOf(web), "/form", strings.NewReader("x"), with("Origin", "null", "Sec-Fetch-Site", "same-origin")...).want(t, 200)
 	})
 	t.Run("ForThatPreviewAlone", func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestABrowserIsSentToTheOwnOrigin(t *testing.T) {
 	if got, want := a.Header.Get("Location"), "http://"+h.hostOf(web)+"/a%2Fb?x=1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// Whoever comes by another name cannot use localhost.
+	// A visitor by another name cannot use localhost.
 	c := h.browse("box.example.org", pathOf(web)+"/?sandpit_token="+h.link(web, 8000))
 	if c.Path != pathOf(web)+"/" {
 		t.Errorf("the cookie's path is %s", c.Path)

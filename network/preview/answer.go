@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// modify makes the client's answer of the program's.
+// modify turns the program's answer into the client's.
 func (p *Proxy) modify(resp *http.Response) error {
 	ps := passOf(resp.Request.Context())
 	h := resp.Header
@@ -36,9 +36,10 @@ func (p *Proxy) modify(resp *http.Response) error {
 	return nil
 }
 
-// isolate keeps an answer that a cookie opened from pages of other origins. Where the browser does
-// not say which page asks, it also keeps them from showing it in a frame, and has the program's own
-// pages named, or they could not be told from those: to themselves, and to no one else.
+// isolate keeps an answer that a cookie opened from pages of other origins. Where the browser
+// does not say which page asks, it also keeps them from showing it in a frame, and has the
+// program's own pages named, which could not be distinguished from those otherwise: to themselves
+// only.
 func isolate(h http.Header, unnamed bool) {
 	const resources = "Cross-Origin-Resource-Policy"
 	if len(h[resources]) == 0 {
@@ -92,8 +93,8 @@ func setCookies(h http.Header, at place) {
 	}
 }
 
-// outward makes of an address that the program names as its own the one that
-// leads there from outside. All others are left alone.
+// outward translates an address that the program names as its own into the one that leads there
+// from outside. All others stay as they are.
 func outward(location, host string, at place) string {
 	u, err := url.Parse(location)
 	if err != nil {

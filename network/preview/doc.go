@@ -18,7 +18,7 @@
 // Content-Location and the paths of cookies. What the path cannot do:
 //
 //   - Links in pages are left alone: a page that names /app.js instead of app.js
-//     asks the server for it. A program that can be told its prefix should be;
+//     asks the server for it. A program whose prefix can be configured should use it;
 //     each request has it as X-Forwarded-Prefix.
 //   - All previews by path are one origin, which is the server's own. Scripts of
 //     one can read what the same browser sees of another. The API itself is out of

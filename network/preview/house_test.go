@@ -201,7 +201,7 @@ func (h *house) do(method, host, path string, body io.Reader, headers ...string)
 	return answer{resp, string(b)}
 }
 
-// raw sends what no client would, and gives the head of the answer.
+// raw sends a request that no client would send, and returns the head of the answer.
 func (h *house) raw(request string) *http.Response {
 	h.t.Helper()
 	nc, err := net.Dial("tcp", h.addr)
@@ -237,13 +237,13 @@ func (a answer) want(t *testing.T, status int) answer {
 	return a
 }
 
-// seen is what a program got, as it tells.
+// seen is what a program got, as it reports.
 type seen struct {
 	Method, URI, Host, Body string
 	Header                  http.Header
 }
 
-// mirror is a program that tells what it got.
+// mirror is a program that answers with what it got.
 func mirror(w http.ResponseWriter, r *http.Request) {
 	b, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")

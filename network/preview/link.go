@@ -27,16 +27,16 @@ type Grant struct {
 // KeySize is the length of a key in bytes.
 const KeySize = 32
 
-// Links makes and reads the tokens of links, and their addresses. A token is
-// good for whoever has it, until it expires, the sandbox is deleted or the key
-// is changed. It is safe for concurrent use.
+// Links makes and reads the tokens of links, and their addresses. Anyone who has a token can use
+// it, until it expires, the sandbox is deleted or the key is changed. It is safe for concurrent
+// use.
 type Links struct {
 	key    []byte
 	domain string
 }
 
-// NewLinks makes Links of a key of KeySize random bytes. domain is that of previews by host
-// name; empty: there are none.
+// NewLinks returns Links with a key of KeySize random bytes. domain is that of previews by host
+// name; if it is empty, there are none.
 func NewLinks(key []byte, domain string) (*Links, error) {
 	if len(key) != KeySize {
 		return nil, fault.New(fault.Invalid, "the key of preview links has %d bytes, not %d", len(key), KeySize)
@@ -75,7 +75,7 @@ func (l *Links) mac(text string) []byte {
 // maxToken is longer than any token that there is.
 const maxToken = 512
 
-// read checks a token of a kind and gives what it grants at p.
+// read checks a token of a kind and returns what it grants at p.
 func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) {
 	refuse := func(format string, args ...any) (Grant, error) {
 		return Grant{}, fault.New(fault.Unauthenticated, format, args...).
@@ -109,8 +109,8 @@ func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) 
 	return g, nil
 }
 
-// Addresses returns the addresses of a preview as whoever sent r reaches them: the
-// one to show, by host name where that works, and the one by path.
+// Addresses returns the addresses of a preview as the client that sent r reaches them: the one to
+// show, by host name where that works, and the one by path.
 func (l *Links) Addresses(r *http.Request, id string, port int) (address, path string) {
 	path = scheme(r) + "://" + r.Host + Root + id + "/" + strconv.Itoa(port) + "/"
 	if host := l.host(r, id, port); host != "" {
@@ -119,8 +119,8 @@ func (l *Links) Addresses(r *http.Request, id string, port int) (address, path s
 	return path, path
 }
 
-// host is the preview's own host, with the port that r came to; "" where whoever
-// sent r cannot be known to reach it.
+// host returns the preview's own host, with the port that r came to; "" if the client that sent r
+// may not reach it.
 func (l *Links) host(r *http.Request, id string, port int) string {
 	host, at := splitHost(r.Host)
 	switch {
@@ -136,8 +136,8 @@ func (l *Links) host(r *http.Request, id string, port int) string {
 	return name
 }
 
-// scheme is that of the address that the client used, as far as a proxy before
-// us tells. Whoever lies about it spoils only its own answer.
+// scheme returns that of the address that the client used, as far as a proxy before us reports
+// it. A client that lies about it spoils only its own answer.
 func scheme(r *http.Request) string {
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		return "https"

@@ -14,11 +14,10 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// fail answers a request that comes to nothing: people a page, programs a
-// problem.
+// fail answers a request that failed: people get a page, programs a problem.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error, at place) {
 	if r.Context().Err() != nil {
-		panic(http.ErrAbortHandler) // no one is there to tell
+		panic(http.ErrAbortHandler) // the visitor is gone
 	}
 	status := 0
 	switch fault.Of(err) {
@@ -54,11 +53,11 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error, at place
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(text) // the client went away: nothing to tell
+		_, _ = w.Write(text) // the client went away: nothing to report
 	}
 }
 
-// page says in words what a status says in numbers.
+// page returns the page that shows an error to people.
 func page(status int, err error) []byte {
 	message, remedy := "internal error", ""
 	if status != http.StatusInternalServerError {

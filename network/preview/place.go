@@ -14,10 +14,10 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Root is where previews by path are.
+// Root is the path prefix of previews by path.
 const Root = "/preview/"
 
-// IsPath reports whether an escaped path is of previews.
+// IsPath reports whether an escaped path belongs to a preview.
 func IsPath(escaped string) bool { return strings.HasPrefix(escaped, Root) }
 
 // place is one preview.
@@ -62,8 +62,8 @@ func byPath(escaped string) (p place, rest string, err error) {
 // of ours has.
 var looksLikePreview = regexp.MustCompile(`^[0-9]+-`)
 
-// byHost reads a Host header. ours: it is the name of a preview, of which there
-// may be none (err).
+// byHost reads a Host header. ours reports whether it names a preview; err, that the preview
+// cannot exist.
 func byHost(hostport, domain string) (p place, ours bool, err error) {
 	if domain == "" {
 		return p, false, nil
@@ -102,7 +102,7 @@ func isLoopback(host string) bool {
 	return host == loopbackDomain || strings.HasSuffix(host, "."+loopbackDomain)
 }
 
-// CheckDomain checks the domain of previews by host name; empty: there are none.
+// CheckDomain checks the domain of previews by host name; empty: there are no such previews.
 func CheckDomain(field, domain string) error {
 	if domain == "" {
 		return nil

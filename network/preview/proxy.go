@@ -18,18 +18,17 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Sandboxes is what the proxy asks of whoever has the sandboxes. Its methods
-// check the caller's rights, and are called concurrently.
+// Sandboxes is what the proxy needs of the sandboxes' owner. Its methods check the caller's
+// rights, and are called concurrently.
 type Sandboxes interface {
 	// ReachPreview is asked before each request: may the caller, is there such
 	// a sandbox, and is it up.
 	ReachPreview(ctx context.Context, c access.Caller, id string) error
-	// PreviewOpened is told that a link was followed. It may be told again.
+	// PreviewOpened is called when a link is followed. It may be called again for the same link.
 	PreviewOpened(ctx context.Context, c access.Caller, id, link string, port int) error
 }
 
-// Tokens makes a caller out of a token of the API; one that is not valid is
-// fault.Unauthenticated.
+// Tokens turns a token of the API into a caller; an invalid one is fault.Unauthenticated.
 type Tokens interface {
 	Check(ctx context.Context, token string) (access.Caller, error)
 	// Admit is Check with a context that ends when the token is valid no more. The proxy
@@ -37,7 +36,7 @@ type Tokens interface {
 	Admit(ctx context.Context, token string) (c access.Caller, valid context.Context, release func(), err error)
 }
 
-// Options is what a proxy is made of. The first five are required.
+// Options configure a proxy. The first five are required.
 type Options struct {
 	Links     *Links
 	Sandboxes Sandboxes
@@ -81,7 +80,7 @@ const (
 	maxHead  = 256 << 10 // bytes of a program's answer before its body
 )
 
-// New makes a proxy. It starts nothing.
+// New returns a proxy. It starts nothing.
 func New(o Options) (*Proxy, error) {
 	if o.Links == nil || o.Sandboxes == nil || o.Tokens == nil || o.Dial == nil || o.Problem == nil {
 		return nil, fault.New(fault.Internal, "preview.New needs links, sandboxes, tokens, a way to dial and one to fail")
@@ -122,8 +121,8 @@ func New(o Options) (*Proxy, error) {
 // Close closes connections that wait for a request. Requests go on.
 func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
 
-// IsHost reports whether a Host header names a preview, or would if there were
-// such a one. Nothing but the proxy may answer there.
+// IsHost reports whether a Host header names a preview, whether or not it exists. Only the proxy
+// may answer there.
 func (p *Proxy) IsHost(hostport string) bool {
 	_, ours, _ := byHost(hostport, p.links.domain)
 	return ours
@@ -220,7 +219,7 @@ func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, host, path, que
 	return nil
 }
 
-// pass is what the parts of the proxy know of one request.
+// pass is the proxy's state of one request.
 type pass struct {
 	at   place
 	rest string
@@ -234,7 +233,7 @@ func passOf(ctx context.Context) *pass {
 	return p
 }
 
-// dialError is an error of connecting, which is told as it is.
+// dialError is an error of connecting, which is shown as it is.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
@@ -254,7 +253,7 @@ func (p *Proxy) connect(ctx context.Context, _, address string) (net.Conn, error
 	return &idleConn{Conn: nc, idle: p.idle}, nil
 }
 
-// failed answers a request that the program did not.
+// failed answers a request that the program did not answer.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	at := passOf(r.Context()).at
 	if r.Context().Err() != nil {
@@ -270,7 +269,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p.fail(w, r, err, at)
 }
 
-// told is what of a transport's error may be shown.
+// told returns what of a transport's error may be shown.
 func told(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "malformed HTTP"):

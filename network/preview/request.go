@@ -14,8 +14,8 @@ import (
 // backend is the address that a preview's connections are kept under.
 func backend(at place) string { return strconv.Itoa(at.port) + "." + at.sandbox + ".invalid" }
 
-// rewrite makes the program's request. Hop-by-hop headers and whatever a client
-// says of having been forwarded are gone already.
+// rewrite makes the program's request. Hop-by-hop headers and the client's forwarding headers are
+// removed before.
 func rewrite(pr *httputil.ProxyRequest) {
 	p := passOf(pr.In.Context())
 	out := pr.Out

@@ -21,7 +21,7 @@ const (
 	cookieName = "sandpit_preview"
 )
 
-// visitor is who makes a request, and what let them in.
+// visitor is the sender of a request, and the credential that let it in.
 type visitor struct {
 	caller access.Caller
 	grant  Grant // of a link or a cookie; zero for a token of the API
@@ -37,7 +37,7 @@ const (
 	byQuery means = iota
 	byHeader
 	byBearer
-	byCookie // a browser sends it by itself, whoever made the request
+	byCookie // a browser sends it by itself, whatever page made the request
 )
 
 // authenticate finds out who makes a request: by the query's link, the token of our
@@ -127,7 +127,7 @@ func checkQuery(r *http.Request, at place) error {
 		WithRemedy("make a link with sandpit preview %s %d, or send the token in the header %s", at.sandbox, at.port, headerName)
 }
 
-// What events say of visitors.
+// How events name previews and their visitors.
 const (
 	via       = "preview"
 	linkActor = "preview-link"
@@ -154,7 +154,7 @@ func (v visitor) checkOrigin(r *http.Request) error {
 	refused := fault.New(fault.Denied, "a page of another origin may not use this preview").
 		WithRemedy("have the page call it with the header %s", headerName)
 	site := r.Header.Get("Sec-Fetch-Site")
-	// A page that wants no referrer told posts to its own origin as "null".
+	// A page that sends no referrer posts to its own origin as "null".
 	own := func(origin string) bool {
 		return ownOrigin(origin, r.Host) || origin == "null" && site == "same-origin"
 	}

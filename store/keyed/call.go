@@ -54,7 +54,7 @@ func (c *Call) Renew() {
 	c.renew(&c.record)
 }
 
-// renew makes the record that of a new attempt, which its time tells from earlier ones.
+// renew makes the record that of a new attempt, which its time distinguishes from earlier ones.
 func (c *Call) renew(r *store.KeyedRequest) {
 	at := c.keys.now().UTC().Truncate(time.Microsecond)
 	if !at.After(r.CreatedAt) { // a clock may be set back

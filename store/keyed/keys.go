@@ -63,11 +63,11 @@ func New(s store.Store, o Options) *Keys {
 // Request is a request with a key.
 type Request struct {
 	Project string
-	Owner   string // within the project; empty: whoever may ask for this
+	Owner   string // within the project; empty: any caller who may ask for this
 	Route   string // with what its path names
 	Key     string
 	Hash    []byte // of what it asks for
-	Makes   []Kind // what it is there to make; all else that is made meanwhile is not its own
+	Makes   []Kind // what it is there to make; anything else that is made during the request is not its own
 }
 
 // id is what the record of a request is found by.

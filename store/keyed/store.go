@@ -136,7 +136,7 @@ type notingEvents struct {
 	n *notes
 }
 
-// Append notes the intent of a command; kernels of code are none of a request's.
+// Append notes the intent of a command; kernels of code are not results of a request.
 func (q notingEvents) Append(e *sandbox.Event) error {
 	err := q.Events.Append(e)
 	if e.Done || e.ProcessID == "" || e.Type == sandbox.EventContext {

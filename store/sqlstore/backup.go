@@ -16,10 +16,10 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Copy writes the records of one instant to a new file at path, which only its owner may
-// read, while others read and write; the log is not moved into the data base meanwhile, and
-// grows. One copy is made at a time. It needs as much room as the data base has bytes, and is refused where less would be
-// left than work is taken with. All or nothing.
+// Copy writes the records of one instant to a new file at path, which only its owner may read,
+// while others read and write; until it ends the log is not moved into the data base and grows.
+// One copy is made at a time. It needs as much space as the data base has bytes, and is refused
+// if less would be left than the store needs to accept work. It writes all or nothing.
 func (s *Store) Copy(ctx context.Context, path string) (err error) {
 	if err := s.Room(); err != nil {
 		return err

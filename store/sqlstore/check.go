@@ -44,8 +44,8 @@ func (s *Store) checkNow(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// checkLater checks a large file beside readers and writers, one table with its indexes
-// after the other, until ctx is done. Damage is told by [Store.Room] from then on.
+// checkLater checks a large file beside readers and writers, one table with its indexes after the
+// other, until ctx is done. [Store.Room] reports damage from then on.
 func (s *Store) checkLater(ctx context.Context) {
 	s.checking.Store(true) // the log begins anew once the check reads no more
 	defer s.checking.Store(false)
@@ -97,8 +97,8 @@ func (s *Store) checkTables(ctx context.Context) error {
 	return nil
 }
 
-// Check reads the whole data base at path and is nil if it is sound, or not there. It
-// changes nothing. Nobody else may have it open. What is wrong is Unavailable.
+// Check reads the whole data base at path and returns nil if it is sound or missing. It changes
+// nothing. The file must not be open elsewhere. Damage is Unavailable.
 func Check(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil

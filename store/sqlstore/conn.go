@@ -64,7 +64,7 @@ func (c *conn) exec(text string, args ...any) (driver.Result, error) {
 	return s.run(args)
 }
 
-// row runs a statement that gives one row at most; without one it is sql.ErrNoRows.
+// row runs a statement that returns at most one row; without one it is sql.ErrNoRows.
 func (c *conn) row(text string, args []any, dest ...any) error {
 	found := false
 	err := c.each(context.Background(), text, args, func(scan func(...any) error) error {
@@ -93,7 +93,7 @@ func (c *conn) each(ctx context.Context, text string, args []any, fn func(scan f
 }
 
 // close closes the connection, with the transaction that it may still be in.
-// Twice is fine; later statements are sql.ErrConnDone.
+// Calling it twice is fine; later statements are sql.ErrConnDone.
 func (c *conn) close() {
 	if c.driver == nil {
 		return

@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 
 const rowsOfOne = 5 // rows that one Update of the child writes together
 
-// writeForEver makes Updates until it is killed, and tells of each when it has
-// returned. One Update is a sandbox, its change and its events.
+// writeForEver makes Updates until it is killed, and reports each when it has returned. One
+// Update is a sandbox, its change and its events.
 func writeForEver(path string) error {
 	ctx := context.Background()
 	s, err := sqlstore.Open(ctx, sqlstore.Options{Path: path})
@@ -113,7 +113,7 @@ func TestKilledProcess(t *testing.T) {
 			if err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
-			// The last Update may have committed without living to tell.
+			// The last Update may have committed without time to report it.
 			if count != told+1 && count != told+2 {
 				t.Fatalf("round %d: %d Updates returned, and %d are there", round, told+1, count)
 			}
@@ -180,8 +180,8 @@ func TestAFileThatAnotherProcessHasOpenIsRefused(t *testing.T) {
 	}
 }
 
-// killed runs the child until it has told of some Updates, kills it somewhere
-// in the next one, and gives the last one it told of.
+// killed runs the child until it has reported some Updates, kills it somewhere in the next one,
+// and returns the last one that it reported.
 func killed(t *testing.T, path string, after int) (last int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")

@@ -19,7 +19,7 @@ type dialect struct {
 	types       *strings.Replacer                                     // of the migrations
 	parameters  func(text string) (string, []int)                     // of a statement: its text, and for each parameter which argument it is
 	contains    func(column, part string) string                      // exact bytes, no wildcards
-	number      func(c *conn, text string, args []any) (int64, error) // inserts a row, and gives its {{seq}}
+	number      func(c *conn, text string, args []any) (int64, error) // inserts a row, and returns its {{seq}}
 	unique      func(error) bool                                      // a unique index refused it
 	code        func(error) (fault.Code, string)                      // what an error means to a caller
 }
@@ -62,9 +62,9 @@ func sqliteDialect() dialect {
 	}
 }
 
-// unnamed writes the parameters $1, $2 and so on as question marks, and tells which
-// argument each of them is. SQLite's driver asks for the name of each parameter that has one,
-// each time, and $1 is a name to it.
+// unnamed writes the parameters $1, $2 and so on as question marks, and returns which argument
+// each of them is. SQLite's driver asks for the name of each parameter that has one, each time,
+// and it takes $1 for a name.
 func unnamed(text string) (string, []int) {
 	var b strings.Builder
 	var order []int

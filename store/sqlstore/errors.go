@@ -25,7 +25,7 @@ func (d *dialect) explain(ctx context.Context, err error) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		// An interrupted statement tells of the interrupt, not of its reason.
+		// An interrupted statement reports the interrupt, not its reason.
 		return ctx.Err()
 	}
 	if errors.Is(err, sql.ErrConnDone) {

@@ -182,7 +182,7 @@ func (q events) Unfinished(id sandbox.ID) ([]*sandbox.Event, error) {
 	return out, err
 }
 
-// eventRow is one row as the data base gives it.
+// eventRow is one row as the data base returns it.
 type eventRow struct {
 	e                              sandbox.Event
 	at, done, exit, outCut, errCut int64

@@ -17,7 +17,7 @@ import (
 
 // Contents says what a data base holds.
 type Contents struct {
-	// Made is false where there is no file, an empty one, or one that was never finished.
+	// Made is false for a missing file, an empty one, or one that was never finished.
 	Made bool
 	// ID is of the installation; "": it has none yet.
 	ID string
@@ -26,8 +26,8 @@ type Contents struct {
 	Disks bool
 }
 
-// Look says what the data base at path holds, and changes nothing. Nobody else may have it
-// open. What Open refuses is refused with the same error.
+// Look returns what the data base at path holds, and changes nothing. The file must not be open
+// elsewhere. What Open refuses is refused with the same error.
 func Look(ctx context.Context, path string) (Contents, error) {
 	file, err := filepath.Abs(path)
 	if err != nil {
@@ -129,9 +129,9 @@ func (s *Store) identify(id string, wal *os.File) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// States reads the states of those of the sandboxes that have a record in the data base at
-// path; one that a pool holds has none, and is [sandbox.Creating]. Nobody else may have it open;
-// nothing is changed.
+// States reads the states of those of the sandboxes that have a record in the data base at path;
+// one that a pool holds has none, and is [sandbox.Creating]. It changes nothing. The file must
+// not be open elsewhere.
 func States(ctx context.Context, path string, ids []sandbox.ID) (map[sandbox.ID]sandbox.State, error) {
 	if c, err := Look(ctx, path); err != nil || !c.Made {
 		return nil, err

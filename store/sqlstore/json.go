@@ -115,7 +115,7 @@ type reader struct {
 
 var errJSON = errors.New("a column does not hold the JSON that was written there")
 
-// skip passes over one of the bytes and tells which; 0 after an error.
+// skip passes over one of the bytes and returns it; 0 after an error.
 func (r *reader) skip(oneOf string) byte {
 	if r.err == nil && r.text != "" && strings.IndexByte(oneOf, r.text[0]) >= 0 {
 		c := r.text[0]

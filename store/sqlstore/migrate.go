@@ -52,8 +52,8 @@ func migrations(d *dialect) (all []*goose.Migration, latest int64, err error) {
 	return all, latest, nil
 }
 
-// inspect looks at a data base before anything is written to it. It gives the
-// schema's version, 0 for an empty file, and refuses what is not ours.
+// inspect examines a data base before anything is written to it. It returns the schema's version,
+// 0 for an empty file, and refuses a file that is not ours.
 func inspect(ctx context.Context, db *sql.DB, file string, latest int64) (version int64, err error) {
 	var app, tables int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {

@@ -11,8 +11,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// networkText is the column of a policy: its mode where there is no more to it, as of
-// nearly all, else JSON.
+// networkText is the column of a policy: its mode if it has nothing else, as nearly all, else
+// JSON.
 func networkText(p sandbox.NetworkPolicy) string {
 	if p.Equal(sandbox.NetworkPolicy{Mode: p.Mode}) {
 		return string(p.Mode)

@@ -23,10 +23,9 @@ import (
 
 // Options of a store.
 type Options struct {
-	// Path is the data base's file, made if it is missing, in a directory that
-	// exists. A file of the same name with -wal after it stands beside it; both
-	// belong together and are readable by the owner only. Nobody else can read or
-	// write them until the store is closed.
+	// Path is the data base's file, created if it is missing, in a directory that exists. A file
+	// of the same name with -wal after it stands beside it; both belong together and only their
+	// owner can read them. They are locked against others until the store is closed.
 	Path   string
 	Logger *slog.Logger // nil: silent
 	// Reserve is how many bytes of the disk are held for commits of a full disk, in the
@@ -250,8 +249,8 @@ func makeFile(file string) error {
 	return nil
 }
 
-// onlyOwner takes everyone else's rights to a file of ours away. SQLite gives
-// the files that it makes beside it the same rights.
+// onlyOwner takes everyone else's rights to a file of ours away. SQLite sets the same rights for
+// the files that it makes beside it.
 func onlyOwner(file string) error {
 	for _, name := range []string{file, file + "-wal", file + "-shm"} {
 		err := os.Chmod(name, 0o600)

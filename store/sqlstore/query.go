@@ -18,7 +18,7 @@ type where struct {
 	args []any
 }
 
-// arg adds an argument and gives its placeholder.
+// arg adds an argument and returns its placeholder.
 func (w *where) arg(v any) string {
 	w.args = append(w.args, v)
 	return "$" + strconv.Itoa(len(w.args))
@@ -67,9 +67,8 @@ func pageSize(limit, offset int, cursor string) (int, error) {
 	return limit, nil
 }
 
-// readPage reads the rows of a page's statement, which asks for one more than limit to
-// tell whether there is a next page. Each row is scanned into dest, and read gives
-// what it is.
+// readPage reads the rows of a page's statement, which asks for one more than limit to find
+// whether there is a next page. Each row is scanned into dest, and read returns its value.
 func readPage[T any](t *tx, text string, args []any, limit int, dest []any, read func() (T, error)) (page []T, more bool, err error) {
 	err = t.each(text, args, func(scan func(...any) error) error {
 		if len(page) == limit {

@@ -78,7 +78,7 @@ func TestAFullDiskHasAReserve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fill := func() { // also what the log gives back
+			fill := func() { // also what the log frees
 				t.Helper()
 				var err error
 				for err == nil {

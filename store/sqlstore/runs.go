@@ -280,7 +280,7 @@ func (q runs) Count(query store.RunQuery) (int, error) {
 	return int(n), err
 }
 
-// runRow is one row as the data base gives it.
+// runRow is one row as the data base returns it.
 type runRow struct {
 	r                                                                   sandbox.Run
 	ttl, goOn, locked, canceled, created, started, ended, kept, dropped int64
@@ -310,8 +310,8 @@ func (w *runRow) run() (*sandbox.Run, error) {
 	return &r, nil
 }
 
-// artifactsText is "" for none. Their paths are valid UTF-8, so that plain JSON
-// gives back what was written.
+// artifactsText is "" for none. Their paths are valid UTF-8, so that plain JSON reads back as it
+// was written.
 func artifactsText(list []sandbox.Artifact) (string, error) {
 	if len(list) == 0 {
 		return "", nil

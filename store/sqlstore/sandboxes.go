@@ -212,8 +212,7 @@ func (q sandboxes) current(s *sandbox.Sandbox) (state, mounted string, err error
 	return state, mounted, err
 }
 
-// replace is Update where an indexed column changes, or where there is no such
-// row.
+// replace is Update where an indexed column changes, or where the row does not exist.
 func (q sandboxes) replace(s *sandbox.Sandbox, mounts string, args []any) error {
 	state, mounted, err := q.current(s)
 	if err != nil {
@@ -326,8 +325,7 @@ func (q sandboxes) List(query store.SandboxQuery) ([]*sandbox.Sandbox, string, e
 	return page, cursor{kind: cursorSandboxes, oldest: query.Oldest, number: micros(last.CreatedAt), name: string(last.ID)}.String(), nil
 }
 
-// listing is the statement of a page, with one row more to tell if there is a
-// next one.
+// listing is the statement of a page, with one row more to find whether there is a next one.
 func (q sandboxes) listing(query *store.SandboxQuery, limit int) (string, []any, error) {
 	w := q.matching(query)
 	order, past := "DESC", "<"
@@ -376,9 +374,8 @@ func (q sandboxes) Count(query store.SandboxQuery) (map[sandbox.State]int, error
 	return counts, nil
 }
 
-// counting is the statement of a count. Where no more is asked for than project
-// and states, it leaves the stopped ones out and tells whether they belong to
-// the answer.
+// counting is the statement of a count. Where only project and states are asked for, it leaves
+// the stopped ones out and reports whether they belong to the answer.
 func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any, stopped bool) {
 	var w *where
 	if query.Image == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() {
@@ -390,7 +387,7 @@ func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any,
 	return "SELECT state, COUNT(*) FROM sandboxes" + w.String() + " GROUP BY state", w.args, stopped
 }
 
-// sandboxRow is one row as the data base gives it.
+// sandboxRow is one row as the data base returns it.
 type sandboxRow struct {
 	s                                                        sandbox.Sandbox
 	memory, disk, pids                                       int64
@@ -399,8 +396,7 @@ type sandboxRow struct {
 	autoDelete, autoStart, autoResume                        int64
 }
 
-// dest lists where the columns go, in the order of sandboxColumns. Pointers to
-// plain strings and int64s take the short way through database/sql.
+// dest returns where the columns go, in the order of sandboxColumns.
 func (r *sandboxRow) dest() []any {
 	s := &r.s
 	return []any{

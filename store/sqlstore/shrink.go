@@ -23,12 +23,12 @@ const (
 	// stay for the rows to come.
 	freePages = 1024
 	freePart  = 16
-	// shrinkPages (1 MB) are given back at a time, while commits wait.
+	// shrinkPages (1 MB) are freed at a time, while commits wait.
 	shrinkPages = 256
 	// shrinkRest is how much longer than that the store leaves alone after it.
 	shrinkRest = 3
-	// convertPages (64 MB) is the most that Open rewrites, in about a second, so that the file can
-	// give space back. Larger ones are for [Compact].
+	// convertPages (64 MB) is the most that Open rewrites, in about a second, so that the file
+	// can shrink later. Larger ones are for [Compact].
 	convertPages = 16384
 )
 
@@ -74,7 +74,7 @@ func (s *Store) tidy(c *conn) func() error {
 
 // walCheckpoint moves the log into the file beside readers and writers, on a
 // connection of its own. When the log has become huge, in pages, because writing
-// never rests, it lets no one write until the log can begin anew.
+// never rests, it blocks writes until the log can begin anew.
 func (s *Store) walCheckpoint(c *conn, huge int64) func() error {
 	return func() error {
 		var busy, pages, moved int64
@@ -89,8 +89,7 @@ func (s *Store) walCheckpoint(c *conn, huge int64) func() error {
 	}
 }
 
-// shrink returns some of the pages that deleted rows left back, and reports whether there
-// is more to give.
+// shrink frees some of the pages that deleted rows left, and reports whether more are left.
 func (s *Store) shrink(c *conn) (more bool, err error) {
 	pages, free, err := s.room(c)
 	spare := free - max(freePages, pages/freePart)
@@ -118,7 +117,7 @@ func (s *Store) room(c *conn) (pages, free int64, err error) {
 	return pages, free, c.row("PRAGMA freelist_count", nil, &free)
 }
 
-// convert makes a file of an older version one that can give space back, if it is small.
+// convert changes a small file of an older version so that it can shrink.
 func (s *Store) convert() error {
 	var mode, pages int64
 	if err := s.writer.row("PRAGMA auto_vacuum", nil, &mode); err != nil || mode != 0 {
@@ -139,8 +138,9 @@ func (s *Store) convert() error {
 	return nil
 }
 
-// Convertible reports whether the data base at path was made by an older version, so
-// that it gives no space back until [Compact] has rewritten it, and how many bytes it has. Nobody else may have it open.
+// Convertible reports whether the data base at path was made by an older version, so that it
+// cannot shrink until [Compact] has rewritten it, and how many bytes it has. The file must not be
+// open elsewhere.
 func Convertible(ctx context.Context, path string) (bool, int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,8 +162,8 @@ func Convertible(ctx context.Context, path string) (bool, int64, error) {
 	return err == nil && mode == 0 && tables > 0, info.Size(), err
 }
 
-// Compact rewrites the data base at path without what deleted rows left. It needs as
-// much space again meanwhile. Nobody else may have it open.
+// Compact rewrites the data base at path without what deleted rows left. It needs as much space
+// again while it runs. The file must not be open elsewhere.
 func Compact(ctx context.Context, path string) error {
 	db, err := pool(path, "auto_vacuum(INCREMENTAL)")
 	if err == nil {

@@ -154,8 +154,8 @@ func (q snapshots) List(query store.SnapshotQuery) ([]*sandbox.Snapshot, string,
 	return page, cursor{kind: cursorSnapshots, oldest: query.Oldest, number: micros(last.CreatedAt), name: string(last.ID)}.String(), nil
 }
 
-// snapshotListing is the statement of a page, with one row more to tell if
-// there is a next one.
+// snapshotListing is the statement of a page, with one row more to find whether there is a next
+// one.
 func snapshotListing(query *store.SnapshotQuery, limit int) (string, []any, error) {
 	w := snapshotsMatching(query)
 	order, past := "DESC", "<"
@@ -181,7 +181,7 @@ func (q snapshots) Count(query store.SnapshotQuery) (int, error) {
 	return int(n), err
 }
 
-// snapshotRow is one row as the data base gives it.
+// snapshotRow is one row as the data base returns it.
 type snapshotRow struct {
 	s                                sandbox.Snapshot
 	auto, memory, disk, pids, create int64

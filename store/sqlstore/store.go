@@ -27,7 +27,7 @@ type Store struct {
 
 	toWrite, toRead driver.Connector
 
-	// turn holds one token: who has it writes. A channel and not a mutex, so
+	// turn holds one token: its holder writes. A channel and not a mutex, so
 	// that waiting ends with the context; channels wake in order of arrival.
 	turn   chan struct{}
 	writer *conn // guarded by turn; nil after a failure, until the next Update
@@ -36,7 +36,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	idle    []*conn       // readers at rest, the last used on top
-	changed chan struct{} // nil while nobody waits
+	changed chan struct{} // nil while no caller waits
 
 	syncer  *syncer
 	reserve *reserve

@@ -35,7 +35,7 @@ type Disks interface {
 	// Persist brings what was made so far to the disk. Its error is logged, and the records
 	// are flushed all the same.
 	Persist() error
-	// MarkRecorded is told that the record of everything made before at is on the disk.
+	// MarkRecorded reports that the record of everything made before at is on the disk.
 	MarkRecorded(at time.Time) error
 }
 

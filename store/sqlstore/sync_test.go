@@ -229,7 +229,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// disks are disks that note what they are told.
+// disks are disks that note the calls they get.
 type disks struct {
 	did []string
 	at  time.Time

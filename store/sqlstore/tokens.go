@@ -113,7 +113,7 @@ func (q tokens) Touch(id string, at time.Time) error {
 	return err
 }
 
-// tokenRow is one row as the data base gives it.
+// tokenRow is one row as the data base returns it.
 type tokenRow struct {
 	t                      access.Token
 	scopes                 string

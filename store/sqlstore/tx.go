@@ -45,7 +45,7 @@ func (t *tx) ready(write bool) error {
 	return t.ctx.Err()
 }
 
-// exec changes rows and tells how many.
+// exec changes rows and returns how many.
 func (t *tx) exec(text string, args ...any) (int64, error) {
 	if err := t.ready(true); err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func (t *tx) exec(text string, args ...any) (int64, error) {
 	return n, t.dialect.explain(t.ctx, err)
 }
 
-// number inserts a row into a table whose rows are numbered, and gives its number.
+// number inserts a row into a table whose rows are numbered, and returns its number.
 func (t *tx) number(text string, args ...any) (int64, error) {
 	if err := t.ready(true); err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (t *tx) number(text string, args ...any) (int64, error) {
 	return n, t.dialect.explain(t.ctx, err)
 }
 
-// row reads one row; found is false when there is none.
+// row reads one row; found reports whether it exists.
 func (t *tx) row(text string, args []any, dest ...any) (found bool, err error) {
 	if err := t.ready(false); err != nil {
 		return false, err

@@ -116,7 +116,7 @@ func noVolume(ref string) *fault.Error {
 	return fault.New(fault.NotFound, "there is no volume %q", sandbox.Clip(ref, 80))
 }
 
-// volumeRow is one row as the data base gives it.
+// volumeRow is one row as the data base returns it.
 type volumeRow struct {
 	v             sandbox.Volume
 	size, created int64

@@ -17,8 +17,8 @@ import (
 	"sandpit.dev/store"
 )
 
-// Run runs the suite. open gives an empty store, which open closes at the end
-// of the test that it was made for.
+// Run runs the suite. open returns an empty store, which open closes at the end of the test that
+// it was made for.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, group := range []struct {
 		name string

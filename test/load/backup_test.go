@@ -80,8 +80,8 @@ func (h *host) output(ctx context.Context, ref, command string, env map[string]s
 	return r.Stdout
 }
 
-// TestABackupOfARunningServer is a backup under load: the server that is restored from it has
-// every disk, and of each at least what its records tell of.
+// TestABackupOfARunningServer makes a backup under load: the server that is restored from it has
+// every disk, and of each at least what its records say.
 func TestABackupOfARunningServer(t *testing.T) {
 	h := open(t)
 	ctx := t.Context()
@@ -141,7 +141,7 @@ func TestABackupOfARunningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Others write, come and go meanwhile.
+	// Others write, come and go during the backup.
 	load, end := context.WithCancel(ctx)
 	var busy sync.WaitGroup
 	defer busy.Wait()

@@ -57,7 +57,7 @@ func (d *drive) cut(name string) error {
 	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd()))
 }
 
-// insert mounts a copy where the disk was, which nobody uses any more.
+// insert mounts a copy where the disk was, which is no longer in use.
 func (d *drive) insert(name string) {
 	d.t.Helper()
 	d.unmount(d.dir)

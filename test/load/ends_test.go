@@ -51,7 +51,7 @@ func until(ctx context.Context, p *client.Process, text string) error {
 	return fault.New(fault.State, "it ended and wrote only %q", all.String())
 }
 
-// Why a process ended is told truly, with the evidence, on its record and in its event.
+// The reason why a process ended is true, with the evidence, on its record and in its event.
 func TestEndsAreTruthful(t *testing.T) {
 	h := open(t)
 	ctx := t.Context()
@@ -125,8 +125,8 @@ func TestEndsAreTruthful(t *testing.T) {
 	}
 }
 
-// holdEvent checks the event of a process that has ended. It is committed behind the
-// answer of whoever waited.
+// holdEvent checks the event of a process that has ended. It is committed after a waiting caller
+// has its answer.
 func (h *host) holdEvent(ref, id string, exit int, signal, cause string) {
 	h.t.Helper()
 	limit, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
@@ -164,7 +164,7 @@ func (h *host) strike() error {
 	return nil
 }
 
-// What a program may do to whoever runs it has an outcome with a name.
+// What a program may do to its caller has an outcome with a name.
 func TestProcessesThatBehaveBadly(t *testing.T) {
 	h := open(t)
 	ctx := t.Context()
@@ -261,7 +261,7 @@ func TestProcessesThatBehaveBadly(t *testing.T) {
 		if err != nil || *rec.ExitCode != 0 {
 			t.Fatalf("got %+v, %v", rec, err)
 		}
-		// Nobody waits for it to become what it is to be.
+		// No caller waits for it to become what it is to be.
 		if err := h.says(ctx, ref, "timeout 10 sh -c 'until pgrep -f \"^sleep 4321\"; do sleep 0.01; done' | wc -l", "1\n"); err != nil {
 			t.Errorf("the daemon: %v", err)
 		}

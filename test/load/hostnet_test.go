@@ -42,7 +42,7 @@ func hostNetwork(t *testing.T) (out []string) {
 			out = append(out, what+" "+steady(m))
 		}
 	}
-	// The rules of a firewall have counters in them: their number tells enough.
+	// The rules of a firewall have counters in them: their number says enough.
 	const nftables, table, chain, rule = 10 << 8, 1, 4, 7
 	for what, kind := range map[string]int{"table": table, "chain": chain, "rule": rule} {
 		out = append(out, fmt.Sprintf("firewall: of each %s %d", what, len(dump(t, unix.NETLINK_NETFILTER, nftables|kind, make([]byte, 4)))))
@@ -137,7 +137,7 @@ func programs(t *testing.T, pid int) (ids []uint32) {
 		}
 		b, err := os.ReadFile(filepath.Join(dir, "fdinfo", fd.Name()))
 		if err != nil {
-			continue // closed meanwhile
+			continue // closed since
 		}
 		if m := programID.FindSubmatch(b); m != nil {
 			id, err := strconv.ParseUint(string(m[1]), 10, 32)

@@ -93,8 +93,8 @@ func (k *keyedLoad) count(exit *int) {
 	}
 }
 
-// untilAnswered makes a request; one for which there is no server is made again by its key,
-// as the client does itself with one that has reached a server.
+// untilAnswered makes a request; one that no server answers is made again by its key, as the
+// client does itself with one that has reached a server.
 func (k *keyedLoad) untilAnswered(ctx context.Context, n int64) error {
 	select {
 	case k.began <- struct{}{}:

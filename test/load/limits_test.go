@@ -30,8 +30,8 @@ except OSError as e:
     sys.exit(1)
 '`
 
-// A full disk, exhausted pids and an out-of-memory kill are named to who caused
-// them, and nobody else notices.
+// A full disk, exhausted pids and an out-of-memory kill are reported to the sandbox that caused
+// them, and no other notices.
 func TestLimitsHarmNoNeighbour(t *testing.T) {
 	h := open(t)
 	ctx := t.Context()

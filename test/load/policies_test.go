@@ -159,7 +159,7 @@ type usage struct {
 	goroutines  int
 }
 
-// usage looks once what the server lets go of in batches is gone.
+// usage looks once what the server releases in batches is gone.
 func (h *host) usage() (u usage) {
 	h.t.Helper()
 	h.http.CloseIdleConnections()

@@ -45,8 +45,8 @@ os.write(2, b"counted %d\n" % n)
 sys.exit(42)
 `
 
-// fixedAddress returns an address that a server can be restarted on: outside of the
-// ports that the kernel gives to connections, one of which could take it meanwhile.
+// fixedAddress returns an address that a server can be restarted on: outside of the ports that
+// the kernel assigns to connections, one of which could take it in between.
 func fixedAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -121,9 +121,9 @@ func (a *audience) hear(ctx context.Context, p *client.Process) error {
 	return nil
 }
 
-// TestProcessesSurviveKill9 kills the server at random moments, with another build
-// every time, while processes write and are written to and followed. Nobody may
-// miss a byte, or get one twice.
+// TestProcessesSurviveKill9 kills the server at random moments, with another build every time,
+// while processes write and are written to and followed. No follower may miss a byte, or get one
+// twice.
 func TestProcessesSurviveKill9(t *testing.T) {
 	h := openAt(t, fixedAddress(t))
 	ctx, cancel := context.WithCancel(t.Context())

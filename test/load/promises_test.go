@@ -35,7 +35,7 @@ type promised struct {
 	files    map[string]string // content by path, of writes that were answered
 }
 
-// birth tells a process from any other: its number inside, and when it began.
+// birth identifies a process: its number inside, and when it began.
 type birth struct {
 	pid   int
 	ticks string
@@ -45,7 +45,7 @@ func newPromises() *promises {
 	return &promises{boxes: map[string]*promised{}, dead: map[string]bool{}}
 }
 
-// some returns one that no delete was asked for; nil where there is none.
+// some returns one that no delete was asked for, or nil.
 func (p *promises) some() *promised {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +69,8 @@ func (p *promises) did(fn func()) {
 	fn()
 }
 
-// act does one random thing, records what was answered, and tells whether an
-// answer came. Its error is that of an answer.
+// act does one random thing, records what was answered, and reports whether an answer came. Its
+// error is that of an answer.
 func (p *promises) act(ctx context.Context, c *client.Client, name string) (answered bool, err error) {
 	b := p.some()
 	kind := rand.IntN(10)
@@ -162,7 +162,7 @@ func unanswered(err error) bool {
 		strings.HasPrefix(e.Message, "the connection to") || strings.HasPrefix(e.Message, "the server's answer to"))
 }
 
-// kept holds the server to all that was answered, and gives what it broke.
+// kept checks that the server keeps all that was answered, and returns what it broke.
 func (p *promises) kept(ctx context.Context, c *client.Client) error {
 	there := map[string]string{}
 	for box, err := range c.List(ctx, client.ListQuery{}) {

@@ -98,9 +98,9 @@ func TestDoctorMends(t *testing.T) {
 	}
 	h.kill()
 
-	// The mess. A sandbox whose process 1 is gone, one that no server can find again, a
-	// half of a create with a process, a socket without anything, a store's device that
-	// nobody needs, and files that are open to others.
+	// The mess. A sandbox whose process 1 is gone, one that no server can find again, a half of a
+	// create with a process, a socket without anything, an unused device of a store, and files
+	// that are open to others.
 	data := filepath.Join(h.dir, "data")
 	instances := filepath.Join(data, "native", "instances")
 	must := func(err error) {
@@ -143,7 +143,7 @@ func TestDoctorMends(t *testing.T) {
 	must(os.Chmod(instances, 0o777))
 	must(os.Chmod(filepath.Join(data, "sandpit.db"), 0o644))
 
-	// Others' things, which are none of its business.
+	// Others' things, which the repair must not touch.
 	theirs := loopOn(t, filepath.Join(h.dir, "theirs.img"))
 	bystander := exec.Command("sleep", "1000")
 	must(bystander.Start())

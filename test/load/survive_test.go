@@ -63,8 +63,8 @@ func TestSurviveKill9(t *testing.T) {
 	h.holdNothingBeyond(before)
 }
 
-// killedUnder loads the server and kills it at a random moment of a random call.
-// It gives how many calls were made.
+// killedUnder loads the server and kills it at a random moment of a random call. It returns how
+// many calls were made.
 func (h *host) killedUnder(ctx context.Context, p *promises, round int) (int, error) {
 	const callers = 4
 	at := int64(rand.IntN(30) + callers)

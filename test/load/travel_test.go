@@ -118,7 +118,7 @@ func (h *host) deleteSnapshots(ctx context.Context) error {
 
 // travel is the model: what was answered of every sandbox.
 type travel struct {
-	serial atomic.Int64 // tells contents and names apart
+	serial atomic.Int64 // distinguishes contents and names
 
 	mu    sync.Mutex
 	boxes map[string]*travelled
@@ -144,7 +144,7 @@ func (w *travel) total() int {
 	return n
 }
 
-// take gives a sandbox for one caller alone, or nil: then make one.
+// take returns a sandbox for one caller alone, or nil: then make one.
 func (w *travel) take() *travelled {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,8 +168,8 @@ func (w *travel) give(b *travelled) {
 	b.taken = false
 }
 
-// act does one random verb, records what was answered or that nothing was, and
-// tells which. Its error is that of an answer.
+// act does one random verb, records what was answered or that nothing was, and reports which. Its
+// error is that of an answer.
 func (w *travel) act(ctx context.Context, c *client.Client) (answered bool, err error) {
 	if w.disk != nil && rand.IntN(8) == 0 {
 		return true, w.disk.change()
@@ -401,8 +401,8 @@ func (w *travel) fork(ctx context.Context, c *client.Client, b *travelled) error
 	return nil
 }
 
-// settled waits until no sandbox is in the middle of something, which a server
-// that has just begun may be finishing, and gives them all.
+// settled waits until no sandbox is in the middle of something, which a server that has just
+// begun may be finishing, and returns them all.
 func settled(ctx context.Context, c *client.Client) (map[string]*v1.Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// travelled is one sandbox. Who has it taken may use the rest.
+// travelled is one sandbox. The goroutine that has taken it may use the rest.
 type travelled struct {
 	id         string
 	autoResume bool
@@ -122,7 +122,7 @@ func (b *travelled) someKept() string {
 	return names[rand.IntN(len(names))]
 }
 
-// exchange gives the sandbox another disk.
+// exchange replaces the sandbox's disk by call, and records what it may hold from then on.
 func (b *travelled) exchange(to worlds, lines int, call func() (*v1.Sandbox, error)) error {
 	to = to.clone()
 	before, least := b.worlds, b.lines

@@ -17,9 +17,9 @@ import (
 	"sandpit.dev/client"
 )
 
-// disk is what the files of a sandbox may be: by path the sums that its content
-// may have, of which "" is that there is none. What was answered leaves one; a
-// write that was not answered leaves two.
+// disk is what the files of a sandbox may be: by path the sums that its content may have, of
+// which "" means a missing file. What was answered leaves one; a write that was not answered
+// leaves two.
 type disk map[string][]string
 
 func (d disk) clone() disk {

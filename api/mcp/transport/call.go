@@ -16,8 +16,8 @@ import (
 	"sandpit.dev/internal/budget"
 )
 
-// Call is a request of a client's, as whatever answers it knows it: of the request, not of
-// the context, which is that of the one that opened the session.
+// Call is a request of a client's, for the code that answers it. It is about that request, and
+// not about the one that opened the session, whose context the SDK passes on.
 type Call struct {
 	Caller  access.Caller // zero: not known
 	Address *http.Request // of the server, as the caller reaches it; nil: not known
@@ -26,7 +26,7 @@ type Call struct {
 	session  string       // of the handshake era
 	delivery *delivery    // nil: the answer's way back is not the handshake era's
 	room     *budget.Room // of the request; nil: it has none
-	own      *budget.Room // of the call; nil: of one that is no tool's
+	own      *budget.Room // of the call; nil: of a call that is not a tool's
 }
 
 // Where a call's token info holds what is known of its request.
@@ -37,7 +37,7 @@ const (
 	extraRoom     = "room"
 )
 
-// infoOf is what calls learn of the request that they came with.
+// infoOf is what a call knows of its request.
 func infoOf(r *http.Request) *auth.TokenInfo {
 	c, ok := r.Context().Value(callerKey{}).(access.Caller)
 	if !ok {
@@ -72,8 +72,8 @@ func (h *Handler) Begin(ctx context.Context, req *mcp.CallToolRequest) (_ contex
 	}
 }
 
-// Reserve takes room for n bytes that a tool is about to read whole. It is the request's, or
-// where that is answered already, as of a task, the call's own.
+// Reserve takes memory for n bytes that a tool is about to read whole. It counts against the
+// request, or against the call itself if the request is answered already, as of a task.
 func (c *Call) Reserve(ctx context.Context, n int64) error {
 	if c.room != nil {
 		_, err := c.room.Take(ctx, dataCost*n)
@@ -85,7 +85,7 @@ func (c *Call) Reserve(ctx context.Context, n int64) error {
 	return err
 }
 
-// addressOf keeps of a request what addresses are made of.
+// addressOf keeps the parts of a request that addresses are made of.
 func addressOf(r *http.Request) *http.Request {
 	h := make(http.Header)
 	for _, n := range []string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
@@ -96,7 +96,7 @@ func addressOf(r *http.Request) *http.Request {
 	return &http.Request{Host: r.Host, TLS: r.TLS, Header: h}
 }
 
-// Identity is what makes two callers the same for sessions, tasks and what else outlives a
+// Identity returns what identifies a caller to sessions, tasks and whatever else outlives a
 // request.
 func Identity(c access.Caller) string {
 	return strings.Join([]string{c.Project, c.TokenID, c.Actor}, "\x00")

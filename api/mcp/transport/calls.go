@@ -21,23 +21,21 @@ var (
 	errClientGone   = errors.New("the client went away and did not come back for the answer")
 )
 
-// calls are those in progress. The SDK waits for them when a session ends, and
-// ends none.
+// calls are those in progress. The SDK waits for them when a session ends, and does not end them.
 type calls struct {
 	mu      sync.Mutex
 	stopped bool
 	cancel  map[*Call]context.CancelCauseFunc
 	posts   int           // requests that wait for answers
-	idle    chan struct{} // closed when there are none; nil: nobody waits for that
+	idle    chan struct{} // closed when no call is left; nil: not waited for
 }
 
-// of reports whether a call belongs to a session. One that became a task belongs to
-// none.
+// of reports whether a call belongs to a session. One that became a task does not.
 func (c *Call) of(session string) bool { return c.session == session && !c.Task.Begun() }
 
 func newCalls() *calls { return &calls{cancel: make(map[*Call]context.CancelCauseFunc)} }
 
-// begin takes a call in; done lets it out. After stop it is cancelled at once.
+// begin adds a call; done removes it. After stop it is cancelled at once.
 func (cs *calls) begin(ctx context.Context, c *Call) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cs.mu.Lock()
@@ -62,9 +60,9 @@ func (cs *calls) end(session string, caller access.Caller) {
 	})
 }
 
-// abandon cancels the calls whose answers were to be delivered by d, which nobody reads
-// since then. A task that the client was told of before goes on; of one that began later
-// nobody knows.
+// abandon cancels the calls whose answers were to be delivered by d, which has had no reader
+// since then. A task that the client knew of before goes on; one that began later is unknown to
+// it and is cancelled.
 func (cs *calls) abandon(d *delivery, since time.Time) {
 	cs.cancelAll(errClientGone, func(c *Call) bool { return c.delivery == d && !c.Task.begunBefore(since) })
 }
@@ -91,8 +89,8 @@ func (cs *calls) busy(session string) bool {
 	return false
 }
 
-// delivered finds who delivers on a stream of a session of the caller's; nil: no
-// call in progress does.
+// delivered returns the delivery on a stream of a session of the caller's; nil if no call in
+// progress has one.
 func (cs *calls) delivered(session, stream string, caller access.Caller) *delivery {
 	if stream == "" {
 		return nil
@@ -108,7 +106,7 @@ func (cs *calls) delivered(session, stream string, caller access.Caller) *delive
 	return nil
 }
 
-// post notes a request that waits for answers, until done.
+// post registers a request that waits for answers, until done.
 func (cs *calls) post() (done func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -123,8 +121,7 @@ func (cs *calls) post() (done func()) {
 	}
 }
 
-// stop cancels all, and all that come. What it gives is closed when all are
-// answered.
+// stop cancels all calls, and all that come. idle is closed when all are answered.
 func (cs *calls) stop() (idle <-chan struct{}) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

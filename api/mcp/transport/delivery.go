@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// delivery is the way back of the answers to one POST of the handshake era. A
-// client that lost its connection may come for them with another request, if it
-// has heard of the stream; so the calls go on for a while, and end when nobody
-// came. In the stateless era the SDK ends them with the request.
+// delivery is the way back of the answers to one POST of the handshake era. A client that lost
+// its connection may fetch them with another request, if it knows the stream; so the calls go on
+// for a while, and end if no client came. In the stateless era the SDK ends them with the
+// request.
 type delivery struct {
 	grace   time.Duration
-	abandon func(_ *delivery, since time.Time) // ends the calls that nobody reads of since then
+	abandon func(_ *delivery, since time.Time) // ends the calls whose answers have had no reader since then
 
 	mu      sync.Mutex
 	stream  string // "": no call was read yet
@@ -53,7 +53,7 @@ func (d *delivery) sent() {
 	d.heard = true
 }
 
-// attach notes a request that delivers.
+// attach registers a request that delivers.
 func (d *delivery) attach() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *delivery) attach() {
 	}
 }
 
-// detach notes the end of such a request. Broken: the client went away.
+// detach removes such a request. broken: the client went away.
 func (d *delivery) detach(broken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

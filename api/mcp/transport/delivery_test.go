@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A client that went away ends its calls, and those that became tasks when it could not
-// hear of it any more. A task that it was told of goes on.
+// A client that went away ends its calls, and those that became tasks when it could not learn of
+// it any more. A task that it knows of goes on.
 func TestATaskThatNobodyWasToldOfEndsWithItsConnection(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -13,6 +13,6 @@
 //
 // # Boundaries
 //
-// It knows no tool, no profile and no engine: it is given the SDK's servers, and a way to
-// choose one for a request. It authenticates nobody; a guard stands in front.
+// It knows no tool, no profile and no engine: it gets the SDK's servers, and a function that
+// chooses one for a request. It does not authenticate; a guard stands in front.
 package transport

@@ -31,7 +31,7 @@ const (
 	methodsOfTasks  = "tasks/"
 )
 
-// envelope is what is read of a message before the SDK reads it.
+// envelope is the part of a message that is decoded before the SDK decodes it.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -46,11 +46,10 @@ func saysModern(r *http.Request) bool {
 	return r.Header.Get(versionHeader) >= firstModern // versions are dates, and sort as text
 }
 
-// open tells the era of a POST, and what its message is where that is needed
-// to know it. Whoever names a session is of the old one. Else the version
-// decides, by header or in the message; and asking what there is, is only done in
-// the new one. A body that is read is put back; the error is that it has more than
-// most bytes.
+// open returns the era of a POST, and its message where that had to be read. A request that names
+// a session is of the old era. Else the version decides, by header or in the message; and only
+// the new era has the request for what there is. A body that is read is put back; the error is
+// that it has more than most bytes.
 func open(w http.ResponseWriter, r *http.Request, most int64) (modern bool, m envelope, err error) {
 	if r.Header.Get(sessionHeader) != "" {
 		return false, m, nil
@@ -77,7 +76,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fmt.Errorf("the message has more than %d bytes; send large files by REST: PUT /v1/sandboxes/{id}/files/{path}", tooBig.Limit)
 	}
-	// What was read is passed on: whoever reads a body that broke off sees that.
+	// What was read is passed on: a reader of a body that broke off sees that.
 	rest := io.Reader(bytes.NewReader(body))
 	if err != nil {
 		rest = io.MultiReader(rest, failed{err})
@@ -111,9 +110,9 @@ const (
 	base64End   = "?="
 )
 
-// checkName does of the header that names what a request is about what the SDK does
-// not: it takes it out of base64, and compares it for tasks. The header is a
-// clone's. It reports whether the request may go on; else it was answered.
+// checkName checks the header that names what a request is about, as the SDK does not: it decodes
+// base64, and compares it for tasks. The header is a clone's. It reports whether the request may
+// continue; else it was answered.
 func checkName(w *response, r *http.Request, m *envelope) bool {
 	name := r.Header.Get(nameHeader)
 	if inner, ok := strings.CutPrefix(name, base64Begin); ok {

@@ -18,7 +18,7 @@ import (
 	"sandpit.dev/internal/budget"
 )
 
-// Options is what a handler is made of. A duration or size that is zero takes its default.
+// Options configure a handler. A duration or size that is zero takes its default.
 type Options struct {
 	// Caller returns who makes the request that a context belongs to, as the guard in
 	// front found it. Required. Its error is answered with 401.
@@ -29,13 +29,12 @@ type Options struct {
 	Logger *slog.Logger // nil: discard
 	// MaxBody is the most bytes of one message; 16 MiB.
 	MaxBody int64
-	// SessionTimeout ends a session that makes no call for so long; 24 h.
+	// SessionTimeout ends a session without a call for so long; 24 h.
 	SessionTimeout time.Duration
-	// KeepAlive is how long a stream may stand still before a comment shows that it
-	// lives; 15 s.
+	// KeepAlive is how long a stream may be silent before a comment shows that it is alive; 15 s.
 	KeepAlive time.Duration
-	// ReturnGrace is how long the calls of a client whose connection broke go on, so
-	// that it may come back for the answers where its transport can; 30 s.
+	// ReturnGrace is how long the calls of a client whose connection broke continue, so that it
+	// may come back for the answers where its transport can; 30 s.
 	ReturnGrace time.Duration
 	// TaskAfter is how long a call takes before a client that knows of tasks gets one; 10 s.
 	TaskAfter time.Duration
@@ -50,8 +49,8 @@ const (
 	defaultReturnGrace    = 30 * time.Second
 )
 
-// Handler serves MCP over HTTP. Add gives it servers before the first request; after that
-// it is safe for concurrent use.
+// Handler serves MCP over HTTP. Servers are added by Add before the first request; after that it
+// is safe for concurrent use.
 type Handler struct {
 	memory   *budget.Budget
 	caller   func(context.Context) (access.Caller, error)
@@ -72,8 +71,8 @@ type Handler struct {
 	legacy http.Handler
 }
 
-// New returns a handler without servers. It starts nothing; sessions begin with requests.
-// An option that is missing is fault.Invalid.
+// New returns a handler without servers. It starts nothing; sessions begin with requests. A
+// missing option is fault.Invalid.
 func New(o Options) (*Handler, error) {
 	switch {
 	case o.Caller == nil:
@@ -121,8 +120,8 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Add lets the handler serve s, with tasks that records find again after a restart. extend,
-// if not nil, adds middleware around that for tasks; a panic in either is caught.
+// Add makes the handler serve s, with tasks that records find again after a restart. extend, if
+// not nil, adds middleware around that for tasks; a panic in either is caught.
 func (h *Handler) Add(s *mcp.Server, records Records, extend func(*mcp.Server)) {
 	h.servers = append(h.servers, s)
 	h.tasks.serve(s, records)
@@ -132,9 +131,8 @@ func (h *Handler) Add(s *mcp.Server, records Records, extend func(*mcp.Server)) 
 	s.AddReceivingMiddleware(h.catchPanics) // around all others
 }
 
-// Close ends every call and every session, with the streams that hang on them.
-// Commands that calls wait for go on running. Calls that come later are answered with
-// an error. It may be called twice.
+// Close ends every call and every session, with their streams. Commands that calls wait for keep
+// running. Later calls are answered with an error. It may be called twice.
 func (h *Handler) Close() {
 	// A session that is closed answers nothing any more.
 	grace := time.NewTimer(answerGrace)
@@ -217,7 +215,7 @@ func (w *response) notAllowed(allow string) {
 	w.refuse(http.StatusMethodNotAllowed, "MCP has no such request at this address; it takes "+allow)
 }
 
-// post takes a message.
+// post handles a message.
 func (h *Handler) post(w *response, r *http.Request, caller access.Caller) {
 	r, room, ok := h.admit(w, r, caller)
 	if !ok {
@@ -284,7 +282,7 @@ func (h *Handler) get(w *response, r *http.Request, caller access.Caller, sessio
 	}
 }
 
-// acceptsEvents reports whether a request takes a stream of events for an answer.
+// acceptsEvents reports whether a request accepts a stream of events as its answer.
 func acceptsEvents(accept []string) bool {
 	for _, v := range accept {
 		for one := range strings.SplitSeq(v, ",") {
@@ -304,9 +302,8 @@ func chosenServer(r *http.Request) *mcp.Server {
 	return s
 }
 
-// bound tells the SDK who calls, in the only way that it has: it then refuses a
-// session's id that comes with another token. The token itself goes no further
-// than here.
+// bound identifies the caller to the SDK, in the only way that it has: it then refuses a
+// session's id that comes with another token. The token itself goes no further than here.
 func bound(next http.Handler) http.Handler {
 	verify := func(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, error) {
 		if info := infoOf(r); info != nil {

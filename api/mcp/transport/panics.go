@@ -10,9 +10,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// catchPanics makes an error of a panic in whatever answers a method. It runs in
-// a goroutine of the SDK's, where no guard would stop a panic from taking the server
-// with it. What it says to the client tells nothing of the server's inside.
+// catchPanics turns a panic in a method's handler into an error. The handler runs in a goroutine
+// of the SDK's, where no guard would keep a panic from ending the server. The error reveals
+// nothing internal to the client.
 func (h *Handler) catchPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {

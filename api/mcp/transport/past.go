@@ -14,13 +14,13 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Records know what tools began that outlives the server.
+// Records know what tools started that outlives the server.
 type Records interface {
-	// Recorded reports whether what a tool begins is on record.
+	// Recorded reports whether what a tool starts is on record.
 	Recorded(tool string) bool
-	// Past returns what became of the task of an earlier server that has that id, by what is
-	// on record of what it stood for. It returns nil, fault.NotFound or fault.Invalid where
-	// the caller of the request began none.
+	// Past returns the outcome of an earlier server's task with that id, by the record of what it
+	// stood for. It returns nil, fault.NotFound or fault.Invalid if the caller of the request
+	// started no such task.
 	Past(ctx context.Context, req mcp.Request, id string) (*PastTask, error)
 }
 
@@ -37,7 +37,7 @@ type PastTask struct {
 // stopBound bounds the end of what a task stands for.
 const stopBound = 30 * time.Second
 
-// revive answers about a task of an earlier server. was is false where there is none, or it
+// revive answers about a task of an earlier server. was is false if the task does not exist, or
 // ended too long ago.
 func revive(ctx context.Context, req mcp.Request, method, id string, records Records) (r mcp.Result, was bool, err error) {
 	p, err := records.Past(ctx, req, id)
@@ -77,7 +77,7 @@ func (p *PastTask) task(id string) *Task {
 	return t
 }
 
-// taskFault tells of what could not be done about a task.
+// taskFault describes what could not be done about a task.
 func taskFault(err error) error {
 	e := fault.As(err)
 	if e.Code == fault.Internal || errors.Is(err, context.Canceled) {

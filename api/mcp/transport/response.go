@@ -17,9 +17,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// response mends what the SDK leaves out: streams are marked for proxies that
-// would hold them back, and show signs of life; refusals in plain text become
-// JSON-RPC errors, which every client can read.
+// response adds what the SDK leaves out: streams are marked for proxies that would hold them
+// back, and show signs of life; refusals in plain text become JSON-RPC errors, which every client
+// can read.
 //
 // The SDK writes from other goroutines than the one that serves the request, and
 // may do so after that has returned: what is written after end is lost.
@@ -148,10 +148,10 @@ func (w *response) writeLocked(p []byte) error {
 	return err
 }
 
-// stayAlive shows a sign of life whenever the answer has stood still for so
-// long, if it is a stream of events or has not begun; that one it begins, as a
-// stream, after first: the caller knows that the request was read, and will be
-// answered by one unless it is refused at once.
+// stayAlive shows a sign of life whenever the answer has been silent for so long, if it is a
+// stream of events or has not begun. In the second case it starts the answer as a stream, after
+// first: the caller knows that the request was read, and will be answered by a stream unless it
+// is refused at once.
 func (w *response) stayAlive(first, every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +206,7 @@ func (w *response) refuse(status int, message string) {
 	w.header.Set("Content-Type", "application/json")
 	w.header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(refusal(status, message)) // the client went away: nothing to tell
+	_, _ = w.Write(refusal(status, message)) // the client went away: nothing to report
 }
 
 // reject answers a call with a JSON-RPC error, and the HTTP status that belongs to it.
@@ -214,7 +214,7 @@ func (w *response) reject(status int, id json.RawMessage, code int, message stri
 	w.header.Set("Content-Type", "application/json")
 	w.header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(rpcFailure(id, code, message)) // the client went away: nothing to tell
+	_, _ = w.Write(rpcFailure(id, code, message)) // the client went away: nothing to report
 }
 
 func refusal(status int, message string) []byte {
@@ -224,7 +224,7 @@ func refusal(status int, message string) []byte {
 	return rpcFailure(nil, codeRefused, message)
 }
 
-// otherToken says what is wrong with a session's id that comes with another token.
+// otherToken is the error for a session's id that comes with another token.
 const otherToken = "the session was opened with another token; initialize one with this token"
 
 // maxShown bounds what a message repeats of a value, in bytes.
@@ -232,7 +232,7 @@ const maxShown = 80
 
 func clip(s string) string { return sandbox.Clip(s, maxShown) }
 
-// rpcFailure makes a JSON-RPC error that answers the call id; nil where there is none.
+// rpcFailure returns a JSON-RPC error that answers the call id, which may be nil.
 func rpcFailure(id json.RawMessage, code int, message string) []byte {
 	type rpcError struct {
 		Code    int    `json:"code"`

@@ -34,8 +34,8 @@ const maxBatch = 50
 
 type roomKey struct{}
 
-// admit takes room for a request, which is that of its calls, and refuses a batch that is too
-// long. It reports whether the request may go on; else it was answered.
+// admit reserves memory for a request and its calls, and refuses a batch that is too long. It
+// reports whether the request may continue; else it was answered.
 func (h *Handler) admit(w *response, r *http.Request, caller access.Caller) (*http.Request, *budget.Room, bool) {
 	messages, err := countMessages(r, h.maxBody)
 	if err != nil {
@@ -56,8 +56,8 @@ func (h *Handler) admit(w *response, r *http.Request, caller access.Caller) (*ht
 	return r.WithContext(context.WithValue(r.Context(), roomKey{}, room)), room, true
 }
 
-// countMessages returns how many messages a body has, and puts the body back. A body that is
-// no JSON counts as one: what is wrong with it others say.
+// countMessages returns how many messages a body has, and puts the body back. An invalid body
+// counts as one: its errors are reported elsewhere.
 func countMessages(r *http.Request, most int64) (int, error) {
 	body, under := bufio.NewReaderSize(r.Body, 512), r.Body
 	put := func(readers ...io.Reader) {

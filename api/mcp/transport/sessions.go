@@ -44,8 +44,8 @@ func newSessions(busy func(string) bool, end func(string)) *sessions {
 	}
 }
 
-// admit makes room for one more session of a caller's. The error is for people:
-// all are busy. done is called when the request that opens it has been served.
+// admit makes room for one more session of a caller's. The error is for people: all sessions are
+// busy. done is called when the request that opens it has been served.
 func (ss *sessions) admit(c access.Caller) (done func(), err error) {
 	who := Identity(c)
 	ss.mu.Lock()
@@ -80,8 +80,8 @@ func (ss *sessions) countLocked(who string, n int) {
 	}
 }
 
-// victimLocked is the session that was used longest ago and has nothing in
-// progress, of one token or of all; "": there is none.
+// victimLocked returns the session that was used longest ago and has nothing in progress, of one
+// token or of all; or "".
 func (ss *sessions) victimLocked(who string) (id string) {
 	var oldest time.Time
 	for one, o := range ss.open {
@@ -93,7 +93,7 @@ func (ss *sessions) victimLocked(who string) (id string) {
 	return id
 }
 
-// begin notes a session that the request of ctx has opened.
+// begin adds a session that the request of ctx has opened.
 func (ss *sessions) begin(ctx context.Context, id string) {
 	c, ok := ctx.Value(callerKey{}).(access.Caller)
 	if !ok || id == "" {
@@ -107,7 +107,7 @@ func (ss *sessions) begin(ctx context.Context, id string) {
 	}
 }
 
-// use notes that a session is in use, if it is the caller's.
+// use records that a session is in use, if it is the caller's.
 func (ss *sessions) use(id string, c access.Caller) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -116,7 +116,7 @@ func (ss *sessions) use(id string, c access.Caller) {
 	}
 }
 
-// finish notes the end of a session. Twice is fine.
+// finish removes a session that has ended. Calling it twice is fine.
 func (ss *sessions) finish(id string) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

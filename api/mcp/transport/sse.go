@@ -65,7 +65,7 @@ func (s *sse) drop(x *sseSession) {
 
 // sseSession is one of them: the SDK's transport, and its connection.
 type sseSession struct {
-	id       string // nobody can guess it; it is of no use without the token all the same
+	id       string // it cannot be guessed, and is useless without the token anyway
 	identity string
 	w        *response
 	incoming chan jsonrpc.Message
@@ -76,7 +76,8 @@ type sseSession struct {
 // Connect returns the connection, which is there already.
 func (s *sseSession) Connect(context.Context) (mcp.Connection, error) { return s, nil }
 
-// SupportsProtocolVersion tells that the stateless era has no such transport.
+// SupportsProtocolVersion reports whether v is before the stateless era, which has no such
+// transport.
 func (s *sseSession) SupportsProtocolVersion(v string) bool { return v < firstModern }
 
 // SessionID returns the session's id.
@@ -119,7 +120,7 @@ func (s *sseSession) event(name string, data []byte) error {
 	return nil
 }
 
-// Close ends the session; its request ends after it. Twice is fine.
+// Close ends the session; its request ends after it. Calling it twice is fine.
 func (s *sseSession) Close() error {
 	s.once.Do(func() { close(s.done) })
 	return nil

@@ -23,14 +23,13 @@ const (
 	costOfEvent  = 64
 )
 
-// streams keeps what was sent to the clients of sessions, so that one that lost
-// its connection can ask for what it missed. It is the SDK's event store, and so
-// learns of the beginning and the end of sessions and streams, too; the ones of
-// the request are told of them.
+// streams keeps what was sent to the clients of sessions, so that one that lost its connection
+// can ask for what it missed. It is the SDK's event store, and so learns of the beginning and the
+// end of sessions and streams, too, and informs sessions and the request's delivery.
 //
-// Memory is bounded for each session and in all: what was sent longest ago goes
-// first. Who asks for what has gone is told so, and never gets a stream with a
-// hole in it. It is safe for concurrent use.
+// Memory is bounded for each session and in all: what was sent longest ago goes first. A client
+// that asks for what has gone gets an error that says so, and never a stream with a hole in it.
+// It is safe for concurrent use.
 type streams struct {
 	ofSession, inAll int
 	sessions         *sessions
@@ -99,7 +98,7 @@ func (st *streams) Append(_ context.Context, session, id string, data []byte) er
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	s := st.kept[session][id]
-	if s == nil { // it was let go of, with its numbers
+	if s == nil { // it was dropped, with its numbers
 		s = st.openLocked(session, id, true)
 	}
 	st.old.MoveToBack(s.place)
@@ -115,9 +114,8 @@ func (st *streams) Append(_ context.Context, session, id string, data []byte) er
 	return nil
 }
 
-// dropLocked lets go of the stream that was written to longest ago, of one session
-// or of all, or else of the first event of the stream that is written to. It is
-// false where nothing can go.
+// dropLocked drops the stream that was written to longest ago, of one session or of all, or else
+// the first event of the stream that is written to. It reports whether it dropped anything.
 func (st *streams) dropLocked(session string, but *stream) bool {
 	for e := st.old.Front(); e != nil; e = e.Next() {
 		s, _ := e.Value.(*stream)
@@ -184,7 +182,7 @@ func (st *streams) after(session, id string, index int) ([][]byte, error) {
 	return slices.Clone(s.events[index+1-s.first:]), nil
 }
 
-// SessionClosed lets go of all of a session.
+// SessionClosed drops all streams of a session.
 func (st *streams) SessionClosed(_ context.Context, session string) error {
 	st.sessions.finish(session)
 	st.mu.Lock()

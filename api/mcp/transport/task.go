@@ -27,8 +27,8 @@ const (
 // errTaskCancelled is why the call of a task was ended.
 var errTaskCancelled = errors.New("the task was cancelled")
 
-// Task is a call of a tool that goes on after its request was answered. Before
-// that it is a call like any other.
+// Task is a call of a tool that continues after its request was answered. Before that it is an
+// ordinary call.
 type Task struct {
 	id, owner string // the id is set for good when it begins
 	created   time.Time
@@ -37,8 +37,8 @@ type Task struct {
 
 	mu      sync.Mutex
 	updated time.Time
-	status  string // "": it is no task yet
-	stands  string // the id by which the next server finds what it stands for; "": there is none
+	status  string // "": it is not a task yet
+	stands  string // the id by which the next server finds what it stands for; may be ""
 	message string // the last line of output
 	inputs  mcp.InputRequestMap
 	given   mcp.InputResponseMap
@@ -55,8 +55,8 @@ func taskOf(ctx context.Context) *Task {
 	return t
 }
 
-// Begun reports whether the call has outlived its request: then it belongs to no
-// session and no connection any more. A nil task has not.
+// Begun reports whether the call has outlived its request: then it no longer belongs to a session
+// or a connection. A nil task has not.
 func (t *Task) Begun() bool {
 	if t == nil {
 		return false
@@ -76,8 +76,8 @@ func (t *Task) begunBefore(then time.Time) bool {
 	return t.status != "" && t.created.Before(then)
 }
 
-// StandFor says what goes on should the server end: the next one finds it by the task's
-// id. It has no effect on a task that has begun, and none on nil.
+// StandFor names the work that continues if the server ends: the next server finds it by the
+// task's id. It has no effect on a task that has begun, or on nil.
 func (t *Task) StandFor(id string) {
 	if t == nil {
 		return
@@ -100,7 +100,7 @@ func (t *Task) lasting() string {
 	return t.stands
 }
 
-// begin makes a task of the call.
+// begin turns the call into a task.
 func (t *Task) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Task) begin() {
 	t.updated, t.status = t.created, taskWorking
 }
 
-// Say takes the last line of output.
+// Say sets the last line of output.
 func (t *Task) Say(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +117,8 @@ func (t *Task) Say(line string) {
 	}
 }
 
-// ask waits until the client has given what a call needs. It is false when the call
-// was ended meanwhile.
+// ask waits until the client has sent what a call needs. It is false when the call was ended
+// before.
 func (t *Task) ask(ctx context.Context, inputs mcp.InputRequestMap) (mcp.InputResponseMap, bool) {
 	t.mu.Lock()
 	t.status, t.updated = taskInput, time.Now()
@@ -135,8 +135,8 @@ func (t *Task) ask(ctx context.Context, inputs mcp.InputRequestMap) (mcp.InputRe
 	return t.given, true
 }
 
-// give takes what a client gives. What nobody asked for is passed over. The error is
-// that a response is none.
+// give takes the client's responses. Those that were not asked for are ignored. An invalid
+// response is an error.
 func (t *Task) give(responses map[string]json.RawMessage) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,7 +175,7 @@ func (t *Task) give(responses map[string]json.RawMessage) error {
 // cancel ends the call. One that has ended stays as it is.
 func (t *Task) cancel(why error) { t.stop(why) }
 
-// end takes how the call ended; why is what cancelled it, or nil.
+// end records how the call ended; why is what cancelled it, or nil.
 func (t *Task) end(o outcome, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,7 +226,7 @@ type taskError struct {
 func (t *Task) show(whole bool) *taskShown {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// It is kept for so long after its end, which nobody knows before.
+	// It is kept for so long after its end, which is not known before.
 	until := t.ended
 	if until.IsZero() {
 		until = time.Now()

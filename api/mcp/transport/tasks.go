@@ -19,13 +19,12 @@ import (
 	"sandpit.dev/access"
 )
 
-// The extension of the protocol for calls that take long: a client that declares
-// it gets, when a call has taken some time, a task in place of the answer, and asks
-// for that until it has ended. A task goes on whatever becomes of the client's
-// connections, and belongs to the token that began it. It is kept in memory: the end
-// of the server is the end of most, though not of the commands that they wait for. One
-// that stands for a command or a run has an id that says so, and the next server
-// answers for it by what became of that.
+// The extension of the protocol for long calls: a client that declares it gets a task in place of
+// the answer when a call has taken some time, and polls that until it has ended. A task does not
+// depend on the client's connections, and belongs to the token that began it. It is kept in
+// memory: most tasks end with the server, though the commands that they wait for do not. A task
+// that stands for a command or a run has an id that says so, and the next server answers for it
+// from the record of that.
 const (
 	ExtensionTasks   = "io.modelcontextprotocol/tasks"
 	methodTaskGet    = "tasks/get"
@@ -34,19 +33,18 @@ const (
 	methodCallTool   = "tools/call"
 )
 
-// Bounds of tasks. Where there is no room for one, the call is answered when it
-// ends, as for a client without the extension.
+// Bounds of tasks. If there is no room for one, the call is answered when it ends, as for a
+// client without the extension.
 const (
 	taskAfter    = 10 * time.Second // how long a call takes before it becomes one
 	taskKept     = time.Hour        // after its end
-	taskPoll     = time.Second      // how often a client is told to ask
+	taskPoll     = time.Second      // how often a client should ask
 	taskRecord   = 20 * time.Second // how much longer a call may take until what it begins is on record
 	tasksOfToken = 64
 	tasksInAll   = 1024
 )
 
-// tasks are those that go on, and those that ended and are kept. It is safe for
-// concurrent use.
+// tasks are those in progress, and those that ended and are kept. It is safe for concurrent use.
 type tasks struct {
 	after          time.Duration
 	ofToken, inAll int
@@ -77,7 +75,7 @@ type outcome struct {
 type taskParams struct {
 	mcp.ParamsBase
 	TaskID string `json:"taskId"`
-	// InputResponses are read later, so that what is wrong with them is told well.
+	// InputResponses are decoded later, so that errors in them are reported precisely.
 	InputResponses json.RawMessage `json:"inputResponses,omitempty"`
 }
 
@@ -93,7 +91,7 @@ func (ts *tasks) serve(s *mcp.Server, records Records) {
 		// The middleware answers them, since only it learns who asks.
 		_ = mcp.AddReceivingCustomMethod(s, method, func(context.Context, *mcp.ServerSession, *taskParams) (*taskDone, error) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the method has no caller"}
-		}) // the names are none of the protocol's own, which is all that it refuses
+		}) // it refuses only the protocol's own names, and these are not
 	}
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return ts.middleware(next, records) })
 }
@@ -129,7 +127,7 @@ func ownerOf(x *mcp.RequestExtra) (string, bool) {
 	return Identity(c), ok
 }
 
-// declares reports whether a client knows what a task is.
+// declares reports whether a client supports tasks.
 func declares(c *mcp.ClientCapabilities) bool {
 	if c == nil {
 		return false
@@ -206,8 +204,8 @@ func (ts *tasks) start(ctx context.Context, r *mcp.CallToolRequest, next mcp.Met
 	return done
 }
 
-// follow waits for the end of a task's call, and calls again when the client has
-// given what the tool asked for.
+// follow waits for the end of a task's call, and calls again when the client has sent what the
+// tool asked for.
 func (ts *tasks) follow(ctx context.Context, t *Task, r *mcp.CallToolRequest, next mcp.MethodHandler, done <-chan outcome) {
 	defer t.stop(nil)
 	for {
@@ -229,7 +227,7 @@ func (ts *tasks) follow(ctx context.Context, t *Task, r *mcp.CallToolRequest, ne
 	}
 }
 
-// reserve takes a place for a call that may become a task, where there is room.
+// reserve reserves a place for a call that may become a task, if there is room.
 func (ts *tasks) reserve(owner string) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -251,7 +249,7 @@ func (ts *tasks) release(owner string) {
 	}
 }
 
-// keep makes a task of a call that has a place.
+// keep turns a call that has a place into a task.
 func (ts *tasks) keep(t *Task) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
