@@ -156,20 +156,15 @@ func (a *Agent) Remove(ctx context.Context) error {
 // removeLeftAgents removes the groups that an earlier server used and in which nothing runs.
 func (t *Tree) removeLeftAgents() {
 	s := &t.agents
-	s.mu.Lock()
-	left := slices.Clone(s.left)
-	s.mu.Unlock()
-	for _, n := range left {
+	s.mu.Lock() // while they are removed, too: a number that is free may be another agent's at once
+	defer s.mu.Unlock()
+	s.left = slices.DeleteFunc(s.left, func(n int) bool {
 		if !t.dropAgent(n) {
-			continue
+			return false
 		}
-		s.mu.Lock()
-		if i := slices.Index(s.left, n); i >= 0 { // else FindAgent has it
-			s.left = slices.Delete(s.left, i, i+1)
-			delete(s.taken, n)
-		}
-		s.mu.Unlock()
-	}
+		delete(s.taken, n)
+		return true
+	})
 }
 
 // dropAgent removes the groups of a number, and reports whether none is left: one that has

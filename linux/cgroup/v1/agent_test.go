@@ -27,6 +27,48 @@ func take(t *testing.T, tree *Tree) *Agent {
 	return a
 }
 
+// locking checks at each removal of an agent's group that no other agent can get its number meanwhile.
+type locking struct {
+	cgroupfs.System
+	t       *testing.T
+	tree    *Tree
+	removed int
+}
+
+func (k *locking) Rmdir(dir int, path string) error {
+	if agentNumber(path) >= 0 {
+		k.removed++
+		if k.tree.agents.mu.TryLock() {
+			k.tree.agents.mu.Unlock()
+			k.t.Errorf("%s is removed while its number can be given to another agent", path)
+		}
+	}
+	return k.System.Rmdir(dir, path)
+}
+
+func TestNoAgentLosesItsGroupsToAnothersBegin(t *testing.T) {
+	tree := openHost(t)
+	one := take(t, tree)
+	n := one.number
+	one.CloseFiles()
+	tree.agents.mu.Lock()
+	tree.agents.left = append(tree.agents.left, n) // as after a server that was killed
+	tree.agents.mu.Unlock()
+	kernel := &locking{t: t, tree: tree}
+	tree.kernel = kernel
+	two := take(t, tree)
+	tree.kernel = kernel.System
+	if kernel.removed == 0 {
+		t.Error("the group that was left was not removed")
+	}
+	if two.number != n {
+		t.Errorf("the next agent has the number %d, want %d, which is free again", two.number, n)
+	}
+	if err := two.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEachAgentHasGroupsWithTheirLimits(t *testing.T) {
 	tree := openHost(t)
 	one, two := take(t, tree), take(t, tree)
