@@ -99,19 +99,20 @@ func (p *pool) info() PoolInfo {
 // stock makes one more of the pool's, and watches it while it is there.
 func (e *Engine) stock(ctx context.Context, p *pool) {
 	one, err := e.stockOne(ctx, p)
-	wctx, unwatch := context.WithCancel(ctx)
-	defer unwatch()
-	if err == nil {
-		one.Unwatch = unwatch
-	}
-	p.Add(one)
-	e.pools.poke()
 	if err != nil {
-		if ctx.Err() == nil && !(p.Pool.Image == "" && fault.Is(err, fault.NotFound)) { // its image is not built yet
+		absent := p.Pool.Image == "" && fault.Is(err, fault.NotFound) // its image is not built yet
+		p.Fail(absent)
+		e.pools.poke()
+		if ctx.Err() == nil && !absent {
 			e.log.Warn("a pool cannot be filled; creates are slower meanwhile", "pool", p.Name, "error", err)
 		}
 		return
 	}
+	wctx, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	one.Unwatch = unwatch
+	p.Add(one)
+	e.pools.poke()
 	// From here on it is watched, until somebody takes it.
 	if _, err := one.Instance.Wait(wctx); err == nil && p.Drop(one) {
 		e.log.Warn("a sandbox of a pool went down", "pool", p.Name, "sandbox", one.ID)

@@ -244,6 +244,27 @@ func TestPool(t *testing.T) {
 			t.Errorf("figures: %+v", p)
 		}
 	})
+	t.Run("KeepsWhatACallerThatGoesAwayDidNotTake", func(t *testing.T) {
+		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 3}))
+		h.filled(3)
+		ctx, goAway := context.WithCancel(t.Context())
+		defer goAway()
+		h.faulty.set(func(ctx context.Context, call string) error {
+			if call == "dial" {
+				goAway()
+				return ctx.Err()
+			}
+			return nil
+		}, nil)
+		_, _, err := h.engine.Create(ctx, alice, engine.CreateRequest{})
+		h.faulty.set(nil, nil)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a create whose caller goes away: %v", err)
+		}
+		if p := h.pool(); p.Hits != 1 || p.Misses != 0 {
+			t.Errorf("%d hits and %d misses, want one of the three taken and the others kept", p.Hits, p.Misses)
+		}
+	})
 	t.Run("ReplacesWhatGoesDown", func(t *testing.T) {
 		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
 		h.filled(1)

@@ -137,7 +137,8 @@ func (e *Engine) healthy(ctx context.Context, p *pool, s *sandbox.Sandbox) *prew
 			return nil
 		}
 		if one.Image.Digest == s.ImageDigest {
-			pctx, cancel := context.WithTimeout(ctx, poolPing)
+			// A caller that goes away meanwhile says nothing about the sandboxes of the pool.
+			pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), poolPing)
 			_, err := one.Client.Ping(pctx)
 			cancel()
 			if err == nil {
@@ -205,14 +206,13 @@ func (e *Engine) fillPools(ctx context.Context) time.Duration {
 		return wait
 	}
 	for _, p := range e.pools.list {
-		if e.roomFor(p.Runtime) != nil {
-			continue
-		}
-		last, busy := e.pools.load()
-		n, again := p.Due(time.Now(), last, busy)
-		wait = min(wait, again)
-		for range n {
-			e.group.spawn(func(ctx context.Context) { e.stock(ctx, p) })
+		if e.roomFor(p.Runtime) == nil {
+			last, busy := e.pools.load()
+			n, again := p.Due(time.Now(), last, busy)
+			wait = min(wait, again)
+			for range n {
+				e.group.spawn(func(ctx context.Context) { e.stock(ctx, p) })
+			}
 		}
 		for _, one := range p.Surplus(image.Image{}) {
 			e.group.spawn(func(ctx context.Context) { e.unstock(ctx, one) })

@@ -85,6 +85,7 @@ type Stock struct {
 	moved  time.Time // when target last changed, or one was asked for
 	short  time.Time // since when more should be made; zero: they are, or need not
 	retry  time.Time // not before, after a failure
+	absent bool      // the failure was that the image is not built yet
 	hits   int64
 	misses int64
 }
@@ -103,17 +104,22 @@ func (s *Stock) Fits(box *sandbox.Sandbox) bool {
 	return (s.o.Recent || box.Image == s.o.Image) && box.Runtime == s.o.Runtime && box.Parent == "" && len(box.Mounts) == 0
 }
 
-// Add makes one ready that Due asked for; nil: it could not be made.
+// Add makes one ready that Due asked for.
 func (s *Stock) Add(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.making--
-	if e == nil {
-		s.retry = time.Now().Add(retry)
-		return
-	}
 	s.ready = append(s.ready, e)
 	s.tell()
+}
+
+// Fail ends the making of one that Due asked for. No other is due for a while; if it failed because
+// its image is not built yet, until the next create.
+func (s *Stock) Fail(absent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.making--
+	s.retry, s.absent = time.Now().Add(retry), absent
 }
 
 // Take takes the oldest one out that can be box, or that is of another build of its image; nil
@@ -166,7 +172,9 @@ func (s *Stock) Count(image string, hit bool) {
 	defer s.mu.Unlock()
 	if s.recent != nil {
 		s.recent.add(image)
-		s.retry = time.Time{} // its image may not have been built when it was tried
+		if s.absent { // it may be built by now
+			s.retry, s.absent = time.Time{}, false
+		}
 	}
 	s.moved = time.Now()
 	if hit {
@@ -179,7 +187,7 @@ func (s *Stock) Count(image string, hit bool) {
 	s.target = min(s.target+1, s.o.Max)
 }
 
-// Due says how many are to be made now, each of which ends with Add, and when to ask again. since
+// Due says how many are to be made now, each of which ends with Add or Fail, and when to ask again. since
 // is when a create was last at work; busy, that one is.
 func (s *Stock) Due(at, since time.Time, busy bool) (n int, wait time.Duration) {
 	s.mu.Lock()
