@@ -247,7 +247,8 @@ func (i *Instance) Remove(ctx context.Context) error {
 	return nil
 }
 
-// clear deletes what is left of an instance that is down, its disk last.
+// clear deletes what is left of an instance that is down: its disk, and last the mark of an earlier
+// version, by which the next server knows what is left.
 func (i *Instance) clear() error {
 	if err := i.d.sweepDown(i); err != nil {
 		return err
@@ -256,6 +257,9 @@ func (i *Instance) clear() error {
 		return err
 	}
 	i.d.checkpoint("remove.layer")
+	if err := i.remove(aheadFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return nil
 }
 

@@ -53,10 +53,7 @@ func (d *Driver) sweepStarts() error {
 func (d *Driver) sweepStart(id sandbox.ID, hasLayer bool) error {
 	i := &Instance{d: d, id: id}
 	if _, err := d.instances.Lstat(string(id) + aheadFile); err == nil {
-		if err := i.clear(); err != nil {
-			return err
-		}
-		return i.remove(aheadFile) // the last, so that the next server knows what is left
+		return i.clear()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
