@@ -24,9 +24,10 @@ type Labels struct {
 
 // form is one spelling of the value of a secret.
 type form struct {
-	text string
-	name string
-	refs int // how often it was added
+	text  string
+	name  string
+	upper bool // it is the value in upper case, which may be any name: it is replaced, and not found by In
+	refs  int  // how often it was added
 }
 
 // CutMark is what stands behind a text that was cut off.
@@ -83,7 +84,8 @@ func (l *Labels) each(secrets []Secret, do func(head [minForm]byte, at int, f fo
 			}
 			head := [minForm]byte([]byte(text[:minForm]))
 			at := slices.IndexFunc(l.forms[head], func(f *form) bool { return f.text == text && f.name == s.Name })
-			do(head, at, form{text, s.Name, 1})
+			upper := text != s.Value && text == strings.ToUpper(s.Value)
+			do(head, at, form{text: text, name: s.Name, upper: upper, refs: 1})
 		}
 	}
 }
@@ -140,14 +142,15 @@ func (l *Labels) String(text string) string {
 }
 
 // In returns the name of a secret that one of the texts has in it, in a spelling of at
-// least so many bytes; "" if there is none.
+// least so many bytes; "" if there is none. A value in upper case is not looked for: a variable
+// named POSTGRES_USER has nothing to do with the password "postgres".
 func (l *Labels) In(least int, texts ...string) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for _, text := range texts {
 		for i := 0; i+minForm <= len(text); i++ {
 			for _, f := range l.forms[[minForm]byte([]byte(text[i:i+minForm]))] {
-				if len(f.text) >= least && f.at(text[i:]) > 0 {
+				if !f.upper && len(f.text) >= least && f.at(text[i:]) > 0 {
 					return f.name
 				}
 			}

@@ -68,6 +68,19 @@ func TestLabelsNameWhatTheyReplace(t *testing.T) {
 	}
 }
 
+// A name that happens to be a value in upper case is masked where it is told, and not refused.
+func TestAValueInUpperCaseIsNotRefused(t *testing.T) {
+	r := NewLabels(Record, named("PG", "postgres", "KEY", "HUNTER22")...)
+	for text, want := range map[string]string{"POSTGRES_USER": "", "postgres_user": "PG", "a HUNTER22": "KEY"} {
+		if got := r.In(8, text); got != want {
+			t.Errorf("%q has the value of %q, want %q", text, got, want)
+		}
+	}
+	if got := r.String("POSTGRES_USER"); got != "[secret PG]_USER" {
+		t.Errorf("it is told as %q", got)
+	}
+}
+
 func TestLabelsForgetWhatIsRemovedAsOftenAsItWasAdded(t *testing.T) {
 	r := NewLabels(Record)
 	a, b := named("A", "hunter22"), named("B", "hunter24")
