@@ -16,7 +16,7 @@ CLIENTS := darwin/arm64 windows/amd64
 # What knows of the processor, and is built for another one, too.
 PROCESSOR := ./linux/... ./runtime/... ./agent/... ./bench/... ./cmd/sandpit-agent
 
-.PHONY: help build agent up down test test-fast lint bench soak kernels setup clean
+.PHONY: help build bin/sandpit-bench agent up down test test-fast lint bench soak kernels setup clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -50,8 +50,10 @@ lint: ## Format, vet and staticcheck
 	while read -r files; do $(GO) vet $$files || exit; done && $(GO) vet ./cmd/sandpit && $(GO) build -o /dev/null ./cmd/sandpit || exit;)
 	GOARCH=arm64 $(GO) build $(PROCESSOR)
 
-bench: setup build ## Measure, beside what a user would pick instead
+bin/sandpit-bench: build # the program of `sandpit bench`
 	$(GO) build -C bench -trimpath -o ../bin/sandpit-bench ./cmd/sandpit-bench
+
+bench: setup bin/sandpit-bench ## Measure, beside what a user would pick instead
 	bin/sandpit-bench --fetch
 
 soak: setup build ## The long form of the tests' campaigns

@@ -50,7 +50,7 @@ That is a program of its own, sandpit-bench, which has to be beside this one; in
 		if err := cfg.Check(); err != nil {
 			return err
 		}
-		err = syscall.Exec(program, append([]string{benchName}, args...), append(os.Environ(), "SANDPIT_IMAGES="+cfg.Images))
+		err = syscall.Exec(program, append([]string{benchName}, args...), append(os.Environ(), "SANDPIT_IMAGES="+cfg.Images, "SANDPIT_BENCH_PROGRAM="+own))
 		return fault.Wrap(fault.Unavailable, err, "%s cannot be executed", program)
 	}
 	return c
@@ -73,7 +73,7 @@ func (a *app) benchProgram(own string) (string, error) {
 	}
 	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
 		return "", fault.New(fault.Unavailable, "the program %s, which measures, is not in %s", benchName, dir).
-			WithRemedy("build it in a checkout of sandpit (make bench), and put it beside sandpit")
+			WithRemedy("build it in a checkout of sandpit (make bin/sandpit-bench), and put it beside sandpit")
 	} else if err != nil {
 		return "", fault.Wrap(fault.Unavailable, err, "%s cannot be looked at", program)
 	}

@@ -83,7 +83,7 @@ Attacks: ` + strings.Join(bench.Attacks(), ", ") + `.`,
 	f.BoolVar(&o.Million, "million", false, "snapshots of 1,000,000 files, too: minutes more")
 	f.StringVar(&o.Data, "data", "", "`directory` for the private data directory; among the temporary files unless given")
 	f.StringVar(&o.Images, "images", imagesOf(getenv), "`directory` of images")
-	f.StringVar(&o.Program, "program", "", "the `sandpit` to measure; the one beside this program unless given")
+	f.StringVar(&o.Program, "program", getenv("SANDPIT_BENCH_PROGRAM"), "the `sandpit` to measure; the one beside this program unless given")
 	to := f.String("report", "", "`directory` for "+page.Page+", its plots and the run as JSON, too")
 	from := f.String("from", "", "report.json of a saved `run`, instead of a measurement")
 	out := asText

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -34,14 +35,14 @@ type misuse struct{ error }
 
 func main() {
 	ctx, stop := interruptible()
-	defer stop()
-	c := newCommand(os.Stdout, os.Stderr, os.Getenv)
+	defer stop(nil)
+	c := newCommand(os.Stdout, progress{os.Stderr, stop}, os.Getenv)
 	os.Exit(report(ctx, c.ExecuteContext(ctx)))
 }
 
 // interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP ends, with an
 // interruption as its cause; the second does what it does to any program.
-func interruptible() (_ context.Context, stop func()) {
+func interruptible() (_ context.Context, stop context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	// Of a pipe that breaks the write tells: the signal would end us before what we started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -55,7 +56,21 @@ func interruptible() (_ context.Context, stop func()) {
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { cancel(nil) }
+	return ctx, cancel
+}
+
+// progress is a writer that ends the measurement when its reader is gone.
+type progress struct {
+	w    io.Writer
+	stop context.CancelCauseFunc
+}
+
+func (p progress) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		p.stop(interruption{syscall.SIGPIPE})
+	}
+	return n, err
 }
 
 // report says what went wrong, the cause and then the next step, and returns the status to exit with.
