@@ -32,7 +32,11 @@ func burst(r *bench.Report) string {
 			without += fmt.Sprintf("ComputeSDK's loop was not measured, %s: %s\n\n", with, sentence(plain(c.Compute.Missing)))
 		}
 	}
-	s := asked(r) + "Two servers in turn: one keeps prewarmed sandboxes, made ahead of who asks for them; there are fewer of them than a crowd has members. The other keeps none. " +
+	servers := "One server, which keeps no sandboxes prewarmed. "
+	if len(b.Servers) > 1 {
+		servers = "Two servers in turn: one keeps prewarmed sandboxes, made ahead of who asks for them; there are fewer of them than a crowd has members. The other keeps none. "
+	}
+	s := asked(r) + servers +
 		"One after the other means a quarter of a second after the last was answered, in which others are prewarmed. " +
 		"At once means that all ask in the same moment and none is deleted before all have their answer.\n\n" + t.String() + last
 	return s + compute(b) + without
