@@ -43,7 +43,7 @@ func TestAnswersAreMaskedAsTheTableSays(t *testing.T) {
 	for _, c := range []struct {
 		two  bool
 		step int
-	}{{false, 1 << 20}, {false, 1}, {false, block}, {true, 1 << 20}, {true, 6}} {
+	}{{false, 1 << 20}, {false, 1}, {false, 6}, {false, block}, {true, 1 << 20}, {true, 1}, {true, 6}, {true, block}} {
 		t.Run(fmt.Sprintf("http2=%t,step=%d", c.two, c.step), func(t *testing.T) {
 			client := g.client(web, c.two)
 			redacttest.Run(t, redact.Echo, func(t *testing.T, text string) (string, bool) {

@@ -24,6 +24,7 @@ var tests = []compiled{
 	{told.Test{Name: "changes", Run: ".", Minutes: 10}, "linux/changes"},
 	{told.Test{Name: "layer", Run: ".", Minutes: 30}, "linux/layer"},
 	{told.Test{Name: "cgroup", Run: ".", Minutes: 10}, "linux/cgroup"},
+	{told.Test{Name: "cgroupfs", Run: ".", Minutes: 5}, "linux/cgroup/cgroupfs"},
 	{told.Test{Name: "steer", Run: ".", Minutes: 5}, "linux/steer"},
 	{told.Test{Name: "agent", Run: ".", Minutes: 20}, "agent/server"},
 	{told.Test{Name: "native", Run: "^TestConformance", Minutes: 60}, "runtime/native"},
