@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
+	"sandpit.dev/api/mcp/profile/sandboxd"
 	"sandpit.dev/api/service"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
@@ -70,7 +71,9 @@ var write = []access.Scope{access.SandboxesRead, access.SandboxesWrite}
 // stranger with another project.
 var callers = tokens{
 	"t-alice":    {Project: "default", Actor: "alice", TokenID: "alice", Scopes: write},
+	"t-admin":    {Project: "default", Actor: "alice", TokenID: "admin", Scopes: []access.Scope{access.Admin}},
 	"t-bob":      {Project: "default", Actor: "bob/2", TokenID: "bob", Scopes: write},
+	"t-profiled": {Project: "default", Actor: "alice", TokenID: "profiled", Scopes: write, Profile: sandboxd.Name},
 	"t-reader":   {Project: "default", Actor: "reader", TokenID: "reader", Scopes: []access.Scope{access.SandboxesRead}},
 	"t-narrow":   {Project: "default", Actor: "narrow", TokenID: "narrow", Scopes: append([]access.Scope{access.ToolsCode, access.ToolsFiles}, write...)},
 	"t-stranger": {Project: "other", Actor: "stranger", TokenID: "stranger", Scopes: write},

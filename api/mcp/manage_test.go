@@ -257,10 +257,6 @@ func TestImages(t *testing.T) {
 		Entry: image.Entry{Name: "node"}, State: image.Building, Stage: "packages", Progress: 0.5,
 	}}
 	_, h.url = serve(t, e, h.runs, h.code, toolset.GroupManage, toolset.GroupInspect)
-	c := callers["t-alice"]
-	c.Scopes, c.TokenID = []access.Scope{access.Admin}, "admin"
-	callers["t-admin"] = c
-	defer delete(callers, "t-admin")
 	res := call(t, h.session("t-reader", handshake, nil), "list_images", nil)
 	wantParts(t, text(t, res), "2 images", "python (the default) · ready · Python · python 3.13 · also py", "node · building · 50 %")
 	wantParts(t, string(jsonOf(t, res)), `"default":true`, `"stage":"packages"`, `"size_bytes":1073741824`)

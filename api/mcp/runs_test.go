@@ -251,10 +251,6 @@ func TestProfiles(t *testing.T) {
 	})
 
 	t.Run("ByToken", func(t *testing.T) {
-		c := callers["t-alice"]
-		c.Profile, c.TokenID = sandboxd.Name, "profiled"
-		callers["t-profiled"] = c
-		defer delete(callers, "t-profiled")
 		if got := toolNames(listed(t, h.session("t-profiled", handshake, nil))); len(got) != 3 {
 			t.Errorf("got %v, want the three of the token's profile", got)
 		}
