@@ -60,7 +60,7 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, r Ac
 	return page, next, nil
 }
 
-// Departed gives the event of a sandbox's deletion, by its id: a key may be
+// Departed returns the event of a sandbox's deletion, by its id: a key may be
 // another sandbox's by now. One that is there, or never was, is fault.NotFound.
 func (e *Engine) Departed(ctx context.Context, c access.Caller, id string) (*sandbox.Event, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {

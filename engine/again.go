@@ -70,7 +70,7 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	res.ProcessID = processID
 	if f != nil {
 		defer leave()
-		f.deaf = cancel
+		f.sinkFailed = cancel
 		f.give(&cmd, sink, r.Room)
 		switch res.Result, err = f.follow(here); {
 		case err == nil:

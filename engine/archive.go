@@ -200,7 +200,7 @@ func (e *Engine) importSnapshot(ctx context.Context, who asker, project string, 
 		if in.over {
 			err = in.tooLarge()
 		}
-		return nil, e.unkeep(ctx, snap, who, err)
+		return nil, e.undoSnapshot(ctx, snap, who, err)
 	}
 	ready := *snap
 	ready.State, ready.SizeBytes = sandbox.SnapshotReady, got.SizeBytes
@@ -212,7 +212,7 @@ func (e *Engine) importSnapshot(ctx context.Context, who asker, project string, 
 		return tx.Events().Append(ev)
 	})
 	if err != nil {
-		return nil, e.unkeep(ctx, snap, who, err)
+		return nil, e.undoSnapshot(ctx, snap, who, err)
 	}
 	e.metrics.happened([]*sandbox.Event{ev})
 	e.checkpoint("import.outcome")

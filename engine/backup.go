@@ -54,7 +54,7 @@ func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, err
 			e.release(b)
 			return nil, err
 		}
-		done := func() { b.turn.give(); e.release(b) }
+		done := func() { b.turn.release(); e.release(b) }
 		s := b.record.Load()
 		if s == nil {
 			done()

@@ -41,10 +41,10 @@ func (a *boundSecrets) variables() map[string]string {
 // bindSecrets brings the gate of a running sandbox, and what is trusted inside, in line with the
 // bound secrets that hold for it. What cannot be done is on the sandbox's record and keeps
 // nothing else from going on: then its programs do without those secrets.
-func (e *Engine) bindSecrets(ctx context.Context, b *box, l *live) {
-	l.outlet.mu.Lock()
-	gate := l.outlet.gate
-	l.outlet.mu.Unlock()
+func (e *Engine) bindSecrets(ctx context.Context, b *entry, l *session) {
+	l.network.mu.Lock()
+	gate := l.network.gate
+	l.network.mu.Unlock()
 	s := b.record.Load()
 	if gate == nil || s == nil { // nothing leaves; what is trusted inside does not matter
 		return
@@ -61,7 +61,7 @@ func (e *Engine) bindSecrets(ctx context.Context, b *box, l *live) {
 		return
 	}
 	gate.SetKeys(a.keys)
-	if l.nap.asleep() || l.unheard.Load() || !l.client.SilentSince().IsZero() {
+	if l.pauses.paused() || l.unheard.Load() || !l.client.SilentSince().IsZero() {
 		a.owed.Store(true)
 		return
 	}
@@ -69,7 +69,7 @@ func (e *Engine) bindSecrets(ctx context.Context, b *box, l *live) {
 }
 
 // trustOwed changes what is trusted inside, where that could not be done before.
-func (e *Engine) trustOwed(ctx context.Context, b *box, l *live) {
+func (e *Engine) trustOwed(ctx context.Context, b *entry, l *session) {
 	a := &l.bound
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +79,7 @@ func (e *Engine) trustOwed(ctx context.Context, b *box, l *live) {
 }
 
 // trustLocked makes what is trusted inside that of the keys, with a.mu held.
-func (e *Engine) trustLocked(ctx context.Context, b *box, l *live) {
+func (e *Engine) trustLocked(ctx context.Context, b *entry, l *session) {
 	a := &l.bound
 	a.owed.Store(false)
 	switch {
@@ -142,7 +142,7 @@ func (e *Engine) makeKeys(a *boundSecrets, project string, all []secrets.Secret)
 }
 
 // bindOwed is bindSecrets for a sandbox whose processes go on again.
-func (e *Engine) bindOwed(ctx context.Context, b *box, l *live) {
+func (e *Engine) bindOwed(ctx context.Context, b *entry, l *session) {
 	if l.bound.owed.Load() {
 		e.bindSecrets(ctx, b, l)
 	}
@@ -151,9 +151,9 @@ func (e *Engine) bindOwed(ctx context.Context, b *box, l *live) {
 // bindAll is bindSecrets for each running sandbox that a change of secrets concerns: one, or "" for
 // all of the project.
 func (e *Engine) bindAll(ctx context.Context, project string, of sandbox.ID) {
-	var all []*box
+	var all []*entry
 	e.mu.Lock()
-	for id, b := range e.boxes {
+	for id, b := range e.entries {
 		if s := b.record.Load(); s != nil && s.Project == project && (of == "" || id == of) {
 			b.refs++
 			all = append(all, b)
@@ -179,7 +179,7 @@ func (e *Engine) bindAll(ctx context.Context, project string, of sandbox.ID) {
 const bindAtOnce = 16
 
 // complain puts on a sandbox's record why its bound secrets may not work, once.
-func (e *Engine) complain(ctx context.Context, b *box, a *boundSecrets, complaint string) {
+func (e *Engine) complain(ctx context.Context, b *entry, a *boundSecrets, complaint string) {
 	was := a.complaint
 	a.complaint = complaint
 	s := b.record.Load()

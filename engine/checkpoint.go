@@ -58,12 +58,12 @@ func (u *Use) checkpoint(ctx context.Context, after *sandbox.Event) (*sandbox.Sn
 	if err := u.e.take(ctx, u.b); err != nil {
 		return nil, err
 	}
-	defer u.b.turn.give()
+	defer u.b.turn.release()
 	if u.b.record.Load() == nil || u.isDown() {
 		return nil, nil
 	}
 	line, _, _ := strings.Cut(after.Command, "\n")
-	snap, err := u.e.keep(ctx, u.b, u.who, keeping{
+	snap, err := u.e.takeSnapshot(ctx, u.b, u.who, snapshotOptions{
 		auto: true, detail: fmt.Sprintf("after the command %s: %s", after.ProcessID, sandbox.Clip(line, 80)),
 	})
 	return snap, err

@@ -24,7 +24,7 @@ type clock struct {
 	mu    sync.Mutex
 	heap  alarms
 	byID  map[sandbox.ID]*alarm
-	uses  map[sandbox.ID]activity // that no record knows, of sandboxes that have no box
+	uses  map[sandbox.ID]activity // that no record knows, of sandboxes that have no entry
 	wakes chan struct{}           // the first alarm changed
 }
 
@@ -81,7 +81,7 @@ func (c *clock) remember(id sandbox.ID, last activity) {
 	c.uses[id] = last
 }
 
-// used gives the use that is kept of a sandbox, if any.
+// used returns the use that is kept of a sandbox, if any.
 func (c *clock) used(id sandbox.ID) activity {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +151,7 @@ const (
 	// processor. So the clock waits for pulse at most while an alarm comes within tick.
 	pulse = 2 * time.Second
 	// The clocks of sandboxes that are down are read from the store, every
-	// sweepEvery, as far as they strike within horizon: there may be many of them.
+	// sweepEvery, as far as they expire within horizon: there may be many of them.
 	sweepEvery = 5 * time.Minute
 	horizon    = 10 * time.Minute
 )
@@ -190,7 +190,7 @@ func (e *Engine) runClock(ctx context.Context) {
 		}
 		e.group.spawn(func(ctx context.Context) {
 			defer func() { <-slots }()
-			e.strike(ctx, id)
+			e.expire(ctx, id)
 		})
 	}
 }
@@ -277,11 +277,11 @@ const (
 	turnRetry    = 2 * time.Second
 )
 
-// strike does what is due with a sandbox, and plans its next alarm.
-func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
+// expire does what is due with a sandbox, and plans its next alarm.
+func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 	b, err := e.acquire(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		e.strikeKept(ctx, id)
+		e.expireSnapshot(ctx, id)
 		return
 	}
 	if err != nil {
@@ -303,11 +303,11 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 		}
 		return
 	}
-	defer b.turn.give()
+	defer b.turn.release()
 	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.defaults.StopGrace)
 	defer cancel()
 	if err = e.outcomes.wait(wctx, b); err == nil {
-		err = e.reconcile(wctx, b, "finished after an earlier failure")
+		err = e.reconcileInstance(wctx, b, "finished after an earlier failure")
 	}
 	if l := b.up(); err == nil && (l == nil || l.client.SilentSince().IsZero()) {
 		// What has a time to go by goes all the same.
@@ -316,7 +316,7 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 		}
 	}
 	if err == nil {
-		err = e.strikeLocked(wctx, b)
+		err = e.expireLocked(wctx, b)
 	}
 	if err != nil {
 		e.log.Error("what a clock or a repair asks for cannot be done now; it is tried again", "sandbox", id, "error", err)
@@ -326,9 +326,9 @@ func (e *Engine) strike(ctx context.Context, id sandbox.ID) {
 	e.plan(b)
 }
 
-// strikeLocked stops, pauses or deletes the sandbox if that is due. The caller has
+// expireLocked stops, pauses or deletes the sandbox if that is due. The caller has
 // the turn.
-func (e *Engine) strikeLocked(ctx context.Context, b *box) error {
+func (e *Engine) expireLocked(ctx context.Context, b *entry) error {
 	s, last, at := b.record.Load(), b.lastUse(), e.now()
 	if s == nil {
 		return nil
@@ -355,7 +355,7 @@ func (e *Engine) strikeLocked(ctx context.Context, b *box) error {
 }
 
 // idle does what is to be done with a sandbox that is idle.
-func (e *Engine) idle(ctx context.Context, b *box, s *sandbox.Sandbox, detail string, still func(int, activity) bool) error {
+func (e *Engine) idle(ctx context.Context, b *entry, s *sandbox.Sandbox, detail string, still func(int, activity) bool) error {
 	if s.OnIdle == sandbox.IdlePause {
 		err := e.pause(ctx, b, system, sandbox.CauseIdle, detail, still)
 		if !fault.Is(err, fault.Unsupported) {
@@ -367,7 +367,7 @@ func (e *Engine) idle(ctx context.Context, b *box, s *sandbox.Sandbox, detail st
 }
 
 // reap deletes a sandbox because a clock struck, if may agrees; see remove.
-func (e *Engine) reap(ctx context.Context, b *box, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
+func (e *Engine) reap(ctx context.Context, b *entry, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
 	err := e.remove(ctx, b, system, cause, detail, may)
 	if err == nil && b.record.Load() == nil {
 		e.metrics.reaped.Inc()
@@ -406,7 +406,7 @@ func (e *Engine) lastWords(s *sandbox.Sandbox, last activity) string {
 }
 
 // plan sets the sandbox's next alarm from its record and its last use.
-func (e *Engine) plan(b *box) {
+func (e *Engine) plan(b *entry) {
 	s := b.record.Load()
 	if s == nil {
 		e.clock.drop(b.id)
@@ -423,14 +423,14 @@ func (e *Engine) plan(b *box) {
 			at = time.Time{} // a sweep finds it in time
 		}
 	default:
-		if l := b.standing(); l != nil && (l.unfit || l.outlet.differs(e.bounded(s.Network))) {
+		if l := b.standing(); l != nil && (l.unfit || l.network.differs(e.bounded(s.Network))) {
 			at = earlier(at, e.now().Add(retryAfter))
 		}
 	}
 	e.clock.set(b.id, at)
 }
 
-// next is when to look at a sandbox again: when its next clock strikes, as far as is
+// next is when to look at a sandbox again: when its next clock expires, as far as is
 // known by now. Zero: never.
 func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
 	if s.State.Intent() {
@@ -461,7 +461,7 @@ func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
 }
 
 // later has the clock look at a sandbox whose last verb could not be finished.
-func (e *Engine) later(b *box) { e.retry(b.id) }
+func (e *Engine) later(b *entry) { e.retry(b.id) }
 
 // retry is later for whatever has an id: a snapshot or a volume, too.
 func (e *Engine) retry(id sandbox.ID) { e.clock.set(id, e.now().Add(retryAfter)) }

@@ -31,7 +31,7 @@ func inBubble(t *testing.T, test func(t *testing.T, h *house, c *hostClock)) {
 	})
 }
 
-// now gives a sandbox's state without asking the engine, which would be a use.
+// now returns a sandbox's state without asking the engine, which would be a use.
 func (h *house) now(id sandbox.ID) sandbox.State {
 	h.t.Helper()
 	synctest.Wait()

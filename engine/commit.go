@@ -14,10 +14,10 @@ import (
 	"sandpit.dev/store"
 )
 
-// commit changes the box's record and appends events, in one transaction.
+// commit changes the entry's record and appends events, in one transaction.
 // change gets a copy of the record; maps in it are replaced, never written to.
 // A record that was deleted meanwhile is left alone and the events still count.
-func (e *Engine) commit(ctx context.Context, b *box, change func(*sandbox.Sandbox), events ...*sandbox.Event) error {
+func (e *Engine) commit(ctx context.Context, b *entry, change func(*sandbox.Sandbox), events ...*sandbox.Event) error {
 	return e.commitBy(ctx, b, store.Sandboxes.Update, change, func(tx store.Tx) error { return appendAll(tx, events) }, events...)
 }
 
@@ -32,16 +32,16 @@ func appendAll(tx store.Tx, events []*sandbox.Event) error {
 
 // commitWith is commit with more to do in the transaction. Events are those
 // that more appends, for the figures.
-func (e *Engine) commitWith(ctx context.Context, b *box, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
+func (e *Engine) commitWith(ctx context.Context, b *entry, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
 	return e.commitBy(ctx, b, store.Sandboxes.Update, change, more, events...)
 }
 
 // tally is commitWith for a change of the record's figures alone, see [store.Sandboxes].
-func (e *Engine) tally(ctx context.Context, b *box, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
+func (e *Engine) tally(ctx context.Context, b *entry, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
 	return e.commitBy(ctx, b, store.Sandboxes.Tally, change, more, events...)
 }
 
-func (e *Engine) commitBy(ctx context.Context, b *box, write func(store.Sandboxes, *sandbox.Sandbox) error, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
+func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandboxes, *sandbox.Sandbox) error, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	last := b.lastUse()
@@ -102,7 +102,7 @@ func metered(from, to *sandbox.Sandbox) {
 }
 
 // insert adds a new record and its secrets, with their first events.
-func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, own []secrets.Secret, who asker, ev *sandbox.Event) error {
+func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own []secrets.Secret, who asker, ev *sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	b.secrets.Fill(own)
@@ -123,7 +123,7 @@ func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, own []s
 	if err != nil {
 		return err
 	}
-	e.settleRecord(b, s)
+	e.cacheRecord(b, s)
 	e.metrics.moved("", s.State)
 	e.metrics.happened(append(events, ev))
 	return nil
@@ -131,7 +131,7 @@ func (e *Engine) insert(ctx context.Context, b *box, s *sandbox.Sandbox, own []s
 
 // erase deletes the record with its last event, completes the rows of commands
 // that were cut off, and has the snapshots deleted that go with the sandbox.
-func (e *Engine) erase(ctx context.Context, b *box, ev *sandbox.Event) error {
+func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	s := b.record.Load()

@@ -211,7 +211,7 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 }
 
 // create makes the sandbox for a request that is checked and filled. It calls
-// give when nothing more is to be expected of it.
+// release when nothing more is to be expected of it.
 func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, img image.Image, d *disks, give func()) (*sandbox.Sandbox, error) {
 	at := e.now()
 	s := &sandbox.Sandbox{
@@ -235,7 +235,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	var made *sandbox.Sandbox
 	defer e.pools.begin()()
 	e.claim(ctx, s)
-	b := e.adopt(s.ID)
+	b := e.entryOf(s.ID)
 	err := e.work(ctx, createBound, func(ctx context.Context) error {
 		defer give()
 		defer e.release(b)
@@ -243,8 +243,8 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
 			return err
 		}
-		defer b.turn.give()
-		if err := e.build(ctx, b, s, img, ownSecrets(r.secrets, s), askerOf(c)); err != nil {
+		defer b.turn.release()
+		if err := e.runCreate(ctx, b, s, img, ownSecrets(r.secrets, s), askerOf(c)); err != nil {
 			return err
 		}
 		var err error
@@ -261,8 +261,8 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	return made, nil
 }
 
-// build is the four steps of a create.
-func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who asker) error {
+// runCreate is the four steps of a create.
+func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who asker) error {
 	ev := who.event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
 	if s.Parent != "" {
@@ -276,11 +276,11 @@ func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img imag
 	inst, err := e.instance(ctx, s, newSpec(s, img))
 	e.checkpoint("create.done")
 	if err != nil {
-		return e.unbuild(ctx, b, nil, who, err)
+		return e.abortCreate(ctx, b, nil, who, err)
 	}
 	l := e.newLive(b, inst, img)
-	if err := e.plug(ctx, b, l, s.Network); err != nil {
-		return e.unbuild(ctx, b, inst, who, err)
+	if err := e.openNetwork(ctx, b, l, s.Network); err != nil {
+		return e.abortCreate(ctx, b, inst, who, err)
 	}
 	at := e.now()
 	h := inst.Handle()
@@ -288,17 +288,17 @@ func (e *Engine) build(ctx context.Context, b *box, s *sandbox.Sandbox, img imag
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
 	}, who.event(sandbox.EventStarted, s, at))
 	if err != nil {
-		l.outlet.pull()
-		return e.unbuild(ctx, b, inst, who, err)
+		l.network.close()
+		return e.abortCreate(ctx, b, inst, who, err)
 	}
 	e.checkpoint("create.outcome")
 	b.touch(at, actStart)
-	e.raise(b, l)
+	e.beginSession(b, l)
 	return nil
 }
 
-// unbuild undoes a create that failed with err, and gives err.
-func (e *Engine) unbuild(ctx context.Context, b *box, inst runtime.Instance, who asker, err error) error {
+// abortCreate undoes a create that failed with err, and gives err.
+func (e *Engine) abortCreate(ctx context.Context, b *entry, inst runtime.Instance, who asker, err error) error {
 	ctx, cancel := aside(ctx)
 	defer cancel()
 	s := b.record.Load()
@@ -338,7 +338,7 @@ func (e *Engine) removeNew(ctx context.Context, id sandbox.ID, why string) error
 	if err := e.takeToDelete(ctx, b); err != nil {
 		return err
 	}
-	defer b.turn.give()
+	defer b.turn.release()
 	return e.remove(ctx, b, system, sandbox.CauseUser, why, nil)
 }
 

@@ -53,7 +53,7 @@ func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateReque
 	return p, res, err
 }
 
-// below gives an error about fields of a part of a request under their names in
+// below returns an error about fields of a part of a request under their names in
 // the whole.
 func below(prefix string, err error) error {
 	e, ok := errors.AsType[*fault.Error](err)

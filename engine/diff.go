@@ -29,7 +29,7 @@ type DiffRequest struct {
 	Limit int    // entries; at most MaxDiff, zero: DefaultDiff
 }
 
-// Diff gives what changed in a sandbox's disk on the way from one point to another,
+// Diff returns what changed in a sandbox's disk on the way from one point to another,
 // by absolute path; of more than the limit it gives the first, and how many there are.
 // It works on a sandbox that is down as well, and starts none.
 func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRequest) (sandbox.Changes, error) {
@@ -76,7 +76,7 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	return changes, nil
 }
 
-func (e *Engine) diff(ctx context.Context, b *box, r DiffRequest) (sandbox.Changes, error) {
+func (e *Engine) diff(ctx context.Context, b *entry, r DiffRequest) (sandbox.Changes, error) {
 	s := b.record.Load()
 	if s == nil {
 		return sandbox.Changes{}, noSandbox(string(b.id))

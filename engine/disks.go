@@ -68,7 +68,7 @@ func (e *Engine) agree(r *CreateRequest, snap *sandbox.Snapshot) error {
 	return nil
 }
 
-// imageOf gives the image of a new sandbox: for a snapshot exactly the one that it was
+// imageOf returns the image of a new sandbox: for a snapshot exactly the one that it was
 // made of, else the newest, which is built if it has to be.
 func (e *Engine) imageOf(ctx context.Context, entry image.Entry, d *disks) (image.Image, error) {
 	if d.snap == nil {

@@ -39,26 +39,26 @@
 // # What is kept in memory
 //
 // Since nobody else writes records, the engine keeps those of running and paused
-// sandboxes, and of sandboxes that a verb is at, in memory (type box). Their revision still
+// sandboxes, and of sandboxes that a verb is at, in memory (type entry). Their revision still
 // guards every write: a store that was changed behind the engine's back answers
 // fault.Conflict, and the record is read anew for the next write.
 //
 // # Locks
 //
-// A box has one turn, held by the lifecycle verb (start, stop, delete, update, a
+// A entry has one turn, held by the lifecycle verb (start, stop, delete, update, a
 // snapshot, a rollback, a clock, a repair) that is at it. Commands and file transfers take no turn: they
 // hold the sandbox as in use, which keeps idleness off and nothing else. A stop
 // does not wait for them; it makes them end. A pause has them wait: what was up is
-// kept in the box, frozen, and put back by the resume. Time limits of theirs do not
-// count the time in between (type nap).
+// kept in the entry, frozen, and put back by the resume. Time limits of theirs do not
+// count the time in between (type pauseClock).
 //
 // A snapshot is held by whoever makes something of it, reads it or makes it, see type
 // holds; its deletion waits for them. A fork has the turn of its parent only while
 // the parent's disk is taken, not while the forks are made of that.
 //
-// Order of locks: a key's turn, a box's turn, a snapshot, box.commitMu, then box.mu or
-// Engine.mu. Of several boxes nobody has the turns or commitMu but a fork, of those
-// that it has just made. Nothing blocks on the outside while it holds box.mu or Engine.mu.
+// Order of locks: a key's turn, an entry's turn, a snapshot, entry.commitMu, then entry.mu or
+// Engine.mu. Of several entries nobody has the turns or commitMu but a fork, of those
+// that it has just made. Nothing blocks on the outside while it holds entry.mu or Engine.mu.
 //
 // # Whoever goes away
 //
@@ -126,5 +126,5 @@
 // that was noted before says nothing any more about how long ago it was.
 //
 // Sandboxes that are stopped are read from the store a few minutes before their
-// clocks strike (Engine.sweep), so that memory holds none of them.
+// clocks expire (Engine.sweep), so that memory holds none of them.
 package engine

@@ -131,10 +131,10 @@ type Engine struct {
 	round       time.Duration // of the janitor
 	extension   Extension
 
-	mu    sync.Mutex
-	boxes map[sandbox.ID]*box
-	names map[name]sandbox.ID // of the boxes that have a key
-	keys  map[name]*turn      // keys that a create is at
+	mu      sync.Mutex
+	entries map[sandbox.ID]*entry
+	names   map[name]sandbox.ID // of the entries that have a key
+	keys    map[name]*turn      // keys that a create is at
 	// unadopted are sandboxes whose commands of an earlier server nobody follows yet.
 	unadopted map[sandbox.ID]struct{}
 }
@@ -180,7 +180,7 @@ func New(o Options) (*Engine, error) {
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
 		clock: newClock(), holds: newHolds(), pools: newPools(), runsDropped: make(chan struct{}, 1), watches: newWatches(o.Watches), imports: newImports(), eventKeep: o.Events.filled(), round: o.JanitorRound,
 		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
-		boxes: make(map[sandbox.ID]*box), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
+		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}
 	if e.ring == nil {

@@ -142,7 +142,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	// Halfway is the one place where a command must not be left: whether it runs
 	// would not be known. All of this takes a millisecond, caller or not.
 	// Only a pause in the middle holds it up, until the sandbox is resumed.
-	ctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
+	ctx, cancel := e.unlessPaused(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
 	if cmd.ID == "" { // else it was promised already
 		cmd.ID = sandbox.NewProcessID()
@@ -237,7 +237,7 @@ func (f *follower) kill() {
 	f.u.e.retain(f.u.b)
 	f.u.e.group.spawn(func(ctx context.Context) {
 		defer f.u.e.release(f.u.b)
-		ctx, cancel := f.u.e.awake(ctx, f.u.l, killBound)
+		ctx, cancel := f.u.e.unlessPaused(ctx, f.u.l, killBound)
 		defer cancel()
 		err := f.u.l.client.Kill(ctx, f.event.ProcessID, sandbox.CauseKilled)
 		if err != nil && !fault.Is(err, fault.NotFound) {

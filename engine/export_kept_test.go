@@ -11,7 +11,7 @@ import (
 )
 
 // Strike does at once what the clock does at an alarm.
-func (e *Engine) Strike(ctx context.Context, id sandbox.ID) { e.strike(ctx, id) }
+func (e *Engine) Strike(ctx context.Context, id sandbox.ID) { e.expire(ctx, id) }
 
 // Impatient has deletions wait only so long for those who use a snapshot.
 func (e *Engine) Impatient(d time.Duration) { e.holds.patience = d }

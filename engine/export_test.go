@@ -10,7 +10,7 @@ import (
 
 // Recorded waits until the results that callers have are in the store.
 func (e *Engine) Recorded(ctx context.Context) error {
-	return e.outcomes.waitFor(ctx, func(*box) bool { return true })
+	return e.outcomes.waitFor(ctx, func(*entry) bool { return true })
 }
 
 // Held counts what the engine keeps in memory.
@@ -19,7 +19,7 @@ func (e *Engine) Held() (boxes, names, keys, alarms int) {
 	defer e.mu.Unlock()
 	e.clock.mu.Lock()
 	defer e.clock.mu.Unlock()
-	return len(e.boxes), len(e.names), len(e.keys), len(e.clock.heap)
+	return len(e.entries), len(e.names), len(e.keys), len(e.clock.heap)
 }
 
 // StoodStill is what the clock does when a wait of its own ended late by so much.

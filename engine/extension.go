@@ -75,7 +75,7 @@ func (e *Engine) Answered(took time.Duration) { e.metrics.execSeconds.Observe(to
 // Visit is a look at a sandbox that need not be up.
 type Visit struct {
 	e *Engine
-	b *box
+	b *entry
 }
 
 // Visit looks at a sandbox, after what an earlier server left running in it was adopted. Leave it.
@@ -98,7 +98,7 @@ func (v *Visit) Leave() { v.e.leave(v.b) }
 func (v *Visit) Attached(open func(sandbox.ID) any) any { return v.b.attachedBy(open) }
 
 // attachedBy returns what the extension keeps with the sandbox.
-func (b *box) attachedBy(open func(sandbox.ID) any) any {
+func (b *entry) attachedBy(open func(sandbox.ID) any) any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.attached == nil {

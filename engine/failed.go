@@ -44,7 +44,7 @@ func (e *Engine) parts(ctx context.Context, s *sandbox.Sandbox) (runtime.Instanc
 
 // failed commits that a sandbox misses something, and gives the error for whoever
 // wanted it up. The caller has the turn.
-func (e *Engine) failed(ctx context.Context, b *box, m *missing) error {
+func (e *Engine) failed(ctx context.Context, b *entry, m *missing) error {
 	if err := e.fail(ctx, b, m); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (e *Engine) failed(ctx context.Context, b *box, m *missing) error {
 }
 
 // fail commits that a sandbox misses something. The caller has the turn.
-func (e *Engine) fail(ctx context.Context, b *box, m *missing) error {
+func (e *Engine) fail(ctx context.Context, b *entry, m *missing) error {
 	s := b.record.Load()
 	e.log.Error("a sandbox has failed", "sandbox", b.id, "reason", m.what, "error", m.cause)
 	ev := system.event(sandbox.EventFailed, s, e.now())
@@ -76,7 +76,7 @@ func (e *Engine) fail(ctx context.Context, b *box, m *missing) error {
 
 // mend makes a sandbox that has failed Stopped again if it misses nothing any more.
 // The caller has the turn.
-func (e *Engine) mend(ctx context.Context, b *box) error {
+func (e *Engine) mend(ctx context.Context, b *entry) error {
 	s := b.record.Load()
 	if _, _, err := e.parts(ctx, s); err != nil {
 		return err

@@ -32,7 +32,7 @@ func TestADiskThatIsGone(t *testing.T) {
 			}
 		}
 	}
-	// reboot gives a new host over the same directory, as after a boot.
+	// reboot returns a new host over the same directory, as after a boot.
 	reboot := func(h *house, meanwhile func()) *house {
 		h.t.Helper()
 		h.end()

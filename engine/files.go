@@ -140,7 +140,7 @@ func (e *Engine) StatFile(ctx context.Context, c access.Caller, ref, path, user 
 	return info, err
 }
 
-// ListFiles gives what is in a directory, and whether there is more: than the limit, or than
+// ListFiles returns what is in a directory, and whether there is more: than the limit, or than
 // maxListing bytes.
 func (e *Engine) ListFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions) ([]sandbox.FileInfo, bool, error) {
 	var list []sandbox.FileInfo
@@ -244,7 +244,7 @@ func (u *Use) fileEvent(kind sandbox.EventType, path, user string) *sandbox.Even
 }
 
 // named is enough of a record for an event, also of a sandbox just deleted.
-func (b *box) named() *sandbox.Sandbox {
+func (b *entry) named() *sandbox.Sandbox {
 	if s := b.record.Load(); s != nil {
 		return s
 	}

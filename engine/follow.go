@@ -34,36 +34,36 @@ type follower struct {
 	last    int64          // of a process that went down with its sandbox: the number of its last frame
 	guest   bool           // the row is another follower's, who alone tells what a lost command means
 
-	mu       sync.Mutex
-	take     func(sandbox.Frame) error // who gets the frames; nil: nobody
-	deaf     func()                    // called when take failed; ends the following here
-	sinkErr  error
-	output   budget.Output // without a sink: what is kept
-	collects bool
+	mu         sync.Mutex
+	take       func(sandbox.Frame) error // who gets the frames; nil: nobody
+	sinkFailed func()                    // called when take failed; ends the following here
+	sinkErr    error
+	output     budget.Output // without a sink: what is kept
+	collects   bool
 }
 
 func newFollower(u *Use, ev *sandbox.Event, timeout time.Duration) *follower {
 	f := &follower{u: u, event: ev}
 	if timeout > 0 {
-		f.limit, f.slept = time.Now().Add(timeout+overtime), u.l.nap.total()
+		f.limit, f.slept = time.Now().Add(timeout+overtime), u.l.pauses.total()
 	}
 	return f
 }
 
-// limited gives a context that ends with ctx, or when it is time to give up.
+// limited returns a context that ends with ctx, or when it is time to give up.
 func (f *follower) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if f.limit.IsZero() {
 		return ctx, func() {}
 	}
 	l := f.u.l
-	return f.u.e.awake(ctx, l, time.Until(f.limit)+l.nap.total()-f.slept)
+	return f.u.e.unlessPaused(ctx, l, time.Until(f.limit)+l.pauses.total()-f.slept)
 }
 
 // overtime is how much longer than a command's own limit an agent may take to
 // end it. Only a broken or hostile one does.
 const overtime = time.Minute
 
-// give has the output of a command go to sink, or without one be collected.
+// release has the output of a command go to sink, or without one be collected.
 func (f *follower) give(cmd *agent.Command, sink func(sandbox.Frame) error, room *budget.Room) {
 	if f.take = sink; sink == nil {
 		f.collects, f.output = true, budget.NewOutput(room, [2]int64{cmd.MaxStdout, cmd.MaxStderr})
@@ -82,7 +82,7 @@ func (f *follower) detach() ExecResult {
 	return r
 }
 
-// kept puts what was kept of the output into r.
+// commitSnapshot puts what was kept of the output into r.
 func (f *follower) kept(r *ExecResult) {
 	data, cut := f.output.Kept(), f.output.Truncated()
 	r.Stdout, r.Stderr = data[0], data[1]
@@ -101,7 +101,7 @@ func (f *follower) attend(ctx context.Context, r ExecRequest, began time.Time) (
 		here, cancel = context.WithDeadline(here, began.Add(r.Wait))
 		defer cancel()
 	}
-	f.deaf = leave
+	f.sinkFailed = leave
 	res, err := f.follow(here)
 	if err == nil {
 		return f.conclude(ctx, res), nil
@@ -162,7 +162,7 @@ func (f *follower) conclude(ctx context.Context, res sandbox.Result) ExecResult 
 	return r
 }
 
-// follow gives the command's result. The error is ctx's; follow may then be
+// follow returns the command's result. The error is ctx's; follow may then be
 // called again and goes on where it was.
 func (f *follower) follow(ctx context.Context) (sandbox.Result, error) {
 	limited, cancel := f.limited(ctx)
@@ -216,7 +216,7 @@ func (f *follower) deliver(ctx context.Context, fr sandbox.Frame) {
 	}
 	if err := f.take(fr); err != nil {
 		f.take, f.sinkErr = nil, err
-		f.deaf()
+		f.sinkFailed()
 	}
 }
 
@@ -270,7 +270,7 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (s
 
 // overdue ends a command that its agent let run past its limit.
 func (f *follower) overdue(ctx context.Context) sandbox.Result {
-	kctx, cancel := f.u.e.awake(context.WithoutCancel(ctx), f.u.l, killBound)
+	kctx, cancel := f.u.e.unlessPaused(context.WithoutCancel(ctx), f.u.l, killBound)
 	defer cancel()
 	if err := f.u.l.client.Kill(kctx, f.event.ProcessID, sandbox.CauseTimeout); err != nil {
 		f.u.e.log.Error("a command past its limit cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
@@ -346,7 +346,7 @@ func (f *follower) notBegun(ctx context.Context, err error) {
 const exitNotStarted = 127
 
 // finish commits a command's result: its row, and the sandbox's counters.
-func (e *Engine) finish(ctx context.Context, b *box, ev *sandbox.Event, r ExecResult) error {
+func (e *Engine) finish(ctx context.Context, b *entry, ev *sandbox.Event, r ExecResult) error {
 	ev.Done, ev.OK = true, r.ExitCode == 0
 	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = r.ExitCode, r.Signal, r.Cause, sandbox.Clip(r.CauseDetail, maxDetail)
 	ev.Duration = r.Duration

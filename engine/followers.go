@@ -29,7 +29,7 @@ const (
 
 // listen counts a follower of a process, and refuses one too many unless it is the engine's
 // own; unlisten takes it off.
-func (b *box) listen(processID string, own bool) error {
+func (b *entry) listen(processID string, own bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.heard[processID] >= MaxFollowers && !own {
@@ -50,7 +50,7 @@ func (b *box) listen(processID string, own bool) error {
 	return nil
 }
 
-func (b *box) unlisten(processID string, own bool) {
+func (b *entry) unlisten(processID string, own bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !own {
@@ -75,7 +75,7 @@ func (g *Following) shared(ctx context.Context, give func(sandbox.Frame) error) 
 }
 
 // shareOut waits until one of several followers may have n bytes more.
-func (b *box) shareOut(ctx context.Context, n int) error {
+func (b *entry) shareOut(ctx context.Context, n int) error {
 	b.mu.Lock()
 	limit := b.audience
 	if b.listeners < 2 {

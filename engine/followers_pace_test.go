@@ -14,7 +14,7 @@ import (
 // The time is synctest's: it passes when all wait.
 func TestSeveralFollowersOfASandboxShareAPaceAndOneHasNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &box{}
+		b := &entry{}
 		follow := func(process string, own bool) {
 			t.Helper()
 			if err := b.listen(process, own); err != nil {

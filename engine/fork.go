@@ -114,12 +114,12 @@ func (r *ForkRequest) check() error {
 
 // fork takes the disk as it is, then makes the forks of it. The sandbox's turn is had
 // for the first of the two alone.
-func (e *Engine) fork(ctx context.Context, b *box, who asker, r ForkRequest) ([]*sandbox.Sandbox, error) {
+func (e *Engine) fork(ctx context.Context, b *entry, who asker, r ForkRequest) ([]*sandbox.Sandbox, error) {
 	defer e.pools.begin()()
 	if err := e.take(ctx, b); err != nil {
 		return nil, err
 	}
-	give := sync.OnceFunc(b.turn.give)
+	give := sync.OnceFunc(b.turn.release)
 	defer give()
 	if s := b.record.Load(); s != nil { // one that was deleted meanwhile has none
 		if err := s.Limits.CheckUpTo(e.defaults.Most); err != nil { // it is of a time of other bounds
@@ -150,7 +150,7 @@ type origin struct {
 	release func()
 }
 
-func (e *Engine) origin(ctx context.Context, b *box, who asker, r ForkRequest) (*origin, error) {
+func (e *Engine) origin(ctx context.Context, b *entry, who asker, r ForkRequest) (*origin, error) {
 	s := b.record.Load()
 	if s == nil {
 		return nil, noSandbox(string(b.id))
@@ -238,12 +238,12 @@ func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.
 func (e *Engine) spread(ctx context.Context, who asker, r ForkRequest, o *origin) ([]*sandbox.Sandbox, error) {
 	f := &forks{e: e, who: who, o: o, insts: make([]runtime.Instance, r.Count)}
 	for range r.Count {
-		b := e.adopt(sandbox.NewID())
+		b := e.entryOf(sandbox.NewID())
 		defer e.release(b)
 		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
 			return nil, err
 		}
-		defer b.turn.give()
+		defer b.turn.release()
 		f.boxes = append(f.boxes, b)
 	}
 	if err := f.intend(ctx, r); err != nil {
@@ -261,7 +261,7 @@ func (e *Engine) spread(ctx context.Context, who asker, r ForkRequest, o *origin
 	e.checkpoint("fork.outcome")
 	made := make([]*sandbox.Sandbox, len(f.boxes))
 	for i, b := range f.boxes {
-		e.raise(b, e.newLive(b, f.insts[i], o.img))
+		e.beginSession(b, e.newLive(b, f.insts[i], o.img))
 		if made[i], err = b.current(); err != nil {
 			return nil, err
 		}
@@ -274,8 +274,8 @@ type forks struct {
 	e     *Engine
 	who   asker
 	o     *origin
-	boxes []*box
-	insts []runtime.Instance // of boxes; nil: not made
+	boxes []*entry
+	insts []runtime.Instance // of entries; nil: not made
 }
 
 // record is a fork's own.
@@ -334,7 +334,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 		return err
 	}
 	for i, b := range f.boxes {
-		f.e.settleRecord(b, records[i])
+		f.e.cacheRecord(b, records[i])
 		f.e.metrics.moved("", records[i].State)
 	}
 	f.e.metrics.happened(append(secretEvents, events...))
@@ -408,13 +408,13 @@ func (f *forks) undo(ctx context.Context, err error) error {
 	var g errgroup.Group
 	g.SetLimit(forksAtOnce)
 	for i, b := range f.boxes {
-		g.Go(func() error { return f.e.unbuild(ctx, b, f.insts[i], f.who, err) })
+		g.Go(func() error { return f.e.abortCreate(ctx, b, f.insts[i], f.who, err) })
 	}
 	return g.Wait()
 }
 
 // setStale notes that what the store has is not known.
-func (b *box) setStale() {
+func (b *entry) setStale() {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	b.stale = true

@@ -98,13 +98,13 @@ func aside(ctx context.Context) (context.Context, context.CancelFunc) {
 // Bounds of work that nobody waits for any more. They hold off a driver or a
 // store that hangs; in health none is ever reached.
 const (
-	createBound  = 2 * time.Minute
-	startBound   = 2 * time.Minute
-	stopBound    = time.Minute // and the grace
-	deleteBound  = 2 * time.Minute
-	pauseBound   = time.Minute
-	updateBound  = 30 * time.Second
-	settleBound  = 2 * time.Minute
-	cleanupBound = 30 * time.Second
-	commitBound  = 30 * time.Second
+	createBound    = 2 * time.Minute
+	startBound     = 2 * time.Minute
+	stopBound      = time.Minute // and the grace
+	deleteBound    = 2 * time.Minute
+	pauseBound     = time.Minute
+	updateBound    = 30 * time.Second
+	reconcileBound = 2 * time.Minute
+	cleanupBound   = 30 * time.Second
+	commitBound    = 30 * time.Second
 )

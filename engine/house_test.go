@@ -138,7 +138,7 @@ func (h *house) recorded() {
 	}
 }
 
-// get gives the record, straight from the store; nil if there is none.
+// get returns the record, straight from the store; nil if there is none.
 func (h *house) get(id sandbox.ID) *sandbox.Sandbox {
 	h.t.Helper()
 	h.recorded()
@@ -153,7 +153,7 @@ func (h *house) get(id sandbox.ID) *sandbox.Sandbox {
 	return s
 }
 
-// events gives all events of a sandbox ("": of all), oldest first, straight
+// events returns all events of a sandbox ("": of all), oldest first, straight
 // from the store.
 func (h *house) events(id sandbox.ID) []*sandbox.Event {
 	h.t.Helper()
@@ -209,7 +209,7 @@ func (h *house) await(what string, ok func() bool) {
 	}
 }
 
-// instances gives the ids of what the host holds.
+// instances returns the ids of what the host holds.
 func (h *house) instances() []sandbox.ID {
 	h.t.Helper()
 	handles, err := h.host.Driver().List(context.Background())

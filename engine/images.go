@@ -14,15 +14,15 @@ import (
 // Images is what the engine needs of the images; *image.Store has it. It is
 // safe for concurrent use.
 type Images interface {
-	// Resolve gives the catalogue's entry for a caller's spelling, without looking
+	// Resolve returns the catalogue's entry for a caller's spelling, without looking
 	// at the disk. The empty name is the default image.
 	Resolve(name string) (image.Entry, error)
-	// Ensure gives the image, and builds it if it is missing. The build goes on
+	// Ensure returns the image, and builds it if it is missing. The build goes on
 	// when ctx ends.
 	Ensure(ctx context.Context, name string) (image.Image, error)
 	// Find returns the image if it is built, and else fault.NotFound.
 	Find(ctx context.Context, name string) (image.Image, error)
-	// FindDigest gives exactly the image that a sandbox was made from.
+	// FindDigest returns exactly the image that a sandbox was made from.
 	FindDigest(name, digest string) (image.Image, error)
 	List(ctx context.Context) ([]image.Status, error)
 }

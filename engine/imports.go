@@ -89,7 +89,7 @@ func (t *importTurn) take(ctx context.Context) error {
 	return nil
 }
 
-func (t *importTurn) give() {
+func (t *importTurn) release() {
 	if t.held {
 		t.held = false
 		<-t.all.turns
@@ -98,7 +98,7 @@ func (t *importTurn) give() {
 }
 
 func (t *importTurn) end() {
-	t.give()
+	t.release()
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
 	p := t.all.of[t.project]
@@ -119,7 +119,7 @@ type turnReader struct {
 }
 
 func (r *turnReader) Read(p []byte) (int, error) {
-	r.turn.give()
+	r.turn.release()
 	n, err := r.r.Read(p)
 	if taken := r.turn.take(r.ctx); taken != nil {
 		return 0, taken

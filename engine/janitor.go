@@ -153,7 +153,7 @@ func (e *Engine) inventory(ctx context.Context) []thing {
 	return all
 }
 
-// ownerless gives those of the things that no record owns, and that are not being made.
+// ownerless returns those of the things that no record owns, and that are not being made.
 // A record is there before its driver begins, and until it has ended.
 func (e *Engine) ownerless(ctx context.Context, things []thing) (out []thing, err error) {
 	err = e.store.View(ctx, func(tx store.Tx) error {
@@ -177,7 +177,7 @@ func (e *Engine) ownerless(ctx context.Context, things []thing) (out []thing, er
 	return out, err
 }
 
-// recordedRuntime gives the runtime of the record that a thing has.
+// recordedRuntime returns the runtime of the record that a thing has.
 func recordedRuntime(tx store.Tx, t thing) (string, error) {
 	switch t.kind {
 	case kindSnapshot:
@@ -200,14 +200,14 @@ func recordedRuntime(tx store.Tx, t thing) (string, error) {
 	return s.Runtime, nil
 }
 
-// holdsBox tells whether a verb is at the sandbox, or it runs.
+// holdsBox reports whether a verb is at the sandbox, or it runs.
 func (e *Engine) holdsBox(id sandbox.ID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.boxes[id] != nil
+	return e.entries[id] != nil
 }
 
-// heardOfThing tells whether any event is about the thing: those of snapshots and
+// heardOfThing reports whether any event is about the thing: those of snapshots and
 // volumes have its id where those of commands have the command's. Of a volume it has to
 // tell of its deletion, since a volume is what is to outlive all else.
 func (e *Engine) heardOfThing(ctx context.Context, t thing) (known bool, err error) {
@@ -232,7 +232,7 @@ func (e *Engine) heardOfThing(ctx context.Context, t thing) (known bool, err err
 // collect removes an orphan. One that cannot be removed is tried again by the round
 // after the next.
 func (e *Engine) collect(ctx context.Context, t thing) {
-	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	ctx, cancel := context.WithTimeout(ctx, reconcileBound)
 	defer cancel()
 	var err error
 	switch d := e.runtimes[t.runtime]; t.kind {

@@ -17,7 +17,7 @@ import (
 )
 
 // crashKept is what the process that is to die does with snapshots and volumes. Before,
-// there is a sandbox "box", whose file held one when the snapshot "x" was taken, and two
+// there is a sandbox "entry", whose file held one when the snapshot "x" was taken, and two
 // afterwards.
 func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *atomic.Bool) error {
 	r := engine.CreateRequest{Key: "box"}
@@ -102,7 +102,7 @@ const stepByStep = ", step by step"
 func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 	skiptest.WithShort(t, "a server is killed at each step of each verb")
 	type expect struct {
-		state     sandbox.State // of box; Deleted: it is gone
+		state     sandbox.State // of entry; Deleted: it is gone
 		cause     sandbox.Cause
 		file      string // what it holds in the end
 		snapshots int

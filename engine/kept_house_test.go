@@ -47,7 +47,7 @@ func (h *house) reads(ref, file string) string {
 	return string(h.exec(ref, "cat "+file+" 2>/dev/null || true").Stdout)
 }
 
-// list gives the snapshots that callers see, newest first.
+// list returns the snapshots that callers see, newest first.
 func (h *house) list(r engine.SnapshotsRequest) []*sandbox.Snapshot {
 	h.t.Helper()
 	p, err := h.engine.Snapshots(h.t.Context(), alice, r)
@@ -60,7 +60,7 @@ func (h *house) list(r engine.SnapshotsRequest) []*sandbox.Snapshot {
 	return p.Items
 }
 
-// keptRecords gives all records of snapshots and of volumes, in whatever state,
+// keptRecords returns all records of snapshots and of volumes, in whatever state,
 // straight from the store.
 func (h *house) keptRecords() (snaps []*sandbox.Snapshot, vols []*sandbox.Volume) {
 	h.t.Helper()

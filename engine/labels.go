@@ -34,7 +34,7 @@ func (e *Engine) labels(ctx context.Context, project string, id sandbox.ID) *red
 func (e *Engine) openSecrets(id sandbox.ID) *secrets.Entry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if b := e.boxes[id]; b != nil {
+	if b := e.entries[id]; b != nil {
 		return &b.secrets
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 // disk, one that is paused with its processes, and one that has failed if what it
 // missed is there again. One that runs is given as it is.
 func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, startBound, e.takeToWork, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, startBound, e.takeToWork, func(ctx context.Context, b *entry) error {
 		return e.start(ctx, b, askerOf(c))
 	})
 }
@@ -30,7 +30,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // one that is paused, too. One that is stopped already is given as it is, but no
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b *entry) error {
 		return e.stop(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 }
@@ -38,15 +38,15 @@ func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbo
 // Delete ends a sandbox's processes at once and deletes its disk and its
 // record; what stays is its events. One that is gone is fault.NotFound.
 func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error {
-	_, err := e.verb(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b *box) error {
+	_, err := e.verb(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b *entry) error {
 		return e.remove(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 	return err
 }
 
 // start is the four steps, of the way up from any state. The caller has the turn,
-// and the box is settled.
-func (e *Engine) start(ctx context.Context, b *box, who asker) error {
+// and the entry is reconciled.
+func (e *Engine) start(ctx context.Context, b *entry, who asker) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -77,7 +77,7 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 	}
 	e.checkpoint("start.done")
 	l := e.newLive(b, inst, img)
-	if err := e.plug(ctx, b, l, s.Network); err != nil {
+	if err := e.openNetwork(ctx, b, l, s.Network); err != nil {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	at := e.now()
@@ -87,12 +87,12 @@ func (e *Engine) start(ctx context.Context, b *box, who asker) error {
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
 	}, who.event(sandbox.EventStarted, s, at))
 	if err != nil {
-		l.outlet.pull()
+		l.network.close()
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.outcome")
 	b.touch(at, actStart)
-	e.raise(b, l)
+	e.beginSession(b, l)
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (e *Engine) startAnew(ctx context.Context, inst runtime.Instance, spec runt
 }
 
 // unstart takes back a start that failed with err, and gives err.
-func (e *Engine) unstart(ctx context.Context, b *box, inst runtime.Instance, who asker, err error) error {
+func (e *Engine) unstart(ctx context.Context, b *entry, inst runtime.Instance, who asker, err error) error {
 	ctx, cancel := aside(ctx)
 	defer cancel()
 	stopErr := inst.Stop(ctx, 0)
@@ -129,10 +129,10 @@ func (e *Engine) unstart(ctx context.Context, b *box, inst runtime.Instance, who
 	return err
 }
 
-// stop is the four steps. The caller has the turn, and the box is settled. may
+// stop is the four steps. The caller has the turn, and the entry is reconciled. may
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
-func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) stop(ctx context.Context, b *entry, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -160,13 +160,13 @@ func (e *Engine) stop(ctx context.Context, b *box, who asker, cause sandbox.Caus
 
 // takeDown ends what is up, after a grace for its processes. Those of a frozen one
 // are let go on for that.
-func (e *Engine) takeDown(ctx context.Context, l *live) error {
+func (e *Engine) takeDown(ctx context.Context, l *session) error {
 	grace := e.defaults.StopGrace
-	if p, ok := l.inst.(runtime.Pauser); ok && l.nap.asleep() {
+	if p, ok := l.inst.(runtime.Pauser); ok && l.pauses.paused() {
 		if err := p.Resume(ctx); err != nil {
 			grace = 0
 		} else {
-			l.nap.end()
+			l.pauses.end()
 		}
 	}
 	if grace > 0 {
@@ -174,7 +174,7 @@ func (e *Engine) takeDown(ctx context.Context, l *live) error {
 	}
 	err := l.inst.Stop(ctx, 0)
 	if err == nil {
-		l.nap.end()
+		l.pauses.end()
 	}
 	return err
 }
@@ -184,7 +184,7 @@ func (e *Engine) takeDown(ctx context.Context, l *live) error {
 const signPatience = 2 * time.Second
 
 // shutdown has the agent end its processes, if it is there to do so.
-func (e *Engine) shutdown(ctx context.Context, l *live, grace time.Duration) {
+func (e *Engine) shutdown(ctx context.Context, l *session, grace time.Duration) {
 	limit, cancel := context.WithTimeout(ctx, signPatience)
 	_, err := l.client.Ping(limit)
 	cancel()
@@ -197,7 +197,7 @@ func (e *Engine) shutdown(ctx context.Context, l *live, grace time.Duration) {
 }
 
 // stopped commits the outcome of a stop, with the cause that its intent gave.
-func (e *Engine) stopped(ctx context.Context, b *box, who asker) error {
+func (e *Engine) stopped(ctx context.Context, b *entry, who asker) error {
 	s := b.record.Load()
 	ev := who.event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
@@ -215,7 +215,7 @@ func (e *Engine) stopped(ctx context.Context, b *box, who asker) error {
 
 // ended is what follows when a sandbox has become stopped: it is deleted, if
 // it is to be, and else its clocks go on. The caller has the turn.
-func (e *Engine) ended(ctx context.Context, b *box) {
+func (e *Engine) ended(ctx context.Context, b *entry) {
 	if err := e.adoptOrphans(ctx, b); err != nil {
 		e.log.Error("the ends of commands cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
 	}
@@ -230,14 +230,14 @@ func (e *Engine) ended(ctx context.Context, b *box) {
 	}
 }
 
-// deletesItself tells whether a sandbox is deleted for being stopped. One whose disk was
+// deletesItself reports whether a sandbox is deleted for being stopped. One whose disk was
 // exchanged and that did not start is not: its owner wanted it to go on.
 func deletesItself(s *sandbox.Sandbox) bool {
 	return s.State == sandbox.Stopped && s.AutoDelete && s.StopCause != sandbox.CauseRestore
 }
 
 // autoDelete deletes a sandbox because it stopped.
-func (e *Engine) autoDelete(ctx context.Context, b *box) error {
+func (e *Engine) autoDelete(ctx context.Context, b *entry) error {
 	s := b.record.Load()
 	detail := fmt.Sprintf("it is deleted when it stops (auto_delete), and it stopped (%s)", s.StopCause)
 	if s.StopDetail != "" {
@@ -248,7 +248,7 @@ func (e *Engine) autoDelete(ctx context.Context, b *box) error {
 
 // keepDown makes a caller's stop, or pause, of what a clock or the host had stopped,
 // or paused, count as one: it is not brought up by the next call.
-func (e *Engine) keepDown(ctx context.Context, b *box, who asker, cause sandbox.Cause) error {
+func (e *Engine) keepDown(ctx context.Context, b *entry, who asker, cause sandbox.Cause) error {
 	s := b.record.Load()
 	switch s.StopCause {
 	case sandbox.CauseIdle, sandbox.CauseHost, sandbox.CauseRestore:
@@ -272,7 +272,7 @@ func (e *Engine) keepDown(ctx context.Context, b *box, who asker, cause sandbox.
 
 // remove is the four steps of a delete, from any state. The caller has the turn. may (nil:
 // yes) is asked in the instant in which new uses end; if it says no, nothing is done.
-func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) remove(ctx context.Context, b *entry, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(string(b.id))
@@ -296,7 +296,7 @@ func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Ca
 	}
 	if l != nil {
 		if err == nil {
-			l.nap.end()
+			l.pauses.end()
 		}
 		e.drop(b)
 	}
@@ -310,7 +310,7 @@ func (e *Engine) remove(ctx context.Context, b *box, who asker, cause sandbox.Ca
 }
 
 // removed commits the outcome of a delete, with the cause that its intent gave.
-func (e *Engine) removed(ctx context.Context, b *box, who asker) error {
+func (e *Engine) removed(ctx context.Context, b *entry, who asker) error {
 	s := b.record.Load()
 	ev := who.event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
@@ -332,13 +332,13 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 	return d.Open(ctx, runtime.Handle{ID: s.ID, Data: s.Handle})
 }
 
-// raise makes an instance that is up available, frozen or not, and begins to watch it.
-func (e *Engine) raise(b *box, l *live) {
+// beginSession makes an instance that is up available, frozen or not, and begins to watch it.
+func (e *Engine) beginSession(b *entry, l *session) {
 	e.retain(b)
-	if l.outlet.differs(e.bounded(b.record.Load().Network)) {
+	if l.network.differs(e.bounded(b.record.Load().Network)) {
 		ctx, cancel := aside(e.group.ctx)
 		defer cancel()
-		e.replug(ctx, b, l)
+		e.reopenNetwork(ctx, b, l)
 	}
 	b.put(l)
 	e.plan(b)
@@ -348,7 +348,7 @@ func (e *Engine) raise(b *box, l *live) {
 // withdraw ends new uses of a sandbox, if may (nil: yes) agrees in that instant, and
 // commits what is about to be done to it, with the cause. It gives what is up, nil for
 // nothing. Not ok: nothing is to be done, or err is why nothing can be.
-func (e *Engine) withdraw(ctx context.Context, b *box, to sandbox.State, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) (l *live, ok bool, err error) {
+func (e *Engine) withdraw(ctx context.Context, b *entry, to sandbox.State, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) (l *session, ok bool, err error) {
 	if l, ok = b.withdraw(may); !ok {
 		return nil, false, nil
 	}
@@ -368,7 +368,7 @@ func (a asker) did(what string) string {
 }
 
 // restore takes back a withdrawal after which nothing was done.
-func (e *Engine) restore(ctx context.Context, b *box, l *live) {
+func (e *Engine) restore(ctx context.Context, b *entry, l *session) {
 	if l == nil {
 		return
 	}
@@ -376,11 +376,11 @@ func (e *Engine) restore(ctx context.Context, b *box, l *live) {
 	select {
 	case <-l.down:
 		// Its watcher found it withdrawn and left it to whoever has the turn.
-		e.fell(ctx, b, l)
+		e.sessionEnded(ctx, b, l)
 	default:
 		e.bindOwed(ctx, b, l)
 	}
 }
 
-// drop ends a time of being up: the box need not stay in memory for it.
-func (e *Engine) drop(b *box) { e.release(b) }
+// drop ends a time of being up: the entry need not stay in memory for it.
+func (e *Engine) drop(b *entry) { e.release(b) }

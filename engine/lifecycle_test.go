@@ -73,7 +73,7 @@ func TestStop(t *testing.T) {
 			t.Errorf("state: got %s", got.State)
 		}
 		h.faulty.set(nil, nil)
-		got, err := h.engine.Start(t.Context(), alice, "box") // settles it first
+		got, err := h.engine.Start(t.Context(), alice, "box") // reconciles it first
 		if err != nil || got.State != sandbox.Running {
 			t.Fatalf("got %+v, %v", got, err)
 		}

@@ -100,8 +100,8 @@ func (e *Engine) bounded(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
 	return p
 }
 
-// outlet is the network of one time of being up. Its zero value is none.
-type outlet struct {
+// sessionNetwork is the network of one time of being up. Its zero value is none.
+type sessionNetwork struct {
 	mu   sync.Mutex
 	gate *egress.Gate // nil: nothing leaves
 	end  context.CancelFunc
@@ -116,22 +116,22 @@ type outlet struct {
 // has those that find no room, too.
 const waitingNews = 64
 
-// plug makes the instance's network what p says, at once. After an error it has none.
+// openNetwork makes the instance's network what p says, at once. After an error it has none.
 // The caller has the turn.
-func (e *Engine) plug(ctx context.Context, b *box, l *live, p sandbox.NetworkPolicy) error {
-	made, err := e.plugGate(ctx, b, l, p)
+func (e *Engine) openNetwork(ctx context.Context, b *entry, l *session, p sandbox.NetworkPolicy) error {
+	made, err := e.openGate(ctx, b, l, p)
 	if made {
 		e.bindSecrets(ctx, b, l)
 	}
 	return err
 }
 
-// plugGate is plug without what bound secrets need, and tells whether a gate was made.
-func (e *Engine) plugGate(ctx context.Context, b *box, l *live, p sandbox.NetworkPolicy) (made bool, err error) {
-	o := &l.outlet
+// openGate is openNetwork without what bound secrets need, and tells whether a gate was made.
+func (e *Engine) openGate(ctx context.Context, b *entry, l *session, p sandbox.NetworkPolicy) (made bool, err error) {
+	o := &l.network
 	p = e.bounded(p)
 	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
-		o.pull()
+		o.close()
 		return false, nil
 	}
 	rules := policy.New(p, e.network.Operator)
@@ -184,8 +184,8 @@ func (e *Engine) plugGate(ctx context.Context, b *box, l *live, p sandbox.Networ
 	return true, nil
 }
 
-// pull ends the network, and waits until nothing of it is left.
-func (o *outlet) pull() {
+// close ends the network, and waits until nothing of it is left.
+func (o *sessionNetwork) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.gate == nil {
@@ -196,8 +196,8 @@ func (o *outlet) pull() {
 	o.gate = nil
 }
 
-// differs tells whether what is in force is not what p asks for.
-func (o *outlet) differs(p sandbox.NetworkPolicy) bool {
+// differs reports whether what is in force is not what p asks for.
+func (o *sessionNetwork) differs(p sandbox.NetworkPolicy) bool {
 	wants := p.Mode == sandbox.NetworkRestricted || p.Mode == sandbox.NetworkOpen
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -212,10 +212,10 @@ func (o *outlet) differs(p sandbox.NetworkPolicy) bool {
 	}
 }
 
-// replug is plug for a sandbox that runs already: what fails leaves it without a
+// reopenNetwork is openNetwork for a sandbox that runs already: what fails leaves it without a
 // network, says so, and is tried again.
-func (e *Engine) replug(ctx context.Context, b *box, l *live) {
-	if err := e.plug(ctx, b, l, b.record.Load().Network); err != nil {
+func (e *Engine) reopenNetwork(ctx context.Context, b *entry, l *session) {
+	if err := e.openNetwork(ctx, b, l, b.record.Load().Network); err != nil {
 		e.log.Error("a running sandbox has no network now; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b)
 	}
@@ -223,7 +223,7 @@ func (e *Engine) replug(ctx context.Context, b *box, l *live) {
 
 // recordRefusals appends an event for each thing that was refused for the first time,
 // until ctx is done.
-func (e *Engine) recordRefusals(ctx context.Context, b *box, news <-chan *egress.Entry) {
+func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egress.Entry) {
 	for {
 		var batch []*egress.Entry
 		select {
@@ -295,7 +295,7 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 	if l == nil {
 		return out, nil
 	}
-	o := &l.outlet
+	o := &l.network
 	o.logMu.Lock()
 	defer o.logMu.Unlock()
 	if o.journal == nil {

@@ -73,7 +73,7 @@ func (i *wiredInstance) Steer(context.Context) (runtime.Traffic, error) {
 	return t, nil
 }
 
-// open gives the traffic that is not closed.
+// open returns the traffic that is not closed.
 func (w *wired) open() (out []*traffic) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -422,7 +422,7 @@ func TestNetworkAndTheRecordAgree(t *testing.T) {
 		w.mu.Lock()
 		w.refuses = nil
 		w.mu.Unlock()
-		// Any verb settles it; so does the clock, in a while.
+		// Any verb reconciles it; so does the clock, in a while.
 		if _, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Metadata: &map[string]string{"a": "b"}}); err != nil {
 			t.Fatal(err)
 		}

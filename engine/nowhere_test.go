@@ -206,7 +206,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 func first[T any](_ T, err error) error          { return err }
 func second[T, U any](_ T, _ U, err error) error { return err }
 
-// dump gives all that is in the database: each table's rows as text, and the files.
+// dump returns all that is in the database: each table's rows as text, and the files.
 func (h *house) dump(t *testing.T) map[string]string {
 	t.Helper()
 	db := h.database(t)

@@ -19,13 +19,13 @@ type outcomes struct {
 
 // outcome is one that is not committed yet.
 type outcome struct {
-	of   *box
+	of   *entry
 	done chan struct{}
 }
 
 // begin notes a commit that is to come, before the caller gets the result; end
 // is called once, after it.
-func (o *outcomes) begin(b *box) (end func()) {
+func (o *outcomes) begin(b *entry) (end func()) {
 	done := make(chan struct{})
 	o.mu.Lock()
 	o.open = append(o.open, outcome{b, done})
@@ -40,19 +40,19 @@ func (o *outcomes) begin(b *box) (end func()) {
 
 // wait waits for the commits of one sandbox that began before it. Its error is
 // ctx's. A commit has a bound of its own.
-func (o *outcomes) wait(ctx context.Context, b *box) error {
-	return o.waitFor(ctx, func(of *box) bool { return of == b })
+func (o *outcomes) wait(ctx context.Context, b *entry) error {
+	return o.waitFor(ctx, func(of *entry) bool { return of == b })
 }
 
 // waitProject is wait for the sandboxes of one project.
 func (o *outcomes) waitProject(ctx context.Context, project string) error {
-	return o.waitFor(ctx, func(of *box) bool {
+	return o.waitFor(ctx, func(of *entry) bool {
 		s := of.record.Load()
 		return s != nil && s.Project == project // without a record: it was deleted, and nobody lists it
 	})
 }
 
-func (o *outcomes) waitFor(ctx context.Context, concerns func(*box) bool) error {
+func (o *outcomes) waitFor(ctx context.Context, concerns func(*entry) bool) error {
 	o.mu.Lock()
 	var open []chan struct{}
 	for _, x := range o.open {

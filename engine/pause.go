@@ -21,7 +21,7 @@ import (
 // does not run is fault.State, and what its runtime cannot do fault.Unsupported. Like a stop
 // it works while the records have no room.
 func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, pauseBound, e.take, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, pauseBound, e.take, func(ctx context.Context, b *entry) error {
 		return e.pause(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
 	})
 }
@@ -30,7 +30,7 @@ func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandb
 // runs is given as it is. One that is stopped has no processes: it is fault.State,
 // and the remedy start.
 func (e *Engine) Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, pauseBound, e.takeToWork, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, pauseBound, e.takeToWork, func(ctx context.Context, b *entry) error {
 		switch s := b.record.Load(); s.State {
 		case sandbox.Running:
 			return nil
@@ -42,10 +42,10 @@ func (e *Engine) Resume(ctx context.Context, c access.Caller, ref string) (*sand
 	})
 }
 
-// pause is the four steps. The caller has the turn, and the box is settled. may
+// pause is the four steps. The caller has the turn, and the entry is reconciled. may
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
-func (e *Engine) pause(ctx context.Context, b *box, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) pause(ctx context.Context, b *entry, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -65,7 +65,7 @@ func (e *Engine) pause(ctx context.Context, b *box, who asker, cause sandbox.Cau
 		return err
 	}
 	e.checkpoint("pause.intent")
-	l.nap.begin() // before the freeze: no limit may pass while it is at it
+	l.pauses.begin() // before the freeze: no limit may pass while it is at it
 	if err := p.Pause(ctx); err != nil {
 		return e.unpause(ctx, b, l, who, err)
 	}
@@ -86,7 +86,7 @@ func (e *Engine) pause(ctx context.Context, b *box, who asker, cause sandbox.Cau
 }
 
 // unpause takes back a pause that failed with err, and gives err.
-func (e *Engine) unpause(ctx context.Context, b *box, l *live, who asker, err error) error {
+func (e *Engine) unpause(ctx context.Context, b *entry, l *session, who asker, err error) error {
 	ctx, cancel := aside(ctx)
 	defer cancel()
 	back := l.inst.(runtime.Pauser).Resume(ctx) // whatever the driver says of itself
@@ -102,7 +102,7 @@ func (e *Engine) unpause(ctx context.Context, b *box, l *live, who asker, err er
 		e.later(b)
 		return err
 	}
-	l.nap.end()
+	l.pauses.end()
 	e.restore(ctx, b, l)
 	e.plan(b)
 	return err
@@ -118,7 +118,7 @@ func (a asker) failure(detail string) func(*sandbox.Sandbox) *sandbox.Event {
 }
 
 // awoken commits that a sandbox whose processes go on runs.
-func (e *Engine) awoken(ctx context.Context, b *box, event func(*sandbox.Sandbox) *sandbox.Event) error {
+func (e *Engine) awoken(ctx context.Context, b *entry, event func(*sandbox.Sandbox) *sandbox.Event) error {
 	at := e.now()
 	s := clone(b.record.Load())
 	s.UpdatedAt = at
@@ -128,8 +128,8 @@ func (e *Engine) awoken(ctx context.Context, b *box, event func(*sandbox.Sandbox
 	}, event(s))
 }
 
-// resume is the four steps. The caller has the turn, and the box is settled and Paused.
-func (e *Engine) resume(ctx context.Context, b *box, who asker) error {
+// resume is the four steps. The caller has the turn, and the entry is reconciled and Paused.
+func (e *Engine) resume(ctx context.Context, b *entry, who asker) error {
 	s, l := b.record.Load(), b.standing()
 	p, ok := l.inst.(runtime.Pauser)
 	if !ok {
@@ -156,7 +156,7 @@ func (e *Engine) resume(ctx context.Context, b *box, who asker) error {
 }
 
 // resumed commits that a sandbox was resumed, and lets its uses go on.
-func (e *Engine) resumed(ctx context.Context, b *box, l *live, who asker, detail string) error {
+func (e *Engine) resumed(ctx context.Context, b *entry, l *session, who asker, detail string) error {
 	b.touch(e.now(), actResume)
 	err := e.awoken(ctx, b, func(s *sandbox.Sandbox) *sandbox.Event {
 		ev := who.event(sandbox.EventResumed, s, s.UpdatedAt)
@@ -168,14 +168,14 @@ func (e *Engine) resumed(ctx context.Context, b *box, l *live, who asker, detail
 		return err
 	}
 	e.checkpoint("resume.outcome")
-	l.nap.end()
+	l.pauses.end()
 	e.restore(ctx, b, l)
 	e.plan(b)
 	return e.adoptOrphans(ctx, b)
 }
 
 // unresume takes back a resume that failed with err, and gives err.
-func (e *Engine) unresume(ctx context.Context, b *box, who asker, err error) error {
+func (e *Engine) unresume(ctx context.Context, b *entry, who asker, err error) error {
 	ctx, cancel := aside(ctx)
 	defer cancel()
 	if fault.Is(err, fault.State) {

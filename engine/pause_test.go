@@ -17,7 +17,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// frozen tells whether the driver holds the instance frozen.
+// frozen reports whether the driver holds the instance frozen.
 func (h *house) frozen(id sandbox.ID) bool {
 	h.t.Helper()
 	inst, err := h.host.Driver().Open(context.Background(), runtime.Handle{ID: id})
@@ -413,7 +413,7 @@ func TestWhatIsPaused(t *testing.T) {
 	})
 }
 
-// id gives the id of a key.
+// id returns the id of a key.
 func (h *house) id(key string) sandbox.ID {
 	h.t.Helper()
 	s, err := h.engine.Get(context.Background(), alice, key)

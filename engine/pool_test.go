@@ -20,7 +20,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// withPools gives an engine pools, and a registry of its figures.
+// withPools returns an engine pools, and a registry of its figures.
 func withPools(reg *prometheus.Registry, list ...engine.Pool) func(*engine.Options) {
 	return func(o *engine.Options) {
 		o.Pools = list
@@ -30,7 +30,7 @@ func withPools(reg *prometheus.Registry, list ...engine.Pool) func(*engine.Optio
 	}
 }
 
-// pool gives how the house's only pool stands.
+// pool returns how the house's only pool stands.
 func (h *house) pool() engine.PoolInfo {
 	h.t.Helper()
 	info, err := h.engine.Info(context.Background(), alice)

@@ -72,7 +72,7 @@ func (s *pools) disown(id sandbox.ID) {
 	delete(s.owned, id)
 }
 
-// owns tells whether an instance without a record has to be so.
+// owns reports whether an instance without a record has to be so.
 func (s *pools) owns(id sandbox.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

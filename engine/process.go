@@ -13,7 +13,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Process gives one command: of a sandbox that is up, as its agent knows it; of
+// Process returns one command: of a sandbox that is up, as its agent knows it; of
 // one that is down, or that the agent has let go of, as far as its event tells.
 func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error) {
 	if err := checkProcessID(processID); err != nil {
@@ -42,13 +42,13 @@ func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processI
 	return one[0], err
 }
 
-// Processes gives the commands of a running sandbox: those that run, and those
+// Processes returns the commands of a running sandbox: those that run, and those
 // that ended and whose output is still kept.
 func (e *Engine) Processes(ctx context.Context, c access.Caller, ref string) ([]sandbox.Process, error) {
 	return e.processes(ctx, c, ref, (*agent.Client).Processes)
 }
 
-// processes gives those that list gives.
+// processes returns those that list gives.
 func (e *Engine) processes(ctx context.Context, c access.Caller, ref string, list func(*agent.Client, context.Context) ([]sandbox.Process, error)) ([]sandbox.Process, error) {
 	u, err := e.glance(ctx, c, ref)
 	if err != nil {

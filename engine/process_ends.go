@@ -24,7 +24,7 @@ type endings struct {
 
 // ended returns how a process ended that went down with the sandbox, for which down is closed.
 // Where nothing is left of its log, seen is all that is known.
-func (l *live) ended(processID string, seen sandbox.Process) sandbox.Process {
+func (l *session) ended(processID string, seen sandbox.Process) sandbox.Process {
 	cause := l.exit.Cause
 	if cause == sandbox.CauseNone {
 		cause = sandbox.CauseHost
@@ -74,7 +74,7 @@ func closeRow(ev *sandbox.Event, rec sandbox.Process) {
 
 // closeRows takes a sandbox that is about to be deleted down and completes the rows of its
 // commands, while their logs are there to tell.
-func (e *Engine) closeRows(ctx context.Context, b *box, l *live) error {
+func (e *Engine) closeRows(ctx context.Context, b *entry, l *session) error {
 	if err := l.inst.Stop(ctx, 0); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (e *Engine) closeRows(ctx context.Context, b *box, l *live) error {
 }
 
 // closeOrphans completes the rows of commands of an earlier server whose sandbox is down.
-func (e *Engine) closeOrphans(ctx context.Context, b *box, rows []*sandbox.Event) error {
+func (e *Engine) closeOrphans(ctx context.Context, b *entry, rows []*sandbox.Event) error {
 	s := b.record.Load()
 	cause, detail := cutOffCause(s)
 	inst, err := e.open(ctx, s)

@@ -122,7 +122,7 @@ func (g *Following) Record() sandbox.Process { return g.rec }
 
 var errSeenAll = errors.New("all that was asked for was given out")
 
-// Run gives out the output until the process has ended, ctx is done, the sink
+// Run returns out the output until the process has ended, ctx is done, the sink
 // fails or the engine ends. It is called once.
 func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error) {
 	f, e := g.f, g.f.u.e
@@ -133,7 +133,7 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 		return FollowEnd{LastSeq: f.seen}, nil
 	}
 	give := g.shared(here, g.continuous(sink))
-	f.deaf, f.take = leave, give
+	f.sinkFailed, f.take = leave, give
 	if once {
 		f.take = func(fr sandbox.Frame) error {
 			err := give(fr)

@@ -39,7 +39,7 @@ type ProcessPage struct {
 	Next  string // the cursor of the next page; empty at the end
 }
 
-// ListProcesses gives the processes of a sandbox: of one that is up, as its agent
+// ListProcesses returns the processes of a sandbox: of one that is up, as its agent
 // knows them; of one that is down, as far as their events tell.
 func (e *Engine) ListProcesses(ctx context.Context, c access.Caller, ref string, q ProcessQuery) (ProcessPage, error) {
 	var k check
@@ -113,7 +113,7 @@ func parsePlace(s string) (place, bool) {
 	return place{n, id}, err == nil && sandbox.ValidID(id)
 }
 
-// pastProcesses gives the processes of a sandbox that is down, from their events.
+// pastProcesses returns the processes of a sandbox that is down, from their events.
 func (e *Engine) pastProcesses(ctx context.Context, c access.Caller, ref string) ([]sandbox.Process, error) {
 	rows, err := e.commandRows(ctx, c, ref, store.EventQuery{Limit: store.MaxPage})
 	recs := make([]sandbox.Process, 0, len(rows))
@@ -123,7 +123,7 @@ func (e *Engine) pastProcesses(ctx context.Context, c access.Caller, ref string)
 	return recs, err
 }
 
-// pastProcess gives one process from its event.
+// pastProcess returns one process from its event.
 func (e *Engine) pastProcess(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error) {
 	rows, err := e.commandRows(ctx, c, ref, store.EventQuery{ProcessID: processID, Limit: 1})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sandpit.dev/store"
 )
 
-// Get gives a sandbox. It counts as a use: whoever asks for a sandbox by name
+// Get returns a sandbox. It counts as a use: whoever asks for a sandbox by name
 // is about to work with it.
 func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	b, err := e.visit(ctx, c, access.SandboxesRead, ref)
@@ -101,7 +101,7 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range p.Items {
-		if b := e.boxes[s.ID]; b != nil {
+		if b := e.entries[s.ID]; b != nil {
 			b.known(s)
 		}
 	}

@@ -35,7 +35,7 @@ func (e *Engine) repair(ctx context.Context) error {
 	if err := e.secrets.Reseal(ctx, e.log); err != nil {
 		return err
 	}
-	ids, err := e.unsettledIDs(ctx)
+	ids, err := e.unreconciledIDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (e *Engine) count(ctx context.Context) error {
 	})
 }
 
-// unsettledIDs gives the sandboxes that are, or may be, not as their records say.
-func (e *Engine) unsettledIDs(ctx context.Context) ([]sandbox.ID, error) {
+// unreconciledIDs returns the sandboxes that are, or may be, not as their records say.
+func (e *Engine) unreconciledIDs(ctx context.Context) ([]sandbox.ID, error) {
 	var ids []sandbox.ID
 	q := store.SandboxQuery{Limit: store.MaxPage, Oldest: true}
 	q.States = slices.DeleteFunc(sandbox.States(), func(s sandbox.State) bool {
@@ -103,7 +103,7 @@ func (e *Engine) unsettledIDs(ctx context.Context) ([]sandbox.ID, error) {
 	}
 }
 
-// repairOne settles one sandbox, and completes the rows of its commands.
+// repairOne reconciles one sandbox, and completes the rows of its commands.
 func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 	b, err := e.acquire(ctx, id)
 	if err != nil {
@@ -113,13 +113,13 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 	if err := b.turn.take(ctx); err != nil {
 		return err
 	}
-	defer b.turn.give()
+	defer b.turn.release()
 	e.mu.Lock()
 	e.unadopted[id] = struct{}{}
 	e.mu.Unlock()
-	sctx, cancel := context.WithTimeout(ctx, settleBound)
+	sctx, cancel := context.WithTimeout(ctx, reconcileBound)
 	defer cancel()
-	err = e.reconcile(sctx, b, "the server ended in the middle")
+	err = e.reconcileInstance(sctx, b, "the server ended in the middle")
 	if err == nil && b.standing() == nil {
 		err = e.adoptOrphans(sctx, b)
 	}
@@ -165,7 +165,7 @@ func (e *Engine) repairDiskless(ctx context.Context, id sandbox.ID) error {
 	if err := b.turn.take(ctx); err != nil {
 		return err
 	}
-	defer b.turn.give()
+	defer b.turn.release()
 	s := b.record.Load()
 	if s == nil || s.State != sandbox.Stopped {
 		return nil
@@ -186,7 +186,7 @@ func (e *Engine) repairDiskless(ctx context.Context, id sandbox.ID) error {
 // adoptOrphans looks after the commands of an earlier server, once what became of
 // their sandbox is known: those of one that is paused wait until it goes on. The
 // caller has the turn.
-func (e *Engine) adoptOrphans(ctx context.Context, b *box) error {
+func (e *Engine) adoptOrphans(ctx context.Context, b *entry) error {
 	e.mu.Lock()
 	_, orphans := e.unadopted[b.id]
 	e.mu.Unlock()
@@ -220,7 +220,7 @@ func (e *Engine) adoptOrphans(ctx context.Context, b *box) error {
 
 // adoptCommands completes the rows of commands that have ended since, and
 // follows those that still run. The caller has the turn.
-func (e *Engine) adoptCommands(ctx context.Context, b *box) error {
+func (e *Engine) adoptCommands(ctx context.Context, b *entry) error {
 	var rows []*sandbox.Event
 	err := e.store.View(ctx, func(tx store.Tx) (err error) {
 		rows, err = tx.Events().Unfinished(b.id)
@@ -258,7 +258,7 @@ func cutOffCause(s *sandbox.Sandbox) (sandbox.Cause, string) {
 	return sandbox.CauseStopped, s.StopDetail
 }
 
-func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.Event) error {
+func (e *Engine) adoptCommand(ctx context.Context, b *entry, l *session, ev *sandbox.Event) error {
 	rec, err := l.client.Process(ctx, ev.ProcessID)
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -282,7 +282,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *box, l *live, ev *sandbox.
 	return nil
 }
 
-func (e *Engine) adoptUse(b *box, l *live, ev *sandbox.Event) (*Use, error) {
+func (e *Engine) adoptUse(b *entry, l *session, ev *sandbox.Event) (*Use, error) {
 	if err := e.group.enter(); err != nil {
 		return nil, err
 	}
@@ -375,7 +375,7 @@ func (e *Engine) unrecorded(runtimeName string, id sandbox.ID) (bool, error) {
 	return d.Unrecorded(id)
 }
 
-// heardOf tells whether any event is about the id. A create commits one before
+// heardOf reports whether any event is about the id. A create commits one before
 // its driver begins.
 func (e *Engine) heardOf(ctx context.Context, id sandbox.ID) (known bool, err error) {
 	err = e.store.View(ctx, func(tx store.Tx) error {
@@ -390,7 +390,7 @@ func (e *Engine) heardOf(ctx context.Context, id sandbox.ID) (known bool, err er
 }
 
 func removeStranger(ctx context.Context, d runtime.Driver, h runtime.Handle) error {
-	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	ctx, cancel := context.WithTimeout(ctx, reconcileBound)
 	defer cancel()
 	inst, err := d.Open(ctx, h)
 	if err == nil {

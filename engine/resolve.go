@@ -15,9 +15,9 @@ import (
 	"sandpit.dev/store"
 )
 
-// find gives the box that ref, an id or a key, names in the caller's project.
-// What is another project's is as missing as what never was. Release the box.
-func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*box, error) {
+// find returns the entry that ref, an id or a key, names in the caller's project.
+// What is another project's is as missing as what never was. Release the entry.
+func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*entry, error) {
 	if !sandbox.ValidID(ref) {
 		return e.findKey(ctx, c.Project, ref)
 	}
@@ -33,8 +33,8 @@ func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*box, e
 }
 
 // visit is what a verb about one sandbox starts with: may the caller do this at all, is
-// the engine at work, and which box is it. The verb leaves it by leave.
-func (e *Engine) visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*box, error) {
+// the engine at work, and which entry is it. The verb leaves it by leave.
+func (e *Engine) visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*entry, error) {
 	if err := e.enter(c, scope); err != nil {
 		return nil, err
 	}
@@ -47,12 +47,12 @@ func (e *Engine) visit(ctx context.Context, c access.Caller, scope access.Scope,
 }
 
 // leave ends a visit.
-func (e *Engine) leave(b *box) {
+func (e *Engine) leave(b *entry) {
 	e.release(b)
 	e.group.leave()
 }
 
-func (e *Engine) findKey(ctx context.Context, project, key string) (*box, error) {
+func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, error) {
 	if sandbox.CheckKey("sandbox", key) != nil {
 		return nil, noSandbox(key)
 	}
@@ -94,17 +94,17 @@ func noSandbox(ref string) *fault.Error {
 		WithRemedy("list the sandboxes to see which there are, or create one")
 }
 
-// take takes the turn of a box, and finishes what an earlier verb had to leave.
-func (e *Engine) take(ctx context.Context, b *box) error {
+// take takes the turn of an entry, and finishes what an earlier verb had to leave.
+func (e *Engine) take(ctx context.Context, b *entry) error {
 	if err := b.turn.take(ctx); err != nil {
 		return err
 	}
 	if err := e.outcomes.wait(ctx, b); err != nil {
-		b.turn.give()
+		b.turn.release()
 		return err
 	}
-	if err := e.settle(ctx, b, "finished after an earlier failure"); err != nil {
-		b.turn.give()
+	if err := e.reconcile(ctx, b, "finished after an earlier failure"); err != nil {
+		b.turn.release()
 		return err
 	}
 	return nil
@@ -112,13 +112,13 @@ func (e *Engine) take(ctx context.Context, b *box) error {
 
 // takeToWork is take for a verb that is not begun while the records have no room; see
 // [store.Store].
-func (e *Engine) takeToWork(ctx context.Context, b *box) error {
+func (e *Engine) takeToWork(ctx context.Context, b *entry) error {
 	err := e.take(ctx, b)
 	if err != nil {
 		return err
 	}
 	if err = e.store.Room(); err != nil && b.record.Load() != nil {
-		b.turn.give()
+		b.turn.release()
 		return err
 	}
 	return nil
@@ -126,13 +126,13 @@ func (e *Engine) takeToWork(ctx context.Context, b *box) error {
 
 // takeToStop is take for a verb that ends the sandbox's commands, whether or not its agent
 // tells what became of them.
-func (e *Engine) takeToStop(ctx context.Context, b *box) error {
+func (e *Engine) takeToStop(ctx context.Context, b *entry) error {
 	if err := e.takeAway(ctx, b); err != nil {
 		return err
 	}
 	err := e.outcomes.wait(ctx, b)
 	if err == nil {
-		err = e.reconcile(ctx, b, "finished after an earlier failure")
+		err = e.reconcileInstance(ctx, b, "finished after an earlier failure")
 	}
 	if err == nil {
 		limit, cancel := context.WithTimeout(ctx, signPatience)
@@ -142,35 +142,35 @@ func (e *Engine) takeToStop(ctx context.Context, b *box) error {
 		cancel()
 	}
 	if err != nil {
-		b.turn.give()
+		b.turn.release()
 	}
 	return err
 }
 
-// takeToDelete is take for a verb that needs no settled sandbox: what cannot be
+// takeToDelete is take for a verb that needs no reconciled sandbox: what cannot be
 // finished, for want of room perhaps, can be deleted all the same.
-func (e *Engine) takeToDelete(ctx context.Context, b *box) error {
+func (e *Engine) takeToDelete(ctx context.Context, b *entry) error {
 	if err := e.takeAway(ctx, b); err != nil {
 		return err
 	}
 	err := e.outcomes.wait(ctx, b)
 	if err == nil {
-		err = e.reconcile(ctx, b, "finished after an earlier failure")
+		err = e.reconcileInstance(ctx, b, "finished after an earlier failure")
 	}
 	if s := b.record.Load(); err != nil && ctx.Err() == nil && s != nil && !b.uncertain() && s.State.CanBecome(sandbox.Deleting) {
 		e.log.Warn("a sandbox is deleted that could not be settled", "sandbox", b.id, "state", s.State, "error", err)
 		return nil
 	}
 	if err != nil {
-		b.turn.give()
+		b.turn.release()
 	}
 	return err
 }
 
 // verb runs a lifecycle verb to its end, in the sandbox's turn, and returns the
 // record after it. take takes the turn: e.take, or one of its kin. do finds the record
-// settled, unless take does without: Running and up, Paused, Stopped or Failed.
-func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *box) error, do func(context.Context, *box) error) (*sandbox.Sandbox, error) {
+// reconciled, unless take does without: Running and up, Paused, Stopped or Failed.
+func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *entry) error, do func(context.Context, *entry) error) (*sandbox.Sandbox, error) {
 	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return nil, err
@@ -199,15 +199,15 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 	return after, nil
 }
 
-// turnWork is work in the box's turn, which take takes. It keeps the box for as long as it goes on.
-func (e *Engine) turnWork(ctx context.Context, b *box, bound time.Duration, take func(context.Context, *box) error, do func(context.Context) error) error {
+// turnWork is work in the entry's turn, which take takes. It keeps the entry for as long as it goes on.
+func (e *Engine) turnWork(ctx context.Context, b *entry, bound time.Duration, take func(context.Context, *entry) error, do func(context.Context) error) error {
 	e.retain(b)
 	return e.work(ctx, bound, func(ctx context.Context) error {
 		defer e.release(b)
 		if err := take(ctx, b); err != nil {
 			return err
 		}
-		defer b.turn.give()
+		defer b.turn.release()
 		return do(ctx)
 	}, nil)
 }

@@ -42,7 +42,7 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 	case pointNow:
 		return nil, fault.InvalidField("to", "%q is where it is already; name a snapshot, or %q", pointNow, pointBase)
 	}
-	return e.verb(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b *entry) error {
 		if err := e.store.Room(); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*san
 // exchange is a rollback that is under way.
 type exchange struct {
 	e      *Engine
-	b      *box
+	b      *entry
 	who    asker
 	before *sandbox.Sandbox // its record before
 	to     sandbox.ID       // zero: an empty disk
@@ -68,8 +68,8 @@ type exchange struct {
 	begun  bool   // the disk may have been exchanged already
 }
 
-// rollback is the four steps. The caller has the turn, and the box is settled.
-func (e *Engine) rollback(ctx context.Context, b *box, who asker, to string) error {
+// rollback is the four steps. The caller has the turn, and the entry is reconciled.
+func (e *Engine) rollback(ctx context.Context, b *entry, who asker, to string) error {
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(string(b.id))
@@ -138,7 +138,7 @@ func (x *exchange) do(ctx context.Context) error {
 			return x.started(ctx, l.inst)
 		}
 		err := l.inst.Stop(ctx, 0) // what its processes would still write is not kept
-		l.nap.end()
+		l.pauses.end()
 		e.drop(b)
 		if err != nil {
 			return x.unfinished(err)
@@ -150,14 +150,14 @@ func (x *exchange) do(ctx context.Context) error {
 	}
 	e.checkpoint("rollback.done")
 	if !runs {
-		return x.settled(ctx, nil)
+		return x.finish(ctx, nil)
 	}
 	return x.start(ctx)
 }
 
 // atOnce has the driver end the processes, exchange the disk and start anew in one
 // go, where it can. False: it did not, and each is to be done by itself.
-func (x *exchange) atOnce(ctx context.Context, l *live) bool {
+func (x *exchange) atOnce(ctx context.Context, l *session) bool {
 	r, ok := l.inst.(runtime.Restorer)
 	if !ok {
 		return false
@@ -168,7 +168,7 @@ func (x *exchange) atOnce(ctx context.Context, l *live) bool {
 		x.e.log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)
 		return false
 	}
-	l.nap.end()
+	l.pauses.end()
 	x.e.drop(x.b)
 	return true
 }
@@ -189,7 +189,7 @@ func (x *exchange) start(ctx context.Context) error {
 				return x.unfinished(err)
 			}
 		}
-		if dbErr := x.settled(actx, err); dbErr != nil {
+		if dbErr := x.finish(actx, err); dbErr != nil {
 			return dbErr
 		}
 		return err
@@ -214,7 +214,7 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	}
 	e.holds.unpin(b.id)
 	e.checkpoint("rollback.outcome")
-	e.raise(b, e.newLive(b, inst, x.img))
+	e.beginSession(b, e.newLive(b, inst, x.img))
 	return nil
 }
 
@@ -224,9 +224,9 @@ func (x *exchange) event(at time.Time) *sandbox.Event {
 	return ev
 }
 
-// settled commits that the disk is exchanged and the sandbox down; failed is why it
+// finish commits that the disk is exchanged and the sandbox down; failed is why it
 // did not start, nil if it was not to.
-func (x *exchange) settled(ctx context.Context, failed error) error {
+func (x *exchange) finish(ctx context.Context, failed error) error {
 	ev := x.event(x.e.now())
 	evs := []*sandbox.Event{ev}
 	if failed != nil {
@@ -331,9 +331,9 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 	return inst.Stop(ctx, 0)
 }
 
-// finishRestore settles a sandbox that is Restoring: its disk is exchanged, again if
+// finishRestore reconciles a sandbox that is Restoring: its disk is exchanged, again if
 // it was, and it is down. A snapshot that is gone leaves the disk as it is.
-func (e *Engine) finishRestore(ctx context.Context, b *box, why string) error {
+func (e *Engine) finishRestore(ctx context.Context, b *entry, why string) error {
 	s := b.record.Load()
 	x := &exchange{e: e, b: b, who: system, before: s, to: s.Restore, begun: true}
 	x.what = "made fresh; " + why
@@ -344,20 +344,20 @@ func (e *Engine) finishRestore(ctx context.Context, b *box, why string) error {
 		x.what = s.StopDetail + "; " + why
 	}
 	if err := e.down(ctx, s); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	switch err := e.swap(ctx, s, x.to); fault.Of(err) {
 	case "":
 	case fault.NotFound, fault.State: // what it needs is gone, and waiting brings nothing back
 		if x.undo(ctx, err) != err {
-			return e.unsettled(b, err)
+			return e.notReconciled(b, err)
 		}
 		return nil
 	default:
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
-	if err := x.settled(ctx, nil); err != nil {
-		return e.unsettled(b, err)
+	if err := x.finish(ctx, nil); err != nil {
+		return e.notReconciled(b, err)
 	}
 	return nil
 }

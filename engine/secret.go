@@ -25,7 +25,7 @@ type SecretRequest struct {
 	Format string   // empty: "Bearer {value}" for authorization, else "{value}"
 }
 
-// check gives the secret as it is kept, or fault.Invalid.
+// check returns the secret as it is kept, or fault.Invalid.
 func (r SecretRequest) check() (sandbox.Secret, error) {
 	s, err := sandbox.Secret{Name: r.Name, Hosts: r.Hosts, Header: r.Header, Format: r.Format}.Normal()
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *Engine) Secrets(ctx context.Context, c access.Caller, ref string) ([]sa
 	return out, err
 }
 
-// Secret gives the one of a name among those that Secrets lists.
+// Secret returns the one of a name among those that Secrets lists.
 func (e *Engine) Secret(ctx context.Context, c access.Caller, ref, name string) (sandbox.Secret, error) {
 	all, err := e.Secrets(ctx, c, ref)
 	if err != nil {
@@ -176,7 +176,7 @@ func (e *Engine) Secret(ctx context.Context, c access.Caller, ref, name string) 
 
 // changeSecrets makes one change, with its event, and has all that run take it.
 func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string, change func(tx store.Tx, of sandbox.ID) (*sandbox.Event, error)) error {
-	var b *box
+	var b *entry
 	var of sandbox.ID
 	if ref != "" {
 		var err error

@@ -30,7 +30,7 @@ func (h *house) secret(ref string, r engine.SecretRequest) {
 	}
 }
 
-// variable gives what a command sees under a name, by a way that nothing is masked on.
+// variable returns what a command sees under a name, by a way that nothing is masked on.
 func (h *house) variable(ref, name string) string {
 	h.t.Helper()
 	h.exec(ref, fmt.Sprintf(`printf %%s "${%s-unset}" >seen`, name))
@@ -229,7 +229,7 @@ func TestSecretsOfASandboxComeWithItGoWithForksAndEndWithIt(t *testing.T) {
 	}
 }
 
-// sealed gives all secrets as they are on record.
+// sealed returns all secrets as they are on record.
 func (h *house) sealed() (all []*store.SealedSecret) {
 	h.t.Helper()
 	err := h.store.View(context.Background(), func(tx store.Tx) (err error) {

@@ -28,8 +28,8 @@ const (
 )
 
 // observe has the engine told when the agent of a life falls silent, and when it answers.
-func (e *Engine) observe(b *box, l *live) {
-	l.client.Observe(l.nap.asleep, func(silent bool) {
+func (e *Engine) observe(b *entry, l *session) {
+	l.client.Observe(l.pauses.paused, func(silent bool) {
 		if !silent {
 			e.metrics.unresponsive.Dec()
 			e.log.Info("the agent of a sandbox answers again, or the sandbox is down", "sandbox", b.id)
@@ -46,7 +46,7 @@ func (e *Engine) observe(b *box, l *live) {
 }
 
 // awaitAnswer asks a silent agent again until it answers or is down.
-func (e *Engine) awaitAnswer(ctx context.Context, b *box, l *live) {
+func (e *Engine) awaitAnswer(ctx context.Context, b *entry, l *session) {
 	for pause := askAgain; !l.client.SilentSince().IsZero(); pause = min(2*pause, askAgainMost) {
 		t := time.NewTimer(pause)
 		select {
@@ -63,7 +63,7 @@ func (e *Engine) awaitAnswer(ctx context.Context, b *box, l *live) {
 			return
 		default:
 		}
-		if !l.nap.asleep() {
+		if !l.pauses.paused() {
 			_, _ = l.client.Ping(ctx)
 		}
 	}
@@ -74,16 +74,16 @@ func (e *Engine) awaitAnswer(ctx context.Context, b *box, l *live) {
 	e.bindOwed(ctx, b, l)
 }
 
-// adoptBehind settles a sandbox, whose agent nobody has heard of since the server began,
+// adoptBehind reconciles a sandbox, whose agent nobody has heard of since the server began,
 // in its turn. Those of silent agents come back to it by awaitAnswer.
-func (e *Engine) adoptBehind(ctx context.Context, b *box) {
+func (e *Engine) adoptBehind(ctx context.Context, b *entry) {
 	if b.turn.take(ctx) != nil {
 		return
 	}
-	defer b.turn.give()
-	wctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer b.turn.release()
+	wctx, cancel := context.WithTimeout(ctx, reconcileBound)
 	defer cancel()
-	err := e.settle(wctx, b, "finished after an earlier failure")
+	err := e.reconcile(wctx, b, "finished after an earlier failure")
 	switch {
 	case err == nil:
 		e.plan(b)
@@ -94,7 +94,7 @@ func (e *Engine) adoptBehind(ctx context.Context, b *box) {
 }
 
 // hear waits for the first word of an agent since the server began. The caller has the turn.
-func (e *Engine) hear(ctx context.Context, b *box, l *live) error {
+func (e *Engine) hear(ctx context.Context, b *entry, l *session) error {
 	if time.Since(l.asked) < stillSilent { // the others who waited for the turn share the answer
 		return agent.Silent()
 	}
@@ -123,7 +123,7 @@ func (e *Engine) hear(ctx context.Context, b *box, l *live) error {
 	case fault.Is(err, fault.State): // it is down, which its watcher is about to say
 		select {
 		case <-l.down:
-			e.fell(ctx, b, l)
+			e.sessionEnded(ctx, b, l)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -132,9 +132,9 @@ func (e *Engine) hear(ctx context.Context, b *box, l *live) error {
 	return err
 }
 
-// takeAway takes the turn of a box whose sandbox is to end: nobody else goes on to wait for
+// takeAway takes the turn of an entry whose sandbox is to end: nobody else goes on to wait for
 // the first word of its agent with it.
-func (e *Engine) takeAway(ctx context.Context, b *box) error {
+func (e *Engine) takeAway(ctx context.Context, b *entry) error {
 	b.ending.Add(1)
 	defer b.ending.Add(-1)
 	if cancel := b.hearing.Load(); cancel != nil {
@@ -145,15 +145,15 @@ func (e *Engine) takeAway(ctx context.Context, b *box) error {
 
 // heard waits until the agent of a sandbox that runs was heard of, and the commands of an
 // earlier server are adopted.
-func (e *Engine) heard(ctx context.Context, b *box) error {
+func (e *Engine) heard(ctx context.Context, b *entry) error {
 	if l := b.up(); l == nil || !l.unheard.Load() {
 		return nil
 	}
-	return e.turnWork(ctx, b, settleBound, e.take, func(context.Context) error { return nil })
+	return e.turnWork(ctx, b, reconcileBound, e.take, func(context.Context) error { return nil })
 }
 
 // heardIfItAnswers is heard for who reads what is on record, silent agent or not.
-func (e *Engine) heardIfItAnswers(ctx context.Context, b *box) error {
+func (e *Engine) heardIfItAnswers(ctx context.Context, b *entry) error {
 	if err := e.heard(ctx, b); err != nil && !errors.Is(err, agent.ErrSilent) {
 		return err
 	}
@@ -164,12 +164,12 @@ func (e *Engine) heardIfItAnswers(ctx context.Context, b *box) error {
 // of a command hears nothing for as long as that runs. It begins no goroutine for the others.
 func (e *Engine) askBusy(ctx context.Context) {
 	type asked struct {
-		b *box
-		l *live
+		b *entry
+		l *session
 	}
 	var all []asked
 	e.mu.Lock()
-	for _, b := range e.boxes {
+	for _, b := range e.entries {
 		if l := b.up(); l != nil && b.uses() > 0 && l.client.SilentSince().IsZero() {
 			b.refs++
 			all = append(all, asked{b, l})

@@ -43,11 +43,11 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 		return nil, fault.InvalidField("replace", "is given without a name: there is nothing to replace")
 	}
 	var kept *sandbox.Snapshot
-	_, err := e.verb(ctx, c, ref, snapshotBound, e.takeToWork, func(ctx context.Context, b *box) error {
+	_, err := e.verb(ctx, c, ref, snapshotBound, e.takeToWork, func(ctx context.Context, b *entry) error {
 		if err := e.refuseValues(ctx, b.project, b.id, onRecord{"name": {r.Name}}); err != nil {
 			return err
 		}
-		got, err := e.keep(ctx, b, askerOf(c), keeping{name: r.Name, replace: r.Replace})
+		got, err := e.takeSnapshot(ctx, b, askerOf(c), snapshotOptions{name: r.Name, replace: r.Replace})
 		kept = got
 		return err
 	})
@@ -57,8 +57,8 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 	return kept, nil
 }
 
-// keeping is how a snapshot is to be taken.
-type keeping struct {
+// snapshotOptions is how a snapshot is to be taken.
+type snapshotOptions struct {
 	name    string
 	replace bool
 	auto    bool
@@ -89,8 +89,8 @@ func (e *Engine) snapshotOf(s *sandbox.Sandbox, who asker) *sandbox.Snapshot {
 	}
 }
 
-// keep is the four steps of a snapshot. The caller has the turn, and the box is settled.
-func (e *Engine) keep(ctx context.Context, b *box, who asker, k keeping) (*sandbox.Snapshot, error) {
+// takeSnapshot is the four steps of a snapshot. The caller has the turn, and the entry is reconciled.
+func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who asker, k snapshotOptions) (*sandbox.Snapshot, error) {
 	s := b.record.Load()
 	if s == nil {
 		return nil, noSandbox(string(b.id))
@@ -121,11 +121,11 @@ func (e *Engine) keep(ctx context.Context, b *box, who asker, k keeping) (*sandb
 		if fault.Is(err, fault.NotFound) {
 			err = noDisk(b.id, err)
 		}
-		return nil, e.unkeep(ctx, snap, who, err)
+		return nil, e.undoSnapshot(ctx, snap, who, err)
 	}
-	old, err := e.kept(ctx, b, who, snap, got, k)
+	old, err := e.commitSnapshot(ctx, b, who, snap, got, k)
 	if err != nil {
-		return nil, e.unkeep(ctx, snap, who, err)
+		return nil, e.undoSnapshot(ctx, snap, who, err)
 	}
 	e.checkpoint("snapshot.outcome")
 	if len(old) > 0 {
@@ -140,7 +140,7 @@ func noDisk(id sandbox.ID, err error) error {
 }
 
 // insertSnapshot writes the intent, if there is room and the name is free.
-func insertSnapshot(tx store.Tx, snap *sandbox.Snapshot, k keeping) error {
+func insertSnapshot(tx store.Tx, snap *sandbox.Snapshot, k snapshotOptions) error {
 	most := sandbox.MaxSnapshots
 	if k.name != "" {
 		old, err := tx.Snapshots().ByName(snap.Sandbox, k.name)
@@ -170,9 +170,9 @@ func nameTaken(old *sandbox.Snapshot) error {
 		WithRemedy("choose another name, delete that one, or say replace")
 }
 
-// kept commits the outcome: the snapshot is ready, the sandbox's disk descends from
+// commitSnapshot commits the outcome: the snapshot is ready, the sandbox's disk descends from
 // it, and what had its name, or what it has one checkpoint too many by, is to be deleted.
-func (e *Engine) kept(ctx context.Context, b *box, who asker, snap *sandbox.Snapshot, got runtime.Snapshot, k keeping) (old []*sandbox.Snapshot, err error) {
+func (e *Engine) commitSnapshot(ctx context.Context, b *entry, who asker, snap *sandbox.Snapshot, got runtime.Snapshot, k snapshotOptions) (old []*sandbox.Snapshot, err error) {
 	ready := *snap
 	ready.State, ready.Name, ready.SizeBytes = sandbox.SnapshotReady, k.name, got.SizeBytes
 	ev := who.snapshotEvent(sandbox.EventSnapshot, &ready, e.now(), k.detail)
@@ -212,8 +212,8 @@ func displace(tx store.Tx, by *sandbox.Snapshot) ([]*sandbox.Snapshot, error) {
 	return []*sandbox.Snapshot{old}, markDeleting(tx, old, "replaced by "+string(by.ID))
 }
 
-// unkeep undoes a snapshot that failed with err, and gives err. The caller has it alone.
-func (e *Engine) unkeep(ctx context.Context, snap *sandbox.Snapshot, who asker, err error) error {
+// undoSnapshot undoes a snapshot that failed with err, and gives err. The caller has it alone.
+func (e *Engine) undoSnapshot(ctx context.Context, snap *sandbox.Snapshot, who asker, err error) error {
 	ctx, cancel := aside(ctx)
 	defer cancel()
 	var ev *sandbox.Event // of a checkpoint, it is keepChanges's

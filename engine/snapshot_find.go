@@ -28,7 +28,7 @@ type SnapshotPage struct {
 	Total int    // how many match in all
 }
 
-// Snapshots gives the snapshots that can be used: not those that are being taken
+// Snapshots returns the snapshots that can be used: not those that are being taken
 // or deleted. It is no use of a sandbox.
 func (e *Engine) Snapshots(ctx context.Context, c access.Caller, r SnapshotsRequest) (SnapshotPage, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) Snapshots(ctx context.Context, c access.Caller, r SnapshotsRequ
 	return p, nil
 }
 
-// Snapshot gives one. Of a sandbox (of), snap is the name of one of its snapshots, or the id of any
+// Snapshot returns one. Of a sandbox (of), snap is the name of one of its snapshots, or the id of any
 // of the project's; of none (""), an id or SANDBOX/NAME.
 func (e *Engine) Snapshot(ctx context.Context, c access.Caller, of, snap string) (*sandbox.Snapshot, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
@@ -129,7 +129,7 @@ func snapshotByRef(tx store.Tx, project, of, ref string) (*sandbox.Snapshot, err
 	return snap, nil
 }
 
-// ownerOf gives the id of a sandbox, also of one that was deleted and left snapshots.
+// ownerOf returns the id of a sandbox, also of one that was deleted and left snapshots.
 func ownerOf(tx store.Tx, project, ref string) (sandbox.ID, error) {
 	if !sandbox.ValidID(ref) {
 		if sandbox.CheckKey("sandbox", ref) != nil {

@@ -71,7 +71,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	if err != nil {
 		return nil, err
 	}
-	sctx, cancel := e.awake(context.WithoutCancel(ctx), u.l, cleanupBound)
+	sctx, cancel := e.unlessPaused(context.WithoutCancel(ctx), u.l, cleanupBound)
 	defer cancel()
 	cmd.ID = sandbox.NewProcessID()
 	if err := u.Prepare(sctx, &cmd); err != nil {
@@ -148,7 +148,7 @@ func (k *check) termSize(cols, rows uint16) {
 	}
 }
 
-// afterCut gives what can be shown of a terminal's output that was cut off somewhere
+// afterCut returns what can be shown of a terminal's output that was cut off somewhere
 // before data: from the next line on; else from the next escape sequence; else from
 // the next character. A sequence that began before the cut so does no harm.
 func afterCut(data []byte) []byte {
@@ -164,7 +164,7 @@ func afterCut(data []byte) []byte {
 	return data
 }
 
-// Next gives the next output; io.EOF when the command has ended, and then
+// Next returns the next output; io.EOF when the command has ended, and then
 // Result holds.
 func (t *Terminal) Next(ctx context.Context) (sandbox.Frame, error) {
 	fr, err := t.Process.Next(ctx)
@@ -189,7 +189,7 @@ func (t *Terminal) over(result func(context.Context) sandbox.Result) {
 		t.u.e.group.spawn(func(ctx context.Context) {
 			defer t.u.End()
 			ctx = context.WithoutCancel(ctx)
-			awake, cancel := t.u.e.awake(ctx, t.u.l, cleanupBound) // hung up on while it is paused, it ends when it is resumed
+			awake, cancel := t.u.e.unlessPaused(ctx, t.u.l, cleanupBound) // hung up on while it is paused, it ends when it is resumed
 			defer cancel()
 			res := result(awake)
 			if left(awake) {

@@ -123,7 +123,7 @@ func rewrite(ctx context.Context, in files, name, block string) (there bool, err
 	return err == nil, err
 }
 
-// withoutBlock gives a bundle without our blocks, its last line ended.
+// withoutBlock returns a bundle without our blocks, its last line ended.
 func withoutBlock(b []byte) []byte {
 	out := make([]byte, 0, len(b)+4096)
 	for {

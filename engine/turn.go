@@ -27,7 +27,7 @@ func (t *turn) take(ctx context.Context) error {
 	}
 }
 
-func (t *turn) give() { <-t.slot }
+func (t *turn) release() { <-t.slot }
 
 // takeKey takes the turn of a key that may have no sandbox yet; give it back by
 // the function. Turns that nobody wants are not kept.
@@ -51,5 +51,5 @@ func (e *Engine) takeKey(ctx context.Context, n name) (give func(), err error) {
 		drop()
 		return nil, err
 	}
-	return func() { t.give(); drop() }, nil
+	return func() { t.release(); drop() }, nil
 }

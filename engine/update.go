@@ -51,7 +51,7 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patc
 	if err := p.check(e.now(), e.defaults); err != nil {
 		return nil, err
 	}
-	return e.verb(ctx, c, ref, updateBound, e.takeToWork, func(ctx context.Context, b *box) error {
+	return e.verb(ctx, c, ref, updateBound, e.takeToWork, func(ctx context.Context, b *entry) error {
 		return e.update(ctx, b, askerOf(c), p)
 	})
 }
@@ -139,7 +139,7 @@ func (p Patch) fields(s *sandbox.Sandbox) []string {
 
 // update has no intent: what an instance was given and the record does not say, after
 // a crash or a commit that failed, is taken back by making it fit the record.
-func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
+func (e *Engine) update(ctx context.Context, b *entry, who asker, p Patch) error {
 	s := b.record.Load()
 	if err := e.patchMounts(ctx, s, &p); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 		actx, cancel := aside(ctx)
 		defer cancel()
 		if p.Network != nil && l != nil {
-			e.replug(actx, b, l)
+			e.reopenNetwork(actx, b, l)
 		}
 		if l != nil && limits != s.Limits {
 			e.fit(actx, b, l)
@@ -182,7 +182,7 @@ func (e *Engine) update(ctx context.Context, b *box, who asker, p Patch) error {
 		}
 	}
 	if p.Network != nil && l != nil {
-		if err := e.plug(ctx, b, l, *p.Network); err != nil {
+		if err := e.openNetwork(ctx, b, l, *p.Network); err != nil {
 			undo()
 			return err
 		}
@@ -249,8 +249,8 @@ func (e *Engine) mayIdle(ctx context.Context, runtimeName string, a *sandbox.Idl
 	return nil
 }
 
-// resize gives an instance that is up other limits than its record has.
-func (e *Engine) resize(ctx context.Context, b *box, l *live, limits sandbox.Limits) error {
+// resize returns an instance that is up other limits than its record has.
+func (e *Engine) resize(ctx context.Context, b *entry, l *session, limits sandbox.Limits) error {
 	why := "its runtime does not"
 	if r, ok := l.inst.(runtime.Resizer); ok {
 		err := r.Resize(ctx, limits)

@@ -17,8 +17,8 @@ import (
 // takes the sandbox from under it, and it ends; a pause has it wait.
 type Use struct {
 	e    *Engine
-	b    *box
-	l    *live
+	b    *entry
+	l    *session
 	who  asker
 	what string // one of the words below
 }
@@ -61,7 +61,7 @@ func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, r
 // it down as often.
 const upTries = 3
 
-// reach gives a use of a sandbox that may is asked to allow bringing up.
+// reach returns a use of a sandbox that may is asked to allow bringing up.
 func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, may func(*sandbox.Sandbox) bool) (*Use, error) {
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
@@ -89,7 +89,7 @@ func (u *Use) End() {
 
 // wake brings a sandbox up, after any verb that is at it, if its record and may
 // allow that.
-func (e *Engine) wake(ctx context.Context, b *box, who asker, may func(*sandbox.Sandbox) bool) error {
+func (e *Engine) wake(ctx context.Context, b *entry, who asker, may func(*sandbox.Sandbox) bool) error {
 	if s := b.record.Load(); s != nil && !s.State.Intent() && s.State != sandbox.Running && !may(s) {
 		return notUp(s) // without waiting for anything
 	}
@@ -104,7 +104,7 @@ func (e *Engine) wake(ctx context.Context, b *box, who asker, may func(*sandbox.
 	})
 }
 
-// wakes tells whether a call brings the sandbox up, which is not up: with AutoStart
+// wakes reports whether a call brings the sandbox up, which is not up: with AutoStart
 // if a clock, the host or an exchange of its disk took it down and no caller has
 // asked for that; with AutoResume also if a caller paused it. What ended for
 // want of memory or of disk, or was killed, would do so again.

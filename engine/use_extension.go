@@ -32,7 +32,7 @@ func (u *Use) Sandbox() sandbox.ID { return u.b.id }
 func (u *Use) Client() *agent.Client { return u.l.client }
 
 // Slept returns for how long the sandbox was paused, since it is up.
-func (u *Use) Slept() time.Duration { return u.l.nap.total() }
+func (u *Use) Slept() time.Duration { return u.l.pauses.total() }
 
 // Attached returns what the extension keeps in memory with the sandbox, made by open at first.
 // It is kept for as long as the sandbox is up, used or visited. open calls nothing of the engine.
@@ -88,7 +88,7 @@ func (u *Use) Kill(ctx context.Context, processID string) error {
 }
 
 // occupy begins a use of a sandbox that may be down.
-func (b *box) occupy() {
+func (b *entry) occupy() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy++

@@ -109,7 +109,7 @@ func (k *check) metadata(field string, m map[string]string) {
 	}
 }
 
-// plain tells whether s is UTF-8 without control characters.
+// plain reports whether s is UTF-8 without control characters.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

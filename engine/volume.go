@@ -123,7 +123,7 @@ func (a asker) volumeEvent(t sandbox.EventType, v *sandbox.Volume, at time.Time,
 	return ev
 }
 
-// Volumes gives the project's volumes, by name.
+// Volumes returns the project's volumes, by name.
 func (e *Engine) Volumes(ctx context.Context, c access.Caller) ([]VolumeInfo, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (e *Engine) Volumes(ctx context.Context, c access.Caller) ([]VolumeInfo, er
 	return out, ctx.Err()
 }
 
-// Volume gives one, by its name or its id.
+// Volume returns one, by its name or its id.
 func (e *Engine) Volume(ctx context.Context, c access.Caller, ref string) (VolumeInfo, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return VolumeInfo{}, err

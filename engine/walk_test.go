@@ -240,7 +240,7 @@ func (w *walk) calm() {
 	}
 	there := make(map[string]bool)
 	for _, s := range p.Items {
-		// Any verb settles it first; this one changes nothing else.
+		// Any verb reconciles it first; this one changes nothing else.
 		_, err := h.engine.Update(context.Background(), alice, string(s.ID), engine.Patch{Metadata: &map[string]string{"n": strconv.Itoa(w.rand.Int())}})
 		if fault.Is(err, fault.NotFound) {
 			continue // it was being deleted, or made

@@ -17,8 +17,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
-	l := &live{inst: inst, image: img.Env, down: make(chan struct{})}
+func (e *Engine) newLive(b *entry, inst runtime.Instance, img image.Image) *session {
+	l := &session{inst: inst, image: img.Env, down: make(chan struct{})}
 	l.client = agent.NewClient(l.dial)
 	if t, ok := inst.(runtime.DiskTeller); ok {
 		l.client = l.client.WithFullDisk(t.FullDisk)
@@ -32,7 +32,7 @@ func (e *Engine) newLive(b *box, inst runtime.Instance, img image.Image) *live {
 // dial connects to the agent of this life. An instance whose disk is exchanged at once
 // answers under the same name in its next one, and that agent knows no better of what
 // ran before than that it was stopped.
-func (l *live) dial(ctx context.Context) (net.Conn, error) {
+func (l *session) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := l.inst.Dial(ctx)
 	if l.passed.Load() { // asked afterwards: whoever reached the next life finds it set
 		if err == nil {
@@ -46,7 +46,7 @@ func (l *live) dial(ctx context.Context) (net.Conn, error) {
 
 // told is what an agent tells of a command's end, with what its sandbox was taken down
 // for: the agent knows only that it was.
-func (l *live) told(res sandbox.Result) sandbox.Result {
+func (l *session) told(res sandbox.Result) sandbox.Result {
 	if x := l.ending.Load(); x != nil && res.Cause == sandbox.CauseStopped {
 		res.Cause, res.CauseDetail = x.Cause, x.Detail
 	}
@@ -67,7 +67,7 @@ func (v *variables) of(user string) map[string]string {
 }
 
 // setEnv makes own, over the image's, the variables of commands begun from now on.
-func (l *live) setEnv(own map[string]string, mounts []sandbox.Mount) {
+func (l *session) setEnv(own map[string]string, mounts []sandbox.Mount) {
 	env := make(map[string]string, len(l.image)+len(own))
 	maps.Copy(env, l.image)
 	maps.Copy(env, own)
@@ -76,7 +76,7 @@ func (l *live) setEnv(own map[string]string, mounts []sandbox.Mount) {
 
 // watch waits until the instance is down. If that was no verb's doing, it
 // commits why.
-func (e *Engine) watch(ctx context.Context, b *box, l *live) {
+func (e *Engine) watch(ctx context.Context, b *entry, l *session) {
 	exit, err := l.inst.Wait(ctx)
 	if err != nil {
 		return // the engine ends; the sandbox goes on
@@ -86,7 +86,7 @@ func (e *Engine) watch(ctx context.Context, b *box, l *live) {
 	}
 	l.exit = exit
 	close(l.down)
-	l.outlet.pull()
+	l.network.close()
 	if b.standing() != l {
 		return
 	}
@@ -96,16 +96,16 @@ func (e *Engine) watch(ctx context.Context, b *box, l *live) {
 	if b.turn.take(ctx) != nil {
 		return
 	}
-	defer b.turn.give()
+	defer b.turn.release()
 	if b.standing() != l {
 		return
 	}
-	e.fell(ctx, b, l)
+	e.sessionEnded(ctx, b, l)
 }
 
-// fell records that the sandbox went down by itself. The caller has the turn.
-func (e *Engine) fell(ctx context.Context, b *box, l *live) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
+// sessionEnded records that the sandbox went down by itself. The caller has the turn.
+func (e *Engine) sessionEnded(ctx context.Context, b *entry, l *session) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileBound)
 	defer cancel()
 	b.withdraw(nil)
 	e.drop(b)
@@ -113,9 +113,9 @@ func (e *Engine) fell(ctx context.Context, b *box, l *live) {
 		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
 	}
 	exit := l.exit
-	if l.nap.asleep() {
+	if l.pauses.paused() {
 		exit.Detail = strings.TrimPrefix(exit.Detail+"; it was paused", "; ")
-		l.nap.end()
+		l.pauses.end()
 	}
 	if err := e.wentDown(ctx, b, exit, e.now()); err != nil {
 		e.log.Error("a sandbox went down, and that cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
@@ -125,7 +125,7 @@ func (e *Engine) fell(ctx context.Context, b *box, l *live) {
 
 // wentDown commits that the sandbox went down by itself. It is known to have run
 // until then.
-func (e *Engine) wentDown(ctx context.Context, b *box, exit runtime.Exit, then time.Time) error {
+func (e *Engine) wentDown(ctx context.Context, b *entry, exit runtime.Exit, then time.Time) error {
 	if exit.Cause == sandbox.CauseNone || exit.Cause == sandbox.CauseStopped {
 		exit.Cause = sandbox.CauseHost // we did not stop it
 	}

@@ -13,37 +13,37 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// settle finishes or undoes what an earlier verb, of this server or of one
+// reconcile finishes or undoes what an earlier verb, of this server or of one
 // before, left halfway. After it the sandbox is Running and up, Paused and frozen,
 // Stopped, Failed, or gone. The caller has the turn. why is for the events.
-func (e *Engine) settle(ctx context.Context, b *box, why string) error {
-	if err := e.reconcile(ctx, b, why); err != nil {
+func (e *Engine) reconcile(ctx context.Context, b *entry, why string) error {
+	if err := e.reconcileInstance(ctx, b, why); err != nil {
 		return err
 	}
 	return e.adoptOrphans(ctx, b)
 }
 
-// reconcile is settle for who needs to know nothing of the sandbox's commands: it asks
+// reconcileInstance is reconcile for who needs to know nothing of the sandbox's commands: it asks
 // the agent for nothing.
-func (e *Engine) reconcile(ctx context.Context, b *box, why string) error {
+func (e *Engine) reconcileInstance(ctx context.Context, b *entry, why string) error {
 	if err := e.refresh(ctx, b); err != nil {
 		return err
 	}
-	if err := e.settleState(ctx, b, why); err != nil {
+	if err := e.reconcileState(ctx, b, why); err != nil {
 		return err
 	}
 	if l, s := b.standing(), b.record.Load(); l != nil && s != nil {
 		if l.unfit {
 			e.fit(ctx, b, l)
 		}
-		if l.outlet.differs(e.bounded(s.Network)) {
-			e.replug(ctx, b, l)
+		if l.network.differs(e.bounded(s.Network)) {
+			e.reopenNetwork(ctx, b, l)
 		}
 	}
 	return nil
 }
 
-func (e *Engine) settleState(ctx context.Context, b *box, why string) error {
+func (e *Engine) reconcileState(ctx context.Context, b *entry, why string) error {
 	s := b.record.Load()
 	if s == nil {
 		return nil
@@ -76,25 +76,25 @@ func (e *Engine) settleState(ctx context.Context, b *box, why string) error {
 			return e.recoverPaused(ctx, b)
 		}
 	case sandbox.Failed:
-		return e.settleFailed(ctx, b)
+		return e.reconcileFailed(ctx, b)
 	}
 	return nil
 }
 
-// settleFailed looks whether what a sandbox misses is there again.
-func (e *Engine) settleFailed(ctx context.Context, b *box) error {
+// reconcileFailed looks whether what a sandbox misses is there again.
+func (e *Engine) reconcileFailed(ctx context.Context, b *entry) error {
 	err := e.mend(ctx, b)
 	if _, still := errors.AsType[*missing](err); still {
 		return nil
 	}
 	if err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	return nil
 }
 
 // refresh reads the record anew after a commit that failed.
-func (e *Engine) refresh(ctx context.Context, b *box) error {
+func (e *Engine) refresh(ctx context.Context, b *entry) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	if !b.stale {
@@ -104,7 +104,7 @@ func (e *Engine) refresh(ctx context.Context, b *box) error {
 	switch {
 	case err == nil:
 		old := b.record.Load()
-		e.settleRecord(b, s)
+		e.cacheRecord(b, s)
 		if old != nil {
 			e.metrics.moved(old.State, s.State)
 		}
@@ -117,23 +117,23 @@ func (e *Engine) refresh(ctx context.Context, b *box) error {
 	return nil
 }
 
-func (e *Engine) undoCreate(ctx context.Context, b *box, why string) error {
+func (e *Engine) undoCreate(ctx context.Context, b *entry, why string) error {
 	s := b.record.Load()
 	if err := e.gone(ctx, s); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	ev := system.event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: undone; "+why
 	if err := e.erase(ctx, b, ev); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	return nil
 }
 
-func (e *Engine) undoStart(ctx context.Context, b *box, why string) error {
+func (e *Engine) undoStart(ctx context.Context, b *entry, why string) error {
 	s := b.record.Load()
 	if err := e.down(ctx, s); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	ev := system.event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "start: undone; "+why
@@ -143,16 +143,16 @@ func (e *Engine) undoStart(ctx context.Context, b *box, why string) error {
 		s.State, s.UpdatedAt = sandbox.Stopped, ev.At
 	}, ev)
 	if err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	e.plan(b)
 	return nil
 }
 
-func (e *Engine) finishStop(ctx context.Context, b *box, why string) error {
+func (e *Engine) finishStop(ctx context.Context, b *entry, why string) error {
 	s := b.record.Load()
 	if err := e.down(ctx, s); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	ev := system.event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
@@ -160,27 +160,27 @@ func (e *Engine) finishStop(ctx context.Context, b *box, why string) error {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
 	}, ev)
 	if err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	e.plan(b)
 	return nil
 }
 
-func (e *Engine) finishDelete(ctx context.Context, b *box, why string) error {
+func (e *Engine) finishDelete(ctx context.Context, b *entry, why string) error {
 	s := b.record.Load()
 	if err := e.gone(ctx, s); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	ev := system.event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
 	if err := e.erase(ctx, b, ev); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	return nil
 }
 
 // recover finds a running sandbox again, or records that it is down.
-func (e *Engine) recover(ctx context.Context, b *box) error {
+func (e *Engine) recover(ctx context.Context, b *entry) error {
 	l, err := e.reopen(ctx, b)
 	if l == nil {
 		return err
@@ -194,37 +194,37 @@ func (e *Engine) recover(ctx context.Context, b *box) error {
 		return err
 	}
 	e.fit(ctx, b, l)
-	e.raise(b, l)
+	e.beginSession(b, l)
 	return nil
 }
 
 // recoverPaused finds a paused sandbox again, frozen, or records that it is down.
-func (e *Engine) recoverPaused(ctx context.Context, b *box) error {
+func (e *Engine) recoverPaused(ctx context.Context, b *entry) error {
 	l, err := e.reopen(ctx, b)
 	if l == nil {
 		return err
 	}
 	p, ok := l.inst.(runtime.Pauser)
 	if !ok {
-		return e.unsettled(b, fault.New(fault.Unsupported, "its runtime cannot pause it any more"))
+		return e.notReconciled(b, fault.New(fault.Unsupported, "its runtime cannot pause it any more"))
 	}
 	if !p.Paused() { // somebody else has resumed it, or it is down
 		if err := p.Pause(ctx); fault.Is(err, fault.State) {
 			return e.found(ctx, b, l)
 		} else if err != nil {
-			return e.unsettled(b, err)
+			return e.notReconciled(b, err)
 		}
 	}
-	l.nap.begin()
+	l.pauses.begin()
 	l.unheard.Store(true)
 	e.fit(ctx, b, l)
-	e.raise(b, l)
+	e.beginSession(b, l)
 	return nil
 }
 
 // goOn lets the processes of a sandbox go on that was being paused or resumed, and
 // commits the event of it.
-func (e *Engine) goOn(ctx context.Context, b *box, event func(*sandbox.Sandbox) *sandbox.Event) error {
+func (e *Engine) goOn(ctx context.Context, b *entry, event func(*sandbox.Sandbox) *sandbox.Event) error {
 	l := b.standing()
 	known := l != nil
 	if !known {
@@ -241,15 +241,15 @@ func (e *Engine) goOn(ctx context.Context, b *box, event func(*sandbox.Sandbox) 
 	case fault.Is(err, fault.State) && known:
 		select {
 		case <-l.down:
-			e.fell(ctx, b, l)
+			e.sessionEnded(ctx, b, l)
 			return nil
 		case <-ctx.Done():
-			return e.unsettled(b, ctx.Err())
+			return e.notReconciled(b, ctx.Err())
 		}
 	case fault.Is(err, fault.State):
 		return e.found(ctx, b, l)
 	case err != nil:
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	if !known {
 		if down, err := e.fallen(ctx, b, l); down {
@@ -258,31 +258,31 @@ func (e *Engine) goOn(ctx context.Context, b *box, event func(*sandbox.Sandbox) 
 		e.fit(ctx, b, l)
 	}
 	if err := e.awoken(ctx, b, event); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
-	l.nap.end()
+	l.pauses.end()
 	if known {
 		e.restore(ctx, b, l)
 		e.plan(b)
 	} else {
-		e.raise(b, l)
+		e.beginSession(b, l)
 	}
 	return nil
 }
 
 // reopen finds the instance of a sandbox that is to be up. Without one the sandbox has
 // failed, or the error says why that is not known.
-func (e *Engine) reopen(ctx context.Context, b *box) (*live, error) {
+func (e *Engine) reopen(ctx context.Context, b *entry) (*session, error) {
 	s := b.record.Load()
 	inst, err := e.open(ctx, s)
 	if fault.Is(err, fault.NotFound) {
 		if err := e.fail(ctx, b, diskGone(err)); err != nil {
-			return nil, e.unsettled(b, err)
+			return nil, e.notReconciled(b, err)
 		}
 		return nil, nil
 	}
 	if err != nil {
-		return nil, e.unsettled(b, err)
+		return nil, e.notReconciled(b, err)
 	}
 	img, err := e.images.FindDigest(s.Image, s.ImageDigest)
 	if err != nil {
@@ -294,7 +294,7 @@ func (e *Engine) reopen(ctx context.Context, b *box) (*live, error) {
 
 // fallen reports whether an instance that was found again is down, and if so has that
 // recorded. One that is up is there, whether or not its agent answers.
-func (e *Engine) fallen(ctx context.Context, b *box, l *live) (bool, error) {
+func (e *Engine) fallen(ctx context.Context, b *entry, l *session) (bool, error) {
 	now, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := l.inst.Wait(now); err != nil {
@@ -305,10 +305,10 @@ func (e *Engine) fallen(ctx context.Context, b *box, l *live) (bool, error) {
 }
 
 // found records that a sandbox was found down, and why.
-func (e *Engine) found(ctx context.Context, b *box, l *live) error {
+func (e *Engine) found(ctx context.Context, b *entry, l *session) error {
 	exit, err := l.inst.Wait(ctx)
 	if err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	if err := l.inst.Stop(ctx, 0); err != nil {
 		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
@@ -319,14 +319,14 @@ func (e *Engine) found(ctx context.Context, b *box, l *live) error {
 		exit.Detail = strings.TrimPrefix(exit.Detail+"; it was paused", "; ")
 	}
 	if err := e.wentDown(ctx, b, exit, later(s.LastActivity, s.UpdatedAt)); err != nil {
-		return e.unsettled(b, err)
+		return e.notReconciled(b, err)
 	}
 	return nil
 }
 
 // fit makes the record's limits those of an instance that is up, where a crash may
 // have come between the two. What does not work now is tried again.
-func (e *Engine) fit(ctx context.Context, b *box, l *live) {
+func (e *Engine) fit(ctx context.Context, b *entry, l *session) {
 	l.unfit = false
 	r, ok := l.inst.(runtime.Resizer)
 	if !ok {
@@ -365,8 +365,8 @@ func (e *Engine) gone(ctx context.Context, s *sandbox.Sandbox) error {
 	return err
 }
 
-// unsettled has the clock try again, and says so.
-func (e *Engine) unsettled(b *box, err error) error {
+// notReconciled has the clock try again, and says so.
+func (e *Engine) notReconciled(b *entry, err error) error {
 	e.later(b)
 	s := b.record.Load()
 	if s == nil {

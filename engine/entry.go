@@ -21,10 +21,10 @@ import (
 	"sandpit.dev/store"
 )
 
-// box is what the engine keeps in memory of one sandbox: while it runs, and
-// while a verb is at it. Every user of a box holds a reference (see
+// entry is what the engine keeps in memory of one sandbox: while it runs, and
+// while a verb is at it. Every user of an entry holds a reference (see
 // Engine.acquire); a running sandbox's own life holds one too.
-type box struct {
+type entry struct {
 	id      sandbox.ID
 	refs    int    // guarded by Engine.mu
 	project string // set with the first record
@@ -50,8 +50,8 @@ type box struct {
 	stale    bool       // a commit failed: what the store has is not known
 
 	mu     sync.Mutex
-	live   *live          // nil unless up and to stay so
-	frozen *live          // what live was, and will be again, while the sandbox is paused
+	live   *session       // nil unless up and to stay so
+	frozen *session       // what live was, and will be again, while the sandbox is paused
 	busy   int            // commands, terminals and transfers that are not over
 	heard  map[string]int // followers, by process
 	// listeners are all of those but the engine's own, and audience what they get together; nil: there was one at most.
@@ -66,36 +66,36 @@ type activity struct {
 	what string    // in a word, for people; empty: not known
 }
 
-// live is one time of being up.
-type live struct {
-	inst   runtime.Instance
-	client *agent.Client
-	image  map[string]string         // the image's variables
-	env    atomic.Pointer[variables] // of every command
-	down   chan struct{}             // closed when the instance is down, after exit was set
-	exit   runtime.Exit
-	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
-	ends   endings                      // of processes that it took along
-	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
-	nap    nap
-	outlet outlet
-	bound  boundSecrets
-	unfit  bool // whether it has the limits of the record is not known; guarded by the turn
+// session is one time of being up.
+type session struct {
+	inst    runtime.Instance
+	client  *agent.Client
+	image   map[string]string         // the image's variables
+	env     atomic.Pointer[variables] // of every command
+	down    chan struct{}             // closed when the instance is down, after exit was set
+	exit    runtime.Exit
+	ending  atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
+	ends    endings                      // of processes that it took along
+	passed  atomic.Bool                  // its instance is about to begin another life, or did: see dial
+	pauses  pauseClock
+	network sessionNetwork
+	bound   boundSecrets
+	unfit   bool // whether it has the limits of the record is not known; guarded by the turn
 
 	// unheard is that an earlier server brought it up, and its agent has not answered yet or
-	// its commands are not adopted: uses wait for that in the box's turn.
+	// its commands are not adopted: uses wait for that in the entry's turn.
 	unheard atomic.Bool
 	asked   time.Time // when it said nothing the last time that it was waited for so; guarded by the turn
 }
 
-// acquire gives the box of a sandbox, read from the store if it is not in
+// acquire returns the entry of a sandbox, read from the store if it is not in
 // memory. It is fault.NotFound if there is none. Release it.
-func (e *Engine) acquire(ctx context.Context, id sandbox.ID) (*box, error) {
+func (e *Engine) acquire(ctx context.Context, id sandbox.ID) (*entry, error) {
 	e.mu.Lock()
-	b := e.boxes[id]
+	b := e.entries[id]
 	if b == nil {
-		b = &box{id: id, turn: newTurn(), now: e.now}
-		e.boxes[id] = b
+		b = &entry{id: id, turn: newTurn(), now: e.now}
+		e.entries[id] = b
 	}
 	b.refs++
 	e.mu.Unlock()
@@ -118,7 +118,7 @@ func (e *Engine) stored(ctx context.Context, id sandbox.ID) (s *sandbox.Sandbox,
 	return s, err
 }
 
-func (e *Engine) load(ctx context.Context, b *box) error {
+func (e *Engine) load(ctx context.Context, b *entry) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	if b.record.Load() != nil {
@@ -135,12 +135,12 @@ func (e *Engine) load(ctx context.Context, b *box) error {
 	if err != nil {
 		return err
 	}
-	e.settleRecord(b, s)
+	e.cacheRecord(b, s)
 	return nil
 }
 
-// settleRecord makes s the box's record.
-func (e *Engine) settleRecord(b *box, s *sandbox.Sandbox) {
+// cacheRecord makes s the entry's record.
+func (e *Engine) cacheRecord(b *entry, s *sandbox.Sandbox) {
 	b.read, b.project = true, s.Project
 	b.record.Store(s)
 	if last := e.clock.used(b.id); last.at.After(b.lastUse().at) {
@@ -153,28 +153,28 @@ func (e *Engine) settleRecord(b *box, s *sandbox.Sandbox) {
 	}
 }
 
-// adopt adds a box for a record that is being inserted. Release it.
-func (e *Engine) adopt(id sandbox.ID) *box {
-	b := &box{id: id, turn: newTurn(), now: e.now, refs: 1}
+// entryOf adds an entry for a record that is being inserted. Release it.
+func (e *Engine) entryOf(id sandbox.ID) *entry {
+	b := &entry{id: id, turn: newTurn(), now: e.now, refs: 1}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.boxes[id] = b
+	e.entries[id] = b
 	return b
 }
 
-func (e *Engine) retain(b *box) {
+func (e *Engine) retain(b *entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b.refs++
 }
 
-func (e *Engine) release(b *box) {
+func (e *Engine) release(b *entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if b.refs--; b.refs > 0 {
 		return
 	}
-	delete(e.boxes, b.id)
+	delete(e.entries, b.id)
 	s := b.record.Load()
 	if s == nil {
 		return
@@ -188,7 +188,7 @@ func (e *Engine) release(b *box) {
 }
 
 // forget takes the record of a deleted sandbox out of memory.
-func (e *Engine) forget(b *box) {
+func (e *Engine) forget(b *entry) {
 	s := b.record.Swap(nil)
 	if s == nil {
 		return
@@ -207,7 +207,7 @@ func (e *Engine) forget(b *box) {
 
 // current is a copy of the record, with what memory knows better. It is
 // fault.NotFound once the sandbox is deleted.
-func (b *box) current() (*sandbox.Sandbox, error) {
+func (b *entry) current() (*sandbox.Sandbox, error) {
 	s := b.record.Load()
 	if s == nil {
 		return nil, noSandbox(string(b.id))
@@ -218,7 +218,7 @@ func (b *box) current() (*sandbox.Sandbox, error) {
 }
 
 // known puts into a copy of the record what memory knows better.
-func (b *box) known(s *sandbox.Sandbox) {
+func (b *entry) known(s *sandbox.Sandbox) {
 	if last := b.lastUse(); !last.at.IsZero() {
 		s.LastActivity = last.at
 	}
@@ -243,20 +243,20 @@ func later(a, b time.Time) time.Time {
 
 // touch notes a call that counts against idleness. Of two calls the one that is
 // noted last is the later one, whatever became of the host's clock in between.
-func (b *box) touch(at time.Time, what string) {
+func (b *entry) touch(at time.Time, what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = activity{at, what}
 }
 
-func (b *box) lastUse() activity {
+func (b *entry) lastUse() activity {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last
 }
 
 // hold takes the sandbox into use if it is up and its agent was heard of; nil if not.
-func (b *box) hold(at time.Time, what string) *live {
+func (b *entry) hold(at time.Time, what string) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.live == nil || b.live.unheard.Load() {
@@ -266,7 +266,7 @@ func (b *box) hold(at time.Time, what string) *live {
 }
 
 // holdUnheard is hold for who adopts its commands.
-func (b *box) holdUnheard(at time.Time, what string) *live {
+func (b *entry) holdUnheard(at time.Time, what string) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.live == nil {
@@ -275,14 +275,14 @@ func (b *box) holdUnheard(at time.Time, what string) *live {
 	return b.holdLocked(at, what)
 }
 
-func (b *box) holdLocked(at time.Time, what string) *live {
+func (b *entry) holdLocked(at time.Time, what string) *session {
 	b.busy++
 	b.last = activity{at, what}
 	return b.live
 }
 
 // unhold ends a use.
-func (b *box) unhold(at time.Time, what string) {
+func (b *entry) unhold(at time.Time, what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy--
@@ -292,7 +292,7 @@ func (b *box) unhold(at time.Time, what string) {
 // withdraw makes the sandbox unavailable to new uses, if still may is nil or
 // agrees (it sees how many uses there are, and the last), and gives what
 // was up, if anything, frozen or not.
-func (b *box) withdraw(may func(busy int, last activity) bool) (was *live, ok bool) {
+func (b *entry) withdraw(may func(busy int, last activity) bool) (was *session, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if may != nil && !may(b.usesLocked(), b.last) {
@@ -307,10 +307,10 @@ func (b *box) withdraw(may func(busy int, last activity) bool) (was *live, ok bo
 }
 
 // put makes available what withdraw took: to uses, or frozen, as it is.
-func (b *box) put(l *live) {
+func (b *entry) put(l *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.nap.asleep() {
+	if l.pauses.paused() {
 		b.live, b.frozen = nil, l
 	} else {
 		b.live, b.frozen = l, nil
@@ -319,20 +319,20 @@ func (b *box) put(l *live) {
 
 // up gives what new uses get; nil where the sandbox is down or paused.
 // uncertain tells whether what the store has of the sandbox is not known.
-func (b *box) uncertain() bool {
+func (b *entry) uncertain() bool {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	return b.stale
 }
 
-func (b *box) up() *live {
+func (b *entry) up() *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.live
 }
 
-// standing gives what is up, frozen or not.
-func (b *box) standing() *live {
+// standing returns what is up, frozen or not.
+func (b *entry) standing() *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.live != nil {
@@ -343,13 +343,13 @@ func (b *box) standing() *live {
 
 // uses counts those that are not over. Where that is not known, of a sandbox whose agent
 // nobody has heard of, it is 1 at least.
-func (b *box) uses() int {
+func (b *entry) uses() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.usesLocked()
 }
 
-func (b *box) usesLocked() int {
+func (b *entry) usesLocked() int {
 	if b.live != nil && b.live.unheard.Load() {
 		return max(b.busy, 1)
 	}

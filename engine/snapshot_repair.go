@@ -31,7 +31,7 @@ func (e *Engine) repairKept(ctx context.Context) error {
 	g.SetLimit(repairsAtOnce)
 	for _, id := range append(halves, moreHalves...) {
 		g.Go(func() error {
-			e.strikeKept(gctx, id)
+			e.expireSnapshot(gctx, id)
 			return gctx.Err()
 		})
 	}
@@ -41,7 +41,7 @@ func (e *Engine) repairKept(ctx context.Context) error {
 	return e.removeStrayed(ctx, snaps, vols)
 }
 
-// knownSnapshots gives the ids of all records by runtime, and of those that are intents.
+// knownSnapshots returns the ids of all records by runtime, and of those that are intents.
 func (e *Engine) knownSnapshots(ctx context.Context) (known map[sandbox.ID]string, halves []sandbox.ID, err error) {
 	known = make(map[sandbox.ID]string)
 	q := store.SnapshotQuery{Limit: store.MaxPage, Oldest: true}
@@ -85,15 +85,15 @@ func (e *Engine) knownVolumes(ctx context.Context) (known map[sandbox.ID]string,
 	return known, halves, nil
 }
 
-// strikeBound is how long finishing one of them waits for whoever has it.
-const strikeBound = 100 * time.Millisecond
+// expireWait is how long finishing one of them waits for whoever has it.
+const expireWait = 100 * time.Millisecond
 
-// strikeKept finishes or undoes what was begun with a snapshot or a volume, if anything
+// expireSnapshot finishes or undoes what was begun with a snapshot or a volume, if anything
 // was. What cannot be done now is tried again.
-func (e *Engine) strikeKept(ctx context.Context, id sandbox.ID) {
-	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
+func (e *Engine) expireSnapshot(ctx context.Context, id sandbox.ID) {
+	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileBound)
 	defer cancel()
-	soon, enough := context.WithTimeout(wctx, strikeBound)
+	soon, enough := context.WithTimeout(wctx, expireWait)
 	defer enough()
 	give, err := e.holds.own(soon, id)
 	if err != nil {
@@ -101,14 +101,14 @@ func (e *Engine) strikeKept(ctx context.Context, id sandbox.ID) {
 		return
 	}
 	defer give()
-	if err := e.settleKept(wctx, id); err != nil {
+	if err := e.reconcileSnapshot(wctx, id); err != nil {
 		e.log.Error("a snapshot or a volume that was begun or deleted cannot be settled now; it is tried again", "id", id, "error", err)
 		e.retry(id)
 	}
 }
 
-// settleKept is the work of strikeKept. The caller has it alone.
-func (e *Engine) settleKept(ctx context.Context, id sandbox.ID) error {
+// reconcileSnapshot is the work of expireSnapshot. The caller has it alone.
+func (e *Engine) reconcileSnapshot(ctx context.Context, id sandbox.ID) error {
 	var snap *sandbox.Snapshot
 	var vol *sandbox.Volume
 	err := e.store.View(ctx, func(tx store.Tx) (err error) {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// nap counts for how long an instance was frozen. The time limits of what runs in
+// pauses counts for how long an instance was frozen. The time limits of what runs in
 // it stand still meanwhile, inside and here.
-type nap struct {
+type pauseClock struct {
 	mu    sync.Mutex
 	began time.Time // zero: it is awake
 	slept time.Duration
 }
 
 // begin is the freeze. Twice is fine.
-func (n *nap) begin() {
+func (n *pauseClock) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.began.IsZero() {
@@ -28,7 +28,7 @@ func (n *nap) begin() {
 }
 
 // end is the thaw. Twice is fine.
-func (n *nap) end() {
+func (n *pauseClock) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.began.IsZero() {
@@ -38,7 +38,7 @@ func (n *nap) end() {
 }
 
 // total is how long it was frozen in all, up to now.
-func (n *nap) total() time.Duration {
+func (n *pauseClock) total() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.began.IsZero() {
@@ -47,43 +47,43 @@ func (n *nap) total() time.Duration {
 	return n.slept + time.Since(n.began)
 }
 
-// asleep tells whether it is frozen.
-func (n *nap) asleep() bool {
+// paused reports whether it is frozen.
+func (n *pauseClock) paused() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.began.IsZero()
 }
 
-// dozing is how often a bound that stands still is looked at, at the most.
-const dozing = 100 * time.Millisecond
+// pausedPoll is how often a bound that stands still is looked at, at the most.
+const pausedPoll = 100 * time.Millisecond
 
-// awake gives a context that ends with ctx, or when the instance was awake for
+// unlessPaused returns a context that ends with ctx, or when the instance was awake for
 // bound since now; and, if the engine ends while it is frozen, then: nothing would
 // come of waiting.
-func (e *Engine) awake(ctx context.Context, l *live, bound time.Duration) (context.Context, context.CancelFunc) {
+func (e *Engine) unlessPaused(ctx context.Context, l *session, bound time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	end, slept := time.Now().Add(bound), l.nap.total()
+	end, slept := time.Now().Add(bound), l.pauses.total()
 	var mu sync.Mutex // the first look may come before the timer is known
 	var timer *time.Timer
 	mu.Lock()
 	timer = time.AfterFunc(bound, func() {
-		left := time.Until(end) + l.nap.total() - slept
+		left := time.Until(end) + l.pauses.total() - slept
 		switch {
 		case left <= 0:
 			cancel(context.DeadlineExceeded)
-		case e.group.ctx.Err() != nil && l.nap.asleep():
+		case e.group.ctx.Err() != nil && l.pauses.paused():
 			cancel(errLeft)
 		default:
 			mu.Lock()
 			defer mu.Unlock()
 			if ctx.Err() == nil {
-				timer.Reset(max(left, dozing))
+				timer.Reset(max(left, pausedPoll))
 			}
 		}
 	})
 	mu.Unlock()
 	stop := context.AfterFunc(e.group.ctx, func() {
-		if l.nap.asleep() {
+		if l.pauses.paused() {
 			cancel(errLeft)
 		}
 	})
@@ -100,7 +100,7 @@ func (e *Engine) awake(ctx context.Context, l *live, bound time.Duration) (conte
 // be done is left to the next one, which finds its intent.
 var errLeft = errors.New("the server ends, and the sandbox is paused")
 
-// left tells whether that is why such a context ended.
+// left reports whether that is why such a context ended.
 func left(ctx context.Context) bool { return context.Cause(ctx) == errLeft }
 
 // late makes of err what it is when such a context's bound has passed.
