@@ -89,7 +89,7 @@ func TestBareEndsWhatAProgramStarted(t *testing.T) {
 	}
 }
 
-// endedOrDead tells whether a process has ended, reaped or not.
+// endedOrDead reports whether a process has ended, reaped or not.
 func endedOrDead(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err != nil && unix.Kill(pid, 0) != nil || strings.Contains(string(b), ") Z ")

@@ -116,7 +116,7 @@ func (s *session) burst(ctx context.Context) (_ *Burst, err error) {
 	return b, nil
 }
 
-// place gives the path of a directory for a server of a part's own, which the end of the
+// place returns the path of a directory for a server of a part's own, which the end of the
 // run removes with the rest.
 func (s *session) place(name string) (string, error) {
 	dir := filepath.Join(s.dir, name)

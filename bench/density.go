@@ -120,7 +120,7 @@ func (o *ours) density(ctx context.Context, s *server, most int) (_ *Density, er
 	return d, nil
 }
 
-// upTo gives the steps below most, and most.
+// upTo returns the steps below most, and most.
 func upTo(steps []int, most int) []int {
 	var out []int
 	for _, n := range steps {
@@ -250,7 +250,7 @@ func kernelNumber(path string) int {
 	return n
 }
 
-// filesMax gives how many descriptors a process may have; 0: that is not known.
+// filesMax returns how many descriptors a process may have; 0: that is not known.
 func filesMax(pid int) int {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	if err != nil {

@@ -72,7 +72,7 @@ func (d *docker) Exec(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// start gives a container that waits; one that was made and did not start has an
+// start returns a container that waits; one that was made and did not start has an
 // id and an error.
 func (d *docker) start(ctx context.Context) (id string, err error) {
 	var made struct{ ID string }

@@ -55,7 +55,7 @@ type engineShare struct {
 	users int
 }
 
-// open gives the engine, started if it is not there; each user closes it once.
+// open returns the engine, started if it is not there; each user closes it once.
 func (s *engineShare) open(ctx context.Context, parts peerParts) (*engine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func checkPlace(dir string) error {
 	return nil
 }
 
-// hidePlaces gives the thread file systems of its own where an Engine writes outside of
+// hidePlaces mounts file systems of the thread's own where an Engine writes outside of
 // its data. What it writes is gone with them.
 func hidePlaces() error {
 	places := []string{"/run", "/opt"}
@@ -255,7 +255,7 @@ func (e *engine) addImage(ctx context.Context, root string) error {
 	})
 }
 
-// cpu gives the processor time of all that ever ran in the engine's namespace,
+// cpu returns the processor time of all that ever ran in the engine's namespace,
 // containers included, to a tick of 10 ms for each process that lives.
 func (e *engine) cpu() (time.Duration, error) {
 	sum, err := leaktest.CPU(e.process.Pid)

@@ -33,7 +33,7 @@ func (s *series) add(d time.Duration, err error) {
 	}
 }
 
-// figures gives nil where nothing was run.
+// figures returns nil where nothing was run.
 func (s *series) figures() *Figures {
 	if s.n == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (s *series) figures() *Figures {
 	return f
 }
 
-// rank gives the nearest-rank quantile of what is sorted; zero of nothing.
+// rank returns the nearest-rank quantile of what is sorted; zero of nothing.
 func rank[T any](sorted []T, q float64) T {
 	var zero T
 	if len(sorted) == 0 {
@@ -55,7 +55,7 @@ func rank[T any](sorted []T, q float64) T {
 
 func ms(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
 
-// median gives nil of nothing. It is rounded to two decimals, and to four where two
+// median returns nil of nothing. It is rounded to two decimals, and to four where two
 // would be few digits: below 1.
 func median(values []float64) *float64 {
 	if len(values) == 0 {

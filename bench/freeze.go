@@ -50,7 +50,7 @@ func freezing(ctx context.Context, pid int, id string, n int) (freeze, thaw *Fig
 	return stand.figures(), run.figures(), nil
 }
 
-// unifiedGroup gives the directory of the cgroup2 group of a sandbox, by a process in it.
+// unifiedGroup returns the directory of the cgroup2 group of a sandbox, by a process in it.
 func unifiedGroup(pid int, id string) (string, error) {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {

@@ -65,7 +65,7 @@ func holdRatios(t *testing.T, program, images string) {
 	hold(t, ratioBounds, got)
 }
 
-// exceeds tells whether anything is above its bound.
+// exceeds reports whether anything is above its bound.
 func exceeds(bounds []bound, got map[string]float64) bool {
 	for _, b := range bounds {
 		if got[b.name] > b.most {

@@ -207,7 +207,7 @@ func ratios(over, under []float64) []float64 {
 	return out
 }
 
-// loopDevice gives the path of the block device on the loop file that the server keeps
+// loopDevice returns the path of the block device on the loop file that the server keeps
 // layers in; "" where it keeps them in its directory.
 func (s *server) loopDevice() (string, error) {
 	now, err := leaktest.Take(leaktest.Scope{Dir: s.data})
@@ -225,7 +225,7 @@ func (s *server) loopDevice() (string, error) {
 	return "", fmt.Errorf("the server has %d loop devices: %v", len(loops), loops)
 }
 
-// environ gives variables as programs get them, sorted.
+// environ returns variables as programs get them, sorted.
 func environ(vars map[string]string) []string {
 	out := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {

@@ -36,7 +36,7 @@ type Machine struct {
 // quiet is how much of the machine others may use for figures to mean something.
 const quiet = 0.05
 
-// Busy tells whether others were in the way.
+// Busy reports whether others were in the way.
 func (m Machine) Busy() bool { return m.Others+m.Stolen > quiet*float64(m.Cores) }
 
 func describe(dir string) Machine {

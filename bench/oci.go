@@ -161,7 +161,7 @@ func (r *oci) do(ctx context.Context, args ...string) (took, cpu time.Duration, 
 	return took, cpu, err
 }
 
-// next gives an id. All are equally long: some runtimes take the begin of an id for it.
+// next returns an id. All are equally long: some runtimes take the begin of an id for it.
 func (r *oci) next() string {
 	r.n++
 	return fmt.Sprintf("sandpit-%08d", r.n)

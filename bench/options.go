@@ -110,7 +110,7 @@ func Attacks() []string {
 	return names
 }
 
-// has tells whether a part is asked for.
+// has reports whether a part is asked for.
 func (o *Options) has(p part) bool {
 	if o.Parts != nil {
 		return slices.Contains(o.Parts, p.name)

@@ -21,7 +21,7 @@ import (
 	"sandpit.dev/internal/skiptest"
 )
 
-// mayFetch tells whether a test fetches a peer that is not installed. All but three are tens
+// mayFetch reports whether a test fetches a peer that is not installed. All but three are tens
 // of megabytes, or minutes of a compiler, which only CI goes to.
 func mayFetch(name string) bool {
 	if _, err := exec.LookPath("apt-get"); err != nil {

@@ -46,7 +46,7 @@ const (
 	kitVersion = "version" // what the program said of itself when it was fetched
 )
 
-// find gives the kit with the program, which has to understand --version.
+// find returns the kit with the program, which has to understand --version.
 func (p *programs) find(ctx context.Context, program string, from source) (kit, error) {
 	if _, err := exec.LookPath(program); err == nil {
 		return kit{}, nil
@@ -69,7 +69,7 @@ func (p *programs) find(ctx context.Context, program string, from source) (kit, 
 	return p.bring(ctx, program, from)
 }
 
-// kept gives what an earlier run left in dir, if it is ours, works, and is what
+// kept returns what an earlier run left in dir, if it is ours, works, and is what
 // was left.
 func (p *programs) kept(ctx context.Context, program, dir string) (kit, error) {
 	k := kit{filepath.Join(dir, kitRoot)}
@@ -186,7 +186,7 @@ func (k kit) command(ctx context.Context, program string, args ...string) *exec.
 	return cmd
 }
 
-// version gives the first line of what the program says of itself.
+// version returns the first line of what the program says of itself.
 func (k kit) version(ctx context.Context, program string) (string, error) {
 	limit, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()

@@ -118,7 +118,7 @@ func (s *server) scope() leaktest.Scope {
 	return leaktest.Scope{Dir: s.data, Servers: []int{s.cmd.Process.Pid}}
 }
 
-// tail gives the last words of the log.
+// tail returns the last words of the log.
 func (s *server) tail() string {
 	b, err := os.ReadFile(s.log)
 	if err != nil {

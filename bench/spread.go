@@ -18,7 +18,7 @@ type Spread struct {
 	High   float64 `json:"p75"`
 }
 
-// spread gives nil of nothing.
+// spread returns nil of nothing.
 func spread(values []float64) *Spread {
 	if len(values) == 0 {
 		return nil

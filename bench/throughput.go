@@ -238,7 +238,7 @@ func atRest(ctx context.Context, s *server) (leaktest.Snapshot, error) {
 	return now, firstOf(ctx.Err(), err)
 }
 
-// beyond gives what is there that was not before, once nothing more goes away. It is not
+// beyond returns what is there that was not before, once nothing more goes away. It is not
 // null.
 func (s *server) beyond(ctx context.Context, before leaktest.Snapshot) ([]string, error) {
 	limit, cancel := context.WithTimeout(ctx, settleTime)

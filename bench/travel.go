@@ -33,10 +33,10 @@ type Disk struct {
 	Fork      *Figures `json:"fork"`     // until the fork runs
 }
 
-// Crowded tells whether a neighbour wrote meanwhile.
+// Crowded reports whether a neighbour wrote meanwhile.
 func (d Disk) Crowded() bool { return d.Condition == whileNeighbour }
 
-// Live tells whether something ran inside, and wrote.
+// Live reports whether something ran inside, and wrote.
 func (d Disk) Live() bool { return d.Condition == Writing }
 
 // Forks is many forks that are asked for at once.

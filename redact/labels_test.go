@@ -144,7 +144,7 @@ func TestLabelsAgainstRandomText(t *testing.T) {
 	}
 }
 
-// untouched gives the parts of a redacted text that were there before.
+// untouched returns the parts of a redacted text that were there before.
 func untouched(text string) []string {
 	var out []string
 	for {

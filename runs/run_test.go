@@ -65,7 +65,7 @@ func (h *house) run(r runs.Request) *sandbox.Run {
 	return h.ended(h.startRun(r).ID)
 }
 
-// output gives what is kept of a command's streams.
+// output returns what is kept of a command's streams.
 func (h *house) output(run *sandbox.Run, i int) (stdout, stderr string) {
 	h.t.Helper()
 	all, err := h.runner.Streams(h.t.Context(), alice, run.ID)
@@ -75,7 +75,7 @@ func (h *house) output(run *sandbox.Run, i int) (stdout, stderr string) {
 	return string(all[i].Stdout), string(all[i].Stderr)
 }
 
-// runEvents gives all events of a run that has ended, one page after the other.
+// runEvents returns all events of a run that has ended, one page after the other.
 func (h *house) runEvents(id string) (all []*sandbox.RunEvent) {
 	h.t.Helper()
 	for after := int64(0); ; {

@@ -15,7 +15,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// alive tells whether a process that wrote its number to a file still runs.
+// alive reports whether a process that wrote its number to a file still runs.
 func alive(t *testing.T, c *agent.Client, file string) bool {
 	t.Helper()
 	out := run(t, c, agent.Command{Shell: `p=$(cat ` + file + `) && s=$(cut -d")" -f2 /proc/$p/stat 2>/dev/null | cut -c2) && [ "$s" != Z ] && [ -n "$s" ]`})

@@ -18,7 +18,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// search gives what was found as PATH:LINE:TEXT, of files as PATH.
+// search returns what was found as PATH:LINE:TEXT, of files as PATH.
 func search(t *testing.T, c *agent.Client, path string, o sandbox.SearchFilesOptions) ([]string, sandbox.SearchEnd) {
 	t.Helper()
 	_, found, end, err := c.Search(within(t), path, o)

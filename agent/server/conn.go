@@ -145,7 +145,7 @@ func (c *conn) fail(err error) {
 	_ = c.send(wire.Failure, wire.Error{Code: string(e.Code), Message: clip(msg, 4096), Remedy: e.Remedy, Fields: e.Fields, Disk: e.Disk})
 }
 
-// until gives a context that ends when the client goes away. It reads the
+// until returns a context that ends when the client goes away. It reads the
 // connection, so nothing else may. done waits for that reading to end.
 func (c *conn) until(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(parent)
@@ -193,7 +193,7 @@ func (c *conn) gone() bool {
 	return gone
 }
 
-// isCut tells whether the connection failed, so that nobody is there to tell.
+// isCut reports whether the connection failed, so that nobody is there to tell.
 func isCut(err error) bool {
 	if _, told := errors.AsType[*fault.Error](err); told {
 		return false // whatever is in it

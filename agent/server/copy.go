@@ -120,7 +120,7 @@ func (c *copier) bytes(in, out int) error {
 	}
 }
 
-// finish gives a copy what its original had.
+// finish sets on a copy what its original had.
 func (c *copier) finish(fd int, st *unix.Stat_t) (err error) {
 	c.v.Do(func() {
 		mode := st.Mode & 0o7777

@@ -50,7 +50,7 @@ func (p *process) follow(ctx context.Context, c *conn, off int64, gone <-chan st
 	}
 }
 
-// seek gives the place after a frame, or of the last of the output if recent is not 0.
+// seek returns the place after a frame, or of the last of the output if recent is not 0.
 func (p *process) seek(after, recent int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

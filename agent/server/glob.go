@@ -39,7 +39,7 @@ func newGlob(s string) (g glob, ok bool) {
 	return g, true
 }
 
-// match tells whether a path below the directory is meant.
+// match reports whether a path below the directory is meant.
 func (g *glob) match(rel []string) bool {
 	switch {
 	case g.parts == nil:

@@ -22,7 +22,7 @@ type Group interface {
 	Kill() error
 	// Empty waits until no member is left alive.
 	Empty(ctx context.Context) error
-	// Remove gives an empty group up; it fails where a member is left, and then the
+	// Remove returns an empty group up; it fails where a member is left, and then the
 	// group stays. After it nothing else is called.
 	Remove() error
 }

@@ -127,7 +127,7 @@ func (p *process) tree() []int {
 	return descendants(p.pid, !p.hasEnded())
 }
 
-// owns tells whether p's number was not given to a later child of ours.
+// owns reports whether p's number was not given to a later child of ours.
 func (s *Server) owns(p *process) bool {
 	s.forkMu.Lock()
 	defer s.forkMu.Unlock()

@@ -32,7 +32,7 @@ func (l *logFile) mark(off int64) {
 	l.marks = append(l.marks, mark{l.seq, off})
 }
 
-// near gives where a frame begins that is the one numbered after or an earlier one;
+// near returns where a frame begins that is the one numbered after or an earlier one;
 // zero where none is noted.
 func (l *logFile) near(after int64) int64 {
 	i := sort.Search(len(l.marks), func(i int) bool { return l.marks[i].seq > after })

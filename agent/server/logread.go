@@ -223,7 +223,7 @@ func noProcess(id string) error {
 		WithRemedy("list the processes; finished ones are kept for a while only")
 }
 
-// validProcessID tells whether id is fit for the name of a log.
+// validProcessID reports whether id is fit for the name of a log.
 func validProcessID(id string) bool {
 	if len(id) == 0 || len(id) > wire.MaxProcessID {
 		return false

@@ -101,7 +101,7 @@ func walk(file io.ReaderAt, off, end int64, fn func(t wire.Type, off int64, n in
 	return nil
 }
 
-// seekRecent gives where the last recent bytes of output begin, with the frame that
+// seekRecent returns where the last recent bytes of output begin, with the frame that
 // the first of them is in left out, in a log whose frames from off to end are whole.
 func seekRecent(file io.ReaderAt, off, end, recent int64) (int64, error) {
 	output := func(t wire.Type, n int) int64 {

@@ -88,7 +88,7 @@ func (m *mover) close() {
 	closeAll([]int{m.src, m.dst})
 }
 
-// rename gives a file its new name. It runs within Do.
+// rename renames a file. It runs within Do.
 func (m *mover) rename(dir int, name string) error {
 	flags := uint(unix.RENAME_NOREPLACE)
 	if m.overwrite {

@@ -14,7 +14,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// absolute gives the bytes of a path as a request has it, absolute. It does not
+// absolute returns the bytes of a path as a request has it, absolute. It does not
 // clean it: what ".." means after a link is the kernel's to say.
 func (s *Server) absolute(field, escaped string) (string, error) {
 	p := wire.UnescapeName(escaped)

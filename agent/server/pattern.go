@@ -60,12 +60,12 @@ func weight(re *syntax.Regexp) int {
 	return min(w, 1<<20)
 }
 
-// maybe tells whether anything in b can fit.
+// maybe reports whether anything in b can fit.
 func (p *pattern) maybe(b []byte) bool {
 	return len(p.must) == 0 || bytes.Contains(b, p.must)
 }
 
-// find gives where a line fits.
+// find returns where a line fits.
 func (p *pattern) find(line []byte) (from, to int, ok bool) {
 	if at := p.re.FindIndex(line); at != nil {
 		return at[0], at[1], true

@@ -141,7 +141,7 @@ func waiting() (all []socket, truncated bool, err error) {
 	return all, truncated, nil
 }
 
-// listeners gives the addresses, other than those tried, at which tables of TCP
+// listeners returns the addresses, other than those tried, at which tables of TCP
 // say that a port is listened on, maxAddresses at most.
 func listeners(lists []table, port int, tried []netip.Addr) (found []netip.Addr, err error) {
 	mark := fmt.Appendf(nil, ":%04X ", port) // most lines are of other ports, and no work is done for them

@@ -86,7 +86,7 @@ func (s *Server) dialPort(ctx context.Context, c *conn, port int) (*portConn, er
 // maxAddresses bounds the addresses of one port that are tried beside loopback's.
 const maxAddresses = 8
 
-// refused tells whether nothing listens at an address, or there is no such one.
+// refused reports whether nothing listens at an address, or there is no such one.
 func refused(err error) bool {
 	for _, errno := range []unix.Errno{
 		unix.ECONNREFUSED, unix.EADDRNOTAVAIL, unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EAFNOSUPPORT, unix.ECONNRESET,
@@ -171,7 +171,7 @@ func (j *junction) write(b []byte) error {
 	}
 }
 
-// hungUp tells whether the other end of a connection is closed, if that can be
+// hungUp reports whether the other end of a connection is closed, if that can be
 // told without reading.
 func hungUp(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)

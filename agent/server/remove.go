@@ -55,7 +55,7 @@ func (s *Server) remove(ctx context.Context, req *wire.Request) error {
 	return fileFault(v, "remove", p, err)
 }
 
-// isDirError tells whether unlink refused for it is a directory.
+// isDirError reports whether unlink refused for it is a directory.
 func isDirError(err error) bool { return errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) }
 
 const (

@@ -346,7 +346,7 @@ func (x *search) lines(piece []byte, rel string, line int64) (int64, error) {
 	return line, nil
 }
 
-// around gives a line as text; of a long one, what is around the match.
+// around returns a line as text; of a long one, what is around the match.
 func around(line []byte, from, to int) (string, bool) {
 	cut := false
 	if len(line) > wire.MaxSearchText {

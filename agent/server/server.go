@@ -296,7 +296,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		WithRemedy("stop and start the sandbox, so that it gets the current agent")
 }
 
-// view gives the view that acts for user.
+// view returns the view that acts for user.
 func (s *Server) view(user string) (View, error) {
 	switch user {
 	case "", s.o.User.Identity().Name, "sandbox":

@@ -199,7 +199,7 @@ func (sp *spawn) exec(cmd fork.Command) *spawnError {
 	return &spawnError{inside: true, code: exitNotExecutable, text: name + ": cannot execute: " + errorText(refused)}
 }
 
-// isThere tells whether a program's own file exists, as seen from dir.
+// isThere reports whether a program's own file exists, as seen from dir.
 func isThere(program string, dir int) bool {
 	return unix.Faccessat(dir, program, unix.F_OK, 0) == nil
 }
@@ -251,7 +251,7 @@ func (sp *spawn) stream(t wire.Type, f *os.File) *stream {
 	return &stream{t: t, f: f, raw: raw, limit: limit}
 }
 
-// pollable gives fd to Go's poller, which takes what does not block. The kernel
+// pollable hands fd to Go's poller, which takes what does not block. The kernel
 // keeps to itself the flags that say for what it is open.
 func pollable(fd int, name string) *os.File {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK)

@@ -116,7 +116,7 @@ func processExists(id string) error {
 		WithRemedy("choose another id, or attach to that process")
 }
 
-// fork gives a prepared process its log and its group, and starts it. After an error
+// fork makes the log and the group of a prepared process, and starts it. After an error
 // nothing of these is left.
 func (s *Server) fork(id string, sp *spawn) (err error) {
 	p, st := sp.p, sp.st

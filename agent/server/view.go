@@ -92,7 +92,7 @@ func (v plainView) Do(fn func()) {
 	fn()
 }
 
-// Fork gives the thread its own file system ids back for a fork: the user has
+// Fork sets the thread's own file system ids again for a fork: the user has
 // no say over cgroups, and the child takes on its Credential by itself.
 func (v plainView) Fork(fn func()) {
 	if !v.drop {

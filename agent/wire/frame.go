@@ -62,7 +62,7 @@ func (t Type) Limit() int {
 	return MaxJSON
 }
 
-// Ignorable tells whether a reader that does not know the type may skip it.
+// Ignorable reports whether a reader that does not know the type may skip it.
 func (t Type) Ignorable() bool { return t >= 0x80 }
 
 // FormatError is a frame, or the content of one, that breaks the protocol.
@@ -124,7 +124,7 @@ func NewReader(src io.Reader) *Reader { return &Reader{src: src} }
 
 const firstBuffer = 1 << 10
 
-// Next gives the next frame. The payload holds until the next call. At the end
+// Next returns the next frame. The payload holds until the next call. At the end
 // of the stream the error is io.EOF between two frames and
 // io.ErrUnexpectedEOF within one; a frame over its bound is a [FormatError],
 // after which the stream is of no use.

@@ -58,7 +58,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	return h.serve(o)
 }
 
-// serve gives the house with a coat of its own.
+// serve returns the house with a coat of its own.
 func (h *house) serve(o rest.Options) *house {
 	h.t.Helper()
 	api, err := rest.New(o)
@@ -77,7 +77,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// as gives the house with another token: of a project, with scopes.
+// as returns the house with another token: of a project, with scopes.
 func (h *house) as(project string, scopes ...access.Scope) *house {
 	h.t.Helper()
 	admin := access.Caller{Project: access.DefaultProject, Actor: "test", Scopes: []access.Scope{access.Admin}}

@@ -21,7 +21,7 @@ import (
 	"sandpit.dev/store/keyed"
 )
 
-// forgetful gives the house as it is after a crash: a coat whose answers nobody has kept,
+// forgetful returns the house as it is after a crash: a coat whose answers nobody has kept,
 // with the records of what was begun.
 func (h *house) forgetful() *house {
 	o := h.made
@@ -333,7 +333,7 @@ func TestARequestWithAKey(t *testing.T) {
 	})
 }
 
-// eventsOf gives the data of the last event of each name.
+// eventsOf returns the data of the last event of each name.
 func eventsOf(body []byte) map[string]string {
 	out := make(map[string]string)
 	name := ""

@@ -23,7 +23,7 @@ type followProcess struct {
 	Recent *int64 `query:"recent" doc:"without a cursor: of what there is already, about the last so many bytes, 1 to 67108864; of a terminal, from where its screen makes sense"`
 }
 
-// followProcess gives out a process's output from any frame on: as events, or over
+// followProcess sends a process's output from any frame on: as events, or over
 // a WebSocket where the request asks for one.
 func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (err error) {
 	r := engine.FollowRequest{Once: in.Follow != nil && !*in.Follow}
@@ -119,7 +119,7 @@ type processLogs struct {
 	Cursor *int64  `query:"cursor" doc:"only what comes after this frame"`
 }
 
-// processLogs gives out the bytes of a process's output and nothing else.
+// processLogs sends the bytes of a process's output and nothing else.
 func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
 	live := in.Follow != nil && *in.Follow
 	r := engine.FollowRequest{Once: !live}

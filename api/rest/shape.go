@@ -72,7 +72,7 @@ type versions struct {
 // maxVersions bounds what is remembered; a server has a handful of images.
 const maxVersions = 256
 
-// versionsOf gives nil where it cannot be told: an old image that is gone, a
+// versionsOf returns nil where it cannot be told: an old image that is gone, a
 // token that may not see images.
 func (a *API) versionsOf(ctx context.Context, c access.Caller, digest string) map[string]string {
 	a.versions.mu.Lock()

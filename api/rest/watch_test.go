@@ -43,7 +43,7 @@ func (h *house) listen(path string) *stream {
 	return &stream{t: h.t, resp: resp, lines: bufio.NewScanner(resp.Body), cancel: cancel}
 }
 
-// next gives the next event's fields; none at the end.
+// next returns the next event's fields; none at the end.
 func (s *stream) next() map[string]string {
 	s.t.Helper()
 	ev := map[string]string{}

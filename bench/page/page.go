@@ -40,7 +40,7 @@ type File struct {
 	Data []byte
 }
 
-// Render gives the files of a report: the page, the report, and the plots that there is
+// Render returns the files of a report: the page, the report, and the plots that there is
 // something to draw for.
 func Render(r *bench.Report) ([]File, error) {
 	var data bytes.Buffer

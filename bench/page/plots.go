@@ -23,7 +23,7 @@ type drawing struct {
 // plotNames are all there can be: a report may have something to draw for some of them.
 var plotNames = []string{"first-command", "exec", "burst", "operations", "travel-idle", "travel-live", "changes", "inside", "memory", "density", "registered", "records"}
 
-// draw gives the plots of a report, in the order of plotNames.
+// draw returns the plots of a report, in the order of plotNames.
 func draw(r *bench.Report) []drawing {
 	var all []drawing
 	bars := func(b plot.Bars) {

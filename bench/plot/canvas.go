@@ -81,7 +81,7 @@ func (c *canvas) caption(y float64, paragraphs []string) float64 {
 	return y
 }
 
-// svg gives the whole drawing. The id sets its ids apart from those of others that are
+// svg returns the whole drawing. The id sets its ids apart from those of others that are
 // put into the same page.
 func (c *canvas) svg(id string, height float64, title, words string) []byte {
 	var b bytes.Buffer

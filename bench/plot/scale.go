@@ -12,7 +12,7 @@ type scale struct {
 	log       bool
 }
 
-// at gives a value's place; what is outside stands at the edge.
+// at returns a value's place; what is outside stands at the edge.
 func (s scale) at(v float64) float64 {
 	v = min(max(v, s.low), s.high)
 	low, high := s.low, s.high
@@ -52,10 +52,10 @@ func power(n float64) float64 {
 	return p
 }
 
-// shown tells whether a value can be drawn at all.
+// shown reports whether a value can be drawn at all.
 func shown(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// steps gives a distance for lines of a grid, about want of them up to high: 1, 2 or 5 times
+// steps returns a distance for lines of a grid, about want of them up to high: 1, 2 or 5 times
 // a power of ten.
 func steps(high float64, want int) float64 {
 	if high <= 0 || !shown(high) {

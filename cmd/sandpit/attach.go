@@ -288,7 +288,7 @@ type detacher struct {
 	held []byte // a beginning of keys
 }
 
-// filter gives what is the process's, and whether the keys were typed.
+// filter returns what is the process's, and whether the keys were typed.
 func (d *detacher) filter(data []byte) ([]byte, bool) {
 	if d.keys == nil {
 		d.keys = []byte(detachKeys)

@@ -197,7 +197,7 @@ func lastWords(path string, begin int64) string {
 	return strings.TrimPrefix(lines[last], "sandpit: ")
 }
 
-// ready tells whether a server answers, and takes requests: one whose disk is full takes
+// ready reports whether a server answers, and takes requests: one whose disk is full takes
 // those that make room, and says to the others what is wrong.
 func ready(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

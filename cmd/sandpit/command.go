@@ -105,7 +105,7 @@ func (m *command) request(a *app) (v1.Exec, error) {
 	return r, nil
 }
 
-// piped tells whether somebody put something into standard input.
+// piped reports whether somebody put something into standard input.
 func piped(f *os.File) bool {
 	if f == nil {
 		return false
@@ -192,7 +192,7 @@ func (m *command) runner(a *app, cl *client.Client, ref string) runner {
 	}
 }
 
-// readable gives bytes as text, and in base64 as well where they are no text.
+// readable returns bytes as text, and in base64 as well where they are no text.
 func readable(data []byte) (text, exact string) {
 	if utf8.Valid(data) {
 		return string(data), ""

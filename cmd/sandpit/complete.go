@@ -39,7 +39,7 @@ func (a *app) completeAll(c *cobra.Command, args []string, _ string) ([]string, 
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// refs gives the names of sandboxes; none if the server does not answer soon.
+// refs returns the names of sandboxes; none if the server does not answer soon.
 func (a *app) refs(ctx context.Context) []string {
 	return a.soon(ctx, func(ctx context.Context, cl *client.Client) (out []string, err error) {
 		page, err := cl.ListPage(ctx, client.ListQuery{Limit: 100})

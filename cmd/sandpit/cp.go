@@ -125,7 +125,7 @@ func (t *transfer) leftOut(name, kind string) {
 	t.a.warn("left out: %s (%s)", name, kind)
 }
 
-// isDir tells whether a path inside is a directory, or a link to one.
+// isDir reports whether a path inside is a directory, or a link to one.
 func (t *transfer) isDir(ctx context.Context, p string) (bool, error) {
 	info, err := t.cl.Stat(ctx, t.ref, p, t.user)
 	switch {
@@ -144,7 +144,7 @@ func (t *transfer) isDir(ctx context.Context, p string) (bool, error) {
 	return info.Type == "dir", nil
 }
 
-// contents tells whether a path means what is in a directory, and gives the
+// contents reports whether a path means what is in a directory, and gives the
 // directory.
 func contents(p string) (dir string, ok bool) {
 	if p == "." || p == ".." || strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..") {

@@ -109,7 +109,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// askServer gives what a running server says of its host.
+// askServer returns what a running server says of its host.
 func (a *app) askServer(ctx context.Context) []daemon.Check {
 	failed := func(err error) []daemon.Check {
 		return []daemon.Check{{Name: "server", Status: daemon.Warned, Detail: whole(err)}}

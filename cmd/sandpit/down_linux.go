@@ -94,7 +94,7 @@ func end(s running.Server, wait time.Duration) (was bool, err error) {
 	}
 }
 
-// ownsData tells whether a server's process is the one that holds the lock of its
+// ownsData reports whether a server's process is the one that holds the lock of its
 // data directory.
 func ownsData(s running.Server) (bool, error) {
 	lock, err := os.Stat(filepath.Join(s.Data, "lock"))

@@ -140,7 +140,7 @@ func (t *transfer) downloadAll(ctx context.Context, from string, files []v1.File
 	return nil
 }
 
-// plainName tells whether a name is that of one file in a directory.
+// plainName reports whether a name is that of one file in a directory.
 func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
 }

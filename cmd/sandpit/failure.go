@@ -49,7 +49,7 @@ func own(err error) error {
 	return &exit{statusOwn, err}
 }
 
-// passing gives the status of a remote command as our own.
+// passing returns the status of a remote command as our own.
 func passing(status int) error {
 	if status == 0 {
 		return nil

@@ -32,7 +32,7 @@ func (i interruption) status() int {
 	return 128 + int(syscall.SIGINT)
 }
 
-// interrupted gives the status of an interruption where that is why err came
+// interrupted returns the status of an interruption where that is why err came
 // about, and else err.
 func interrupted(ctx context.Context, err error) error {
 	if by, ok := errors.AsType[interruption](context.Cause(ctx)); ok && err != nil {
@@ -41,7 +41,7 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// interruptible gives a context that the first SIGINT, SIGTERM or SIGHUP ends, or a
+// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP ends, or a
 // SIGPIPE for what is read of this program, with an interruption as its cause; the
 // second does what it does to any program. stop gives signals back.
 func interruptible(ctx context.Context) (_ context.Context, stop func()) {

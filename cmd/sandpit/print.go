@@ -170,7 +170,7 @@ func list[T any](w io.Writer, how listing, found []T, name func(one T) string, i
 	return table(w, in.head, rows)
 }
 
-// collect gives all of a list that comes page by page; never nil, for JSON's sake.
+// collect returns all of a list that comes page by page; never nil, for JSON's sake.
 func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
 	found := []T{}
 	for one, err := range pages {

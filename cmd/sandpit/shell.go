@@ -67,7 +67,7 @@ standard input, as ssh does it.`,
 	return c
 }
 
-// bothTerminals gives our terminal as it is seen and as it is typed on.
+// bothTerminals returns our terminal as it is seen and as it is typed on.
 func (a *app) bothTerminals() (screen, keys *os.File, ok bool) {
 	screen, seen := terminal(a.stdout)
 	keys, typed := terminal(a.stdin)

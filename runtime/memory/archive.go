@@ -223,7 +223,7 @@ func (u *unpacking) one(h *tar.Header, in io.Reader) error {
 	return u.make(name, h, in)
 }
 
-// inside tells whether a name is a clean path below the root. Names need not be text.
+// inside reports whether a name is a clean path below the root. Names need not be text.
 func inside(name string) bool {
 	return name != "" && name != "." && path.Clean("/"+name) == "/"+name && !strings.ContainsRune(name, 0)
 }
@@ -303,14 +303,14 @@ func (u *unpacking) make(name string, h *tar.Header, in io.Reader) error {
 	return u.dress(name, h)
 }
 
-// plain tells whether a file that is no directory is there, and no link is on the
+// plain reports whether a file that is no directory is there, and no link is on the
 // way to it.
 func (u *unpacking) plain(name string) bool {
 	info, err := u.root.Lstat(name)
 	return err == nil && !info.IsDir() && u.real(path.Dir(name))
 }
 
-// real tells whether a directory is there, and no link is on the way to it.
+// real reports whether a directory is there, and no link is on the way to it.
 func (u *unpacking) real(dir string) bool {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if info, err := u.root.Lstat(dir); err != nil || !info.IsDir() {
@@ -320,7 +320,7 @@ func (u *unpacking) real(dir string) bool {
 	return true
 }
 
-// dress gives a file the attributes that the archive says. No link is on the way.
+// dress returns a file the attributes that the archive says. No link is on the way.
 func (u *unpacking) dress(name string, h *tar.Header) error {
 	e := entry{name: name, xattrs: map[string]string{}}
 	e.stat.Mode = uint32(h.Mode) & 0o7777

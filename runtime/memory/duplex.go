@@ -16,7 +16,7 @@ import (
 // sockets hold on most hosts.
 const maxHeld = 200 << 10
 
-// duplex gives both ends of a connection within the process. Each direction holds some of what
+// duplex returns both ends of a connection within the process. Each direction holds some of what
 // was written, as a socket's does and that of a [net.Pipe] does not: there a client that sends
 // a file, and an agent that says that it does not want it, wait for each other. It has no
 // descriptors, so that time may be a test's.

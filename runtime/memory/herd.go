@@ -157,7 +157,7 @@ func look(pid int) member {
 	return m
 }
 
-// readStat gives a process's state, and the fields from there on; zero where it is gone.
+// readStat returns a process's state, and the fields from there on; zero where it is gone.
 func readStat(name string) (state byte, fields [][]byte) {
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -66,7 +66,7 @@ func Open(dir string, o Options) (*Host, error) {
 	return &Host{dir: dir, log: o.Logger, machines: make(map[sandbox.ID]*machine), mounts: make(map[sandbox.ID]int)}, nil
 }
 
-// Driver gives a driver over the host, as each run of a server makes one. Any
+// Driver returns a driver over the host, as each run of a server makes one. Any
 // number may be in use.
 func (h *Host) Driver() *Driver { return &Driver{host: h} }
 
@@ -138,7 +138,7 @@ func (h *Host) Close() error {
 	return first
 }
 
-// find gives the machine of an id, read from its directory if need be.
+// find returns the machine of an id, read from its directory if need be.
 func (h *Host) find(id sandbox.ID) (*machine, error) {
 	if !sandbox.ValidID(string(id)) {
 		return nil, noInstance(id)

@@ -121,7 +121,7 @@ func (b blocked) Error() string {
 	return fmt.Sprintf("%q is a file or a link", sandbox.Clip(string(b), 80))
 }
 
-// blockedAs gives such an error its code and words, and any other as it is.
+// blockedAs returns such an error its code and words, and any other as it is.
 func blockedAs(err error, format string, args ...any) error {
 	if _, ok := errors.AsType[blocked](err); !ok {
 		return err

@@ -80,7 +80,7 @@ func (r *running) proceed(ctx context.Context) error {
 	return agent.NewClient(r.pipe.dialPast).Continue(context.WithoutCancel(ctx), r.turn)
 }
 
-// running gives the agent of a machine that is up. verb is held, so that it stays so.
+// running returns the agent of a machine that is up. verb is held, so that it stays so.
 func (m *machine) running() (*running, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

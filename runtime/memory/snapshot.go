@@ -118,7 +118,7 @@ func (i *instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.
 	return m.startLocked(spec)
 }
 
-// exchange gives the machine, which is down, the disk of a snapshot or of the image.
+// exchange returns the machine, which is down, the disk of a snapshot or of the image.
 func (m *machine) exchange(from sandbox.ID, l sandbox.Limits) error {
 	other := filepath.Join(m.dir, "disk.new")
 	if err := os.RemoveAll(other); err != nil { // a crash may have left one
@@ -226,7 +226,7 @@ func escape(name string) string {
 	return b.String()
 }
 
-// at gives the tree at a point; snapshots is held.
+// at returns the tree at a point; snapshots is held.
 func (h *Host) at(p runtime.Point) ([]entry, error) {
 	switch {
 	case p.Snapshot != "":

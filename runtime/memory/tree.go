@@ -107,7 +107,7 @@ func (e *entry) look() error {
 	return nil
 }
 
-// same tells whether two files are the same but for their times.
+// same reports whether two files are the same but for their times.
 func same(a, b *entry) (bool, error) {
 	if a.stat.Mode != b.stat.Mode || a.stat.Uid != b.stat.Uid || a.stat.Gid != b.stat.Gid || a.stat.Rdev != b.stat.Rdev ||
 		a.link != b.link || !maps.Equal(a.xattrs, b.xattrs) {

@@ -84,7 +84,7 @@ func (d *Driver) Volumes(ctx context.Context) ([]sandbox.ID, error) {
 	return d.host.ids(volumesDir)
 }
 
-// volume gives the directory of one, which may be missing.
+// volume returns the directory of one, which may be missing.
 func (h *Host) volume(id sandbox.ID) (string, error) {
 	if !sandbox.ValidID(string(id)) {
 		return "", fault.InvalidField("id", "%q is not a valid volume id", sandbox.Clip(string(id), 40))

@@ -325,7 +325,7 @@ func (d *Driver) Open(_ context.Context, h runtime.Handle) (runtime.Instance, er
 	return i, nil
 }
 
-// traces tells whether anything is left of an instance in any place.
+// traces reports whether anything is left of an instance in any place.
 func (d *Driver) traces(id sandbox.ID) (bool, error) {
 	for _, name := range instanceFiles() {
 		if _, err := d.instances.Lstat(string(id) + name); !errors.Is(err, fs.ErrNotExist) {
@@ -370,7 +370,7 @@ func (d *Driver) endGroup(i *Instance) error {
 	return g.Remove(context.Background())
 }
 
-// List gives all that this driver made and has not removed, and halves of it.
+// List returns all that this driver made and has not removed, and halves of it.
 func (d *Driver) List(context.Context) ([]runtime.Handle, error) {
 	ids, err := d.found()
 	if err != nil {

@@ -80,7 +80,7 @@ func (n *line) Take() net.Conn  { return n.take() }
 func (n *line) Lacks() bool     { return n.lacks() }
 func (n *line) Close()          { n.close() }
 
-// CallWaits tells whether the connection of the next call is there.
+// CallWaits reports whether the connection of the next call is there.
 func (i *Instance) CallWaits() bool {
 	i.mu.Lock()
 	l := i.live

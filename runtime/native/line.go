@@ -29,7 +29,7 @@ type line struct {
 	over  bool
 }
 
-// lacks tells whether a connection would be kept.
+// lacks reports whether a connection would be kept.
 func (n *line) lacks() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +52,7 @@ func (n *line) keep(conn net.Conn) {
 	n.timer.Reset(lineFor)
 }
 
-// take gives the connection that waits; nil: there is none at whose other end somebody is.
+// take returns the connection that waits; nil: there is none at whose other end somebody is.
 func (n *line) take() net.Conn {
 	n.mu.Lock()
 	conn := n.conn
@@ -81,7 +81,7 @@ func (n *line) close() {
 	n.drop()
 }
 
-// quiet tells whether a connection is open, and nothing came on it.
+// quiet reports whether a connection is open, and nothing came on it.
 func quiet(conn net.Conn) bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// pair gives both ends of a connection over a socket.
+// pair returns both ends of a connection over a socket.
 func pair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
@@ -37,7 +37,7 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// closed tells whether the other end of a connection is gone.
+// closed reports whether the other end of a connection is gone.
 func closed(t *testing.T, theirs net.Conn) bool {
 	t.Helper()
 	_ = theirs.SetReadDeadline(time.Now().Add(50 * time.Millisecond))

@@ -119,14 +119,14 @@ func (i *Instance) resume(ctx context.Context, l *live) error {
 	return nil
 }
 
-// Paused tells whether Pause froze it.
+// Paused reports whether Pause froze it.
 func (i *Instance) Paused() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.live != nil && i.live.paused
 }
 
-// running gives the instance's life, or says that there is none.
+// running returns the instance's life, or says that there is none.
 func (i *Instance) running() (*live, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -207,7 +207,7 @@ func (i *Instance) thawLater(l *live) {
 	})
 }
 
-// tryThaw tells whether there is nothing more to do. It does not wait for a verb, which
+// tryThaw reports whether there is nothing more to do. It does not wait for a verb, which
 // may take long: the driver's end waits for it.
 func (i *Instance) tryThaw(l *live) bool {
 	if !i.verb.TryLock() {
@@ -272,7 +272,7 @@ func (i *Instance) continueAgent(ctx context.Context, l *live) {
 	})
 }
 
-// tryContinue tells whether there is nothing more to do.
+// tryContinue reports whether there is nothing more to do.
 func (i *Instance) tryContinue(ctx context.Context, turn int64) bool {
 	limit, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
@@ -319,7 +319,7 @@ func (i *Instance) reclaim(l *live) {
 	})
 }
 
-// findPaused tells whether Pause froze the life that was found, and undoes halves: a
+// findPaused reports whether Pause froze the life that was found, and undoes halves: a
 // freeze without the file, of a verb that was killed, and the file of another life.
 // Where it thawed one, the agent may still be suspended.
 func (i *Instance) findPaused(l *live) (paused, thawed bool, err error) {

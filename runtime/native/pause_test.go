@@ -94,7 +94,7 @@ func begin(t testing.TB, i runtime.Instance, c agent.Command) *agent.Process {
 	return p
 }
 
-// answers tells whether the agent answers within a while.
+// answers reports whether the agent answers within a while.
 func answers(i runtime.Instance, wait time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

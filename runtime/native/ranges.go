@@ -109,7 +109,7 @@ func (r *ranges) fill(ctx context.Context) time.Duration {
 	return 0
 }
 
-// take gives a free range, complete.
+// take returns a free range, complete.
 func (r *ranges) take() (uidRange, error) {
 	r.mu.Lock()
 	n := len(r.ready)

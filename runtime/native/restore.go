@@ -103,7 +103,7 @@ func (i *Instance) replace() (*live, error) {
 	return l, nil
 }
 
-// groupNames gives the cgroup namespace of a life for the next one, to be closed; nil where
+// groupNames returns the cgroup namespace of a life for the next one, to be closed; nil where
 // cgroup2 holds no limit. Its root is the sandbox's group, in which the next process 1 cannot
 // be born (see [cgroup.Group.RebirthDir]): with a namespace of its own, from below, the group
 // of the commands would be beyond it, and the kernel starts nothing there (nsdelegate).

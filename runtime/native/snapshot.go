@@ -197,7 +197,7 @@ func checkSnapshotID(id sandbox.ID) error {
 	return fault.InvalidField("id", "%q is not a valid snapshot id", sandbox.Clip(string(id), 40))
 }
 
-// instance gives one that exists, up or down.
+// instance returns one that exists, up or down.
 func (d *Driver) instance(ctx context.Context, id sandbox.ID) (*Instance, error) {
 	i, err := d.Open(ctx, runtime.Handle{ID: id})
 	if err != nil {

@@ -55,7 +55,7 @@ func (d *Driver) RemoveVolume(_ context.Context, id sandbox.ID) error {
 	return nil
 }
 
-// VolumeUsage gives what a volume holds. See [runtime.Volumer].
+// VolumeUsage returns what a volume holds. See [runtime.Volumer].
 func (d *Driver) VolumeUsage(_ context.Context, id sandbox.ID) (int64, error) {
 	if err := checkVolumeID(id); err != nil {
 		return 0, err
@@ -99,7 +99,7 @@ func checkVolumeID(id sandbox.ID) error {
 	return nil
 }
 
-// mountedBy gives an instance that mounts a volume, or is about to; "" where none
+// mountedBy returns an instance that mounts a volume, or is about to; "" where none
 // does. d.volumes is held.
 func (d *Driver) mountedBy(volume sandbox.ID) (sandbox.ID, error) {
 	files, err := fs.ReadDir(d.instances.FS(), ".")
@@ -128,7 +128,7 @@ func (d *Driver) mountedBy(volume sandbox.ID) (sandbox.ID, error) {
 	return "", nil
 }
 
-// perhapsUp tells whether an instance of which files are left is up, or about to be.
+// perhapsUp reports whether an instance of which files are left is up, or about to be.
 // One that nobody has opened since the server began, and whose process 1 is gone, is not.
 func (d *Driver) perhapsUp(id sandbox.ID) (bool, error) {
 	d.mu.Lock()

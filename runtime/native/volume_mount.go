@@ -101,7 +101,7 @@ type blocked string
 
 func (b blocked) Error() string { return "/" + sandbox.Clip(string(b), 80) + " is a file or a link" }
 
-// blockedAs gives the error of makeDirs its code and words.
+// blockedAs returns the error of makeDirs its code and words.
 func blockedAs(err error, format string, args ...any) error {
 	switch _, ok := errors.AsType[blocked](err); {
 	case ok:

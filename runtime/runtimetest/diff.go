@@ -14,7 +14,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// diff gives what changed below some directories, as lines of action, path and size.
+// diff returns what changed below some directories, as lines of action, path and size.
 func (s *suite) diff(t *testing.T, from, to runtime.Point, below ...string) []string {
 	t.Helper()
 	c, err := s.snapshotter(t).Diff(t.Context(), s.Image, from, to, 100_000)

@@ -262,7 +262,7 @@ func (b *box) attempts(t *testing.T, user string, f facts, list []attempt) {
 	}
 }
 
-// isOneOf tells whether an outcome is wanted. Of an attempt at several things, see each in the
+// isOneOf reports whether an outcome is wanted. Of an attempt at several things, see each in the
 // prelude, each outcome has to be: which of the wanted ones it is, the kernel's configuration decides.
 func isOneOf(got string, wanted []string) bool {
 	parts, mixed := strings.CutPrefix(got, "MIXED ")

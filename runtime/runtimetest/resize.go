@@ -150,7 +150,7 @@ for n in range(60): os.wait()'`
 	})
 }
 
-// full tells whether a command failed since a limit of storage was reached.
+// full reports whether a command failed since a limit of storage was reached.
 func full(o outcome) bool {
 	return strings.Contains(o.Stderr, "No space left") || strings.Contains(o.Stderr, "quota exceeded")
 }

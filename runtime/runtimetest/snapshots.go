@@ -141,7 +141,7 @@ func (b *box) tree(root bool, args string) string {
 	return o.Stdout
 }
 
-// describe gives all there is to know of the tree that grow grew.
+// describe returns all there is to know of the tree that grow grew.
 func (s *suite) describe(t *testing.T, b *box) string {
 	t.Helper()
 	if s.has(t, runtime.RootUser) {

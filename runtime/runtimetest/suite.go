@@ -110,7 +110,7 @@ func removeEach(t *testing.T, what string, list func(context.Context) ([]sandbox
 	}
 }
 
-// has tells whether the driver says that it can.
+// has reports whether the driver says that it can.
 func (s *suite) has(t *testing.T, f runtime.Feature) bool {
 	t.Helper()
 	caps, err := s.driver.Probe(t.Context())

@@ -29,7 +29,7 @@ func Works() bool {
 	return false
 }
 
-// endedThread gives the pidfd of a thread that has ended, or is about to.
+// endedThread returns the pidfd of a thread that has ended, or is about to.
 func endedThread() (fd int, err error) {
 	done := make(chan struct{})
 	go thread(func() {

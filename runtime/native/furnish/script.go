@@ -168,7 +168,7 @@ func (t *Script) born() {
 // mountPoint begins what the calls are named that open a mount point in the root.
 const mountPoint = "open the mount point /"
 
-// blockedAs gives the error of a call that found no directory at a mount point its code and
+// blockedAs returns the error of a call that found no directory at a mount point its code and
 // words: what is there came with an image, or with a snapshot that was imported.
 func blockedAs(err error) error {
 	call, ok := errors.AsType[*spawn.CallError](err)
