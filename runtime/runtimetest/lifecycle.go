@@ -193,7 +193,7 @@ func restart(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	b := &box{t: t, Instance: i, agent: newAgent(i)}
-	b.ok("echo before > f; (for i in $(seq 200); do date +%s%N > alive; sleep 0.05; done) >/dev/null 2>&1 &")
+	b.ok("echo before > f; (for i in $(seq 2000); do date +%s%N > alive; sleep 0.05; done) >/dev/null 2>&1 &")
 	handle := i.Handle()
 
 	if err := s.driver.Close(); err != nil {
@@ -217,7 +217,7 @@ func restart(t *testing.T, s *suite) {
 	if got := b.ok("cat f"); got != "before" {
 		t.Errorf("got %q", got)
 	}
-	if got := b.ok("a=$(cat alive); sleep 0.3; b=$(cat alive); [ \"$a\" != \"$b\" ] && echo goes on"); got != "goes on" {
+	if got := b.ok("a=$(cat alive 2>/dev/null); for i in $(seq 600); do b=$(cat alive); [ \"$a\" != \"$b\" ] && echo goes on && break; sleep 0.05; done 2>/dev/null"); got != "goes on" {
 		t.Errorf("the background process: got %q", got)
 	}
 	// The range, the cgroups and the rest are the driver's again.
