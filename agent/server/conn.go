@@ -193,7 +193,7 @@ func (c *conn) gone() bool {
 	return gone
 }
 
-// isCut reports whether the connection failed, so that nobody is there to tell.
+// isCut reports whether the connection failed, so that no answer can be sent.
 func isCut(err error) bool {
 	if _, told := errors.AsType[*fault.Error](err); told {
 		return false // whatever is in it

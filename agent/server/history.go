@@ -88,7 +88,7 @@ func (s *Server) record(id string) (wire.Record, error) {
 	return l.rec, nil
 }
 
-// find returns a process that is in memory; nil if there is none.
+// find returns a process that is in memory, or nil.
 func (s *Server) find(id string) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -129,7 +129,7 @@ func (c *Call) reserveBody(limit int64) error {
 	return c.Reserve(c.R.Context(), bodyCost*size)
 }
 
-// Reserve takes room for n bytes of the answer, or returns that there is none.
+// Reserve takes room for n bytes of the answer, or returns an error if there is not enough.
 func (c *Call) Reserve(ctx context.Context, n int64) error {
 	_, err := c.Room.Take(ctx, n)
 	return err

@@ -21,7 +21,7 @@ import (
 	"sandpit.dev/store/keyed"
 )
 
-// forgetful returns the house as it is after a crash: a coat whose answers nobody has kept,
+// forgetful returns the house as it is after a crash: a coat that has lost its answers,
 // with the records of what was begun.
 func (h *house) forgetful() *house {
 	o := h.made

@@ -18,7 +18,7 @@ import (
 type Previews interface {
 	// Token proves the right that a preview is.
 	Token(p engine.Preview) string
-	// Addresses returns those of a preview as whoever sent r reaches them: the one to
+	// Addresses returns a preview's addresses as the sender of r reaches them: the one to
 	// show, and the one by path.
 	Addresses(r *http.Request, id string, port int) (address, path string)
 }

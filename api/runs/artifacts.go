@@ -23,7 +23,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Artifacts is what gives artifacts; *runs.Runner is one.
+// Artifacts lists and opens artifacts; *runs.Runner implements it.
 type Artifacts interface {
 	ArtifactRun(ctx context.Context, c access.Caller, of, run string) (*sandbox.Run, error)
 	OpenArtifact(r *sandbox.Run, path string) (*os.File, sandbox.Artifact, error)
