@@ -114,7 +114,7 @@ func (b *binder) bind(c *Call, in reflect.Value) error {
 					known = append(known, p.name)
 				}
 			}
-			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no parameter of this route" + Suggest(name, known)})
+			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is not a parameter of this route" + Suggest(name, known)})
 		}
 	}
 	if len(bad) > 0 {

@@ -178,7 +178,7 @@ func (o *object) check(data []byte) (bad []fault.Field) {
 		seen = append(seen, name)
 		typ, ok := o.fields[name]
 		if !ok {
-			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is no field of this request" + Suggest(name, o.names)})
+			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is not a field of this request" + Suggest(name, o.names)})
 			continue
 		}
 		switch {

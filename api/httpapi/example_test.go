@@ -111,8 +111,8 @@ func Example() {
 	// Output:
 	// 201 {"name":"a","text":"buy milk"}
 	// 200 {"name":"a"}
-	// 422 {"detail":"nam is no field of this request; did you mean name?; text is 7; it must be a text"}
-	// 422 {"detail":"bare \"maybe\" is neither true nor false; limit is no parameter of this route; there are bare"}
+	// 422 {"detail":"nam is not a field of this request; did you mean name?; text is 7; it must be a text"}
+	// 422 {"detail":"bare \"maybe\" is neither true nor false; limit is not a parameter of this route; there are bare"}
 	// 404 {"detail":"there is no note \"b\""}
 	// 405 {"detail":"DELETE /v1/notes/a is not served; the path has GET, HEAD"}
 	// 404 {"detail":"nothing is served at /v1/note; did you mean /v1/notes?"}

@@ -35,7 +35,7 @@ func (d *Driver) create(ctx context.Context, spec runtime.Spec, disk diskMaker) 
 	if err := d.layers.Room(); err != nil {
 		return nil, err
 	}
-	defer d.calm.begin()()
+	defer d.inflight.begin()()
 	var undo cleanup.Stack
 	defer undo.Run()
 

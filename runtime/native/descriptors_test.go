@@ -39,17 +39,17 @@ func TestASandboxThatRunsHoldsTwoDescriptors(t *testing.T) {
 		}
 	}
 	add(1)
-	before := calmDescriptors(t)
+	before := steadyDescriptors(t)
 	const n = 10
 	add(n)
-	if grew := calmDescriptors(t) - before; grew > 2*n {
+	if grew := steadyDescriptors(t) - before; grew > 2*n {
 		t.Errorf("the server holds %d descriptors more for %d sandboxes", grew, n)
 	}
 }
 
-// calmDescriptors counts this process's descriptors once what is let go of behind a create,
+// steadyDescriptors counts this process's descriptors once what is let go of behind a create,
 // and made ahead for the next one and for the next call, is done with.
-func calmDescriptors(t *testing.T) int {
+func steadyDescriptors(t *testing.T) int {
 	t.Helper()
 	count := func() int {
 		open, err := os.ReadDir("/proc/self/fd")

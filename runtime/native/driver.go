@@ -68,7 +68,7 @@ type Driver struct {
 	changes    *changes.Group // nil where the host cannot
 	changesErr error          // why not
 	uids       *ranges
-	calm       calm
+	inflight   inflight
 	queue      queue
 	closer     *closer
 	starter    *spawn.Starter
@@ -178,7 +178,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	if d.uids, err = newRanges(dir, d.mounts, &d.calm, d.yard != nil, d.cgroups.Info().Err(cgroup.Sockets) != nil); err != nil {
+	if d.uids, err = newRanges(dir, d.mounts, &d.inflight, d.yard != nil, d.cgroups.Info().Err(cgroup.Sockets) != nil); err != nil {
 		return nil, err
 	}
 	undo.Add(d.uids.close)

@@ -232,7 +232,7 @@ func (i *Instance) kill(l *live) error {
 func (i *Instance) Remove(ctx context.Context) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
-	defer i.d.calm.begin()()
+	defer i.d.inflight.begin()()
 	if err := i.stop(ctx, 0); err != nil {
 		return err
 	}

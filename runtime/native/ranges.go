@@ -30,11 +30,11 @@ type ranges struct {
 	kits   *furnish.Kits
 	mounts *os.File // that they are made in
 
-	mu    sync.Mutex
-	ready []uidRange
-	given int           // since one was last made: whoever ends a sandbox does not wait for the next
-	low   chan struct{} // wakes refill; each take and give does
-	calm  *calm
+	mu       sync.Mutex
+	ready    []uidRange
+	given    int           // since one was last made: whoever ends a sandbox does not wait for the next
+	low      chan struct{} // wakes refill; each take and give does
+	inflight *inflight
 }
 
 // uidRange is a range, and what was made for one sandbox of it.
@@ -52,12 +52,12 @@ func (u *uidRange) close() {
 }
 
 // newRanges returns the ranges of a driver's directory. old and small are furnish.NewKits'.
-func newRanges(dir string, mounts *os.File, c *calm, old, small bool) (*ranges, error) {
+func newRanges(dir string, mounts *os.File, c *inflight, old, small bool) (*ranges, error) {
 	kits, err := furnish.NewKits(old, small)
 	if err != nil {
 		return nil, err
 	}
-	return &ranges{free: host.NewRanges(dir), kits: kits, mounts: mounts, low: make(chan struct{}, 1), calm: c}, nil
+	return &ranges{free: host.NewRanges(dir), kits: kits, mounts: mounts, low: make(chan struct{}, 1), inflight: c}, nil
 }
 
 // refill makes namespaces ahead until ctx is done: as many as are given back, and the rest
@@ -83,7 +83,7 @@ func (r *ranges) refill(ctx context.Context) {
 // fill makes what can be made now, and says when to go on; 0: when one is taken.
 func (r *ranges) fill(ctx context.Context) time.Duration {
 	for ctx.Err() == nil {
-		wait := r.calm.until(rangesQuiet)
+		wait := r.inflight.idle(rangesQuiet)
 		r.mu.Lock()
 		missing := len(r.ready) < haveReady
 		now := r.given > 0 || len(r.ready) < fewReady || wait == 0

@@ -17,7 +17,7 @@ import (
 // left in a network namespace, and a /dev can be told apart by what is locked in it.
 func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
 	skiptest.WithoutRoot(t, "it makes user namespaces with mapped ranges")
-	r := newTestRanges(t, new(calm))
+	r := newTestRanges(t, new(inflight))
 	defer r.close()
 	first, err := r.take()
 	if err != nil {
@@ -53,7 +53,7 @@ func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
 }
 
 // newTestRanges makes ranges with a mount namespace of their own.
-func newTestRanges(t *testing.T, c *calm) *ranges {
+func newTestRanges(t *testing.T, c *inflight) *ranges {
 	t.Helper()
 	mounts, err := bareMounts()
 	if err != nil {
@@ -70,7 +70,7 @@ func newTestRanges(t *testing.T, c *calm) *ranges {
 // What is made ahead takes the processor from whoever begins a sandbox just then.
 func TestRangesAreMadeAheadWhenNothingGoesOn(t *testing.T) {
 	skiptest.WithoutRoot(t, "it makes user namespaces with mapped ranges")
-	c := new(calm)
+	c := new(inflight)
 	r := newTestRanges(t, c)
 	defer r.close()
 	ends := c.begin()

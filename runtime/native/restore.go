@@ -28,7 +28,7 @@ var _ runtime.Restorer = (*Instance)(nil)
 func (i *Instance) Restore(ctx context.Context, spec runtime.Spec, from sandbox.ID) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
-	defer i.d.calm.begin()()
+	defer i.d.inflight.begin()()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (i *Instance) groupNames(l *live) (*os.File, error) {
 // startAgain begins the next life of an instance in the groups of the last one, which was
 // killed; they have their names from names. The new disk is made meanwhile.
 func (i *Instance) startAgain(ctx context.Context, spec runtime.Spec, from sandbox.ID, last *live, names *os.File) error {
-	defer i.d.calm.begin()()
+	defer i.d.inflight.begin()()
 	limit, cancel := context.WithCancel(ctx)
 	disk, release := makeAside(func() (*layer.Layer, error) { return i.exchangeDisk(limit, spec, from) })
 	defer i.d.layers.CommitCopies() // and not before the mounts: a commit would hold them up

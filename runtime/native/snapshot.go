@@ -39,7 +39,7 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 	}
 	i.verb.Lock()
 	defer i.verb.Unlock()
-	defer d.calm.begin()()
+	defer d.inflight.begin()()
 	thaw, err := i.still(ctx)
 	if err != nil {
 		return runtime.Snapshot{}, err

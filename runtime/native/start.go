@@ -75,7 +75,7 @@ func (s *start) hold(f *os.File, err error) (*os.File, error) {
 // the other. The agent has all it needs when start returns, and serves a millisecond later,
 // or not; see [serving].
 func (i *Instance) start(ctx context.Context, spec runtime.Spec, disk diskMaker) error {
-	defer i.d.calm.begin()()
+	defer i.d.inflight.begin()()
 	s := i.newStart(spec)
 	defer s.close()
 	return s.run(ctx,
@@ -94,7 +94,7 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, disk diskMaker)
 // startOnCopy is start with a disk that takes longer to make than all else: that is begun
 // first, and awaited last.
 func (i *Instance) startOnCopy(ctx context.Context, spec runtime.Spec, disk diskMaker) error {
-	defer i.d.calm.begin()()
+	defer i.d.inflight.begin()()
 	disk, release := makeAside(disk)
 	defer i.d.layers.CommitCopies() // and not before the mounts: a commit would hold them up
 	defer release()

@@ -88,7 +88,7 @@ func (d *Driver) KeepVolume(ctx context.Context, of, id sandbox.ID) error {
 	if err := checkSnapshotID(id); err != nil {
 		return err
 	}
-	defer d.calm.begin()()
+	defer d.inflight.begin()()
 	return d.layers.SnapshotVolume(ctx, string(of), string(id))
 }
 
