@@ -92,12 +92,12 @@ func (p *process) cutLog() bool {
 	return l.room < room
 }
 
-// lend makes room for as much of bytes as is free: a log that is cut is there twice for a
-// moment. Give it back.
+// lend makes room for as much of bytes as half of what is free holds: a log that is cut is there
+// twice for a moment, in which processes begin. Give it back.
 func (b *budget) lend(bytes int64) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	bytes = max(0, min(bytes, b.free()))
+	bytes = max(0, min(bytes, b.free()/2))
 	b.live += bytes
 	b.evict()
 	return bytes
