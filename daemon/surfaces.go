@@ -94,6 +94,9 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
 	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Health)))
 	mux.Handle("GET /metrics", publicly(g, slices.Contains(p.public, publicMetrics), promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
+	mux.Handle("/{$}", newFrontDoor(g, p.public, api))
+	mux.Handle("/.well-known/", g.WrapOpen(http.HandlerFunc(noSignIn)))
+	mux.Handle("/register", g.WrapOpen(http.HandlerFunc(noSignIn)))
 	mux.Handle("/", api) // which answers unknown paths in its own format
 	artifacts := newArtifacts(g, p.runs, p.links.files)
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

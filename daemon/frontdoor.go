@@ -1,0 +1,81 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	_ "embed"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"sandpit.dev/api/guard"
+	"sandpit.dev/fault"
+)
+
+//go:embed frontdoor.html
+var frontDoorHTML string
+
+// frontDoor is the data of the page at the server's address. It names nothing that is on the
+// server: everyone who reaches it may read it.
+type frontDoor struct {
+	URL      string
+	Connect  string // the page with the settings of clients, if that is public
+	Document string // likewise the OpenAPI document
+}
+
+// newFrontDoor returns the handler of the server's address: a page for browsers, and for all others
+// what api answers there. public names what is served without a token.
+func newFrontDoor(g *guard.Guard, public []string, api http.Handler) http.Handler {
+	p := newPage("front door", frontDoorHTML)
+	var has frontDoor
+	if slices.Contains(public, publicConnect) {
+		has.Connect = connectPath
+	}
+	if slices.Contains(public, publicOpenAPI) {
+		has.Document = "/v1/openapi.json"
+	}
+	open := g.WrapOpen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data := has
+		data.URL = (&url.URL{Scheme: schemeOf(r), Host: r.Host}).String()
+		p.serve(w, r, data)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Vary", "Accept")
+		if !wantsPage(r) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		open.ServeHTTP(w, r)
+	})
+}
+
+// wantsPage reports whether a request is a browser's for something to show: browsers name
+// text/html first, and programs name it not at all.
+func wantsPage(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Authorization") != "" {
+		return false
+	}
+	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool {
+		first, _, _ := strings.Cut(v, ",")
+		kind, _, _ := strings.Cut(first, ";")
+		return strings.EqualFold(strings.TrimSpace(kind), "text/html")
+	})
+}
+
+// schemeOf returns the scheme by which a client asked. A proxy's word is enough for what the one
+// who sends it is shown.
+func schemeOf(r *http.Request) string {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return "https"
+	}
+	return "http"
+}
+
+// noSignIn answers where clients of OAuth look for a way to sign in. There is none, and 404 is
+// how they learn that: at a 401 they would wait for it.
+func noSignIn(w http.ResponseWriter, r *http.Request) {
+	guard.Error(w, r, fault.New(fault.NotFound, "this server has no sign-in: it knows its clients by tokens").
+		WithRemedy("send the header Authorization: Bearer TOKEN; sandpit token create makes a token"))
+}
