@@ -53,6 +53,45 @@ func (h *house) post(token, session, body string, header map[string]string) (*ht
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
+// A method that does not exist is answered as a call, with its id, in both eras.
+func TestAMethodThatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	resp, _ := h.post("t-alice", "", initialize, nil)
+	session := resp.Header.Get("Mcp-Session-Id")
+	h.post("t-alice", session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil)
+	ask := func(session, id string, header map[string]string) (status int, answer struct {
+		ID    json.RawMessage
+		Error struct {
+			Code    int
+			Message string
+		}
+	}) {
+		t.Helper()
+		resp, body := h.post("t-alice", session, `{"jsonrpc":"2.0","id":`+id+`,"method":"no/such","params":{`+callMeta+`"x":1}}`, header)
+		if err := json.Unmarshal([]byte(body), &answer); err != nil {
+			t.Fatalf("%s %q: %v", resp.Status, body, err)
+		}
+		return resp.StatusCode, answer
+	}
+	for _, id := range []string{`7`, `"seven"`} {
+		if status, got := ask(session, id, nil); status != 200 || string(got.ID) != id || got.Error.Code != -32601 || !strings.Contains(got.Error.Message, `"no/such"`) {
+			t.Errorf("in a session, %s: %d %+v", id, status, got)
+		}
+		modern := map[string]string{"Mcp-Protocol-Version": stateless, "Mcp-Method": "no/such"}
+		if status, got := ask("", id, modern); status != 404 || string(got.ID) != id || got.Error.Code != -32601 {
+			t.Errorf("without one, %s: %d %+v", id, status, got)
+		}
+	}
+	// What is no call has no answer of its own.
+	if resp, body := h.post("t-alice", session, `{"jsonrpc":"2.0","id":1,"method":"no/such","params":{"x":"`+strings.Repeat("x", 32<<10)+`"}}`, nil); resp.StatusCode != 400 || !strings.Contains(body, "-32600") {
+		t.Errorf("one that is too long to be kept: %s %.200s", resp.Status, body)
+	}
+	if resp, body := h.post("t-alice", session, `{"jsonrpc":"2.0","method":"no/such"}`, nil); resp.StatusCode != 400 && resp.StatusCode != 202 {
+		t.Errorf("a notification: %s %.200s", resp.Status, body)
+	}
+}
+
 func TestSession(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -89,14 +89,29 @@ type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
-// whole calls then once when a body has been read to its end.
+// whole calls then once when a body has been read to its end, and keeps a body of at most keptBody
+// bytes, since refusals of the SDK do not say what they refuse.
 type whole struct {
 	io.ReadCloser
 	then func()
+	read []byte // what was read of the body, up to one byte more than keptBody
+}
+
+const keptBody = 16 << 10
+
+// message returns the message that was read, or nil if it is longer than what is kept or is not
+// one message.
+func (b *whole) message() *envelope {
+	var m envelope
+	if len(b.read) > keptBody || json.Unmarshal(b.read, &m) != nil {
+		return nil
+	}
+	return &m
 }
 
 func (b *whole) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.read = append(b.read, p[:min(n, keptBody+1-len(b.read))]...)
 	if errors.Is(err, io.EOF) && b.then != nil {
 		b.then()
 		b.then = nil

@@ -235,7 +235,8 @@ func (h *Handler) post(w *response, r *http.Request, caller access.Caller) {
 	}
 	if modern || r.Header.Get(sessionHeader) != "" {
 		// Not where a session is opened: its id goes out with the headers.
-		r.Body = &whole{r.Body, func() { w.stayAlive(h.keepAlive, h.keepAlive) }}
+		body := &whole{ReadCloser: r.Body, then: func() { w.stayAlive(h.keepAlive, h.keepAlive) }}
+		r.Body, w.message = body, body.message
 	}
 	if modern {
 		if checkName(w, r, &m) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"mime"
 	"net/http"
@@ -28,11 +29,13 @@ type response struct {
 	header http.Header        // of the SDK's goroutines, until it is committed
 	cancel context.CancelFunc // of the request, when it cannot be answered any more
 
+	message func() *envelope // returns the message that is answered; nil, and returns nil, where it is not known
+
 	mu     sync.Mutex
 	status int
 	events bool // a stream of them
 	early  bool // which began with a sign of life, before the SDK had said anything
-	plain  bool // a refusal in plain text goes on
+	plain  bool // a refusal in plain text, whose status is not sent yet
 	ended  bool
 	wrote  time.Time
 	every  time.Duration
@@ -42,6 +45,8 @@ type response struct {
 const (
 	// codeRefused is JSON-RPC's invalid request: what was refused was no call yet.
 	codeRefused = -32600
+	// codeNoMethod is JSON-RPC's method not found.
+	codeNoMethod = -32601
 	// writeBound is how long a client may take to read what was written.
 	writeBound = time.Minute
 )
@@ -66,7 +71,7 @@ func (w *response) Header() http.Header { return w.header }
 func (w *response) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.ended && w.status != 0 {
+	if !w.ended && w.status != 0 && !w.plain {
 		w.flushLocked()
 	}
 }
@@ -97,9 +102,27 @@ func (w *response) beginLocked(status int) {
 		w.plain = true
 		h.Del("Content-Length")
 		h.Set("Content-Type", "application/json")
+		return
 	}
 	w.under.WriteHeader(status)
 }
+
+// refuseLocked answers what the SDK refuses in plain text. A call of a method that does not exist
+// is an answered call, with its id: clients ask so what a server can do.
+func (w *response) refuseLocked(text string) []byte {
+	w.plain = false // refusals come in one piece
+	if strings.HasPrefix(text, noMethod) && w.message != nil {
+		if m := w.message(); m != nil && len(m.ID) > 0 {
+			w.under.WriteHeader(http.StatusOK)
+			return rpcFailure(m.ID, codeNoMethod, fmt.Sprintf("there is no method %q", clip(m.Method)))
+		}
+	}
+	w.under.WriteHeader(w.status)
+	return refusal(w.status, text)
+}
+
+// noMethod is how the SDK begins the refusal of a method that it does not know.
+const noMethod = "JSON RPC not handled"
 
 // streamLocked notes that the answer is a stream of events.
 func (w *response) streamLocked() {
@@ -123,8 +146,7 @@ func (w *response) Write(p []byte) (int, error) {
 	out := p
 	switch {
 	case w.plain:
-		w.plain = false // refusals come in one piece
-		out = refusal(w.status, strings.TrimSpace(string(p)))
+		out = w.refuseLocked(strings.TrimSpace(string(p)))
 	case w.early && len(p) > 0 && p[0] == '{':
 		// An error that would have been an answer of its own, had the stream not begun.
 		out = append(append([]byte("event: message\ndata: "), p...), "\n\n"...)
@@ -191,6 +213,9 @@ func (w *response) end() {
 	defer w.mu.Unlock()
 	if !w.ended && w.status == 0 {
 		w.beginLocked(http.StatusOK) // as the SDK left it: an answer without a body
+	}
+	if w.plain && !w.ended {
+		_, _ = w.under.Write(w.refuseLocked("")) // the client went away: nothing to report
 	}
 	w.ended = true
 	if w.beat != nil {
