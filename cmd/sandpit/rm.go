@@ -18,7 +18,8 @@ func newRm(a *app) *cobra.Command {
 		Use:   "rm [flags] SANDBOX...",
 		Short: "Delete sandboxes and all that is in them",
 		Long: `Delete sandboxes and all that is in them. Snapshots that have a name stay, as do volumes. One that runs or
-is paused is deleted only with -f, which also takes one that does not exist for a success.`,
+is paused is deleted only with -f, which also takes one that does not exist for a success. The names of those
+that were deleted are printed.`,
 		Args:              takes(1, -1),
 		ValidArgsFunction: a.completeAll,
 	}
@@ -34,6 +35,7 @@ is paused is deleted only with -f, which also takes one that does not exist for 
 			switch {
 			case err == nil:
 				fmt.Fprintln(a.stdout, printable(ref))
+			case *force && fault.Is(err, fault.NotFound):
 			case last != nil:
 				a.say(last)
 				last = err
@@ -57,9 +59,5 @@ func remove(ctx context.Context, cl *client.Client, ref string, force bool) erro
 				WithRemedy("stop it first (sandpit stop %s), or delete it all the same with -f", ref)
 		}
 	}
-	err := cl.Delete(ctx, ref)
-	if force && fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	return err
+	return cl.Delete(ctx, ref)
 }

@@ -39,9 +39,12 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 		RunE:          group,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       a.versionLine(),
 
 		SuggestionsMinimumDistance: 2,
 	}
+	root.Flags().BoolP("version", "v", false, "print the version of this program")
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, "%s%s", err, meantFlag(c, err)) })

@@ -19,8 +19,13 @@ func newVersion(a *app) *cobra.Command {
 				"version": a.version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 			})
 		}
-		_, err := fmt.Fprintf(a.stdout, "sandpit %s (%s, %s/%s)\n", a.version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		_, err := fmt.Fprintln(a.stdout, a.versionLine())
 		return err
 	}
 	return c
+}
+
+// versionLine returns what the command version prints, and the flag --version.
+func (a *app) versionLine() string {
+	return fmt.Sprintf("sandpit %s (%s, %s/%s)", a.version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
