@@ -47,7 +47,12 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, "%s%s", err, meantFlag(c, err)) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if err := synonymous(c, c.Flags().Args()); err != nil { // whose flags are another tool's, too
+			return err
+		}
+		return misuse(c, "%s%s", err, meantFlag(c, err))
+	})
 	root.AddGroup(
 		&cobra.Group{ID: groupSandbox, Title: "Sandboxes:"},
 		&cobra.Group{ID: groupTime, Title: "Snapshots and volumes:"},
@@ -75,6 +80,9 @@ pass on the status of what they run, and end with 125 after a failure of sandpit
 func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
+	}
+	if err := synonymous(c, args); err != nil {
+		return err
 	}
 	c.SuggestionsMinimumDistance = c.Root().SuggestionsMinimumDistance
 	near := c.SuggestionsFor(args[0])

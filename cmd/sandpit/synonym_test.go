@@ -1,0 +1,37 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// The command that a synonym leads to is there, and the synonym is not a command itself.
+func TestSynonyms(t *testing.T) {
+	for name, line := range synonyms() {
+		var stdout, stderr bytes.Buffer
+		a := &app{stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+		root := newRoot(a)
+		var path []string
+		for _, word := range strings.Fields(line)[1:] {
+			if strings.HasPrefix(word, "-") {
+				break
+			}
+			path = append(path, word)
+		}
+		if c, _, err := root.Find(path); err != nil || c.CommandPath() != "sandpit "+strings.Join(path, " ") {
+			t.Errorf("%s leads to %q, which is not a command: %v", name, line, err)
+		}
+		if c, _, err := root.Find([]string{name}); err == nil && c != root {
+			t.Errorf("%s is a command itself: %s", name, c.CommandPath())
+		}
+		root.SetArgs([]string{name, "x", "--format", "y"})
+		err := root.Execute()
+		if want := "there is no command \"sandpit " + name + "\"; here it is: " + line; err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+}
