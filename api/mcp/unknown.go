@@ -5,7 +5,9 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -34,13 +36,18 @@ func refuseUnknown(p toolset.Profile, on []string) mcp.Middleware {
 				return next(ctx, method, req)
 			}
 			name := r.Params.Name
-			message := fmt.Sprintf("unknown tool %q", sandbox.Clip(name, 80))
 			if g := groups[name]; g != "" {
-				message += fmt.Sprintf(": the group %s is switched off on this server; its operator switches it on by mcp.groups: [%s] in the configuration or SANDPIT_MCP_GROUPS=%s", g, g, g)
-			} else if near := toolset.NearestTool(name, here); near != "" {
-				message += fmt.Sprintf("; did you mean %s?", near)
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: the group %s is switched off on this server; its operator switches it on by mcp.groups: [%s] in the configuration or SANDPIT_MCP_GROUPS=%s", name, g, g, g)}
 			}
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+			res, err := next(ctx, method, req) // a server may have tools beside the profile's
+			if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == jsonrpc.CodeInvalidParams && strings.HasPrefix(e.Message, "unknown tool") {
+				message := fmt.Sprintf("unknown tool %q", sandbox.Clip(name, 80))
+				if near := toolset.NearestTool(name, here); near != "" {
+					message += fmt.Sprintf("; did you mean %s?", near)
+				}
+				err = &jsonrpc.Error{Code: e.Code, Message: message}
+			}
+			return res, err
 		}
 	}
 }
