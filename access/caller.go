@@ -5,6 +5,7 @@ package access
 
 import (
 	"slices"
+	"time"
 
 	"sandpit.dev/fault"
 )
@@ -18,6 +19,8 @@ type Caller struct {
 	Via     string  // through what it came: "rest", "mcp", "system"; set by the coat
 	Scopes  []Scope // what it may do
 	Profile string  // of MCP, that its token is for; empty: the server's own
+
+	ExpiresAt time.Time // of its token; zero: never
 }
 
 // May reports whether c holds s. Admin implies every other scope.

@@ -12,6 +12,16 @@ import (
 	v1 "sandpit.dev/api/v1"
 )
 
+// Whoami returns what the server knows of this client's token: its project, its scopes and when it
+// expires. It needs no scope, and tells whether the server takes the token at all.
+func (c *Client) Whoami(ctx context.Context) (*v1.Whoami, error) {
+	out := new(v1.Whoami)
+	if _, err := c.call(ctx, request{method: "GET", path: "/whoami"}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Tokens lists the bearer tokens of a project; empty: of all that the caller
 // manages.
 func (c *Client) Tokens(ctx context.Context, project string) ([]v1.Token, error) {

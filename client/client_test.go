@@ -283,6 +283,14 @@ func TestAdministration(t *testing.T) {
 	}
 	_, _, err = other.Create(ctx, v1.CreateSandbox{})
 	wantCode(t, err, fault.Denied)
+	if who, err := other.Whoami(ctx); err != nil {
+		t.Error(err)
+	} else {
+		checktest.Equal(t, "Name", who.Name, "x/y")
+		checktest.Equal(t, "Project", who.Project, "p")
+		checktest.Some(t, "TokenID", who.TokenID)
+		checktest.Some(t, "ExpiresAt", who.ExpiresAt)
+	}
 	if l, err := h.Tokens(ctx, "p"); err != nil {
 		t.Error(err)
 	} else {

@@ -108,7 +108,7 @@ func (a *Authority) check(ctx context.Context, token string) (access.Caller, *ac
 		return none(expired(t))
 	}
 	a.uses.note(t.ID, now)
-	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile}, t, nil
+	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile, ExpiresAt: t.ExpiresAt}, t, nil
 }
 
 // token finds the record of a hash. Looking up a hash in an index or a map is safe, unlike

@@ -200,6 +200,7 @@ func (a *API) operations() []httpapi.Operation {
 			Example(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
 			Extend(keyless("the second finds nothing to move")),
 
+		op("whoami", "GET /whoami", "Which token this request has, and what it may do. Any valid token may ask.", http.StatusOK, a.whoami),
 		op("listTokens", "GET /tokens", "List tokens.", http.StatusOK, a.listTokens),
 		op("createToken", "POST /tokens", "Make a token.", http.StatusCreated, a.createToken).
 			Example(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}).

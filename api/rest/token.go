@@ -15,6 +15,18 @@ import (
 	"sandpit.dev/store/keyed"
 )
 
+// whoami answers from the caller alone: it needs no scope, and no record that could not be read.
+func (a *API) whoami(_ context.Context, c *call, _ *httpapi.NoInput) (v1.Whoami, error) {
+	out := v1.Whoami{
+		Name: c.Caller.Actor, Project: c.Caller.Project, Scopes: scopesOf(c.Caller.Scopes),
+		Profile: c.Caller.Profile, ExpiresAt: timeOrNull(c.Caller.ExpiresAt),
+	}
+	if c.Caller.TokenID != "" {
+		out.TokenID = &c.Caller.TokenID
+	}
+	return out, nil
+}
+
 type listTokens struct {
 	Project *string `query:"project" doc:"only those of this project; the default is all that the caller manages"`
 }
@@ -98,12 +110,17 @@ func (a *API) deleteToken(ctx context.Context, c *call, in *byToken) (httpapi.No
 }
 
 func tokenOf(t access.Token) v1.Token {
-	out := v1.Token{
-		ID: t.ID, Name: t.Name, Project: t.Project, Scopes: []string{}, Profile: t.Profile,
+	return v1.Token{
+		ID: t.ID, Name: t.Name, Project: t.Project, Scopes: scopesOf(t.Scopes), Profile: t.Profile,
 		CreatedAt: t.CreatedAt.UTC(), LastUsedAt: timeOrNull(t.LastUsedAt), ExpiresAt: timeOrNull(t.ExpiresAt),
 	}
-	for _, s := range t.Scopes {
-		out.Scopes = append(out.Scopes, string(s))
+}
+
+// scopesOf is never nil, for JSON's sake.
+func scopesOf(scopes []access.Scope) []string {
+	out := make([]string, 0, len(scopes))
+	for _, s := range scopes {
+		out = append(out, string(s))
 	}
 	return out
 }

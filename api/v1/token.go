@@ -17,6 +17,16 @@ type Token struct {
 	ExpiresAt  *time.Time `json:"expires_at" jsonschema:"null: never"`
 }
 
+// Whoami is the token that a request was sent with.
+type Whoami struct {
+	TokenID   *string    `json:"token_id" jsonschema:"null: the server's own admin token, which has no record"`
+	Name      string     `json:"name"`
+	Project   string     `json:"project" jsonschema:"whose sandboxes it reaches"`
+	Scopes    []string   `json:"scopes"`
+	Profile   string     `json:"mcp_profile,omitempty" jsonschema:"the set of MCP tools that its holder gets; absent: the server's own"`
+	ExpiresAt *time.Time `json:"expires_at" jsonschema:"null: never"`
+}
+
 // CreateToken asks for a token.
 type CreateToken struct {
 	Name             string     `json:"name" jsonschema:"1 to 64 printable characters, unique in the project"`
