@@ -28,7 +28,8 @@ func newAttach(a *app) *cobra.Command {
 		Use:   "attach [flags] SANDBOX PROCESS",
 		Short: "Join a running process: its output, and our input for it",
 		Long: `Join a running process: see what it writes from now on, and give it our standard input where it was started
-with a streamed one (exec --detach -i, or -t for a terminal). The exit status is the process's.
+with a streamed one (exec --detach -i, or -t for a terminal). The exit status is the process's, or 125 if it has no terminal and
+output is missing.
 
 At a process with a terminal, Ctrl-P Ctrl-Q leaves it to itself, and every other key is the process's. At
 one without, Ctrl-C and SIGTERM are sent to it, and it goes on if we are killed.`,
@@ -71,6 +72,7 @@ type attached struct {
 	keys    *os.File // nil: no input
 	leave   []byte   // the detach keys of a terminal; nil: the default
 	hangUp  bool     // our end by a signal is its end
+	missed  bool     // not all of its output came; known when show has returned
 }
 
 var errDetached = errors.New("the detach keys were typed")
@@ -115,6 +117,10 @@ func (at *attached) run(ctx context.Context) error {
 			}
 			if out.Cause != "" {
 				at.warn("the process was ended: %s", because(out.Cause, out.CauseDetail))
+			}
+			if at.missed && !at.tty {
+				return own(fault.New(fault.TooLarge, "not all output is here; the process itself ended with %d", *out.ExitCode).
+					WithRemedy("write it to a file in the sandbox, and copy that out with sandpit cp"))
 			}
 			return passing(*out.ExitCode)
 		case s := <-got:
@@ -206,6 +212,7 @@ func (at *attached) show(ctx context.Context, end **v1.Process) error {
 		if out.Exit != nil {
 			*end = out.Exit
 		}
+		at.missed = at.missed || out.Gap != nil
 		if err := l.write(out); err != nil {
 			return err
 		}

@@ -200,17 +200,10 @@ func readable(data []byte) (text, exact string) {
 	return strings.ToValidUTF8(string(data), "\uFFFD"), base64.StdEncoding.EncodeToString(data)
 }
 
-// ended says what the status alone does not tell, and passes the status on.
+// ended says what the status alone does not tell, and passes the status on. Output that is
+// not all there must not look like a success, nor like what the command itself says by its
+// status ("no such line", of grep).
 func (a *app) ended(m *command, out *v1.ExecOutcome) error {
-	for _, s := range []struct {
-		cut   bool
-		name  string
-		bytes int64
-	}{{out.StdoutTruncated, "standard output", out.StdoutBytes}, {out.StderrTruncated, "standard error", out.StderrBytes}} {
-		if s.cut {
-			a.warn("%s had %d bytes, of which not all are shown", s.name, s.bytes)
-		}
-	}
 	if out.Cause != "" {
 		a.warn("the command was ended: %s", because(out.Cause, out.CauseDetail))
 	}
@@ -220,7 +213,26 @@ func (a *app) ended(m *command, out *v1.ExecOutcome) error {
 	if *out.ExitCode == 127 && len(m.argv) == 1 && strings.ContainsAny(m.argv[0], " \t|&;<>") {
 		fmt.Fprintln(a.stderr, "→ a command is a program and its arguments; for shell text use -c")
 	}
+	if cut := cutOff(out); cut != "" {
+		return own(fault.New(fault.TooLarge, "not all output is here: %s; the command itself ended with %d", cut, *out.ExitCode).
+			WithRemedy("write it to a file in the sandbox, and copy that out with sandpit cp"))
+	}
 	return passing(*out.ExitCode)
+}
+
+// cutOff says which output of a command was not handed on whole; empty: all was.
+func cutOff(out *v1.ExecOutcome) string {
+	var cut []string
+	if out.StdoutTruncated {
+		cut = append(cut, fmt.Sprintf("standard output had %d bytes", out.StdoutBytes))
+	}
+	if out.StderrTruncated {
+		cut = append(cut, fmt.Sprintf("standard error had %d bytes", out.StderrBytes))
+	}
+	if cut == nil {
+		return ""
+	}
+	return strings.Join(cut, ", ") + fmt.Sprintf(", of which %d MiB are kept at most", maxOutput>>20)
 }
 
 func because(cause, detail string) string {

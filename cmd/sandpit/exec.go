@@ -34,7 +34,8 @@ With --shell it runs in a named shell, which is made if it is not there: what it
 variables, functions, background jobs) the next command in that shell finds. A CMD without ARG is shell text then.
 
 Ctrl-C kills the command, with all that it started, and exits with 130. If the connection breaks, or the
-server is started again, the command goes on, and so do we; see sandpit activity if no server comes back. A failure of sandpit's own exits with 125.`,
+server is started again, the command goes on, and so do we; see sandpit activity if no server comes back. A failure of sandpit's own exits with 125, and so does a
+command of whose output not all came: 64 MiB are kept of each stream. With -o json the result says so, and the status is the command's.`,
 		Example: `  sandpit exec web python main.py --verbose
   sandpit exec web -c 'ls *.csv | wc -l'
   sandpit exec web -u root -- apt-get --version

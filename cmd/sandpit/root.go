@@ -34,7 +34,8 @@ server by themselves; SANDPIT_URL and SANDPIT_TOKEN point them at another.
 A sandbox is named by its id, or by the key that it was created with.
 
 Exit status: 0, or 1 after a failure, or 2 after a mistake in the command line. run, exec and shell
-pass on the status of what they run, and end with 125 after a failure of sandpit's own.`,
+pass on the status of what they run, and end with 125 after a failure of sandpit's own, or if
+output was cut off. After an interrupt it is 130, after another signal 128 and its number.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          group,
 		SilenceErrors: true,
