@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
@@ -66,15 +67,15 @@ func (s *Service) CreateContext(ctx context.Context, c access.Caller, ref string
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Context{}, err
 	}
-	var k check
+	var k check.Fields
 	want, _, err := s.checkContext(&k, r, 0)
 	if err != nil {
 		return Context{}, err
 	}
 	if r.Language == "" {
-		k.bad("language", "is missing")
+		k.Bad("language", "is missing")
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return Context{}, err
 	}
 	return s.makeContext(ctx, c, ref, want, useCode)

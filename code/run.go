@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/kernel"
@@ -166,30 +167,30 @@ func (s *Service) queue(ctx context.Context, u *engine.Use, r Request, want sand
 
 // checkRequest checks a request, and returns the context that it may have to make.
 func (s *Service) checkRequest(r *Request) (sandbox.Context, error) {
-	var k check
+	var k check.Fields
 	switch {
 	case len(r.Code) > MaxCode:
 		return sandbox.Context{}, fault.New(fault.TooLarge, "code: has %d bytes, more than %d", len(r.Code), MaxCode).
 			WithRemedy("put it into a file of the sandbox, and import or source that")
 	case !utf8.ValidString(r.Code):
-		k.bad("code", "is not valid UTF-8")
+		k.Bad("code", "is not valid UTF-8")
 	case strings.IndexByte(r.Code, 0) >= 0:
-		k.bad("code", "holds a NUL byte")
+		k.Bad("code", "holds a NUL byte")
 	}
-	k.bytes("max_stdout", r.MaxStdout, engine.MaxCollected)
-	k.bytes("max_stderr", r.MaxStderr, engine.MaxCollected)
+	k.Bytes("max_stdout", r.MaxStdout, engine.MaxCollected)
+	k.Bytes("max_stderr", r.MaxStderr, engine.MaxCollected)
 	if r.ContextID != "" && r.Stateless {
-		k.bad("stateless", "and context_id are both given; a context has a state")
+		k.Bad("stateless", "and context_id are both given; a context has a state")
 	}
 	if r.ContextID != "" && !sandbox.ValidID(r.ContextID) {
 		return sandbox.Context{}, noContext(r.ContextID)
 	}
 	if !r.Stateless {
 		if r.Cwd != "" {
-			k.bad("cwd", "is the context's; make one with it, or change it in the code")
+			k.Bad("cwd", "is the context's; make one with it, or change it in the code")
 		}
 		if r.User != "" {
-			k.bad("as_user", "is the context's; make one with it")
+			k.Bad("as_user", "is the context's; make one with it")
 		}
 	}
 	if r.Language == "" && r.ContextID == "" {
@@ -202,19 +203,19 @@ func (s *Service) checkRequest(r *Request) (sandbox.Context, error) {
 	want.Env = nil // it is the cell's
 	want.Default = !r.Stateless
 	r.Language, r.Timeout = want.Language, timeout
-	return want, k.err()
+	return want, k.Err()
 }
 
 // checkContext checks what a context is to be, and how long a cell may take. An empty language stays.
-func (s *Service) checkContext(k *check, r ContextRequest, limit time.Duration) (want sandbox.Context, timeout time.Duration, err error) {
+func (s *Service) checkContext(k *check.Fields, r ContextRequest, limit time.Duration) (want sandbox.Context, timeout time.Duration, err error) {
 	cmd, err := s.engine.CheckCommand(engine.ExecRequest{Argv: []string{"true"}, Cwd: r.Cwd, User: r.User, Env: r.Env, Timeout: limit})
-	if err := k.add(err); err != nil {
+	if err := k.Take(err); err != nil {
 		return want, 0, err
 	}
 	want = sandbox.Context{Cwd: cmd.Cwd, User: cmd.User, Env: r.Env}
 	if r.Language != "" {
 		l, err := kernel.ParseLanguage(r.Language)
-		if err := k.add(err); err != nil {
+		if err := k.Take(err); err != nil {
 			return want, 0, err
 		}
 		want.Language = string(l)

@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
@@ -55,7 +56,7 @@ func (s *Service) CreateShell(ctx context.Context, c access.Caller, ref string, 
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Context{}, err
 	}
-	var k check
+	var k check.Fields
 	if r.Name == "" {
 		r.Name = sandbox.NewProcessID()
 	}
@@ -63,23 +64,23 @@ func (s *Service) CreateShell(ctx context.Context, c access.Caller, ref string, 
 	if err != nil {
 		return Context{}, err
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return Context{}, err
 	}
 	return s.makeContext(ctx, c, ref, want, useShell)
 }
 
 // checkShell checks what a shell is to be.
-func (s *Service) checkShell(k *check, r ShellRequest) (sandbox.Context, error) {
-	k.shellName(r.Name)
+func (s *Service) checkShell(k *check.Fields, r ShellRequest) (sandbox.Context, error) {
+	checkShellName(k, r.Name)
 	want, _, err := s.checkContext(k, ContextRequest{Language: string(kernel.Bash), Cwd: r.Cwd, User: r.User, Env: r.Env}, 0)
 	want.Name = r.Name
 	return want, err
 }
 
-func (k *check) shellName(name string) {
+func checkShellName(k *check.Fields, name string) {
 	if !validShellName(name) {
-		k.bad("name", "%q is not a valid shell name: 1 to %d letters, digits, dots, dashes and underscores, of which the first is a letter or a digit",
+		k.Bad("name", "%q is not a valid shell name: 1 to %d letters, digits, dots, dashes and underscores, of which the first is a letter or a digit",
 			sandbox.Clip(name, 80), MaxShellName)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/sandbox"
@@ -84,27 +85,27 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 
 // checkShellCommand checks a request, and returns the shell that it may have to make.
 func (s *Service) checkShellCommand(name string, r *engine.ExecRequest, streamed bool) (sandbox.Context, error) {
-	var k check
+	var k check.Fields
 	cmd, err := s.engine.CheckCommand(*r)
-	if err := k.add(err); err != nil {
+	if err := k.Take(err); err != nil {
 		return sandbox.Context{}, err
 	}
 	if !streamed { // beside what CheckCommand allows
-		k.bytes("max_stdout", min(cmd.MaxStdout, engine.MaxStreamed), engine.MaxCollected)
-		k.bytes("max_stderr", min(cmd.MaxStderr, engine.MaxStreamed), engine.MaxCollected)
+		k.Bytes("max_stdout", min(cmd.MaxStdout, engine.MaxStreamed), engine.MaxCollected)
+		k.Bytes("max_stderr", min(cmd.MaxStderr, engine.MaxStreamed), engine.MaxCollected)
 	}
 	if r.Cwd != "" {
-		k.bad("cwd", "is the shell's own; change it by cd, or make the shell with it")
+		k.Bad("cwd", "is the shell's own; change it by cd, or make the shell with it")
 	}
 	if len(r.Stdin) > MaxShellStdin {
-		k.bad("stdin", "has %d bytes, more than %d in a shell; put it into a file", len(r.Stdin), MaxShellStdin)
+		k.Bad("stdin", "has %d bytes, more than %d in a shell; put it into a file", len(r.Stdin), MaxShellStdin)
 	}
 	want, err := s.checkShell(&k, ShellRequest{Name: name, User: r.User})
 	if err != nil {
 		return want, err
 	}
 	r.Timeout, r.MaxStdout, r.MaxStderr = cmd.Timeout, cmd.MaxStdout, cmd.MaxStderr
-	return want, k.err()
+	return want, k.Err()
 }
 
 // queueShell finds the shell of a command, or makes it, and takes its lock.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -259,21 +260,21 @@ func readArchived(r io.Reader) (archived, error) {
 }
 
 func (m *archived) check() error {
-	var k check
-	if m.Image == "" || len(m.Image) > maxArchivedText || !plain(m.Image) {
-		k.bad("image", "%q is not a valid image name", sandbox.Clip(m.Image, 80))
+	var k check.Fields
+	if m.Image == "" || len(m.Image) > maxArchivedText || !check.Plain(m.Image) {
+		k.Bad("image", "%q is not a valid image name", sandbox.Clip(m.Image, 80))
 	}
-	if m.ImageDigest == "" || len(m.ImageDigest) > maxArchivedText || !plain(m.ImageDigest) {
-		k.bad("image_digest", "%q is not a valid digest", sandbox.Clip(m.ImageDigest, 80))
+	if m.ImageDigest == "" || len(m.ImageDigest) > maxArchivedText || !check.Plain(m.ImageDigest) {
+		k.Bad("image_digest", "%q is not a valid digest", sandbox.Clip(m.ImageDigest, 80))
 	}
 	if m.Name != "" {
-		k.add(sandbox.CheckSnapshotName("name", m.Name))
+		k.Add(sandbox.CheckSnapshotName("name", m.Name))
 	}
-	k.limits(m.Limits, sandbox.MaxLimits())
+	k.Limits(m.Limits, sandbox.MaxLimits())
 	if y := m.CreatedAt.Year(); y < 1970 || y > 9999 {
-		k.bad("created_at", "is no time of this age")
+		k.Bad("created_at", "is no time of this age")
 	}
-	return k.err()
+	return k.Err()
 }
 
 // maxArchivedText is the most bytes of one text in an archive's first entry.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -342,14 +343,14 @@ func (e *Engine) expireLocked(ctx context.Context, b *entry) error {
 		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("its time to live passed at %s (expires_at); %s",
 			s.ExpiresAt.UTC().Format(time.RFC3339), e.lastWords(s, last)), nil)
 	case due(s.TTL, used) && still(b.uses(), last):
-		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", seconds(s.TTL), e.lastWords(s, last)), still)
+		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", check.Seconds(s.TTL), e.lastWords(s, last)), still)
 	case deletesItself(s):
 		return e.autoDelete(ctx, b)
 	case (s.State == sandbox.Stopped || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
 		return e.reap(ctx, b, sandbox.CauseRetain, fmt.Sprintf("it was %s for %s s (retention), since %s (%s); %s",
-			s.State, seconds(s.Retention), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause, e.lastWords(s, last)), nil)
+			s.State, check.Seconds(s.Retention), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause, e.lastWords(s, last)), nil)
 	case s.State == sandbox.Running && due(s.IdleTimeout, used):
-		return e.idle(ctx, b, s, fmt.Sprintf("it was idle for %s s (idle_timeout); %s", seconds(s.IdleTimeout), e.lastWords(s, last)), still)
+		return e.idle(ctx, b, s, fmt.Sprintf("it was idle for %s s (idle_timeout); %s", check.Seconds(s.IdleTimeout), e.lastWords(s, last)), still)
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ func TestClocks(t *testing.T) {
 // bubble while a process runs. A slow machine cannot make it fail.
 func TestARunningCommandIsNeverIdle(t *testing.T) {
 	h := open(t, t.TempDir())
-	s := h.create(engine.CreateRequest{IdleTimeout: ptr(engine.MinClock)})
+	s := h.create(engine.CreateRequest{IdleTimeout: ptr(sandbox.MinClock)})
 	res, err := h.engine.Exec(t.Context(), alice, string(s.ID), engine.ExecRequest{Shell: "echo; sleep 2.5"}, nil)
 	if err != nil || res.ExitCode != 0 {
 		t.Errorf("in the foreground: %+v, %v", res, err)

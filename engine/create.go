@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -136,34 +137,34 @@ func (e *Engine) awaitImage(ctx context.Context, name string) (image.Image, erro
 
 // fill checks every field of r and fills in the defaults.
 func (e *Engine) fill(r *CreateRequest) error {
-	var k check
+	var k check.Fields
 	if r.Key != "" {
-		k.key(r.Key)
+		k.Key(r.Key)
 	}
 	r.Limits = r.Limits.Or(e.defaults.Limits)
-	k.limits(r.Limits, e.defaults.Most)
-	k.env(r.Env)
-	k.metadata("metadata", r.Metadata)
+	k.Limits(r.Limits, e.defaults.Most)
+	k.Env(r.Env)
+	k.Metadata("metadata", r.Metadata)
 	if r.IdleTimeout == nil {
 		r.IdleTimeout = &e.defaults.IdleTimeout
 	}
 	if r.Retention == nil {
 		r.Retention = &e.defaults.Retention
 	}
-	k.clock("idle_timeout_seconds", *r.IdleTimeout)
-	k.clock("retention_seconds", *r.Retention)
-	k.clock("ttl_seconds", r.TTL)
-	k.clock("ttl_seconds", r.SlidingTTL)
-	k.onIdle(r.OnIdle)
-	k.checkpoints(r.Checkpoints)
+	k.Clock("idle_timeout_seconds", *r.IdleTimeout)
+	k.Clock("retention_seconds", *r.Retention)
+	k.Clock("ttl_seconds", r.TTL)
+	k.Clock("ttl_seconds", r.SlidingTTL)
+	k.OnIdle(r.OnIdle)
+	k.Checkpoints(r.Checkpoints)
 	if r.Runtime == "" {
 		r.Runtime = e.fallback
 	}
 	if e.runtimes[r.Runtime] == nil {
-		k.bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
+		k.Bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
 	}
-	r.secrets = k.secrets(r.Secrets)
-	if err := k.err(); err != nil {
+	r.secrets = checkSecrets(&k, r.Secrets)
+	if err := k.Err(); err != nil {
 		return err
 	}
 	p, err := e.networkOf(r.Network)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -99,15 +100,15 @@ func TestCreate(t *testing.T) {
 	t.Run("BoundsTheEnvironment", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		many := map[string]string{}
-		for i := range engine.MaxEnv + 1 {
+		for i := range check.MaxEnv + 1 {
 			many["A"+strings.Repeat("x", i%200)+string(rune('a'+i%26))+string(rune('a'+i/26))] = ""
 		}
 		total := map[string]string{}
 		for _, n := range []string{"A", "B", "C", "D", "E"} {
-			total[n] = strings.Repeat("x", engine.MaxEnvValue)
+			total[n] = strings.Repeat("x", check.MaxEnvValue)
 		}
 		for name, env := range map[string]map[string]string{
-			"many": many, "total": total, "value": {"A": strings.Repeat("x", engine.MaxEnvValue+1)},
+			"many": many, "total": total, "value": {"A": strings.Repeat("x", check.MaxEnvValue+1)},
 		} {
 			_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Env: env})
 			if fault.Of(err) != fault.Invalid || fault.As(err).Fields[0].Name != "env" {

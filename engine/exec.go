@@ -10,11 +10,21 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
+)
+
+// Bounds of a command.
+const (
+	MaxStdin          = agent.MaxStdin  // bytes given with a command
+	MaxCollected      = 16 << 20        // bytes a stream, held for a caller without a sink
+	MaxStreamed       = agent.MaxOutput // bytes a stream, to a sink
+	DefaultOutput     = 1 << 20         // bytes a stream, of a command that names no bound
+	MaxCommandTimeout = 24 * time.Hour
 )
 
 // ExecRequest is one command.
@@ -100,32 +110,32 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 // command checks a request and makes of it what the agent needs. The sandbox's
 // own variables are added later.
 func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
-	var k check
-	k.command(r.Shell, r.Argv)
-	k.env(r.Env)
+	var k check.Fields
+	k.Command(r.Shell, r.Argv)
+	k.Env(r.Env)
 	if len(r.Stdin) > MaxStdin {
-		k.bad("stdin", "has %d bytes, more than %d; put it into a file", len(r.Stdin), MaxStdin)
+		k.Bad("stdin", "has %d bytes, more than %d; put it into a file", len(r.Stdin), MaxStdin)
 	}
-	k.timeout("timeout_seconds", r.Timeout, e.defaults.MaxCommandTimeout)
-	k.timeout("wait_seconds", r.Wait, MaxCommandTimeout)
+	k.Timeout("timeout_seconds", r.Timeout, e.defaults.MaxCommandTimeout)
+	k.Timeout("wait_seconds", r.Wait, MaxCommandTimeout)
 	most := int64(MaxCollected)
 	if streamed {
 		most = MaxStreamed
 	}
-	k.bytes("max_stdout", r.MaxStdout, most)
-	k.bytes("max_stderr", r.MaxStderr, most)
+	k.Bytes("max_stdout", r.MaxStdout, most)
+	k.Bytes("max_stderr", r.MaxStderr, most)
 	cmd := agent.Command{
-		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, Timeout: r.Timeout,
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultOutput), MaxStderr: orDefault(r.MaxStderr, DefaultOutput),
 	}
 	if cmd.Timeout == 0 {
 		cmd.Timeout = e.defaults.CommandTimeout
 	}
 	var err error
-	if cmd.User, err = e.user(&k, r.User); err != nil {
+	if cmd.User, err = k.User(r.User, e.defaults.ForbidRoot); err != nil {
 		return cmd, err
 	}
-	return cmd, k.err()
+	return cmd, k.Err()
 }
 
 func orDefault(n, def int64) int64 {

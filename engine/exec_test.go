@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -112,12 +113,12 @@ func TestExec(t *testing.T) {
 	t.Run("BoundsTheCommand", func(t *testing.T) {
 		for name, r := range map[string]engine.ExecRequest{
 			"empty":     {},
-			"long":      {Shell: strings.Repeat("x", engine.MaxCommand+1)},
+			"long":      {Shell: strings.Repeat("x", check.MaxCommand+1)},
 			"nul":       {Argv: []string{"a", "b\x00"}},
-			"arguments": {Argv: make([]string, engine.MaxArgs+1)},
+			"arguments": {Argv: make([]string, check.MaxArgs+1)},
 			"program":   {Argv: []string{"", "a"}},
-			"argument":  {Argv: []string{"a", strings.Repeat("x", engine.MaxCommand)}},
-			"variables": {Shell: "a", Env: map[string]string{"A": strings.Repeat("x", engine.MaxEnvTotal+1)}},
+			"argument":  {Argv: []string{"a", strings.Repeat("x", check.MaxCommand)}},
+			"variables": {Shell: "a", Env: map[string]string{"A": strings.Repeat("x", check.MaxEnvTotal+1)}},
 			"value":     {Shell: "a", Env: map[string]string{"A": "\x00"}},
 		} {
 			if _, err := h.engine.Exec(t.Context(), alice, "box", r, nil); fault.Of(err) != fault.Invalid {

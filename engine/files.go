@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -23,10 +24,10 @@ import (
 // ReadFile opens a file for reading. Close the reader: the event with the bytes
 // that it gave is written then. It ends when ctx does, or the engine.
 func (e *Engine) ReadFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error) {
-	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check) {
-		k.path("path", path)
+	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check.Fields) {
+		k.Path("path", path)
 		if o.Offset < 0 {
-			k.bad("offset", "%d is below 0", o.Offset)
+			k.Bad("offset", "%d is below 0", o.Offset)
 		}
 	})
 	if err != nil {
@@ -95,7 +96,7 @@ func (d *download) Close() error {
 // WriteFile writes a file whole, or leaves the old one as it was. It tells
 // whether the file is new.
 func (e *Engine) WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error) {
-	u, err := e.fileUse(ctx, c, access.SandboxesWrite, ref, &o.User, func(k *check) { k.path("path", path) })
+	u, err := e.fileUse(ctx, c, access.SandboxesWrite, ref, &o.User, func(k *check.Fields) { k.Path("path", path) })
 	if err != nil {
 		return sandbox.FileInfo{}, false, err
 	}
@@ -128,7 +129,7 @@ func (c *counted) Read(p []byte) (int, error) {
 
 // StatFile describes what is at a path; a link is not followed.
 func (e *Engine) StatFile(ctx context.Context, c access.Caller, ref, path, user string) (sandbox.FileInfo, error) {
-	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &user, func(k *check) { k.path("path", path) })
+	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &user, func(k *check.Fields) { k.Path("path", path) })
 	if err != nil {
 		return sandbox.FileInfo{}, err
 	}
@@ -163,7 +164,7 @@ const (
 // EachFile gives each entry of a directory, in the order of their names, as it comes from the
 // sandbox, and tells whether there is more; see [agent.Client.EachFile].
 func (e *Engine) EachFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (bool, error) {
-	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check) { k.path("path", path) })
+	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check.Fields) { k.Path("path", path) })
 	if err != nil {
 		return false, err
 	}
@@ -197,10 +198,10 @@ func (e *Engine) RemoveFile(ctx context.Context, c access.Caller, ref, path stri
 }
 
 func (e *Engine) changeFile(ctx context.Context, c access.Caller, ref string, kind sandbox.EventType, path, to string, user *string, do func(context.Context, *agent.Client) error) error {
-	u, err := e.fileUse(ctx, c, access.SandboxesWrite, ref, user, func(k *check) {
-		k.path("path", path)
+	u, err := e.fileUse(ctx, c, access.SandboxesWrite, ref, user, func(k *check.Fields) {
+		k.Path("path", path)
 		if kind == sandbox.EventFileMove {
-			k.path("to", to)
+			k.Path("to", to)
 		}
 	})
 	if err != nil {
@@ -221,17 +222,17 @@ func (e *Engine) changeFile(ctx context.Context, c access.Caller, ref string, ki
 }
 
 // fileUse checks a file call and begins its use. It fills in the user.
-func (e *Engine) fileUse(ctx context.Context, c access.Caller, scope access.Scope, ref string, user *string, more func(*check)) (*Use, error) {
+func (e *Engine) fileUse(ctx context.Context, c access.Caller, scope access.Scope, ref string, user *string, more func(*check.Fields)) (*Use, error) {
 	if err := c.Require(scope); err != nil {
 		return nil, err
 	}
-	var k check
+	var k check.Fields
 	var err error
 	more(&k)
-	if *user, err = e.user(&k, *user); err != nil {
+	if *user, err = k.User(*user, e.defaults.ForbidRoot); err != nil {
 		return nil, err
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return nil, err
 	}
 	return e.use(ctx, c, scope, ref, actFiles)
@@ -278,7 +279,7 @@ func (u *Use) fileDone(ctx context.Context, ev *sandbox.Event, err error) error 
 // SearchFiles looks for lines of files, or for files, below a directory. dir is the
 // directory as it was found.
 func (e *Engine) SearchFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.SearchFilesOptions) (dir sandbox.FileInfo, found []sandbox.FileMatch, end sandbox.SearchEnd, err error) {
-	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check) { k.path("path", path) })
+	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &o.User, func(k *check.Fields) { k.Path("path", path) })
 	if err != nil {
 		return dir, nil, end, err
 	}

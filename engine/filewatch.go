@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -47,7 +48,7 @@ const (
 // fault.Unsupported. The driver bounds the watches of one sandbox and the engine those
 // of a project, both by fault.Exhausted.
 func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r WatchRequest, sink func([]sandbox.FileEvent) error) (WatchEnd, error) {
-	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &r.User, func(k *check) { k.path("path", r.Path) })
+	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &r.User, func(k *check.Fields) { k.Path("path", r.Path) })
 	if err != nil {
 		return WatchEnd{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -89,27 +90,27 @@ func (e *Engine) Fork(ctx context.Context, c access.Caller, ref string, r ForkRe
 }
 
 func (r *ForkRequest) check() error {
-	var k check
+	var k check.Fields
 	if r.Count == 0 {
 		r.Count = 1
 	}
 	if r.Count < 1 || r.Count > MaxForks {
-		k.bad("count", "%d is outside 1 to %d", r.Count, MaxForks)
+		k.Bad("count", "%d is outside 1 to %d", r.Count, MaxForks)
 	}
 	if r.Key != "" {
-		k.key(r.Key)
+		k.Key(r.Key)
 		if r.Count > 1 {
-			k.bad("key", "is given for %d forks; a key names one", r.Count)
+			k.Bad("key", "is given for %d forks; a key names one", r.Count)
 		}
 	}
 	switch r.From {
 	case pointNow:
 		r.From = ""
 	case pointBase, pointFresh:
-		k.bad("from", "%q is the image: create a sandbox of it instead", r.From)
+		k.Bad("from", "%q is the image: create a sandbox of it instead", r.From)
 	}
-	k.metadata("metadata", r.Metadata)
-	return k.err()
+	k.Metadata("metadata", r.Metadata)
+	return k.Err()
 }
 
 // fork takes the disk as it is, then makes the forks of it. The sandbox's turn is had

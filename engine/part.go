@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/sandbox"
 )
 
@@ -43,10 +44,10 @@ func (e *Engine) Connect(ctx context.Context, c access.Caller, scope access.Scop
 // CheckUser returns whom a command acts as that asks for user: fault.Invalid if there is no such
 // user, fault.Denied if nothing may act as it.
 func (e *Engine) CheckUser(user string) (string, error) {
-	var k check
-	user, err := e.user(&k, user)
+	var k check.Fields
+	user, err := k.User(user, e.defaults.ForbidRoot)
 	if err == nil {
-		err = k.err()
+		err = k.Err()
 	}
 	return user, err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -67,15 +68,15 @@ func (e *Engine) newPool(p Pool) (*pool, error) {
 	}
 	p.Refill = max(p.Refill, 1)
 	p.Limits = p.Limits.Or(e.defaults.Limits)
-	var k check
+	var k check.Fields
 	if e.runtimes[p.Runtime] == nil {
-		k.bad("pools.runtime", "%q is no runtime of this server", sandbox.Clip(p.Runtime, 40))
+		k.Bad("pools.runtime", "%q is no runtime of this server", sandbox.Clip(p.Runtime, 40))
 	}
 	if p.Min < 0 || p.Max < 1 || p.Min > p.Max || p.Max > MaxPoolSize {
-		k.bad("pools", "the pool %q has min %d and max %d; want 0 ≤ min ≤ max, and max 1 to %d", sandbox.Clip(p.Name, 40), p.Min, p.Max, MaxPoolSize)
+		k.Bad("pools", "the pool %q has min %d and max %d; want 0 ≤ min ≤ max, and max 1 to %d", sandbox.Clip(p.Name, 40), p.Min, p.Max, MaxPoolSize)
 	}
-	k.limits(p.Limits, e.defaults.Most)
-	if err := k.err(); err != nil {
+	k.Limits(p.Limits, e.defaults.Most)
+	if err := k.Err(); err != nil {
 		return nil, err
 	}
 	return &pool{p, prewarm.New(prewarm.Options{

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -41,9 +42,9 @@ func (e *Engine) DialPort(ctx context.Context, c access.Caller, ref string, port
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}
-	var k check
-	k.port("port", port)
-	if err := k.err(); err != nil {
+	var k check.Fields
+	k.Port("port", port)
+	if err := k.Err(); err != nil {
 		return nil, err
 	}
 	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actPort)
@@ -70,12 +71,6 @@ func (e *Engine) DialPort(ctx context.Context, c access.Caller, ref string, port
 	u.b.unhold(e.now(), actPort)
 	context.AfterFunc(life, func() { _ = p.Close() })
 	return p, nil
-}
-
-func (k *check) port(field string, port int) {
-	if port < 1 || port > sandbox.MaxPort {
-		k.bad(field, "%d is outside 1 to %d", port, sandbox.MaxPort)
-	}
 }
 
 // PortConn is a connection to a port in a sandbox.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -40,12 +41,12 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 	if expires == 0 {
 		expires = DefaultPreview
 	}
-	var k check
-	k.port("port", port)
+	var k check.Fields
+	k.Port("port", port)
 	if expires < MinPreview || expires > MaxPreview {
-		k.bad("expires_seconds", "%v is outside %v to %v seconds", expires.Seconds(), MinPreview.Seconds(), MaxPreview.Seconds())
+		k.Bad("expires_seconds", "%v is outside %v to %v seconds", expires.Seconds(), MinPreview.Seconds(), MaxPreview.Seconds())
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return Preview{}, err
 	}
 	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -21,9 +22,9 @@ import (
 // WaitProcess waits until a process has ended, or at most as long as wait, and gives
 // its record; Result is nil if it goes on. Zero does not wait.
 func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (sandbox.Process, error) {
-	var k check
-	k.timeout("timeout", wait, MaxCommandTimeout)
-	if err := k.err(); err != nil {
+	var k check.Fields
+	k.Timeout("timeout", wait, MaxCommandTimeout)
+	if err := k.Err(); err != nil {
 		return sandbox.Process{}, err
 	}
 	rec, err := e.Process(ctx, c, ref, processID)
@@ -123,13 +124,13 @@ func (e *Engine) SignalProcess(ctx context.Context, c access.Caller, ref, proces
 // ResizeProcess tells a process's terminal its new size, each 1 to 1000. A process
 // without a terminal, or that has ended, is fault.State.
 func (e *Engine) ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error {
-	var k check
+	var k check.Fields
 	for name, n := range map[string]int{"cols": cols, "rows": rows} {
 		if n < 1 || n > maxTermSize {
-			k.bad(name, "%d is outside 1 to %d", n, maxTermSize)
+			k.Bad(name, "%d is outside 1 to %d", n, maxTermSize)
 		}
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return err
 	}
 	return e.control(ctx, c, ref, processID, func(u *Use) error {
@@ -173,9 +174,9 @@ const defaultInputWait = 10 * time.Second
 // that is no error. One that has ended, or closed its input, is fault.State; an
 // offset beyond what was taken is fault.Invalid.
 func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID string, r InputRequest) (sandbox.InputTaken, error) {
-	var k check
-	k.timeout("wait_seconds", r.Wait, MaxCommandTimeout)
-	if err := k.err(); err != nil {
+	var k check.Fields
+	k.Timeout("wait_seconds", r.Wait, MaxCommandTimeout)
+	if err := k.Err(); err != nil {
 		return sandbox.InputTaken{}, err
 	}
 	if len(r.Data) > MaxInput {

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -42,15 +43,15 @@ type ProcessPage struct {
 // ListProcesses returns the processes of a sandbox: of one that is up, as its agent
 // knows them; of one that is down, as far as their events tell.
 func (e *Engine) ListProcesses(ctx context.Context, c access.Caller, ref string, q ProcessQuery) (ProcessPage, error) {
-	var k check
+	var k check.Fields
 	if q.Limit < 0 || q.Limit > MaxProcessPage {
-		k.bad("limit", "%d is outside 1 to %d", q.Limit, MaxProcessPage)
+		k.Bad("limit", "%d is outside 1 to %d", q.Limit, MaxProcessPage)
 	}
 	after, ok := parsePlace(q.Cursor)
 	if !ok {
-		k.bad("cursor", "%q is not a valid cursor", sandbox.Clip(q.Cursor, 40))
+		k.Bad("cursor", "%q is not a valid cursor", sandbox.Clip(q.Cursor, 40))
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return ProcessPage{}, err
 	}
 	list := (*agent.Client).Processes

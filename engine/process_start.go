@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -79,22 +80,21 @@ func (e *Engine) detached(r StartRequest) (agent.Command, error) {
 		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Stdin: r.Stdin, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultDetachedOutput), MaxStderr: orDefault(r.MaxStderr, DefaultDetachedOutput),
 	}, true)
-	var k check
-	if err != nil && !fault.Is(err, fault.Invalid) {
+	var k check.Fields
+	if err := k.Take(err); err != nil {
 		return cmd, err
 	}
-	k.add(err)
 	if len(r.Stdin) > 0 && (r.StreamStdin || r.Terminal != nil) {
-		k.bad("stdin", "is given at once and streamed; it can be one of them")
+		k.Bad("stdin", "is given at once and streamed; it can be one of them")
 	}
 	cmd.ID, cmd.Timeout, cmd.StreamStdin = r.ProcessID, r.Timeout, r.StreamStdin
 	if t := r.Terminal; t != nil {
 		cmd.StreamStdin, cmd.Rolling = true, true
 		cmd.MaxStdout, cmd.MaxStderr = orDefault(r.MaxStdout, terminalLog), 1
-		cmd.Terminal = k.terminal(t.Cols, t.Rows, t.Term)
+		cmd.Terminal = checkTerminal(&k, t.Cols, t.Rows, t.Term)
 		cmd.Terminal.Stays = true
 	}
-	return cmd, k.err()
+	return cmd, k.Err()
 }
 
 // stay sees a command to its end that nobody listens to. It asks for the end

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -65,9 +66,9 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	}
 	for _, s := range r.States {
 		if !s.Valid() {
-			var k check
-			k.bad("state", "%q is not a valid state; the states are %v", sandbox.Clip(string(s), 40), sandbox.States())
-			return Page{}, k.err()
+			var k check.Fields
+			k.Bad("state", "%q is not a valid state; the states are %v", sandbox.Clip(string(s), 40), sandbox.States())
+			return Page{}, k.Err()
 		}
 	}
 	q := store.SandboxQuery{
@@ -109,14 +110,14 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 }
 
 func checkPage(limit, offset int) error {
-	var k check
+	var k check.Fields
 	if limit < 0 || limit > MaxPage {
-		k.bad("limit", "%d is outside 0 to %d (0: %d)", limit, MaxPage, DefaultPage)
+		k.Bad("limit", "%d is outside 0 to %d (0: %d)", limit, MaxPage, DefaultPage)
 	}
 	if offset < 0 {
-		k.bad("offset", "%d is below 0", offset)
+		k.Bad("offset", "%d is below 0", offset)
 	}
-	return k.err()
+	return k.Err()
 }
 
 // runtimeNames lists the drivers' names, sorted.

@@ -78,7 +78,7 @@ func TestIdlenessNeverEndsRealWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t, t.TempDir())
-			work(t, h, h.create(engine.CreateRequest{Key: "box", IdleTimeout: ptr(engine.MinClock)}))
+			work(t, h, h.create(engine.CreateRequest{Key: "box", IdleTimeout: ptr(sandbox.MinClock)}))
 		})
 	}
 }

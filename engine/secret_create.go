@@ -8,17 +8,18 @@ import (
 	"slices"
 	"strings"
 
+	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
-// secrets checks those that a create brings, by their names, and gives them as they are
+// checkSecrets checks those that a create brings, by their names, and gives them as they are
 // kept but for whose they are.
-func (k *check) secrets(all map[string]SecretRequest) []secrets.Secret {
+func checkSecrets(k *check.Fields, all map[string]SecretRequest) []secrets.Secret {
 	if len(all) > sandbox.MaxSecrets {
-		k.bad("secrets", "has %d, more than %d", len(all), sandbox.MaxSecrets)
+		k.Bad("secrets", "has %d, more than %d", len(all), sandbox.MaxSecrets)
 		return nil
 	}
 	var out []secrets.Secret
@@ -35,7 +36,7 @@ func (k *check) secrets(all map[string]SecretRequest) []secrets.Secret {
 			if f.Name != "name" {
 				field += "." + name + "." + f.Name
 			}
-			k.bad(field, "%s", f.Message)
+			k.Bad(field, "%s", f.Message)
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/redact"
@@ -41,16 +42,16 @@ func (e *Engine) refuseValues(ctx context.Context, project string, id sandbox.ID
 		return err
 	}
 	known := []*redact.Labels{set.Labels, secrets.Labels(more)}
-	var k check
+	var k check.Fields
 	for _, field := range slices.Sorted(maps.Keys(o)) {
 		for _, l := range known {
 			if name := l.In(minRefused, o[field]...); name != "" {
-				k.bad(field, "has the value of the secret %s in it, and is kept in plain text", name)
+				k.Bad(field, "has the value of the secret %s in it, and is kept in plain text", name)
 				break
 			}
 		}
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return fault.As(err).WithRemedy("leave it out: commands have the secret as a variable of its name")
 	}
 	return nil

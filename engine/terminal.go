@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -105,26 +106,31 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 }
 
 func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
-	var k check
+	var k check.Fields
 	r.Shell = r.ShellText()
-	k.command(r.Shell, r.Argv)
-	k.env(r.Env)
+	k.Command(r.Shell, r.Argv)
+	k.Env(r.Env)
 	cmd := agent.Command{
-		Shell: r.Shell, Argv: r.Argv, Cwd: k.cwd(r.Cwd, r.User), Env: r.Env, Terminal: k.terminal(r.Cols, r.Rows, r.Term),
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Terminal: checkTerminal(&k, r.Cols, r.Rows, r.Term),
 		StreamStdin: true, MaxStdout: terminalLog, MaxStderr: 1, Rolling: true,
 	}
 	var err error
-	if cmd.User, err = e.user(&k, r.User); err != nil {
+	if cmd.User, err = k.User(r.User, e.defaults.ForbidRoot); err != nil {
 		return cmd, err
 	}
-	return cmd, k.err()
+	return cmd, k.Err()
 }
 
-// terminal checks what a terminal is to be, and fills in what is left out.
-func (k *check) terminal(cols, rows uint16, kind string) *agent.Terminal {
-	k.termSize(cols, rows)
-	if len(kind) > maxTermName || !plain(kind) {
-		k.bad("term", "%q is not a valid terminal type of at most %d bytes", sandbox.Clip(kind, 40), maxTermName)
+// checkTerminal checks what a terminal is to be, and fills in what is left out.
+func checkTerminal(k *check.Fields, cols, rows uint16, kind string) *agent.Terminal {
+	if cols > maxTermSize {
+		k.Bad("cols", "%d is outside 1 to %d", cols, maxTermSize)
+	}
+	if rows > maxTermSize {
+		k.Bad("rows", "%d is outside 1 to %d", rows, maxTermSize)
+	}
+	if len(kind) > maxTermName || !check.Plain(kind) {
+		k.Bad("term", "%q is not a valid terminal type of at most %d bytes", sandbox.Clip(kind, 40), maxTermName)
 	}
 	t := &agent.Terminal{Cols: cols, Rows: rows, Term: kind}
 	if t.Cols == 0 {
@@ -137,15 +143,6 @@ func (k *check) terminal(cols, rows uint16, kind string) *agent.Terminal {
 		t.Term = "xterm-256color"
 	}
 	return t
-}
-
-func (k *check) termSize(cols, rows uint16) {
-	if cols > maxTermSize {
-		k.bad("cols", "%d is outside 1 to %d", cols, maxTermSize)
-	}
-	if rows > maxTermSize {
-		k.bad("rows", "%d is outside 1 to %d", rows, maxTermSize)
-	}
 }
 
 // afterCut returns what can be shown of a terminal's output that was cut off somewhere

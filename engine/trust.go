@@ -59,7 +59,7 @@ type files interface {
 func addTrust(ctx context.Context, in files, certificate []byte) (env map[string]string, complaint string) {
 	ctx, cancel := context.WithTimeout(ctx, trustBound)
 	defer cancel()
-	if _, err := in.Stat(ctx, ownCertificate, userRoot); err != nil && !fault.Is(err, fault.NotFound) {
+	if _, err := in.Stat(ctx, ownCertificate, sandbox.UserRoot); err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, reason(err)
 	}
 	var wrong []string
@@ -90,7 +90,7 @@ func addTrust(ctx context.Context, in files, certificate []byte) (env map[string
 func removeTrust(ctx context.Context, in files) (complaint string) {
 	ctx, cancel := context.WithTimeout(ctx, trustBound)
 	defer cancel()
-	if _, err := in.Stat(ctx, ownCertificate, userSandbox); fault.Is(err, fault.NotFound) {
+	if _, err := in.Stat(ctx, ownCertificate, sandbox.UserSandbox); fault.Is(err, fault.NotFound) {
 		return ""
 	}
 	var wrong []string
@@ -102,7 +102,7 @@ func removeTrust(ctx context.Context, in files) (complaint string) {
 	if len(wrong) > 0 { // what tells of it stays, to be tried again
 		return strings.Join(wrong, "; ")
 	}
-	if err := in.Remove(ctx, ownCertificate, sandbox.RemoveFileOptions{User: userRoot}); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := in.Remove(ctx, ownCertificate, sandbox.RemoveFileOptions{User: sandbox.UserRoot}); err != nil && !fault.Is(err, fault.NotFound) {
 		return ownCertificate + ": " + reason(err)
 	}
 	return ""
@@ -119,7 +119,7 @@ func rewrite(ctx context.Context, in files, name, block string) (there bool, err
 	if bytes.Equal(was, now) {
 		return true, nil
 	}
-	_, _, err = in.WriteFile(ctx, name, bytes.NewReader(now), sandbox.WriteFileOptions{User: userRoot, Size: int64(len(now))})
+	_, _, err = in.WriteFile(ctx, name, bytes.NewReader(now), sandbox.WriteFileOptions{User: sandbox.UserRoot, Size: int64(len(now))})
 	return err == nil, err
 }
 
@@ -150,7 +150,7 @@ func keepOwn(ctx context.Context, in files, certificate []byte) error {
 		return err
 	}
 	_, _, err = in.WriteFile(ctx, ownCertificate, bytes.NewReader(certificate), sandbox.WriteFileOptions{
-		User: userRoot, Mode: 0o644, Size: int64(len(certificate)), MakeParents: true,
+		User: sandbox.UserRoot, Mode: 0o644, Size: int64(len(certificate)), MakeParents: true,
 	})
 	return err
 }
@@ -158,7 +158,7 @@ func keepOwn(ctx context.Context, in files, certificate []byte) error {
 // readPlain reads a regular file; nil: there is none, or a link to one that is looked at
 // by itself.
 func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
-	info, err := in.Stat(ctx, name, userRoot)
+	info, err := in.Stat(ctx, name, sandbox.UserRoot)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, nil
@@ -178,7 +178,7 @@ func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
 	case info.Size > maxBundle:
 		return nil, fault.New(fault.Denied, "it has %d bytes, more than %d", info.Size, maxBundle)
 	}
-	_, r, err := in.ReadFile(ctx, name, sandbox.ReadFileOptions{User: userRoot, Length: maxBundle + 1})
+	_, r, err := in.ReadFile(ctx, name, sandbox.ReadFileOptions{User: sandbox.UserRoot, Length: maxBundle + 1})
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func newDisk(files map[string]string) *disk {
 }
 
 func (d *disk) Stat(_ context.Context, name, user string) (sandbox.FileInfo, error) {
-	if d.noRoot && user == userRoot {
+	if d.noRoot && user == sandbox.UserRoot {
 		return sandbox.FileInfo{}, fault.New(fault.Denied, "no root here")
 	}
 	info := sandbox.FileInfo{Name: path.Base(name), Path: name, Type: sandbox.RegularFile}
@@ -82,7 +82,7 @@ func (d *disk) WriteFile(_ context.Context, name string, r io.Reader, o sandbox.
 		return sandbox.FileInfo{}, false, err
 	case d.full:
 		return sandbox.FileInfo{}, false, fault.New(fault.Exhausted, "the disk is full")
-	case o.User != userRoot || o.Size != int64(len(b)):
+	case o.User != sandbox.UserRoot || o.Size != int64(len(b)):
 		return sandbox.FileInfo{}, false, fmt.Errorf("written as %+v", o)
 	}
 	d.files[name] = string(b)

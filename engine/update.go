@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -57,12 +58,12 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patc
 }
 
 func (p Patch) check(at time.Time, d Defaults) error {
-	var k check
+	var k check.Fields
 	if p.Env != nil {
-		k.env(*p.Env)
+		k.Env(*p.Env)
 	}
 	if p.Metadata != nil {
-		k.metadata("metadata", *p.Metadata)
+		k.Metadata("metadata", *p.Metadata)
 	}
 	for _, c := range []struct {
 		field string
@@ -71,21 +72,21 @@ func (p Patch) check(at time.Time, d Defaults) error {
 		{"idle_timeout_seconds", p.IdleTimeout}, {"retention_seconds", p.Retention}, {"ttl_seconds", p.TTL}, {"ttl_seconds", p.SlidingTTL},
 	} {
 		if c.d != nil {
-			k.clock(c.field, *c.d)
+			k.Clock(c.field, *c.d)
 		}
 	}
-	k.onIdle(p.OnIdle)
-	k.checkpoints(p.Checkpoints)
+	k.OnIdle(p.OnIdle)
+	k.Checkpoints(p.Checkpoints)
 	if p.ExpiresAt != nil && !p.ExpiresAt.IsZero() {
 		switch d := p.ExpiresAt.Sub(at); {
 		case p.TTL != nil:
-			k.bad("expires_at", "is given beside ttl_seconds; give one of them")
+			k.Bad("expires_at", "is given beside ttl_seconds; give one of them")
 		case d < 0 || d > sandbox.MaxClock:
-			k.bad("expires_at", "%s is not within the next %s seconds", p.ExpiresAt.UTC().Format(time.RFC3339), seconds(sandbox.MaxClock))
+			k.Bad("expires_at", "%s is not within the next %s seconds", p.ExpiresAt.UTC().Format(time.RFC3339), check.Seconds(sandbox.MaxClock))
 		}
 	}
-	k.limits(p.limits(d.Limits), d.Most)
-	return k.err()
+	k.Limits(p.limits(d.Limits), d.Most)
+	return k.Err()
 }
 
 // limits are l with what p changes of them.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -38,18 +39,18 @@ func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r VolumeRequ
 		return VolumeInfo{}, err
 	}
 	defer e.group.leave()
-	var k check
-	k.add(sandbox.CheckKey("name", r.Name))
+	var k check.Fields
+	k.Add(sandbox.CheckKey("name", r.Name))
 	if r.SizeMB < 0 || r.SizeMB > sandbox.MaxDiskMB {
-		k.bad("size_mb", "%d is outside 0 to %d MiB (0: no limit)", r.SizeMB, sandbox.MaxDiskMB)
+		k.Bad("size_mb", "%d is outside 0 to %d MiB (0: no limit)", r.SizeMB, sandbox.MaxDiskMB)
 	}
 	if r.Runtime == "" {
 		r.Runtime = e.fallback
 	}
 	if e.runtimes[r.Runtime] == nil {
-		k.bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
+		k.Bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
 	}
-	if err := k.err(); err != nil {
+	if err := k.Err(); err != nil {
 		return VolumeInfo{}, err
 	}
 	if err := e.refuseValues(ctx, c.Project, "", onRecord{"name": {r.Name}}); err != nil {

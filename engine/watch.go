@@ -60,7 +60,7 @@ func (l *session) told(res sandbox.Result) sandbox.Result {
 type variables struct{ user, root map[string]string }
 
 func (v *variables) of(user string) map[string]string {
-	if user == userRoot {
+	if user == sandbox.UserRoot {
 		return v.root
 	}
 	return v.user

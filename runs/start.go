@@ -116,8 +116,8 @@ func (r *Runner) check(c access.Caller, q *Request) (*sandbox.Run, error) {
 			wrong(err)
 		}
 	}
-	if q.TTL < 0 || q.TTL > 0 && (q.TTL < engine.MinClock || q.TTL > MaxTTL) {
-		wrong(fault.InvalidField("ttl_seconds", "%s is outside %s to %s seconds", seconds(q.TTL), seconds(engine.MinClock), seconds(MaxTTL)))
+	if q.TTL < 0 || q.TTL > 0 && (q.TTL < sandbox.MinClock || q.TTL > MaxTTL) {
+		wrong(fault.InvalidField("ttl_seconds", "%s is outside %s to %s seconds", seconds(q.TTL), seconds(sandbox.MinClock), seconds(MaxTTL)))
 	}
 	if n := len(q.Commands); n == 0 || n > MaxCommands {
 		wrong(fault.InvalidField("commands", "has %d entries; there are 1 to %d in a run", n, MaxCommands))

@@ -43,5 +43,6 @@ const KeptCheckpoints = 50
 const (
 	DefaultIdleTimeout = 30 * time.Minute
 	DefaultRetention   = 7 * 24 * time.Hour
+	MinClock           = time.Second
 	MaxClock           = 366 * 24 * time.Hour
 )

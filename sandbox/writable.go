@@ -8,6 +8,12 @@ import (
 	"strings"
 )
 
+// The users inside whom a caller can act as.
+const (
+	UserSandbox = "sandbox" // the ordinary one
+	UserRoot    = "root"
+)
+
 // RootHome is the home of a sandbox's root, and where its commands start.
 const RootHome = "/root"
 

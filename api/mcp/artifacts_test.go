@@ -17,6 +17,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // files lists the resources that are files of sandboxes, in order.
@@ -125,7 +126,7 @@ func TestArtifactsOfRunsAreListedAndReadWithoutTheirSandbox(t *testing.T) {
 
 			t.Run("ReadWhenItsTimeToLiveHasPassed", func(t *testing.T) {
 				alice := callers["t-alice"]
-				if _, err := h.engine.Update(t.Context(), alice, "chat-1", engine.Patch{TTL: new(engine.MinClock)}); err != nil {
+				if _, err := h.engine.Update(t.Context(), alice, "chat-1", engine.Patch{TTL: new(sandbox.MinClock)}); err != nil {
 					t.Fatal(err)
 				}
 				until(t, "it is deleted", func() bool {
