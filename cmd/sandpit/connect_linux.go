@@ -51,17 +51,25 @@ func alive(pid int) bool {
 	return pid > 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
+// localURL returns where the server of this machine is, if there is one.
+func (a *app) localURL() (url string, runsHere bool) {
+	if s, _, err := a.local(); err == nil && alive(s.PID) {
+		url = s.URL
+	}
+	return url, true
+}
+
 // located completes p with what is known of the server of this machine.
 func (a *app) located(p place) (place, error) {
 	s, _, err := a.local()
 	switch {
 	case p.url != "":
-		if err == nil && strings.TrimRight(p.url, "/") == s.URL {
+		if err == nil && tidy(p.url) == s.URL {
 			p.data = s.Data
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		return place{}, fault.New(fault.Unavailable, "no sandpit server runs on this machine").
-			WithRemedy("start one with: sandpit up (or set SANDPIT_URL and SANDPIT_TOKEN to use one elsewhere)")
+			WithRemedy("start one with: sandpit up (or use one elsewhere, with: sandpit login URL)")
 	case err != nil:
 		return place{}, err
 	case !alive(s.PID):

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/daemon"
+	"sandpit.dev/internal/servers"
 )
 
 func newDoctor(a *app) *cobra.Command {
@@ -66,8 +67,8 @@ status is then 1 if something is left to mend.`,
 			checks = daemon.Repair(c.Context(), cfg, true)
 		} else {
 			checks = daemon.Doctor(c.Context(), cfg, !up)
-			if up || a.getenv("SANDPIT_URL") != "" {
-				checks = append(checks, a.askServer(c.Context())...)
+			if at := a.getenv("SANDPIT_URL"); up || at != "" {
+				checks = append(checks, a.askServer(c.Context(), at == "")...)
 			} else {
 				checks = append(checks, daemon.Repair(c.Context(), cfg, false)...)
 			}
@@ -109,12 +110,16 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// askServer returns what a running server says of its host.
-func (a *app) askServer(ctx context.Context) []daemon.Check {
+// askServer returns what a running server says of its host: this machine's own, or that of SANDPIT_URL.
+func (a *app) askServer(ctx context.Context, own bool) []daemon.Check {
 	failed := func(err error) []daemon.Check {
 		return []daemon.Check{{Name: "server", Status: daemon.Warned, Detail: whole(err)}}
 	}
-	p, err := a.locate()
+	asks := &app{getenv: a.getenv}
+	if own {
+		asks.server = servers.Local
+	}
+	p, err := asks.locate()
 	if err != nil {
 		return failed(err)
 	}

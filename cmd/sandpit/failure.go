@@ -78,8 +78,8 @@ func (a *app) report(err error) int {
 // say writes an error to standard error, without ending anything.
 func (a *app) say(err error) {
 	fmt.Fprintln(a.stderr, "sandpit: "+printable(whole(err)))
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Remedy != "" {
-		fmt.Fprintln(a.stderr, "→ "+printable(e.Remedy))
+	if next := a.remedy(err); next != "" {
+		fmt.Fprintln(a.stderr, "→ "+printable(next))
 	}
 }
 

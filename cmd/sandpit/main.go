@@ -34,7 +34,9 @@ type app struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	version        string
-	raw            atomic.Bool // the terminal hands every key on
+	server         string                 // that --server names; empty: none
+	kept           atomic.Pointer[string] // the name of the kept server that was spoken to
+	raw            atomic.Bool            // the terminal hands every key on
 }
 
 // terminal gives the file behind w if a person looks at it.

@@ -29,9 +29,10 @@ func newMCP(a *app) *cobra.Command {
 		Short: "Speak MCP on standard input and output, for clients that start a program",
 		Long: `Speak MCP on standard input and output, for clients that start a program instead of opening a URL. What
 is said goes to this machine's server as it is. Where none runs, one is started in the background, as
-"sandpit up" does; it stays when this ends, and "sandpit down" ends it. SANDPIT_URL and SANDPIT_TOKEN name
-another server, which has to run; so does "sandpit connect". One that nobody answers for is waited for a few
-seconds, so that a restart is not noticed; then the client gets an error that says why.
+"sandpit up" does; it stays when this ends, and "sandpit down" ends it. Where another server is named (--server,
+SANDPIT_URL, sandpit server use), that one is spoken to and none is started; "sandpit connect" takes its URL.
+One that nobody answers for is waited for a few seconds, so that a restart is not noticed; then the client gets
+an error that says why.
 
 Clients that can open a URL need none of this: see sandpit mcp config.`,
 		Args: cobra.ArbitraryArgs,
@@ -50,8 +51,13 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 			return interrupted(ctx, err)
 		}
 		remedy := "start it with: sandpit up"
-		if a.getenv("SANDPIT_URL") != "" {
+		switch p.by {
+		case byFlag:
+			remedy = "see that it runs and that --server is right"
+		case byVariable:
 			remedy = "see that it runs and that SANDPIT_URL is right, or unset SANDPIT_URL to use this machine's own server"
+		case byList:
+			remedy = "see that it runs, or use another: sandpit server ls"
 		}
 		return interrupted(ctx, a.bridge(ctx, mcpbridge.Options{
 			URL: mcpURL(p, *profile), Token: p.token, Remedy: remedy,
@@ -68,7 +74,11 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 // serverForMCP finds the server to speak to, and has one started on this machine where
 // no other is named.
 func (a *app) serverForMCP(ctx context.Context, start func(context.Context) error) (place, error) {
-	if a.getenv("SANDPIT_URL") == "" {
+	p, err := a.chosen()
+	if err != nil {
+		return place{}, err
+	}
+	if p.by == byNobody {
 		if err := start(ctx); err != nil {
 			return place{}, err
 		}

@@ -17,13 +17,16 @@ import (
 func (a *app) located(p place) (place, error) {
 	switch {
 	case p.url == "":
-		return place{}, fault.New(fault.Unavailable, "SANDPIT_URL is not set, and no sandpit server runs on this machine: servers need Linux").
-			WithRemedy("set SANDPIT_URL and SANDPIT_TOKEN to use one elsewhere")
+		return place{}, fault.New(fault.Unavailable, "no server is named, and none runs on this machine: servers need Linux").
+			WithRemedy("use one elsewhere, with: sandpit login URL (or set SANDPIT_URL and SANDPIT_TOKEN)")
 	case p.token == "":
 		return place{}, noToken(p.url)
 	}
 	return p, nil
 }
+
+// localURL returns nothing: no server runs here.
+func (a *app) localURL() (url string, runsHere bool) { return "", false }
 
 // starter returns what refuses to start a server.
 func (a *app) starter(*cobra.Command) func(context.Context) error {
@@ -47,7 +50,7 @@ func needsLinux(name, short, why, instead string) *cobra.Command {
 	}
 }
 
-const elsewhere = "run it on the Linux machine that has the sandboxes, and set SANDPIT_URL and SANDPIT_TOKEN here"
+const elsewhere = "run it on the Linux machine that has the sandboxes, and sign in to that server from here with: sandpit login URL"
 
 func newServe(*app) *cobra.Command {
 	return needsLinux("serve", "Run the server until it is interrupted", "sandboxes are made of what its kernel offers", elsewhere)

@@ -29,7 +29,8 @@ func newRoot(a *app) *cobra.Command {
 		Long: `Persistent, isolated Linux sandboxes for AI agents, on your own machine.
 
 Begin with "sandpit up": it starts a server and says how to connect to it. Commands find that
-server by themselves; SANDPIT_URL and SANDPIT_TOKEN point them at another.
+server by themselves; "sandpit login URL" has them use one elsewhere. Which one a command speaks to is said by,
+in this order: --server; SANDPIT_URL and SANDPIT_TOKEN; the kept server in use (sandpit server use).
 
 A sandbox is named by its id, or by the key that it was created with.
 
@@ -48,6 +49,9 @@ output was cut off. After an interrupt it is 130, after another signal 128 and i
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.PersistentFlags().Var((*serverFlag)(&a.server), "server", "speak to this server: a kept one's name, a URL, or local")
+	_ = root.RegisterFlagCompletionFunc("server", a.completeServer)
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.takesServer(c) }
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if err := synonymous(c, c.Flags().Args()); err != nil { // whose flags are another tool's, too
 			return err
@@ -72,7 +76,7 @@ output was cut off. After an interrupt it is 130, after another signal 128 and i
 		newStop(a), newStart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newRestart(a), newVolume(a))
 	add(groupAgents, newMCP(a), newConnect(a), newToken(a))
-	add(groupServer, newUp(a), newDown(a), newServe(a), newImage(a), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
+	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newServer(a), newImage(a), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
 	return root
 }
 

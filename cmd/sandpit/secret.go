@@ -83,8 +83,10 @@ One newline at its end is no part of it.`,
 		if err != nil {
 			return err
 		}
-		if r.Value, err = a.secretValue(c.Context(), args[0], variable, file); err != nil {
-			return err
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		if r.Value, err = a.secretValue(ctx, args[0], variable, file); err != nil {
+			return interrupted(ctx, err)
 		}
 		s, err := cl.SetSecret(c.Context(), *ref, args[0], r)
 		if err != nil {
@@ -116,7 +118,7 @@ func (a *app) secretValue(ctx context.Context, name, variable, file string) (str
 	case file != "":
 		b, err = readUpTo(func() (io.ReadCloser, error) { return os.Open(file) })
 	case a.stdin != nil && term.IsTerminal(int(a.stdin.Fd())):
-		b, err = a.askSecret(ctx, name)
+		b, err = a.askSecret(ctx, "value of "+name)
 	default:
 		b, err = readUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
 	}
@@ -146,8 +148,9 @@ func readUpTo(open func() (io.ReadCloser, error)) ([]byte, error) {
 	return b, err
 }
 
-// askSecret asks a person. An interrupt ends it, with the echo back on.
-func (a *app) askSecret(ctx context.Context, name string) ([]byte, error) {
+// askSecret asks a person for what is named, without an echo. An interrupt ends it, with the echo
+// back on.
+func (a *app) askSecret(ctx context.Context, what string) ([]byte, error) {
 	fd := int(a.stdin.Fd())
 	was, err := term.GetState(fd)
 	if err != nil {
@@ -158,7 +161,7 @@ func (a *app) askSecret(ctx context.Context, name string) ([]byte, error) {
 		err  error
 	}
 	got := make(chan answer, 1)
-	_, _ = fmt.Fprintf(a.stderr, "value of %s: ", name)
+	_, _ = fmt.Fprintf(a.stderr, "%s: ", printable(what))
 	defer func() { _, _ = fmt.Fprintln(a.stderr) }()
 	go func() { // a read of a terminal cannot be ended; the process ends instead
 		text, err := term.ReadPassword(fd)

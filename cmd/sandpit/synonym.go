@@ -38,12 +38,12 @@ func synonyms() map[string]string {
 		"sandpit resume":          {"unpause", "unfreeze", "thaw"},
 		"sandpit rm":              {"delete", "del", "destroy", "remove", "terminate"},
 		"sandpit rollback":        {"revert", "undo"},
-		"sandpit serve":           {"daemon", "server"},
+		"sandpit serve":           {"daemon"},
 		"sandpit shell":           {"ssh", "sh", "bash", "terminal", "enter"},
 		"sandpit snapshot create": {"commit", "checkpoint", "save"},
 		"sandpit snapshot import": {"load", "import"},
 		"sandpit snapshot export": {"export"},
-		"sandpit token create":    {"auth", "login"},
+		"sandpit login":           {"auth", "signin"},
 	} {
 		for _, name := range names {
 			m[name] = command

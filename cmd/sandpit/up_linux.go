@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/daemon"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/servers"
 )
 
 // logName is the server's log in its data directory, when up started it.
@@ -77,10 +78,9 @@ func (a *app) bringUp(ctx context.Context, cfg daemon.Config, flags *serverFlags
 	return a.howToConnect(p)
 }
 
-// locateStarted is locate for the server of this machine, whatever SANDPIT_URL
-// says of others.
+// locateStarted is locate for the server of this machine, whatever others are named.
 func (a *app) locateStarted(cfg daemon.Config) (place, error) {
-	here := &app{getenv: func(name string) string {
+	here := &app{server: servers.Local, getenv: func(name string) string {
 		switch name {
 		case "SANDPIT_URL", "SANDPIT_TOKEN":
 			return ""
@@ -131,7 +131,13 @@ Other clients: sandpit mcp config. Try next:
   sandpit create --name lab && sandpit shell lab
   sandpit ls -a
 `, p.url, from, claudeLine(p))
-	return err
+	if err != nil {
+		return err
+	}
+	if other, err := a.chosen(); err == nil && other.url != "" && tidy(other.url) != p.url {
+		a.warn("commands use the server at %s, and not this one, until %s", other.url, other.until())
+	}
+	return nil
 }
 
 // helloKey names the sandbox of the first program.

@@ -1,0 +1,308 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/servers"
+)
+
+// whoamiBound is how long a server may take to say whose a token is.
+const whoamiBound = 30 * time.Second
+
+func newLogin(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "login URL [flags]",
+		Short: "Sign in to a server elsewhere: keep its address and a token, and use it from now on",
+		Long: `Sign in to a server elsewhere: its address and a token are kept for this user alone, and commands use that
+server from now on. URL is the server's, or the name of one that is kept.
+
+The token is asked for, or comes from standard input. It is never an argument, which others on this machine could
+read. The server is asked whether it takes it before anything is kept. On the server, sandpit token create --name NAME
+makes one. Tokens are in servers.json in the directory sandpit of the user's configuration (~/.config, on macOS
+~/Library/Application Support, on Windows %AppData%), which only its owner can read.`,
+		Example: `  sandpit login https://box.example.org
+  pass show sandpit | sandpit login https://box.example.org --name box
+  sandpit --server box ls`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return misuse(c, "the token is no argument: others on this machine could read it; give it on standard input")
+			}
+			return takes(1, 1)(c, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			l, _ := a.keptServers() // none to offer
+			return l.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	name := c.Flags().String("name", "", "what it is called here (default: its host)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("name") {
+			if err := servers.CheckName(*name); err != nil {
+				return misuse(c, "--name: %v", err)
+			}
+		}
+		l, err := a.keptServers()
+		if err != nil {
+			return err
+		}
+		s, err := newcomer(l, args[0], *name)
+		if err != nil {
+			return misuse(c, "%v", err)
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return interrupted(ctx, a.login(ctx, s))
+	}
+	return c
+}
+
+// newcomer is the server that a person means to sign in to, without its token.
+func newcomer(l servers.List, what, name string) (servers.Server, error) {
+	s, known := l.Find(what)
+	if !known {
+		if what == servers.Local {
+			return s, fmt.Errorf("%q is this machine's own server, which needs no sign-in: sandpit server use %s", what, what)
+		}
+		if !isURL(what) {
+			what = scheme(what) + what
+		}
+		u, err := serverURL(what)
+		if err != nil {
+			return s, err
+		}
+		if s, known = l.At(u.String()); !known {
+			s = servers.Server{Name: servers.NameOf(u.Host), URL: u.String()}
+		}
+	}
+	s.Token = ""
+	s.Name = cmp.Or(name, s.Name)
+	if other, taken := l.Find(s.Name); taken && other.URL != s.URL {
+		return s, fmt.Errorf("the name %s is that of the server at %s; choose another with --name", s.Name, other.URL)
+	}
+	return s, servers.CheckName(s.Name)
+}
+
+// scheme is how a server is spoken to that was named without: in the clear on this machine alone.
+func scheme(host string) string {
+	bare, _, _ := strings.Cut(host, "/")
+	if i := strings.LastIndexByte(bare, ':'); i >= 0 {
+		bare = bare[:i]
+	}
+	if loopback(strings.Trim(bare, "[]")) {
+		return "http://"
+	}
+	return "https://"
+}
+
+// login asks for the token of s, has the server check it, and keeps both.
+func (a *app) login(ctx context.Context, s servers.Server) error {
+	if u, err := serverURL(s.URL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
+		a.warn("the token goes to %s without encryption: whoever is on the way can read it", u.Host)
+	}
+	token, err := a.askToken(ctx, s.URL)
+	if err != nil {
+		return err
+	}
+	s.Token = token
+	who, err := a.askWho(ctx, place{url: s.URL, token: token})
+	if fault.Is(err, fault.Unauthenticated) {
+		return fault.New(fault.Unauthenticated, "the server at %s does not take this token; nothing was kept", s.URL).
+			WithRemedy("make one there with: sandpit token create --name NAME")
+	}
+	if err != nil {
+		return err
+	}
+	path, err := a.keep(func(l *servers.List) error {
+		if was, ok := l.At(s.URL); ok {
+			l.Remove(was.Name) // also if it has another name now
+		}
+		if other, taken := l.Find(s.Name); taken {
+			return fault.New(fault.Conflict, "the name %s is that of the server at %s by now", s.Name, other.URL).WithRemedy("choose another with --name")
+		}
+		l.Put(s)
+		l.Current = s.Name
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(a.stdout, "signed in to %s as %s (project %s, %s); commands use this server now, which is called %s here\n",
+		printable(s.URL), printable(who.Name), printable(who.Project), printable(strings.Join(who.Scopes, ", ")), s.Name); err != nil {
+		return err
+	}
+	a.warn("the token is kept in %s", path)
+	if who.TokenID == nil {
+		a.warn("it is the server's own administrator's token, which may do everything; make one that may less with: sandpit token create --name NAME")
+	}
+	a.overridden(s.Name)
+	return nil
+}
+
+// askToken returns the token that a person types, or that standard input has.
+func (a *app) askToken(ctx context.Context, at string) (string, error) {
+	var b []byte
+	var err error
+	switch {
+	case a.stdin == nil:
+		err = io.EOF
+	case term.IsTerminal(int(a.stdin.Fd())):
+		b, err = a.askSecret(ctx, "token of "+at)
+	default:
+		b, err = readUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
+	}
+	if err != nil {
+		return "", fault.Wrap(fault.Invalid, err, "the token cannot be read")
+	}
+	token := strings.TrimSpace(string(b))
+	switch {
+	case token == "":
+		return "", fault.New(fault.Invalid, "there is no token").WithRemedy("type it, or give it on standard input; sandpit token create, on the server, makes one")
+	case strings.ContainsFunc(token, func(r rune) bool { return r > unicode.MaxASCII || r <= ' ' || r == 0x7f }):
+		return "", fault.New(fault.Invalid, "what was given is not a token: it has spaces, several lines or characters that no token has")
+	}
+	return token, nil
+}
+
+// askWho asks a server whose a token is.
+func (a *app) askWho(ctx context.Context, p place) (*v1.Whoami, error) {
+	ctx, cancel := context.WithTimeout(ctx, whoamiBound)
+	defer cancel()
+	who, err := a.clientOf(p).Whoami(ctx)
+	if fault.Is(err, fault.NotFound) {
+		return nil, fault.Wrap(fault.Unsupported, err, "what answers at %s is no sandpit server, or one that is older than this program", p.url).
+			WithRemedy("see whether the URL is right; an older server is used with SANDPIT_URL and SANDPIT_TOKEN")
+	}
+	return who, err
+}
+
+func newLogout(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "logout [SERVER]",
+		Short: "Forget the token of a server that you signed in to; the default is the one in use",
+		Long: `Forget the token of a server that you signed in to; the default is the one in use, after which commands use this
+machine's own. Its address stays: sandpit login SERVER signs in again, sandpit server rm forgets it whole.
+The token itself stays valid: sandpit token rm ends it.`,
+		Args: takes(0, 1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			l, _ := a.keptServers() // none to offer
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return l.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 && a.server != "" && a.server != args[0] {
+			return misuse(c, "two servers are named: %s and %s", a.server, args[0])
+		}
+		name := a.server
+		if len(args) == 1 {
+			name = args[0]
+		}
+		used := false
+		if _, err := a.keep(func(l *servers.List) error {
+			name = cmp.Or(name, l.Current)
+			if name == "" {
+				return fault.New(fault.State, "the server in use is this machine's own, which was not signed in to").
+					WithRemedy("name one of sandpit server ls")
+			}
+			s, ok := l.Find(name)
+			if !ok {
+				s, ok = l.At(tidy(name))
+			}
+			if !ok {
+				return noServer(*l, name)
+			}
+			name, s.Token = s.Name, ""
+			l.Put(s)
+			if used = l.Current == name; used {
+				l.Current = ""
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		after := ""
+		if used {
+			after = "; commands use this machine's own server now"
+		}
+		_, err := fmt.Fprintf(a.stdout, "the token of the server %s is forgotten here%s\n", name, after)
+		return err
+	}
+	return c
+}
+
+// identity is who a person is to which server.
+type identity struct {
+	Server string `json:"server"`
+	v1.Whoami
+}
+
+func newWhoami(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "whoami [flags]",
+		Short: "Say which server commands speak to, with which token, and what that may do",
+		Args:  takes(0, 0),
+	}
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		p, err := a.locate()
+		if err != nil {
+			return err
+		}
+		who, err := a.askWho(c.Context(), p)
+		if err != nil {
+			return err
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, identity{p.url, *who})
+		}
+		return writeIdentity(a.stdout, p, who, time.Now())
+	}
+	return c
+}
+
+func writeIdentity(w io.Writer, p place, who *v1.Whoami, now time.Time) error {
+	server, token, expires := p.url, who.Name, "never"
+	switch {
+	case p.kept != "":
+		server += " (" + p.kept + ")"
+	case p.by == byNobody:
+		server += " (" + servers.Local + ")"
+	}
+	if who.TokenID != nil {
+		token += " (" + *who.TokenID + ")"
+	} else {
+		token += " (the server's own)"
+	}
+	if who.ExpiresAt != nil {
+		expires = ago(now, who.ExpiresAt)
+	}
+	rows := [][2]string{{"server", server}, {"token", token}, {"project", who.Project}, {"scopes", strings.Join(who.Scopes, ", ")}, {"expires", expires}}
+	if who.Profile != "" {
+		rows = append(rows, [2]string{"tools", who.Profile})
+	}
+	for _, row := range rows {
+		if _, err := fmt.Fprintf(w, "%-8s  %s\n", row[0], printable(row[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/servers"
+)
+
+// withServers is an app of a user who signed in to the servers box and lab, and out of old.
+func withServers(t *testing.T, current string, env map[string]string) *app {
+	t.Helper()
+	home := t.TempDir()
+	getenv := func(name string) string {
+		switch name {
+		case "HOME", "AppData":
+			return home
+		}
+		return env[name]
+	}
+	path, err := servers.Path(runtime.GOOS, getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := servers.List{Current: current}
+	l.Put(servers.Server{Name: "box", URL: "https://box.example", Token: "box-token"})
+	l.Put(servers.Server{Name: "lab", URL: "http://lab.example:8080", Token: "lab-token"})
+	l.Put(servers.Server{Name: "old", URL: "https://old.example"})
+	if err := l.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	return &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, getenv: getenv}
+}
+
+// The flag is before the environment, which is before the kept servers; and a token goes to no
+// other server than it was given for.
+func TestWhichServerIsSpokenTo(t *testing.T) {
+	const url, token, admin = "SANDPIT_URL", "SANDPIT_TOKEN", "SANDPIT_ADMIN_TOKEN"
+	own := func(token string) place { return place{token: token} }
+	box := func(by naming) place {
+		return place{url: "https://box.example", token: "box-token", kept: "box", by: by}
+	}
+	for _, c := range []struct {
+		name, flag, current string
+		env                 map[string]string
+		want                place
+		code                fault.Code
+	}{
+		{name: "nothing", want: own("")},
+		{name: "the server's own variable", env: map[string]string{admin: "a"}, want: own("a")},
+		{name: "the one in use", current: "box", want: box(byList)},
+		{name: "the one in use, and the server's own variable", current: "box", env: map[string]string{admin: "a"}, want: box(byList)},
+		{name: "the one in use is signed out of", current: "old", code: fault.Unauthenticated},
+
+		{name: "a variable", current: "box", env: map[string]string{url: "http://x", token: "t"}, want: place{url: "http://x", token: "t", by: byVariable}},
+		{name: "a variable without a token", current: "box", env: map[string]string{url: "http://x"}, want: place{url: "http://x", by: byVariable}},
+		{name: "a variable with a kept server's address", env: map[string]string{url: "https://box.example/v1/"}, want: place{url: "https://box.example/v1/", token: "box-token", kept: "box", by: byVariable}},
+		{name: "the same with a token", env: map[string]string{url: "https://box.example", token: "t"}, want: place{url: "https://box.example", token: "t", by: byVariable}},
+		{name: "a token alone", current: "box", env: map[string]string{token: "t"}, want: own("t")},
+
+		{name: "the flag", flag: "box", current: "lab", env: map[string]string{url: "http://x", token: "t"}, want: box(byFlag)},
+		{name: "the flag with a token alone", flag: "box", env: map[string]string{token: "t"}, want: box(byFlag)},
+		{name: "the flag for a signed out one", flag: "old", env: map[string]string{token: "t"}, code: fault.Unauthenticated},
+		{name: "the flag for none", flag: "nowhere", code: fault.NotFound},
+		{name: "the flag for this machine's", flag: "local", current: "box", want: own("")},
+		{name: "the flag for this machine's with a token", flag: "local", current: "box", env: map[string]string{token: "t"}, want: own("t")},
+		{name: "the flag for this machine's with a token for another", flag: "local", env: map[string]string{url: "http://x", token: "t", admin: "a"}, want: own("")},
+		{name: "a URL", flag: "https://y.example/", current: "box", env: map[string]string{token: "t"}, want: place{url: "https://y.example", token: "t", by: byFlag}},
+		{name: "a URL with a token for it", flag: "https://y.example/", env: map[string]string{url: "https://y.example/v1", token: "t"}, want: place{url: "https://y.example", token: "t", by: byFlag}},
+		{name: "a URL with a token for another", flag: "https://y.example", env: map[string]string{url: "http://x", token: "t"}, want: place{url: "https://y.example", by: byFlag}},
+		{name: "a URL with the server's own variable", flag: "https://y.example", env: map[string]string{admin: "a"}, want: place{url: "https://y.example", by: byFlag}},
+		{name: "a URL that is kept", flag: "https://box.example/v1", env: map[string]string{token: "t"}, want: box(byFlag)},
+	} {
+		a := withServers(t, c.current, c.env)
+		a.server = c.flag
+		got, err := a.chosen()
+		if got != c.want || (err == nil) != (c.code == "") || err != nil && !fault.Is(err, c.code) {
+			t.Errorf("%s: got %+v, %v; want %+v, %s", c.name, got, err, c.want, c.code)
+		}
+	}
+}
+
+func TestTheFlagServer(t *testing.T) {
+	for flag, good := range map[string]bool{
+		"box": true, "local": true, "https://x.example": true, "http://[::1]:8080/v1": true,
+		"": false, "a b": false, "ftp://x.example": false, "https://user:secret@x.example": false, "https://x.example?a=b": false, "-x": false,
+	} {
+		f := new(serverFlag)
+		if err := f.Set(flag); (err == nil) != good || err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", flag, err)
+		}
+	}
+	// Who names a server that a command cannot have is told, and nothing is done to another.
+	for _, line := range []string{"up", "serve", "down", "doctor", "restore x", "login https://x.example", "connect https://x.example", "server ls", "server use box"} {
+		a := withServers(t, "", nil)
+		root := newRoot(a)
+		root.SetArgs(append([]string{"--server", "box"}, strings.Fields(line)...))
+		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), strings.Fields(line)[0]) || !strings.Contains(err.Error(), "server") {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+func TestWhatIsSignedInTo(t *testing.T) {
+	a := withServers(t, "box", nil)
+	l, err := a.keptServers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ what, name, url, kept, err string }{
+		{what: "https://New.example/", url: "https://new.example", kept: "new.example"},
+		{what: "https://new.example/mcp", url: "https://new.example", kept: "new.example"},
+		{what: "https://new.example/base/v1", url: "https://new.example/base", kept: "new.example"},
+		{what: "new.example", url: "https://new.example", kept: "new.example"},
+		{what: "127.0.0.1:8080", url: "http://127.0.0.1:8080", kept: "127.0.0.1:8080"},
+		{what: "[::1]:8080", url: "http://[::1]:8080", kept: "::1:8080"},
+		{what: "localhost", url: "http://localhost", kept: "localhost"},
+		{what: "box", url: "https://box.example", kept: "box"},
+		{what: "https://box.example", url: "https://box.example", kept: "box"},
+		{what: "https://box.example", name: "other", url: "https://box.example", kept: "other"},
+		{what: "https://new.example", name: "box", err: "the name box is that of"},
+		{what: "local", err: "this machine's own"},
+		{what: "ftp://x", err: "not an http or https URL"},
+		{what: "https://user:secret@x", err: "has a user in it"},
+		{what: "https://x?token=secret", err: "query"},
+	} {
+		s, err := newcomer(l, c.what, c.name)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: got %+v, %v; want %q", c.what, s, err, c.err)
+			}
+			continue
+		}
+		if want := (servers.Server{Name: c.kept, URL: c.url}); err != nil || s != want {
+			t.Errorf("%s: got %+v, %v; want %+v", c.what, s, err, want)
+		}
+	}
+}
+
+// A list that cannot be read stops no command that needs none of it.
+func TestAListThatCannotBeRead(t *testing.T) {
+	a := withServers(t, "", map[string]string{"SANDPIT_URL": "http://x", "SANDPIT_TOKEN": "t"})
+	path, err := servers.Path(runtime.GOOS, a.getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (servers.List{Current: "none"}).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.chosen(); err != nil {
+		t.Errorf("with a URL and a token: %v", err)
+	}
+	a.server = "box"
+	if _, err := a.chosen(); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.As(err).Remedy, path) {
+		t.Errorf("for a name: %v", err)
+	}
+	if _, err := a.keep(func(*servers.List) error { return nil }); err == nil {
+		t.Error("it is written over")
+	}
+}
