@@ -4,11 +4,12 @@
 package image
 
 import (
-	"bufio"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"sandpit.dev/internal/aptsource"
 )
 
 // aptSources returns the host's own package sources for a Debian suite, its
@@ -16,24 +17,24 @@ import (
 // host is set up for is used. It is empty when the host has none: another
 // distribution, or another release.
 func aptSources(etc string, suite string) string {
-	var stanzas []stanza
+	var stanzas []aptsource.Stanza
 	for _, path := range sourceFiles(etc) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			continue // unreadable to apt as well
 		}
 		if strings.HasSuffix(path, ".list") {
-			stanzas = append(stanzas, parseOneLine(string(data))...)
+			stanzas = append(stanzas, aptsource.ParseOneLine(string(data))...)
 		} else {
-			stanzas = append(stanzas, parseDeb822(string(data))...)
+			stanzas = append(stanzas, aptsource.ParseDeb822(string(data))...)
 		}
 	}
 	var out strings.Builder
 	complete := false
 	for _, s := range stanzas {
-		if kept, ok := s.forSuite(suite); ok {
-			complete = complete || slices.Contains(strings.Fields(kept.get("Suites")), suite)
-			out.WriteString(kept.text())
+		if kept, ok := forSuite(s, suite); ok {
+			complete = complete || slices.Contains(strings.Fields(kept.Get("Suites")), suite)
+			out.WriteString(kept.Text())
 			out.WriteString("\n")
 		}
 	}
@@ -53,36 +54,11 @@ func sourceFiles(etc string) []string {
 	return files
 }
 
-// stanza is one paragraph of a deb822 file: fields in their order.
-type stanza []field
-
-type field struct{ name, value string }
-
-func (s stanza) get(name string) string {
-	for _, f := range s {
-		if strings.EqualFold(f.name, name) {
-			return f.value
-		}
-	}
-	return ""
-}
-
-func (s stanza) with(name, value string) stanza {
-	out := slices.Clone(s)
-	for i := range out {
-		if strings.EqualFold(out[i].name, name) {
-			out[i].value = value
-			return out
-		}
-	}
-	return append(out, field{name, value})
-}
-
 // signed removes options that have apt accept unsigned packages: an attacker on the way to a
 // mirror must not choose what a build runs as root.
-func (s stanza) signed() stanza {
-	return slices.DeleteFunc(slices.Clone(s), func(f field) bool {
-		switch strings.ToLower(f.name) {
+func signed(s aptsource.Stanza) aptsource.Stanza {
+	return slices.DeleteFunc(slices.Clone(s), func(f aptsource.Field) bool {
+		switch strings.ToLower(f.Name) {
 		case "trusted", "allow-insecure", "allow-weak", "allow-downgrade-to-insecure":
 			return true
 		}
@@ -90,44 +66,29 @@ func (s stanza) signed() stanza {
 	})
 }
 
-func (s stanza) text() string {
-	var b strings.Builder
-	for _, f := range s {
-		b.WriteString(f.name + ":")
-		for i, line := range strings.Split(f.value, "\n") {
-			if i > 0 {
-				b.WriteString("\n")
-			}
-			b.WriteString(" " + strings.TrimSpace(line))
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
 // forSuite reduces the stanza to what a build of suite needs. Third parties use a release's name
 // too; their components distinguish them from Debian.
-func (s stanza) forSuite(suite string) (stanza, bool) {
-	if !slices.Contains(strings.Fields(s.get("Types")), "deb") || strings.EqualFold(s.get("Enabled"), "no") ||
-		!slices.Contains(strings.Fields(s.get("Components")), "main") {
+func forSuite(s aptsource.Stanza, suite string) (aptsource.Stanza, bool) {
+	if !slices.Contains(strings.Fields(s.Get("Types")), "deb") || strings.EqualFold(s.Get("Enabled"), "no") ||
+		!slices.Contains(strings.Fields(s.Get("Components")), "main") {
 		return nil, false
 	}
 	var suites []string
-	for _, have := range strings.Fields(s.get("Suites")) {
+	for _, have := range strings.Fields(s.Get("Suites")) {
 		switch have {
 		case suite, suite + "-updates", suite + "-security", suite + "/updates":
 			suites = append(suites, have)
 		}
 	}
 	var uris []string
-	for _, uri := range strings.Fields(s.get("URIs")) {
+	for _, uri := range strings.Fields(s.Get("URIs")) {
 		uris = append(uris, reachable(uri)...)
 	}
 	if len(suites) == 0 || len(uris) == 0 {
 		return nil, false
 	}
-	return s.signed().with("Types", "deb").with("Suites", strings.Join(suites, " ")).
-		with("URIs", strings.Join(uris, " ")).with("Components", "main"), true
+	return signed(s).With("Types", "deb").With("Suites", strings.Join(suites, " ")).
+		With("URIs", strings.Join(uris, " ")).With("Components", "main"), true
 }
 
 // reachable returns what a uri means inside the new root: a list of mirrors in a
@@ -151,74 +112,4 @@ func reachable(uri string) []string {
 		return []string{uri}
 	}
 	return nil
-}
-
-func parseDeb822(text string) []stanza {
-	var all []stanza
-	var cur stanza
-	end := func() {
-		if len(cur) > 0 {
-			all = append(all, cur)
-		}
-		cur = nil
-	}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		line := lines.Text()
-		switch {
-		case strings.HasPrefix(line, "#"):
-		case strings.TrimSpace(line) == "":
-			end()
-		case line[0] == ' ' || line[0] == '\t':
-			if len(cur) > 0 {
-				cur[len(cur)-1].value += "\n" + strings.TrimSpace(line)
-			}
-		default:
-			if name, value, ok := strings.Cut(line, ":"); ok {
-				cur = append(cur, field{strings.TrimSpace(name), strings.TrimSpace(value)})
-			}
-		}
-	}
-	end()
-	return all
-}
-
-// oneLineOptions are the options of the old format by their deb822 names.
-var oneLineOptions = map[string]string{
-	"arch": "Architectures", "signed-by": "Signed-By",
-	"check-valid-until": "Check-Valid-Until", "check-date": "Check-Date",
-}
-
-func parseOneLine(text string) []stanza {
-	var all []stanza
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, "#")
-		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		rest = strings.TrimSpace(rest)
-		if kind != "deb" {
-			continue
-		}
-		s := stanza{{"Types", "deb"}}
-		var options []field
-		if inner, ok := strings.CutPrefix(rest, "["); ok {
-			opts, after, ok := strings.Cut(inner, "]")
-			if !ok {
-				continue
-			}
-			for _, opt := range strings.Fields(opts) {
-				key, value, _ := strings.Cut(opt, "=")
-				if name, known := oneLineOptions[strings.ToLower(key)]; known {
-					options = append(options, field{name, strings.Trim(strings.ReplaceAll(value, ",", " "), `"`)})
-				}
-			}
-			rest = after
-		}
-		fields := strings.Fields(rest)
-		if len(fields) < 3 {
-			continue
-		}
-		s = append(s, field{"URIs", fields[0]}, field{"Suites", fields[1]}, field{"Components", strings.Join(fields[2:], " ")})
-		all = append(all, append(s, options...))
-	}
-	return all
 }
