@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"net/url"
 
 	v1 "sandpit.dev/api/v1"
 )
@@ -15,6 +16,20 @@ import (
 func (c *Client) NetworkLog(ctx context.Context, sandbox string) (*v1.NetworkLog, error) {
 	out := new(v1.NetworkLog)
 	if _, err := c.call(ctx, request{method: "GET", path: "/sandboxes/" + seg(sandbox) + "/network"}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Presets returns the names for lists of hosts that a policy may name, and what each stands for in a
+// sandbox of an image; "" is the default one.
+func (c *Client) Presets(ctx context.Context, image string) (*v1.PresetList, error) {
+	query := url.Values{}
+	if image != "" {
+		query.Set("image", image)
+	}
+	out := new(v1.PresetList)
+	if _, err := c.call(ctx, request{method: "GET", path: "/network/presets", query: query}, out); err != nil {
 		return nil, err
 	}
 	return out, nil

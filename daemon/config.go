@@ -112,6 +112,9 @@ type NetworkConfig struct {
 	AllowPrivate []string `yaml:"allow_private"`
 	// Block are ranges that no sandbox reaches.
 	Block []string `yaml:"block"`
+	// Presets are lists of names that a policy may name, beside those that there are, or in their
+	// place; an empty one removes one. See docs/network.md.
+	Presets map[string][]string `yaml:"presets"`
 	// Names bounds the names that each sandbox may make up below one entry of its list, and
 	// so what questions can carry out.
 	Names NamesConfig `yaml:"names"`

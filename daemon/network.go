@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,13 +18,15 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/egress"
+	"sandpit.dev/network/permit"
 	"sandpit.dev/network/policy"
+	"sandpit.dev/network/preset"
 	"sandpit.dev/sandbox"
 )
 
 // options are the engine's options for sandboxes' networks.
 func (c NetworkConfig) options() (engine.NetworkOptions, error) {
-	o := engine.NetworkOptions{Most: sandbox.NetworkMode(c.MaxMode)}
+	o := engine.NetworkOptions{Rules: permit.Rules{Most: sandbox.NetworkMode(c.MaxMode)}}
 	if !slices.Contains([]sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}, o.Most) {
 		return o, fault.InvalidField("network.max_mode", "%q is not a valid mode; use off, restricted or open", sandbox.Clip(c.MaxMode, 40))
 	}
@@ -35,6 +38,9 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 		o.Curated = append(o.Curated, n)
 	}
 	var err error
+	if o.Presets, err = preset.New(preset.Options{Host: thisMachine(), Lists: c.Presets}); err != nil {
+		return o, err
+	}
 	if o.Operator.Allow, err = ranges("network.allow_private", c.AllowPrivate); err != nil {
 		return o, err
 	}
@@ -52,6 +58,17 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	o.Operator.Search = searchDomains(string(hosts), name)
 	o.Dial = outside(o.Operator)
 	return o, nil
+}
+
+// thisMachine is the server's host, as its package tools see it.
+func thisMachine() preset.Machine {
+	m := preset.Machine{Files: os.DirFS("/"), Env: os.Getenv}
+	if home, err := os.UserHomeDir(); err == nil {
+		if below := strings.Trim(filepath.Clean(home), "/"); below != "" {
+			m.Homes = []string{below}
+		}
+	}
+	return m
 }
 
 // searchDomains returns the domains that a host completes names with, by its resolv.conf and its own name.

@@ -47,6 +47,7 @@ func TestSearchDomains(t *testing.T) {
 func TestNetworkConfig(t *testing.T) {
 	for _, c := range []NetworkConfig{
 		{MaxMode: "wide"}, {MaxMode: "open", Curated: []string{"a b"}}, {MaxMode: "open", AllowPrivate: []string{"x"}}, {MaxMode: "open", Block: []string{"10.0.0.0/33"}},
+		{MaxMode: "open", Presets: map[string][]string{"Python": {"a.test"}}}, {MaxMode: "open", Presets: map[string][]string{"python": {"10.0.0.1"}}},
 		{MaxMode: "open", Names: NamesConfig{Different: -1}}, {MaxMode: "open", Names: NamesConfig{QuestionsPerMinute: egress.MaxQuota + 1}},
 	} {
 		if _, err := c.options(); !fault.Is(err, fault.Invalid) {
@@ -61,6 +62,10 @@ func TestNetworkConfig(t *testing.T) {
 		t.Errorf("a quota that nobody asked for: %+v", o.Quota)
 	}
 	o, err = NetworkConfig{MaxMode: "open", Names: NamesConfig{Different: 7, QuestionsPerMinute: 9}}.options()
+	o2, err2 := NetworkConfig{MaxMode: "open", Presets: map[string][]string{"intranet": {"git.test"}, "github": {}}}.options()
+	if got := o2.Presets.Names(); err2 != nil || !slices.Equal(got, []string{"debian", "huggingface", "intranet", "node", "python"}) {
+		t.Errorf("presets %q, %v", got, err2)
+	}
 	want := egress.DefaultQuota()
 	want.Names, want.QuestionsPerMinute = 7, 9
 	if err != nil || o.Quota != want {

@@ -424,7 +424,7 @@ func (e *Engine) plan(b *entry) {
 			at = time.Time{} // a sweep finds it in time
 		}
 	default:
-		if l := b.standing(); l != nil && (l.unfit || l.network.differs(e.bounded(s.Network))) {
+		if l := b.standing(); l != nil && (l.unfit || l.network.differs(e.network.Bounded(s.Network))) {
 			at = earlier(at, e.now().Add(retryAfter))
 		}
 	}

@@ -97,6 +97,9 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	if err == nil {
 		disks.mounts, err = e.mounts(ctx, c.Project, r.Runtime, r.Mounts)
 	}
+	if err == nil {
+		*r.Network, err = e.resolve(*r.Network, func() (image.Image, error) { return img, nil })
+	}
 	if err != nil {
 		give()
 		return nil, false, err
@@ -167,7 +170,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 	if err := k.Err(); err != nil {
 		return err
 	}
-	p, err := e.networkOf(r.Network)
+	p, err := e.network.Check(r.Network)
 	if err != nil {
 		return err
 	}
@@ -269,7 +272,7 @@ func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, im
 	if s.Parent != "" {
 		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
 	}
-	ev.Detail += withSecrets(own)
+	ev.Detail = sandbox.Clip(ev.Detail+withSecrets(own)+withPresets(s.Network), maxDetail)
 	if err := e.insert(ctx, b, s, own, who, ev); err != nil {
 		return err
 	}

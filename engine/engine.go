@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/network/egress"
+	"sandpit.dev/network/preset"
 	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -186,6 +187,12 @@ func New(o Options) (*Engine, error) {
 	if e.ring == nil {
 		var err error
 		if e.ring, err = seal.Parse(seal.Generate()); err != nil {
+			return nil, err
+		}
+	}
+	if e.network.Presets == nil {
+		var err error
+		if e.network.Presets, err = preset.New(preset.Options{}); err != nil {
 			return nil, err
 		}
 	}

@@ -335,7 +335,7 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 // beginSession makes an instance that is up available, frozen or not, and begins to watch it.
 func (e *Engine) beginSession(b *entry, l *session) {
 	e.retain(b)
-	if l.network.differs(e.bounded(b.record.Load().Network)) {
+	if l.network.differs(e.network.Bounded(b.record.Load().Network)) {
 		ctx, cancel := aside(e.group.ctx)
 		defer cancel()
 		e.reopenNetwork(ctx, b, l)

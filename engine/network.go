@@ -7,14 +7,15 @@ import (
 	"context"
 	"crypto/x509"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/network/egress"
+	"sandpit.dev/network/permit"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -23,81 +24,62 @@ import (
 
 // NetworkOptions is what the operator says of all sandboxes' networks.
 type NetworkOptions struct {
-	// Most is the widest mode that a sandbox may have; "" is open.
-	Most sandbox.NetworkMode
-	// Curated are the names that a sandbox may reach which asks for mode restricted
-	// and gives no list.
-	Curated  []string
-	Operator policy.Operator
-	Quota    egress.Quota                                                         // of names that sandboxes make up; its zero value is the default
-	Resolver egress.Resolver                                                      // nil: the host's
-	Dial     func(ctx context.Context, network, address string) (net.Conn, error) // nil: the host's
-	Roots    *x509.CertPool                                                       // that hosts of bound secrets are verified by; nil: the host's
+	permit.Rules // without presets: those that need no settings of a host
+	Operator     policy.Operator
+	Quota        egress.Quota                                                         // of names that sandboxes make up; its zero value is the default
+	Resolver     egress.Resolver                                                      // nil: the host's
+	Dial         func(ctx context.Context, network, address string) (net.Conn, error) // nil: the host's
+	Roots        *x509.CertPool                                                       // that hosts of bound secrets are verified by; nil: the host's
 }
-
-// modes in the order of how far they reach.
-var modes = []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}
 
 // Most is the most that a sandbox of this server may ask for.
 func (e *Engine) Most() sandbox.Limits { return e.defaults.Most }
 
 // Networks lists the modes that sandboxes of this server may have, the narrowest first.
-func (e *Engine) Networks() []sandbox.NetworkMode {
-	for i, m := range modes {
-		if m == e.network.Most {
-			return slices.Clone(modes[:i+1])
-		}
-	}
-	return slices.Clone(modes)
-}
-
-// networkOf checks a policy that a caller asks for, and fills it in; nil is off.
-func (e *Engine) networkOf(asked *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) {
-	if asked == nil {
-		return sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, nil
-	}
-	p, err := asked.Normal()
-	if err != nil {
-		return p, err
-	}
-	if most := e.network.Most; most != "" && slices.Index(modes, reach(p)) > slices.Index(modes, most) {
-		return p, fault.New(fault.Denied, "network: the mode %s is not allowed on this server; the most is %s (learn, and lists of all addresses, are as wide as open)", reach(p), most).
-			WithRemedy("ask for mode %s with lists, or ask the server's operator", most)
-	}
-	if p.Mode == sandbox.NetworkRestricted && len(p.AllowDomains) == 0 && len(p.AllowCIDRs) == 0 {
-		p.AllowDomains = slices.Clone(e.network.Curated)
-	}
-	return p, nil
-}
-
-// reach is the mode that a policy comes to: one that learns, or lists all addresses, is open.
-func reach(p sandbox.NetworkPolicy) sandbox.NetworkMode {
-	if p.Learn || slices.ContainsFunc(p.AllowCIDRs, func(c netip.Prefix) bool { return c.Bits() == 0 }) {
-		return sandbox.NetworkOpen
-	}
-	return p.Mode
-}
+func (e *Engine) Networks() []sandbox.NetworkMode { return e.network.Modes() }
 
 // InForce is what holds of a sandbox's policy: the server may allow less by now than
 // when the sandbox was made.
-func (e *Engine) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy { return e.bounded(p) }
+func (e *Engine) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy { return e.network.Bounded(p) }
 
-// bounded is as much of a policy as this server allows: it may allow less than the one
-// that the sandbox was made by.
-func (e *Engine) bounded(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
-	most := e.network.Most
-	if p.Mode == "" {
-		p.Mode = sandbox.NetworkOff
+// PresetNames returns the names of the server's presets, sorted.
+func (e *Engine) PresetNames() []string { return e.network.Presets.Names() }
+
+// Presets tells what the server's presets stand for in a sandbox of an image; "" is the default one.
+// Where that is not built, no settings of the image are among it, and built is false.
+func (e *Engine) Presets(ctx context.Context, c access.Caller, imageName string) (all []permit.Preset, built bool, err error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return nil, false, err
 	}
-	if most == "" || slices.Index(modes, reach(p)) <= slices.Index(modes, most) {
-		return p
+	defer e.group.leave()
+	if _, err := e.images.Resolve(imageName); err != nil {
+		return nil, false, err
 	}
-	if most == sandbox.NetworkOff || p.Mode == sandbox.NetworkOpen {
-		return sandbox.NetworkPolicy{Mode: most}
+	img, err := e.images.Find(ctx, imageName)
+	if fault.Is(err, fault.NotFound) {
+		all, err = e.network.List(nil)
+		return all, false, err
 	}
-	p.Learn = false
-	p.AllowCIDRs = slices.DeleteFunc(slices.Clone(p.AllowCIDRs), func(c netip.Prefix) bool { return c.Bits() == 0 })
-	return p
+	if err == nil {
+		all, err = e.network.List(&permit.Image{Root: img.Root, Env: img.Env})
+	}
+	return all, err == nil, err
+}
+
+// resolve adds to a policy what its presets stand for in a sandbox of an image.
+func (e *Engine) resolve(p sandbox.NetworkPolicy, find func() (image.Image, error)) (sandbox.NetworkPolicy, error) {
+	return e.network.Resolve(p, func() (permit.Image, error) {
+		img, err := find()
+		return permit.Image{Root: img.Root, Env: img.Env}, err
+	})
+}
+
+// withPresets is what an event says of a policy's presets.
+func withPresets(p sandbox.NetworkPolicy) string {
+	if words := permit.Words(p); words != "" {
+		return "; " + words
+	}
+	return ""
 }
 
 // sessionNetwork is the network of one time of being up. Its zero value is none.
@@ -129,7 +111,7 @@ func (e *Engine) openNetwork(ctx context.Context, b *entry, l *session, p sandbo
 // openGate is openNetwork without what bound secrets need, and tells whether a gate was made.
 func (e *Engine) openGate(ctx context.Context, b *entry, l *session, p sandbox.NetworkPolicy) (made bool, err error) {
 	o := &l.network
-	p = e.bounded(p)
+	p = e.network.Bounded(p)
 	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
 		o.close()
 		return false, nil

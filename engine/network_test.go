@@ -20,6 +20,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/network/permit"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -164,7 +165,7 @@ func wire(t *testing.T, change ...func(*engine.Options)) (*house, *wired) {
 		w.Driver = o.Runtimes["memory"]
 		o.Runtimes = map[string]runtime.Driver{"memory": w}
 		o.Network = engine.NetworkOptions{
-			Curated:  []string{"curated.example"},
+			Rules:    permit.Rules{Curated: []string{"curated.example"}},
 			Operator: policy.Operator{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 			Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, network, world.Addr().String())
@@ -328,7 +329,7 @@ func TestNetworkThatCannotBeHad(t *testing.T) {
 	})
 	t.Run("ByTheRuntime", func(t *testing.T) {
 		h := open(t, t.TempDir())
-		_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Key: "k", Network: restricted()})
+		_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Key: "k", Network: restricted("192.0.2.0/24")})
 		wantCode(t, err, fault.Unsupported)
 		if _, err := h.engine.Get(t.Context(), alice, "k"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("something is left: %v", err)
@@ -337,7 +338,7 @@ func TestNetworkThatCannotBeHad(t *testing.T) {
 	t.Run("ByTheHost", func(t *testing.T) {
 		h, w := wire(t)
 		w.refuses = fault.Wrap(fault.Unavailable, errors.New("no more"), "the sandbox's network cannot be made")
-		_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Key: "k", Network: restricted()})
+		_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Key: "k", Network: restricted("192.0.2.0/24")})
 		wantCode(t, err, fault.Unavailable)
 		if _, err := h.engine.Get(t.Context(), alice, "k"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("something is left: %v", err)

@@ -36,7 +36,7 @@ func (e *Engine) reconcileInstance(ctx context.Context, b *entry, why string) er
 		if l.unfit {
 			e.fit(ctx, b, l)
 		}
-		if l.network.differs(e.bounded(s.Network)) {
+		if l.network.differs(e.network.Bounded(s.Network)) {
 			e.reopenNetwork(ctx, b, l)
 		}
 	}

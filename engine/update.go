@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -146,7 +147,10 @@ func (e *Engine) update(ctx context.Context, b *entry, who asker, p Patch) error
 		return err
 	}
 	if p.Network != nil {
-		n, err := e.networkOf(p.Network)
+		n, err := e.network.Check(p.Network)
+		if err == nil {
+			n, err = e.resolve(n, func() (image.Image, error) { return e.imageKept(s.Image, s.ImageDigest) })
+		}
 		if err != nil {
 			return err
 		}
@@ -191,6 +195,9 @@ func (e *Engine) update(ctx context.Context, b *entry, who asker, p Patch) error
 	at := e.now()
 	ev := who.event(sandbox.EventUpdated, s, at)
 	ev.Detail = "changed " + strings.Join(names, ", ") // names only: values may be secrets
+	if p.Network != nil {
+		ev.Detail = sandbox.Clip(ev.Detail+withPresets(*p.Network), maxDetail)
+	}
 	err := e.commitWith(ctx, b, func(s *sandbox.Sandbox) { p.apply(s, at) }, func(tx store.Tx) error {
 		if p.mounts != nil {
 			if err := mountable(tx, s.Project, *p.mounts); err != nil {

@@ -35,7 +35,28 @@ type NetworkPolicy struct {
 	// Learn lets through what the lists would refuse, as in mode open, and
 	// notes it: from that a policy can be proposed.
 	Learn bool `json:"learn,omitempty"`
+	// AllowPresets are names of lists that the server keeps. What they stood for when the policy
+	// was set is among AllowDomains.
+	AllowPresets []string `json:"allow_presets,omitempty"`
+	// PresetDomains says which of AllowDomains are there for a preset alone, and who says so. The
+	// server fills it in.
+	PresetDomains []PresetDomain `json:"preset_domains,omitempty"`
 }
+
+// PresetDomain is a name that a preset stands for.
+type PresetDomain struct {
+	Preset string `json:"preset"`
+	Domain string `json:"domain"`
+	Source string `json:"source"` // one of the constants
+}
+
+// Sources of what a preset stands for.
+const (
+	PresetFromImage    = "image"     // a package tool's settings in the sandbox's image, which its author chose
+	PresetFromHost     = "host"      // a package tool's settings on the server's host
+	PresetFromOperator = "operator"  // the server's configuration
+	PresetPublished    = "published" // the owner of a service
+)
 
 // PortRange is the ports from First to Last, both included.
 type PortRange struct {
@@ -48,12 +69,14 @@ const (
 	MaxAllowDomains = 256
 	MaxAllowCIDRs   = 64
 	MaxAllowPorts   = 32
+	MaxAllowPresets = 16
 )
 
 // Equal reports whether two policies say the same in the same order.
 func (p NetworkPolicy) Equal(q NetworkPolicy) bool {
 	return p.Mode == q.Mode && p.Learn == q.Learn && slices.Equal(p.AllowDomains, q.AllowDomains) &&
-		slices.Equal(p.AllowCIDRs, q.AllowCIDRs) && slices.Equal(p.AllowPorts, q.AllowPorts)
+		slices.Equal(p.AllowCIDRs, q.AllowCIDRs) && slices.Equal(p.AllowPorts, q.AllowPorts) &&
+		slices.Equal(p.AllowPresets, q.AllowPresets) && slices.Equal(p.PresetDomains, q.PresetDomains)
 }
 
 // Normal returns the policy with its names in the form that they are compared in,
@@ -72,7 +95,7 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 	default:
 		add(fault.InvalidField("network.mode", "%q is not a valid mode; use off, restricted or open", Clip(string(p.Mode), 40)))
 	}
-	if p.Mode != NetworkRestricted && (len(p.AllowDomains) > 0 || len(p.AllowCIDRs) > 0 || p.Learn) {
+	if p.Mode != NetworkRestricted && (len(p.AllowDomains) > 0 || len(p.AllowCIDRs) > 0 || len(p.AllowPresets) > 0 || p.Learn) {
 		add(fault.InvalidField("network", "has lists, or learn, that mean nothing in mode %s; they go with restricted", p.Mode))
 	}
 	for _, l := range []struct {
@@ -82,6 +105,7 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 		{"network.allow_domains", len(p.AllowDomains), MaxAllowDomains},
 		{"network.allow_cidrs", len(p.AllowCIDRs), MaxAllowCIDRs},
 		{"network.allow_ports", len(p.AllowPorts), MaxAllowPorts},
+		{"network.allow_presets", len(p.AllowPresets), MaxAllowPresets},
 	} {
 		if l.have > l.may {
 			add(fault.InvalidField(l.field, "has %d entries, and may have %d", l.have, l.may))

@@ -127,6 +127,21 @@ func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
 		h.wrong(t, "get_sandbox_limits", arguments{"sandbox": ""}, "argument sandbox is empty")
 	})
 
+	t.Run("ItsPresets", func(t *testing.T) {
+		e.policy = sandbox.NetworkPolicy{
+			Mode: sandbox.NetworkRestricted, AllowDomains: []string{"mirror.example", "image.example"}, AllowPresets: []string{"python"},
+			PresetDomains: []sandbox.PresetDomain{
+				{Preset: "python", Domain: "mirror.example", Source: sandbox.PresetFromHost}, {Preset: "python", Domain: "image.example", Source: sandbox.PresetFromImage},
+			},
+		}
+		wantParts(t, ok(t, s, "create_sandbox", arguments{"name": "box"}), "network restricted, presets python, names mirror.example, image.example, of which its image alone says image.example")
+		wantParts(t, ok(t, s, "get_sandbox_limits", nil), "allow_domains takes the presets debian, github, huggingface, node, python")
+		// A word is a preset, and a host's name of one label has a dot behind it.
+		h.wrong(t, "create_sandbox", arguments{"name": "other", "allow_domains": "example.org, pyhton"}, `"pyhton" is not a preset of this server`, "debian, github, huggingface, node, python")
+		h.wrong(t, "create_sandbox", arguments{"name": "other", "allow_domains": "printer., github"}, "unsupported")
+		h.wrong(t, "create_sandbox", arguments{"name": "other", "network": "restricted"}, "without a list", "debian, github, huggingface, node, python")
+	})
+
 	t.Run("WhatHoldsOfIt", func(t *testing.T) {
 		e.most, e.policy = sandbox.NetworkRestricted, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}
 		res := call(t, s, "get_sandbox_limits", arguments{"sandbox": "box"})

@@ -113,6 +113,9 @@ func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPoli
 			for _, text := range texts(sp, field, v[name]) {
 				p.AllowCIDRs = append(p.AllowCIDRs, cidr(sp, field, text))
 			}
+		case "allow_presets":
+			p.AllowPresets = texts(sp, field, v[name])
+		case "preset_domains": // of an answer that is sent back; see ownDomains
 		case "allow_ports":
 			for _, text := range texts(sp, field, v[name]) {
 				r, err := sandbox.ParsePorts(field, text)
@@ -122,16 +125,35 @@ func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPoli
 				p.AllowPorts = append(p.AllowPorts, r)
 			}
 		default:
-			sp.Add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports and learn")
+			sp.Add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports, allow_presets and learn")
 		}
 	}
+	p.AllowDomains = ownDomains(p, v["preset_domains"])
 	if p.Mode == "" {
 		// Lists without a mode can mean one thing only.
-		if p.Mode = sandbox.NetworkRestricted; len(p.AllowDomains) == 0 && len(p.AllowCIDRs) == 0 {
+		if p.Mode = sandbox.NetworkRestricted; len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPresets) == 0 {
 			sp.Add("network.mode", "is missing; use off, restricted or open")
 		}
 	}
 	return p
+}
+
+// ownDomains returns the names of a policy without those that an answer, which is sent back, says are
+// there for its presets alone: they would else become the caller's own word.
+func ownDomains(p *sandbox.NetworkPolicy, answered any) []string {
+	list, _ := answered.([]any)
+	if len(list) > sandbox.MaxAllowDomains {
+		return p.AllowDomains
+	}
+	for _, item := range list {
+		d, _ := item.(map[string]any)
+		name, _ := d["preset"].(string)
+		domain, _ := d["domain"].(string)
+		if slices.Contains(p.AllowPresets, name) {
+			p.AllowDomains = slices.DeleteFunc(p.AllowDomains, func(own string) bool { return own == domain })
+		}
+	}
+	return p.AllowDomains
 }
 
 // texts reads a list of texts; a port may be a number.
@@ -178,7 +200,7 @@ func cidr(sp *httpapi.Spellings, field, text string) netip.Prefix {
 
 // policyOf is a policy on the wire.
 func policyOf(p sandbox.NetworkPolicy) v1.NetworkPolicy {
-	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, Learn: p.Learn}
+	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, AllowPresets: p.AllowPresets, PresetDomains: presetDomainsOf(p.PresetDomains), Learn: p.Learn}
 	if out.Mode == "" {
 		out.Mode = string(sandbox.NetworkOff)
 	}
@@ -193,6 +215,34 @@ func policyOf(p sandbox.NetworkPolicy) v1.NetworkPolicy {
 		out.AllowPorts = append(out.AllowPorts, text)
 	}
 	return out
+}
+
+func presetDomainsOf(all []sandbox.PresetDomain) []v1.PresetDomain {
+	var out []v1.PresetDomain
+	for _, d := range all {
+		out = append(out, v1.PresetDomain{Preset: d.Preset, Domain: d.Domain, Source: d.Source})
+	}
+	return out
+}
+
+type presetsInput struct {
+	Image *string `query:"image" doc:"of sandboxes of this image; default: the default one"`
+}
+
+func (a *API) listPresets(ctx context.Context, c *call, in *presetsInput) (v1.PresetList, error) {
+	all, built, err := a.Networks.Presets(ctx, c.Caller, text0(in.Image))
+	if err != nil {
+		return v1.PresetList{}, err
+	}
+	out := v1.PresetList{Items: []v1.Preset{}, Built: built}
+	for _, p := range all {
+		one := v1.Preset{Name: p.Name, About: p.About, Domains: presetDomainsOf(p.Domains)}
+		if one.Domains == nil {
+			one.Domains = []v1.PresetDomain{}
+		}
+		out.Items = append(out.Items, one)
+	}
+	return out, nil
 }
 
 func (a *API) networkLog(ctx context.Context, c *call, in *byRef) (v1.NetworkLog, error) {

@@ -168,6 +168,7 @@ func (a *API) operations() []httpapi.Operation {
 		op("deleteContext", "DELETE /sandboxes/{id}/code/contexts/{cid}", "End a context, with all that it started.", http.StatusNoContent, a.deleteContext),
 
 		op("networkLog", "GET /sandboxes/{id}/network", "What a sandbox may reach, what it tried to, and what was refused.", http.StatusOK, a.networkLog),
+		op("listPresets", "GET /network/presets", "List the names for lists of hosts, and what each stands for.", http.StatusOK, a.listPresets),
 		op("listPorts", "GET /sandboxes/{id}/ports", "What listens in a sandbox.", http.StatusOK, a.listPorts),
 		raw("connectPort", "GET /sandboxes/{id}/ports/{port}/connect", "Connect to a port: a WebSocket whose binary messages are the connection's bytes, both ways, and whose text messages are PortControl.", http.StatusSwitchingProtocols, a.connectPort),
 		op("createPreview", "POST /sandboxes/{id}/previews", "Make a signed link to what a port serves over HTTP.", http.StatusCreated, a.createPreview).

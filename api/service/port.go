@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/network/permit"
 	"sandpit.dev/sandbox"
 )
 
@@ -24,6 +25,10 @@ type Networks interface {
 	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
 	// Networks returns the modes that sandboxes may have here, the narrowest first.
 	Networks() []sandbox.NetworkMode
+	// PresetNames returns the names of lists of hosts that a policy may name.
+	PresetNames() []string
+	// Presets tells what they stand for in a sandbox of an image, and whether that is built.
+	Presets(ctx context.Context, c access.Caller, image string) (all []permit.Preset, built bool, err error)
 	// InForce returns what holds of a sandbox's policy: the server may allow less by now than
 	// when the sandbox was made.
 	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy

@@ -75,6 +75,7 @@ type SandboxLimits struct {
 	Sizes    []Size           `json:"sizes" jsonschema:"what the field size stands for"`
 	Bounds   map[string]Bound `json:"bounds" jsonschema:"the least and the most of each field"`
 	Networks []string         `json:"networks" jsonschema:"what the field network may be"`
+	Presets  []string         `json:"network_presets" jsonschema:"what network.allow_presets may name"`
 	Regions  []string         `json:"regions" jsonschema:"none: this server is one machine"`
 }
 

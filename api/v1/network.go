@@ -14,6 +14,29 @@ type NetworkPolicy struct {
 	AllowCIDRs   []string `json:"allow_cidrs,omitzero" jsonschema:"addresses and ranges that may be reached without a name; at most 64"`
 	AllowPorts   []string `json:"allow_ports,omitzero" jsonschema:"ports and ranges such as 8000-8100 that both are bound to; none: all ports; at most 32"`
 	Learn        bool     `json:"learn,omitempty" jsonschema:"let through what the lists would refuse, and note it; the log then proposes a policy"`
+	AllowPresets []string `json:"allow_presets,omitzero" jsonschema:"presets such as python; what they stand for joins allow_domains when the policy is set; at most 16; see GET /v1/network/presets"`
+	// PresetDomains is of answers. An answer that is sent back as a request means what it meant.
+	PresetDomains []PresetDomain `json:"preset_domains,omitzero" jsonschema:"answers only: which of allow_domains are there for a preset alone, and who says so"`
+}
+
+// PresetDomain is a name that a preset stands for.
+type PresetDomain struct {
+	Preset string `json:"preset"`
+	Domain string `json:"domain"`
+	Source string `json:"source" jsonschema:"image: a package tool's settings in the sandbox's image, whose addresses have to be of the public internet; host: those of the server's host; operator: the server's configuration; published: the owner of the service"`
+}
+
+// PresetList is what the server's presets stand for in a sandbox of an image.
+type PresetList struct {
+	Items []Preset `json:"items"`
+	Built bool     `json:"image_built" jsonschema:"false: the image is not built yet, and its own settings are missing here"`
+}
+
+// Preset is a name for a list of hosts.
+type Preset struct {
+	Name    string         `json:"name"`
+	About   string         `json:"about" jsonschema:"where the list is from"`
+	Domains []PresetDomain `json:"domains" jsonschema:"empty: nothing says, and the preset is refused"`
 }
 
 // NetworkLog is what a sandbox tried to reach since it was started, or since the

@@ -7,7 +7,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,13 +29,14 @@ sandboxes are reached in no mode, unless the server's operator named them.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	c.AddCommand(newNetworkSet(a), newNetworkLog(a))
+	c.AddCommand(newNetworkSet(a), newNetworkLog(a), newNetworkPresets(a))
 	return c
 }
 
 // reach holds the flags that say what a sandbox may reach.
 type reach struct {
 	f              *pflag.FlagSet
+	allow          []string
 	domains, cidrs []string
 	ports          []string
 	learn          bool
@@ -40,6 +44,7 @@ type reach struct {
 
 func reachFlags(c *cobra.Command) *reach {
 	r := &reach{f: c.Flags()}
+	r.f.StringSliceVar(&r.allow, "allow", nil, "preset that may be reached, such as python (see sandpit network presets), or name or address; may be given again")
 	r.f.StringSliceVar(&r.domains, "allow-domain", nil, "name that may be reached, or *.NAME for all below it; may be given again")
 	r.f.StringSliceVar(&r.cidrs, "allow-cidr", nil, "address, or range of addresses, that may be reached without a name; may be given again")
 	r.f.StringSliceVar(&r.ports, "allow-port", nil, "port, or range such as 8000-8100, that both are bound to; may be given again")
@@ -50,7 +55,7 @@ func reachFlags(c *cobra.Command) *reach {
 // policy is what the flags say beside a mode, which may be empty; nil: nothing.
 func (r *reach) policy(mode string) any {
 	lists := false
-	for _, name := range []string{"allow-domain", "allow-cidr", "allow-port", "learn"} {
+	for _, name := range []string{"allow", "allow-domain", "allow-cidr", "allow-port", "learn"} {
 		lists = lists || r.f.Changed(name)
 	}
 	switch {
@@ -59,7 +64,20 @@ func (r *reach) policy(mode string) any {
 	case mode == "":
 		mode = "restricted"
 	}
-	return v1.NetworkPolicy{Mode: mode, AllowDomains: r.domains, AllowCIDRs: r.cidrs, AllowPorts: r.ports, Learn: r.learn}
+	p := v1.NetworkPolicy{Mode: mode, AllowDomains: r.domains, AllowCIDRs: r.cidrs, AllowPorts: r.ports, Learn: r.learn}
+	for _, one := range r.allow {
+		_, ranged := netip.ParsePrefix(one)
+		_, single := netip.ParseAddr(one)
+		switch {
+		case ranged == nil || single == nil:
+			p.AllowCIDRs = append(p.AllowCIDRs, one)
+		case strings.Contains(one, "."):
+			p.AllowDomains = append(p.AllowDomains, one)
+		default:
+			p.AllowPresets = append(p.AllowPresets, one)
+		}
+	}
+	return p
 }
 
 func newNetworkSet(a *app) *cobra.Command {
@@ -67,6 +85,7 @@ func newNetworkSet(a *app) *cobra.Command {
 		Use:   "set [flags] SANDBOX off|restricted|open",
 		Short: "Say what a sandbox may reach; it holds at once, for open connections too",
 		Example: `  sandpit network set web restricted --allow-domain example.org,*.example.net
+  sandpit network set web restricted --allow python,example.org
   sandpit network set web restricted --learn
   sandpit network set web off`,
 		Args: takes(2, 2),
@@ -156,13 +175,56 @@ func newNetworkLog(a *app) *cobra.Command {
 // proposal is the command that sets a policy.
 func proposal(sandbox string, p v1.NetworkPolicy) string {
 	text := "sandpit network set " + sandbox + " " + p.Mode
+	domains := slices.DeleteFunc(slices.Clone(p.AllowDomains), func(d string) bool {
+		return slices.ContainsFunc(p.PresetDomains, func(x v1.PresetDomain) bool { return x.Domain == d })
+	})
 	for _, l := range []struct {
 		flag  string
 		items []string
-	}{{"--allow-domain", p.AllowDomains}, {"--allow-cidr", p.AllowCIDRs}, {"--allow-port", p.AllowPorts}} {
+	}{{"--allow", p.AllowPresets}, {"--allow-domain", domains}, {"--allow-cidr", p.AllowCIDRs}, {"--allow-port", p.AllowPorts}} {
 		for _, item := range l.items {
 			text += " " + l.flag + " '" + item + "'"
 		}
 	}
 	return text
+}
+
+func newNetworkPresets(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "presets [flags]",
+		Short: "List the names for lists of hosts, and what each stands for",
+		Long: `List the names for lists of hosts that --allow takes, and what each stands for in a sandbox of an image. What a
+package tool's settings in the image or on the server's host say is read when a policy is set.`,
+		Args: takes(0, 0),
+	}
+	image := c.Flags().String("image", "", "of sandboxes of this image; see sandpit image ls")
+	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		all, err := cl.Presets(c.Context(), *image)
+		switch {
+		case err != nil:
+			return err
+		case *out == asJSON:
+			return writeJSON(a.stdout, all)
+		}
+		var rows [][]string
+		for _, p := range all.Items {
+			if len(p.Domains) == 0 {
+				rows = append(rows, []string{p.Name, "none", "", p.About})
+			}
+			for _, d := range p.Domains {
+				rows = append(rows, []string{p.Name, d.Domain, d.Source, p.About})
+			}
+		}
+		if !all.Built {
+			a.warn("the image is not built yet, so what it says itself is missing")
+		}
+		return table(a.stdout, []string{"PRESET", "NAME", "FROM", "WHERE THE LIST IS FROM"}, rows)
+	}
+	return c
 }

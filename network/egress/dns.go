@@ -219,7 +219,7 @@ func (g *Gate) lookup(ctx context.Context, p *policy.Policy, name string, six bo
 	var out []netip.Addr
 	for _, a := range found {
 		a = a.Unmap().WithZone("")
-		if reason := p.Outside(a); reason != policy.Allowed {
+		if reason := p.AddressOf(name, a); reason != policy.Allowed {
 			// Without the address: the host's neighbourhood is no business of the sandbox.
 			g.journal.note(Entry{Protocol: "dns", Name: name, Reason: reason})
 			continue

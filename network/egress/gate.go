@@ -311,7 +311,7 @@ func (f *flow) cut() {
 // allowed reports whether p lets the flow through.
 func (f *flow) allowed(p *policy.Policy) bool {
 	name := f.name.Load()
-	named := name != nil && p.Name(*name) == policy.Allowed
+	named := name != nil && p.Name(*name) == policy.Allowed && p.AddressOf(*name, f.to.Addr()) == policy.Allowed
 	if reason := p.Connection(f.to, named); reason != policy.Allowed {
 		return p.Learning() && reason.Learnable()
 	}
@@ -365,6 +365,7 @@ func Proposal(entries []Entry, was sandbox.NetworkPolicy) sandbox.NetworkPolicy 
 	p := sandbox.NetworkPolicy{
 		Mode: sandbox.NetworkRestricted, AllowDomains: slices.Clone(was.AllowDomains),
 		AllowCIDRs: slices.Clone(was.AllowCIDRs), AllowPorts: slices.Clone(was.AllowPorts),
+		AllowPresets: slices.Clone(was.AllowPresets), PresetDomains: slices.Clone(was.PresetDomains),
 	}
 	for _, e := range entries {
 		if !e.Learned && e.Reason != policy.Allowed && !e.Reason.Learnable() {

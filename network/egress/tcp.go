@@ -145,7 +145,7 @@ func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, poli
 // policy learns, any name is better than none.
 func (g *Gate) remember(p *policy.Policy, f *flow) bool {
 	for _, name := range g.pins.names(f.to.Addr()) {
-		allowed := p.Name(name) == policy.Allowed
+		allowed := p.Name(name) == policy.Allowed && p.AddressOf(name, f.to.Addr()) == policy.Allowed
 		if allowed || p.Learning() {
 			f.name.Store(&name)
 		}

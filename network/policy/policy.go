@@ -29,6 +29,7 @@ type Policy struct {
 	operator Operator
 	names    map[string]bool
 	below    map[string]bool // names below one of these
+	public   map[string]bool // names that an image chose, whose addresses are of the public internet or none
 }
 
 // Reason is why something was refused; "" if it was not.
@@ -57,12 +58,17 @@ const (
 
 // New makes the policy; p is normal, see [sandbox.NetworkPolicy.Normal].
 func New(p sandbox.NetworkPolicy, o Operator) *Policy {
-	out := &Policy{p: p, operator: o, names: make(map[string]bool), below: make(map[string]bool)}
+	out := &Policy{p: p, operator: o, names: make(map[string]bool), below: make(map[string]bool), public: make(map[string]bool)}
 	for _, d := range p.AllowDomains {
 		if rest, wild := strings.CutPrefix(d, "*."); wild {
 			out.below[rest] = true
 		} else {
 			out.names[d] = true
+		}
+	}
+	for _, d := range p.PresetDomains {
+		if d.Source == sandbox.PresetFromImage {
+			out.public[d.Domain] = true
 		}
 	}
 	return out
@@ -143,6 +149,19 @@ func (p *Policy) Outside(a netip.Addr) Reason {
 		return Allowed
 	}
 	return Private
+}
+
+// AddressOf reports whether an address may be told, and connected to, for a name that may be asked
+// for. It is Outside, but that the ranges which the operator allows do not count for names that an
+// image chose: its author is not one who may say that a sandbox reaches them.
+func (p *Policy) AddressOf(name string, a netip.Addr) Reason {
+	if reason := p.Outside(a); reason != Allowed {
+		return reason
+	}
+	if p.public[host(name)] && !public(a) {
+		return Private
+	}
+	return Allowed
 }
 
 // blocksCarried reports whether a carries an address that is blocked.

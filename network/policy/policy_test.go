@@ -98,3 +98,30 @@ func TestConnection(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesThatAnImageChose(t *testing.T) {
+	p := New(sandbox.NetworkPolicy{
+		Mode: sandbox.NetworkRestricted, AllowDomains: []string{"image.example", "host.example", "own.example"},
+		PresetDomains: []sandbox.PresetDomain{
+			{Preset: "python", Domain: "image.example", Source: sandbox.PresetFromImage},
+			{Preset: "python", Domain: "host.example", Source: sandbox.PresetFromHost},
+		},
+	}, Operator{Allow: prefixes("10.0.0.0/8"), Block: prefixes("9.9.9.9/32")})
+	for _, c := range []struct {
+		name, address string
+		want          Reason
+	}{
+		{"image.example", "93.184.216.1", Allowed},
+		{"image.example", "10.0.0.5", Private},
+		{"_http._tcp.image.example", "10.0.0.5", Private},
+		{"image.example", "64:ff9b::a00:5", Private},
+		{"image.example", "9.9.9.9", Blocked},
+		{"host.example", "10.0.0.5", Allowed},
+		{"host.example", "192.168.0.1", Private},
+		{"own.example", "10.0.0.5", Allowed},
+	} {
+		if got := p.AddressOf(c.name, netip.MustParseAddr(c.address)); got != c.want {
+			t.Errorf("%s for %s: %q, want %q", c.address, c.name, got, c.want)
+		}
+	}
+}

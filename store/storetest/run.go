@@ -64,6 +64,7 @@ func box(n int) *sandbox.Sandbox {
 			Mode: sandbox.NetworkRestricted, AllowDomains: []string{"example.org", "*.example.net"},
 			AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
 			AllowPorts: []sandbox.PortRange{{First: 443, Last: 443}, {First: 8000, Last: 8100}}, Learn: n%2 == 0,
+			AllowPresets: []string{"python"}, PresetDomains: []sandbox.PresetDomain{{Preset: "python", Domain: "example.org", Source: sandbox.PresetFromImage}},
 		},
 		Clocks: sandbox.Clocks{
 			IdleTimeout: 30 * time.Minute, OnIdle: sandbox.IdlePause, Retention: 7*24*time.Hour + 3, AutoDelete: n%2 == 1,

@@ -162,6 +162,7 @@ func TestNetwork(t *testing.T) {
 	for _, tl := range tools {
 		t.Run(tl.name, func(t *testing.T) { f.use(t, tl) })
 	}
+	t.Run("Presets", f.presets)
 	t.Run("AnIndexWithoutItsFilesIsNotEnough", func(t *testing.T) {
 		f.allow(t, "box", "pypi.example")
 		before := f.shops.count("files.example")
@@ -210,6 +211,19 @@ func (f *field) open(t *testing.T, images string, env ...string) {
 	err := os.WriteFile(config, fmt.Appendf(nil, "network:\n  allow_private: [198.51.100.0/24, %s/32, %s/32]\n", shelf, stranger), 0o600)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// The host's package tools are set to a company's mirrors.
+	for name, text := range map[string]string{
+		".npmrc":               "registry=https://npm.example/\n//npm.example/:_authToken=hidden\n",
+		".config/pip/pip.conf": "[global]\nindex-url = https://reader:hidden@pypi.example/simple\nextra-index-url = https://files.example/more\n",
+	} {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	f.server = &server{dir: dir, env: append(append(environment(dir, images), "SANDPIT_CONFIG="+config, "SANDPIT_LISTEN="+f.api.String()), env...)}
 	t.Cleanup(func() {
@@ -274,6 +288,41 @@ func (f *field) use(t *testing.T, tl tool) {
 	if l := f.log(t, "box"); !refused(l, "dns", tl.first, "", "domain") {
 		t.Errorf("not on the record: %+v", l.Items)
 	}
+}
+
+// presets: a package is installed after one word, from the mirrors that the host's tools are set to.
+func (f *field) presets(t *testing.T) {
+	f.create(t, "word", "--allow", "python,node")
+	for _, tl := range tools[1:3] { // pip and npm
+		if out, ok := f.inside(t, "word", tl.root, tl.script); !ok || !strings.Contains(out, tl.says) {
+			t.Errorf("%s: %s", tl.name, out)
+		}
+	}
+	shown := f.must(t, "network", "log", "word", "-o", "json")
+	var l v1.NetworkLog
+	if err := json.Unmarshal([]byte(shown), &l); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(l.Policy.AllowPresets, []string{"python", "node"}) {
+		t.Errorf("presets: %q", l.Policy.AllowPresets)
+	}
+	for _, h := range []string{"pypi.example", "files.example", "npm.example"} {
+		if !slices.ContainsFunc(l.Policy.PresetDomains, func(d v1.PresetDomain) bool { return d.Domain == h && d.Source == "host" }) || !slices.Contains(l.Policy.AllowDomains, h) {
+			t.Errorf("%s is not told: %+v", h, l.Policy)
+		}
+	}
+	listed := f.must(t, "network", "presets")
+	if !strings.Contains(listed, "npm.example") || strings.Contains(shown+listed, "hidden") {
+		t.Errorf("presets: %s", listed)
+	}
+	// The debian preset is what the image's own apt is set to.
+	if out := f.must(t, "network", "presets", "-o", "json"); !strings.Contains(out, `"source": "image"`) {
+		t.Errorf("nothing comes from the image: %s", out)
+	}
+	if out := f.must(t, "network", "log", "word", "--propose"); !strings.HasPrefix(out, "sandpit network set word restricted --allow 'python' --allow 'node'") || strings.Contains(out, "pypi.example") {
+		t.Errorf("proposes %s", out)
+	}
+	f.must(t, "rm", "-f", "word")
 }
 
 // explains: what is refused is told in the program's protocol.

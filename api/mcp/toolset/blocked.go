@@ -47,9 +47,10 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 		}
 		next := "this server gives no sandbox a network; work without, or " + ask
 		if most := c.Networks.Networks(); len(most) > 1 {
-			next = `create_sandbox with another name and {"network": "restricted", "allow_domains": "…"} makes one that reaches those names; or ` + ask
+			lists := "those names, or the presets " + strings.Join(c.Networks.PresetNames(), ", ")
+			next = `create_sandbox with another name and {"network": "restricted", "allow_domains": "…"} makes one that reaches ` + lists + "; or " + ask
 			if c.Has(GroupManage) {
-				next = fmt.Sprintf(`update_sandbox with {"sandbox": %s, "network": "restricted", "allow_domains": "…"} lets it reach those names; or `, Quote(ref)) + ask
+				next = fmt.Sprintf(`update_sandbox with {"sandbox": %s, "network": "restricted", "allow_domains": "…"} lets it reach %s; or `, Quote(ref), lists) + ask
 			}
 		}
 		return []string{fmt.Sprintf("network blocked: %s is not reached, since the sandbox's network is off", host), "next: " + next}

@@ -56,6 +56,9 @@ func limits(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if out.NetworkReason != "" {
 		networks += " (" + out.NetworkReason + ")"
 	}
+	if presets := c.Networks.PresetNames(); len(out.Networks) > 1 && len(presets) > 0 {
+		networks += "; allow_domains takes the presets " + strings.Join(presets, ", ")
+	}
 	ans := &toolset.Answer{
 		Verdict: fmt.Sprintf("a sandbox gets %s", out.Default),
 		Lines: []string{

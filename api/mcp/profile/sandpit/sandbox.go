@@ -30,7 +30,7 @@ func createSandbox() toolset.Tool {
 			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores, default 1.", Aliases: []string{"cpu", "cpu_cores"}},
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB, default 1024.", Aliases: []string{"disk"}},
 			{Name: "network", Kind: toolset.Text, About: "off (default), restricted (only allow_domains) or open.", Aliases: []string{"network_enabled"}},
-			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach (network restricted), separated by commas; *.example.org is all below it.", Aliases: []string{"domains"}},
+			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach (network restricted), separated by commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
 			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro behind it for reading only."),
 			{Name: "from_snapshot", Kind: toolset.Text, Field: "from", About: "Begin with this snapshot's files: its id, or SANDBOX/NAME.", Aliases: []string{"snapshot"}},
 			{Name: "env", Kind: toolset.Texts, About: "Environment variables of every command in it.", Aliases: []string{"env_vars", "environment"}},
@@ -105,7 +105,15 @@ func network(a *toolset.Args) *sandbox.NetworkPolicy {
 			}
 		}
 	}
-	each("allow_domains", func(s string) error { p.AllowDomains = append(p.AllowDomains, s); return nil })
+	each("allow_domains", func(s string) error {
+		// A host's name of one label ends with a dot here.
+		if strings.Contains(s, ".") {
+			p.AllowDomains = append(p.AllowDomains, s)
+		} else {
+			p.AllowPresets = append(p.AllowPresets, s)
+		}
+		return nil
+	})
 	each("allow_addresses", func(s string) error {
 		c, err := sandbox.ParseCIDR("allow_addresses", s)
 		p.AllowCIDRs = append(p.AllowCIDRs, c)
@@ -118,7 +126,7 @@ func network(a *toolset.Args) *sandbox.NetworkPolicy {
 	})
 	switch mode := a.Text("network"); mode {
 	case "":
-		if len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPorts) == 0 {
+		if len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPorts)+len(p.AllowPresets) == 0 {
 			return nil
 		}
 		p.Mode = sandbox.NetworkRestricted

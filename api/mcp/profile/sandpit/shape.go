@@ -45,6 +45,9 @@ type networkShape struct {
 	AllowCIDRs   []string `json:"allow_cidrs,omitempty"`
 	AllowPorts   []string `json:"allow_ports,omitempty"`
 	Learn        bool     `json:"learn,omitempty"`
+	AllowPresets []string `json:"allow_presets,omitempty"`
+	// ImageDomains are those of AllowDomains that only the settings of its image name.
+	ImageDomains []string `json:"domains_named_by_image,omitempty"`
 	// InForce is the mode that holds, where the server by now allows less than what
 	// the sandbox was made with.
 	InForce string `json:"network_in_force,omitempty"`
@@ -72,7 +75,12 @@ func networkShapeOf(p sandbox.NetworkPolicy) *networkShape {
 	if p.Mode == sandbox.NetworkOff || p.Mode == "" {
 		return nil
 	}
-	n := &networkShape{AllowDomains: p.AllowDomains, Learn: p.Learn}
+	n := &networkShape{AllowDomains: p.AllowDomains, AllowPresets: p.AllowPresets, Learn: p.Learn}
+	for _, d := range p.PresetDomains {
+		if d.Source == sandbox.PresetFromImage {
+			n.ImageDomains = append(n.ImageDomains, d.Domain)
+		}
+	}
 	for _, r := range p.AllowCIDRs {
 		n.AllowCIDRs = append(n.AllowCIDRs, r.String())
 	}
@@ -111,7 +119,7 @@ func (s *shape) networkText() string {
 	for _, l := range []struct {
 		what string
 		list []string
-	}{{"names ", n.AllowDomains}, {"addresses ", n.AllowCIDRs}, {"ports ", n.AllowPorts}} {
+	}{{"presets ", n.AllowPresets}, {"names ", n.AllowDomains}, {"of which its image alone says ", n.ImageDomains}, {"addresses ", n.AllowCIDRs}, {"ports ", n.AllowPorts}} {
 		if len(l.list) > 0 {
 			out += ", " + l.what + named(l.list)
 		}

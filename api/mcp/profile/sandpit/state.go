@@ -97,7 +97,7 @@ func updateSandbox() toolset.Tool {
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB.", Aliases: []string{"disk"}},
 			{Name: "pids", Kind: toolset.Integer, Min: sandbox.MinPids, Max: sandbox.MaxPids, About: "Processes and threads."},
 			{Name: "network", Kind: toolset.Text, About: "off, restricted (only what the allow_ arguments say) or open."},
-			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach, with commas; *.example.org is all below it. Replaces the list.", Aliases: []string{"domains"}},
+			{Name: "allow_domains", Kind: toolset.Text, About: "Names, or presets such as python, that it may reach, with commas; *.example.org is all below it. Replaces the list.", Aliases: []string{"domains"}},
 			{Name: "allow_addresses", Kind: toolset.Text, About: "Addresses or ranges that it may reach without a name, with commas.", Aliases: []string{"allow_cidrs"}},
 			{Name: "allow_ports", Kind: toolset.Text, About: "Ports of both, like 443, 8000-8010. Default: all."},
 			{Name: "env", Kind: toolset.Texts, About: "Replaces all variables, for commands that begin afterwards.", Aliases: []string{"env_vars", "environment"}},
