@@ -5,13 +5,16 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
 )
 
 // Create creates a sandbox, or returns the one that has the key already; created reports which.
@@ -46,10 +49,26 @@ func (c *Client) Stop(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/stop")})
 }
 
-// Restart replaces a sandbox's disk by an empty one: its processes end and its files are lost,
-// except volumes and snapshots. Its id and key stay. A stopped sandbox stays stopped.
+// Restart stops a sandbox and starts it: its processes end and its files stay. One that is stopped
+// or paused runs after. A server that is so old that its restart empties the disk is not made to:
+// the error is fault.Unsupported, and nothing has changed.
 func (c *Client) Restart(ctx context.Context, ref string) (*v1.Sandbox, error) {
-	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/restart")})
+	// Such a server refuses any parameter.
+	s, err := c.sandbox(ctx, request{method: "POST", path: of(ref, "/restart"), query: url.Values{keepDisk: {"true"}}})
+	if e, ok := errors.AsType[*fault.Error](err); ok && slices.ContainsFunc(e.Fields, func(f fault.Field) bool { return f.Name == keepDisk }) {
+		return nil, fault.New(fault.Unsupported, "the restart of this server empties the disk of the sandbox %s, so it was not asked for", ref).
+			WithRemedy("stop it and start it, which keeps its files, or update the server; for an empty disk roll it back to base")
+	}
+	return s, err
+}
+
+// keepDisk is the parameter of a restart that older servers do not know.
+const keepDisk = "keep_disk"
+
+// Reset replaces a sandbox's disk by an empty one: its processes end and its files are lost,
+// except volumes and snapshots. Its id and key stay. A stopped sandbox stays stopped.
+func (c *Client) Reset(ctx context.Context, ref string) (*v1.Sandbox, error) {
+	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/reset")})
 }
 
 // Pause freezes a sandbox's processes and keeps their memory. Its meter and the timeouts of its

@@ -5,6 +5,8 @@ package client_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -204,13 +206,40 @@ func TestLifecycle(t *testing.T) {
 	if res.SnapshotID == "" {
 		t.Error("no checkpoint was taken after a command that changed a file")
 	}
-	if got, err := h.Restart(ctx, s.ID); err != nil {
-		t.Error(err)
-	} else {
+	for _, c := range []struct {
+		name  string
+		do    func(context.Context, string) (*v1.Sandbox, error)
+		files string
+	}{{"restart", h.Restart, "x\n"}, {"reset", h.Reset, ""}} {
+		got, err := c.do(ctx, s.ID)
+		must(t, err)
 		checktest.Equal(t, "ID", got.ID, s.ID)
 		checktest.Equal(t, "Status", got.Status, "running")
+		if out := h.says(s.ID, "ls"); out != c.files {
+			t.Errorf("after a %s: got %q, want %q", c.name, out, c.files)
+		}
 	}
-	if out := h.says(s.ID, "ls"); out != "" {
-		t.Errorf("after a restart: got %q, want no files", out)
+}
+
+// TestRestartOfAServerThatWouldEmptyTheDisk asks a server as it was before restart kept the disk: it
+// refuses a parameter that it does not know before it does anything.
+func TestRestartOfAServerThatWouldEmptyTheDisk(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{"is no parameter of this route", "is not a parameter of this route"} {
+		emptied := false
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.RawQuery == "" {
+				emptied = true
+				return
+			}
+			w.Header().Set("Content-Type", v1.ProblemType)
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_ = json.NewEncoder(w).Encode(v1.Problem{Status: 422, Code: "invalid", Detail: "keep_disk: " + message, Errors: []v1.ProblemField{{Field: "keep_disk", Message: message}}})
+		}))
+		_, err := client.New(srv.URL, "", client.Options{}).Restart(t.Context(), "web")
+		srv.Close()
+		if e := fault.As(err); emptied || e.Code != fault.Unsupported || !strings.Contains(e.Message, "empties the disk of the sandbox web") || e.Remedy == "" {
+			t.Errorf("got %v, and the disk is empty: %v", err, emptied)
+		}
 	}
 }

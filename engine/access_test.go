@@ -157,6 +157,10 @@ func verbs() map[string]struct {
 			_, err := e.Rollback(ctx, c, ref, "base")
 			return err
 		}},
+		"Reset": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := e.Reset(ctx, c, ref)
+			return err
+		}},
 		"Restart": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, err := e.Restart(ctx, c, ref)
 			return err

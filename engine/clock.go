@@ -344,7 +344,7 @@ func (e *Engine) expireLocked(ctx context.Context, b *entry) error {
 			s.ExpiresAt.UTC().Format(time.RFC3339), e.lastWords(s, last)), nil)
 	case due(s.TTL, used) && still(b.uses(), last):
 		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", check.Seconds(s.TTL), e.lastWords(s, last)), still)
-	case deletesItself(s):
+	case s.DeletesItself():
 		return e.autoDelete(ctx, b)
 	case (s.State == sandbox.Stopped || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
 		return e.reap(ctx, b, sandbox.CauseRetain, fmt.Sprintf("it was %s for %s s (retention), since %s (%s); %s",
@@ -454,7 +454,7 @@ func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
 		if s.Retention > 0 {
 			at = earlier(at, s.StoppedAt.Add(s.Retention))
 		}
-		if deletesItself(s) {
+		if s.DeletesItself() {
 			at = e.now()
 		}
 	}

@@ -65,7 +65,7 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 			if !last.at.IsZero() {
 				next.LastActivity = last.at
 			}
-			metered(from, &next)
+			next.RunMeter(from.State)
 			if err := write(tx.Sandboxes(), &next); err != nil {
 				return err
 			}
@@ -84,21 +84,6 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 	}
 	e.metrics.happened(events)
 	return nil
-}
-
-// metered runs and stops the meter of a sandbox that changes its state.
-func metered(from, to *sandbox.Sandbox) {
-	if to.State == from.State {
-		return
-	}
-	switch to.State {
-	case sandbox.Running:
-		if to.RunningSince.IsZero() { // a pause that did not work out stopped nothing
-			to.RunningSince = to.UpdatedAt
-		}
-	case sandbox.Paused, sandbox.Stopped, sandbox.Restoring, sandbox.Failed:
-		meter(to, to.UpdatedAt)
-	}
 }
 
 // insert adds a new record and its secrets, with their first events.

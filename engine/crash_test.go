@@ -57,6 +57,9 @@ func doCrash(dir, point string) error {
 	if rest, ok := strings.CutPrefix(point, "claim."); ok { // of a create that finds a full pool
 		o.Pools, at = []engine.Pool{{Image: "python", Min: 1}}, "create."+rest
 	}
+	if rest, ok := strings.CutPrefix(point, "restart."); ok { // at a point of its stop, of its start, or between
+		at = rest
+	}
 	kept, rest, isKept := "", "", false
 	if rest, isKept = strings.CutPrefix(point, "kept:"); isKept {
 		kept, at, _ = strings.Cut(rest, ":")
@@ -104,7 +107,11 @@ func doCrash(dir, point string) error {
 		return err
 	}
 	if verb != "create" {
-		if _, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box"}); err != nil {
+		r := engine.CreateRequest{Key: "box"}
+		if verb == "restart" {
+			r.AutoDelete = ptr(true) // it is not deleted for that stop
+		}
+		if _, _, err := e.Create(ctx, alice, r); err != nil {
 			return err
 		}
 	}
@@ -132,6 +139,8 @@ func doCrash(dir, point string) error {
 		_, err = e.Start(ctx, alice, "box")
 	case "stop":
 		_, err = e.Stop(ctx, alice, "box")
+	case "restart":
+		_, err = e.Restart(ctx, alice, "box")
 	case "delete":
 		err = e.Delete(ctx, alice, "box")
 	case "exec":
@@ -176,6 +185,11 @@ func TestAServerThatIsKilled(t *testing.T) {
 		{"start.intent", sandbox.Stopped, sandbox.CauseUser, sandbox.EventFailed},
 		{"start.done", sandbox.Stopped, sandbox.CauseUser, sandbox.EventFailed},
 		{"start.outcome", sandbox.Stopped, sandbox.CauseHost, sandbox.EventStopped},
+		{"restart.stop.intent", sandbox.Stopped, sandbox.CauseRestart, sandbox.EventStopped},
+		{"restart.stop.done", sandbox.Stopped, sandbox.CauseRestart, sandbox.EventStopped},
+		{"restart.restart.stopped", sandbox.Stopped, sandbox.CauseRestart, sandbox.EventStopped},
+		{"restart.start.intent", sandbox.Stopped, sandbox.CauseRestart, sandbox.EventFailed},
+		{"restart.start.done", sandbox.Stopped, sandbox.CauseRestart, sandbox.EventFailed},
 		{"delete.intent", gone, none, sandbox.EventDeleted},
 		{"delete.done", gone, none, sandbox.EventDeleted},
 		{"delete.outcome", gone, none, sandbox.EventDeleted},

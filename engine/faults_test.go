@@ -41,6 +41,14 @@ func TestWhateverFails(t *testing.T) {
 			_, err := h.engine.Stop(ctx, alice, "up")
 			return err
 		},
+		"restart": func(ctx context.Context, h *house) error {
+			_, err := h.engine.Restart(ctx, alice, "up")
+			return err
+		},
+		"restart paused": func(ctx context.Context, h *house) error {
+			_, err := h.engine.Restart(ctx, alice, "frozen")
+			return err
+		},
 		"pause": func(ctx context.Context, h *house) error {
 			_, err := h.engine.Pause(ctx, alice, "up")
 			return err

@@ -70,8 +70,8 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 		err = e.DeleteSnapshot(ctx, alice, "box", "x")
 	case "rollback", "rollback of a stopped one":
 		_, err = e.Rollback(ctx, alice, "box", "x")
-	case "restart":
-		_, err = e.Restart(ctx, alice, "box")
+	case "reset":
+		_, err = e.Reset(ctx, alice, "box")
 	case "fork":
 		_, err = e.Fork(ctx, alice, "box", engine.ForkRequest{Count: 3})
 	case "fork at once":
@@ -140,10 +140,10 @@ func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 		{"rollback of a stopped one", "rollback.down", still},
 		{"rollback of a stopped one", "rollback.done", still},
 		{"rollback of a stopped one", "rollback.outcome", still},
-		{"restart", "rollback.intent", fresh},
-		{"restart", "rollback.started", fresh},
-		{"restart" + stepByStep, "rollback.done", fresh},
-		{"restart", "rollback.outcome", with(fresh, func(x *expect) { x.cause = sandbox.CauseHost })},
+		{"reset", "rollback.intent", fresh},
+		{"reset", "rollback.started", fresh},
+		{"reset" + stepByStep, "rollback.done", fresh},
+		{"reset", "rollback.outcome", with(fresh, func(x *expect) { x.cause = sandbox.CauseHost })},
 		{"fork", "fork.intent", up},
 		{"fork", "fork.kept", up},
 		{"fork", "fork.intents", up},

@@ -41,8 +41,8 @@ func TestWhateverFailsOfWhatIsKept(t *testing.T) {
 			_, err := h.engine.Rollback(ctx, alice, "box", "x")
 			return err
 		}},
-		"restart": {[]string{"rollback"}, func(ctx context.Context, h *house) error {
-			_, err := h.engine.Restart(ctx, alice, "box")
+		"reset": {[]string{"rollback"}, func(ctx context.Context, h *house) error {
+			_, err := h.engine.Reset(ctx, alice, "box")
 			return err
 		}},
 		"fork": {[]string{"snapshot", "create", "remove", "remove snapshot"}, func(ctx context.Context, h *house) error {

@@ -35,6 +35,15 @@ func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbo
 	})
 }
 
+// Restart is Stop and Start in one turn: the processes end as with Stop, the disk stays, and the
+// sandbox runs after, also one that was stopped or paused. Where its start fails it is stopped;
+// it is not deleted for that, and is started by the next call, as far as that may.
+func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace+startBound, e.takeToStop, func(ctx context.Context, b *entry) error {
+		return e.restart(ctx, b, askerOf(c))
+	})
+}
+
 // Delete ends a sandbox's processes at once and deletes its disk and its
 // record; what stays is its events. One that is gone is fault.NotFound.
 func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error {
@@ -158,6 +167,28 @@ func (e *Engine) stop(ctx context.Context, b *entry, who asker, cause sandbox.Ca
 	return e.stopped(ctx, b, who)
 }
 
+// restart is stop, then start. The caller has the turn, and the entry is reconciled. What would
+// keep the sandbox from coming up again is looked for before it goes down.
+func (e *Engine) restart(ctx context.Context, b *entry, who asker) error {
+	s := b.record.Load()
+	if s == nil {
+		return noSandbox(string(b.id))
+	}
+	if err := e.store.Room(); err != nil {
+		return err
+	}
+	if s.State == sandbox.Running || s.State == sandbox.Paused {
+		if _, err := e.imageKept(s.Image, s.ImageDigest); err != nil {
+			return err
+		}
+		if err := e.stop(ctx, b, who, sandbox.CauseRestart, who.did("restarted"), nil); err != nil {
+			return err
+		}
+		e.checkpoint("restart.stopped")
+	}
+	return e.start(ctx, b, who)
+}
+
 // takeDown ends what is up, after a grace for its processes. Those of a frozen one
 // are let go on for that.
 func (e *Engine) takeDown(ctx context.Context, l *session) error {
@@ -221,19 +252,13 @@ func (e *Engine) ended(ctx context.Context, b *entry) {
 	}
 	e.plan(b)
 	s := b.record.Load()
-	if s == nil || !deletesItself(s) {
+	if s == nil || !s.DeletesItself() {
 		return
 	}
 	if err := e.autoDelete(ctx, b); err != nil {
 		e.log.Error("a sandbox that is deleted when it stops cannot be deleted now; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b)
 	}
-}
-
-// deletesItself reports whether a sandbox is deleted for being stopped. One whose disk was
-// exchanged and that did not start is not: its owner wanted it to go on.
-func deletesItself(s *sandbox.Sandbox) bool {
-	return s.State == sandbox.Stopped && s.AutoDelete && s.StopCause != sandbox.CauseRestore
 }
 
 // autoDelete deletes a sandbox because it stopped.
@@ -250,12 +275,7 @@ func (e *Engine) autoDelete(ctx context.Context, b *entry) error {
 // or paused, count as one: it is not brought up by the next call.
 func (e *Engine) keepDown(ctx context.Context, b *entry, who asker, cause sandbox.Cause) error {
 	s := b.record.Load()
-	switch s.StopCause {
-	case sandbox.CauseIdle, sandbox.CauseHost, sandbox.CauseRestore:
-	default: // no call brings it up as it is, and why it is down is worth more
-		return nil
-	}
-	if cause != sandbox.CauseUser {
+	if cause != sandbox.CauseUser || !s.StopCause.Passes() { // no call brings it up as it is, and why it is down is worth more
 		return nil
 	}
 	t := sandbox.EventStopped

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,65 @@ import (
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
+
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	t.Run("EndsTheProcessesAndKeepsTheDisk", func(t *testing.T) {
+		for _, state := range []sandbox.State{sandbox.Running, sandbox.Paused, sandbox.Stopped} {
+			h := open(t, t.TempDir())
+			s := h.create(engine.CreateRequest{Key: "box", AutoDelete: ptr(state != sandbox.Stopped)})
+			h.exec("box", "echo kept > file")
+			p, err := h.engine.StartProcess(t.Context(), alice, "box", engine.StartRequest{Argv: []string{"sleep", "1000"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []sandbox.EventType{sandbox.EventCreated, sandbox.EventStarted, sandbox.EventExec, sandbox.EventExec, sandbox.EventStopped, sandbox.EventStarted}
+			switch state {
+			case sandbox.Paused:
+				h.pause("box")
+				want = slices.Insert(want, 4, sandbox.EventPaused)
+			case sandbox.Stopped:
+				if _, err := h.engine.Stop(t.Context(), alice, "box"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := h.engine.Restart(t.Context(), alice, "box")
+			if err != nil || got.ID != s.ID || got.State != sandbox.Running || got.StopCause != "" || !got.StoppedAt.IsZero() {
+				t.Fatalf("%s: got %+v, %v", state, got, err)
+			}
+			if rec, err := h.engine.Process(t.Context(), alice, "box", p.ID); err != nil || rec.Result == nil || rec.Result.Cause != sandbox.CauseStopped {
+				t.Errorf("%s: the process: got %+v, %v", state, rec, err)
+			}
+			evs := h.wantEvents(s.ID, want...)
+			if ev := evs[len(evs)-2]; state != sandbox.Stopped && (ev.Cause != sandbox.CauseRestart || ev.Actor != "alice" || !strings.Contains(ev.Detail, "restarted by alice")) {
+				t.Errorf("%s: event: %+v", state, ev)
+			}
+			if res := h.exec("box", "cat file"); string(res.Stdout) != "kept\n" {
+				t.Errorf("%s: stdout: got %q", state, res.Stdout)
+			}
+		}
+	})
+	t.Run("ThatDoesNotStartIsStoppedUntilTheNextCall", func(t *testing.T) {
+		h := open(t, t.TempDir())
+		s := h.create(engine.CreateRequest{Key: "box", AutoDelete: ptr(true)})
+		h.exec("box", "echo kept > file")
+		h.faulty.set(failing("start"), nil)
+		_, err := h.engine.Restart(t.Context(), alice, "box")
+		wantCode(t, err, fault.Unavailable)
+		if got := h.get(s.ID); got == nil || got.State != sandbox.Stopped || got.StopCause != sandbox.CauseRestart {
+			t.Fatalf("got %+v", got)
+		}
+		h.faulty.set(nil, nil)
+		if res := h.exec("box", "cat file"); string(res.Stdout) != "kept\n" {
+			t.Errorf("stdout: got %q", res.Stdout)
+		}
+	})
+	t.Run("NobodysSandboxIsNotFound", func(t *testing.T) {
+		h := open(t, t.TempDir())
+		_, err := h.engine.Restart(t.Context(), alice, "no-such")
+		wantCode(t, err, fault.NotFound)
+	})
+}
 
 func TestStop(t *testing.T) {
 	t.Parallel()

@@ -50,9 +50,9 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 	})
 }
 
-// Restart is Rollback to the image: the sandbox is as one just made, and keeps id, key and all
+// Reset is Rollback to the image: the sandbox is as one just made, and keeps id, key and all
 // that its record says.
-func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+func (e *Engine) Reset(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.Rollback(ctx, c, ref, pointFresh)
 }
 
@@ -124,7 +124,7 @@ func (x *exchange) do(ctx context.Context) error {
 		if runs { // else what it was stopped for still holds
 			s.StopCause, s.StopDetail = sandbox.CauseRestore, x.what
 		}
-		meter(s, at)
+		s.StopMeter(at)
 	})
 	if err != nil {
 		e.holds.unpin(b.id)

@@ -99,7 +99,7 @@ func TestRollback(t *testing.T) {
 			}
 		}
 		h.exec("box", "echo x > file")
-		got, err := h.engine.Restart(t.Context(), alice, "box")
+		got, err := h.engine.Reset(t.Context(), alice, "box")
 		if err != nil || got.ID != s.ID || got.State != sandbox.Running || got.Parent != "" {
 			t.Errorf("got %+v, %v", got, err)
 		}

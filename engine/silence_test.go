@@ -247,7 +247,7 @@ func TestASilentAgentKeepsNothingFromEnding(t *testing.T) {
 		}{
 			"Stop":   {func(e *engine.Engine) error { _, err := e.Stop(context.Background(), alice, "box"); return err }, sandbox.Stopped, 5 * time.Second},
 			"Delete": {func(e *engine.Engine) error { return e.Delete(context.Background(), alice, "box") }, sandbox.Deleted, 0},
-			"Fresh":  {func(e *engine.Engine) error { _, err := e.Restart(context.Background(), alice, "box"); return err }, sandbox.Running, 5 * time.Second},
+			"Fresh":  {func(e *engine.Engine) error { _, err := e.Reset(context.Background(), alice, "box"); return err }, sandbox.Running, 5 * time.Second},
 		} {
 			what := name + "/WhileTheServerRuns"
 			if restart {

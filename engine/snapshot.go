@@ -136,7 +136,7 @@ func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who asker, k snapsh
 
 func noDisk(id sandbox.ID, err error) error {
 	return fault.Wrap(fault.State, err, "the disk of the sandbox %s is gone from this host", id).
-		WithRemedy("restart it on a fresh disk, roll it back to a snapshot, or delete it")
+		WithRemedy("give it an empty disk (reset), roll it back to a snapshot, or delete it")
 }
 
 // insertSnapshot writes the intent, if there is room and the name is free.

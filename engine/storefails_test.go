@@ -180,6 +180,8 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 		},
 		"start":  func(ctx context.Context) error { _, err := h.engine.Start(ctx, alice, "down"); return err },
 		"resume": func(ctx context.Context) error { _, err := h.engine.Resume(ctx, alice, "held"); return err },
+		// It is not stopped for it.
+		"restart": func(ctx context.Context) error { _, err := h.engine.Restart(ctx, alice, "kept"); return err },
 		"update": func(ctx context.Context) error {
 			_, err := h.engine.Update(ctx, alice, "kept", engine.Patch{CPU: ptr(2.0)})
 			return err
@@ -220,6 +222,9 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 		if e := fault.As(err); err == nil || e.Code != fault.Full || e.Disk != fault.RecordsDisk {
 			t.Errorf("%s: got %v, want that the disk of the records is full", verb, err)
 		}
+	}
+	if s := h.get(kept.ID); s.State != sandbox.Running {
+		t.Errorf("after a restart that was refused it is %s", s.State)
 	}
 	if err := h.engine.KillProcess(t.Context(), alice, "kept", running.ID); err != nil {
 		t.Error("kill:", err)

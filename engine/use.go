@@ -49,7 +49,7 @@ func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, r
 	if err := enter(c, scope); err != nil {
 		return nil, err
 	}
-	u, err := e.reach(ctx, c, ref, what, wakes)
+	u, err := e.reach(ctx, c, ref, what, (*sandbox.Sandbox).Wakes)
 	if err != nil {
 		e.group.leave()
 		return nil, err
@@ -104,27 +104,10 @@ func (e *Engine) wake(ctx context.Context, b *entry, who asker, may func(*sandbo
 	})
 }
 
-// wakes reports whether a call brings the sandbox up, which is not up: with AutoStart
-// if a clock, the host or an exchange of its disk took it down and no caller has
-// asked for that; with AutoResume also if a caller paused it. What ended for
-// want of memory or of disk, or was killed, would do so again.
-func wakes(s *sandbox.Sandbox) bool {
-	switch s.State {
-	case sandbox.Paused:
-		return s.AutoResume || s.AutoStart && s.StopCause == sandbox.CauseIdle
-	case sandbox.Stopped, sandbox.Failed:
-		switch s.StopCause {
-		case sandbox.CauseIdle, sandbox.CauseHost, sandbox.CauseRestore:
-			return s.AutoStart
-		}
-	}
-	return false
-}
+// resumes is Wakes for what is only of use to processes that are there already.
+func resumes(s *sandbox.Sandbox) bool { return s.State == sandbox.Paused && s.Wakes() }
 
-// resumes is wakes for what is only of use to processes that are there already.
-func resumes(s *sandbox.Sandbox) bool { return s.State == sandbox.Paused && wakes(s) }
-
-// never is wakes for what looks on.
+// never is Wakes for what looks on.
 func never(*sandbox.Sandbox) bool { return false }
 
 // notUp is the error for a call to a sandbox that is not up.

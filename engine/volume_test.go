@@ -62,7 +62,7 @@ func TestVolumes(t *testing.T) {
 		if _, err := h.engine.Start(t.Context(), alice, "a"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.engine.Restart(t.Context(), alice, "a"); err != nil {
+		if _, err := h.engine.Reset(t.Context(), alice, "a"); err != nil {
 			t.Fatal(err)
 		}
 		if got := h.reads("a", "data/file"); got != "hello\n" {

@@ -189,7 +189,7 @@ func (w *walk) heal() {
 func (w *walk) verb(key string) {
 	ctx, e := w.t.Context(), w.h.engine
 	var err error
-	verb := w.rand.IntN(14)
+	verb := w.rand.IntN(15)
 	defer func() { w.t.Logf("verb %d of %s: %v", verb, key, err) }()
 	switch verb {
 	case 0, 1, 2:
@@ -210,9 +210,11 @@ func (w *walk) verb(key string) {
 			delete(w.written, key) // done, or on its way
 		}
 	case 11:
-		if _, err = e.Restart(ctx, alice, key); err == nil || !fault.Is(err, fault.NotFound) {
+		if _, err = e.Reset(ctx, alice, key); err == nil || !fault.Is(err, fault.NotFound) {
 			delete(w.written, key)
 		}
+	case 12:
+		_, err = e.Restart(ctx, alice, key)
 	default:
 		text := strconv.FormatUint(w.rand.Uint64(), 36)
 		var res engine.ExecResult

@@ -136,19 +136,11 @@ func (e *Engine) wentDown(ctx context.Context, b *entry, exit runtime.Exit, then
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, ev.Cause, ev.Detail
 		s.StoppedAt, s.UpdatedAt = ev.At, ev.At
-		meter(s, then)
+		s.StopMeter(then)
 	}, ev)
 	if err != nil {
 		return err
 	}
 	e.ended(ctx, b)
 	return nil
-}
-
-// meter adds to what a sandbox ran the time that ends now, if it did run.
-func meter(s *sandbox.Sandbox, at time.Time) {
-	if !s.RunningSince.IsZero() {
-		s.RunTime += max(at.Sub(s.RunningSince), 0)
-		s.RunningSince = time.Time{}
-	}
 }

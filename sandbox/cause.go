@@ -20,4 +20,5 @@ const (
 	CauseUser    Cause = "user"    // a caller asked for it
 	CauseRetain  Cause = "retention"
 	CauseRestore Cause = "restore" // its disk was exchanged under it
+	CauseRestart Cause = "restart" // a caller asked for a restart, and it is not up again yet
 )

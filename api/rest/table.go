@@ -30,7 +30,9 @@ func (a *API) operations() []httpapi.Operation {
 			Extend(keyless("twice is as once")),
 		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.Sandboxes.Stop)).
 			Extend(keyless("twice is as once")),
-		op("restartSandbox", "POST /sandboxes/{id}/restart", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.Sandboxes.Restart)).
+		op("restartSandbox", "POST /sandboxes/{id}/restart", "Stop a sandbox and start it: its processes end, its files stay. One that is stopped or paused runs after.", http.StatusOK, a.restartSandbox).
+			Extend(keyless("it makes nothing")),
+		op("resetSandbox", "POST /sandboxes/{id}/reset", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.Sandboxes.Reset)).
 			Extend(keyless("it makes nothing")),
 		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.Sandboxes.Pause)).
 			Extend(keyless("twice is as once")),

@@ -27,6 +27,19 @@ func (a *API) becoming(do func(context.Context, access.Caller, string) (*sandbox
 	}
 }
 
+type restartSandbox struct {
+	Ref      string `path:"id" doc:"the sandbox's id or key"`
+	KeepDisk *bool  `query:"keep_disk" doc:"true, as without it. An older server, whose restart empties the disk, refuses the parameter and changes nothing"`
+}
+
+func (a *API) restartSandbox(ctx context.Context, c *call, in *restartSandbox) (v1.Sandbox, error) {
+	if in.KeepDisk != nil && !*in.KeepDisk {
+		return v1.Sandbox{}, fault.InvalidField("keep_disk", "is false, but a restart keeps the disk").
+			WithRemedy("for an empty disk: POST /v1/sandboxes/%s/reset", in.Ref)
+	}
+	return a.becoming(a.Sandboxes.Restart)(ctx, c, &byRef{in.Ref})
+}
+
 type rollbackSandbox struct {
 	Ref  string `path:"id" doc:"the sandbox's id or key"`
 	Body v1.RollbackSandbox

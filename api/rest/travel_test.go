@@ -50,7 +50,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-func TestRollbackAndRestart(t *testing.T) {
+func TestRollbackRestartAndReset(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box"})
@@ -79,11 +79,24 @@ func TestRollbackAndRestart(t *testing.T) {
 		t.Errorf("at the image: got %q and %v", out, got.ParentSnapshot)
 	}
 	h.says("box", "echo x > x")
-	if got := want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes/box/restart", nil); got.ID != s.ID || got.Status != "running" || got.Ref() != "box" {
+	for _, query := range []string{"", "?keep_disk=true"} {
+		before := want[v1.Sandbox](h, 200, "GET", "/v1/sandboxes/box", nil)
+		got := want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes/box/restart"+query, nil)
+		if got.ID != s.ID || got.Status != "running" || got.Ref() != "box" || !got.StartedAt.After(*before.StartedAt) {
+			t.Errorf("%s: got %+v", query, got)
+		}
+		if out := h.says("box", "ls"); out != "x\n" {
+			t.Errorf("after a restart%s: got %q", query, out)
+		}
+	}
+	if p := want[v1.Problem](h, 422, "POST", "/v1/sandboxes/box/restart?keep_disk=false", nil); p.Errors[0].Field != "keep_disk" || !strings.Contains(p.Remedy, "/v1/sandboxes/box/reset") {
+		t.Errorf("got %+v", p)
+	}
+	if got := want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes/box/reset", nil); got.ID != s.ID || got.Status != "running" || got.Ref() != "box" {
 		t.Errorf("got %+v", got)
 	}
 	if out := h.says("box", "ls"); out != "" {
-		t.Errorf("after a restart: got %q", out)
+		t.Errorf("after a reset: got %q", out)
 	}
 }
 

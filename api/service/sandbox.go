@@ -22,8 +22,10 @@ type Sandboxes interface {
 	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
-	// Restart gives a sandbox an empty disk.
+	// Restart ends a sandbox's processes and starts it again on its disk.
 	Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	// Reset gives a sandbox an empty disk.
+	Reset(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Delete(ctx context.Context, c access.Caller, ref string) error
 	// EverRan reports whether a sandbox, which may be gone, was ever up.
 	EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error)

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -109,14 +110,35 @@ func newResume(a *app) *cobra.Command {
 
 func newRestart(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "restart [flags] SANDBOX...",
+		Use:   "restart SANDBOX...",
+		Short: "Stop sandboxes and start them: their processes end, their files stay",
+		Long: `Stop sandboxes and start them: their processes end, their files stay. One that is stopped or paused runs after.
+
+For an empty disk, use sandpit reset.`,
+	}
+	a.verb(c, (*client.Client).Restart)
+	emptied := c.Flags().BoolP("force", "f", false, "")
+	_ = c.Flags().MarkHidden("force")
+	do := c.RunE
+	c.RunE = func(c *cobra.Command, refs []string) error {
+		if *emptied { // as it was written while a restart emptied the disk
+			return misuse(c, "a restart keeps the files, and has nothing to force; for an empty disk: sandpit reset -f %s", strings.Join(refs, " "))
+		}
+		return do(c, refs)
+	}
+	return c
+}
+
+func newReset(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "reset [flags] SANDBOX...",
 		Short: "Give sandboxes an empty disk, as if they were new",
 		Long: `Give sandboxes an empty disk, as if they were new: their processes end and all files in them are lost, but
 those on volumes. Id, key, limits, labels and snapshots stay.
 
-To start the processes' world anew and keep the files, use sandpit stop and sandpit start.`,
+To begin their processes anew and keep the files, use sandpit restart.`,
 		Example: `  sandpit snapshot create web
-  sandpit restart -f web`,
+  sandpit reset -f web`,
 		Args:              takes(1, -1),
 		ValidArgsFunction: a.completeAll,
 	}
@@ -124,14 +146,14 @@ To start the processes' world anew and keep the files, use sandpit stop and sand
 	out := formatFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		if !*force {
-			return fault.New(fault.State, "a restart gives %s an empty disk: the files in it are lost", refs[0]).
-				WithRemedy("say -f if that is meant; keep them first with sandpit snapshot create %[1]s; or keep them all with sandpit stop %[1]s and sandpit start %[1]s", refs[0])
+			return fault.New(fault.State, "a reset gives %s an empty disk: the files in it are lost", refs[0]).
+				WithRemedy("say -f if that is meant; keep them first with sandpit snapshot create %[1]s; or begin its processes anew and keep them all with sandpit restart %[1]s", refs[0])
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		return a.each(c.Context(), refs, *out, cl.Restart)
+		return a.each(c.Context(), refs, *out, cl.Reset)
 	}
 	return c
 }

@@ -73,8 +73,8 @@ output was cut off. After an interrupt it is 130, after another signal 128 and i
 	add(groupSandbox,
 		newRun(a), newRuns(a), newCreate(a), newLs(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
 		newPorts(a), newPreview(a), newForward(a),
-		newStop(a), newStart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
-	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newRestart(a), newVolume(a))
+		newStop(a), newStart(a), newRestart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
+	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a))
 	add(groupAgents, newMCP(a), newConnect(a), newToken(a))
 	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newServer(a), newImage(a), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
 	return root

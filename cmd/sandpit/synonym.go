@@ -35,6 +35,8 @@ func synonyms() map[string]string {
 		"sandpit pause":           {"freeze", "suspend"},
 		"sandpit preview":         {"expose", "open", "url"},
 		"sandpit ps":              {"top"},
+		"sandpit reset":           {"recreate", "wipe", "reinstall"},
+		"sandpit restart":         {"reboot"},
 		"sandpit resume":          {"unpause", "unfreeze", "thaw"},
 		"sandpit rm":              {"delete", "del", "destroy", "remove", "terminate"},
 		"sandpit rollback":        {"revert", "undo"},

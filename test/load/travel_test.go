@@ -321,8 +321,8 @@ func (w *travel) do(ctx context.Context, c *client.Client, b *travelled, verb st
 	case "rollback":
 		name := b.someKept()
 		return b.exchange(b.kept[name].worlds, b.kept[name].lines, func() (*v1.Sandbox, error) { return c.Rollback(ctx, b.id, name) })
-	case "restart":
-		return b.exchange(worlds{{}}, 0, func() (*v1.Sandbox, error) { return c.Restart(ctx, b.id) })
+	case "reset":
+		return b.exchange(worlds{{}}, 0, func() (*v1.Sandbox, error) { return c.Reset(ctx, b.id) })
 	case "fork":
 		return w.fork(ctx, c, b)
 	case "delete":

@@ -53,7 +53,7 @@ type keptDisk struct {
 // choose picks a verb that the sandbox's state allows. There is one state: who
 // does not know it looks first, see reconcile.
 func (b *travelled) choose() string {
-	verbs := []string{"snapshot", "rollback", "rollback", "fork", "restart", "delete", "drop"}
+	verbs := []string{"snapshot", "rollback", "rollback", "fork", "reset", "delete", "drop"}
 	switch b.status[0] {
 	case "running":
 		verbs = append(verbs, "write", "write", "write", "write", "exec", "exec", "exec", "exec", "pause", "pause", "stop", "look", "look", "snapshot")
@@ -75,7 +75,7 @@ func (b *travelled) choose() string {
 			return "snapshot"
 		}
 		return "drop"
-	case (verb == "restart" || verb == "delete") && rand.IntN(3) > 0:
+	case (verb == "reset" || verb == "delete") && rand.IntN(3) > 0:
 		return "fork"
 	}
 	return verb

@@ -104,7 +104,7 @@ func fresh(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	// In place, and not a delete and a create: nobody can come in between, and a
 	// crash leaves one sandbox or the other.
-	s, err := c.Sandboxes.Restart(ctx, c.Caller, c.Ref)
+	s, err := c.Sandboxes.Reset(ctx, c.Caller, c.Ref)
 	if fault.Is(err, fault.NotFound) && !sandbox.ValidID(c.Ref) {
 		s, _, err = c.Sandboxes.Create(ctx, c.Caller, engine.CreateRequest{Key: c.Ref, SlidingTTL: ttl})
 	}

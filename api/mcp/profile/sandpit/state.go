@@ -51,7 +51,7 @@ func restartSandbox() toolset.Tool {
 			{Name: "sandbox", Kind: toolset.Text, Required: true, Field: "key", About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
 		},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(service.Sandboxes.Restart, func(s *sandbox.Sandbox) (string, []string) {
+		Run: becoming(service.Sandboxes.Reset, func(s *sandbox.Sandbox) (string, []string) {
 			return fmt.Sprintf("restarted sandbox %s: its disk is empty, and it is %s", s.Ref(), s.State), nil
 		}),
 	}
