@@ -355,5 +355,5 @@ func newSpec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
 
 // spec is what a driver needs to know of a sandbox that has a disk.
 func spec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
-	return runtime.Spec{ID: s.ID, Image: runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}, Hostname: string(s.ID), Limits: s.Limits, Mounts: s.Mounts}
+	return runtime.Spec{ID: s.ID, Image: runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}, Hostname: s.Hostname(), Limits: s.Limits, Mounts: s.Mounts}
 }

@@ -137,6 +137,10 @@ func (i *faultyInstance) Resize(ctx context.Context, l sandbox.Limits) error {
 	return i.f.call(ctx, "resize", func() error { return i.Instance.(runtime.Resizer).Resize(ctx, l) })
 }
 
+func (i *faultyInstance) SetHostname(ctx context.Context, name string) error {
+	return i.f.call(ctx, "name", func() error { return i.Instance.(runtime.Namer).SetHostname(ctx, name) })
+}
+
 // trackedInstance tells of one change in every window but those on the artifacts.
 type trackedInstance struct{ *faultyInstance }
 

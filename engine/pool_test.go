@@ -148,6 +148,32 @@ func TestPool(t *testing.T) {
 			t.Errorf("stdout: %q", res.Stdout)
 		}
 	})
+	t.Run("GivesTheHostNameThatIsAskedFor", func(t *testing.T) {
+		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
+		for key, named := range map[string]bool{"web-1": true, "my_box": false, "": false} {
+			h.filled(1)
+			waits := h.instances()
+			s := h.create(engine.CreateRequest{Key: key})
+			want := string(s.ID)
+			if named {
+				want = key
+			}
+			if got, err := h.host.Hostname(s.ID); err != nil || got != want || !slices.Contains(waits, s.ID) {
+				t.Errorf("with the key %q the host name of %s is %q, %v, want %q and one of %v", key, s.ID, got, err, want, waits)
+			}
+		}
+		h.filled(1)
+		h.faulty.set(func(_ context.Context, call string) error {
+			if call == "name" {
+				return errors.New("no such name")
+			}
+			return nil
+		}, nil)
+		s := h.create(engine.CreateRequest{Key: "web-2"})
+		if got, err := h.host.Hostname(s.ID); err != nil || got != "web-2" {
+			t.Errorf("one whose name cannot change is made anew, and has the host name %q, %v", got, err)
+		}
+	})
 	t.Run("PrefersOneThatHasTheLimits", func(t *testing.T) {
 		small := sandbox.Limits{MemoryMB: 128}
 		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}, engine.Pool{Name: "small", Image: "python", Limits: small, Min: 1}))

@@ -161,15 +161,12 @@ func (e *Engine) instance(ctx context.Context, s *sandbox.Sandbox, spec runtime.
 	if one == nil {
 		return e.runtimes[s.Runtime].Create(ctx, spec)
 	}
-	var err error
-	if one.Limits != s.Limits {
-		err = one.Resizer().Resize(ctx, s.Limits)
-	}
+	err := one.Become(ctx, s.Limits, spec.Hostname)
 	if err == nil {
 		one.Expect() // the sign of life took what was ready for the first call
 		return one.Instance, nil
 	}
-	e.log.Warn("a sandbox of a pool cannot have the limits that are asked for, and is made anew", "sandbox", s.ID, "error", err)
+	e.log.Warn("a sandbox of a pool cannot be made what is asked for, and is made anew", "sandbox", s.ID, "error", err)
 	if err := one.Instance.Remove(ctx); err != nil {
 		return nil, err
 	}

@@ -26,6 +26,12 @@ type Pauser interface {
 	Paused() bool
 }
 
+// Namer is implemented by instances whose host name can change while they are up.
+type Namer interface {
+	// SetHostname sets it, as [Spec].Hostname does.
+	SetHostname(ctx context.Context, name string) error
+}
+
 // Resizer is implemented by instances whose limits can change while they are up.
 type Resizer interface {
 	// Resize sets the instance's limits, up or down: CPU, memory, pids and disk. A memory limit

@@ -66,6 +66,20 @@ func (e *Entry) Resizer() runtime.Resizer {
 	return r
 }
 
+// Become gives the instance the limits and the host name of the sandbox that it is to be. It was
+// made with its id as its name.
+func (e *Entry) Become(ctx context.Context, l sandbox.Limits, hostname string) error {
+	if e.Limits != l {
+		if err := e.Resizer().Resize(ctx, l); err != nil {
+			return err
+		}
+	}
+	if n, ok := e.Instance.(runtime.Namer); ok && hostname != string(e.ID) {
+		return n.SetHostname(ctx, hostname)
+	}
+	return nil
+}
+
 // Expect has the instance made ready for its next call, where it can be.
 func (e *Entry) Expect() {
 	if x, ok := e.Instance.(runtime.Expecter); ok {

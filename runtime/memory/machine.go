@@ -35,13 +35,14 @@ type machine struct {
 
 	verb sync.Mutex // one start, stop, pause, snapshot or the like at a time; taken before mu
 
-	mu     sync.Mutex
-	up     *running
-	limits sandbox.Limits // that it was told last
-	mounts []mounted      // under verb
-	exit   runtime.Exit
-	down   chan struct{} // closed while it is down
-	gone   bool
+	mu       sync.Mutex
+	up       *running
+	limits   sandbox.Limits // that it was told last
+	hostname string         // likewise
+	mounts   []mounted      // under verb
+	exit     runtime.Exit
+	down     chan struct{} // closed while it is down
+	gone     bool
 }
 
 // running is the agent of a machine that is up.
@@ -150,7 +151,7 @@ func (m *machine) startLocked(spec runtime.Spec) error {
 	}()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.up, m.down, m.limits = r, make(chan struct{}), spec.Limits
+	m.up, m.down, m.limits, m.hostname = r, make(chan struct{}), spec.Limits, spec.Hostname
 	return nil
 }
 

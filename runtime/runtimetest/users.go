@@ -4,6 +4,7 @@
 package runtimetest
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -60,6 +61,29 @@ func users(t *testing.T, s *suite) {
 			t.Errorf("got %q", got)
 		}
 		b.ok("python3 -c 'import socket\ns=socket.create_server((\"127.0.0.1\",0)); c=socket.create_connection(s.getsockname()); print(c)'")
+	})
+	t.Run("ItsHostNameCanChange", func(t *testing.T) {
+		n, ok := b.Instance.(runtime.Namer)
+		if !ok {
+			t.Skip("the driver cannot name what is up anew")
+		}
+		here, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.SetHostname(t.Context(), "box-2"); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.ok("hostname"); got != "box-2" {
+			t.Errorf("got %q", got)
+		}
+		if now, err := os.Hostname(); err != nil || now != here {
+			t.Errorf("the host's own was %q and is %q, %v", here, now, err)
+		}
+		other := s.create(t, s.spec())
+		if got := other.ok("hostname"); got != "box" {
+			t.Errorf("another sandbox's is %q", got)
+		}
 	})
 	t.Run("UsualProgramsWork", func(t *testing.T) {
 		for _, cmd := range []string{
