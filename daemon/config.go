@@ -106,6 +106,9 @@ type NetworkConfig struct {
 	// Curated are the names that a sandbox reaches which asks for mode restricted
 	// without a list.
 	Curated []string `yaml:"curated"`
+	// Default is what a sandbox may reach for which a caller asks for nothing: off, open, or
+	// presets, names and addresses with commas.
+	Default string `yaml:"default"`
 	// AllowPrivate are ranges beyond the public internet that sandboxes may reach, as
 	// far as their own policy allows. The host's own addresses are not among them
 	// unless each is named.

@@ -41,6 +41,9 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	if o.Presets, err = preset.New(preset.Options{Host: thisMachine(), Lists: c.Presets}); err != nil {
 		return o, err
 	}
+	if o.Default, err = o.Parse("network.default", c.Default); err != nil {
+		return o, err
+	}
 	if o.Operator.Allow, err = ranges("network.allow_private", c.AllowPrivate); err != nil {
 		return o, err
 	}

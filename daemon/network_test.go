@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/policy"
+	"sandpit.dev/sandbox"
 )
 
 func TestSandboxesDoNotReachTheHost(t *testing.T) {
@@ -48,6 +49,7 @@ func TestNetworkConfig(t *testing.T) {
 	for _, c := range []NetworkConfig{
 		{MaxMode: "wide"}, {MaxMode: "open", Curated: []string{"a b"}}, {MaxMode: "open", AllowPrivate: []string{"x"}}, {MaxMode: "open", Block: []string{"10.0.0.0/33"}},
 		{MaxMode: "open", Presets: map[string][]string{"Python": {"a.test"}}}, {MaxMode: "open", Presets: map[string][]string{"python": {"10.0.0.1"}}},
+		{MaxMode: "open", Default: "pyhton"}, {MaxMode: "open", Default: "a b.test"}, {MaxMode: "open", Default: "restricted"}, {MaxMode: "restricted", Default: "open"}, {MaxMode: "off", Default: "python"},
 		{MaxMode: "open", Names: NamesConfig{Different: -1}}, {MaxMode: "open", Names: NamesConfig{QuestionsPerMinute: egress.MaxQuota + 1}},
 	} {
 		if _, err := c.options(); !fault.Is(err, fault.Invalid) {
@@ -65,6 +67,15 @@ func TestNetworkConfig(t *testing.T) {
 	o2, err2 := NetworkConfig{MaxMode: "open", Presets: map[string][]string{"intranet": {"git.test"}, "github": {}}}.options()
 	if got := o2.Presets.Names(); err2 != nil || !slices.Equal(got, []string{"debian", "huggingface", "intranet", "node", "python"}) {
 		t.Errorf("presets %q, %v", got, err2)
+	}
+	for text, want := range map[string]sandbox.NetworkPolicy{
+		"": {Mode: "off"}, "off": {Mode: "off"}, "open": {Mode: "open"},
+		"python, Example.org,192.0.2.0/24": {Mode: "restricted", AllowPresets: []string{"python"}, AllowDomains: []string{"example.org"}, AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+	} {
+		o, err := NetworkConfig{MaxMode: "open", Default: text}.options()
+		if err != nil || !o.Default.Equal(want) {
+			t.Errorf("by default %q: %+v, %v", text, o.Default, err)
+		}
 	}
 	want := egress.DefaultQuota()
 	want.Names, want.QuestionsPerMinute = 7, 9

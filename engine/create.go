@@ -35,13 +35,14 @@ type CreateRequest struct {
 	AutoStart   *bool                  // nil: yes
 	AutoResume  *bool                  // nil: no
 	Checkpoints *sandbox.Checkpoints   // nil: off
-	Network     *sandbox.NetworkPolicy // nil: off
+	Network     *sandbox.NetworkPolicy // nil: the default
 	Runtime     string
 	From        string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
 	Mounts      []MountRequest
 	Secrets     map[string]SecretRequest // of the sandbox itself, by their names
 
 	secrets []secrets.Secret // what Secrets comes to
+	unasked bool             // Network was nil
 }
 
 // Create makes a sandbox and starts it; when it returns, commands can run. It
@@ -98,7 +99,11 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		disks.mounts, err = e.mounts(ctx, c.Project, r.Runtime, r.Mounts)
 	}
 	if err == nil {
-		*r.Network, err = e.resolve(*r.Network, func() (image.Image, error) { return img, nil })
+		resolve := e.network.Resolve
+		if r.unasked {
+			resolve = e.network.ResolveDefault
+		}
+		*r.Network, err = resolve(*r.Network, imageOf(func() (image.Image, error) { return img, nil }))
 	}
 	if err != nil {
 		give()
@@ -174,6 +179,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 	if err != nil {
 		return err
 	}
+	r.unasked = r.Network == nil
 	r.Network = &p
 	return nil
 }

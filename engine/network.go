@@ -38,6 +38,12 @@ func (e *Engine) Most() sandbox.Limits { return e.defaults.Most }
 // Networks lists the modes that sandboxes of this server may have, the narrowest first.
 func (e *Engine) Networks() []sandbox.NetworkMode { return e.network.Modes() }
 
+// DefaultNetwork is the policy of a sandbox for which a caller asks for none.
+func (e *Engine) DefaultNetwork() sandbox.NetworkPolicy {
+	p, _ := e.network.Check(nil) // there is nothing to refuse
+	return p
+}
+
 // InForce is what holds of a sandbox's policy: the server may allow less by now than
 // when the sandbox was made.
 func (e *Engine) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy { return e.network.Bounded(p) }
@@ -66,12 +72,12 @@ func (e *Engine) Presets(ctx context.Context, c access.Caller, imageName string)
 	return all, err == nil, err
 }
 
-// resolve adds to a policy what its presets stand for in a sandbox of an image.
-func (e *Engine) resolve(p sandbox.NetworkPolicy, find func() (image.Image, error)) (sandbox.NetworkPolicy, error) {
-	return e.network.Resolve(p, func() (permit.Image, error) {
+// imageOf is find for what a policy's presets are read from.
+func imageOf(find func() (image.Image, error)) func() (permit.Image, error) {
+	return func() (permit.Image, error) {
 		img, err := find()
 		return permit.Image{Root: img.Root, Env: img.Env}, err
-	})
+	}
 }
 
 // withPresets is what an event says of a policy's presets.

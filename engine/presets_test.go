@@ -178,3 +178,32 @@ func TestPresetsAreNoWiderThanTheOperatorAllows(t *testing.T) {
 	_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Network: reaching("intranet")})
 	wantCode(t, err, fault.Denied)
 }
+
+func TestTheOperatorsNetworkIsOfWhoeverAsksForNone(t *testing.T) {
+	h, _ := presets(t, func(o *engine.Options) {
+		o.Network.Default = sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"first.test"}, AllowPresets: []string{"debian", "python"}}
+	})
+	// debian stands for nothing in this image: who did not ask for it is not refused for it.
+	s := h.create(engine.CreateRequest{Key: "unasked"})
+	if want := []string{"first.test", "index.test", "own.test"}; !slices.Equal(s.Network.AllowDomains, want) || !slices.Equal(s.Network.AllowPresets, []string{"python"}) {
+		t.Errorf("%+v, want the names %q", s.Network, want)
+	}
+	for _, p := range []*sandbox.NetworkPolicy{{Mode: sandbox.NetworkOff}, reaching("intranet")} {
+		if s := h.create(engine.CreateRequest{Network: p}); s.Network.Mode != p.Mode || slices.Contains(s.Network.AllowDomains, "first.test") {
+			t.Errorf("of one that asks for %+v: %+v", *p, s.Network)
+		}
+	}
+	if p := h.engine.DefaultNetwork(); p.Mode != sandbox.NetworkRestricted || !slices.Equal(p.AllowPresets, []string{"debian", "python"}) {
+		t.Errorf("told is %+v", p)
+	}
+	h, _ = presets(t, func(o *engine.Options) {
+		o.Network.Default = sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowPresets: []string{"debian"}}
+	})
+	if s := h.create(engine.CreateRequest{}); s.Network.Mode != sandbox.NetworkOff || s.Network.AllowPresets != nil {
+		t.Errorf("where nothing is left: %+v", s.Network)
+	}
+	h, _ = presets(t)
+	if p := h.engine.DefaultNetwork(); p.Mode != sandbox.NetworkOff {
+		t.Errorf("as shipped: %+v", p)
+	}
+}

@@ -149,7 +149,7 @@ func (e *Engine) update(ctx context.Context, b *entry, who asker, p Patch) error
 	if p.Network != nil {
 		n, err := e.network.Check(p.Network)
 		if err == nil {
-			n, err = e.resolve(n, func() (image.Image, error) { return e.imageKept(s.Image, s.ImageDigest) })
+			n, err = e.network.Resolve(n, imageOf(func() (image.Image, error) { return e.imageKept(s.Image, s.ImageDigest) }))
 		}
 		if err != nil {
 			return err

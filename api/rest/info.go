@@ -61,7 +61,7 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 		return v1.SandboxLimits{}, err
 	}
 	return v1.SandboxLimits{
-		Sizes: v1.Sizes(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Regions: []string{},
+		Sizes: v1.Sizes(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: policyOf(a.Networks.DefaultNetwork()), Regions: []string{},
 	}, nil
 }
 

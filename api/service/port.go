@@ -25,6 +25,8 @@ type Networks interface {
 	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
 	// Networks returns the modes that sandboxes may have here, the narrowest first.
 	Networks() []sandbox.NetworkMode
+	// DefaultNetwork returns the policy of a sandbox for which a caller asks for none.
+	DefaultNetwork() sandbox.NetworkPolicy
 	// PresetNames returns the names of lists of hosts that a policy may name.
 	PresetNames() []string
 	// Presets tells what they stand for in a sandbox of an image, and whether that is built.

@@ -76,6 +76,7 @@ type SandboxLimits struct {
 	Bounds   map[string]Bound `json:"bounds" jsonschema:"the least and the most of each field"`
 	Networks []string         `json:"networks" jsonschema:"what the field network may be"`
 	Presets  []string         `json:"network_presets" jsonschema:"what network.allow_presets may name"`
+	Default  NetworkPolicy    `json:"default_network" jsonschema:"of a sandbox that is created without network, before its presets are resolved"`
 	Regions  []string         `json:"regions" jsonschema:"none: this server is one machine"`
 }
 

@@ -24,6 +24,8 @@ type Rules struct {
 	// Curated are the names that a sandbox may reach which asks for mode restricted
 	// and gives no list.
 	Curated []string
+	// Default is the policy of a sandbox for which a caller asks for none; its zero value is off.
+	Default sandbox.NetworkPolicy
 	Presets *preset.Set
 }
 
@@ -60,10 +62,10 @@ func reach(p sandbox.NetworkPolicy) sandbox.NetworkMode {
 }
 
 // Check checks a policy that a caller asks for, and fills it in, all but what its presets stand for;
-// nil is off.
+// nil is the default.
 func (r Rules) Check(asked *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) {
 	if asked == nil {
-		return sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, nil
+		return r.Bounded(r.Default), nil
 	}
 	p, err := asked.Normal()
 	if err != nil {
@@ -102,6 +104,57 @@ func (r Rules) Bounded(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
 	p.Learn = false
 	p.AllowCIDRs = slices.DeleteFunc(slices.Clone(p.AllowCIDRs), func(c netip.Prefix) bool { return c.Bits() == 0 })
 	return p
+}
+
+// ResolveDefault is Resolve for a policy that nobody asked for: presets that stand for nothing in the
+// image are left out, and what then reaches nothing is off.
+func (r Rules) ResolveDefault(p sandbox.NetworkPolicy, find func() (Image, error)) (sandbox.NetworkPolicy, error) {
+	if len(p.AllowPresets) == 0 {
+		return p, nil
+	}
+	img, err := find()
+	if err != nil {
+		return p, err
+	}
+	root, m, err := open(img)
+	if err != nil {
+		return p, err
+	}
+	defer root.Close()
+	p.AllowPresets = slices.DeleteFunc(slices.Clone(p.AllowPresets), func(n string) bool { return len(r.Presets.Resolve(n, m)) == 0 })
+	if len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPresets) == 0 {
+		return sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, nil
+	}
+	return r.Resolve(p, func() (Image, error) { return img, nil })
+}
+
+// Parse reads what a word of the operator's stands for: off, open, or a list of presets, names and
+// addresses with commas, as in the flag --allow.
+func (r Rules) Parse(field, text string) (sandbox.NetworkPolicy, error) {
+	p := sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted}
+	switch m := sandbox.NetworkMode(text); m {
+	case "":
+		return sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, nil
+	case sandbox.NetworkOff, sandbox.NetworkOpen:
+		p.Mode = m
+	default:
+		for one := range strings.SplitSeq(text, ",") {
+			one = strings.TrimSpace(one)
+			if c, err := sandbox.ParseCIDR(field, one); err == nil {
+				p.AllowCIDRs = append(p.AllowCIDRs, c)
+			} else if strings.Contains(one, ".") {
+				p.AllowDomains = append(p.AllowDomains, one)
+			} else {
+				p.AllowPresets = append(p.AllowPresets, one)
+			}
+		}
+	}
+	p, err := r.Check(&p)
+	if err != nil {
+		return p, fault.InvalidField(field, "%q is not a valid network: %s", sandbox.Clip(text, 80), fault.As(err).Message).
+			WithRemedy("write off, open, or presets (%s), names and addresses with commas", strings.Join(r.Presets.Names(), ", "))
+	}
+	return p, nil
 }
 
 // Resolve adds to a policy what its presets stand for in a sandbox of an image, which find finds. What

@@ -62,7 +62,7 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 		Default:        Amounts{d.Limits.CPU, d.Limits.MemoryMB, d.Limits.DiskMB, d.Limits.Pids},
 		Least:          Amounts{sandbox.MinCPU, sandbox.MinMemoryMB, sandbox.MinDiskMB, sandbox.MinPids},
 		Most:           Amounts{d.Most.CPU, d.Most.MemoryMB, d.Most.DiskMB, d.Most.Pids},
-		NetworkDefault: string(sandbox.NetworkOff),
+		NetworkDefault: string(c.Networks.DefaultNetwork().Mode),
 		Server:         serverShape{Version: i.Version, Runtime: i.Default, Cannot: make(map[string]string)},
 		CommandSeconds: d.CommandTimeout.Seconds(), MaxSeconds: d.MaxCommandTimeout.Seconds(), Root: !d.ForbidRoot,
 		Sandboxes: make(map[string]int),

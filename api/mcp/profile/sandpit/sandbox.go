@@ -29,7 +29,7 @@ func createSandbox() toolset.Tool {
 			{Name: "memory_mb", Kind: toolset.Integer, Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, About: "Memory in MiB, default 512.", Aliases: []string{"memory"}},
 			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores, default 1.", Aliases: []string{"cpu", "cpu_cores"}},
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB, default 1024.", Aliases: []string{"disk"}},
-			{Name: "network", Kind: toolset.Text, About: "off (default), restricted (only allow_domains) or open.", Aliases: []string{"network_enabled"}},
+			{Name: "network", Kind: toolset.Text, About: "off (default, unless the operator set another), restricted (only allow_domains) or open.", Aliases: []string{"network_enabled"}},
 			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach (network restricted), separated by commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
 			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro behind it for reading only."),
 			{Name: "from_snapshot", Kind: toolset.Text, Field: "from", About: "Begin with this snapshot's files: its id, or SANDBOX/NAME.", Aliases: []string{"snapshot"}},
