@@ -147,7 +147,7 @@ func checkTools(t *testing.T, tools []*sdk.Tool, golden string, budget int) {
 // stateToolNames are those of the group that changes a sandbox as a whole.
 var stateToolNames = []string{
 	"delete_snapshot", "diff_sandbox", "fork_sandbox", "get_sandbox_limits", "list_snapshots",
-	"pause_sandbox", "restart_sandbox", "resume_sandbox", "rollback_sandbox", "snapshot_sandbox",
+	"pause_sandbox", "reset_sandbox", "restart_sandbox", "resume_sandbox", "rollback_sandbox", "snapshot_sandbox",
 }
 
 func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
@@ -169,7 +169,7 @@ func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
 		t.Errorf("the group: got %v, want %v", got, stateToolNames)
 	}
 	checkTools(t, added, "testdata/tools-state.json", 2000)
-	destroys := map[string]bool{"restart_sandbox": true, "rollback_sandbox": true, "delete_snapshot": true}
+	destroys := map[string]bool{"reset_sandbox": true, "restart_sandbox": true, "rollback_sandbox": true, "delete_snapshot": true}
 	for _, tool := range added {
 		if a := tool.Annotations; !a.ReadOnlyHint && *a.DestructiveHint != destroys[tool.Name] {
 			t.Errorf("%s: it destroys: %v, want %v", tool.Name, *a.DestructiveHint, destroys[tool.Name])

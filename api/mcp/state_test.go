@@ -149,16 +149,19 @@ func TestForkSandbox(t *testing.T) {
 	h.wrong(t, "fork_sandbox", arguments{"sandbox": "box", "count": 101}, "argument count 101 is outside 1 to 100")
 }
 
-func TestRestartSandbox(t *testing.T) {
+func TestRestartAndResetSandbox(t *testing.T) {
 	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
 	made := structured[handle](t, call(t, s, "create_sandbox", arguments{"name": "box"}))
 	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "echo one > a"})
-	wantParts(t, ok(t, s, "restart_sandbox", arguments{"identifier": "box"}), "restarted sandbox box: its disk is empty, and it is running")
+	wantParts(t, ok(t, s, "restart_sandbox", arguments{"identifier": "box"}), "restarted sandbox box: its processes have ended, its files are as they were, and it is running")
+	wantParts(t, ok(t, s, "run_command", arguments{"sandbox": made.ID, "command": "cat a"}), "one")
+	wantParts(t, ok(t, s, "reset_sandbox", arguments{"identifier": "box"}), "reset sandbox box: its disk is empty, and it is running")
 	wantParts(t, ok(t, s, "run_command", arguments{"sandbox": made.ID, "command": "ls; echo end"}), "end")
 	h.wrong(t, "read_file", arguments{"sandbox": "box", "path": "a"}, "error (not_found)")
 	h.wrong(t, "restart_sandbox", nil, "argument sandbox is missing")
+	h.wrong(t, "reset_sandbox", nil, "argument sandbox is missing")
 }
 
 func TestGetSandboxLimits(t *testing.T) {

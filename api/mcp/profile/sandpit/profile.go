@@ -76,7 +76,7 @@ func toolsOf(group string, cs *cells) []toolset.Tool {
 		return []toolset.Tool{runSandbox()}
 	case toolset.GroupState:
 		return []toolset.Tool{
-			pauseSandbox(), resumeSandbox(), restartSandbox(),
+			pauseSandbox(), resumeSandbox(), restartSandbox(), resetSandbox(),
 			snapshotSandbox(), listSnapshots(), deleteSnapshot(),
 			rollbackSandbox(), forkSandbox(), diffSandbox(), getSandboxLimits(),
 		}

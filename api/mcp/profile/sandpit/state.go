@@ -45,16 +45,31 @@ func resumeSandbox() toolset.Tool {
 
 func restartSandbox() toolset.Tool {
 	return toolset.Tool{
-		Name: "restart_sandbox", Title: "Restart a sandbox with an empty disk", Destructive: true,
-		About: "Give a sandbox an empty disk, as if it were new: its processes end and all its files are lost. Name, id and snapshots stay. To keep the files, do not use this.",
-		Params: []toolset.Param{
-			{Name: "sandbox", Kind: toolset.Text, Required: true, Field: "key", About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
-		},
+		Name: "restart_sandbox", Title: "Restart a sandbox", Destructive: true,
+		About:   "Stop a sandbox and start it: all its processes end, its files stay. For an empty disk: reset_sandbox.",
+		Params:  []toolset.Param{paramThisSandbox()},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(service.Sandboxes.Reset, func(s *sandbox.Sandbox) (string, []string) {
-			return fmt.Sprintf("restarted sandbox %s: its disk is empty, and it is %s", s.Ref(), s.State), nil
+		Run: becoming(service.Sandboxes.Restart, func(s *sandbox.Sandbox) (string, []string) {
+			return fmt.Sprintf("restarted sandbox %s: its processes have ended, its files are as they were, and it is %s", s.Ref(), s.State), nil
 		}),
 	}
+}
+
+func resetSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "reset_sandbox", Title: "Give a sandbox an empty disk", Destructive: true,
+		About:   "Give a sandbox an empty disk, as if it were new: its processes end and all its files are lost. Name, id and snapshots stay. To keep the files: restart_sandbox.",
+		Params:  []toolset.Param{paramThisSandbox()},
+		Example: `{"sandbox": "my-project"}`,
+		Run: becoming(service.Sandboxes.Reset, func(s *sandbox.Sandbox) (string, []string) {
+			return fmt.Sprintf("reset sandbox %s: its disk is empty, and it is %s", s.Ref(), s.State), nil
+		}),
+	}
+}
+
+// paramThisSandbox is the sandbox of a tool that takes something away: it is said, and never the default one.
+func paramThisSandbox() toolset.Param {
+	return toolset.Param{Name: "sandbox", Kind: toolset.Text, Required: true, Field: "key", About: "Name or id of the sandbox.", Aliases: sandboxAliases()}
 }
 
 func startSandbox() toolset.Tool {
@@ -72,10 +87,8 @@ func startSandbox() toolset.Tool {
 func stopSandbox() toolset.Tool {
 	return toolset.Tool{
 		Name: "stop_sandbox", Title: "Stop a sandbox", Destructive: true, Idempotent: true,
-		About: "Stop a sandbox: its processes end, its files stay. It takes no memory then, and stays down until start_sandbox.",
-		Params: []toolset.Param{
-			{Name: "sandbox", Kind: toolset.Text, Required: true, Field: "key", About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
-		},
+		About:   "Stop a sandbox: its processes end, its files stay. It takes no memory then, and stays down until start_sandbox.",
+		Params:  []toolset.Param{paramThisSandbox()},
 		Example: `{"sandbox": "my-project"}`,
 		Run: becoming(service.Sandboxes.Stop, func(s *sandbox.Sandbox) (string, []string) {
 			if s.State == sandbox.Deleted {
