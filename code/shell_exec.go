@@ -97,6 +97,9 @@ func (s *Service) checkShellCommand(name string, r *engine.ExecRequest, streamed
 	if r.Cwd != "" {
 		k.Bad("cwd", "is the shell's own; change it by cd, or make the shell with it")
 	}
+	if r.StreamStdin {
+		k.Bad("stream_stdin", "is true, and a command in a shell shares the shell's own input; give it stdin, or run it by itself")
+	}
 	if len(r.Stdin) > MaxShellStdin {
 		k.Bad("stdin", "has %d bytes, more than %d in a shell; put it into a file", len(r.Stdin), MaxShellStdin)
 	}

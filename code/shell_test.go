@@ -374,7 +374,7 @@ func TestShell(t *testing.T) {
 		}
 		for _, r := range []engine.ExecRequest{
 			{}, {Shell: "a", Argv: []string{"b"}}, {Shell: "a", Cwd: "/usr"}, {Shell: "a", User: "bin"},
-			{Shell: "a", Stdin: make([]byte, code.MaxShellStdin+1)}, {Shell: "a", Timeout: -1},
+			{Shell: "a", Stdin: make([]byte, code.MaxShellStdin+1)}, {Shell: "a", StreamStdin: true}, {Shell: "a", Timeout: -1},
 		} {
 			_, err := h.code.ShellExec(t.Context(), alice, "box", "main", r, nil)
 			wantCode(t, err, fault.Invalid)

@@ -29,16 +29,18 @@ const (
 
 // ExecRequest is one command.
 type ExecRequest struct {
-	Shell     string   // run by a shell; or
-	Argv      []string // a program and its arguments. Exactly one of the two
-	Cwd       string   // relative to the workspace; empty: the workspace, or root's home
-	Env       map[string]string
-	User      string        // "sandbox" or "root"; empty: sandbox
-	Stdin     []byte        // at most MaxStdin bytes
-	Timeout   time.Duration // the command is killed then; zero: Defaults.CommandTimeout
-	Wait      time.Duration // Exec returns then at the latest; zero: when the command has ended
-	MaxStdout int64         // bytes to keep; zero: DefaultOutput
-	MaxStderr int64
+	Shell string   // run by a shell; or
+	Argv  []string // a program and its arguments. Exactly one of the two
+	Cwd   string   // relative to the workspace; empty: the workspace, or root's home
+	Env   map[string]string
+	User  string // "sandbox" or "root"; empty: sandbox
+	Stdin []byte // at most MaxStdin bytes; or:
+	// StreamStdin: the input comes by WriteInput. Without either it is empty.
+	StreamStdin bool
+	Timeout     time.Duration // the command is killed then; zero: Defaults.CommandTimeout
+	Wait        time.Duration // Exec returns then at the latest; zero: when the command has ended
+	MaxStdout   int64         // bytes to keep; zero: DefaultOutput
+	MaxStderr   int64
 	// Started, if not nil, is called once, when the command is about to be followed
 	// and before anything of it is given out: whoever goes away then knows its id.
 	Started func(processID string)
@@ -116,6 +118,9 @@ func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
 	if len(r.Stdin) > MaxStdin {
 		k.Bad("stdin", "has %d bytes, more than %d; put it into a file", len(r.Stdin), MaxStdin)
 	}
+	if len(r.Stdin) > 0 && r.StreamStdin {
+		k.Bad("stdin", "is given at once and streamed; it can be one of them")
+	}
 	k.Timeout("timeout_seconds", r.Timeout, e.defaults.MaxCommandTimeout)
 	k.Timeout("wait_seconds", r.Wait, MaxCommandTimeout)
 	most := int64(MaxCollected)
@@ -125,7 +130,7 @@ func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
 	k.Bytes("max_stdout", r.MaxStdout, most)
 	k.Bytes("max_stderr", r.MaxStderr, most)
 	cmd := agent.Command{
-		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, Timeout: r.Timeout,
+		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, StreamStdin: r.StreamStdin, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultOutput), MaxStderr: orDefault(r.MaxStderr, DefaultOutput),
 	}
 	if cmd.Timeout == 0 {

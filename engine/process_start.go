@@ -77,19 +77,16 @@ func ignore(sandbox.Frame) error { return nil }
 // detached checks a request and makes of it what the agent needs.
 func (e *Engine) detached(r StartRequest) (agent.Command, error) {
 	cmd, err := e.command(ExecRequest{
-		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Stdin: r.Stdin, Timeout: r.Timeout,
+		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Stdin: r.Stdin, StreamStdin: r.StreamStdin || r.Terminal != nil, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultDetachedOutput), MaxStderr: orDefault(r.MaxStderr, DefaultDetachedOutput),
 	}, true)
 	var k check.Fields
 	if err := k.Take(err); err != nil {
 		return cmd, err
 	}
-	if len(r.Stdin) > 0 && (r.StreamStdin || r.Terminal != nil) {
-		k.Bad("stdin", "is given at once and streamed; it can be one of them")
-	}
-	cmd.ID, cmd.Timeout, cmd.StreamStdin = r.ProcessID, r.Timeout, r.StreamStdin
+	cmd.ID, cmd.Timeout = r.ProcessID, r.Timeout
 	if t := r.Terminal; t != nil {
-		cmd.StreamStdin, cmd.Rolling = true, true
+		cmd.Rolling = true
 		cmd.MaxStdout, cmd.MaxStderr = orDefault(r.MaxStdout, terminalLog), 1
 		cmd.Terminal = checkTerminal(&k, t.Cols, t.Rows, t.Term)
 		cmd.Terminal.Stays = true

@@ -33,6 +33,9 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 	if err != nil {
 		return err
 	}
+	if err := mayStreamInput(c, &in.Body); err != nil {
+		return err
+	}
 	ctx, done := c.Bound(ctx)
 	defer done()
 	if httpapi.WantsEvents(c.R) {
@@ -142,6 +145,7 @@ func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) 
 		sp.Add("cwd", "is empty")
 	}
 	r.Stdin = stdin(sp, b)
+	r.StreamStdin = b.StreamStdin != nil && *b.StreamStdin
 	if b.TimeoutSeconds != nil {
 		r.Timeout = span(sp, "timeout_seconds", *b.TimeoutSeconds)
 		if *b.TimeoutSeconds == 0 {
@@ -154,6 +158,16 @@ func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) 
 	r.MaxStdout = outputBound(sp, "max_stdout", "max_stdout_bytes", b.MaxStdoutBytes, b.MaxOutputBytes)
 	r.MaxStderr = outputBound(sp, "max_stderr", "max_stderr_bytes", b.MaxStderrBytes, b.MaxOutputBytes)
 	return r, sp.Err()
+}
+
+// mayStreamInput refuses a streamed standard input to a caller who is told which process it is
+// for when that is over.
+func mayStreamInput(c *call, b *v1.Exec) error {
+	if b.StreamStdin == nil || !*b.StreamStdin || b.WaitSeconds != nil || httpapi.WantsEvents(c.R) {
+		return nil
+	}
+	return fault.InvalidField("stream_stdin", "is true, and the answer would name the process only at its end").
+		WithRemedy("ask for a stream with the header Accept: text/event-stream, or set wait_seconds, to 0 for an answer at once")
 }
 
 func stdin(sp *httpapi.Spellings, b *v1.Exec) []byte {

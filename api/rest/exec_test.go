@@ -97,6 +97,15 @@ func TestExec(t *testing.T) {
 		}
 		want[v1.Problem](h, 404, "GET", path+"/processes/nosuchprocess000", nil)
 	})
+	t.Run("ItsInputIsStreamed", func(t *testing.T) {
+		r := want[v1.ExecResult](h, 202, "POST", path+"/exec", object{"command": "cat; exit 3", "stream_stdin": true, "wait_seconds": 0})
+		in := path + "/processes/" + r.ProcessID + "/stdin"
+		want[v1.ProcessInput](h, 200, "POST", in, []byte("one "))
+		want[v1.ProcessInput](h, 200, "POST", in+"?close=true", []byte("two"))
+		if p := want[v1.Process](h, 200, "GET", path+"/processes/"+r.ProcessID+"/wait", nil); p.ExitCode == nil || *p.ExitCode != 3 || p.StdoutBytes != 7 {
+			t.Errorf("got %+v", p)
+		}
+	})
 	t.Run("ActivityTellsOfIt", func(t *testing.T) {
 		p := want[v1.EventPage](h, 200, "GET", path+"/activity?type=exec&limit=200&sort_order=asc", nil)
 		if len(p.Items) < 5 || p.Items[0].Via != "rest" || *p.Items[0].ExitCode != 0 || p.Items[1].Command != "exit 7" {

@@ -17,6 +17,7 @@ type Exec struct {
 
 	Stdin       *string `json:"stdin,omitempty" jsonschema:"text for its standard input, which then ends"`
 	StdinBase64 *string `json:"stdin_base64,omitempty" jsonschema:"the same for any bytes, in base64"`
+	StreamStdin *bool   `json:"stream_stdin,omitempty" jsonschema:"true: its standard input stays open, for POST …/processes/{pid}/stdin, until that ends it. It needs a caller who knows the process while it runs: an answer that is streamed, or wait_seconds"`
 
 	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"then it is killed with all that it started: more than 0, at most 86400; default 300"`
 	WaitSeconds    *float64 `json:"wait_seconds,omitempty" jsonschema:"how long to wait for its end, 0 to 86400; then the answer is 202 and it goes on. The default waits to the end"`

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -22,8 +23,9 @@ import (
 
 // Bounds of a command that is run from here.
 const (
-	maxStdin  = 8 << 20  // what the server takes with a command
-	maxOutput = 64 << 20 // what it hands on of each stream
+	smallStdin = 64 << 10 // of a file: what goes with a command, to spare requests
+	shellStdin = 1 << 20  // what the server takes with a command in a shell
+	maxOutput  = 64 << 20 // what it hands on of each stream
 )
 
 // command holds the flags and the words of one command.
@@ -36,6 +38,7 @@ type command struct {
 	timeout period
 	stdin   bool
 	noStdin bool
+	input   io.Reader // of the command, while it runs; nil: none
 	tty     bool
 	leave   []byte // the detach keys; nil: the default
 	in      string // the name of the shell that it runs in; empty: none
@@ -50,7 +53,7 @@ func commandFlags(c *cobra.Command, withEnv bool) *command {
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
 	f.Var(&m.timeout, "timeout", "kill it after this long")
-	f.BoolVarP(&m.stdin, "interactive", "i", false, "read standard input to its end first, whatever it is")
+	f.BoolVarP(&m.stdin, "interactive", "i", false, "give it standard input, whatever it is")
 	f.BoolVarP(&m.noStdin, "no-stdin", "n", false, "leave standard input alone, also if it is a pipe or a file")
 	f.BoolVarP(&m.tty, "tty", "t", false, "run it at a terminal, as sandpit shell does")
 	if withEnv {
@@ -77,7 +80,8 @@ func (m *command) check(words []string) error {
 	return nil
 }
 
-// request makes the request, and reads standard input if the command gets it.
+// request makes the request. Standard input goes with it where it is a small file; else it is
+// the command's while it runs, see fed.
 func (m *command) request(a *app) (v1.Exec, error) {
 	r := v1.Exec{Env: m.env.value(), TimeoutSeconds: m.timeout.exactSeconds(), MaxOutputBytes: new(int64(maxOutput))}
 	if m.shell != "" {
@@ -87,16 +91,25 @@ func (m *command) request(a *app) (v1.Exec, error) {
 	}
 	f := m.c.Flags()
 	r.Cwd, r.User = given(f, "cwd", m.cwd), given(f, "user", m.user)
-	if !m.stdin && (m.noStdin || !piped(a.stdin)) {
+	if m.tty || !m.stdin && (m.noStdin || !piped(a.stdin)) { // of a terminal the keys are handed on
 		return r, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(a.stdin, maxStdin+1))
+	most := smallStdin
+	if m.in != "" {
+		most = shellStdin
+	} else if !regular(a.stdin) {
+		m.input, r.StreamStdin = a.stdin, new(true)
+		return r, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(a.stdin, int64(most)+1))
 	switch {
 	case err != nil:
-		return r, fault.Wrap(fault.Unavailable, err, "standard input cannot be read")
-	case len(data) > maxStdin:
-		return r, fault.New(fault.TooLarge, "standard input has more than %d bytes", maxStdin).
-			WithRemedy("copy it into the sandbox (sandpit cp - SANDBOX:PATH) and have the command read it there")
+		return r, unreadable(err)
+	case len(data) > most && m.in != "":
+		return r, fault.New(fault.TooLarge, "standard input has more than the %d bytes that a command in a shell takes", most).
+			WithRemedy("copy it into the sandbox (sandpit cp - SANDBOX:PATH) and have the command read it there, or leave out --shell")
+	case len(data) > most:
+		m.input, r.StreamStdin = io.MultiReader(bytes.NewReader(data), a.stdin), new(true)
 	case utf8.Valid(data):
 		r.Stdin = new(string(data))
 	default:
@@ -112,6 +125,15 @@ func piped(f *os.File) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
+}
+
+func regular(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+func unreadable(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "standard input cannot be read")
 }
 
 // stream runs a command and hands on its output and its status.
@@ -175,7 +197,9 @@ type runner func(ctx context.Context, r v1.Exec, started func(*client.Process), 
 func (m *command) runner(a *app, cl *client.Client, ref string) runner {
 	if m.in == "" {
 		return func(ctx context.Context, r v1.Exec, started func(*client.Process), fn func(client.Frame) error) (*v1.ExecOutcome, error) {
-			return cl.ExecStarted(ctx, ref, r, started, fn)
+			return m.fed(ctx, a, started, func(ctx context.Context, started func(*client.Process)) (*v1.ExecOutcome, error) {
+				return cl.ExecStarted(ctx, ref, r, started, fn)
+			})
 		}
 	}
 	s := cl.OpenShell(ref, m.in)

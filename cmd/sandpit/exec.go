@@ -23,15 +23,16 @@ func newExec(a *app) *cobra.Command {
 CMD and its arguments are run as they are, without a shell; -c takes shell text, as sh -c does.
 Flags may stand before SANDBOX or between it and CMD; all after CMD is CMD's own.
 
-Standard input is given to the command if it is a pipe or a file, up to 8 MiB; -n leaves it alone,
-in a loop that reads a file, say. A stopped sandbox is started, unless somebody stopped it on purpose.
+Standard input is given to the command, as it comes, if it is a pipe or a file, and with -i whatever it
+is; -n leaves it alone, in a loop that reads a file, say. A stopped sandbox is started, unless somebody stopped it on purpose.
 
 With --detach it is not waited for: its process id is printed, for sandpit ps, logs, attach and kill. It
 goes on whatever becomes of us, of the connection and of the server, without a time limit unless --timeout
 gives one. Its standard input is empty, or with -i left open for sandpit attach.
 
 With --shell it runs in a named shell, which is made if it is not there: what it leaves behind (directory,
-variables, functions, background jobs) the next command in that shell finds. A CMD without ARG is shell text then.
+variables, functions, background jobs) the next command in that shell finds. A CMD without ARG is shell text then, and standard input is read to
+its end first, 1 MiB at most.
 
 Ctrl-C kills the command, with all that it started, and exits with 130. If the connection breaks, or the
 server is started again, the command goes on, and so do we; see sandpit activity if no server comes back. A failure of sandpit's own exits with 125, and so does a
@@ -39,7 +40,7 @@ command of whose output not all came: 64 MiB are kept of each stream. With -o js
 		Example: `  sandpit exec web python main.py --verbose
   sandpit exec web -c 'ls *.csv | wc -l'
   sandpit exec web -u root -- apt-get --version
-  cat data.csv | sandpit exec web sort
+  tail -f app.log | sandpit exec web grep ERROR
   sandpit exec -it web python
   sandpit exec --detach web -- npm run dev
   sandpit exec --shell main web 'cd app && export DEBUG=1'`,

@@ -146,6 +146,21 @@ func TestShell(t *testing.T) {
 		}
 	})
 
+	t.Run("RunsOneCommandInANewSandbox", func(t *testing.T) {
+		// What is typed is the command's from the first key on, and no end of input is waited for.
+		cmd, ours, _, sc := openTerminal(t, s, "run", "-it", "sh", "-c", `echo up; read -r x; echo "<$x>"; exit 6`)
+		sc.await(t, "up")
+		typed(t, ours, "two words\n")
+		sc.await(t, "<two words>")
+		got, err := code(cmd.Wait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != 6 {
+			t.Errorf("exit status %d, want 6; the screen was:\n%s", got, sc)
+		}
+	})
+
 	t.Run("RunsOneCommandAsRoot", func(t *testing.T) {
 		cmd, _, _, sc := openTerminal(t, s, "exec", "-it", "-u", "root", "-e", "WORD=two words", "box", "sh", "-c", `id -u; echo "<$WORD>"; echo "<$PATH:$HOME:$PWD>"; tty; exit 5`)
 		sc.await(t, "<two words>")
