@@ -85,30 +85,12 @@ func (l *logFile) settle() {
 	}
 }
 
-// create makes the file, unless the disk is all but full.
 func (l *logFile) create() (err error) {
-	if !roomForLog(l.dir) {
-		return unix.ENOSPC
-	}
 	l.fd, err = unix.Openat(l.dir, l.name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		l.fd = -1
 	}
 	return err
-}
-
-// maxUntouched is the most that no new log takes of a disk, of which it leaves a sixty-fourth.
-const maxUntouched = 1 << 20
-
-// roomForLog reports whether the disk that has dir takes another log. btrfs keeps small files in
-// its metadata, which has room for them when data has none: as many small logs as that holds
-// would leave it no room for anybody's changes, and it would become read-only for all.
-func roomForLog(dir int) bool {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(dir, &st); err != nil {
-		return true // making the file says why
-	}
-	return st.Bavail >= min(maxUntouched/uint64(max(st.Bsize, 1)), st.Blocks/64)
 }
 
 func (l *logFile) end() int64 { return l.size + int64(len(l.tail)) }

@@ -224,19 +224,22 @@ func TestRemovalNeedsNoSpace(t *testing.T) {
 		writeFile(t, at(s.logs, id+"/log"), make0(10<<20))
 	}
 	allocateUntilFull(t, at(s.logs, "layerone/large"))
-	// btrfs keeps what is that small in its metadata. Without commits it may promise more of that
-	// than there is, and become read-only; the agent begins no log where a disk is that full.
-	small := make0(2000)
+	// Empty files are metadata only. Without commits btrfs may promise more of that than there
+	// is, beside a load, and become read-only instead of refusing.
 	for i := 0; ; i++ {
-		err := os.WriteFile(at(s.logs, fmt.Sprintf("layerone/%d", i)), small, 0o600)
+		path := at(s.logs, fmt.Sprintf("layerone/%0200d", i))
+		err := os.WriteFile(path, nil, 0o600)
 		if err == nil && i%100 == 0 {
 			err = commit(s.top)
+		}
+		if err == nil {
+			err = unix.Rename(path, path+"renamed")
 		}
 		if errors.Is(err, unix.ENOSPC) {
 			break
 		}
 		if err != nil {
-			t.Fatalf("a small log: %v, want ENOSPC", err)
+			t.Fatalf("an empty file: %v, want ENOSPC", err)
 		}
 	}
 	for _, id := range []string{"layerone", "layertwo"} {
