@@ -21,6 +21,8 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/retention"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/internal/cleanup"
@@ -158,12 +160,12 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		},
 		Network: network,
 		Pools:   cfg.pools(),
-		Events:  engine.EventOptions{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
+		Events:  retention.Options{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
 		Version: opts.Version,
 		Logger:  log,
 		Keys:    seals,
 		Redact:  secrets,
-		Metrics: engine.NewMetrics(registry),
+		Metrics: metrics.New(registry),
 	})
 	if err != nil {
 		return err

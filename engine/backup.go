@@ -77,7 +77,7 @@ func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, err
 // KeepVolume keeps what a volume holds for a backup. A volume that is not there is NotFound.
 func (e *Engine) KeepVolume(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
 	return e.keepDisk(ctx, func(ctx context.Context) (*toKeep, error) {
-		done, err := e.holds.share(ctx, id)
+		done, err := e.holds.Share(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (e *Engine) KeepSnapshot(ctx context.Context, id sandbox.ID) (*KeptDisk, er
 	if err := e.group.enter(); err != nil {
 		return nil, err
 	}
-	release, err := e.holds.share(ctx, id)
+	release, err := e.holds.Share(ctx, id)
 	if err != nil {
 		e.group.leave()
 		return nil, err
@@ -182,7 +182,7 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 		ID: sandbox.NewID(), Project: disk.project, Runtime: disk.runtime, State: sandbox.SnapshotCreating, SizeBytes: -1,
 		CreatedAt: e.now(), CreatedBy: system.actor, Detail: "for a backup",
 	}
-	give, err := e.holds.own(bound, snap.ID)
+	give, err := e.holds.Own(bound, snap.ID)
 	if err != nil {
 		return nil, err
 	}

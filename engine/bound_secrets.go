@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/trust"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -84,7 +85,7 @@ func (e *Engine) trustLocked(ctx context.Context, b *entry, l *session) {
 	a.owed.Store(false)
 	switch {
 	case a.keys != nil:
-		env, complaint := addTrust(ctx, l.client, a.authority.PEM())
+		env, complaint := trust.Add(ctx, l.client, a.authority.PEM())
 		a.env.Store(&env)
 		a.known = false
 		if complaint != "" {
@@ -101,7 +102,7 @@ func (e *Engine) trustLocked(ctx context.Context, b *entry, l *session) {
 			if a.keys != nil {
 				return
 			}
-			if complaint := removeTrust(ctx, l.client); complaint != "" && ctx.Err() == nil {
+			if complaint := trust.Remove(ctx, l.client); complaint != "" && ctx.Err() == nil {
 				e.log.Info("a sandbox still trusts the authority of bound secrets that it no longer has", "sandbox", b.id, "why", complaint)
 			}
 		})
@@ -192,5 +193,5 @@ func (e *Engine) complain(ctx context.Context, b *entry, a *boundSecrets, compla
 		e.log.Warn("why a sandbox's bound secrets may not work cannot be recorded", "sandbox", b.id, "error", err, "why", complaint)
 		return
 	}
-	e.metrics.happened([]*sandbox.Event{ev})
+	e.metrics.Happened([]*sandbox.Event{ev})
 }

@@ -33,7 +33,7 @@ func (u *Use) KeepChanges(ctx context.Context, after *sandbox.Event, changes int
 		ev := u.who.event(sandbox.EventFailed, s, e.now())
 		ev.OK, ev.Detail = false, fmt.Sprintf("checkpoint after the command %s: %s", after.ProcessID, reason(err))
 		if dbErr := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); dbErr == nil {
-			e.metrics.happened([]*sandbox.Event{ev})
+			e.metrics.Happened([]*sandbox.Event{ev})
 		}
 		return ""
 	}

@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -12,64 +11,30 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/alarm"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
-// clock knows when each sandbox is to be looked at next: a heap, one entry a
-// sandbox. A use moves nothing in it: what is due is worked out from the record
-// and the last use when the time comes, and the entry put off if it is too early.
+// clock knows when each sandbox is to be looked at next, and of which uses no record knows. A
+// use moves no alarm: what is due is worked out from the record and the last use when the time
+// comes, and the alarm put off if it is too early.
 type clock struct {
-	mu    sync.Mutex
-	heap  alarms
-	byID  map[sandbox.ID]*alarm
-	uses  map[sandbox.ID]activity // that no record knows, of sandboxes that have no entry
-	wakes chan struct{}           // the first alarm changed
-}
+	*alarm.Clock
 
-type alarm struct {
-	at    time.Time
-	id    sandbox.ID
-	index int
+	mu   sync.Mutex
+	uses map[sandbox.ID]activity // that no record knows, of sandboxes that have no entry
 }
 
 func newClock() *clock {
-	return &clock{byID: make(map[sandbox.ID]*alarm), uses: make(map[sandbox.ID]activity), wakes: make(chan struct{}, 1)}
-}
-
-// set makes at the time to look at the sandbox; the zero time means never.
-func (c *clock) set(id sandbox.ID, at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := c.byID[id]
-	switch {
-	case at.IsZero() && a == nil:
-		return
-	case at.IsZero():
-		heap.Remove(&c.heap, a.index)
-		delete(c.byID, id)
-		return
-	case a == nil:
-		a = &alarm{at: at, id: id}
-		c.byID[id] = a
-		heap.Push(&c.heap, a)
-	default:
-		a.at = at
-		heap.Fix(&c.heap, a.index)
-	}
-	if a.index == 0 {
-		select {
-		case c.wakes <- struct{}{}:
-		default:
-		}
-	}
+	return &clock{Clock: alarm.New(), uses: make(map[sandbox.ID]activity)}
 }
 
 // drop forgets a sandbox that is no more.
 func (c *clock) drop(id sandbox.ID) {
-	c.set(id, time.Time{})
+	c.Set(id, time.Time{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.uses, id)
@@ -89,68 +54,12 @@ func (c *clock) used(id sandbox.ID) activity {
 	return c.uses[id]
 }
 
-// shift puts every alarm off by d, or brings it forward.
-func (c *clock) shift(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.heap { // which changes no order
-		a.at = a.at.Add(d)
-	}
-}
-
-// due takes out an alarm that has come, if any, and else says when to ask again:
-// soon, since the host's clock may be set meanwhile.
-func (c *clock) due(at time.Time) (id sandbox.ID, ok bool, wait time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.heap) == 0 {
-		return "", false, tick
-	}
-	a := c.heap[0]
-	if d := a.at.Sub(at); d > tick {
-		return "", false, tick
-	} else if d > 0 {
-		return "", false, min(d, pulse)
-	}
-	heap.Pop(&c.heap)
-	delete(c.byID, a.id)
-	return a.id, true, 0
-}
-
-type alarms []*alarm
-
-func (h alarms) Len() int           { return len(h) }
-func (h alarms) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h alarms) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-func (h *alarms) Push(x any) {
-	a := x.(*alarm)
-	a.index = len(*h)
-	*h = append(*h, a)
-}
-func (h *alarms) Pop() any {
-	old := *h
-	a := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return a
-}
-
 const (
 	// retryAfter is when work that could not be finished is tried again.
 	retryAfter = 30 * time.Second
 	// atOnce bounds how many sandboxes the clocks stop or delete at a time, so
 	// that a thousand that were started together do not end together.
 	atOnce = 4
-	// tick is how often the host's clock is looked at, and jump how far it has to
-	// go astray in between to count as set.
-	tick = time.Minute
-	jump = 5 * time.Second
-	// A wait that ends jump later than it should was of a server that was stopped, or had no
-	// processor. So the clock waits for pulse at most while an alarm comes within tick.
-	pulse = 2 * time.Second
 	// The clocks of sandboxes that are down are read from the store, every
 	// sweepEvery, as far as they expire within horizon: there may be many of them.
 	sweepEvery = 5 * time.Minute
@@ -160,26 +69,26 @@ const (
 // runClock looks at each sandbox when its time comes, until ctx is done.
 func (e *Engine) runClock(ctx context.Context) {
 	e.group.spawn(e.runSweep)
-	watch := hostClock{wall: e.now(), steady: time.Now()}
+	watch := alarm.HostClock{Wall: e.now(), Steady: time.Now()}
 	slots := make(chan struct{}, atOnce)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		at := e.now()
-		if d := watch.set(at, time.Now()); d != 0 {
+		if d := watch.Set(at, time.Now()); d != 0 {
 			e.clockSet(at, d)
 		}
-		id, ok, wait := e.clock.due(at)
+		id, ok, wait := e.clock.Due(at)
 		if !ok {
 			timer.Reset(wait)
 			end := time.Now().Add(wait)
 			select {
 			case <-timer.C:
-			case <-e.clock.wakes:
+			case <-e.clock.Changed():
 			case <-ctx.Done():
 				return
 			}
-			if late := time.Since(end); late >= jump {
+			if late := time.Since(end); late >= alarm.Jump {
 				e.stoodStill(late)
 			}
 			continue
@@ -196,27 +105,13 @@ func (e *Engine) runClock(ctx context.Context) {
 	}
 }
 
-// hostClock notices that the host's clock is set, by one that cannot be.
-type hostClock struct{ wall, steady time.Time }
-
-// set tells how far the clock was set since the last look; zero: it was not. A host
-// that slept looks as if its clock had been put forward.
-func (h *hostClock) set(wall, steady time.Time) time.Duration {
-	d := wall.Sub(h.wall) - steady.Sub(h.steady)
-	h.wall, h.steady = wall, steady
-	if d.Abs() < jump {
-		return 0
-	}
-	return d
-}
-
 // clockSet begins idleness anew for all: what was noted before says nothing about
 // how long ago that was. Dates stay dates.
 func (e *Engine) clockSet(at time.Time, by time.Duration) {
 	e.log.Warn("the host's clock was set, or the host slept; nothing counts as idle before now", "by", by)
 	e.fair.Store(&at)
 	if by < 0 {
-		e.clock.shift(by) // each is looked at when it would have been
+		e.clock.Shift(by) // each is looked at when it would have been
 	}
 }
 
@@ -263,7 +158,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 		for _, s := range page {
 			// What memory knows of it is looked at when its alarm comes.
 			if at := e.next(s, 0, e.clock.used(s.ID)); !at.IsZero() && !at.After(soon) {
-				e.clock.set(s.ID, at)
+				e.clock.Set(s.ID, at)
 			}
 		}
 		if q.Cursor == "" {
@@ -286,7 +181,7 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 		return
 	}
 	if err != nil {
-		e.clock.set(id, e.now().Add(retryAfter))
+		e.clock.Set(id, e.now().Add(retryAfter))
 		return
 	}
 	defer e.release(b)
@@ -300,7 +195,7 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			e.clock.set(id, e.now().Add(turnRetry))
+			e.clock.Set(id, e.now().Add(turnRetry))
 		}
 		return
 	}
@@ -371,7 +266,7 @@ func (e *Engine) idle(ctx context.Context, b *entry, s *sandbox.Sandbox, detail 
 func (e *Engine) reap(ctx context.Context, b *entry, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
 	err := e.remove(ctx, b, system, cause, detail, may)
 	if err == nil && b.record.Load() == nil {
-		e.metrics.reaped.Inc()
+		e.metrics.Reaped.Inc()
 	}
 	return err
 }
@@ -428,7 +323,7 @@ func (e *Engine) plan(b *entry) {
 			at = earlier(at, e.now().Add(retryAfter))
 		}
 	}
-	e.clock.set(b.id, at)
+	e.clock.Set(b.id, at)
 }
 
 // next is when to look at a sandbox again: when its next clock expires, as far as is
@@ -465,7 +360,7 @@ func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
 func (e *Engine) later(b *entry) { e.retry(b.id) }
 
 // retry is later for whatever has an id: a snapshot or a volume, too.
-func (e *Engine) retry(id sandbox.ID) { e.clock.set(id, e.now().Add(retryAfter)) }
+func (e *Engine) retry(id sandbox.ID) { e.clock.Set(id, e.now().Add(retryAfter)) }
 
 // now is the time as the store keeps it, so that a record reads the same before
 // and after it was stored.

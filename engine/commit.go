@@ -80,9 +80,9 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 	b.stale = false
 	if to != nil {
 		b.record.Store(to)
-		e.metrics.moved(from.State, to.State)
+		e.metrics.Moved(from.State, to.State)
 	}
-	e.metrics.happened(events)
+	e.metrics.Happened(events)
 	return nil
 }
 
@@ -109,8 +109,8 @@ func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own [
 		return err
 	}
 	e.cacheRecord(b, s)
-	e.metrics.moved("", s.State)
-	e.metrics.happened(append(events, ev))
+	e.metrics.Moved("", s.State)
+	e.metrics.Happened(append(events, ev))
 	return nil
 }
 
@@ -147,14 +147,14 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 		return err
 	}
 	e.forget(b)
-	e.holds.unpin(b.id)
+	e.holds.Unpin(b.id)
 	if dropped > 0 {
 		select {
 		case e.runsDropped <- struct{}{}:
 		default:
 		}
 	}
-	e.metrics.happened([]*sandbox.Event{ev})
+	e.metrics.Happened([]*sandbox.Event{ev})
 	if len(left) > 0 {
 		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, asker{ev.Actor, ev.Via}) })
 	}

@@ -120,7 +120,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	if err != nil {
 		return nil, false, err
 	}
-	e.metrics.createSeconds.Observe(time.Since(began).Seconds())
+	e.metrics.CreateSeconds.Observe(time.Since(began).Seconds())
 	return s, true, nil
 }
 

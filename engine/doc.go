@@ -52,8 +52,8 @@
 // kept in the entry, frozen, and put back by the resume. Time limits of theirs do not
 // count the time in between (type pauseClock).
 //
-// A snapshot is held by whoever makes something of it, reads it or makes it, see type
-// holds; its deletion waits for them. A fork has the turn of its parent only while
+// A snapshot is held by whoever makes something of it, reads it or makes it, see package
+// hold; its deletion waits for them. A fork has the turn of its parent only while
 // the parent's disk is taken, not while the forks are made of that.
 //
 // Order of locks: a key's turn, an entry's turn, a snapshot, entry.commitMu, then entry.mu or

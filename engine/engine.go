@@ -11,6 +11,10 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/archive"
+	"sandpit.dev/engine/hold"
+	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/retention"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
@@ -30,14 +34,14 @@ type Options struct {
 	Images   Images                    // required
 	Defaults Defaults
 	Network  NetworkOptions
-	Keys     *seal.Ring     // of secrets; nil: a key of its own, so that none outlives the engine
-	Version  string         // for Info
-	Logger   *slog.Logger   // nil: discard
-	Redact   *redactlog.Log // of Logger's handler; nil: one that nothing reads
-	Metrics  *Metrics       // nil: none
-	Pools    []Pool         // sandboxes that are made ahead
-	Watches  int            // the most that a project has open at once; 0: MaxWatches
-	Events   EventOptions
+	Keys     *seal.Ring       // of secrets; nil: a key of its own, so that none outlives the engine
+	Version  string           // for Info
+	Logger   *slog.Logger     // nil: discard
+	Redact   *redactlog.Log   // of Logger's handler; nil: one that nothing reads
+	Metrics  *metrics.Metrics // nil: none
+	Pools    []Pool           // sandboxes that are made ahead
+	Watches  int              // the most that a project has open at once; 0: MaxWatches
+	Events   retention.Options
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
 	JanitorRound time.Duration
@@ -109,7 +113,7 @@ type Engine struct {
 	secrets    *secrets.Cache
 	version    string
 	log        *slog.Logger
-	metrics    *Metrics
+	metrics    *metrics.Metrics
 	checkpoint func(string)
 
 	phase atomic.Int32
@@ -122,13 +126,13 @@ type Engine struct {
 
 	hearing  chan struct{} // held by who waits for the first word of an agent, unasked
 	outcomes outcomes
-	holds    *holds // on snapshots
+	holds    *hold.Table // on snapshots and volumes
 	pools    *pools
 	watches  *watches
-	imports  *imports
+	imports  *archive.Queue
 	// runsDropped has a value after a delete that dropped runs.
 	runsDropped chan struct{}
-	eventKeep   EventOptions
+	pruner      *retention.Pruner
 	round       time.Duration // of the janitor
 	extension   Extension
 
@@ -179,7 +183,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: newHolds(), pools: newPools(), runsDropped: make(chan struct{}, 1), watches: newWatches(o.Watches), imports: newImports(), eventKeep: o.Events.filled(), round: o.JanitorRound,
+		clock: newClock(), holds: hold.New(holdPatience), pools: newPools(), runsDropped: make(chan struct{}, 1), watches: newWatches(o.Watches), imports: archive.NewQueue(), round: o.JanitorRound,
 		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
@@ -208,7 +212,7 @@ func New(o Options) (*Engine, error) {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	if e.metrics == nil {
-		e.metrics = NewMetrics(nil)
+		e.metrics = metrics.New(nil)
 	}
 	if e.checkpoint == nil {
 		e.checkpoint = func(string) {}
@@ -216,12 +220,16 @@ func New(o Options) (*Engine, error) {
 	if e.round <= 0 {
 		e.round = janitorRound
 	}
+	for _, kind := range []string{kindInstance, kindSnapshot, kindVolume} {
+		e.metrics.JanitorRemoved.WithLabelValues(kind)
+	}
+	e.pruner = retention.New(e.store, o.Events, retention.Needs{Round: e.round, Now: e.now, Spare: e.pools.owns}, e.metrics.EventsPruned, e.log)
 	if err := e.openPools(o.Pools); err != nil {
 		return nil, err
 	}
 	for n, r := range e.runtimes {
 		if d, ok := r.(runtime.DiskReporter); ok {
-			e.metrics.disk(n, d)
+			e.metrics.Disk(n, d)
 		}
 	}
 	return e, nil
@@ -252,7 +260,7 @@ func (e *Engine) Run(ctx context.Context, resume ...func(context.Context) error)
 		e.phase.Store(phaseReady)
 		close(e.ready)
 		e.group.spawn(e.runJanitor)
-		e.group.spawn(e.runRetention)
+		e.group.spawn(e.pruner.Run)
 		e.runClock(ctx)
 	} else if ctx.Err() != nil {
 		err = nil

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/metrics"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -56,7 +57,7 @@ func TestRunIsCalledOnce(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	h := open(t, t.TempDir(), func(o *engine.Options) { o.Metrics = engine.NewMetrics(reg) })
+	h := open(t, t.TempDir(), func(o *engine.Options) { o.Metrics = metrics.New(reg) })
 	s := h.create(engine.CreateRequest{})
 	h.exec(string(s.ID), "true")
 	h.exec(string(s.ID), "false")

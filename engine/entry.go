@@ -193,7 +193,7 @@ func (e *Engine) forget(b *entry) {
 	if s == nil {
 		return
 	}
-	e.metrics.moved(s.State, "")
+	e.metrics.Moved(s.State, "")
 	e.clock.drop(b.id)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -105,7 +105,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 		r.Started(f.event.ProcessID)
 	}
 	res, err := f.attend(ctx, r, began)
-	e.metrics.execSeconds.Observe(time.Since(began).Seconds())
+	e.metrics.ExecSeconds.Observe(time.Since(began).Seconds())
 	return res, err
 }
 
@@ -213,7 +213,7 @@ func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if err != nil {
 		return nil, err
 	}
-	u.e.metrics.happened([]*sandbox.Event{ev})
+	u.e.metrics.Happened([]*sandbox.Event{ev})
 	return ev, nil
 }
 

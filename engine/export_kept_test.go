@@ -14,11 +14,9 @@ import (
 func (e *Engine) Strike(ctx context.Context, id sandbox.ID) { e.expire(ctx, id) }
 
 // Impatient has deletions wait only so long for those who use a snapshot.
-func (e *Engine) Impatient(d time.Duration) { e.holds.patience = d }
+func (e *Engine) Impatient(d time.Duration) { e.holds.Patience = d }
 
 // HeldSnapshots counts the snapshots that are in use, or waited for.
 func (e *Engine) HeldSnapshots() int {
-	e.holds.mu.Lock()
-	defer e.holds.mu.Unlock()
-	return len(e.holds.byID) + len(e.holds.boxes)
+	return e.holds.Len()
 }

@@ -17,9 +17,7 @@ func (e *Engine) Recorded(ctx context.Context) error {
 func (e *Engine) Held() (boxes, names, keys, alarms int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.clock.mu.Lock()
-	defer e.clock.mu.Unlock()
-	return len(e.entries), len(e.names), len(e.keys), len(e.clock.heap)
+	return len(e.entries), len(e.names), len(e.keys), e.clock.Len()
 }
 
 // StoodStill is what the clock does when a wait of its own ended late by so much.

@@ -70,7 +70,7 @@ func (e *Engine) Bind(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Answered counts how long a command took, from its request to its answer.
-func (e *Engine) Answered(took time.Duration) { e.metrics.execSeconds.Observe(took.Seconds()) }
+func (e *Engine) Answered(took time.Duration) { e.metrics.ExecSeconds.Observe(took.Seconds()) }
 
 // Visit is a look at a sandbox that need not be up.
 type Visit struct {

@@ -146,7 +146,7 @@ func (f *follower) conclude(ctx context.Context, res sandbox.Result) ExecResult 
 	if f.event.Type == sandbox.EventExec {
 		r.SnapshotID = f.u.KeepChanges(ctx, f.event, r.ChangesTotal, r.ChangesComplete)
 	}
-	e.metrics.ran(f.event, &res)
+	e.metrics.Ran(f.event, &res)
 	end := e.outcomes.begin(f.u.b)
 	e.group.spawn(func(ctx context.Context) {
 		defer f.u.End()

@@ -205,7 +205,7 @@ func (e *Engine) origin(ctx context.Context, b *entry, who asker, r ForkRequest)
 func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.Sandbox, who asker) (sandbox.ID, func(), error) {
 	snap := e.snapshotOf(s, who)
 	snap.Detail = "for forks of " + string(s.ID)
-	give, err := e.holds.own(ctx, snap.ID)
+	give, err := e.holds.Own(ctx, snap.ID)
 	if err != nil {
 		return "", nil, err
 	}
@@ -336,9 +336,9 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 	}
 	for i, b := range f.boxes {
 		f.e.cacheRecord(b, records[i])
-		f.e.metrics.moved("", records[i].State)
+		f.e.metrics.Moved("", records[i].State)
 	}
-	f.e.metrics.happened(append(secretEvents, events...))
+	f.e.metrics.Happened(append(secretEvents, events...))
 	return nil
 }
 
@@ -398,9 +398,9 @@ func (f *forks) outcome(ctx context.Context) error {
 	}
 	for i, b := range f.boxes {
 		b.record.Store(next[i])
-		f.e.metrics.moved(sandbox.Creating, sandbox.Running)
+		f.e.metrics.Moved(sandbox.Creating, sandbox.Running)
 	}
-	f.e.metrics.happened(events)
+	f.e.metrics.Happened(events)
 	return nil
 }
 

@@ -81,7 +81,7 @@ func (e *Engine) tidy(ctx context.Context, j *janitor, at time.Time) {
 		j.began, j.before, j.now = at, j.now, make(map[thing]bool)
 		j.queue = e.inventory(ctx)
 		e.askBusy(ctx)
-		e.metrics.janitorRounds.Inc()
+		e.metrics.JanitorRounds.Inc()
 	}
 	n := min(len(j.queue), janitorLook)
 	look := j.queue[:n]
@@ -112,7 +112,7 @@ func (e *Engine) tidy(ctx context.Context, j *janitor, at time.Time) {
 			j.now[t] = true
 			if !j.foreign[t] {
 				j.foreign[t] = true
-				e.metrics.janitorForeign.Inc()
+				e.metrics.JanitorForeign.Inc()
 				e.log.Error("something of another store is left alone: put that store back, or delete its files by hand", "kind", t.kind, "runtime", t.runtime, "id", t.id)
 			}
 			continue
@@ -247,6 +247,6 @@ func (e *Engine) collect(ctx context.Context, t thing) {
 		e.log.Error("what no record owns cannot be removed; it is tried again", "kind", t.kind, "runtime", t.runtime, "id", t.id, "error", err)
 		return
 	}
-	e.metrics.janitorRemoved.WithLabelValues(t.kind).Inc()
+	e.metrics.JanitorRemoved.WithLabelValues(t.kind).Inc()
 	e.log.Warn("what no record owned was removed", "kind", t.kind, "runtime", t.runtime, "id", t.id)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/metrics"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -59,7 +60,7 @@ func (h *house) plant(heardOf bool) sandbox.ID {
 func TestJanitor(t *testing.T) {
 	quick := func(reg *prometheus.Registry) func(*engine.Options) {
 		return func(o *engine.Options) {
-			o.JanitorRound, o.Metrics = 60*time.Millisecond, engine.NewMetrics(reg)
+			o.JanitorRound, o.Metrics = 60*time.Millisecond, metrics.New(reg)
 		}
 	}
 	t.Run("RemovesWhatNoRecordOwnsAndNothingElse", func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestJanitor(t *testing.T) {
 	t.Run("IsNotInTheWayOfWhatIsBeingMade", func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		h := open(t, t.TempDir(), func(o *engine.Options) {
-			o.JanitorRound, o.Metrics = 12*time.Millisecond, engine.NewMetrics(reg)
+			o.JanitorRound, o.Metrics = 12*time.Millisecond, metrics.New(reg)
 		})
 		for range 30 {
 			s := h.create(engine.CreateRequest{})

@@ -248,7 +248,7 @@ func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egre
 			e.log.Warn("refusals of a sandbox's network cannot be recorded", "sandbox", b.id, "error", err)
 			continue
 		}
-		e.metrics.happened(events)
+		e.metrics.Happened(events)
 	}
 }
 

@@ -34,7 +34,7 @@ func (u *Use) Begin(ctx context.Context, ev *sandbox.Event, more func(store.Tx) 
 		return more(tx)
 	})
 	if err == nil {
-		u.e.metrics.happened([]*sandbox.Event{ev})
+		u.e.metrics.Happened([]*sandbox.Event{ev})
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration,
 // Conclude has commit write the outcome of a command, which is in ev, behind the answer to its
 // caller, and ends the use then. Who reads the sandbox's record or events waits for that.
 func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
-	u.e.metrics.ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
+	u.e.metrics.Ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
 	end := u.e.outcomes.begin(u.b)
 	u.e.group.spawn(func(ctx context.Context) {
 		defer u.End()

@@ -81,7 +81,7 @@ func (e *Engine) newPool(p Pool) (*pool, error) {
 	}
 	return &pool{p, prewarm.New(prewarm.Options{
 		Image: entry.Name, Recent: p.Image == "", Runtime: p.Runtime, Limits: p.Limits,
-		Min: p.Min, Max: p.Max, Refill: p.Refill, Figures: e.metrics.pool(p.Name),
+		Min: p.Min, Max: p.Max, Refill: p.Refill, Figures: e.metrics.Pool(p.Name),
 	})}, nil
 }
 

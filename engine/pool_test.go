@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/metrics"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -25,7 +26,7 @@ func withPools(reg *prometheus.Registry, list ...engine.Pool) func(*engine.Optio
 	return func(o *engine.Options) {
 		o.Pools = list
 		if reg != nil {
-			o.Metrics = engine.NewMetrics(reg)
+			o.Metrics = metrics.New(reg)
 		}
 	}
 }

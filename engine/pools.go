@@ -190,7 +190,7 @@ func (e *Engine) announce(ctx context.Context, id sandbox.ID, p *pool) error {
 	ev.Detail = "pool " + p.Name
 	err := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) })
 	if err == nil {
-		e.metrics.happened([]*sandbox.Event{ev})
+		e.metrics.Happened([]*sandbox.Event{ev})
 	}
 	return err
 }

@@ -112,7 +112,7 @@ func (e *Engine) PreviewOpened(ctx context.Context, c access.Caller, ref, link s
 		return tx.Events().Append(ev)
 	})
 	if err == nil && first {
-		e.metrics.happened([]*sandbox.Event{ev})
+		e.metrics.Happened([]*sandbox.Event{ev})
 	}
 	return err
 }

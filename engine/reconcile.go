@@ -106,7 +106,7 @@ func (e *Engine) refresh(ctx context.Context, b *entry) error {
 		old := b.record.Load()
 		e.cacheRecord(b, s)
 		if old != nil {
-			e.metrics.moved(old.State, s.State)
+			e.metrics.Moved(old.State, s.State)
 		}
 	case fault.Is(err, fault.NotFound):
 		e.forget(b)

@@ -70,7 +70,7 @@ func (e *Engine) count(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("counting the sandboxes of the last run: %w", err)
 		}
-		e.metrics.found(counts)
+		e.metrics.Found(counts)
 		return nil
 	})
 }
@@ -265,7 +265,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *entry, l *session, ev *san
 		cutOff(ev, sandbox.CauseHost, neverHeardOf, e.now())
 		return e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	case err == nil && rec.Result != nil:
-		e.metrics.ran(ev, rec.Result)
+		e.metrics.Ran(ev, rec.Result)
 		return e.finish(ctx, b, ev, ExecResult{ProcessID: ev.ProcessID, Result: *rec.Result})
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -88,9 +88,9 @@ func (e *Engine) rollback(ctx context.Context, b *entry, who asker, to string) e
 		if err != nil {
 			return err
 		}
-		e.holds.pin(b.id, release)
+		e.holds.Pin(b.id, release)
 		if err := fits(s, snap); err != nil {
-			e.holds.unpin(b.id)
+			e.holds.Unpin(b.id)
 			return err
 		}
 		x.to = snap.ID
@@ -127,7 +127,7 @@ func (x *exchange) do(ctx context.Context) error {
 		s.StopMeter(at)
 	})
 	if err != nil {
-		e.holds.unpin(b.id)
+		e.holds.Unpin(b.id)
 		e.restore(ctx, b, l)
 		return err
 	}
@@ -212,7 +212,7 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	if err != nil {
 		return x.unfinished(err) // settling takes it down
 	}
-	e.holds.unpin(b.id)
+	e.holds.Unpin(b.id)
 	e.checkpoint("rollback.outcome")
 	e.beginSession(b, e.newLive(b, inst, x.img))
 	return nil
@@ -247,7 +247,7 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 		x.e.later(x.b)
 		return err
 	}
-	x.e.holds.unpin(x.b.id)
+	x.e.holds.Unpin(x.b.id)
 	x.e.checkpoint("rollback.outcome")
 	x.e.ended(ctx, x.b)
 	return nil
@@ -285,7 +285,7 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 		x.e.log.Error("a rollback that failed cannot be recorded; it is tried again", "sandbox", x.b.id, "error", dbErr)
 		return x.unfinished(err)
 	}
-	x.e.holds.unpin(x.b.id)
+	x.e.holds.Unpin(x.b.id)
 	x.e.ended(ctx, x.b)
 	return err
 }
@@ -378,10 +378,10 @@ func (e *Engine) pinRestore(ctx context.Context, s *sandbox.Sandbox) error {
 	if s.State != sandbox.Restoring || s.Restore == "" {
 		return nil
 	}
-	release, err := e.holds.share(ctx, s.Restore)
+	release, err := e.holds.Share(ctx, s.Restore)
 	if err != nil {
 		return err
 	}
-	e.holds.pin(s.ID, release)
+	e.holds.Pin(s.ID, release)
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/retention"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -34,14 +36,14 @@ func (h *house) past(id sandbox.ID, n int, age time.Duration) {
 
 func TestRetentionOfEvents(t *testing.T) {
 	t.Parallel()
-	keep := func(reg *prometheus.Registry, o engine.EventOptions) func(*engine.Options) {
+	keep := func(reg *prometheus.Registry, o retention.Options) func(*engine.Options) {
 		return func(e *engine.Options) {
-			e.JanitorRound, e.Metrics, e.Events = 5*time.Millisecond, engine.NewMetrics(reg), o
+			e.JanitorRound, e.Metrics, e.Events = 5*time.Millisecond, metrics.New(reg), o
 		}
 	}
 	t.Run("WhatIsTooOldGoesAlsoOfSandboxesThatAreDeleted", func(t *testing.T) {
 		reg := prometheus.NewRegistry()
-		h := open(t, t.TempDir(), keep(reg, engine.EventOptions{}))
+		h := open(t, t.TempDir(), keep(reg, retention.Options{}))
 		s := h.create(engine.CreateRequest{Key: "box"})
 		gone := sandbox.NewID()
 		const old, young = 91 * 24 * time.Hour, 89 * 24 * time.Hour
@@ -57,7 +59,7 @@ func TestRetentionOfEvents(t *testing.T) {
 		}
 	})
 	t.Run("WhatAProjectHasTooManyGoes", func(t *testing.T) {
-		h := open(t, t.TempDir(), keep(prometheus.NewRegistry(), engine.EventOptions{Count: 50}))
+		h := open(t, t.TempDir(), keep(prometheus.NewRegistry(), retention.Options{Count: 50}))
 		s := h.create(engine.CreateRequest{Key: "box"})
 		h.past(s.ID, 300, 0)
 		h.await("the surplus is deleted", func() bool { return len(h.events(s.ID)) <= 53 })
@@ -67,7 +69,7 @@ func TestRetentionOfEvents(t *testing.T) {
 		}
 	})
 	t.Run("ACommandWithoutAResultKeepsItsRowAndGetsIt", func(t *testing.T) {
-		h := open(t, t.TempDir(), keep(prometheus.NewRegistry(), engine.EventOptions{Keep: time.Nanosecond}))
+		h := open(t, t.TempDir(), keep(prometheus.NewRegistry(), retention.Options{Keep: time.Nanosecond}))
 		s := h.create(engine.CreateRequest{Key: "box"})
 		p, err := h.engine.StartProcess(t.Context(), alice, "box", engine.StartRequest{Shell: "read line; exit 7", StreamStdin: true})
 		if err != nil {

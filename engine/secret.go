@@ -214,7 +214,7 @@ func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string,
 			e.secrets.InvalidateProject(c.Project)
 		}
 		e.bindAll(ctx, c.Project, of)
-		e.metrics.happened([]*sandbox.Event{ev})
+		e.metrics.Happened([]*sandbox.Event{ev})
 		return nil
 	}, nil)
 }

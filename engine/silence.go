@@ -31,11 +31,11 @@ const (
 func (e *Engine) observe(b *entry, l *session) {
 	l.client.Observe(l.pauses.paused, func(silent bool) {
 		if !silent {
-			e.metrics.unresponsive.Dec()
+			e.metrics.Unresponsive.Dec()
 			e.log.Info("the agent of a sandbox answers again, or the sandbox is down", "sandbox", b.id)
 			return
 		}
-		e.metrics.unresponsive.Inc()
+		e.metrics.Unresponsive.Inc()
 		e.log.Warn("the agent of a sandbox does not answer; it is asked again until it does", "sandbox", b.id)
 		e.retain(b)
 		e.group.spawn(func(ctx context.Context) {

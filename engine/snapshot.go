@@ -105,7 +105,7 @@ func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who asker, k snapsh
 		snap.Name = k.name
 	}
 	// Nobody but the repair looks at it before it is ready, and that has to wait.
-	give, err := e.holds.own(ctx, snap.ID)
+	give, err := e.holds.Own(ctx, snap.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,12 @@ import (
 	"sandpit.dev/store"
 )
 
-// discardBound bounds the deletion of one snapshot.
-const discardBound = 2 * time.Minute
+const (
+	// discardBound bounds the deletion of one snapshot.
+	discardBound = 2 * time.Minute
+	// holdPatience is how long a deletion waits for those who use the snapshot.
+	holdPatience = 10 * time.Second
+)
 
 // DeleteSnapshot deletes one, named as for Snapshot. What was made of it stays. It
 // waits for whoever uses it, and is fault.Conflict when that takes long.
@@ -29,7 +33,7 @@ func (e *Engine) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap s
 	}
 	who := askerOf(c)
 	return e.work(ctx, holdPatience+discardBound, func(ctx context.Context) error {
-		give, err := e.holds.ownSoon(ctx, found.ID)
+		give, err := e.holds.OwnSoon(ctx, found.ID)
 		if err != nil {
 			return err
 		}
@@ -106,7 +110,7 @@ func (e *Engine) unlist(ctx context.Context, remove func(store.Tx) error, ev *sa
 		return nil
 	}
 	if err == nil {
-		e.metrics.happened(events)
+		e.metrics.Happened(events)
 	}
 	return err
 }
@@ -128,7 +132,7 @@ func (e *Engine) discardAll(ctx context.Context, snaps []*sandbox.Snapshot, who 
 func (e *Engine) discardOne(ctx context.Context, snap *sandbox.Snapshot, who asker) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardBound)
 	defer cancel()
-	give, err := e.holds.ownSoon(ctx, snap.ID)
+	give, err := e.holds.OwnSoon(ctx, snap.ID)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (e *Engine) holdSnapshot(ctx context.Context, project, of, ref string) (*sa
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := e.holds.share(ctx, snap.ID)
+	release, err := e.holds.Share(ctx, snap.ID)
 	if err != nil {
 		return nil, nil, err
 	}

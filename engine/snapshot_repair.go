@@ -95,7 +95,7 @@ func (e *Engine) expireSnapshot(ctx context.Context, id sandbox.ID) {
 	defer cancel()
 	soon, enough := context.WithTimeout(wctx, expireWait)
 	defer enough()
-	give, err := e.holds.own(soon, id)
+	give, err := e.holds.Own(soon, id)
 	if err != nil {
 		e.retry(id) // in use, or a verb is at it
 		return

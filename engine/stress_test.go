@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/metrics"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -25,7 +26,7 @@ import (
 func TestManyAtOnce(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	h := open(t, t.TempDir(), func(o *engine.Options) {
-		o.Metrics = engine.NewMetrics(reg)
+		o.Metrics = metrics.New(reg)
 		o.Defaults.StopGrace = 20 * time.Millisecond
 	})
 	const callers, calls, keys = 16, 25, 4
@@ -56,7 +57,7 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 	h.faulty.set(nil, nil)
 	reg = prometheus.NewRegistry() // each engine counts for itself
-	h.restart(func(o *engine.Options) { o.Metrics = engine.NewMetrics(reg) })
+	h.restart(func(o *engine.Options) { o.Metrics = metrics.New(reg) })
 	h.whole()
 
 	p, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})

@@ -75,7 +75,7 @@ func (e *Engine) makeVolume(ctx context.Context, v *sandbox.Volume, who asker) e
 		return err
 	}
 	// The repair has to wait until it is made, or not.
-	give, err := e.holds.own(ctx, v.ID)
+	give, err := e.holds.Own(ctx, v.ID)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) makeVolume(ctx context.Context, v *sandbox.Volume, who asker) e
 		}
 		return err
 	}
-	e.metrics.happened([]*sandbox.Event{ev})
+	e.metrics.Happened([]*sandbox.Event{ev})
 	e.checkpoint("volume.outcome")
 	*v = ready
 	return nil
@@ -222,7 +222,7 @@ func (e *Engine) DeleteVolume(ctx context.Context, c access.Caller, ref string) 
 			return err
 		}
 		e.checkpoint("unvolume.intent")
-		give, err := e.holds.own(ctx, v.ID)
+		give, err := e.holds.Own(ctx, v.ID)
 		if err != nil {
 			e.retry(v.ID)
 			return err

@@ -1,7 +1,10 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+// Package trust has a sandbox trust the authority that bound secrets need: it writes the
+// authority's certificate into the files where systems and programs look, and takes it out again.
+// It knows the files of a sandbox, through whoever reaches them, and neither secrets nor verbs.
+package trust
 
 import (
 	"bytes"
@@ -32,7 +35,7 @@ const (
 	blockBegin     = "# sandpit: bound secrets, begin\n"
 	blockEnd       = "# sandpit: bound secrets, end\n"
 	maxBundle      = 4 << 20         // bytes
-	trustBound     = 5 * time.Second // for all of it: what is inside may be anything
+	bound          = 5 * time.Second // for all of it: what is inside may be anything
 )
 
 // bundleVariables name a bundle to programs that bring one of their own.
@@ -41,23 +44,23 @@ var bundleVariables = []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"
 // moreVariable names a file of certificates to add to a program's own.
 const moreVariable = "NODE_EXTRA_CA_CERTS"
 
-// files are those of a sandbox; *agent.Client has them.
-type files interface {
+// Files are those of a sandbox; *agent.Client has them.
+type Files interface {
 	Stat(ctx context.Context, path, user string) (sandbox.FileInfo, error)
 	ReadFile(ctx context.Context, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error)
 	WriteFile(ctx context.Context, path string, r io.Reader, o sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error)
 	Remove(ctx context.Context, path string, o sandbox.RemoveFileOptions) error
 }
 
-// addTrust makes the sandbox trust the authority whose certificate is given, beside what it
-// trusts already, and gives the variables by which programs find it. It may be called
+// Add makes the sandbox trust the authority whose certificate is given, beside what it
+// trusts already, and returns the variables by which programs find it. It may be called
 // again, with another certificate too. What cannot be changed is told in words, "" if all
 // was, and the rest is changed nonetheless.
 //
 // All of it is the sandbox's own: where a root inside has put a link or worse, at most that
 // sandbox does without its secrets.
-func addTrust(ctx context.Context, in files, certificate []byte) (env map[string]string, complaint string) {
-	ctx, cancel := context.WithTimeout(ctx, trustBound)
+func Add(ctx context.Context, in Files, certificate []byte) (env map[string]string, complaint string) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	if _, err := in.Stat(ctx, ownCertificate, sandbox.UserRoot); err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, reason(err)
@@ -86,9 +89,9 @@ func addTrust(ctx context.Context, in files, certificate []byte) (env map[string
 	return env, strings.Join(wrong, "; ")
 }
 
-// removeTrust takes back what addTrust did, if it was done.
-func removeTrust(ctx context.Context, in files) (complaint string) {
-	ctx, cancel := context.WithTimeout(ctx, trustBound)
+// Remove takes back what Add did, if it was done.
+func Remove(ctx context.Context, in Files) (complaint string) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	if _, err := in.Stat(ctx, ownCertificate, sandbox.UserSandbox); fault.Is(err, fault.NotFound) {
 		return ""
@@ -110,7 +113,7 @@ func removeTrust(ctx context.Context, in files) (complaint string) {
 
 // rewrite puts block at the end of a file in place of the one that it has, and tells
 // whether there is a file.
-func rewrite(ctx context.Context, in files, name, block string) (there bool, err error) {
+func rewrite(ctx context.Context, in Files, name, block string) (there bool, err error) {
 	was, err := readPlain(ctx, in, name)
 	if was == nil || err != nil {
 		return false, err
@@ -144,7 +147,7 @@ func withoutBlock(b []byte) []byte {
 }
 
 // keepOwn writes the certificate into a file of its own.
-func keepOwn(ctx context.Context, in files, certificate []byte) error {
+func keepOwn(ctx context.Context, in Files, certificate []byte) error {
 	was, err := readPlain(ctx, in, ownCertificate)
 	if err != nil || bytes.Equal(was, certificate) {
 		return err
@@ -157,7 +160,7 @@ func keepOwn(ctx context.Context, in files, certificate []byte) error {
 
 // readPlain reads a regular file; nil: there is none, or a link to one that is looked at
 // by itself.
-func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
+func readPlain(ctx context.Context, in Files, name string) ([]byte, error) {
 	info, err := in.Stat(ctx, name, sandbox.UserRoot)
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -194,3 +197,6 @@ func readPlain(ctx context.Context, in files, name string) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// reason is the text of an error: what a caller may see of it.
+func reason(err error) string { return sandbox.Clip(fault.As(err).Message, sandbox.MaxEventDetail) }

@@ -1,7 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+// Package metrics has the figures of an engine, as Prometheus reads them. It knows no verb.
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,24 +19,24 @@ type Metrics struct {
 	active         prometheus.Gauge
 	commands       *prometheus.CounterVec
 	commandSeconds prometheus.Histogram
-	reaped         prometheus.Counter
+	Reaped         prometheus.Counter
 
 	sandboxes     *prometheus.GaugeVec
-	unresponsive  prometheus.Gauge
-	createSeconds prometheus.Histogram
-	execSeconds   prometheus.Histogram
+	Unresponsive  prometheus.Gauge
+	CreateSeconds prometheus.Histogram
+	ExecSeconds   prometheus.Histogram
 	events        *prometheus.CounterVec
 
 	poolReady      *prometheus.GaugeVec
 	poolClaims     *prometheus.CounterVec
-	janitorRounds  prometheus.Counter
-	janitorRemoved *prometheus.CounterVec
-	janitorForeign prometheus.Counter
-	eventsPruned   prometheus.Counter
+	JanitorRounds  prometheus.Counter
+	JanitorRemoved *prometheus.CounterVec
+	JanitorForeign prometheus.Counter
+	EventsPruned   prometheus.Counter
 }
 
-// NewMetrics makes the collectors and registers them on reg; nil registers none.
-func NewMetrics(reg prometheus.Registerer) *Metrics {
+// New makes the collectors and registers them on reg; nil registers none.
+func New(reg prometheus.Registerer) *Metrics {
 	fast := []float64{.0005, .001, .002, .004, .008, .016, .032, .064, .128, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	m := &Metrics{
 		reg: reg,
@@ -45,15 +46,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "mcp_commands_total", Help: "Commands that ended."}, []string{"status"}),
 		commandSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "mcp_command_duration_seconds", Help: "How long commands ran.", Buckets: prometheus.DefBuckets}),
-		reaped: prometheus.NewCounter(prometheus.CounterOpts{
+		Reaped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mcp_reaper_deletes_total", Help: "Sandboxes that a clock deleted."}),
 		sandboxes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sandpit_sandboxes", Help: "Sandboxes by state."}, []string{"state"}),
-		unresponsive: prometheus.NewGauge(prometheus.GaugeOpts{
+		Unresponsive: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sandpit_sandboxes_unresponsive", Help: "Running sandboxes whose process 1 does not answer."}),
-		createSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		CreateSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "sandpit_create_seconds", Help: "From a create's request to a sandbox that runs.", Buckets: fast}),
-		execSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		ExecSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "sandpit_exec_seconds", Help: "From a command's request to its answer.", Buckets: fast}),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sandpit_events_total", Help: "Events by type."}, []string{"type"}),
@@ -62,17 +63,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Name: "sandpit_pool_ready", Help: "Sandboxes of a pool that wait for a create."}, []string{"pool"})
 	m.poolClaims = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sandpit_pool_claims_total", Help: "Creates that a pool fits, by whether it had a sandbox ready."}, []string{"pool", "result"})
-	m.janitorRounds = prometheus.NewCounter(prometheus.CounterOpts{
+	m.JanitorRounds = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sandpit_janitor_rounds_total", Help: "Times that all that the runtimes keep was compared with the records."})
-	m.janitorRemoved = prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.JanitorRemoved = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sandpit_janitor_removed_total", Help: "What no record owned and was removed, by kind."}, []string{"kind"})
-	m.janitorForeign = prometheus.NewCounter(prometheus.CounterOpts{
+	m.JanitorForeign = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sandpit_janitor_foreign_total", Help: "What is another store's and was left alone."})
-	m.eventsPruned = prometheus.NewCounter(prometheus.CounterOpts{
+	m.EventsPruned = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sandpit_events_pruned_total", Help: "Events that were deleted since they were too old, or too many."})
-	for _, kind := range []string{kindInstance, kindSnapshot, kindVolume} {
-		m.janitorRemoved.WithLabelValues(kind)
-	}
 	for _, status := range []string{"completed", "failed", "timed_out"} {
 		m.commands.WithLabelValues(status)
 	}
@@ -82,15 +80,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}
 	}
 	if reg != nil {
-		reg.MustRegister(m.active, m.commands, m.commandSeconds, m.reaped,
-			m.sandboxes, m.unresponsive, m.createSeconds, m.execSeconds, m.events,
-			m.poolReady, m.poolClaims, m.janitorRounds, m.janitorRemoved, m.janitorForeign, m.eventsPruned)
+		reg.MustRegister(m.active, m.commands, m.commandSeconds, m.Reaped,
+			m.sandboxes, m.Unresponsive, m.CreateSeconds, m.ExecSeconds, m.events,
+			m.poolReady, m.poolClaims, m.JanitorRounds, m.JanitorRemoved, m.JanitorForeign, m.EventsPruned)
 	}
 	return m
 }
 
-// disk registers the figures of the disk that all sandboxes of a runtime share.
-func (m *Metrics) disk(name string, d runtime.DiskReporter) {
+// Disk registers the figures of the disk that all sandboxes of a runtime share.
+func (m *Metrics) Disk(name string, d runtime.DiskReporter) {
 	if m.reg == nil {
 		return
 	}
@@ -118,16 +116,16 @@ func flag(err error) float64 {
 	return 0
 }
 
-// pool returns the figures of one pool, whose name is the configuration's.
-func (m *Metrics) pool(name string) prewarm.Figures {
+// Pool returns the figures of one pool, whose name is the configuration's.
+func (m *Metrics) Pool(name string) prewarm.Figures {
 	return prewarm.Figures{
 		Ready: m.poolReady.WithLabelValues(name),
 		Hits:  m.poolClaims.WithLabelValues(name, "hit"), Misses: m.poolClaims.WithLabelValues(name, "miss"),
 	}
 }
 
-// moved counts a sandbox from one state to another; "" is from or to nowhere.
-func (m *Metrics) moved(from, to sandbox.State) {
+// Moved counts a sandbox from one state to another; "" is from or to nowhere.
+func (m *Metrics) Moved(from, to sandbox.State) {
 	if from == to {
 		return
 	}
@@ -145,22 +143,23 @@ func (m *Metrics) moved(from, to sandbox.State) {
 	}
 }
 
-// found counts the sandboxes of an earlier server.
-func (m *Metrics) found(counts map[sandbox.State]int) {
+// Found counts the sandboxes of an earlier server.
+func (m *Metrics) Found(counts map[sandbox.State]int) {
 	for s, n := range counts {
 		m.sandboxes.WithLabelValues(string(s)).Add(float64(n))
 	}
 	m.active.Add(float64(counts[sandbox.Running]))
 }
 
-func (m *Metrics) happened(events []*sandbox.Event) {
+// Happened counts events that were committed.
+func (m *Metrics) Happened(events []*sandbox.Event) {
 	for _, ev := range events {
 		m.events.WithLabelValues(string(ev.Type)).Inc()
 	}
 }
 
-// ran counts a command that ended, where ev tells of one and not of a terminal.
-func (m *Metrics) ran(ev *sandbox.Event, r *sandbox.Result) {
+// Ran counts a command that ended, where ev tells of one and not of a terminal.
+func (m *Metrics) Ran(ev *sandbox.Event, r *sandbox.Result) {
 	if ev.Type != sandbox.EventExec {
 		return
 	}

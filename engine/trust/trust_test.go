@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package trust
 
 import (
 	"bytes"
@@ -116,7 +116,7 @@ func TestTrustComesAndGoes(t *testing.T) {
 			d := newDisk(before)
 			for _, certificate := range []string{"older", ours, ours} {
 				d.writes = nil
-				env, complaint := addTrust(t.Context(), d, []byte(certificate))
+				env, complaint := Add(t.Context(), d, []byte(certificate))
 				if complaint != "" || env["SSL_CERT_FILE"] != debian || env["NODE_EXTRA_CA_CERTS"] != ownCertificate || len(env) != len(bundleVariables)+1 {
 					t.Fatalf("%v %q", env, complaint)
 				}
@@ -136,7 +136,7 @@ func TestTrustComesAndGoes(t *testing.T) {
 				t.Errorf("its own file: %q", d.files[ownCertificate])
 			}
 			for range 2 {
-				if complaint := removeTrust(t.Context(), d); complaint != "" {
+				if complaint := Remove(t.Context(), d); complaint != "" {
 					t.Error(complaint)
 				}
 			}
@@ -154,7 +154,7 @@ func TestTrustComesAndGoes(t *testing.T) {
 
 func TestWhatWasNeverTrustedIsNotLookedFor(t *testing.T) {
 	d := newDisk(map[string]string{debian: theirs + blockBegin + "the sandbox's own\n" + blockEnd})
-	if complaint := removeTrust(t.Context(), d); complaint != "" || len(d.writes) > 0 {
+	if complaint := Remove(t.Context(), d); complaint != "" || len(d.writes) > 0 {
 		t.Errorf("%q, %v", complaint, d.writes)
 	}
 }
@@ -180,7 +180,7 @@ func TestBlocksDoNotPileUp(t *testing.T) {
 
 func TestAnImageWithoutABundle(t *testing.T) {
 	d := newDisk(map[string]string{})
-	env, complaint := addTrust(t.Context(), d, []byte(ours))
+	env, complaint := Add(t.Context(), d, []byte(ours))
 	if !maps.Equal(env, map[string]string{"NODE_EXTRA_CA_CERTS": ownCertificate}) || !strings.Contains(complaint, "no file of certificates") {
 		t.Errorf("%v %q", env, complaint)
 	}
@@ -213,7 +213,7 @@ func TestAHostileRootKeepsOnlyItselfFromItsSecrets(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			d := newDisk(map[string]string{debian: theirs})
 			c.change(d)
-			env, complaint := addTrust(t.Context(), d, []byte(ours))
+			env, complaint := Add(t.Context(), d, []byte(ours))
 			if (c.says == "") != (complaint == "") || !strings.Contains(complaint, c.says) {
 				t.Errorf("says %q", complaint)
 			}
@@ -232,7 +232,7 @@ func TestAHostileRootKeepsOnlyItselfFromItsSecrets(t *testing.T) {
 func TestASandboxWithoutARootIsLeftAlone(t *testing.T) {
 	d := newDisk(map[string]string{debian: theirs})
 	d.noRoot = true
-	env, complaint := addTrust(t.Context(), d, []byte(ours))
+	env, complaint := Add(t.Context(), d, []byte(ours))
 	if len(env) > 0 || complaint != "no root here" || len(d.writes) > 0 {
 		t.Errorf("%v %q %v", env, complaint, d.writes)
 	}
@@ -243,7 +243,7 @@ func TestTrustIsBoundedInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	stuck := stuckDisk{d}
-	if _, complaint := addTrust(ctx, stuck, []byte(ours)); complaint != "no answer" {
+	if _, complaint := Add(ctx, stuck, []byte(ours)); complaint != "no answer" {
 		t.Errorf("says %q", complaint)
 	}
 	if len(d.writes) > 0 || !bytes.Equal([]byte(d.files[debian]), []byte(theirs)) {

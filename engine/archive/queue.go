@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package archive
 
 import (
 	"bufio"
@@ -24,10 +24,10 @@ const (
 	importRetry = 5 * time.Second
 )
 
-// imports bounds what importing costs: a project unpacks one archive at a time, and the
+// Queue bounds what importing costs: a project unpacks one archive at a time, and the
 // server a few. An import has its turn only while it unpacks what has come: one that waits
-// for its client holds nothing.
-type imports struct {
+// for its client holds nothing. It is safe for concurrent use.
+type Queue struct {
 	turns chan struct{} // one for each that unpacks
 
 	mu sync.Mutex
@@ -39,12 +39,13 @@ type projectImports struct {
 	turn chan struct{} // of the one that unpacks
 }
 
-func newImports() *imports {
-	return &imports{turns: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)), of: make(map[string]*projectImports)}
+// NewQueue returns a queue in which nothing waits.
+func NewQueue() *Queue {
+	return &Queue{turns: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)), of: make(map[string]*projectImports)}
 }
 
-// begin counts one more, or fails with fault.Exhausted. Call end once it is over.
-func (i *imports) begin(project string) (*importTurn, error) {
+// Begin counts one more, or fails with fault.Exhausted. Call End once it is over.
+func (i *Queue) Begin(project string) (*Turn, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p := i.of[project]
@@ -59,13 +60,13 @@ func (i *imports) begin(project string) (*importTurn, error) {
 		return nil, err
 	}
 	p.open++
-	return &importTurn{all: i, project: project, turn: p.turn}, nil
+	return &Turn{all: i, project: project, turn: p.turn}, nil
 }
 
-// importTurn is one import's turn to unpack. It belongs to that import's goroutines, of
+// Turn is one import's turn to unpack. It belongs to that import's goroutines, of
 // which one runs at a time.
-type importTurn struct {
-	all     *imports
+type Turn struct {
+	all     *Queue
 	project string
 	turn    chan struct{}
 	held    bool
@@ -73,7 +74,7 @@ type importTurn struct {
 
 // take waits for the turn. Of each project one import waits for the server's, so that
 // projects have theirs in order.
-func (t *importTurn) take(ctx context.Context) error {
+func (t *Turn) take(ctx context.Context) error {
 	select {
 	case t.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -89,7 +90,7 @@ func (t *importTurn) take(ctx context.Context) error {
 	return nil
 }
 
-func (t *importTurn) release() {
+func (t *Turn) release() {
 	if t.held {
 		t.held = false
 		<-t.all.turns
@@ -97,7 +98,8 @@ func (t *importTurn) release() {
 	}
 }
 
-func (t *importTurn) end() {
+// End ends the import, and its turn if it has it.
+func (t *Turn) End() {
 	t.release()
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
@@ -107,15 +109,15 @@ func (t *importTurn) end() {
 	}
 }
 
-// reader returns r as what has its turn whenever Read is back, and none while it waits for r.
-func (t *importTurn) reader(ctx context.Context, r io.Reader) io.Reader {
+// Reader returns r as what has its turn whenever Read is back, and none while it waits for r.
+func (t *Turn) Reader(ctx context.Context, r io.Reader) io.Reader {
 	return bufio.NewReaderSize(&turnReader{ctx, r, t}, importAhead)
 }
 
 type turnReader struct {
 	ctx  context.Context
 	r    io.Reader
-	turn *importTurn
+	turn *Turn
 }
 
 func (r *turnReader) Read(p []byte) (int, error) {

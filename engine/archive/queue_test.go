@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package archive
 
 import (
 	"bytes"
@@ -23,9 +23,9 @@ func (s *stalled) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-func beginImport(t *testing.T, i *imports, project string) *importTurn {
+func beginImport(t *testing.T, i *Queue, project string) *Turn {
 	t.Helper()
-	turn, err := i.begin(project)
+	turn, err := i.Begin(project)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +35,10 @@ func beginImport(t *testing.T, i *imports, project string) *importTurn {
 // Archives whose clients send nothing take no other one's turn: neither another project's nor
 // their own's.
 func TestImportsThatWaitForClientsHoldNoTurn(t *testing.T) {
-	i := newImports()
+	i := NewQueue()
 	for range MaxImports - 1 {
 		turn, client := beginImport(t, i, "alice"), newStalled()
-		r := turn.reader(t.Context(), io.MultiReader(bytes.NewReader([]byte("begin")), client))
+		r := turn.Reader(t.Context(), io.MultiReader(bytes.NewReader([]byte("begin")), client))
 		if _, err := io.ReadFull(r, make([]byte, 5)); err != nil { // it has its turn and works
 			t.Fatal(err)
 		}
@@ -46,22 +46,22 @@ func TestImportsThatWaitForClientsHoldNoTurn(t *testing.T) {
 		go func() {
 			defer close(over)
 			_, _ = r.Read(make([]byte, 1))
-			turn.end()
+			turn.End()
 		}()
 		<-client.asked
 		t.Cleanup(func() { close(client.over); <-over })
 	}
 	for _, project := range []string{"bob", "alice"} {
 		turn := beginImport(t, i, project)
-		if got, err := io.ReadAll(turn.reader(t.Context(), bytes.NewReader(make([]byte, 1<<20)))); err != nil || len(got) != 1<<20 {
+		if got, err := io.ReadAll(turn.Reader(t.Context(), bytes.NewReader(make([]byte, 1<<20)))); err != nil || len(got) != 1<<20 {
 			t.Errorf("an import of %s: %d bytes, %v", project, len(got), err)
 		}
-		turn.end()
+		turn.End()
 	}
 }
 
 func TestAProjectUnpacksOneArchiveAtATime(t *testing.T) {
-	i := newImports()
+	i := NewQueue()
 	for len(i.turns) < cap(i.turns)-1 {
 		i.turns <- struct{}{} // of other projects
 	}
@@ -79,29 +79,29 @@ func TestAProjectUnpacksOneArchiveAtATime(t *testing.T) {
 	}
 	done := make(chan error, 2)
 	go func() { done <- other.take(t.Context()) }()
-	first.end()
+	first.End()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	go func() { done <- second.take(t.Context()) }()
-	other.end()
+	other.End()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	second.end()
+	second.End()
 	if len(i.of) != 0 || len(i.turns) != cap(i.turns)-1 {
 		t.Errorf("left: %d projects, %d turns", len(i.of), len(i.turns)-cap(i.turns)+1)
 	}
 }
 
 func TestImportsOfAProjectHaveABound(t *testing.T) {
-	i := newImports()
+	i := NewQueue()
 	for range MaxImports {
-		defer beginImport(t, i, "alice").end()
+		defer beginImport(t, i, "alice").End()
 	}
-	_, err := i.begin("alice")
+	_, err := i.Begin("alice")
 	if !fault.Is(err, fault.Exhausted) || fault.As(err).Retry == 0 || fault.As(err).Remedy == "" {
 		t.Errorf("one more = %v, want that it is refused, with a time", err)
 	}
-	beginImport(t, i, "bob").end()
+	beginImport(t, i, "bob").End()
 }
