@@ -38,6 +38,10 @@ func TestListActivity(t *testing.T) {
 	}
 	only := ok(t, reader, "list_activity", arguments{"sandbox": "box", "type": "exec, sandbox.created", "limit": 1})
 	wantParts(t, only, "1 event of sandbox box", "exit 3", "note: there are more; call again with cursor ")
+	if list := ok(t, reader, "list_activity", arguments{"sandbox": "box", "type": []string{"exec", "sandbox.created"}, "limit": 1}); list != only {
+		t.Errorf("a list of types gives\n%s\nand not\n%s", list, only)
+	}
+	h.wrong(t, "list_activity", arguments{"sandbox": "box", "type": []any{"exec", []string{"x"}}}, `argument type[1] is ["x"] and not a string`)
 	cursor := strings.Trim(strings.Fields(only[strings.Index(only, "with cursor "):])[2], `"`)
 	wantParts(t, ok(t, reader, "list_activity", arguments{"sandbox": "box", "type": "exec, sandbox.created", "limit": 1, "cursor": cursor}), "sandbox.created")
 	stranger := call(t, h.session("t-stranger", handshake, nil), "list_activity", arguments{"sandbox": "box"})

@@ -70,6 +70,8 @@ func TestUpdateSandbox(t *testing.T) {
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "idle_action": "burn"}, "not one of stop, pause")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "network": "restricted", "allow_addresses": "nonsense"}, "argument allow_addresses")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "allow_domains": "x.example", "allow_ports": "0-99999"}, "argument allow_ports")
+	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "allow_domains": []string{"x.example", "y.example"}, "allow_ports": []any{"0-99999", 443}}, "argument allow_ports")
+	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "allow_domains": []any{nil, "x.example"}}, "argument allow_domains[0] is null and not a string")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "network": "open"}, "error (unsupported)")
 	reader := call(t, h.session("t-reader", handshake, nil), "update_sandbox", arguments{"sandbox": "box", "pids": 10})
 	wantParts(t, text(t, reader), "error (denied)", "sandboxes:write")
@@ -124,6 +126,8 @@ func TestShells(t *testing.T) {
 	wantParts(t, run(arguments{"command": "mkdir app && cd app && export WHO=me"}), "exit 0 after ", "shell main · sandbox box")
 	wantParts(t, run(arguments{"cmd": "pwd; echo $WHO >&2; false"}), "exit 1 after ", "/app\n", "--- stderr (3 bytes) ---\nme")
 	wantParts(t, run(arguments{"command": "cat; echo $X", "stdin": "given\n", "env": arguments{"X": "1"}}), "given\n1")
+
+	wantParts(t, run(arguments{"command": []string{"printf", "%s", "a  $b"}}), "exit 0 after ", "\na  $b")
 
 	t.Run("OneThatTakesLongIsWaitedForAgain", func(t *testing.T) {
 		res := run(arguments{"command": "echo begun; sleep 1; echo end", "wait_seconds": 0.2})
@@ -212,6 +216,7 @@ func TestTerminals(t *testing.T) {
 	wantParts(t, ok(t, s, "write_process", arguments{"sandbox": "box", "process": id, "input": "this\n"}), "40 120", "got this")
 	h.wrong(t, "resize_terminal", arguments{"sandbox": "box", "process": "none", "cols": 1, "rows": 1}, "error (not_found)", "no process runs there")
 	h.wrong(t, "resize_terminal", arguments{"sandbox": "box", "process": id}, "argument cols is missing")
+	wantParts(t, ok(t, s, "open_terminal", arguments{"sandbox": "box", "command": []string{"echo", "a  $b"}}), "a  $b")
 	h.wrong(t, "open_terminal", arguments{"sandbox": "box", "cols": 1001}, "argument cols 1001 is outside 1 to 1000")
 	// Without a command it is a login shell.
 	res = ok(t, s, "open_terminal", arguments{"sandbox": "box"})

@@ -121,6 +121,14 @@ func (a *Args) Has(name string) bool { return a.Values[name] != nil }
 // Text returns a string, "" where there is none. Numbers and truth values are
 // taken as they are written.
 func (a *Args) Text(name string) string {
+	if !a.Has(name) {
+		return ""
+	}
+	return a.known(name, a.wholeText(name))
+}
+
+// wholeText is Text for what is not one of a few words.
+func (a *Args) wholeText(name string) string {
 	v, ok := a.Values[name]
 	if !ok {
 		return ""
@@ -130,10 +138,50 @@ func (a *Args) Text(name string) string {
 		a.Add(name, "is %s and not a string", Shown(v))
 		return ""
 	}
+	return s
+}
+
+// known returns s, and notes a problem where it is none of the words that there are.
+func (a *Args) known(name, s string) string {
 	if p := a.find(name); p != nil && p.Enum != nil && !slices.Contains(p.Enum, s) {
 		a.Add(name, "%q is not one of %s", sandbox.Clip(s, MaxShown), strings.Join(p.Enum, ", "))
 	}
 	return s
+}
+
+// List returns texts: a list of them, or one text with commas between. Blanks around them and empty
+// ones are left out.
+func (a *Args) List(name string) []string {
+	var parts []json.RawMessage
+	if json.Unmarshal(a.Values[name], &parts) != nil {
+		var out []string
+		for s := range strings.SplitSeq(a.wholeText(name), ",") {
+			if s = strings.TrimSpace(s); s != "" {
+				out = append(out, a.known(name, s))
+			}
+		}
+		return out
+	}
+	out := make([]string, 0, len(parts))
+	for i, v := range parts {
+		s, ok := asText(v)
+		if !ok || string(bytes.TrimSpace(v)) == "null" {
+			a.Add(fmt.Sprintf("%s[%d]", name, i), "is %s and not a string", Shown(v))
+			continue
+		}
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, a.known(name, s))
+		}
+	}
+	return out
+}
+
+// Command returns a command: shell text, or a list of a program and its arguments.
+func (a *Args) Command(name string) (shell string, argv []string) {
+	if json.Unmarshal(a.Values[name], &argv) == nil && argv != nil {
+		return "", argv
+	}
+	return a.Text(name), nil
 }
 
 func asText(v json.RawMessage) (string, bool) {

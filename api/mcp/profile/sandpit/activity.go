@@ -35,10 +35,8 @@ func listActivity() toolset.Tool {
 func activity(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	q := engine.ActivityRequest{Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor"), ProcessID: a.Text("process")}
-	for t := range strings.SplitSeq(a.Text("type"), ",") {
-		if t = strings.TrimSpace(t); t != "" {
-			q.Types = append(q.Types, sandbox.EventType(t))
-		}
+	for _, t := range a.List("type") {
+		q.Types = append(q.Types, sandbox.EventType(t))
 	}
 	if err := a.Err(); err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ package sandpit
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -50,9 +49,7 @@ func runOne(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	background := a.Bool("background", false)
 	r.Wait = toolset.Seconds(a.Number("wait_seconds", map[bool]float64{false: toolset.DefaultWait.Seconds(), true: 1}[background]))
-	if json.Unmarshal(a.Values["command"], &r.Argv) != nil { // a list is a program with its arguments
-		r.Shell = a.Text("command")
-	}
+	r.Shell, r.Argv = a.Command("command")
 	limit := int(a.Number("max_output_chars", toolset.DefaultOutput))
 	if !c.Has(toolset.GroupProcess) { // nobody could read on
 		if background {

@@ -96,10 +96,7 @@ type createdShape struct {
 func network(a *toolset.Args) *sandbox.NetworkPolicy {
 	p := &sandbox.NetworkPolicy{}
 	each := func(name string, add func(string) error) {
-		for one := range strings.SplitSeq(a.Text(name), ",") {
-			if one = strings.TrimSpace(one); one == "" {
-				continue
-			}
+		for _, one := range a.List(name) {
 			if err := add(one); err != nil {
 				a.Add(name, "%s", fault.As(err).Fields[0].Message)
 			}
@@ -264,8 +261,8 @@ type sandboxList struct {
 func list(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	q := engine.SandboxesRequest{Search: a.Text("search"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
-	if s := a.Text("state"); s != "" {
-		q.States = []sandbox.State{sandbox.State(s)}
+	for _, s := range a.List("state") {
+		q.States = append(q.States, sandbox.State(s))
 	}
 	if err := a.Err(); err != nil {
 		return nil, err

@@ -46,14 +46,15 @@ func inShell(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	name, id := orElse(a.Text("shell"), mainShell), a.Text("command_id")
 	r := engine.ExecRequest{
-		Shell: a.Text("command"), Env: a.Env("env"), Stdin: []byte(a.Text("stdin")), User: a.Text("as_user"),
+		Env: a.Env("env"), Stdin: []byte(a.Text("stdin")), User: a.Text("as_user"),
 		Timeout: toolset.Seconds(a.Number("timeout_seconds", 0)), KillOnDisconnect: true, TellArtifacts: true,
 	}
+	r.Shell, r.Argv = a.Command("command")
 	wait, limit := toolset.Seconds(a.Number("wait_seconds", toolset.DefaultWait.Seconds())), int(a.Number("max_output_chars", toolset.DefaultOutput))
 	switch {
-	case id != "" && r.Shell != "":
+	case id != "" && (r.Shell != "" || r.Argv != nil):
 		a.Add("command_id", "is given beside command; it is of a command that was begun before")
-	case id == "" && r.Shell == "":
+	case id == "" && r.Shell == "" && len(r.Argv) == 0:
 		a.Add("command", "is missing: what the shell is to run")
 	}
 	if err := a.Err(); err != nil {
@@ -148,8 +149,11 @@ const mostTerminal = 1000
 func atTerminal(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	r := engine.StartRequest{
-		Shell: orElse(a.Text("command"), sandbox.LoginShell), Cwd: a.Text("cwd"), Env: a.Env("env"), User: a.Text("as_user"),
+		Cwd: a.Text("cwd"), Env: a.Env("env"), User: a.Text("as_user"),
 		Terminal: &engine.TerminalSize{Cols: uint16(a.Number("cols", 0)), Rows: uint16(a.Number("rows", 0))},
+	}
+	if r.Shell, r.Argv = a.Command("command"); len(r.Argv) == 0 {
+		r.Shell = orElse(r.Shell, sandbox.LoginShell)
 	}
 	limit := int(a.Number("max_output_chars", toolset.DefaultOutput))
 	if err := a.Err(); err != nil {
