@@ -152,6 +152,12 @@ func (c *Client) Shutdown(ctx context.Context, grace time.Duration) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpShutdown, GraceMS: grace.Milliseconds()}, nil)
 }
 
+// KillAll ends all processes with all that they started, by SIGKILL, and waits until nothing is
+// left. Their records say "killed"; by an older agent "stopped". Nothing is forked for it inside.
+func (c *Client) KillAll(ctx context.Context) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpShutdown, Cause: wire.CauseKilled}, nil)
+}
+
 // ask makes a call whose answer is one message.
 func (c *Client) ask(ctx context.Context, req *wire.Request, into any) error {
 	s, err := c.call(ctx, req, into)
@@ -320,6 +326,7 @@ func (s *stream) asFault(p []byte) error {
 	}
 	e := fault.New(code, "%s", clean(w.Message, 4096))
 	e.Remedy = clean(w.Remedy, 1024)
+	e.Inside = code == fault.Exhausted
 	if code == fault.Full {
 		e.Disk = fault.SandboxDisk
 		if slices.Contains(fault.Disks(), w.Disk) {

@@ -218,3 +218,10 @@ func (c *Client) Kill(ctx context.Context, ref, processID string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/processes/"+seg(processID))}, nil)
 	return err
 }
+
+// KillAll ends all that runs in a sandbox, also what commands that have ended left running. Files
+// stay. It works where the sandbox's limit of processes is reached.
+func (c *Client) KillAll(ctx context.Context, ref string) error {
+	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/processes")}, nil)
+	return err
+}

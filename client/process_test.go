@@ -92,6 +92,13 @@ func TestProcess(t *testing.T) {
 			t.Errorf("a signal to a dead one: %v", err)
 		}
 	})
+	t.Run("AllAreKilledInOne", func(t *testing.T) {
+		p := start(t, v1.StartProcess{Command: new("exec sleep 600")})
+		must(t, h.KillAll(t.Context(), id))
+		if done, err := p.Wait(t.Context()); err != nil || done.Cause != "killed" {
+			t.Errorf("got %+v, %v", done, err)
+		}
+	})
 	t.Run("OnceDoesNotWaitAndALoopMayBeLeft", func(t *testing.T) {
 		p := start(t, v1.StartProcess{Command: new("echo one; exec sleep 600")})
 		for out, err := range p.Follow(t.Context(), client.FollowOptions{}) {

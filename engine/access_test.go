@@ -109,6 +109,9 @@ func verbs() map[string]struct {
 		"KillProcess": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			return e.KillProcess(ctx, c, ref, sandbox.NewProcessID())
 		}},
+		"KillAll": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			return e.KillAll(ctx, c, ref)
+		}},
 		"ReadFile": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, r, err := e.ReadFile(ctx, c, ref, "f", sandbox.ReadFileOptions{})
 			if err == nil {

@@ -90,6 +90,12 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 	return err
 }
 
+// KillAll ends all that runs in a sandbox that is up, also what ended commands left, and waits
+// until it is gone; files stay. Nothing is forked inside, so that it ends a fork bomb, too.
+func (e *Engine) KillAll(ctx context.Context, c access.Caller, ref string) error {
+	return e.inside(ctx, c, ref, func(u *Use) error { return u.l.client.KillAll(ctx) })
+}
+
 func checkProcessID(id string) error {
 	if !sandbox.ValidID(id) {
 		return fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(id, 40)).WithRemedy("list the sandbox's processes to see which there are")

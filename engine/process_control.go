@@ -143,15 +143,17 @@ func (e *Engine) control(ctx context.Context, c access.Caller, ref, processID st
 	if err := checkProcessID(processID); err != nil {
 		return err
 	}
+	return e.inside(ctx, c, ref, do)
+}
+
+// inside is a short call into a sandbox that is up.
+func (e *Engine) inside(ctx context.Context, c access.Caller, ref string, do func(*Use) error) error {
 	u, err := e.peek(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return err
 	}
 	defer u.End()
-	if err := do(u); err != nil {
-		return u.Fail(ctx, err)
-	}
-	return nil
+	return u.Fail(ctx, do(u))
 }
 
 // MaxInput is the most bytes of one InputRequest.

@@ -59,6 +59,7 @@ func silentCalls(h *house, process string) map[string]func(context.Context) erro
 		"Process":     func(ctx context.Context) error { _, err := e.Process(ctx, alice, ref, process); return err },
 		"Processes":   func(ctx context.Context) error { _, err := e.Processes(ctx, alice, ref); return err },
 		"KillProcess": func(ctx context.Context) error { return e.KillProcess(ctx, alice, ref, process) },
+		"KillAll":     func(ctx context.Context) error { return e.KillAll(ctx, alice, ref) },
 		"SignalProcess": func(ctx context.Context) error {
 			return e.SignalProcess(ctx, alice, ref, process, syscall.SIGTERM, true)
 		},

@@ -109,6 +109,28 @@ func testKill(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 				})
 			}
 		})
+		t.Run("KillAllReachesAlsoWhatEndedCommandsLeft", func(t *testing.T) {
+			c := open(t)
+			left := start(t, c, agent.Command{Shell: "setsid sh -c 'echo $$ > daemon; exec sleep 1000' >/dev/null 2>&1 & while [ ! -s daemon ]; do sleep 0.01; done"})
+			collect(t, left)
+			deaf := start(t, c, agent.Command{Shell: "trap '' TERM; echo ready; while :; do sleep 1000; done"})
+			await(t, deaf, func(s string) bool { return s == "ready\n" })
+			if err := c.KillAll(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			if alive(t, c, "daemon") {
+				t.Error("the daemon lives")
+			}
+			if out := collect(t, deaf); out.ExitCode != 137 || out.Cause != sandbox.CauseKilled {
+				t.Errorf("deaf: %+v", out.Result)
+			}
+			if err := c.KillAll(within(t)); err != nil {
+				t.Errorf("where nothing runs: %v", err)
+			}
+			if sh(t, c, "echo again") != "again\n" {
+				t.Error("the agent starts nothing after it")
+			}
+		})
 		t.Run("ForkBombIsKilledWhole", func(t *testing.T) {
 			c := open(t)
 			out := run(t, c, agent.Command{

@@ -137,11 +137,7 @@ func (s *Server) owns(p *process) bool {
 
 // kill ends the process and all that it started, and keeps the first reason.
 func (p *process) kill(cause, detail string) {
-	p.mu.Lock()
-	if p.killCause == "" && p.rec.Result == nil {
-		p.killCause, p.killDetail = cause, detail
-	}
-	p.mu.Unlock()
+	p.ending(cause, detail)
 	p.killTree()
 }
 
@@ -222,8 +218,19 @@ func (p *process) waitGone(ctx context.Context) error {
 }
 
 // shutdown ends all processes: SIGTERM, and SIGKILL for what is left after
-// grace. While it goes on nothing is started.
-func (s *Server) shutdown(ctx context.Context, grace time.Duration) error {
+// grace. While it goes on nothing is started. Nothing is forked for it, so that it works
+// where no process can be made.
+func (s *Server) shutdown(ctx context.Context, grace time.Duration, cause string) error {
+	detail := "the sandbox was stopped"
+	switch cause {
+	case "":
+		cause = wire.CauseStopped
+	case wire.CauseStopped:
+	case wire.CauseKilled:
+		detail = "killed on request, with all that ran in the sandbox"
+	default:
+		return fault.InvalidField("cause", "%q is neither %q nor %q", clip(cause, 40), wire.CauseStopped, wire.CauseKilled)
+	}
 	const longest = 10 * time.Minute
 	if grace < 0 || grace > longest {
 		return fault.InvalidField("grace", "%v is outside 0 to %v", grace, longest)
@@ -239,7 +246,7 @@ func (s *Server) shutdown(ctx context.Context, grace time.Duration) error {
 	}()
 	if grace > 0 {
 		for _, p := range procs {
-			p.stopping()
+			p.ending(cause, detail)
 			p.signalTree(unix.SIGTERM)
 			p.signalTree(unix.SIGCONT)
 		}
@@ -256,7 +263,7 @@ func (s *Server) shutdown(ctx context.Context, grace time.Duration) error {
 		return ctx.Err()
 	}
 	for _, p := range procs {
-		p.stopping()
+		p.ending(cause, detail)
 		p.killTree()
 	}
 	var wg sync.WaitGroup
@@ -267,10 +274,11 @@ func (s *Server) shutdown(ctx context.Context, grace time.Duration) error {
 	return ctx.Err()
 }
 
-func (p *process) stopping() {
+// ending keeps why the process is about to end, if nothing else ended it before.
+func (p *process) ending(cause, detail string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.killCause == "" && p.rec.Result == nil {
-		p.killCause, p.killDetail = wire.CauseStopped, "the sandbox was stopped"
+		p.killCause, p.killDetail = cause, detail
 	}
 }

@@ -177,7 +177,7 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	err := s.shutdown(context.Background(), 0)
+	err := s.shutdown(context.Background(), 0, "")
 	s.end()
 	s.rest.close()
 	s.spare.close()
@@ -258,7 +258,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpShutdown:
 		ctx, done := c.until(ctx)
 		defer done()
-		return c.outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond))
+		return c.outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond, req.Cause))
 	case wire.OpSuspend:
 		ctx, done := c.until(ctx)
 		defer done()

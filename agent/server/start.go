@@ -101,8 +101,8 @@ func (s *Server) reserve(id string) error {
 	case exists:
 		return processExists(id)
 	case s.refuse > 0 || s.closed:
-		return fault.New(fault.State, "the sandbox is stopping; it starts nothing now").
-			WithRemedy("start the sandbox first")
+		return fault.New(fault.State, "all that runs in the sandbox is being ended; it starts nothing now").
+			WithRemedy("try again in a moment; start the sandbox first where it was stopped")
 	case len(s.procs) >= maxRunning:
 		return fault.New(fault.Exhausted, "the sandbox has %d processes, its agent's bound", len(s.procs)).
 			WithRemedy("kill some of them")

@@ -45,7 +45,8 @@ const (
 	OpLimitLogs = "limit_logs"
 	// OpKill: ID, Cause. Reply, Done when nothing of it is left.
 	OpKill = "kill"
-	// OpShutdown: GraceMS. Reply, Done when no process is left.
+	// OpShutdown: GraceMS, Cause, which is "stopped" where it is empty. Reply, Done when no
+	// process is left.
 	OpShutdown = "shutdown"
 	// OpSuspend: Turn. Reply, Done when the time limits of all processes stand still and
 	// none is being started; nothing is until OpContinue, or until the agent has run for

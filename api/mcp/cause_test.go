@@ -26,6 +26,7 @@ type strict struct {
 	network  engine.NetworkLog
 	networks []sandbox.NetworkMode
 	cause    sandbox.Cause
+	full     bool // no process can be started
 	detail   string
 }
 
@@ -39,6 +40,12 @@ func (e *strict) NetworkLog(context.Context, access.Caller, string) (engine.Netw
 func (e *strict) Networks() []sandbox.NetworkMode { return e.networks }
 
 func (e *strict) Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error) {
+	if e.full {
+		err := fault.New(fault.Exhausted, "the command was not started: the sandbox's limit of processes or of memory is reached (cause pids)").
+			WithRemedy("kill processes in the sandbox, or give it a higher limit")
+		err.Inside = true
+		return engine.ExecResult{}, err
+	}
 	res, err := e.Engine.Exec(ctx, c, ref, r, sink)
 	if e.cause != "" {
 		res.Cause, res.CauseDetail, res.ExitCode = e.cause, e.detail, 137
@@ -122,6 +129,17 @@ func TestCauses(t *testing.T) {
 
 	t.Run("TheQuotaIsUsedUp", func(t *testing.T) {
 		h.wrong(t, "create_sandbox", arguments{"name": "one-too-many"}, "error (exhausted): your project has 2 sandboxes, and may have 2", "delete_sandbox", "there are: box")
+	})
+
+	t.Run("TheSandboxIsFull", func(t *testing.T) {
+		e.full = true
+		res := call(t, s, "run_command", arguments{"sandbox": "box", "command": "true"})
+		e.full = false
+		got := text(t, res)
+		wantParts(t, got, "error (exhausted)", "(cause pids)", `next: call stop_process with {"sandbox": "box", "all": true}`, "keeps its files")
+		if !res.IsError || strings.Contains(got, "delete_sandbox") {
+			t.Errorf("it tells to delete sandboxes, which does not help this one:\n%s", got)
+		}
 	})
 
 	t.Run("TheSandboxWasDeleted", func(t *testing.T) {

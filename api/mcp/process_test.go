@@ -153,11 +153,24 @@ func TestBackground(t *testing.T) {
 		h.wrong(t, "read_process", arguments{"sandbox": "box", "process": "nope"}, "no process runs there", "run_command")
 	})
 
+	t.Run("AllEndAtOnceAndFilesStay", func(t *testing.T) {
+		one, two := start(t, "sleep 600"), start(t, "trap '' TERM; while :; do sleep 600; done")
+		ok(t, s, "write_file", arguments{"sandbox": "box", "path": "kept", "content": "kept"})
+		wantParts(t, ok(t, s, "stop_process", arguments{"sandbox": "box", "all": true}), "killed all that ran in sandbox box; its files are as they were")
+		for _, p := range []string{one, two} {
+			wantParts(t, ok(t, s, "read_process", on(p, arguments{})), "process "+p+" ended: exit 137 (killed")
+		}
+		wantParts(t, ok(t, s, "run_command", arguments{"sandbox": "box", "command": "cat kept"}), "kept")
+		h.wrong(t, "stop_process", on(one, arguments{"all": true}), "argument all is given beside process or signal")
+		h.wrong(t, "stop_process", arguments{"sandbox": "box"}, "argument process is empty", "all: true")
+	})
+
 	t.Run("TheProcessOfASandboxThatIsDownHasItsEnd", func(t *testing.T) {
 		p := start(t, "read -r x")
 		if _, err := h.engine.Stop(t.Context(), callers["t-alice"], "box"); err != nil {
 			t.Fatal(err)
 		}
 		wantParts(t, ok(t, s, "read_process", on(p, arguments{})), "process "+p+" ended: exit 143 (killed: its sandbox was stopped)", "its output is not kept any more")
+		wantParts(t, ok(t, s, "stop_process", arguments{"sandbox": "box", "all": true}), "nothing runs in sandbox box, which is stopped")
 	})
 }

@@ -231,6 +231,10 @@ func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
 	return c.Answer(v1.ProcessInput{BytesTaken: taken.Bytes, TotalBytes: taken.Total, Closed: taken.Closed})
 }
 
+func (a *API) killProcesses(ctx context.Context, c *call, in *bySandbox) (httpapi.None, error) {
+	return httpapi.None{}, a.Processes.KillAll(ctx, c.Caller, in.Ref)
+}
+
 func (a *API) killProcess(ctx context.Context, c *call, in *byProcess) (httpapi.None, error) {
 	return httpapi.None{}, a.Processes.KillProcess(ctx, c.Caller, in.Ref, in.ID)
 }

@@ -180,6 +180,28 @@ func TestProcesses(t *testing.T) {
 			t.Errorf("got %+v", in)
 		}
 	})
+	t.Run("AllAreKilledInOne", func(t *testing.T) {
+		own := "/v1/sandboxes/" + h.create().ID
+		one, _ := h.process(own, object{"command": "sleep 600"})
+		h.process(own, object{"command": "trap '' TERM; while :; do sleep 600; done"})
+		for range 2 { // the second finds nothing, which is fine
+			if a := h.do("DELETE", own+"/processes", nil); a.StatusCode != 204 {
+				t.Fatalf("got %d %s", a.StatusCode, a.body)
+			}
+		}
+		if left := want[v1.ProcessList](h, 200, "GET", own+"/processes?status=running", nil); len(left.Items) != 0 {
+			t.Errorf("%d run", len(left.Items))
+		}
+		if p := want[v1.Process](h, 200, "GET", own+"/processes/"+one.ProcessID+"/wait", nil); p.Cause != "killed" {
+			t.Errorf("got %+v", p)
+		}
+		if a := h.as("default", "sandboxes:read").do("DELETE", own+"/processes", nil); a.StatusCode != 403 {
+			t.Errorf("a reader: got %d %s", a.StatusCode, a.body)
+		}
+		if a := h.do("DELETE", "/v1/sandboxes/nosuch/processes", nil); a.StatusCode != 404 {
+			t.Errorf("none: got %d %s", a.StatusCode, a.body)
+		}
+	})
 	t.Run("NeedTheirScope", func(t *testing.T) {
 		reader := h.as("default", "sandboxes:read")
 		_, path := h.process(box, object{"command": "cat", "stream_stdin": true})

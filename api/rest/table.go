@@ -116,6 +116,7 @@ func (a *API) operations() []httpapi.Operation {
 		op("killProcessByPost", "POST /sandboxes/{id}/processes/{pid}/kill", "The same as DELETE.", http.StatusNoContent, a.killProcess).
 			Extend(keyless("twice is as once")),
 		op("killProcess", "DELETE /sandboxes/{id}/processes/{pid}", "Kill a command and all that it started.", http.StatusNoContent, a.killProcess),
+		op("killProcesses", "DELETE /sandboxes/{id}/processes", "Kill all that runs in a sandbox, also what commands that have ended left running. Files stay. It works where no more process can be started.", http.StatusNoContent, a.killProcesses),
 		raw("openTerminal", "GET /sandboxes/{id}/terminal", "Open a terminal: a WebSocket whose binary messages are its bytes, both ways, and whose text messages are TerminalControl.", http.StatusSwitchingProtocols, a.openTerminal),
 
 		op("listTerminals", "GET /sandboxes/{id}/terminals", "List the terminals of a sandbox whose command runs. They are processes, and among those when it has ended.", http.StatusOK, a.listTerminals),

@@ -38,6 +38,8 @@ type Processes interface {
 	SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error
 	ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error
 	KillProcess(ctx context.Context, c access.Caller, ref, processID string) error
+	// KillAll ends all that runs in a sandbox, and leaves its files.
+	KillAll(ctx context.Context, c access.Caller, ref string) error
 	// Terminal opens a terminal that hangs up when it is closed.
 	Terminal(ctx context.Context, c access.Caller, ref string, r engine.TerminalRequest) (*engine.Terminal, error)
 }

@@ -95,24 +95,38 @@ func (a *app) completeProcess(c *cobra.Command, args []string, typed string) ([]
 
 func newKill(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "kill [flags] SANDBOX PROCESS...",
+		Use:   "kill [flags] SANDBOX {PROCESS... | --all}",
 		Short: "Kill processes of a sandbox, or send them a signal",
 		Long: `Kill processes of a sandbox with all that they started, and wait until nothing of them is left; or with -s
-send them a signal. Killing what has ended is no failure; a signal to it is one.`,
+send them a signal. Killing what has ended is no failure; a signal to it is one.
+
+With --all everything that runs in the sandbox is killed, also what commands that have ended left running.
+Its files stay. It works where no more process can be started, as after a fork bomb.`,
 		Example: `  sandpit kill web p1q2r3s4t5u6v7w8
+  sandpit kill --all web
   sandpit kill -s INT web $(sandpit ps -q web)`,
-		Args:              takes(2, -1),
+		Args:              takes(1, -1),
 		ValidArgsFunction: a.completeProcess,
 	}
+	all := c.Flags().Bool("all", false, "kill all that runs in the sandbox")
 	signal := c.Flags().StringP("signal", "s", "", "send this signal instead, by name or number")
 	tree := c.Flags().Bool("tree", false, "with -s: to all that they started as well")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		switch {
+		case *all && (len(args) > 1 || *signal != ""):
+			return misuse(c, "--all kills all that runs in the sandbox; give no process and no signal with it")
+		case !*all && len(args) < 2:
+			return misuse(c, "no process is named; sandpit ps %s lists them, and --all kills all that runs there", args[0])
+		}
 		if *tree && *signal == "" {
 			return misuse(c, "--tree is for --signal; a kill always reaches all that a process started")
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
+		}
+		if *all {
+			return cl.KillAll(c.Context(), args[0])
 		}
 		var last error
 		for _, id := range args[1:] {

@@ -90,7 +90,12 @@ func (c *Call) next(ctx context.Context, e *fault.Error) string {
 			}
 		}
 	case fault.Exhausted:
-		return strings.TrimPrefix(e.Remedy+"; ", "; ") + "delete_sandbox frees what a sandbox holds; there are: " + c.Living(ctx)
+		switch {
+		case e.Inside && c.Ref != "":
+			return c.outOfFull()
+		case c.lacksRoom(ctx):
+			return strings.TrimPrefix(e.Remedy+"; ", "; ") + "delete_sandbox frees what a sandbox holds; there are: " + c.Living(ctx)
+		}
 	case fault.Exists:
 		if c.Tool.Name != "create_sandbox" && c.Tool.Name != "run_sandbox" {
 			return e.Remedy
@@ -98,6 +103,34 @@ func (c *Call) next(ctx context.Context, e *fault.Error) string {
 		return "leave the image out to use the sandbox as it is, choose another name, or delete_sandbox it first (its files are lost)"
 	}
 	return e.Remedy
+}
+
+// outOfFull says how a sandbox that has no room for another process gets it.
+func (c *Call) outOfFull() string {
+	which := Quote(c.Ref)
+	switch {
+	case !c.OwnTools():
+		return fmt.Sprintf("call restart_sandbox with {\"identifier\": %s}: it has an empty disk afterwards, and all its files are lost", which)
+	case c.Has(GroupProcess):
+		return fmt.Sprintf("call stop_process with {\"sandbox\": %s, \"all\": true}: it ends all that runs in this sandbox and keeps its files", which)
+	}
+	return "ask the user to end what runs in it, by sandpit kill --all " + c.Ref
+}
+
+// lacksRoom reports whether what was refused for want of room was to make or to start a sandbox, so
+// that another one's end helps.
+func (c *Call) lacksRoom(ctx context.Context) bool {
+	switch c.Tool.Name {
+	case "create_sandbox", "fork_sandbox", "run_sandbox":
+		return true
+	case "snapshot_sandbox":
+		return false
+	}
+	if c.Ref == "" {
+		return false
+	}
+	s, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref)
+	return fault.Is(err, fault.NotFound) || err == nil && s.State != sandbox.Running
 }
 
 // Gone reports whether it is the sandbox that does not exist, and not a thing in it.

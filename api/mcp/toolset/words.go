@@ -56,6 +56,9 @@ func (w *Words) next(ctx context.Context, c *Call, e *fault.Error) string {
 			}
 		}
 	case fault.Exhausted:
+		if e.Inside {
+			return "ask the user to end what runs in it, by sandpit kill --all " + c.Ref + "; or " + w.Remove + " it, whose files are lost then, and " + w.Create + " another"
+		}
 		return strings.TrimPrefix(e.Remedy+"; ", "; ") + w.Remove + " frees what a sandbox holds; there are: " + c.ids(ctx)
 	}
 	return e.Remedy

@@ -25,9 +25,10 @@ func paramProcess() toolset.Param {
 	return toolset.Param{Name: "process", Kind: toolset.Text, Required: true, About: "Its id, from run_command.", Aliases: []string{"process_id", "pid", "handle"}}
 }
 
-// paramStoppable is paramProcess of what ends runs, too.
+// paramStoppable is paramProcess of what ends runs, too, and all.
 func paramStoppable() toolset.Param {
 	p := paramProcess()
+	p.Required = false
 	p.About = "Its id, from run_command, or a run_id."
 	p.Aliases = append(p.Aliases, "run_id", "run")
 	return p
@@ -298,11 +299,13 @@ const (
 func stopProcess(cs *cells) toolset.Tool {
 	return toolset.Tool{
 		Name: "stop_process", Title: "Stop a process", Destructive: true, Idempotent: true,
-		About: "End a process and all that it started: TERM, and KILL after 5 seconds. With signal, only send that one. A run_id of run_sandbox ends that run: its command is killed, no other is begun.",
+		About: "End a process and all that it started: TERM, and KILL after 5 seconds. With signal, only send that one. A run_id of run_sandbox ends that run: its command is killed, no other is begun. " +
+			"With all, everything that runs in the sandbox is killed and its files stay; it works where no more process can be started, as after a fork bomb.",
 		Params: []toolset.Param{
 			paramStoppable(),
 			paramSandbox(),
 			{Name: "signal", Kind: toolset.Text, About: "Like INT, HUP, KILL."},
+			{Name: "all", Kind: toolset.Boolean, About: "All that runs in the sandbox, in place of process."},
 		},
 		Example: `{"process": "p1b2c3"}`,
 		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return stop(ctx, c, cs) },
@@ -311,7 +314,13 @@ func stopProcess(cs *cells) toolset.Tool {
 
 func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, error) {
 	a := c.Args
-	process := a.Text("process")
+	process, all := a.Text("process"), a.Bool("all", false)
+	switch {
+	case all && (process != "" || a.Has("signal")):
+		a.Add("all", "is given beside process or signal; it kills everything, so give it alone")
+	case !all && process == "":
+		a.Add("process", "is empty; give the id of one, or all: true for everything that runs in the sandbox")
+	}
 	sig, wait, kill := syscall.SIGTERM, stopGrace, true
 	if name := a.Text("signal"); name != "" {
 		s, err := engine.ParseSignal(name)
@@ -322,6 +331,9 @@ func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, err
 	}
 	if err := a.Err(); err != nil {
 		return nil, err
+	}
+	if all {
+		return stopAll(ctx, c)
 	}
 	if sandbox.ValidRunID(process) {
 		return batch.Stop(ctx, c, process)
@@ -354,6 +366,21 @@ func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, err
 	out := seen.answer(ctx, c, ref, toolset.DefaultOutput)
 	out.Lines = append([]string{how}, out.Lines...)
 	return out, nil
+}
+
+// stopAll ends all that runs in a sandbox.
+func stopAll(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+	ref, err := place(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	if s, err := c.Sandboxes.Get(ctx, c.Caller, ref); err == nil && s.State == sandbox.Stopped {
+		return &toolset.Answer{Verdict: "nothing runs in sandbox " + ref + ", which is stopped; the next command starts it"}, nil
+	}
+	if err := c.Processes.KillAll(ctx, c.Caller, ref); err != nil {
+		return nil, err
+	}
+	return &toolset.Answer{Verdict: "killed all that ran in sandbox " + ref + "; its files are as they were"}, nil
 }
 
 // endProcess sends the signal, and kills what is left if it may.
