@@ -34,7 +34,7 @@ func open(t testing.TB) *house {
 	must(t, err)
 	g, err := guard.New(guard.Options{Tokens: tokens})
 	must(t, err)
-	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
+	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Files, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); srv.Close() })

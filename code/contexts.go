@@ -83,7 +83,7 @@ func (s *Service) CreateContext(ctx context.Context, c access.Caller, ref string
 
 // makeContext makes a context, or a shell if it has a name, with its kernel.
 func (s *Service) makeContext(ctx context.Context, c access.Caller, ref string, want sandbox.Context, what string) (Context, error) {
-	u, err := s.engine.Use(ctx, c, ref, what)
+	u, err := s.engine.Use(ctx, c, access.SandboxesWrite, ref, what)
 	if err != nil {
 		return Context{}, err
 	}
@@ -113,7 +113,7 @@ func (all *contexts) add(want sandbox.Context) (*codeContext, error) {
 // RestartContext ends a context's kernel, with all that it started and the cell that runs, and starts
 // another.
 func (s *Service) RestartContext(ctx context.Context, c access.Caller, ref, id string) (Context, error) {
-	u, err := s.engine.Use(ctx, c, ref, useCode)
+	u, err := s.engine.Use(ctx, c, access.SandboxesWrite, ref, useCode)
 	if err != nil {
 		return Context{}, err
 	}

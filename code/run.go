@@ -128,7 +128,7 @@ func (s *Service) RunCode(ctx context.Context, c access.Caller, ref string, r Re
 	if err != nil {
 		return Result{}, err
 	}
-	u, err := s.engine.Use(ctx, c, ref, useCode)
+	u, err := s.engine.Use(ctx, c, access.SandboxesWrite, ref, useCode)
 	if err != nil {
 		return Result{}, err
 	}

@@ -21,7 +21,7 @@ import (
 // Engine is what this package needs of the engine; *engine.Engine is one.
 type Engine interface {
 	Extend(engine.Extension)
-	Use(ctx context.Context, c access.Caller, ref, what string) (*engine.Use, error)
+	Use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*engine.Use, error)
 	Peek(ctx context.Context, c access.Caller, ref string) (*engine.Use, error)
 	Visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*engine.Visit, error)
 	Outcome(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (ev *sandbox.Event, began bool, err error)

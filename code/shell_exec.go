@@ -44,7 +44,7 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 	if err != nil {
 		return ShellResult{}, err
 	}
-	u, err := s.engine.Use(ctx, c, ref, useShell)
+	u, err := s.engine.Use(ctx, c, access.SandboxesWrite, ref, useShell)
 	if err != nil {
 		return ShellResult{}, err
 	}

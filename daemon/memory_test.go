@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-func files(text map[string]string) fstest.MapFS {
+func treeOf(text map[string]string) fstest.MapFS {
 	root := fstest.MapFS{}
 	for name, s := range text {
 		root[name] = &fstest.MapFile{Data: []byte(s)}
@@ -52,7 +52,7 @@ func TestTheLeastLimitOfTheControlGroupsCounts(t *testing.T) {
 		}, 0},
 		"NoFiles": {nil, 0},
 	} {
-		if got := groupLimit(files(c.files)); got != c.want {
+		if got := groupLimit(treeOf(c.files)); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestTheLeastLimitOfTheControlGroupsCounts(t *testing.T) {
 func TestTheCollectorFollowsTheLimitUnlessTheOperatorSetOne(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
-	root := files(map[string]string{
+	root := treeOf(map[string]string{
 		"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountV2, "sys/fs/cgroup/memory.max": "1073741824\n",
 	})
 	debug.SetMemoryLimit(math.MaxInt64)

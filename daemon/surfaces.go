@@ -26,6 +26,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runs"
 	"sandpit.dev/store/keyed"
@@ -75,7 +76,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	services := service.Of(p.engine, p.code, p.runs)
+	services := service.Of(p.engine, files.New(p.engine, 0), p.code, p.runs)
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

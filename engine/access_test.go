@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -113,22 +114,22 @@ func verbs() map[string]struct {
 			return e.KillAll(ctx, c, ref)
 		}},
 		"ReadFile": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, r, err := e.ReadFile(ctx, c, ref, "f", sandbox.ReadFileOptions{})
+			_, r, err := files.New(e, 0).ReadFile(ctx, c, ref, "f", sandbox.ReadFileOptions{})
 			if err == nil {
 				_ = r.Close()
 			}
 			return err
 		}},
 		"WriteFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, _, err := e.WriteFile(ctx, c, ref, "f", strings.NewReader("x"), sandbox.WriteFileOptions{})
+			_, _, err := files.New(e, 0).WriteFile(ctx, c, ref, "f", strings.NewReader("x"), sandbox.WriteFileOptions{})
 			return err
 		}},
 		"StatFile": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.StatFile(ctx, c, ref, ".", "")
+			_, err := files.New(e, 0).StatFile(ctx, c, ref, ".", "")
 			return err
 		}},
 		"ListFiles": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, _, err := e.ListFiles(ctx, c, ref, ".", sandbox.ListFilesOptions{})
+			_, _, err := files.New(e, 0).ListFiles(ctx, c, ref, ".", sandbox.ListFilesOptions{})
 			return err
 		}},
 		"Departed": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
@@ -136,17 +137,17 @@ func verbs() map[string]struct {
 			return err
 		}},
 		"SearchFiles": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, _, _, err := e.SearchFiles(ctx, c, ref, ".", sandbox.SearchFilesOptions{Pattern: "x"})
+			_, _, _, err := files.New(e, 0).SearchFiles(ctx, c, ref, ".", sandbox.SearchFilesOptions{Pattern: "x"})
 			return err
 		}},
 		"MakeDir": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			return e.MakeDir(ctx, c, ref, "d", sandbox.MakeDirOptions{Parents: true})
+			return files.New(e, 0).MakeDir(ctx, c, ref, "d", sandbox.MakeDirOptions{Parents: true})
 		}},
 		"MoveFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			return e.MoveFile(ctx, c, ref, "d", "e", sandbox.MoveFileOptions{})
+			return files.New(e, 0).MoveFile(ctx, c, ref, "d", "e", sandbox.MoveFileOptions{})
 		}},
 		"RemoveFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			return e.RemoveFile(ctx, c, ref, "e", sandbox.RemoveFileOptions{Recursive: true})
+			return files.New(e, 0).RemoveFile(ctx, c, ref, "e", sandbox.RemoveFileOptions{Recursive: true})
 		}},
 		"Activity": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, _, err := e.Activity(ctx, c, ref, engine.ActivityRequest{})
@@ -284,11 +285,11 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
-	_, created, err := h.engine.WriteFile(t.Context(), alice, "box", "dir/f", strings.NewReader("hello"), sandbox.WriteFileOptions{MakeParents: true})
+	_, created, err := h.files.WriteFile(t.Context(), alice, "box", "dir/f", strings.NewReader("hello"), sandbox.WriteFileOptions{MakeParents: true})
 	if err != nil || !created {
 		t.Fatalf("WriteFile: created %v, %v", created, err)
 	}
-	info, r, err := h.engine.ReadFile(t.Context(), alice, "box", "dir/f", sandbox.ReadFileOptions{Offset: 1, Length: 3})
+	info, r, err := h.files.ReadFile(t.Context(), alice, "box", "dir/f", sandbox.ReadFileOptions{Offset: 1, Length: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,25 +302,25 @@ func TestFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, _, err := h.engine.ReadFile(t.Context(), alice, "box", "missing", sandbox.ReadFileOptions{}); fault.Of(err) != fault.NotFound {
+	if _, _, err := h.files.ReadFile(t.Context(), alice, "box", "missing", sandbox.ReadFileOptions{}); fault.Of(err) != fault.NotFound {
 		t.Errorf("a missing file: %v", err)
 	}
-	if err := h.engine.MoveFile(t.Context(), alice, "box", "dir/f", "g", sandbox.MoveFileOptions{}); err != nil {
+	if err := h.files.MoveFile(t.Context(), alice, "box", "dir/f", "g", sandbox.MoveFileOptions{}); err != nil {
 		t.Error(err)
 	}
-	if err := h.engine.MakeDir(t.Context(), alice, "box", "d", sandbox.MakeDirOptions{}); err != nil {
+	if err := h.files.MakeDir(t.Context(), alice, "box", "d", sandbox.MakeDirOptions{}); err != nil {
 		t.Error(err)
 	}
-	if err := h.engine.RemoveFile(t.Context(), alice, "box", "d", sandbox.RemoveFileOptions{}); err != nil {
+	if err := h.files.RemoveFile(t.Context(), alice, "box", "d", sandbox.RemoveFileOptions{}); err != nil {
 		t.Error(err)
 	}
-	list, more, err := h.engine.ListFiles(t.Context(), alice, "box", ".", sandbox.ListFilesOptions{})
+	list, more, err := h.files.ListFiles(t.Context(), alice, "box", ".", sandbox.ListFilesOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	checktest.Equal(t, "more", more, false)
 	checktest.Len(t, "list", list, 2)
-	if info, err := h.engine.StatFile(t.Context(), alice, "box", "g", ""); err != nil || info.Size != 5 {
+	if info, err := h.files.StatFile(t.Context(), alice, "box", "g", ""); err != nil || info.Size != 5 {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	evs := h.wantEvents(s.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventUpload, sandbox.EventDownload,
@@ -339,7 +340,7 @@ func TestFiles(t *testing.T) {
 	if got := h.get(s.ID); got.BytesUploaded != 5 || got.BytesDownloaded != 3 {
 		t.Errorf("counters: %d up, %d down", got.BytesUploaded, got.BytesDownloaded)
 	}
-	_, _, err = h.engine.WriteFile(t.Context(), alice, "box", "", strings.NewReader(""), sandbox.WriteFileOptions{User: "bin"})
+	_, _, err = h.files.WriteFile(t.Context(), alice, "box", "", strings.NewReader(""), sandbox.WriteFileOptions{User: "bin"})
 	wantCode(t, err, fault.Invalid)
 	if n := len(fault.As(err).Fields); n != 2 {
 		t.Errorf("%d fields: %v", n, err)

@@ -92,7 +92,7 @@ func TestClocks(t *testing.T) {
 			r, w := io.Pipe()
 			done := make(chan error)
 			go func() {
-				_, _, err := h.engine.WriteFile(t.Context(), alice, string(s.ID), "f", r, sandbox.WriteFileOptions{})
+				_, _, err := h.files.WriteFile(t.Context(), alice, string(s.ID), "f", r, sandbox.WriteFileOptions{})
 				done <- err
 			}()
 			time.Sleep(10 * time.Minute)

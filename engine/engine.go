@@ -40,7 +40,6 @@ type Options struct {
 	Redact   *redactlog.Log   // of Logger's handler; nil: one that nothing reads
 	Metrics  *metrics.Metrics // nil: none
 	Pools    []Pool           // sandboxes that are made ahead
-	Watches  int              // the most that a project has open at once; 0: MaxWatches
 	Events   retention.Options
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
@@ -128,7 +127,6 @@ type Engine struct {
 	outcomes outcomes
 	holds    *hold.Table // on snapshots and volumes
 	pools    *pools
-	watches  *watches
 	imports  *archive.Queue
 	// runsDropped has a value after a delete that dropped runs.
 	runsDropped chan struct{}
@@ -183,7 +181,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: hold.New(holdPatience), pools: newPools(), runsDropped: make(chan struct{}, 1), watches: newWatches(o.Watches), imports: archive.NewQueue(), round: o.JanitorRound,
+		clock: newClock(), holds: hold.New(holdPatience), pools: newPools(), runsDropped: make(chan struct{}, 1), imports: archive.NewQueue(), round: o.JanitorRound,
 		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -23,7 +24,7 @@ import (
 type watching struct {
 	t      testing.TB
 	cancel context.CancelFunc
-	end    engine.WatchEnd
+	end    files.WatchEnd
 	err    error
 	over   chan struct{}
 
@@ -32,14 +33,14 @@ type watching struct {
 	news  chan struct{}
 }
 
-func (h *house) watch(ref string, r engine.WatchRequest) *watching {
+func (h *house) watch(ref string, r files.WatchRequest) *watching {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watching{t: h.t, cancel: cancel, over: make(chan struct{}), news: make(chan struct{}, 1)}
 	begun, last := make(chan struct{}), int64(0)
 	go func() {
 		defer close(w.over)
-		w.end, w.err = h.engine.WatchFiles(ctx, alice, ref, r, func(events []sandbox.FileEvent) error {
+		w.end, w.err = h.files.WatchFiles(ctx, alice, ref, r, func(events []sandbox.FileEvent) error {
 			if events == nil {
 				close(begun)
 				return nil
@@ -93,9 +94,9 @@ func TestWatchFiles(t *testing.T) {
 		h := open(t, t.TempDir(), sees)
 		s := h.create(engine.CreateRequest{})
 		h.exec(s.Ref(), "mkdir d")
-		top, all := h.watch(s.Ref(), engine.WatchRequest{Path: sandbox.Workspace}), h.watch(s.Ref(), engine.WatchRequest{Path: ".", Recursive: true})
+		top, all := h.watch(s.Ref(), files.WatchRequest{Path: sandbox.Workspace}), h.watch(s.Ref(), files.WatchRequest{Path: ".", Recursive: true})
 		h.exec(s.Ref(), "echo x > d/f; mkdir e; mv d/f e/")
-		if err := h.engine.RemoveFile(t.Context(), alice, s.Ref(), "e/f", sandbox.RemoveFileOptions{}); err != nil {
+		if err := h.files.RemoveFile(t.Context(), alice, s.Ref(), "e/f", sandbox.RemoveFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.exec(s.Ref(), "mkdir last")
@@ -111,13 +112,13 @@ func TestWatchFiles(t *testing.T) {
 		s := h.create(engine.CreateRequest{})
 		h.exec(s.Ref(), "echo > file; mkdir d; ln -s d link")
 		for path, want := range map[string]fault.Code{"": fault.Invalid, "a\x00": fault.Invalid, "none": fault.NotFound, "file": fault.Invalid, "link": fault.Invalid} {
-			_, err := h.engine.WatchFiles(t.Context(), alice, s.Ref(), engine.WatchRequest{Path: path}, nil)
+			_, err := h.files.WatchFiles(t.Context(), alice, s.Ref(), files.WatchRequest{Path: path}, nil)
 			if fault.Of(err) != want {
 				t.Errorf("%q: got %v, want %s", path, err, want)
 			}
 		}
 		for _, c := range []access.Caller{{Project: "other", Scopes: []access.Scope{access.SandboxesRead}}, {Project: access.DefaultProject}} {
-			if _, err := h.engine.WatchFiles(t.Context(), c, s.Ref(), engine.WatchRequest{Path: "d"}, nil); err == nil {
+			if _, err := h.files.WatchFiles(t.Context(), c, s.Ref(), files.WatchRequest{Path: "d"}, nil); err == nil {
 				t.Errorf("%+v may watch", c)
 			}
 		}
@@ -125,37 +126,39 @@ func TestWatchFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = h.engine.WatchFiles(t.Context(), alice, s.Ref(), engine.WatchRequest{Path: "d"}, nil)
+		_, err = h.files.WatchFiles(t.Context(), alice, s.Ref(), files.WatchRequest{Path: "d"}, nil)
 		if !fault.Is(err, fault.State) {
 			t.Errorf("a stopped one: got %v", err)
 		}
 	})
 	t.Run("AreBoundedForAProject", func(t *testing.T) {
-		h := open(t, t.TempDir(), sees, func(o *engine.Options) { o.Watches = 2 })
+		h := open(t, t.TempDir(), sees)
+		h.files = files.New(h.engine, 2)
 		one, two := h.create(engine.CreateRequest{}), h.create(engine.CreateRequest{})
-		first := h.watch(one.Ref(), engine.WatchRequest{Path: "."})
-		h.watch(two.Ref(), engine.WatchRequest{Path: "."})
+		first := h.watch(one.Ref(), files.WatchRequest{Path: "."})
+		h.watch(two.Ref(), files.WatchRequest{Path: "."})
 		for _, s := range []*sandbox.Sandbox{one, two} {
-			_, err := h.engine.WatchFiles(t.Context(), alice, s.Ref(), engine.WatchRequest{Path: "."}, nil)
+			_, err := h.files.WatchFiles(t.Context(), alice, s.Ref(), files.WatchRequest{Path: "."}, nil)
 			if !fault.Is(err, fault.Exhausted) || fault.As(err).Remedy == "" {
 				t.Errorf("a third: got %v, want it refused with what would help", err)
 			}
 		}
 		first.cancel()
 		<-first.over
-		h.watch(two.Ref(), engine.WatchRequest{Path: "."}) // there is room again
+		h.watch(two.Ref(), files.WatchRequest{Path: "."}) // there is room again
 	})
 	t.Run("AreBoundedForEachProjectByItself", func(t *testing.T) {
-		h := open(t, t.TempDir(), sees, func(o *engine.Options) { o.Watches = 1 })
+		h := open(t, t.TempDir(), sees)
+		h.files = files.New(h.engine, 1)
 		s := h.create(engine.CreateRequest{})
-		h.watch(s.Ref(), engine.WatchRequest{Path: "."})
+		h.watch(s.Ref(), files.WatchRequest{Path: "."})
 		bob := access.Caller{Project: "other", Scopes: alice.Scopes}
 		theirs, _, err := h.engine.Create(t.Context(), bob, engine.CreateRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		enough := errors.New("enough")
-		_, err = h.engine.WatchFiles(t.Context(), bob, theirs.Ref(), engine.WatchRequest{Path: "."}, func([]sandbox.FileEvent) error { return enough })
+		_, err = h.files.WatchFiles(t.Context(), bob, theirs.Ref(), files.WatchRequest{Path: "."}, func([]sandbox.FileEvent) error { return enough })
 		if !errors.Is(err, enough) {
 			t.Errorf("another project's first: got %v, want it to begin", err)
 		}
@@ -164,41 +167,41 @@ func TestWatchFiles(t *testing.T) {
 		h := open(t, t.TempDir(), sees)
 		s := h.create(engine.CreateRequest{})
 		h.exec(s.Ref(), "mkdir d")
-		w := h.watch(s.Ref(), engine.WatchRequest{Path: "d"})
+		w := h.watch(s.Ref(), files.WatchRequest{Path: "d"})
 		h.exec(s.Ref(), "rmdir d")
 		<-w.over
-		if w.err != nil || w.end.Reason != engine.WatchRemoved {
+		if w.err != nil || w.end.Reason != files.WatchRemoved {
 			t.Errorf("got %+v, %v", w.end, w.err)
 		}
 	})
 	t.Run("EndsWithTheSandbox", func(t *testing.T) {
 		h := open(t, t.TempDir(), sees)
 		s := h.create(engine.CreateRequest{})
-		w := h.watch(s.Ref(), engine.WatchRequest{Path: "."})
+		w := h.watch(s.Ref(), files.WatchRequest{Path: "."})
 		_, err := h.engine.Stop(t.Context(), alice, s.Ref())
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-w.over
-		if w.err != nil || w.end.Reason != engine.WatchStopped {
+		if w.err != nil || w.end.Reason != files.WatchStopped {
 			t.Errorf("got %+v, %v", w.end, w.err)
 		}
 	})
 	t.Run("EndsWithTheCallerTheSinkAndTheEngine", func(t *testing.T) {
 		h := open(t, t.TempDir(), sees)
 		s := h.create(engine.CreateRequest{})
-		w := h.watch(s.Ref(), engine.WatchRequest{Path: "."})
+		w := h.watch(s.Ref(), files.WatchRequest{Path: "."})
 		w.cancel()
 		<-w.over
 		if !errors.Is(w.err, context.Canceled) {
 			t.Errorf("the caller: got %v", w.err)
 		}
 		enough := errors.New("enough")
-		_, err := h.engine.WatchFiles(t.Context(), alice, s.Ref(), engine.WatchRequest{Path: "."}, func([]sandbox.FileEvent) error { return enough })
+		_, err := h.files.WatchFiles(t.Context(), alice, s.Ref(), files.WatchRequest{Path: "."}, func([]sandbox.FileEvent) error { return enough })
 		if !errors.Is(err, enough) {
 			t.Errorf("the sink: got %v", err)
 		}
-		w = h.watch(s.Ref(), engine.WatchRequest{Path: "."})
+		w = h.watch(s.Ref(), files.WatchRequest{Path: "."})
 		h.end()
 		<-w.over
 		if !fault.Is(w.err, fault.Unavailable) {
@@ -210,7 +213,7 @@ func TestWatchFiles(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := open(t, dir, func(o *engine.Options) { o.Runtimes["memory"] = quiet{o.Runtimes["memory"]} })
 			s := h.create(engine.CreateRequest{IdleTimeout: ptr(time.Minute)})
-			w := h.watch(s.Ref(), engine.WatchRequest{Path: "."})
+			w := h.watch(s.Ref(), files.WatchRequest{Path: "."})
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			if got := h.get(s.ID).State; got != sandbox.Running {
@@ -228,7 +231,7 @@ func TestWatchFiles(t *testing.T) {
 	t.Run("IsUnsupportedWhereTheRuntimeCannot", func(t *testing.T) {
 		h := open(t, t.TempDir()) // the faulty driver's instances are no watchers
 		s := h.create(engine.CreateRequest{})
-		_, err := h.engine.WatchFiles(t.Context(), alice, s.Ref(), engine.WatchRequest{Path: "."}, nil)
+		_, err := h.files.WatchFiles(t.Context(), alice, s.Ref(), files.WatchRequest{Path: "."}, nil)
 		if !fault.Is(err, fault.Unsupported) || fault.As(err).Remedy == "" {
 			t.Errorf("got %v", err)
 		}

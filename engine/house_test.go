@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -32,6 +33,7 @@ type house struct {
 	store  *sqlstore.Store
 	faulty *faulty
 	engine *engine.Engine
+	files  *files.Service
 	code   *code.Service
 	end    func() // ends the engine's Run and waits for it; twice is fine
 }
@@ -75,7 +77,7 @@ func (h *house) serve(change ...func(*engine.Options)) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.engine, h.code = e, code.New(e, code.Options{Checkpoint: o.Checkpoint})
+	h.engine, h.files, h.code = e, files.New(e, 0), code.New(e, code.Options{Checkpoint: o.Checkpoint})
 	h.end = run(h.t, e)
 	h.t.Cleanup(h.end)
 	if err := e.WaitReady(context.Background()); err != nil {

@@ -97,11 +97,11 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 
 		for _, do := range []func() error{
 			func() error {
-				_, _, err := h.engine.WriteFile(ctx, alice, "box", "files/"+v, strings.NewReader("x"), sandbox.WriteFileOptions{Size: 1, MakeParents: true})
+				_, _, err := h.files.WriteFile(ctx, alice, "box", "files/"+v, strings.NewReader("x"), sandbox.WriteFileOptions{Size: 1, MakeParents: true})
 				return err
 			},
 			func() error {
-				_, r, err := h.engine.ReadFile(ctx, alice, "box", "files/"+v, sandbox.ReadFileOptions{})
+				_, r, err := h.files.ReadFile(ctx, alice, "box", "files/"+v, sandbox.ReadFileOptions{})
 				if err == nil {
 					_, _ = io.Copy(io.Discard, r)
 					_ = r.Close()
@@ -109,18 +109,18 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 				return err
 			},
 			func() error {
-				return h.engine.MakeDir(ctx, alice, "box", "dirs/"+v, sandbox.MakeDirOptions{Parents: true})
+				return h.files.MakeDir(ctx, alice, "box", "dirs/"+v, sandbox.MakeDirOptions{Parents: true})
 			},
 			func() error {
-				return h.engine.MoveFile(ctx, alice, "box", "files/"+v, "dirs/"+v+"/"+v, sandbox.MoveFileOptions{})
+				return h.files.MoveFile(ctx, alice, "box", "files/"+v, "dirs/"+v+"/"+v, sandbox.MoveFileOptions{})
 			},
 			func() error {
-				return h.engine.MoveFile(ctx, alice, "box", "files/"+v, "/none/"+v, sandbox.MoveFileOptions{})
+				return h.files.MoveFile(ctx, alice, "box", "files/"+v, "/none/"+v, sandbox.MoveFileOptions{})
 			},
 			func() error {
-				return h.engine.RemoveFile(ctx, alice, "box", "dirs/"+v, sandbox.RemoveFileOptions{Recursive: true})
+				return h.files.RemoveFile(ctx, alice, "box", "dirs/"+v, sandbox.RemoveFileOptions{Recursive: true})
 			},
-			func() error { return h.engine.RemoveFile(ctx, alice, "box", "dirs/"+v, sandbox.RemoveFileOptions{}) },
+			func() error { return h.files.RemoveFile(ctx, alice, "box", "dirs/"+v, sandbox.RemoveFileOptions{}) },
 			func() error { _, err := h.engine.Get(ctx, alice, v); return err },
 			func() error { _, _, err := h.engine.Create(ctx, alice, engine.CreateRequest{Image: v}); return err },
 			func() error { return h.engine.DeleteSecret(ctx, chief, "", v) },

@@ -25,6 +25,29 @@ func (u *Use) NewEvent(t sandbox.EventType) (*sandbox.Event, error) {
 	return ev, nil
 }
 
+// NewCallEvent returns the event of a call that is over when it is recorded, for RecordCall. It
+// is there also for a sandbox that was deleted meanwhile.
+func (u *Use) NewCallEvent(t sandbox.EventType) *sandbox.Event {
+	s := u.b.record.Load()
+	if s == nil {
+		s = &sandbox.Sandbox{ID: u.b.id, Project: u.b.project}
+	}
+	return u.who.event(t, s, u.e.now())
+}
+
+// RecordCall commits the event of a call, with what count adds to the sandbox's counters. It is
+// done, whatever becomes of ctx.
+func (u *Use) RecordCall(ctx context.Context, ev *sandbox.Event, count func(*sandbox.Sandbox)) error {
+	ctx, cancel := aside(ctx)
+	defer cancel()
+	err := u.e.tally(ctx, u.b, count, func(tx store.Tx) error { return tx.Events().Append(ev) }, ev)
+	if err != nil {
+		u.e.log.Error("a file transfer cannot be recorded", "sandbox", u.b.id, "type", ev.Type, "error", err)
+		return fault.Wrap(fault.Unavailable, err, "it was done, and cannot be recorded")
+	}
+	return nil
+}
+
 // Begin commits the intent of a command: its event, and what more, which may be nil, writes.
 func (u *Use) Begin(ctx context.Context, ev *sandbox.Event, more func(store.Tx) error) error {
 	err := u.e.store.Update(ctx, func(tx store.Tx) error {

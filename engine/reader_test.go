@@ -30,7 +30,7 @@ func TestAReaderBringsUpOnlyWhatNoCallerTookDown(t *testing.T) {
 		for _, s := range []*sandbox.Sandbox{idle, manual} {
 			h.wantState(s.ID, sandbox.Stopped, "after its time")
 		}
-		if _, err := h.engine.StatFile(t.Context(), reader, string(idle.ID), "/workspace", ""); err != nil {
+		if _, err := h.files.StatFile(t.Context(), reader, string(idle.ID), "/workspace", ""); err != nil {
 			t.Errorf("a file of one that was idle: %v", err)
 		}
 		evs := h.wantEvents(idle.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventStopped, sandbox.EventStarted)
@@ -39,7 +39,7 @@ func TestAReaderBringsUpOnlyWhatNoCallerTookDown(t *testing.T) {
 		}
 		for what, s := range map[string]*sandbox.Sandbox{"without auto_start": manual, "paused by a caller": paused, "stopped by a caller": stopped} {
 			before, events := h.get(s.ID), len(h.events(s.ID))
-			_, err := h.engine.StatFile(t.Context(), reader, string(s.ID), "/workspace", "")
+			_, err := h.files.StatFile(t.Context(), reader, string(s.ID), "/workspace", "")
 			wantCode(t, err, fault.State)
 			if got := h.get(s.ID); got.State != before.State || len(h.events(s.ID)) != events {
 				t.Errorf("one %s is %s, with %d new events", what, got.State, len(h.events(s.ID))-events)

@@ -39,7 +39,7 @@ func (h *house) variable(ref, name string) string {
 
 func (h *house) file(ref, path string) string {
 	h.t.Helper()
-	_, r, err := h.engine.ReadFile(h.t.Context(), alice, ref, path, sandbox.ReadFileOptions{})
+	_, r, err := h.files.ReadFile(h.t.Context(), alice, ref, path, sandbox.ReadFileOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -80,35 +81,40 @@ func silentCalls(h *house, process string) map[string]func(context.Context) erro
 			return err
 		},
 		"ReadFile": func(ctx context.Context) error {
-			_, r, err := e.ReadFile(ctx, alice, ref, "file", sandbox.ReadFileOptions{})
+			_, r, err := files.New(e, 0).ReadFile(ctx, alice, ref, "file", sandbox.ReadFileOptions{})
 			if err == nil {
 				_ = r.Close()
 			}
 			return err
 		},
 		"WriteFile": func(ctx context.Context) error {
-			_, _, err := e.WriteFile(ctx, alice, ref, "ran", strings.NewReader("x"), sandbox.WriteFileOptions{})
+			_, _, err := files.New(e, 0).WriteFile(ctx, alice, ref, "ran", strings.NewReader("x"), sandbox.WriteFileOptions{})
 			return err
 		},
 		"WriteALargeFile": func(ctx context.Context) error {
-			_, _, err := e.WriteFile(ctx, alice, ref, "ran", bytes.NewReader(big), sandbox.WriteFileOptions{})
+			_, _, err := files.New(e, 0).WriteFile(ctx, alice, ref, "ran", bytes.NewReader(big), sandbox.WriteFileOptions{})
 			return err
 		},
-		"StatFile": func(ctx context.Context) error { _, err := e.StatFile(ctx, alice, ref, "file", ""); return err },
+		"StatFile": func(ctx context.Context) error {
+			_, err := files.New(e, 0).StatFile(ctx, alice, ref, "file", "")
+			return err
+		},
 		"ListFiles": func(ctx context.Context) error {
-			_, _, err := e.ListFiles(ctx, alice, ref, ".", sandbox.ListFilesOptions{})
+			_, _, err := files.New(e, 0).ListFiles(ctx, alice, ref, ".", sandbox.ListFilesOptions{})
 			return err
 		},
 		"SearchFiles": func(ctx context.Context) error {
-			_, _, _, err := e.SearchFiles(ctx, alice, ref, ".", sandbox.SearchFilesOptions{Glob: "*"})
+			_, _, _, err := files.New(e, 0).SearchFiles(ctx, alice, ref, ".", sandbox.SearchFilesOptions{Glob: "*"})
 			return err
 		},
-		"MakeDir": func(ctx context.Context) error { return e.MakeDir(ctx, alice, ref, "ran", sandbox.MakeDirOptions{}) },
+		"MakeDir": func(ctx context.Context) error {
+			return files.New(e, 0).MakeDir(ctx, alice, ref, "ran", sandbox.MakeDirOptions{})
+		},
 		"MoveFile": func(ctx context.Context) error {
-			return e.MoveFile(ctx, alice, ref, "file", "ran", sandbox.MoveFileOptions{})
+			return files.New(e, 0).MoveFile(ctx, alice, ref, "file", "ran", sandbox.MoveFileOptions{})
 		},
 		"RemoveFile": func(ctx context.Context) error {
-			return e.RemoveFile(ctx, alice, ref, "file", sandbox.RemoveFileOptions{})
+			return files.New(e, 0).RemoveFile(ctx, alice, ref, "file", sandbox.RemoveFileOptions{})
 		},
 		"Ports":    func(ctx context.Context) error { _, _, err := e.Ports(ctx, alice, ref); return err },
 		"DialPort": func(ctx context.Context) error { _, err := e.DialPort(ctx, alice, ref, 80); return err },
@@ -318,7 +324,7 @@ func TestAPausedSandboxIsNotSilent(t *testing.T) {
 		r, w := io.Pipe()
 		done := make(chan error, 1)
 		go func() {
-			_, _, err := h.engine.WriteFile(context.Background(), alice, "box", "file", r, sandbox.WriteFileOptions{})
+			_, _, err := h.files.WriteFile(context.Background(), alice, "box", "file", r, sandbox.WriteFileOptions{})
 			done <- err
 		}()
 		_, _ = w.Write([]byte("begin"))
@@ -355,7 +361,7 @@ func TestTheRoundFindsASilentAgentInUse(t *testing.T) {
 		r, w := io.Pipe() // a body that does not come
 		var upload sync.WaitGroup
 		upload.Go(func() {
-			_, _, _ = h.engine.WriteFile(context.Background(), alice, "used", "file", r, sandbox.WriteFileOptions{})
+			_, _, _ = h.files.WriteFile(context.Background(), alice, "used", "file", r, sandbox.WriteFileOptions{})
 		})
 		defer upload.Wait()
 		defer w.Close()

@@ -77,7 +77,7 @@ func TestADatabaseThatTakesNothing(t *testing.T) {
 					return err
 				},
 				"upload": func(ctx context.Context) error {
-					_, _, err := h.engine.WriteFile(ctx, alice, "up", "other", strings.NewReader("x"), sandbox.WriteFileOptions{})
+					_, _, err := h.files.WriteFile(ctx, alice, "up", "other", strings.NewReader("x"), sandbox.WriteFileOptions{})
 					return err
 				},
 			} {
@@ -191,11 +191,11 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 			return err
 		},
 		"upload": func(ctx context.Context) error {
-			_, _, err := h.engine.WriteFile(ctx, alice, "kept", "begun", strings.NewReader("x"), sandbox.WriteFileOptions{})
+			_, _, err := h.files.WriteFile(ctx, alice, "kept", "begun", strings.NewReader("x"), sandbox.WriteFileOptions{})
 			return err
 		},
 		"download": func(ctx context.Context) error {
-			_, r, err := h.engine.ReadFile(ctx, alice, "kept", "/etc/hostname", sandbox.ReadFileOptions{})
+			_, r, err := h.files.ReadFile(ctx, alice, "kept", "/etc/hostname", sandbox.ReadFileOptions{})
 			if err == nil {
 				_ = r.Close()
 			}

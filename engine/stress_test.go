@@ -120,7 +120,7 @@ func anything(ctx context.Context, h *house, key string) error {
 	case 6, 7:
 		_, err = h.engine.Exec(ctx, alice, key, engine.ExecRequest{Shell: "echo; sleep 0.01", KillOnDisconnect: true}, nil)
 	case 8:
-		_, _, err = h.engine.WriteFile(ctx, alice, key, "f", strings.NewReader("hello"), sandbox.WriteFileOptions{})
+		_, _, err = h.files.WriteFile(ctx, alice, key, "f", strings.NewReader("hello"), sandbox.WriteFileOptions{})
 	case 9:
 		_, err = h.engine.Update(ctx, alice, key, engine.Patch{Metadata: &map[string]string{"n": fmt.Sprint(rand.Int())}})
 	}

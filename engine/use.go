@@ -28,13 +28,11 @@ const (
 	actCall     = "a call by its name"
 	actCode     = "code"
 	actExec     = "exec"
-	actFiles    = "files"
 	actPort     = "traffic of a port"
 	actProcess  = "a process"
 	actResume   = "its resume"
 	actStart    = "its start"
 	actTerminal = "a terminal"
-	actWatch    = "a watch"
 )
 
 // use begins a use: may the caller, is there such a sandbox, is it up. One that

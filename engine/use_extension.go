@@ -10,13 +10,15 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
-// Use begins a use of a sandbox for a command that is about to run in it; one that is down is
-// brought up where any command does that. what is the use in a word for people. End it.
-func (e *Engine) Use(ctx context.Context, c access.Caller, ref, what string) (*Use, error) {
-	return e.use(ctx, c, access.SandboxesWrite, ref, what)
+// Use begins a use of a sandbox for a command or a file call that the caller's scope allows; one
+// that is down is brought up where any command does that. what is the use in a word for people.
+// End it.
+func (e *Engine) Use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*Use, error) {
+	return e.use(ctx, c, scope, ref, what)
 }
 
 // Peek begins a use for what is asked of something that runs: it brings no sandbox up, but
@@ -30,6 +32,20 @@ func (u *Use) Sandbox() sandbox.ID { return u.b.id }
 
 // Client returns the client of the sandbox's agent, as it was up when the use began.
 func (u *Use) Client() *agent.Client { return u.l.client }
+
+// Watcher returns what tells of changes of the sandbox's files, where its runtime can.
+func (u *Use) Watcher() (runtime.Watcher, bool) {
+	w, ok := u.l.inst.(runtime.Watcher)
+	return w, ok
+}
+
+// Exit waits a moment for the news that the sandbox went down, and returns how it did.
+func (u *Use) Exit(ctx context.Context) (exit runtime.Exit, down bool) {
+	if !u.wentDown(ctx) {
+		return runtime.Exit{}, false
+	}
+	return u.l.exit, true
+}
 
 // Slept returns for how long the sandbox was paused, since it is up.
 func (u *Use) Slept() time.Duration { return u.l.pauses.total() }

@@ -70,7 +70,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	h := open(t)
 	for name, o := range map[string]mcp.Options{
 		"Services": {Caller: guard.Caller},
-		"Caller":   {Services: service.Of(h.engine, h.code, h.runs)},
+		"Caller":   {Services: service.Of(h.engine, h.inside, h.code, h.runs)},
 	} {
 		if _, err := mcp.New(o); err == nil {
 			t.Errorf("without %s: it was taken", name)
@@ -103,7 +103,7 @@ type broken struct{ service.Engine }
 
 func TestAPanicIsAnAnswerThatTellsNothing(t *testing.T) {
 	t.Parallel()
-	_, url := serve(t, broken{}, struct{ service.Runs }{}, struct{ service.Sessions }{})
+	_, url := serve(t, broken{}, struct{ service.Files }{}, struct{ service.Runs }{}, struct{ service.Sessions }{})
 	h := &house{t: t, url: url, http: client(t)}
 	for _, version := range []string{handshake, stateless} {
 		res := call(t, h.session("t-alice", version, nil), "run_command", arguments{"command": "ls"})

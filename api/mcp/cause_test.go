@@ -53,7 +53,10 @@ func (e *strict) Exec(ctx context.Context, c access.Caller, ref string, r engine
 	return res, err
 }
 
-func (e *strict) WriteFile(_ context.Context, _ access.Caller, _, path string, _ io.Reader, _ sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error) {
+// readOnly is files that nobody may write.
+type readOnly struct{ service.Files }
+
+func (readOnly) WriteFile(_ context.Context, _ access.Caller, _, path string, _ io.Reader, _ sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error) {
 	return sandbox.FileInfo{}, false, fault.New(fault.Denied, `the user "sandbox" sees the system's files read-only, and so is not allowed to write %q`, path)
 }
 
@@ -70,7 +73,7 @@ func TestCauses(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
-	_, h.url = serve(t, e, h.runs, h.code)
+	_, h.url = serve(t, e, readOnly{h.inside}, h.runs, h.code)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	run := func(command string, want ...string) string {

@@ -139,11 +139,11 @@ func TestCodeThatTakesLongGoesOn(t *testing.T) {
 	t.Run("AndOutlivesTheHandler", func(t *testing.T) {
 		begin(wait + "open('mark', 'w').close()")
 		h.handler.Close()
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
+		if _, _, err := h.inside.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for {
-			if _, err := h.engine.StatFile(t.Context(), callers["t-alice"], "box", "mark", ""); err == nil {
+			if _, err := h.inside.StatFile(t.Context(), callers["t-alice"], "box", "mark", ""); err == nil {
 				break
 			}
 			if t.Context().Err() != nil {

@@ -44,6 +44,7 @@ type house struct {
 	engine  *engine.Engine
 	runs    *runs.Runner
 	code    *code.Service
+	inside  service.Files // files of sandboxes
 	store   *sqlstore.Store
 	handler *mcp.Handler
 	url     string
@@ -88,18 +89,18 @@ func open(t testing.TB) *house {
 func openWith(t testing.TB, groups ...string) *house {
 	t.Helper()
 	s := enginetest.Start(t, t.TempDir())
-	h := &house{t: t, engine: s.Engine, runs: s.Runs, code: s.Code, store: s.Store, http: client(t)}
-	h.handler, h.url = serve(t, h.engine, h.runs, h.code, groups...)
+	h := &house{t: t, engine: s.Engine, inside: s.Files, runs: s.Runs, code: s.Code, store: s.Store, http: client(t)}
+	h.handler, h.url = serve(t, h.engine, h.inside, h.runs, h.code, groups...)
 	return h
 }
 
-func serve(t testing.TB, e service.Engine, r service.Runs, c service.Sessions, groups ...string) (_ *mcp.Handler, url string) {
+func serve(t testing.TB, e service.Engine, inside service.Files, r service.Runs, c service.Sessions, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Services: service.Of(e, c, r), Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	return serveWith(t, mcp.Options{Services: service.Of(e, inside, c, r), Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
 
 // serveWith serves a handler with these options, and the guard's callers.

@@ -158,7 +158,7 @@ func TestPortsAndNetworkAreShown(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	e := &listening{connected: connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"pypi.example"}}}}
-	_, h.url = serve(t, e, h.runs, h.code, toolset.GroupInspect)
+	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupInspect)
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	s := h.session("t-reader", handshake, nil)
 

@@ -287,7 +287,7 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 func TestAnUnknownGroupIsRefused(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.code, h.runs), Caller: guard.Caller, Groups: []string{"no-such"}})
+	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs), Caller: guard.Caller, Groups: []string{"no-such"}})
 	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, toolset.GroupState) {
 		t.Errorf("got %v (%s), want Invalid that names it and what there is", err, e.Remedy)
 	}

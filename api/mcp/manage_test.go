@@ -83,7 +83,7 @@ func TestTheNextCallIsTheToolThatThereIs(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
-	_, h.url = serve(t, e, h.runs, h.code, toolset.GroupManage)
+	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupManage)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	run := arguments{"sandbox": "box", "command": "echo 'Could not resolve host: x.example'; exit 1"}
@@ -261,7 +261,7 @@ func TestImages(t *testing.T) {
 	e := &factory{Engine: h.engine, built: make(chan struct{}), status: image.Status{
 		Entry: image.Entry{Name: "node"}, State: image.Building, Stage: "packages", Progress: 0.5,
 	}}
-	_, h.url = serve(t, e, h.runs, h.code, toolset.GroupManage, toolset.GroupInspect)
+	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupManage, toolset.GroupInspect)
 	res := call(t, h.session("t-reader", handshake, nil), "list_images", nil)
 	wantParts(t, text(t, res), "2 images", "python (the default) · ready · Python · python 3.13 · also py", "node · building · 50 %")
 	wantParts(t, string(jsonOf(t, res)), `"default":true`, `"stage":"packages"`, `"size_bytes":1073741824`)

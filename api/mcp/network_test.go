@@ -75,7 +75,7 @@ func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	e := &connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}}
-	_, h.url = serve(t, e, h.runs, h.code, toolset.GroupState)
+	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupState)
 	s := h.alice()
 	type limits struct {
 		Networks []string

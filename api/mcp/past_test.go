@@ -30,7 +30,7 @@ func TestTasksOutliveTheServer(t *testing.T) {
 	}
 	letGo := func() {
 		t.Helper()
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
+		if _, _, err := h.inside.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -260,7 +260,7 @@ func TestDaytonaNetworks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &roomy{Engine: h.engine, networks: all[:tc.most]}
 			c := *h
-			_, c.url = serve(t, e, h.runs, h.code)
+			_, c.url = serve(t, e, h.inside, h.runs, h.code)
 			res := call(t, c.at("/mcp/daytona", "t-alice", handshake), "create_sandbox", tc.args)
 			if res.IsError || (e.asked == nil) != (tc.want == nil) || tc.want != nil && !e.asked.Equal(*tc.want) {
 				t.Errorf("asked for %+v, want %+v: %s", e.asked, tc.want, text(t, res))
@@ -284,7 +284,7 @@ func TestDaytonaNetworks(t *testing.T) {
 	t.Run("Volumes", func(t *testing.T) {
 		e := &roomy{Engine: h.engine, networks: all}
 		c := *h
-		_, c.url = serve(t, e, h.runs, h.code)
+		_, c.url = serve(t, e, h.inside, h.runs, h.code)
 		s := c.at("/mcp/daytona", "t-alice", handshake)
 		newDaytona(t, s, arguments{"volumes": []any{arguments{"volumeId": "v", "mountPath": "/data"}}})
 		if want := []engine.MountRequest{{Volume: "v", Path: "/data"}}; !slices.Equal(e.mounts, want) {

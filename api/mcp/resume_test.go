@@ -108,7 +108,7 @@ func TestTheBridgeGoesOnWhereAConnectionBroke(t *testing.T) {
 	say(strings.Replace(longCall(`"_meta":{"progressToken":1},`), "sleep 600",
 		"echo ran >> times; echo begun; for n in 1 2; do while [ ! -e go$n ]; do sleep 0.01; done; echo went $n; done; cat times", 1))
 	letGo := func(name string) {
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", name, strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
+		if _, _, err := h.inside.WriteFile(t.Context(), callers["t-alice"], "box", name, strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -261,7 +261,7 @@ func TestEndOfSession(t *testing.T) {
 		_, ended := begin(t, h)
 		h.handler.Close()
 		wantParts(t, <-ended, "error (unavailable): the server is stopping; the command goes on")
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
+		if _, _, err := h.inside.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if ev := h.commandDone("box"); ev.Cause != sandbox.CauseNone || ev.ExitCode != 0 {

@@ -84,7 +84,7 @@ func TestTasks(t *testing.T) {
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	ended := func(s shownTask) bool { return s.Status != "working" }
 	letGo := func() {
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
+		if _, _, err := h.inside.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

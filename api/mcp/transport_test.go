@@ -127,7 +127,7 @@ func TestKeepAlive(t *testing.T) {
 	const alive = ": keep-alive"
 	call := strings.Replace(longCall(callMeta), "sleep 600", "while [ ! -e go ]; do sleep 0.01; done", 1)
 	letGo := func(t *testing.T) {
-		if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
+		if _, _, err := h.inside.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestAStreamThatBrokeGoesOn(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("coming back: %s", resp.Status)
 	}
-	if _, _, err := h.engine.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
+	if _, _, err := h.inside.WriteFile(t.Context(), callers["t-alice"], "box", "go", strings.NewReader(""), sandbox.WriteFileOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := io.ReadAll(resp.Body)

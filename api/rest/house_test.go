@@ -50,7 +50,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	guarded.Tokens = tokens
 	g, err := guard.New(guarded)
 	must(t, err)
-	o := rest.Options{Services: service.Of(s.Engine, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
+	o := rest.Options{Services: service.Of(s.Engine, s.Files, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	for _, f := range change {
 		f(&o)
 	}

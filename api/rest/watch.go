@@ -8,7 +8,7 @@ import (
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/sandbox"
 )
 
@@ -27,7 +27,7 @@ func (a *API) watchFiles(ctx context.Context, c *call, in *watchFiles) error {
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	r := engine.WatchRequest{Path: p, User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive}
+	r := files.WatchRequest{Path: p, User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive}
 	s := c.Events()
 	defer s.Close()
 	begun := false

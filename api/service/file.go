@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"sandpit.dev/access"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/sandbox"
 )
 
@@ -26,5 +26,5 @@ type Files interface {
 	MakeDir(ctx context.Context, c access.Caller, ref, path string, o sandbox.MakeDirOptions) error
 	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o sandbox.MoveFileOptions) error
 	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error
-	WatchFiles(ctx context.Context, c access.Caller, ref string, r engine.WatchRequest, sink func([]sandbox.FileEvent) error) (engine.WatchEnd, error)
+	WatchFiles(ctx context.Context, c access.Caller, ref string, r files.WatchRequest, sink func([]sandbox.FileEvent) error) (files.WatchEnd, error)
 }

@@ -31,7 +31,6 @@ type Engine interface {
 	Secrets
 	Commands
 	Processes
-	Files
 	Ports
 	Networks
 	Activity
@@ -46,7 +45,7 @@ type Sessions interface {
 }
 
 // Of returns the services of an engine and of what is built on it.
-func Of(e Engine, c Sessions, r Runs) Services {
+func Of(e Engine, f Files, c Sessions, r Runs) Services {
 	return Services{
 		Sandboxes: e,
 		Snapshots: e,
@@ -57,7 +56,7 @@ func Of(e Engine, c Sessions, r Runs) Services {
 		Shells:    c,
 		Code:      c,
 		Runs:      r,
-		Files:     e,
+		Files:     f,
 		Ports:     e,
 		Networks:  e,
 		Activity:  e,

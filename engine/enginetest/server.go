@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/runs"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
@@ -34,6 +35,7 @@ type Server struct {
 	Engine *engine.Engine
 	Runs   *runs.Runner
 	Code   *code.Service
+	Files  *files.Service
 
 	t      testing.TB
 	runs   runs.Options
@@ -105,7 +107,7 @@ func (s *Server) serve() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Engine, s.Runs, s.Code = e, runs.New(e, o.Store, s.runs), code.New(e, code.Options{})
+	s.Engine, s.Runs, s.Code, s.Files = e, runs.New(e, o.Store, s.runs), code.New(e, code.Options{}), files.New(e, 0)
 	s.stop = s.run()
 	s.t.Cleanup(s.stop)
 	if err := e.WaitReady(s.t.Context()); err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/files"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -265,7 +265,7 @@ var errSeen = errors.New("seen")
 
 func watchDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	r := engine.WatchRequest{Path: orElse(a.Text("path"), sandbox.Workspace), Recursive: a.Bool("recursive", true)}
+	r := files.WatchRequest{Path: orElse(a.Text("path"), sandbox.Workspace), Recursive: a.Bool("recursive", true)}
 	wait := toolset.Seconds(a.Number("wait_seconds", longestWait.Seconds()))
 	if err := a.Err(); err != nil {
 		return nil, err

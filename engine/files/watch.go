@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package files
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -47,31 +48,30 @@ const (
 // stopped is started. Runtimes that cannot tell of changes are
 // fault.Unsupported. The driver bounds the watches of one sandbox and the engine those
 // of a project, both by fault.Exhausted.
-func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r WatchRequest, sink func([]sandbox.FileEvent) error) (WatchEnd, error) {
-	u, err := e.fileUse(ctx, c, access.SandboxesRead, ref, &r.User, func(k *check.Fields) { k.Path("path", r.Path) })
+func (s *Service) WatchFiles(ctx context.Context, c access.Caller, ref string, r WatchRequest, sink func([]sandbox.FileEvent) error) (WatchEnd, error) {
+	u, err := s.use(ctx, c, access.SandboxesRead, ref, useWatch, &r.User, func(k *check.Fields) { k.Path("path", r.Path) })
 	if err != nil {
 		return WatchEnd{}, err
 	}
-	u.what = actWatch
 	defer u.End()
-	if err := e.watches.begin(u.b.project); err != nil {
+	if err := s.watches.begin(c.Project); err != nil {
 		return WatchEnd{}, err
 	}
-	defer e.watches.end(u.b.project)
-	ctx, leave := e.group.bind(ctx)
+	defer s.watches.end(c.Project)
+	bound, leave := s.engine.Bind(ctx)
 	defer leave()
-	w, err := u.watchFiles(ctx, r)
+	w, err := watch(bound, u, r)
 	if err != nil {
-		return WatchEnd{}, u.Fail(ctx, err)
+		return WatchEnd{}, u.Fail(bound, err)
 	}
 	defer func() { _ = w.Close() }() // nothing of it is left either way
 	if err := sink(nil); err != nil {
 		return WatchEnd{}, err
 	}
 	for seq := int64(0); ; {
-		events, err := w.Next(ctx)
+		events, err := w.Next(bound)
 		if err != nil {
-			return u.watchEnd(ctx, err)
+			return watchEnd(ctx, bound, u, err)
 		}
 		for i := range events {
 			seq++
@@ -83,10 +83,11 @@ func (e *Engine) WatchFiles(ctx context.Context, c access.Caller, ref string, r 
 	}
 }
 
-func (u *Use) watchFiles(ctx context.Context, r WatchRequest) (runtime.Watch, error) {
-	watcher, ok := u.l.inst.(runtime.Watcher)
+// watch begins a watch on a directory, where the user may look into it.
+func watch(ctx context.Context, u *engine.Use, r WatchRequest) (runtime.Watch, error) {
+	watcher, ok := u.Watcher()
 	if !ok {
-		return nil, fault.New(fault.Unsupported, "the runtime of the sandbox %s cannot tell of changes as they happen", u.b.id).
+		return nil, fault.New(fault.Unsupported, "the runtime of the sandbox %s cannot tell of changes as they happen", u.Sandbox()).
 			WithRemedy("list the directory from time to time")
 	}
 	dir := r.Path
@@ -95,33 +96,38 @@ func (u *Use) watchFiles(ctx context.Context, r WatchRequest) (runtime.Watch, er
 	}
 	// The host sees all: that the user may look into the directory is for the
 	// agent to say, with the rights that the user has inside.
-	if _, _, err := u.l.client.List(ctx, dir, sandbox.ListFilesOptions{User: r.User, Limit: 1}); err != nil {
+	if _, _, err := u.Client().List(ctx, dir, sandbox.ListFilesOptions{User: r.User, Limit: 1}); err != nil {
 		return nil, err
 	}
 	return watcher.Watch(ctx, path.Clean(dir), runtime.WatchOptions{Recursive: r.Recursive})
 }
 
-// watchEnd tells why a watch gave no further event.
-func (u *Use) watchEnd(ctx context.Context, err error) (WatchEnd, error) {
+// watchEnd returns why a watch gave no further event: bound, which ends with ctx or with the
+// engine, or the watch itself is over.
+func watchEnd(ctx, bound context.Context, u *engine.Use, err error) (WatchEnd, error) {
 	switch {
-	case u.e.group.ctx.Err() != nil:
-		return WatchEnd{}, shuttingDown()
 	case ctx.Err() != nil:
 		return WatchEnd{}, ctx.Err()
+	case bound.Err() != nil:
+		return WatchEnd{}, engine.Stopping()
 	case fault.Is(err, fault.NotFound):
 		return WatchEnd{Reason: WatchRemoved, Detail: "the directory was removed or moved away"}, nil
-	case !fault.Is(err, fault.State) || !u.wentDown(ctx):
+	case !fault.Is(err, fault.State):
 		return WatchEnd{}, err
 	}
-	end := WatchEnd{Reason: WatchStopped, Detail: string(u.l.exit.Cause)}
-	if u.l.exit.Detail != "" {
-		end.Detail += ": " + u.l.exit.Detail
+	exit, down := u.Exit(bound)
+	if !down {
+		return WatchEnd{}, err
+	}
+	end := WatchEnd{Reason: WatchStopped, Detail: string(exit.Cause)}
+	if exit.Detail != "" {
+		end.Detail += ": " + exit.Detail
 	}
 	return end, nil
 }
 
-// MaxWatches is how many watches on files a project has open at once where
-// [Options] does not say. Each works for itself, however many sandboxes they are on.
+// MaxWatches is how many watches on files a project has open at once where [New] is
+// not told. Each works for itself, however many sandboxes they are on.
 const MaxWatches = 128
 
 // watches counts the open watches on files of each project.
