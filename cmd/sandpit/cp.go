@@ -24,8 +24,10 @@ else to the very name that is given; "DIR/." means what is in DIR. PATH starts a
 absolute. "-" is standard input or output.
 
 A copy to this machine ends where it would write more than --max-size: a file in a sandbox may claim any size.
-A file comes whole or not at all. Links and special files are left out, each with a line on standard
-error: what a sandbox says of itself is never followed on this machine.`,
+A file comes whole or not at all, with its permissions and the time of its last change, as directories that
+are made here do. Special files are left out, and so are links on the way into a sandbox, and those on the way
+out that may lead out of what is copied: each with a line on standard error, and the exit status is 1 then.
+Nothing that a sandbox says of itself is followed on this machine.`,
 		Example: `  sandpit cp main.py web:
   sandpit cp src web:/workspace/app
   sandpit cp web:results/. ./results
@@ -67,10 +69,10 @@ error: what a sandbox says of itself is never followed on this machine.`,
 		defer t.bar.clear()
 		if to.remote() {
 			t.ref = to.ref
-			return interrupted(ctx, t.upload(ctx, from.path, to.path))
+			return interrupted(ctx, t.whole(t.upload(ctx, from.path, to.path)))
 		}
 		t.ref = from.ref
-		return interrupted(ctx, t.download(ctx, from.path, to.path))
+		return interrupted(ctx, t.whole(t.download(ctx, from.path, to.path)))
 	}
 	return c
 }
@@ -117,12 +119,22 @@ type transfer struct {
 	total int64 // bytes so far
 	most  int64 // that a download writes
 	left  int64 // of most
+	less  bool  // something was left out
 }
 
 // leftOut tells of what is not copied.
 func (t *transfer) leftOut(name, kind string) {
 	t.bar.clear()
+	t.less = true
 	t.a.warn("left out: %s (%s)", name, kind)
+}
+
+// whole returns err, or the status of a copy in which something is missing, which was said.
+func (t *transfer) whole(err error) error {
+	if err == nil && t.less {
+		return &exit{status: statusFailed}
+	}
+	return err
 }
 
 // isDir reports whether a path inside is a directory, or a link to one.

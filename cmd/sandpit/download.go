@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
@@ -69,28 +70,47 @@ func (t *transfer) download(ctx context.Context, from, to string) error {
 		if err := t.entry(from, 0); err != nil {
 			return err
 		}
-		if err := os.Mkdir(to, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := os.Mkdir(to, 0o755)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return fault.Wrap(fault.Denied, err, "the directory %s cannot be made", to)
+		}
+		var info *v1.FileInfo
+		if err == nil { // and before its content is read: that may be long
+			if info, err = t.cl.Stat(ctx, t.ref, from+"/.", t.user); err != nil {
+				return err
+			}
 		}
 		root, err := os.OpenRoot(to)
 		if err != nil {
 			return fault.Wrap(fault.Denied, err, "%s cannot be written to", to)
 		}
 		defer root.Close()
-		return t.downloadDir(ctx, from, root, ".")
+		return t.downloadDir(ctx, from, root, ".", info)
 	}
 	root, err := os.OpenRoot(filepath.Dir(to))
 	if err != nil {
 		return fault.Wrap(fault.Denied, err, "%s cannot be written", to)
 	}
 	defer root.Close()
-	return t.get(ctx, from, root, filepath.Base(to), "")
+	return t.get(ctx, from, root, filepath.Base(to), nil)
 }
 
 // downloadDir copies what is in a directory inside to the local directory rel of
-// root. Names come out of the sandbox: one that is more than a name is refused,
+// root, which gets the permissions and the time that info has, nil: it was here before.
+// Names come out of the sandbox: one that is more than a name is refused,
 // and root keeps all else where it belongs.
-func (t *transfer) downloadDir(ctx context.Context, from string, root *os.Root, rel string) error {
+func (t *transfer) downloadDir(ctx context.Context, from string, root *os.Root, rel string, info *v1.FileInfo) error {
+	if err := t.downloadEntries(ctx, from, root, rel); err != nil || info == nil {
+		return err
+	}
+	// Its owner may always go on to write to it, and remove it.
+	if err := root.Chmod(rel, permissions(info.Mode, 0o755)|0o700); err != nil {
+		return err
+	}
+	return root.Chtimes(rel, time.Time{}, info.ModifiedAt)
+}
+
+func (t *transfer) downloadEntries(ctx context.Context, from string, root *os.Root, rel string) error {
 	for after := ""; ; {
 		files, more, err := t.cl.ListFilesAfter(ctx, t.ref, from, t.user, after, listedAtOnce)
 		if err != nil {
@@ -117,16 +137,26 @@ func (t *transfer) downloadAll(ctx context.Context, from string, files []v1.File
 		inside, here := path.Join(from, f.Name), filepath.Join(rel, f.Name)
 		switch f.Type {
 		case "file":
-			err = t.get(ctx, inside, root, here, f.Mode)
+			err = t.get(ctx, inside, root, here, &f)
 		case "dir":
+			var known *v1.FileInfo
 			if err = t.entry(inside, 0); err == nil {
-				err = mkdirIn(root, here)
+				var made bool
+				if made, err = mkdirIn(root, here); made {
+					known = &f
+				}
 			}
 			if err == nil {
-				err = t.downloadDir(ctx, inside, root, here)
+				err = t.downloadDir(ctx, inside, root, here, known)
 			}
 		case "symlink":
-			t.leftOut(inside, "a link to "+f.Target)
+			if !staysBelow(path.Dir(filepath.ToSlash(here)), f.Target) {
+				t.leftOut(inside, "a link to "+f.Target)
+				continue
+			}
+			if err = t.entry(inside, 0); err == nil {
+				err = link(root, f.Target, here)
+			}
 		default:
 			t.leftOut(inside, "neither a file nor a directory")
 		}
@@ -145,27 +175,62 @@ func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
 }
 
-func mkdirIn(root *os.Root, name string) error {
-	err := root.Mkdir(name, 0o755)
+// staysBelow reports whether a link in dir, a directory below the top of a copy, leads to
+// somewhere below that top, whatever other such links are on its way: it may go up from where
+// it is, and only down from there. A name that is not UTF-8 is escaped with backslashes.
+func staysBelow(dir, target string) bool {
+	if target == "" || path.IsAbs(target) || strings.ContainsAny(target, "\\\x00") {
+		return false
+	}
+	up, depth, down := 0, 0, false
+	if dir != "." {
+		depth = strings.Count(dir, "/") + 1
+	}
+	for part := range strings.SplitSeq(target, "/") {
+		switch {
+		case part == "..":
+			if up++; down || up > depth {
+				return false
+			}
+		case part != "" && part != ".":
+			down = true
+		}
+	}
+	return true
+}
+
+// link makes a link here, in the place of what has its name.
+func link(root *os.Root, target, to string) error {
+	temporary := filepath.Join(filepath.Dir(to), ".sandpit-"+rand.Text())
+	if err := root.Symlink(target, temporary); err != nil {
+		return fault.Wrap(fault.Denied, err, "the link %s cannot be made", to)
+	}
+	if err := root.Rename(temporary, to); err != nil {
+		_ = root.Remove(temporary)
+		return fault.Wrap(fault.Exists, err, "the link %s cannot be put in place", to)
+	}
+	return nil
+}
+
+func mkdirIn(root *os.Root, name string) (made bool, err error) {
+	err = root.Mkdir(name, 0o755)
 	if !errors.Is(err, fs.ErrExist) {
-		return err
+		return err == nil, err
 	}
 	info, err := root.Lstat(name)
 	if err == nil && !info.IsDir() {
-		return fault.New(fault.Exists, "%s is there already, and is no directory", name)
+		return false, fault.New(fault.Exists, "%s is there already, and is no directory", name)
 	}
-	return err
+	return false, err
 }
 
 // get writes one file of the sandbox's: the whole, or nothing. What has its name
 // is replaced, and not followed if it is a link.
-func (t *transfer) get(ctx context.Context, from string, root *os.Root, to, mode string) (err error) {
-	if mode == "" {
-		info, err := t.cl.Stat(ctx, t.ref, from, t.user)
-		if err != nil {
+func (t *transfer) get(ctx context.Context, from string, root *os.Root, to string, info *v1.FileInfo) (err error) {
+	if info == nil {
+		if info, err = t.cl.Stat(ctx, t.ref, from, t.user); err != nil {
 			return err
 		}
-		mode = modeOf(info)
 	}
 	f, err := t.cl.ReadFile(ctx, t.ref, from, client.ReadOptions{User: t.user})
 	if err != nil {
@@ -196,15 +261,18 @@ func (t *transfer) get(ctx context.Context, from string, root *os.Root, to, mode
 	if f.Size >= 0 && n != f.Size {
 		return fault.New(fault.Unavailable, "%s broke off after %d of %d bytes", from, n, f.Size)
 	}
-	bits, perr := strconv.ParseUint(mode, 8, 32)
-	if perr != nil {
-		bits = 0o644
+	perm, changed := permissions(info.Mode, 0o644), info.ModifiedAt
+	if info.Type != "file" { // a link, which has none of its own
+		perm, changed = 0o644, f.ModifiedAt
 	}
-	if err := w.Chmod(fs.FileMode(bits) & fs.ModePerm); err != nil { // no set-user-id bits
+	if err := w.Chmod(perm); err != nil {
 		return err
 	}
 	if err := w.Close(); err != nil {
 		return fault.Wrap(fault.Exhausted, err, "%s cannot be written", to)
+	}
+	if err := root.Chtimes(temporary, time.Time{}, changed); err != nil {
+		return fault.Wrap(fault.Denied, err, "%s cannot get the time of its last change", to)
 	}
 	if err := root.Rename(temporary, to); err != nil {
 		return fault.Wrap(fault.Exists, err, "%s cannot be put in place", to)
@@ -240,10 +308,11 @@ func (t *transfer) tooLarge(from, with string) error {
 		WithRemedy("if you want all of it, allow more: --max-size SIZE; du -sh --apparent-size in the sandbox says how much it is")
 }
 
-// modeOf is a file's mode; a link has none of its own.
-func modeOf(info *v1.FileInfo) string {
-	if info.Type != "file" {
-		return "0644"
+// permissions reads those of a file's mode, and no set-user-id bits.
+func permissions(mode string, otherwise fs.FileMode) fs.FileMode {
+	bits, err := strconv.ParseUint(mode, 8, 32)
+	if err != nil {
+		return otherwise
 	}
-	return info.Mode
+	return fs.FileMode(bits) & fs.ModePerm
 }

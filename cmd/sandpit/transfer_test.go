@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,15 +46,16 @@ func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/sandboxes/box/stat", func(w http.ResponseWriter, r *http.Request) {
 		p := r.URL.Query().Get("path")
-		kind := "file"
-		if p == "/d" {
-			kind = "dir"
+		info := v1.FileInfo{Path: p, Type: "file", Mode: "0644"}
+		if path.Clean(p) == "/d" {
+			info.Type, info.Mode = "dir", "0755"
 		}
-		answer(w, v1.FileInfo{Path: p, Type: kind, Mode: "0644"})
+		answer(w, info)
 	})
 	mux.HandleFunc("GET /v1/sandboxes/box/files", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("path") != "/d" {
-			entries = nil
+			answer(w, []v1.FileInfo{})
+			return
 		}
 		page := entries
 		if after := r.URL.Query().Get("after"); after != "" {
@@ -133,6 +135,51 @@ func TestDownload(t *testing.T) {
 		}
 		if got := strings.Count(said.String(), "left out: "); got != 7 {
 			t.Errorf("%d things are said to be left out, want 7:\n%s", got, said)
+		}
+	})
+
+	t.Run("LinksThatStayBelowAreKept", func(t *testing.T) {
+		link := func(name, target string) v1.FileInfo { return v1.FileInfo{Name: name, Type: "symlink", Target: target} }
+		old := time.Date(2001, 2, 3, 4, 5, 6, 7000, time.UTC)
+		aged := v1.FileInfo{Name: "aged", Type: "file", Mode: "4640", ModifiedAt: old}
+		sub := v1.FileInfo{Name: "sub", Type: "dir", Mode: "0510", ModifiedAt: old}
+		tr, said := hostileBox(t, aged, sub, link("in", "./aged"), link("here", "."), link("deep", "sub/x//y"), link("gone", "no/such"),
+			link("up", ".."), link("upin", "../out/aged"), link("round", "here/../.."), link("rounder", "here/.."), link("root", "/"),
+			link("empty", ""), link("nul", "a\x00b"), link("odd", `a\xff`))
+		dir := t.TempDir()
+		if err := tr.whole(tr.download(t.Context(), "/d", filepath.Join(dir, "out"))); fmt.Sprint(err) != "exit status 1" {
+			t.Errorf("what is left out is told as %v", err)
+		}
+		got := map[string]string{}
+		for name := range tree(t, filepath.Join(dir, "out")) {
+			got[name], _ = os.Readlink(filepath.Join(dir, "out", name)) // of a file: empty
+		}
+		want := map[string]string{"aged": "", "sub": "", "in": "./aged", "here": ".", "deep": "sub/x//y", "gone": "no/such"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what is here is not what should be (-want +got):\n%s", diff)
+		}
+		if got := strings.Count(said.String(), "left out: "); got != 8 {
+			t.Errorf("%d things are said to be left out, want 8:\n%s", got, said)
+		}
+		for name, mode := range map[string]string{"aged": "-rw-r-----", "sub": "drwx--x---"} {
+			info, err := os.Stat(filepath.Join(dir, "out", name))
+			if err != nil || info.Mode().String() != mode || !info.ModTime().Equal(old) {
+				t.Errorf("%s: %v, %v", name, info, err)
+			}
+		}
+	})
+
+	t.Run("LinksGoUpNoFurtherThanTheTop", func(t *testing.T) {
+		for dir, links := range map[string]map[string]bool{
+			".":   {"a": true, "..": false, "./..": false, "a/..": false, "a/../b": false},
+			"a":   {"..": true, "../b": true, ".././b/.": true, "../..": false, "../b/..": false},
+			"a/b": {"../..": true, "../../c": true, "../../../c": false, "../a/../..": false},
+		} {
+			for target, want := range links {
+				if got := staysBelow(dir, target); got != want {
+					t.Errorf("%s in %s: %v", target, dir, got)
+				}
+			}
 		}
 	})
 
