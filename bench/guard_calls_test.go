@@ -26,7 +26,7 @@ var callBounds = []bound{
 	{"create/agent-calls", 270, 350, "of process 1 until it answers; half of them are Go's looks at signals"},
 	{"create/mounts", 63, 85, "mounts and what configures them, by whoever"},
 	{"create/processes", 3, 4, "process 1, those that make the inside, and what joins their namespaces"},
-	{"create/opens", 36, 46, "files opened, by whoever"},
+	{"create/opens", 55, 70, "files opened, by whoever; twelve of them for what programs are told of their limits"},
 	{"create/database-writes", 38, 46, "two for each page of two commits, intent and result, with the row of the idempotency key and its answer"},
 	{"create/flushes", 0, 0, "none is waited for: a syncer follows within a second"},
 

@@ -52,6 +52,10 @@ type Options struct {
 	// sockets hold much that no limit of memory counts.
 	BoundSockets bool
 
+	// Refresh brings up to date what tells commands of their limits and use: before each command
+	// starts, and about each second while one runs. Nil: nothing does.
+	Refresh func()
+
 	Env     map[string]string // of every command, over the built-in and under its own
 	Version string            // told by a ping
 	Lacks   map[string]string // told by a ping, see wire.Info

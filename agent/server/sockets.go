@@ -64,6 +64,9 @@ func (w *socketWatch) run() {
 		case <-w.srv.ctx.Done():
 			return
 		}
+		if w.srv.o.Refresh != nil {
+			w.srv.o.Refresh()
+		}
 		if w.over() {
 			return
 		}

@@ -68,6 +68,9 @@ func (s *Server) start(ctx context.Context, id string, sp *spawn) (*process, err
 		return nil, err
 	}
 	p := sp.p
+	if s.o.Refresh != nil {
+		s.o.Refresh()
+	}
 	err := s.fork(id, sp)
 	s.mu.Lock()
 	if err != nil {

@@ -6,6 +6,7 @@ package native
 import (
 	"context"
 	"io"
+	"os"
 	"strconv"
 
 	"sandpit.dev/fault"
@@ -86,6 +87,19 @@ func (s *start) openGroupFiles(context.Context) error {
 		if f.Pids, err = s.hold(s.group.PIDsFile()); err != nil {
 			return failed(err)
 		}
+	}
+	gauges, err := s.group.Gauges()
+	for _, x := range []struct{ to, from **os.File }{
+		{&f.Gauges.Memory, &gauges.Memory}, {&f.Gauges.MemoryLimit, &gauges.MemoryLimit}, {&f.Gauges.MemoryStat, &gauges.MemoryStat},
+		{&f.Gauges.CPU, &gauges.CPU}, {&f.Gauges.Tasks, &gauges.Tasks},
+	} {
+		*x.to = s.d.null
+		if *x.from != nil {
+			*x.to, _ = s.hold(*x.from, nil)
+		}
+	}
+	if err != nil {
+		return failed(err)
 	}
 	if f.Joins, err = s.group.JoinFiles(); err != nil {
 		return failed(err)

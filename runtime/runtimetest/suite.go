@@ -47,6 +47,7 @@ func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 		{"Changes", tracks},
 		{"Watches", watches},
 		{"Users", users},
+		{"Told", told},
 		{"Isolation", isolation},
 		{"Neighbours", neighbours},
 		{"Concurrency", concurrency},

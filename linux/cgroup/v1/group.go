@@ -71,6 +71,11 @@ func (t *Tree) PIDsFile(group string) (*os.File, error) {
 	return cgroupfs.Open(t.holder(PIDs).dir, group+"/pids.events", unix.O_RDONLY)
 }
 
+// Open opens a file of a group, read-only, in the hierarchy that holds the controller.
+func (t *Tree) Open(group, controller, file string) (*os.File, error) {
+	return cgroupfs.Open(t.holder(controller).dir, group+"/"+file, unix.O_RDONLY)
+}
+
 // Usage returns what a group uses now; zero where it is not counted.
 func (t *Tree) Usage(group string) (memory, pids int64, err error) {
 	for _, x := range []struct {

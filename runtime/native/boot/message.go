@@ -47,18 +47,27 @@ type Files struct {
 	Cgroup *os.File   // cgroup2 directory in which each command gets a group
 	OOM    *os.File   // counter of out-of-memory kills
 	Pids   *os.File   // counter of refused forks
+	Facts  *os.File   // directory with the files that lie over the kernel's
+	Gauges Gauges     // what they are written from
 	Joins  []*os.File // v1 tasks files, which the threads of commands join
 }
 
+// Gauges are files of the commands' cgroups that tell what they use and may use, of either
+// version. The null device stands for one that this host does not have.
+type Gauges struct {
+	Memory, MemoryLimit, MemoryStat, CPU, Tasks *os.File
+}
+
 const (
-	fixedFiles = 5
+	fixedFiles = 11
 	maxJoins   = 8
 	maxMessage = 16 << 10
 	maxReply   = 1 << 10
 )
 
 func (f *Files) list() []*os.File {
-	return append([]*os.File{f.View, f.Log, f.Cgroup, f.OOM, f.Pids}, f.Joins...)
+	g := f.Gauges
+	return append([]*os.File{f.View, f.Log, f.Cgroup, f.OOM, f.Pids, f.Facts, g.Memory, g.MemoryLimit, g.MemoryStat, g.CPU, g.Tasks}, f.Joins...)
 }
 
 // A message is AgentCaps, RootCaps, the length of UserFilter and that of RootFilter, in the
@@ -129,7 +138,8 @@ func Receive(sock int) (Message, Files, error) {
 		return Message{}, Files{}, fmt.Errorf("boot: %d descriptors came, at least %d are sent", len(fds), fixedFiles)
 	}
 	file := func(i int, name string) *os.File { return os.NewFile(uintptr(fds[i]), name) }
-	f := Files{View: file(0, "view"), Log: file(1, "log"), Cgroup: file(2, "cgroup"), OOM: file(3, "oom"), Pids: file(4, "pids")}
+	f := Files{View: file(0, "view"), Log: file(1, "log"), Cgroup: file(2, "cgroup"), OOM: file(3, "oom"), Pids: file(4, "pids"), Facts: file(5, "facts"),
+		Gauges: Gauges{Memory: file(6, "memory"), MemoryLimit: file(7, "memory limit"), MemoryStat: file(8, "memory stat"), CPU: file(9, "cpu"), Tasks: file(10, "tasks")}}
 	for i := range fds[fixedFiles:] {
 		f.Joins = append(f.Joins, file(fixedFiles+i, "tasks"))
 	}

@@ -16,6 +16,9 @@
 // in process 1; whoever enters the mount namespace gets there by itself. Nothing of the
 // image is followed on the way: each mount point is opened below the overlay without links.
 //
+// /sys has a few files, which the agent writes: they tell the sandbox's limits and use, and some
+// lie over files of /proc that tell the host's.
+//
 // What stays below is empty and read-only, with a /proc of no processes, and is held
 // there by the kernel: it came from a mount namespace with more rights.
 //

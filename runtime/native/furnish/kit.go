@@ -21,7 +21,7 @@ type Kit struct {
 	Dev *os.File // detached /dev, complete but for the next two
 	Pts *os.File // detached terminals and shared memory; nil where they are in Dev already
 	Shm *os.File
-	Sys *os.File // detached, read-only and empty
+	Sys *os.File // detached: empty files for the agent to write, see [boot.Files]
 }
 
 // Close lets go of what is left of it.
@@ -89,7 +89,8 @@ func NewKits(old, small bool) (_ *Kits, err error) {
 	k.net = k.older.own(p, "keep the network namespace", getNetNS, netNS)
 	k.pts = fresh(p, "devpts", quiet, option{"newinstance", ""}, option{"ptmxmode", "0666"}, option{"mode", "0620"}, option{"max", "64"})
 	k.shm = fresh(p, "tmpfs", quiet|unix.MOUNT_ATTR_NODEV, option{"mode", "1777"}, option{"size", shmSize})
-	k.sys = fresh(p, "tmpfs", quiet|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY, option{"mode", "0555"}, option{"size", "4k"})
+	k.sys = fresh(p, "tmpfs", quiet|unix.MOUNT_ATTR_NODEV, option{"mode", "0555"}, option{"size", "64k"})
+	facts(p, k.sys)
 	return k, nil
 }
 

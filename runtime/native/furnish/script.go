@@ -29,7 +29,7 @@ var maskedDirs = [...]string{"/proc/acpi", "/proc/asound", "/proc/bus", "/proc/f
 
 // readOnly are kernel files and directories that commands may read and never
 // write, also where a namespace of theirs would let them.
-var readOnly = [...]string{"/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr"}
+var readOnly = [...]string{"/sys", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr"}
 
 // writable are the directories that the user's view can write. Each is a mount of
 // its own there, so renames between them are EXDEV.
@@ -224,13 +224,6 @@ func (t *Script) masks() {
 	mask := func(path string, with spawn.Arg) {
 		p.Do("mask "+path, unix.ENOENT, unix.SYS_MOUNT, with, p.Text(path), spawn.Int(0), spawn.Int(unix.MS_BIND), spawn.Int(0))
 	}
-	null, empty := p.Text("/dev/null"), p.Text("/sys")
-	for _, path := range masked {
-		mask(path, null)
-	}
-	for _, path := range maskedDirs {
-		mask(path, empty)
-	}
 	for _, path := range readOnly {
 		// A clone of the mount is attached onto itself; where there is no such file, neither happens.
 		what, as, size := "make "+path+" read-only: clone", spawn.Pointer(unsafe.Pointer(&t.frozen)), spawn.Int(unsafe.Sizeof(t.frozen))
@@ -243,6 +236,16 @@ func (t *Script) masks() {
 			p.Do(what, spawn.Never, unix.SYS_MOUNT_SETATTR, clone, p.Text(""), spawn.Int(unix.AT_EMPTY_PATH), as, size)
 		}
 		p.Do("make "+path+" read-only: attach", spawn.Never, unix.SYS_MOVE_MOUNT, clone, p.Text(""), spawn.At(), p.Text(path), spawn.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	}
+	null, empty := p.Text("/dev/null"), p.Text("/sys/"+nothing)
+	for _, path := range masked {
+		mask(path, null)
+	}
+	for _, path := range maskedDirs {
+		mask(path, empty)
+	}
+	for _, t := range told {
+		mask(t.over, p.Text("/sys/"+t.fact))
 	}
 }
 

@@ -62,6 +62,10 @@ func receive(user *view) (server.Options, error) {
 	if err := enterRoot(); err != nil {
 		return server.Options{}, err
 	}
+	told, err := openFacts(f)
+	if err != nil {
+		return server.Options{}, fmt.Errorf("tell the limits: %w", err)
+	}
 	user.mounts = f.View
 	user.lock = lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter}
 	root := &view{
@@ -81,6 +85,7 @@ func receive(user *view) (server.Options, error) {
 		Groups:       server.Cgroups(f.Cgroup),
 		OOMKills:     reader(f.OOM, counter.OOMKills),
 		PidsRefusals: reader(f.Pids, counter.PIDsRefused),
+		Refresh:      told.refresh,
 	}, nil
 }
 
