@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,8 +42,10 @@ func newMCPConfig(a *app) *cobra.Command {
 --write it is merged into the client's own file: other entries and comments stay as they are, a copy of the file as
 it was is kept beside it, and a file that cannot be understood is left alone.
 
-Where the client can read a variable, or ask its user, the token is not in the file: have it in SANDPIT_TOKEN
-where the client runs. Else, and with --with-token, it is the one that this command speaks to the server with.
+The address is the one that this command speaks to. Where the client can read a variable, or ask its user, the token
+is not in the file: have it in SANDPIT_TOKEN where the client runs. Else, and with --with-token, it is in the file,
+which is its owner's alone then: the one that this command speaks to the server with, or, if that is an
+administrator's, one that is made for the client and may use sandboxes only. It is on no command line.
 
 Clients: ` + strings.Join(names, ", ") + ".",
 		Example: `  sandpit mcp config cursor
@@ -83,15 +86,19 @@ Clients: ` + strings.Join(names, ", ") + ".",
 		switch {
 		case o.write && o.client == "":
 			return misuse(c, "--write needs a client: one of %s", strings.Join(names, ", "))
+		case o.withToken && o.client == "":
+			return misuse(c, "--with-token needs a client: one of %s", strings.Join(names, ", "))
 		case o.file != "" && !o.write:
 			return misuse(c, "--file says where --write writes")
 		}
-		return a.mcpConfig(o)
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return interrupted(ctx, a.mcpConfig(ctx, o))
 	}
 	return c
 }
 
-func (a *app) mcpConfig(o mcpChoice) error {
+func (a *app) mcpConfig(ctx context.Context, o mcpChoice) error {
 	p, err := a.locate()
 	if err != nil {
 		return err
@@ -101,10 +108,17 @@ func (a *app) mcpConfig(o mcpChoice) error {
 		return err
 	}
 	s := mcpsetup.Server{Name: o.name, URL: mcpURL(p, o.profile), Profile: o.profile, Program: program, Stdio: o.stdio}
-	s.Remote = p.data == "" // the bridge would not find it
+	switch { // what the client starts is to find the same server, in another environment
+	case p.kept != "":
+		s.Bridge = p.kept
+	case p.data == "" || p.by == byNobody && a.getenv("SANDPIT_RUN_DIR") != "":
+		s.Remote = true
+	case p.by != byNobody:
+		s.Bridge = tidy(p.url)
+	}
 	if o.client != "" {
 		m, _ := mcpsetup.Find(o.client)
-		return a.mcpClient(m, a.withToken(m, s, p, o.withToken), p, o)
+		return a.mcpClient(ctx, m, s, p, o)
 	}
 	for i, m := range mcpsetup.Clients() {
 		if i > 0 {
@@ -114,7 +128,11 @@ func (a *app) mcpConfig(o mcpChoice) error {
 		if files := m.Files(a.mcpEnv()); len(files) > 0 {
 			where = files[0]
 		}
-		if _, err := fmt.Fprintf(a.stdout, "# %s (%s): %s\n%s\n", m.Title, m.ID, where, m.Snippet(a.withToken(m, s, p, o.withToken))); err != nil {
+		one := s
+		if !m.Refers(s) {
+			one.Token = "TOKEN" // for one client it is a real one
+		}
+		if _, err := fmt.Fprintf(a.stdout, "# %s (%s): %s\n%s\n", m.Title, m.ID, where, m.Snippet(one)); err != nil {
 			return err
 		}
 	}
@@ -125,19 +143,8 @@ func (a *app) mcpEnv() mcpsetup.Env {
 	return mcpsetup.Env{Home: cmp.Or(a.getenv("HOME"), a.getenv("USERPROFILE")), Getenv: a.getenv} // the second on Windows
 }
 
-// withToken gives the server its token, where that has to be written or is to be.
-func (a *app) withToken(m mcpsetup.Client, s mcpsetup.Server, p place, asked bool) mcpsetup.Server {
-	if asked || !m.Refers(s) {
-		s.Token = p.token
-	}
-	return s
-}
-
 // mcpClient prints what one client reads, or writes it, and tells what else there is to do.
-func (a *app) mcpClient(m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoice) error {
-	if s.Token != "" && p.tokenFile != "" {
-		a.warn("this is the administrator's token; make one for each client with: sandpit token create --name NAME")
-	}
+func (a *app) mcpClient(ctx context.Context, m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoice) error {
 	files := m.Files(a.mcpEnv())
 	if o.write {
 		if o.file == "" && (len(files) == 0 || a.mcpEnv().Home == "") {
@@ -147,6 +154,20 @@ func (a *app) mcpClient(m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoi
 		if o.file != "" {
 			files = []string{o.file}
 		}
+	}
+	if o.withToken || !m.Refers(s) {
+		if o.write { // a file that cannot be written is no reason to make a token
+			if err := a.mergeable(m, s, files); err != nil {
+				return err
+			}
+		}
+		token, err := a.tokenFor(ctx, m, p, o)
+		if err != nil {
+			return err
+		}
+		s.Token = token
+	}
+	if o.write {
 		if err := a.writeMCP(m, s, files); err != nil {
 			return err
 		}
@@ -173,10 +194,10 @@ func (a *app) mcpClient(m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoi
 	return nil
 }
 
-// claudeLine adds a server to Claude Code. The line has no secret: the shell that runs it
-// makes a token for that client alone, which may use sandboxes and administer nothing.
-func claudeLine(p place) string {
-	return fmt.Sprintf(`claude mcp add --transport http sandpit %s --header "Authorization: Bearer $(%s token create --name claude-code)"`, mcpURL(p, ""), ownProgram())
+// claudeLine adds the server of this machine to Claude Code. The line has no secret: it makes a
+// token for that client alone, which may use sandboxes and administer nothing.
+func claudeLine(flags string) string {
+	return ownProgram() + flags + " mcp config claude-code --with-token --write"
 }
 
 // ownProgram returns what a shell starts this program by.
@@ -196,15 +217,37 @@ func ownProgram() string {
 // backupSuffix is what the copy of a file as it was is called by.
 const backupSuffix = ".before-sandpit"
 
-// writeMCP merges a server into the first of a client's files that is there, or makes the first.
-func (a *app) writeMCP(m mcpsetup.Client, s mcpsetup.Server, files []string) error {
-	path := files[0]
+// mcpFile returns the first of a client's files that is there, or else the one to make.
+func mcpFile(files []string) string {
 	for _, f := range files {
 		if _, err := os.Lstat(f); err == nil {
-			path = f
-			break
+			return f
 		}
 	}
+	return files[0]
+}
+
+// mergeable reports why a server cannot be merged into a client's file, as it is now.
+func (a *app) mergeable(m mcpsetup.Client, s mcpsetup.Server, files []string) error {
+	path := mcpFile(files)
+	old, _, err := readOwn(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := m.Merge(old, s); err != nil {
+		return unmergeable(m, path, err)
+	}
+	return nil
+}
+
+func unmergeable(m mcpsetup.Client, path string, err error) error {
+	return fault.New(fault.Invalid, "%s cannot be merged into: %v", path, err).
+		WithRemedy("mend the file, or paste what sandpit mcp config %s prints", m.ID)
+}
+
+// writeMCP merges a server into the first of a client's files that is there, or makes the first.
+func (a *app) writeMCP(m mcpsetup.Client, s mcpsetup.Server, files []string) error {
+	path := mcpFile(files)
 	const tries = 3 // some clients write their file all the time
 	for range tries {
 		done, err := a.mergeMCP(m, s, path)
@@ -225,8 +268,7 @@ func (a *app) mergeMCP(m mcpsetup.Client, s mcpsetup.Server, path string) (bool,
 	}
 	merged, err := m.Merge(old, s)
 	if err != nil {
-		return false, fault.New(fault.Invalid, "%s cannot be merged into: %v", path, err).
-			WithRemedy("mend the file, or paste what sandpit mcp config %s prints", m.ID)
+		return false, unmergeable(m, path, err)
 	}
 	if fresh || s.Token != "" {
 		mode &= 0o600

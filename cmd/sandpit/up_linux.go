@@ -116,7 +116,13 @@ func (a *app) howToConnect(p place) error {
 	if from == "" {
 		from = "SANDPIT_ADMIN_TOKEN"
 	}
-	_, err := fmt.Fprintf(a.stdout, `
+	other, err := a.chosen()
+	elsewhere := err == nil && other.url != "" && tidy(other.url) != p.url
+	flags := ""
+	if elsewhere {
+		flags = " --server " + servers.Local
+	}
+	_, err = fmt.Fprintf(a.stdout, `
   API        %[1]s/v1 (described at %[1]s/v1/openapi.json)
   MCP        %[1]s/mcp
   token      in %[2]s
@@ -130,11 +136,11 @@ Other clients: sandpit mcp config. Try next:
   sandpit run python -c 'print(2 ** 100)'
   sandpit create --name lab && sandpit shell lab
   sandpit ls -a
-`, p.url, from, claudeLine(p))
+`, p.url, from, claudeLine(flags))
 	if err != nil {
 		return err
 	}
-	if other, err := a.chosen(); err == nil && other.url != "" && tidy(other.url) != p.url {
+	if elsewhere {
 		a.warn("commands use the server at %s, and not this one, until %s", other.url, other.until())
 	}
 	return nil

@@ -29,28 +29,18 @@ func (c Client) Link(s Server) string {
 }
 
 // Command is a line for a shell that adds the server by the client's own program; "" where
-// the client has none.
+// the client has none, or the token would stand in the line, where others could read it.
 func (c Client) Command(s Server) string {
-	if c.starts(s) {
+	if c.starts(s) || s.Token != "" {
 		return ""
 	}
 	switch c.ID {
 	case "claude-code":
-		value := c.refer
-		if s.Token != "" {
-			value = s.Token
-		}
-		return "claude mcp add --scope user --transport http " + s.Name + " " + Quote(s.URL) + " --header " + Quote("Authorization: Bearer "+value)
+		return "claude mcp add --scope user --transport http " + s.Name + " " + Quote(s.URL) + " --header " + Quote("Authorization: Bearer "+c.refer)
 	case "codex":
-		if s.Token == "" {
-			return "codex mcp add " + s.Name + " --url " + Quote(s.URL) + " --bearer-token-env-var " + TokenVar
-		}
+		return "codex mcp add " + s.Name + " --url " + Quote(s.URL) + " --bearer-token-env-var " + TokenVar
 	case "gemini":
-		value := c.refer
-		if s.Token != "" {
-			value = s.Token
-		}
-		return "gemini mcp add --scope user --transport http --header " + Quote("Authorization: Bearer "+value) + " " + s.Name + " " + Quote(s.URL)
+		return "gemini mcp add --scope user --transport http --header " + Quote("Authorization: Bearer "+c.refer) + " " + s.Name + " " + Quote(s.URL)
 	}
 	return ""
 }

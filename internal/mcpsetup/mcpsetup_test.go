@@ -22,13 +22,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 var (
 	here   = Server{Name: "sandpit", URL: "http://127.0.0.1:8080/mcp", Program: "/usr/local/bin/sandpit"}
 	there  = Server{Name: "lab", URL: "https://box.example/mcp/orkestr", Profile: "orkestr", Remote: true, Program: "/usr/local/bin/sandpit"}
-	forms  = []string{"a variable", "with the token", "started here", "started, for elsewhere"}
+	forms  = []string{"a variable", "with the token", "started here", "started, for elsewhere", "started, for one that it is told"}
 	chosen = func() []Server {
-		token, stdio, far := here, here, there
+		token, stdio, far, kept := here, here, there, here
+		kept.Stdio, kept.Bridge = true, "box"
 		token.Token = `spt_a"b\c'd$e`
 		stdio.Stdio, stdio.Profile = true, "orkestr"
 		far.Stdio = true
-		return []Server{here, token, stdio, far}
+		return []Server{here, token, stdio, far, kept}
 	}()
 )
 
@@ -50,6 +51,9 @@ func TestWhatEachClientReads(t *testing.T) {
 				}
 				if link := c.Link(s); link != "" && i == 0 {
 					fmt.Fprintf(&got, "%s\n", link)
+				}
+				if line := c.Command(s); strings.Contains(line, "spt_") {
+					t.Errorf("the line has the token: %s", line)
 				}
 				if strings.Contains(c.Link(s), "spt_") {
 					t.Errorf("the link has the token: %s", c.Link(s))

@@ -18,7 +18,8 @@ const TokenVar = "SANDPIT_TOKEN"
 type Server struct {
 	Name    string // of the entry; see CheckName
 	URL     string // where it speaks MCP
-	Remote  bool   // it is on another machine than the client, where the bridge does not find it by itself
+	Remote  bool   // the bridge does not find it, or its token, by itself
+	Bridge  string // what the bridge is told of it, of a kept server or one on the same machine; empty: nothing
 	Token   string // to be written down; empty: it is referred to, where that can be
 	Profile string // the set of tools that URL leads to; empty: the default
 	Program string // the bridge: this program
@@ -31,6 +32,9 @@ func (s Server) args() []string {
 		return []string{"connect", s.URL}
 	}
 	args := []string{"mcp"}
+	if s.Bridge != "" {
+		args = append(args, "--server", s.Bridge)
+	}
 	if s.Profile != "" {
 		args = append(args, "--profile", s.Profile)
 	}
