@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
 )
 
 func newImage(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "image",
-		Aliases: []string{"images"},
-		Short:   "List and build what sandboxes run on",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    group,
+		Use:   "image",
+		Short: "List and build what sandboxes run on",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  group,
 	}
 	c.AddCommand(newImageLs(a), newImageBuild(a))
 	return c
@@ -27,42 +28,36 @@ func newImage(a *app) *cobra.Command {
 
 func newImageLs(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List images, and how far each is", Args: takes(0, 0)}
-	out := formatFlag(c)
+	how := listFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		images, err := cl.Images(c.Context())
+		found, err := cl.Images(c.Context())
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, images)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(images))
-		for i := range images {
-			img := &images[i]
-			status := img.Status
-			if status == "building" {
-				status = fmt.Sprintf("building %.0f%%", 100*part(img))
-			}
-			size := ""
-			if img.SizeBytes > 0 {
-				size = bytesOf(img.SizeBytes)
-			}
-			name := img.Name
-			if img.Default {
-				name += " (default)"
-			}
-			var versions []string
-			for _, n := range slices.Sorted(maps.Keys(img.Versions)) {
-				versions = append(versions, n+" "+img.Versions[n])
-			}
-			rows = append(rows, []string{name, status, size, ago(now, img.BuiltAt), strings.Join(versions, ", ")})
-		}
-		return table(a.stdout, []string{"NAME", "STATUS", "SIZE", "BUILT", "INSIDE"}, rows)
+		return list(a.stdout, how, found, func(img v1.Image) string { return img.Name }, columns[v1.Image]{
+			head: []string{"NAME", "STATUS", "SIZE", "BUILT", "INSIDE"},
+			row: func(img v1.Image, now time.Time) []string {
+				name, status, size := img.Name, img.Status, ""
+				if status == "building" {
+					status = fmt.Sprintf("building %.0f%%", 100*part(&img))
+				}
+				if img.SizeBytes > 0 {
+					size = bytesOf(img.SizeBytes)
+				}
+				if img.Default {
+					name += " (default)"
+				}
+				var versions []string
+				for _, n := range slices.Sorted(maps.Keys(img.Versions)) {
+					versions = append(versions, n+" "+img.Versions[n])
+				}
+				return []string{name, status, size, ago(now, img.BuiltAt), strings.Join(versions, ", ")}
+			},
+		})
 	}
 	return c
 }

@@ -4,7 +4,11 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,26 +25,43 @@ func newLs(a *app) *cobra.Command {
 		Use:     "ls [flags]",
 		Aliases: []string{"list"},
 		Short:   "List sandboxes",
-		Long:    "List sandboxes, the newest first: those that run or are paused, or with -a all.",
-		Args:    takes(0, 0),
+		Long: `List sandboxes, the newest first: those that run or are paused, or with -a or a filter for the status all.
+
+A filter is one of status=STATE, image=IMAGE, label=NAME=VALUE, and name=PART, which finds what has PART in its name or
+id. Several statuses are one or the other; of others all have to hold.`,
+		Example: `  sandpit ls --filter status=stopped --filter status=failed
+  sandpit rm $(sandpit ls -q --filter name=test-)
+  sandpit ls --format '{{.id}}\t{{.status}}'`,
+		Args: takes(0, 0),
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that are stopped or failed")
 	labels := pairs{}
 	c.Flags().Var(labels, "label", "only those with this label; may be given again")
+	var only filters
+	c.Flags().VarP(&only, "filter", "f", "only those of which this holds, such as status=stopped; may be given again")
+	_ = c.RegisterFlagCompletionFunc("filter", cobra.FixedCompletions(filterNames(), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	how := listFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		q := client.ListQuery{Metadata: labels.value(), Limit: listPage}
-		if !*all {
+		q := client.ListQuery{Status: only.status, Image: only.image, Metadata: labels.value(), Limit: listPage}
+		for name, value := range only.labels {
+			labels[name] = value
+			q.Metadata = labels
+		}
+		if len(only.names) > 0 {
+			q.Search = only.names[0]
+		}
+		if !*all && len(q.Status) == 0 {
 			q.Status = []string{"creating", "starting", "running", "pausing", "paused", "resuming", "restoring", "stopping"}
 		}
 		found, err := collect(cl.List(c.Context(), q))
 		if err != nil {
 			return err
 		}
+		found = slices.DeleteFunc(found, func(s *v1.Sandbox) bool { return !only.named(s) })
 		return list(a.stdout, how, found, func(s *v1.Sandbox) string { return s.ID }, columns[*v1.Sandbox]{
 			head: []string{"NAME", "ID", "STATUS", "IMAGE", "CPU", "MEMORY", "CREATED", "ACTIVE"},
 			row: func(s *v1.Sandbox, now time.Time) []string {
@@ -56,7 +77,66 @@ func newLs(a *app) *cobra.Command {
 					ago(now, &s.CreatedAt), ago(now, s.LastActivityAt),
 				}
 			},
+			wideHead: []string{"DISK", "NETWORK", "EXPIRES", "LABELS"},
+			wideRow: func(s *v1.Sandbox, now time.Time) []string {
+				var labels []string
+				for _, name := range slices.Sorted(maps.Keys(s.Metadata)) {
+					labels = append(labels, name+"="+s.Metadata[name])
+				}
+				return []string{strconv.Itoa(s.DiskMB) + "M", s.Network, ago(now, s.ExpiresAt), strings.Join(labels, ",")}
+			},
+			called: func(s *v1.Sandbox) string { return s.Ref() },
 		})
 	}
 	return c
+}
+
+// filters are the flag NAME=VALUE of a list that may be given again and again.
+type filters struct {
+	status, names []string
+	image         string
+	labels        map[string]string
+}
+
+func filterNames() []string { return []string{"status=", "name=", "image=", "label="} }
+
+func (f *filters) Type() string { return "NAME=VALUE" }
+
+func (f *filters) String() string { return "" }
+
+func (f *filters) Set(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	label, of, isPair := strings.Cut(value, "=")
+	switch {
+	case !ok || value == "":
+	case name == "status":
+		f.status = append(f.status, strings.Split(value, ",")...)
+		return nil
+	case name == "name":
+		f.names = append(f.names, value)
+		return nil
+	case name == "image" && (f.image == "" || f.image == value):
+		f.image = value
+		return nil
+	case name == "image":
+		return fmt.Errorf("nothing has the images %q and %q both", f.image, value)
+	case name == "label" && isPair && label != "":
+		if f.labels == nil {
+			f.labels = make(map[string]string)
+		}
+		f.labels[label] = of
+		return nil
+	}
+	return fmt.Errorf("%q is not a valid filter: use status=STATE, name=PART, image=IMAGE or label=NAME=VALUE", s)
+}
+
+// named reports whether s has all the parts of a name that are asked for: the server finds the
+// first, also in what is no name.
+func (f *filters) named(s *v1.Sandbox) bool {
+	for _, part := range f.names {
+		if !strings.Contains(text(s.Key), part) && !strings.Contains(s.ID, part) {
+			return false
+		}
+	}
+	return true
 }

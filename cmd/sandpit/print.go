@@ -4,52 +4,16 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
-
-// format is how a command prints its data.
-type format string
-
-const (
-	asText format = "text"
-	asJSON format = "json"
-)
-
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "FORMAT" }
-
-func (f *format) Set(s string) error {
-	switch format(s) {
-	case asText, asJSON:
-		*f = format(s)
-		return nil
-	}
-	return fmt.Errorf("%q is neither text nor json", s)
-}
-
-// formatFlag adds -o.
-func formatFlag(c *cobra.Command) *format {
-	f := asText
-	c.Flags().VarP(&f, "output", "o", "text or json")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	return &f
-}
-
-// writeJSON prints v for programs.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
 
 // table prints aligned columns; the last is not padded.
 func table(w io.Writer, head []string, rows [][]string) error {
@@ -132,42 +96,73 @@ func text(p *string) string {
 	return *p
 }
 
-// listing is how a command lists what it found: a name or id a line, JSON, or a table.
+// listing is how a command lists what it found: a name or id a line, data, by a template, or a table.
 type listing struct {
 	quiet  *bool
 	format *format
+	by     *templateFlag
 }
 
-// listFlags adds -o, and -q, whose help says what is left of the list with it.
+// listFlags adds -o, --format, and -q, whose help says what is left of the list with it.
 func listFlags(c *cobra.Command, quiet string) listing {
-	return listing{quiet: c.Flags().BoolP("quiet", "q", false, quiet), format: formatFlag(c)}
+	l := listing{
+		quiet:  c.Flags().BoolP("quiet", "q", false, quiet),
+		format: formatsFlag(c, asText, asText, asWide, asName, asJSON, asYAML),
+		by:     new(templateFlag),
+	}
+	c.Flags().Var(l.by, "format", "print each with this template, such as '{{.id}}'; its fields are those of -o json")
+	return l
 }
 
 // columns are a table of things: their heads, and the cells of one thing.
 type columns[T any] struct {
 	head []string
 	row  func(one T, now time.Time) []string
+
+	// With -o wide these follow; nil: none.
+	wideHead []string
+	wideRow  func(one T, now time.Time) []string
+
+	called func(one T) string // what -o name prints of one; nil: what -q does
 }
 
 // list prints what was found. Name gives what -q prints of one.
 func list[T any](w io.Writer, how listing, found []T, name func(one T) string, in columns[T]) error {
+	if !*how.quiet && *how.format == asName && in.called != nil {
+		name = in.called
+	}
 	switch {
-	case *how.quiet:
+	case *how.quiet || how.by.t == nil && *how.format == asName:
 		for _, one := range found {
 			if _, err := fmt.Fprintln(w, printable(name(one))); err != nil {
 				return err
 			}
 		}
 		return nil
-	case *how.format == asJSON:
-		return writeJSON(w, found)
+	case how.by.t != nil:
+		for _, one := range found {
+			if err := how.by.write(w, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *how.format == asJSON || *how.format == asYAML:
+		return writeData(w, *how.format, found)
 	}
 	now := time.Now()
+	head, wide := in.head, *how.format == asWide && in.wideRow != nil
+	if wide {
+		head = slices.Concat(head, in.wideHead)
+	}
 	rows := make([][]string, 0, len(found))
 	for _, one := range found {
-		rows = append(rows, in.row(one, now))
+		row := in.row(one, now)
+		if wide {
+			row = append(row, in.wideRow(one, now)...)
+		}
+		rows = append(rows, row)
 	}
-	return table(w, in.head, rows)
+	return table(w, head, rows)
 }
 
 // collect returns all of a list that comes page by page; never nil, for JSON's sake.

@@ -71,13 +71,25 @@ output was cut off. After an interrupt it is 130, after another signal 128 and i
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newRuns(a), newCreate(a), newLs(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
+		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
 		newPorts(a), newPreview(a), newForward(a),
 		newStop(a), newStart(a), newRestart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
-	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a))
+	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a), listOf("snapshots", newSnapshot(a), newSnapshotLs(a)), listOf("volumes", newVolume(a), newVolumeLs(a)))
 	add(groupAgents, newMCP(a), newConnect(a), newToken(a))
-	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newServer(a), newImage(a), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
+	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newServer(a), newImage(a), listOf("images", newImage(a), newImageLs(a)), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
 	return root
+}
+
+// listOf returns the command that lists a group's things by their plural. It has the group's
+// commands, too, and is not shown: the group is.
+func listOf(plural string, group, ls *cobra.Command) *cobra.Command {
+	_, arguments, _ := strings.Cut(ls.Use, " ")
+	ls.Use, ls.Aliases, ls.Hidden = plural+" "+arguments, nil, true
+	for _, c := range group.Commands() {
+		group.RemoveCommand(c)
+		ls.AddCommand(c)
+	}
+	return ls
 }
 
 // group is what a command does that only holds others: it shows them, and

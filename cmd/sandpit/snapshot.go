@@ -18,7 +18,7 @@ import (
 func newSnapshot(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "snapshot",
-		Aliases: []string{"snapshots", "snap"},
+		Aliases: []string{"snap"},
 		Short:   "Keep, list, copy and delete sandboxes' disks as they were",
 		Long: `Keep, list, copy and delete sandboxes' disks as they were.
 

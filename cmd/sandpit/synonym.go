@@ -30,7 +30,7 @@ func synonyms() map[string]string {
 		"sandpit forward":         {"port-forward", "tunnel"},
 		"sandpit image build":     {"build", "pull"},
 		"sandpit ls":              {"container", "containers", "sandbox", "sandboxes"},
-		"sandpit ls -a -o json":   {"inspect", "describe", "get"},
+		"sandpit inspect":         {"describe", "get"},
 		"sandpit mcp config":      {"config", "setup"},
 		"sandpit pause":           {"freeze", "suspend"},
 		"sandpit preview":         {"expose", "open", "url"},

@@ -16,9 +16,8 @@ import (
 
 func newVolume(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "volume",
-		Aliases: []string{"volumes"},
-		Short:   "Make, list and delete directories that sandboxes share",
+		Use:   "volume",
+		Short: "Make, list and delete directories that sandboxes share",
 		Long: `Make, list and delete directories that sandboxes share, and that outlive them. A sandbox mounts them from
 its creation on: sandpit create --volume NAME:PATH.`,
 		Args: cobra.ArbitraryArgs,

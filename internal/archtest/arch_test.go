@@ -250,7 +250,7 @@ var confined = map[string][]string{
 	"github.com/cilium/ebpf":                     {"linux/steer"},
 	"github.com/cilium/ebpf/asm":                 {"linux/steer"},
 	"github.com/cilium/ebpf/link":                {"linux/steer"},
-	"go.yaml.in/yaml/v3":                         {"daemon"},
+	"go.yaml.in/yaml/v3":                         {"cmd/sandpit", "daemon"},
 	"github.com/BurntSushi/toml":                 {"internal/mcpsetup"},
 }
 

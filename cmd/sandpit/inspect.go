@@ -1,0 +1,63 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+func newInspect(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "inspect [flags] SANDBOX...",
+		Short: "Show all that is known of sandboxes, as JSON, YAML or by a template",
+		Long: `Show all that is known of sandboxes: of one as an object, of several as a list. A template of Go's text/template has
+the fields of the JSON, and prints each sandbox on a line of its own.`,
+		Example: `  sandpit inspect web
+  sandpit inspect web -o yaml
+  sandpit inspect web -f '{{.status}}\t{{.memory_mb}}\t{{json .metadata}}'`,
+		Args:              takes(1, -1),
+		ValidArgsFunction: a.completeAll,
+	}
+	out := formatsFlag(c, asJSON, asJSON, asYAML)
+	var by templateFlag
+	c.Flags().VarP(&by, "format", "f", "print each with this template, such as '{{.id}} {{.status}}'")
+	c.RunE = func(c *cobra.Command, refs []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		var last error
+		found := []*v1.Sandbox{}
+		for _, ref := range refs {
+			s, err := cl.Get(c.Context(), ref)
+			if err != nil {
+				if last != nil {
+					a.say(last)
+				}
+				last = err
+				continue
+			}
+			found = append(found, s)
+			if by.t != nil {
+				if err := by.write(a.stdout, s); err != nil {
+					return err
+				}
+			}
+		}
+		switch {
+		case by.t != nil || len(found) == 0:
+		case len(refs) == 1:
+			err = writeData(a.stdout, *out, found[0])
+		default:
+			err = writeData(a.stdout, *out, found)
+		}
+		if err != nil {
+			return err
+		}
+		return last
+	}
+	return c
+}
