@@ -33,7 +33,7 @@ type command struct {
 	c       *cobra.Command
 	shell   string
 	cwd     string
-	env     pairs // with run: the sandbox's
+	env     *variables // with run: the sandbox's, so none: the sandbox's
 	user    string
 	timeout period
 	stdin   bool
@@ -46,8 +46,8 @@ type command struct {
 	argv    []string
 }
 
-func commandFlags(c *cobra.Command, withEnv bool) *command {
-	m := &command{c: c, env: pairs{}}
+func (a *app) commandFlags(c *cobra.Command, withEnv bool) *command {
+	m := &command{c: c, env: new(variables)}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of CMD")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
@@ -57,7 +57,7 @@ func commandFlags(c *cobra.Command, withEnv bool) *command {
 	f.BoolVarP(&m.noStdin, "no-stdin", "n", false, "leave standard input alone, also if it is a pipe or a file")
 	f.BoolVarP(&m.tty, "tty", "t", false, "run it at a terminal, as sandpit shell does")
 	if withEnv {
-		f.VarP(m.env, "env", "e", "environment variable of this command; may be given again")
+		m.env = a.envFlags(f, "environment variable of this command")
 	}
 	f.SetInterspersed(false) // what follows CMD is CMD's
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))

@@ -49,12 +49,11 @@ func newContextCreate(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeFirst,
 	}
 	var language, cwd, user string
-	env := pairs{}
 	f := c.Flags()
 	f.StringVarP(&language, "language", "l", "python", "python, javascript, typescript or bash")
 	f.StringVarP(&cwd, "cwd", "w", "", "where it starts (default /workspace, as root /root)")
 	f.StringVarP(&user, "user", "u", "", "sandbox (the default) or root")
-	f.VarP(env, "env", "e", "environment variable of its code; may be given again")
+	env := a.envFlags(f, "environment variable of its code")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
 	out := formatFlag(c)

@@ -21,7 +21,8 @@ type making struct {
 	cpu          float64
 	memory, disk megabytes
 	pids         int
-	env, labels  pairs
+	env          *variables
+	labels       pairs
 	volumes      mounts
 	network      string
 	reach        *reach
@@ -29,7 +30,7 @@ type making struct {
 }
 
 func (a *app) makingFlags(c *cobra.Command) *making {
-	m := &making{c: c, env: pairs{}, labels: pairs{}}
+	m := &making{c: c, labels: pairs{}}
 	f := c.Flags()
 	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
 	keyIsName(f)
@@ -38,7 +39,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.Var(&m.memory, "memory", "memory (512M, 2G)")
 	f.Var(&m.disk, "disk", "disk (1G)")
 	f.IntVar(&m.pids, "pids", 0, "most processes and threads")
-	f.VarP(m.env, "env", "e", "environment variable of every command; may be given again")
+	m.env = a.envFlags(f, "environment variable of every command")
 	f.Var(m.labels, "label", "label to find it by; may be given again")
 	f.StringVar(&m.from, "from-snapshot", "", "begin with the disk of this snapshot: its id, or SANDBOX/NAME")
 	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")

@@ -48,7 +48,7 @@ command of whose output not all came: 64 MiB are kept of each stream. With -o js
 		ValidArgsFunction:     a.completeFirst,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	m := commandFlags(c, true)
+	m := a.commandFlags(c, true)
 	detach := c.Flags().BoolP("detach", "d", false, "print the process id and do not wait for the command")
 	c.Flags().StringVar(&m.in, "shell", "", "run it in the shell of this `NAME`, which keeps what it leaves behind")
 	out := formatFlag(c)

@@ -38,7 +38,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 		Args:                  cobra.ArbitraryArgs,
 	}
 	made := a.makingFlags(c)
-	m := commandFlags(c, false)
+	m := a.commandFlags(c, false)
 	keep := c.Flags().Bool("keep", false, "keep the sandbox")
 	out := formatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {

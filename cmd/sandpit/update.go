@@ -31,12 +31,12 @@ stopped. A memory limit under what is in use is refused.`,
 		cpu          = f.Float64("cpu", 0, "CPU cores (0.5, 2)")
 		pids         = f.Int("pids", 0, "most processes and threads")
 		memory, disk megabytes
-		env, labels  = pairs{}, pairs{}
+		labels       = pairs{}
 		volumes      mounts
 	)
 	f.Var(&memory, "memory", "memory (512M, 2G)")
 	f.Var(&disk, "disk", "disk (1G)")
-	f.VarP(env, "env", "e", "environment variable of commands that are begun from now on; may be given again")
+	env := a.envFlags(f, "environment variable of commands that are begun from now on")
 	f.Var(labels, "label", "label to find it by; may be given again")
 	f.VarP(&volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	noVolumes := f.Bool("no-volumes", false, "mount none any more")
