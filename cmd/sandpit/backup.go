@@ -65,7 +65,7 @@ func (a *app) backup(ctx context.Context, cl *client.Client, file string) (err e
 	defer r.Close()
 	bar := newProgress(a.stderr)
 	defer bar.clear()
-	from := &watched{r: r, see: func(n int64) { bar.count("backup", bytesOf(n)) }}
+	from := &watched{r: r, see: func(n int64) { bar.count("backup", n) }}
 	to := &target{w: w}
 	m, err := backup.Verify(io.TeeReader(from, to))
 	if err == nil {

@@ -180,5 +180,7 @@ func local(p string) (os.FileInfo, error) {
 // moved counts bytes and shows them.
 func (t *transfer) moved(name string, n, done, size int64) {
 	t.total += n
-	t.bar.bytes(name, done, size)
+	if !t.bar.bytes(name, done, size) { // many small ones take long together
+		t.bar.count("copying", t.total)
+	}
 }

@@ -31,8 +31,11 @@ const (
 type progress struct {
 	w   io.Writer
 	tty *os.File // nil: lines
+	now func() time.Time
 
 	mu    sync.Mutex // guards what is below
+	one   pace       // of what has an end
+	all   pace       // of what has none
 	said  string
 	tenth int
 	drawn bool
@@ -43,7 +46,7 @@ type progress struct {
 const redraw = 100 * time.Millisecond
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, tenth: -1}
+	p := &progress{w: w, tenth: -1, now: time.Now}
 	p.tty, _ = terminal(w)
 	return p
 }
@@ -60,7 +63,7 @@ func (p *progress) show(name, text string, part float64) {
 		}
 		return
 	}
-	now := time.Now()
+	now := p.now()
 	if part < 1 && now.Sub(p.last) < redraw {
 		return
 	}
@@ -72,27 +75,90 @@ func (p *progress) show(name, text string, part float64) {
 	p.drawn = true
 }
 
-// bytes tells how many of size bytes are done, on a terminal.
-func (p *progress) bytes(name string, done, size int64) {
-	if p.tty == nil || size < worthABar {
-		return
+// quiet is how long something may take before it is worth a word.
+const quiet = time.Second
+
+// bytes tells how many of size bytes are done, how fast, and how long the rest takes, on a terminal.
+// It reports whether it does: what has taken less than quiet is not shown.
+func (p *progress) bytes(name string, done, size int64) bool {
+	if p.tty == nil || size <= 0 {
+		return false
 	}
-	p.show(name, fmt.Sprintf("%s of %s", bytesOf(done), bytesOf(size)), float64(done)/float64(size))
+	p.mu.Lock()
+	took, rate := p.one.step(name, done, p.now())
+	p.mu.Unlock()
+	if took < quiet {
+		return false
+	}
+	text := fmt.Sprintf("%s of %s", bytesOf(done), bytesOf(size))
+	if rate >= 1 {
+		text += fmt.Sprintf(" · %s/s", bytesOf(int64(rate)))
+		if left := max(size-done, 0); left > 0 {
+			text += " · " + remaining(float64(left)/rate) + " left"
+		}
+	}
+	p.show(name, text, float64(done)/float64(size))
+	return true
 }
 
-// worthABar is how large a transfer is that takes long enough to wonder, in bytes.
-const worthABar = 8 << 20
-
-// count tells how far something is whose end nobody knows, on a terminal.
-func (p *progress) count(name, text string) {
+// count tells how many bytes are done, and how fast, of something whose end nobody knows, on a
+// terminal.
+func (p *progress) count(name string, done int64) {
+	if p.tty == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	if p.tty == nil || now.Sub(p.last) < redraw {
+	now := p.now()
+	took, rate := p.all.step(name, done, now)
+	if took < quiet || now.Sub(p.last) < redraw {
 		return
+	}
+	text := bytesOf(done)
+	if rate >= 1 {
+		text += fmt.Sprintf(" · %s/s", bytesOf(int64(rate)))
 	}
 	p.last, p.drawn = now, true
 	fmt.Fprint(p.w, "\r\x1b[K"+p.fit(printable(name+" "+text)))
+}
+
+// pace is how fast something goes on.
+type pace struct {
+	name        string
+	begun       time.Time
+	first, done int64
+}
+
+// step takes that so many bytes of what is named are done, and returns how long it takes so far and
+// the bytes a second. What has another name, or fewer bytes than before, begins anew.
+func (p *pace) step(name string, done int64, now time.Time) (took time.Duration, rate float64) {
+	if name != p.name || done < p.done || p.begun.IsZero() {
+		*p = pace{name: name, begun: now, first: done}
+	}
+	p.done = done
+	if took = now.Sub(p.begun); took > 0 {
+		rate = float64(done-p.first) / took.Seconds()
+	}
+	return took, rate
+}
+
+// remaining is a time that is left, for people: a guess, so that the parts of a minute are left out
+// of hours.
+func remaining(seconds float64) string {
+	const most = 100 * time.Hour
+	d := most
+	if seconds < most.Seconds() {
+		d = time.Duration(seconds * float64(time.Second))
+	}
+	switch {
+	case d >= most:
+		return "days"
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d s", max(int(d.Seconds()), 1))
 }
 
 // fit cuts a line to the terminal's width.

@@ -60,7 +60,7 @@ func (a *app) export(ctx context.Context, cl *client.Client, snapshot, file stri
 	defer r.Close()
 	bar := newProgress(a.stderr)
 	defer bar.clear()
-	from := &watched{r: r, see: func(n int64) { bar.count("export "+snapshot, bytesOf(n)) }}
+	from := &watched{r: r, see: func(n int64) { bar.count("export "+snapshot, n) }}
 	if file == "-" {
 		_, err := io.Copy(a.stdout, from)
 		return err
@@ -112,7 +112,7 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 		from, o := a.stdin, client.ImportOptions{Name: *name}
 		bar := newProgress(a.stderr)
 		defer bar.clear()
-		see := func(n int64) { bar.count("import", bytesOf(n)) }
+		see := func(n int64) { bar.count("import", n) }
 		if args[0] != "-" {
 			f, err := os.Open(args[0])
 			if err != nil {
