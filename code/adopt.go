@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
@@ -68,7 +69,7 @@ func (x extension) Adopt(ctx context.Context, u *engine.Use, rows []*sandbox.Eve
 		if cc != nil && cc.currentKernel() != nil {
 			continue // it runs in a kernel that was adopted
 		}
-		engine.CutOff(ev, sandbox.CauseHost, "the server ended while it ran, and its kernel is no more", x.s.engine.Now())
+		process.CutOff(ev, sandbox.CauseHost, "the server ended while it ran, and its kernel is no more", x.s.engine.Now())
 		if err := x.s.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Finish(ev) }); err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/kernel"
@@ -424,7 +425,7 @@ func (x *cell) notBegun(ctx context.Context, err error) {
 	x.kernel = nil
 	x.mu.Unlock()
 	x.cc.change(func(rec *sandbox.Context) { rec.RunningID = "" })
-	engine.NotRun(x.event, err, x.s.engine.Now())
+	process.NotRun(x.event, err, x.s.engine.Now())
 	x.record(ctx, 0)
 	x.err, x.out = err, Result{}
 	x.release()

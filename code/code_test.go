@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
@@ -115,7 +116,7 @@ func TestRunCode(t *testing.T) {
 			t.Errorf("%d contexts after it, %d before", n, before)
 		}
 		soon(t, "its kernel's end", func() bool {
-			page, _ := h.engine.ListProcesses(t.Context(), alice, "box", engine.ProcessQuery{Running: true})
+			page, _ := h.engine.ListProcesses(t.Context(), alice, "box", process.Query{Running: true})
 			return len(page.Items) == before
 		})
 	})
@@ -429,7 +430,7 @@ func TestContexts(t *testing.T) {
 		}
 		<-over
 		soon(t, "the end of its kernel", func() bool {
-			page, err := h.engine.ListProcesses(t.Context(), alice, "box", engine.ProcessQuery{Running: true})
+			page, err := h.engine.ListProcesses(t.Context(), alice, "box", process.Query{Running: true})
 			return err == nil && len(page.Items) == before
 		})
 	})

@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -84,7 +85,7 @@ func TestContextsOutliveTheServer(t *testing.T) {
 		h.restart()
 		wantCode(t, <-over, fault.Unavailable)
 		soon(t, "the end of its kernel", func() bool {
-			page, err := h.engine.ListProcesses(t.Context(), alice, "box", engine.ProcessQuery{Running: true})
+			page, err := h.engine.ListProcesses(t.Context(), alice, "box", process.Query{Running: true})
 			return err == nil && len(page.Items) == 1
 		})
 		for _, ev := range h.events() {

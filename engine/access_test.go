@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -79,7 +80,7 @@ func verbs() map[string]struct {
 			return err
 		}},
 		"ListProcesses": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.ListProcesses(ctx, c, ref, engine.ProcessQuery{})
+			_, err := e.ListProcesses(ctx, c, ref, process.Query{})
 			return err
 		}},
 		"WaitProcess": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {

@@ -5,33 +5,13 @@ package engine
 
 import (
 	"context"
-	"strings"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
-
-// What the rows of commands and cells say that never began.
-const (
-	notStarted   = "not started: "
-	notRun       = "not run: "
-	unknownStart = "not known to have started: "
-	neverHeardOf = "the server ended before it was begun, or its record is lost" // an agent that has been up all the time
-)
-
-// neverBegan reports whether a row is of a command that is known never to have begun.
-func neverBegan(ev *sandbox.Event) bool {
-	switch {
-	case !ev.Done:
-		return false
-	case ev.Cause == sandbox.CauseHost:
-		return ev.Detail == neverHeardOf
-	}
-	return ev.ExitCode == exitNotStarted && ev.Cause == sandbox.CauseNone &&
-		(strings.HasPrefix(ev.Detail, notStarted) || strings.HasPrefix(ev.Detail, notRun))
-}
 
 // ExecAgain returns the result of a command that an earlier call of Exec, or of another verb
 // that runs one, has begun in a sandbox: it follows the command from its first frame on, as
@@ -50,7 +30,7 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	if err != nil {
 		return ExecResult{}, false, err
 	}
-	if neverBegan(ev) {
+	if process.NeverBegan(ev) {
 		return ExecResult{}, false, nil
 	}
 	if r.Started != nil {
@@ -84,11 +64,11 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	if ev, err = e.commandEnd(here, ev); err != nil {
 		return e.unended(ctx, ExecResult{ProcessID: processID, Running: true}, nil)
 	}
-	if neverBegan(ev) {
+	if process.NeverBegan(ev) {
 		return ExecResult{}, false, nil
 	}
 	if f == nil {
-		res.Result = *RecordOf(ev).Result
+		res.Result = *process.Record(ev).Result
 		res.StdoutTruncated, res.StderrTruncated = ev.StdoutBytes > 0, ev.StderrBytes > 0
 	}
 	res.Changes, res.ChangesTotal = ev.Changes, ev.ChangesTotal
@@ -190,16 +170,16 @@ func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.I
 	}
 	defer e.group.leave()
 	ev, err := e.commandRow(ctx, c.Project, of, processID)
-	if err != nil || neverBegan(ev) {
+	if err != nil || process.NeverBegan(ev) {
 		return sandbox.Process{}, false, err
 	}
 	u, err := e.peekAs(ctx, c, access.SandboxesWrite, string(of), never)
 	if err != nil { // it is down, or gone
-		return RecordOf(ev), true, nil
+		return process.Record(ev), true, nil
 	}
 	defer u.End()
 	if rec, err = u.l.client.Process(ctx, processID); err != nil {
-		return RecordOf(ev), true, nil
+		return process.Record(ev), true, nil
 	}
 	return rec, true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -168,23 +169,13 @@ func finishAll(tx store.Tx, id sandbox.ID, cause sandbox.Cause, detail string, a
 		return err
 	}
 	for _, ev := range rows {
-		cutOff(ev, cause, detail, at)
+		process.CutOff(ev, cause, detail, at)
 		if err := tx.Events().Finish(ev); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// cutOff completes a command's row without a result of its own.
-func cutOff(ev *sandbox.Event, cause sandbox.Cause, detail string, at time.Time) {
-	ev.Done, ev.OK = true, false
-	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = exitKilled, "SIGKILL", cause, detail
-	ev.Duration = max(at.Sub(ev.At), 0)
-}
-
-// exitKilled is the exit code of a command that SIGKILL ended.
-const exitKilled = 128 + 9
 
 // asker is who an event names.
 type asker struct{ actor, via string }

@@ -5,12 +5,12 @@ package engine
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
@@ -208,43 +208,13 @@ func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	ev := u.who.event(kind, s, u.e.now())
 	ev.Done, ev.OK = false, false
 	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, cmd.User, cmd.Cwd
-	ev.Command = sandbox.Clip(commandLine(cmd), sandbox.MaxEventCommand-len("…"))
+	ev.Command = sandbox.Clip(process.CommandLine(cmd), sandbox.MaxEventCommand-len("…"))
 	err := u.e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) })
 	if err != nil {
 		return nil, err
 	}
 	u.e.metrics.Happened([]*sandbox.Event{ev})
 	return ev, nil
-}
-
-// commandLine is a command as a person would type it.
-func commandLine(cmd agent.Command) string {
-	if cmd.Shell != "" {
-		return cmd.Shell
-	}
-	var b strings.Builder
-	for i, a := range cmd.Argv {
-		if b.Len() > sandbox.MaxEventCommand {
-			break
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if a != "" && !strings.ContainsFunc(a, unsafeInShell) {
-			b.WriteString(a)
-			continue
-		}
-		b.WriteString("'" + strings.ReplaceAll(a, "'", `'\''`) + "'")
-	}
-	return b.String()
-}
-
-func unsafeInShell(r rune) bool {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r >= 0x80:
-		return false
-	}
-	return !strings.ContainsRune("-_./=:,@%+", r)
 }
 
 // kill ends the command, in a goroutine of the engine's.

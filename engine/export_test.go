@@ -22,6 +22,3 @@ func (e *Engine) Held() (boxes, names, keys, alarms int) {
 
 // StoodStill is what the clock does when a wait of its own ended late by so much.
 func (e *Engine) StoodStill(by time.Duration) { e.stoodStill(by) }
-
-// AfterCut is a part with rules of its own.
-var AfterCut = afterCut

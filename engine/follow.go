@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
@@ -280,7 +281,7 @@ func (f *follower) overdue(ctx context.Context) sandbox.Result {
 
 // exited is the result of a command whose sandbox went down under it.
 func (f *follower) exited() sandbox.Result {
-	seen := unseen(f.event, f.u.e.now())
+	seen := process.Unseen(f.event, f.u.e.now())
 	seen.LastSeq, seen.Result.StdoutBytes, seen.Result.StderrBytes = f.seen, f.got[sandbox.Stdout], f.got[sandbox.Stderr]
 	rec := f.u.l.ended(f.event.ProcessID, seen)
 	f.last = rec.LastSeq
@@ -290,7 +291,7 @@ func (f *follower) exited() sandbox.Result {
 func (f *follower) killed(cause sandbox.Cause, detail string) sandbox.Result {
 	at := f.u.e.now()
 	return sandbox.Result{
-		ExitCode: exitKilled, Signal: "SIGKILL", Cause: cause, CauseDetail: detail,
+		ExitCode: process.ExitKilled, Signal: "SIGKILL", Cause: cause, CauseDetail: detail,
 		Duration: max(at.Sub(f.event.At), 0), EndedAt: at,
 		StdoutBytes: f.got[sandbox.Stdout], StderrBytes: f.got[sandbox.Stderr],
 	}
@@ -322,36 +323,28 @@ func (f *follower) record(ctx context.Context, r ExecResult) {
 func (f *follower) notBegun(ctx context.Context, err error) {
 	e, ev := f.u.e, f.event
 	f.window.Close(ctx)
-	why := notStarted
+	why := process.NotStarted
 	switch code := fault.Of(err); {
 	case errors.Is(err, agent.ErrSilent):
 		// It begins nothing for a caller that gave up, unless it is of an earlier build.
-		why = unknownStart
+		why = process.UnknownStart
 	case code == fault.Unavailable, code == fault.Timeout, code == fault.Canceled, code == fault.Internal:
 		// The answer was lost, and the command may have begun without us.
-		why = unknownStart
+		why = process.UnknownStart
 		if err := f.u.l.client.Kill(ctx, ev.ProcessID, sandbox.CauseHost); err != nil && !fault.Is(err, fault.NotFound) {
 			e.log.Warn("whether a command was begun is not known", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", err)
 		}
 	}
-	cutOff(ev, sandbox.CauseNone, why+reason(err), e.now())
-	ev.ExitCode, ev.Signal = exitNotStarted, ""
+	process.NotBegun(ev, why, err, e.now())
 	dbErr := e.tally(ctx, f.u.b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	if dbErr != nil && !fault.Is(dbErr, fault.Conflict) {
 		e.log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", dbErr)
 	}
 }
 
-// exitNotStarted is in the event of a command that never began, as a shell has it.
-const exitNotStarted = 127
-
 // finish commits a command's result: its row, and the sandbox's counters.
 func (e *Engine) finish(ctx context.Context, b *entry, ev *sandbox.Event, r ExecResult) error {
-	ev.Done, ev.OK = true, r.ExitCode == 0
-	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = r.ExitCode, r.Signal, r.Cause, sandbox.Clip(r.CauseDetail, maxDetail)
-	ev.Duration = r.Duration
-	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
-	ev.StdoutTruncated, ev.StderrTruncated = r.StdoutTruncated, r.StderrTruncated
+	process.Close(ev, &r.Result)
 	ev.Changes, ev.ChangesTotal = r.Changes[:min(len(r.Changes), sandbox.MaxEventChanges)], r.ChangesTotal
 	err := e.tally(ctx, b, func(s *sandbox.Sandbox) {
 		if ev.Type == sandbox.EventExec {

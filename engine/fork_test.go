@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -58,7 +59,7 @@ func TestFork(t *testing.T) {
 			if got := h.reads(string(f.ID), "file"); got != "two\n" {
 				t.Errorf("the file: %q", got)
 			}
-			if page, err := h.engine.ListProcesses(t.Context(), alice, string(f.ID), engine.ProcessQuery{Running: true}); err != nil || len(page.Items) != 0 {
+			if page, err := h.engine.ListProcesses(t.Context(), alice, string(f.ID), process.Query{Running: true}); err != nil || len(page.Items) != 0 {
 				t.Errorf("its processes: %+v, %v", page.Items, err)
 			}
 			evs := h.events(f.ID)

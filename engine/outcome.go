@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -95,17 +96,6 @@ func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
 	})
 }
 
-// CutOff completes the event of a command that was killed, and whose result is not known.
-func CutOff(ev *sandbox.Event, cause sandbox.Cause, detail string, at time.Time) {
-	cutOff(ev, cause, detail, at)
-}
-
-// NotRun completes the event of a command that never began, for err.
-func NotRun(ev *sandbox.Event, err error, at time.Time) {
-	cutOff(ev, sandbox.CauseNone, notRun+reason(err), at)
-	ev.ExitCode, ev.Signal = exitNotStarted, ""
-}
-
 // Outcome waits until a command that an earlier request began has ended, and returns its event.
 // began is as in ExecAgain.
 func (e *Engine) Outcome(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (ev *sandbox.Event, began bool, err error) {
@@ -124,5 +114,5 @@ func (e *Engine) Outcome(ctx context.Context, c access.Caller, of sandbox.ID, pr
 		}
 		return nil, true, err
 	}
-	return ev, !neverBegan(ev), nil
+	return ev, !process.NeverBegan(ev), nil
 }

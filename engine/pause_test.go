@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -314,7 +315,7 @@ func TestWhatIsPaused(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.pause("box")
-		page, err := h.engine.ListProcesses(t.Context(), alice, "box", engine.ProcessQuery{Running: true})
+		page, err := h.engine.ListProcesses(t.Context(), alice, "box", process.Query{Running: true})
 		if err != nil || len(page.Items) != 1 || page.Items[0].ID != rec.ID {
 			t.Errorf("got %+v, %v", page, err)
 		}

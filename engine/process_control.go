@@ -5,12 +5,8 @@ package engine
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
@@ -210,20 +206,4 @@ func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID
 		return nil
 	})
 	return sum, err
-}
-
-// ParseSignal reads a signal's name (SIGTERM, term) or number.
-func ParseSignal(s string) (syscall.Signal, error) {
-	const most = 64
-	if n, err := strconv.Atoi(s); err == nil && n >= 1 && n <= most {
-		return syscall.Signal(n), nil
-	}
-	name := strings.ToUpper(s)
-	if !strings.HasPrefix(name, "SIG") {
-		name = "SIG" + name
-	}
-	if sig := unix.SignalNum(name); sig != 0 {
-		return sig, nil
-	}
-	return 0, fault.InvalidField("signal", "%q is not a valid signal; use a name such as SIGTERM, or 1 to %d", sandbox.Clip(s, 40), most)
 }

@@ -6,11 +6,8 @@ package engine
 import (
 	"context"
 	"sync"
-	"time"
 
-	"sandpit.dev/agent"
-	"sandpit.dev/fault"
-	"sandpit.dev/runtime"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -34,42 +31,12 @@ func (l *session) ended(processID string, seen sandbox.Process) sandbox.Process 
 	if rec, ok := l.ends.of[processID]; ok {
 		return rec
 	}
-	rec := endingOf(l.inst, processID, seen, cause, l.exit.Detail)
+	rec := process.Ended(l.inst, processID, seen, cause, l.exit.Detail)
 	if l.ends.of == nil {
 		l.ends.of = make(map[string]sandbox.Process)
 	}
 	l.ends.of[processID] = rec
 	return rec
-}
-
-// endingOf returns how a process ended whose sandbox is down, for a cause. If its log has its end,
-// that is it. Else it was killed, and what the log holds is what is known of its output.
-func endingOf(inst runtime.Instance, processID string, seen sandbox.Process, cause sandbox.Cause, detail string) sandbox.Process {
-	rec, err := readLog(inst, processID)
-	if err != nil {
-		rec = seen
-		rec.Result.StdoutTruncated, rec.Result.StderrTruncated = true, true
-		rec.Result.StdoutCut, rec.Result.StderrCut = sandbox.CutAgent, sandbox.CutAgent
-	} else if rec.Result.StdoutCut != sandbox.CutAgent {
-		if rec.Result.Cause == sandbox.CauseStopped && cause != sandbox.CauseStopped { // all that its agent knew
-			rec.Result.Cause, rec.Result.CauseDetail = cause, detail
-		}
-		return rec
-	}
-	rec.State = sandbox.ProcessExited
-	rec.Result.Duration, rec.Result.EndedAt = seen.Result.Duration, seen.Result.EndedAt
-	rec.Result.ExitCode, rec.Result.Signal, rec.Result.Cause, rec.Result.CauseDetail = exitKilled, "SIGKILL", cause, detail
-	return rec
-}
-
-// closeRow completes the row of a command that ended with its sandbox.
-func closeRow(ev *sandbox.Event, rec sandbox.Process) {
-	r := rec.Result
-	ev.Done, ev.OK = true, r.ExitCode == 0
-	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = r.ExitCode, r.Signal, r.Cause, sandbox.Clip(r.CauseDetail, maxDetail)
-	ev.Duration = r.Duration
-	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
-	ev.StdoutTruncated, ev.StderrTruncated = r.StdoutTruncated, r.StderrTruncated
 }
 
 // closeRows takes a sandbox that is about to be deleted down and completes the rows of its
@@ -91,7 +58,7 @@ func (e *Engine) closeRows(ctx context.Context, b *entry, l *session) error {
 			if ev.Type != sandbox.EventExec && ev.Type != sandbox.EventTerminal {
 				continue
 			}
-			closeRow(ev, l.ended(ev.ProcessID, unseen(ev, e.now())))
+			process.Close(ev, l.ended(ev.ProcessID, process.Unseen(ev, e.now())).Result)
 			if err := tx.Events().Finish(ev); err != nil {
 				return err
 			}
@@ -110,9 +77,9 @@ func (e *Engine) closeOrphans(ctx context.Context, b *entry, rows []*sandbox.Eve
 	}
 	for _, ev := range rows {
 		if ev.Type == sandbox.EventExec || ev.Type == sandbox.EventTerminal {
-			closeRow(ev, endingOf(inst, ev.ProcessID, unseen(ev, e.now()), cause, detail))
+			process.Close(ev, process.Ended(inst, ev.ProcessID, process.Unseen(ev, e.now()), cause, detail).Result)
 		} else {
-			cutOff(ev, cause, detail, e.now())
+			process.CutOff(ev, cause, detail, e.now())
 		}
 	}
 	return e.store.Update(ctx, func(tx store.Tx) error {
@@ -123,26 +90,6 @@ func (e *Engine) closeOrphans(ctx context.Context, b *entry, rows []*sandbox.Eve
 		}
 		return nil
 	})
-}
-
-// unseen is what is known of a command of which nobody has seen anything.
-func unseen(ev *sandbox.Event, at time.Time) sandbox.Process {
-	return sandbox.Process{ID: ev.ProcessID, StartedAt: ev.At, Result: &sandbox.Result{Duration: max(at.Sub(ev.At), 0), EndedAt: at}}
-}
-
-// readLog reads what is on disk of a process; fault.NotFound where nothing is, or the
-// runtime cannot tell.
-func readLog(inst runtime.Instance, processID string) (sandbox.Process, error) {
-	k, ok := inst.(runtime.LogKeeper)
-	if !ok {
-		return sandbox.Process{}, fault.New(fault.NotFound, "the runtime keeps no logs that the host can read")
-	}
-	dir, err := k.Logs()
-	if err != nil {
-		return sandbox.Process{}, err
-	}
-	defer dir.Close()
-	return agent.ReadLog(dir, processID)
 }
 
 // tellEnds corrects what an agent says of processes that ended with an earlier life of
@@ -182,7 +129,7 @@ func (u *Use) tellEnds(ctx context.Context, recs []sandbox.Process) error {
 		res := *rec.Result
 		switch {
 		case res.StdoutCut == sandbox.CutAgent || res.ExitCode == -1: // the agent's guess
-			told := RecordOf(ev).Result
+			told := process.Record(ev).Result
 			told.StdoutCut, told.StderrCut, told.StdoutLost, told.StderrLost = res.StdoutCut, res.StderrCut, res.StdoutLost, res.StderrLost
 			res = *told
 		case ev.Cause != sandbox.CauseNone:

@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -184,7 +185,7 @@ func (g *Following) continuous(sink FollowSink) func(sandbox.Frame) error {
 		last, first = fr.Seq, false
 		switch {
 		case cut && g.rec.Terminal:
-			if fr.Data = afterCut(fr.Data); len(fr.Data) == 0 {
+			if fr.Data = process.AfterCut(fr.Data); len(fr.Data) == 0 {
 				return nil
 			}
 		case cut || !missing || sink.Gap == nil:
@@ -219,26 +220,12 @@ func (s FollowSink) lost(res sandbox.Result) error {
 		if !g.truncated || g.cut == sandbox.CutRolled {
 			continue
 		}
-		g.Why = whyLost(g.cut)
+		g.Why = process.WhyLost(g.cut)
 		if err := s.Gap(g.Gap); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func whyLost(c sandbox.Cut) string {
-	switch c {
-	case sandbox.CutLimit:
-		return "the process wrote more than its log keeps of a stream"
-	case sandbox.CutLogs:
-		return "the logs of the sandbox's processes had no more room together"
-	case sandbox.CutDisk:
-		return "the disk had no room for it"
-	case sandbox.CutAgent:
-		return "the sandbox went down under the process: what it wrote last may be missing"
-	}
-	return "the process wrote more than its log keeps of a stream, or than its disk had room for"
 }
 
 // Close ends the following; the process goes on. It is called once, after Run.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -375,7 +376,7 @@ func TestListProcesses(t *testing.T) {
 	}
 	running := h.spawn("box", engine.StartRequest{Shell: "sleep 600"})
 	ids = append(ids, running.ID)
-	list := func(q engine.ProcessQuery) (got []string) {
+	list := func(q process.Query) (got []string) {
 		t.Helper()
 		for {
 			page, err := h.engine.ListProcesses(t.Context(), alice, "box", q)
@@ -400,11 +401,11 @@ func TestListProcesses(t *testing.T) {
 		}
 	}
 	newest := []string{ids[5], ids[4], ids[3], ids[2], ids[1], ids[0]}
-	check("all", list(engine.ProcessQuery{}), ids)
-	check("by pages", list(engine.ProcessQuery{Limit: 2}), ids)
-	check("newest first", list(engine.ProcessQuery{Limit: 4, Newest: true}), newest)
-	check("running", list(engine.ProcessQuery{Running: true}), ids[5:])
-	for _, q := range []engine.ProcessQuery{{Limit: -1}, {Limit: 1001}, {Cursor: "nonsense"}, {Cursor: "12.x"}} {
+	check("all", list(process.Query{}), ids)
+	check("by pages", list(process.Query{Limit: 2}), ids)
+	check("newest first", list(process.Query{Limit: 4, Newest: true}), newest)
+	check("running", list(process.Query{Running: true}), ids[5:])
+	for _, q := range []process.Query{{Limit: -1}, {Limit: 1001}, {Cursor: "nonsense"}, {Cursor: "12.x"}} {
 		_, err := h.engine.ListProcesses(t.Context(), alice, "box", q)
 		wantCode(t, err, fault.Invalid)
 	}
@@ -412,7 +413,7 @@ func TestListProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Of a sandbox that is down, the events tell.
-	check("stopped", list(engine.ProcessQuery{Limit: 4}), ids)
+	check("stopped", list(process.Query{Limit: 4}), ids)
 	rec, err := h.engine.Process(t.Context(), alice, "box", running.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -429,17 +430,4 @@ func TestListProcesses(t *testing.T) {
 	wantCode(t, err, fault.NotFound)
 	_, err = h.engine.Follow(t.Context(), alice, "box", ids[0], engine.FollowRequest{})
 	wantCode(t, err, fault.State)
-}
-
-func TestParseSignal(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]int{"SIGTERM": 15, "term": 15, "KILL": 9, "9": 9, "sigint": 2, "64": 64} {
-		if got, err := engine.ParseSignal(in); err != nil || int(got) != want {
-			t.Errorf("%q: got %d, %v, want %d", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"", "0", "65", "-1", "SIG", "SIGNOSUCH", strings.Repeat("x", 1000)} {
-		_, err := engine.ParseSignal(in)
-		wantCode(t, err, fault.Invalid)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -262,7 +263,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *entry, l *session, ev *san
 	rec, err := l.client.Process(ctx, ev.ProcessID)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		cutOff(ev, sandbox.CauseHost, neverHeardOf, e.now())
+		process.CutOff(ev, sandbox.CauseHost, process.NeverHeardOf, e.now())
 		return e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	case err == nil && rec.Result != nil:
 		e.metrics.Ran(ev, rec.Result)

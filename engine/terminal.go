@@ -4,12 +4,10 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
@@ -143,22 +141,6 @@ func checkTerminal(k *check.Fields, cols, rows uint16, kind string) *agent.Termi
 		t.Term = "xterm-256color"
 	}
 	return t
-}
-
-// afterCut returns what can be shown of a terminal's output that was cut off somewhere
-// before data: from the next line on; else from the next escape sequence; else from
-// the next character. A sequence that began before the cut so does no harm.
-func afterCut(data []byte) []byte {
-	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return data[i+1:]
-	}
-	if i := bytes.IndexByte(data, '\x1b'); i >= 0 {
-		return data[i:]
-	}
-	for len(data) > 0 && !utf8.RuneStart(data[0]) {
-		data = data[1:]
-	}
-	return data
 }
 
 // Next returns the next output; io.EOF when the command has ended, and then

@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -166,7 +167,7 @@ func TestTerminalThatStays(t *testing.T) {
 			t.Fatalf("%q, %v", two.text, err)
 		}
 		h.restart()
-		page, err := h.engine.ListProcesses(t.Context(), alice, "box", engine.ProcessQuery{Running: true, Tty: true})
+		page, err := h.engine.ListProcesses(t.Context(), alice, "box", process.Query{Running: true, Tty: true})
 		if err != nil || len(page.Items) != 1 || page.Items[0].ID != id {
 			t.Errorf("%+v, %v", page, err)
 		}
@@ -223,17 +224,6 @@ func TestTerminalThatStays(t *testing.T) {
 			t.Errorf("%q %+v %v", s.text, end, err)
 		}
 	})
-}
-
-func TestAScreenBeginsWhereItMakesSense(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"1;31mred\r\nnext": "next", "\x1b[1;31mred": "\x1b[1;31mred", "5Hx\x1b[2J": "\x1b[2J", "\x9c\x9fü": "ü", "": "", "plain": "plain", "a\n": "",
-	} {
-		if got := string(engine.AfterCut([]byte(in))); got != want {
-			t.Errorf("%q begins as %q, want %q", in, got, want)
-		}
-	}
 }
 
 func wantUnavailable(t *testing.T, err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -92,7 +93,7 @@ func (w *worker) followOnce(ctx context.Context, i int) (res sandbox.Result, end
 	if row == nil || !row.Done {
 		return w.shortened(i, sandbox.Result{ExitCode: exitKilled, Signal: "SIGKILL", Cause: sandbox.CauseHost}), true, nil
 	}
-	return w.shortened(i, *engine.RecordOf(row).Result), true, nil
+	return w.shortened(i, *process.Record(row).Result), true, nil
 }
 
 // shortened marks the streams of a result of which the run has only a part, for their

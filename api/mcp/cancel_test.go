@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/internal/mcpbridge"
 	"sandpit.dev/sandbox"
 )
@@ -142,7 +143,7 @@ func TestCancelKillsTheCommandByEveryWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	running := func(t *testing.T) (ids []string) {
-		page, err := h.engine.ListProcesses(t.Context(), alice, "box", engine.ProcessQuery{Running: true})
+		page, err := h.engine.ListProcesses(t.Context(), alice, "box", process.Query{Running: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -96,10 +97,10 @@ type listProcesses struct {
 
 func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1.ProcessList, error) {
 	var sp httpapi.Spellings
-	q := engine.ProcessQuery{Cursor: text0(in.Cursor)}
+	q := process.Query{Cursor: text0(in.Cursor)}
 	if in.Limit != nil {
-		if *in.Limit < 1 || *in.Limit > engine.MaxProcessPage {
-			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, engine.MaxProcessPage)
+		if *in.Limit < 1 || *in.Limit > process.MaxPage {
+			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, process.MaxPage)
 		}
 		q.Limit = *in.Limit
 	}
@@ -117,7 +118,7 @@ func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1
 }
 
 // processPage is one page of a sandbox's processes.
-func (a *API) processPage(ctx context.Context, c *call, ref string, q engine.ProcessQuery) (v1.ProcessList, error) {
+func (a *API) processPage(ctx context.Context, c *call, ref string, q process.Query) (v1.ProcessList, error) {
 	page, err := a.Processes.ListProcesses(ctx, c.Caller, ref, q)
 	if err != nil {
 		return v1.ProcessList{}, err
@@ -171,7 +172,7 @@ type signalProcess struct {
 }
 
 func (a *API) signalProcess(ctx context.Context, c *call, in *signalProcess) (httpapi.None, error) {
-	sig, err := engine.ParseSignal(in.Body.Signal)
+	sig, err := process.ParseSignal(in.Body.Signal)
 	if err != nil {
 		return httpapi.None{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -164,7 +165,7 @@ func (s *socket) obey(ctx context.Context, m *v1.ProcessControl) error {
 	if m.Signal == nil {
 		return nil
 	}
-	sig, err := engine.ParseSignal(*m.Signal)
+	sig, err := process.ParseSignal(*m.Signal)
 	if err != nil {
 		return err
 	}

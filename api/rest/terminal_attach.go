@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 )
 
@@ -25,10 +26,10 @@ type listTerminals struct {
 }
 
 func (a *API) listTerminals(ctx context.Context, c *call, in *listTerminals) (v1.ProcessList, error) {
-	q := engine.ProcessQuery{Running: true, Tty: true, Cursor: text0(in.Cursor)}
+	q := process.Query{Running: true, Tty: true, Cursor: text0(in.Cursor)}
 	if in.Limit != nil {
-		if *in.Limit < 1 || *in.Limit > engine.MaxProcessPage {
-			return v1.ProcessList{}, fault.InvalidField("limit", "%d is outside 1 to %d", *in.Limit, engine.MaxProcessPage)
+		if *in.Limit < 1 || *in.Limit > process.MaxPage {
+			return v1.ProcessList{}, fault.InvalidField("limit", "%d is outside 1 to %d", *in.Limit, process.MaxPage)
 		}
 		q.Limit = *in.Limit
 	}

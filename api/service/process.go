@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/sandbox"
 )
 
@@ -30,7 +31,7 @@ type Processes interface {
 	// ProcessAgain returns what an earlier request has begun; began is false where it has not.
 	ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (p sandbox.Process, began bool, err error)
 	Process(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error)
-	ListProcesses(ctx context.Context, c access.Caller, ref string, q engine.ProcessQuery) (engine.ProcessPage, error)
+	ListProcesses(ctx context.Context, c access.Caller, ref string, q process.Query) (process.Page, error)
 	// WaitProcess returns a process when it has ended or the wait is over.
 	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (sandbox.Process, error)
 	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -65,14 +66,14 @@ type watched struct {
 
 // watchProcess follows a process for a while. One whose sandbox is down, or that the agent has
 // let go of, has a record and no output.
-func watchProcess(ctx context.Context, c *toolset.Call, ref, process string, w watch) (*watched, error) {
-	g, err := c.Processes.Follow(ctx, c.Caller, ref, process, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
+func watchProcess(ctx context.Context, c *toolset.Call, ref, id string, w watch) (*watched, error) {
+	g, err := c.Processes.Follow(ctx, c.Caller, ref, id, engine.FollowRequest{Cursor: w.cursor, Recent: w.recent, Once: w.wait == 0})
 	switch fault.Of(err) {
 	case "":
 	case fault.State, fault.NotFound:
-		rec, perr := c.Processes.Process(ctx, c.Caller, ref, process)
+		rec, perr := c.Processes.Process(ctx, c.Caller, ref, id)
 		if perr != nil {
-			return nil, noProcess(ctx, c, ref, process, perr)
+			return nil, noProcess(ctx, c, ref, id, perr)
 		}
 		return &watched{Process: rec, cursor: w.cursor, lost: "its output is not kept any more; what it wrote to files is there"}, nil
 	default:
@@ -122,15 +123,15 @@ func watchProcess(ctx context.Context, c *toolset.Call, ref, process string, w w
 }
 
 // noProcess says which processes there are, where the one that is asked for is not.
-func noProcess(ctx context.Context, c *toolset.Call, ref, process string, err error) error {
+func noProcess(ctx context.Context, c *toolset.Call, ref, id string, err error) error {
 	if !fault.Is(err, fault.NotFound) || c.Gone(ctx) {
 		return err
 	}
-	if run, rerr := c.Runs.Get(ctx, c.Caller, process); rerr == nil {
+	if run, rerr := c.Runs.Get(ctx, c.Caller, id); rerr == nil {
 		return fault.Wrap(fault.NotFound, err, "%s is a run and no process", run.ID).WithRemedy("%s", strings.Join(batch.Next(c, run), "; "))
 	}
-	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", toolset.Clip(process), ref)
-	page, lerr := c.Processes.ListProcesses(ctx, c.Caller, ref, engine.ProcessQuery{Running: true, Newest: true, Limit: toolset.Few})
+	out := fault.Wrap(fault.NotFound, err, "there is no process %q in the sandbox %s", toolset.Clip(id), ref)
+	page, lerr := c.Processes.ListProcesses(ctx, c.Caller, ref, process.Query{Running: true, Newest: true, Limit: toolset.Few})
 	if lerr != nil || len(page.Items) == 0 {
 		return out.WithRemedy("no process runs there; start one with run_command and {\"background\": true}")
 	}
@@ -189,9 +190,9 @@ func (w *watched) answer(ctx context.Context, c *toolset.Call, ref string, limit
 }
 
 // nextRead is the call that reads on.
-func nextRead(ref, process string, cursor int64) string {
+func nextRead(ref, id string, cursor int64) string {
 	return fmt.Sprintf(`read_process with {"sandbox": %s, "process": %s, "since": %s, "wait_seconds": 30}`,
-		toolset.Quote(ref), toolset.Quote(process), strconv.FormatInt(cursor, 10))
+		toolset.Quote(ref), toolset.Quote(id), strconv.FormatInt(cursor, 10))
 }
 
 // processShape is a process as the tools show it.
@@ -242,7 +243,7 @@ func listProcesses() toolset.Tool {
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 			a := c.Args
 			all := a.Bool("all", false)
-			q := engine.ProcessQuery{Running: !all, Tty: a.Bool("terminals", false), Newest: true, Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+			q := process.Query{Running: !all, Tty: a.Bool("terminals", false), Newest: true, Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
 			if err := a.Err(); err != nil {
 				return nil, err
 			}
@@ -314,16 +315,16 @@ func stopProcess(cs *cells) toolset.Tool {
 
 func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, error) {
 	a := c.Args
-	process, all := a.Text("process"), a.Bool("all", false)
+	id, all := a.Text("process"), a.Bool("all", false)
 	switch {
-	case all && (process != "" || a.Has("signal")):
+	case all && (id != "" || a.Has("signal")):
 		a.Add("all", "is given beside process or signal; it kills everything, so give it alone")
-	case !all && process == "":
+	case !all && id == "":
 		a.Add("process", "is empty; give the id of one, or all: true for everything that runs in the sandbox")
 	}
 	sig, wait, kill := syscall.SIGTERM, stopGrace, true
 	if name := a.Text("signal"); name != "" {
-		s, err := engine.ParseSignal(name)
+		s, err := process.ParseSignal(name)
 		if err != nil {
 			a.Add("signal", "%q is not a valid signal; use TERM, INT, HUP, USR1 or KILL", toolset.Clip(name))
 		}
@@ -335,31 +336,31 @@ func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, err
 	if all {
 		return stopAll(ctx, c)
 	}
-	if sandbox.ValidRunID(process) {
-		return batch.Stop(ctx, c, process)
+	if sandbox.ValidRunID(id) {
+		return batch.Stop(ctx, c, id)
 	}
 	ref, err := place(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
-	if x := cs.find(c.Caller, process); x != nil {
+	if x := cs.find(c.Caller, id); x != nil {
 		if kill { // other signals are not for code
 			x.cancel(nil)
 		}
 		x.wait(ctx, stopGrace)
 		return x.stopped(ctx, c)
 	}
-	before, err := c.Processes.Process(ctx, c.Caller, ref, process)
+	before, err := c.Processes.Process(ctx, c.Caller, ref, id)
 	if err != nil {
-		return nil, noProcess(ctx, c, ref, process, err)
+		return nil, noProcess(ctx, c, ref, id, err)
 	}
 	how := "had ended already"
 	if before.Result == nil {
-		if how, err = endProcess(ctx, c, ref, process, sig, wait, kill); err != nil {
+		if how, err = endProcess(ctx, c, ref, id, sig, wait, kill); err != nil {
 			return nil, err
 		}
 	}
-	seen, err := watchProcess(ctx, c, ref, process, watch{cursor: before.LastSeq})
+	seen, err := watchProcess(ctx, c, ref, id, watch{cursor: before.LastSeq})
 	if err != nil {
 		return nil, err
 	}
@@ -384,13 +385,13 @@ func stopAll(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 }
 
 // endProcess sends the signal, and kills what is left if it may.
-func endProcess(ctx context.Context, c *toolset.Call, ref, process string, sig syscall.Signal, wait time.Duration, kill bool) (how string, err error) {
+func endProcess(ctx context.Context, c *toolset.Call, ref, id string, sig syscall.Signal, wait time.Duration, kill bool) (how string, err error) {
 	if sig != syscall.SIGKILL {
-		err := c.Processes.SignalProcess(ctx, c.Caller, ref, process, sig, true)
+		err := c.Processes.SignalProcess(ctx, c.Caller, ref, id, sig, true)
 		if err != nil && !fault.Is(err, fault.State) { // it ended meanwhile
 			return "", err
 		}
-		rec, err := c.Processes.WaitProcess(ctx, c.Caller, ref, process, wait)
+		rec, err := c.Processes.WaitProcess(ctx, c.Caller, ref, id, wait)
 		switch {
 		case err != nil:
 			return "", err
@@ -400,7 +401,7 @@ func endProcess(ctx context.Context, c *toolset.Call, ref, process string, sig s
 			return toolset.SigName(sig) + " was sent; it goes on", nil
 		}
 	}
-	if err := c.Processes.KillProcess(ctx, c.Caller, ref, process); err != nil {
+	if err := c.Processes.KillProcess(ctx, c.Caller, ref, id); err != nil {
 		return "", err
 	}
 	if sig == syscall.SIGKILL {
