@@ -32,7 +32,9 @@ with a streamed one (exec --detach -i, or -t for a terminal). The exit status is
 output is missing.
 
 At a process with a terminal, Ctrl-P Ctrl-Q leaves it to itself, and every other key is the process's. At
-one without, Ctrl-C and SIGTERM are sent to it, and it goes on if we are killed.`,
+one without, Ctrl-C and SIGTERM are sent to it, and it goes on if we are killed.
+
+A PROCESS is an id, the beginning of one, or last.`,
 		Example: `  sandpit attach web p1q2r3s4t5u6v7w8
   id=$(sandpit exec --detach -t web -- python); sandpit attach --history web $id`,
 		Args:              takes(2, 2),
@@ -45,7 +47,10 @@ one without, Ctrl-C and SIGTERM are sent to it, and it goes on if we are killed.
 		if err != nil {
 			return own(err)
 		}
-		p := cl.OpenProcess(args[0], args[1])
+		p, err := openProcess(c.Context(), cl, args[0], args[1])
+		if err != nil {
+			return own(err)
+		}
 		rec, err := p.Get(c.Context())
 		if err != nil {
 			return own(err)

@@ -20,8 +20,10 @@ func newLogs(a *app) *cobra.Command {
 		Use:   "logs [flags] SANDBOX PROCESS",
 		Short: "Show what a process wrote",
 		Long: `Show what a process of a sandbox wrote, its standard error on ours; with -f also what it goes on to write,
-until it ends. A connection that breaks and a server that is restarted are got over without losing anything.`,
+until it ends. A connection that breaks and a server that is restarted are got over without losing anything.
+A PROCESS is an id, the beginning of one, or last.`,
 		Example: `  sandpit logs -f web $(sandpit exec --detach web -- npm run dev)
+  sandpit logs web last
   sandpit logs -n 20 --stream stderr web p1q2r3s4t5u6v7w8`,
 		Args:              takes(2, 2),
 		ValidArgsFunction: a.completeProcess,
@@ -45,7 +47,11 @@ until it ends. A connection that breaks and a server that is restarted are got o
 		}
 		ctx, stop := interruptible(c.Context())
 		defer stop()
-		l := &logs{app: a, process: cl.OpenProcess(args[0], args[1]), only: *stream}
+		p, err := openProcess(ctx, cl, args[0], args[1])
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+		l := &logs{app: a, process: p, only: *stream}
 		if *lines >= 0 {
 			if err := l.tail(ctx, *lines); err != nil {
 				return interrupted(ctx, err)

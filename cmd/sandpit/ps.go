@@ -14,6 +14,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/fault"
 )
 
 func newPs(a *app) *cobra.Command {
@@ -83,14 +84,101 @@ func (a *app) completeProcess(c *cobra.Command, args []string, typed string) ([]
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completeTimeout)
 	defer cancel()
-	var ids []string
+	ids := []string{lastProcess}
 	for p, err := range cl.ListProcesses(ctx, args[0], client.ProcessQuery{Newest: true}) {
-		if err != nil || len(ids) == 100 {
+		if err != nil || len(ids) > 100 {
 			break
 		}
 		ids = append(ids, p.ProcessID)
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// lastProcess is the word for the process of a sandbox that was started last.
+const lastProcess = "last"
+
+// processIDLength is that of a whole id.
+const processIDLength = 16
+
+// openProcess finds the process that is named by its id, by the beginning of it if no other has that,
+// or by lastProcess.
+func openProcess(ctx context.Context, cl *client.Client, ref, name string) (*client.Process, error) {
+	if len(name) >= processIDLength {
+		return cl.OpenProcess(ref, name), nil
+	}
+	var begin []string
+	for p, err := range cl.ListProcesses(ctx, ref, client.ProcessQuery{Newest: true}) {
+		switch {
+		case err != nil:
+			return nil, err
+		case name == lastProcess:
+			return cl.OpenProcess(ref, p.ProcessID), nil
+		case strings.HasPrefix(p.ProcessID, name):
+			begin = append(begin, p.ProcessID)
+		}
+	}
+	switch {
+	case name == lastProcess:
+		return nil, fault.New(fault.NotFound, "the sandbox %s has no process yet", ref).WithRemedy("start one: sandpit exec --detach %s -- CMD", ref)
+	case len(begin) > 1:
+		return nil, fault.New(fault.Invalid, "%q is not a valid process: %s and %s begin with it", name, begin[0], begin[1]).
+			WithRemedy("write more of its id; sandpit ps -a %s lists all", ref)
+	case len(begin) == 1:
+		return cl.OpenProcess(ref, begin[0]), nil
+	}
+	return nil, fault.New(fault.NotFound, "no process of the sandbox %s has an id that begins with %q", ref, name).
+		WithRemedy("sandpit ps -a %s lists all; last is the one that was started last", ref)
+}
+
+func newWait(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "wait [flags] SANDBOX PROCESS...",
+		Short: "Wait until processes of a sandbox have ended, and print their statuses",
+		Long: `Wait until processes of a sandbox have ended, and print the status of each on a line, in the order of the
+arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 0 whatever theirs are.`,
+		Example: `  sandpit exec --detach web -- make test
+  sandpit wait web last`,
+		Args:              takes(2, -1),
+		ValidArgsFunction: a.completeProcess,
+	}
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		var waited []*client.Process // all are found before one is waited for: last may be another then
+		for _, name := range args[1:] {
+			p, err := openProcess(ctx, cl, args[0], name)
+			if err != nil {
+				return interrupted(ctx, err)
+			}
+			waited = append(waited, p)
+		}
+		ended := []*v1.Process{}
+		for _, p := range waited {
+			rec, err := p.Wait(ctx)
+			if err != nil {
+				return interrupted(ctx, err)
+			}
+			if ended = append(ended, rec); *out == asText {
+				status := "-" // it is not known
+				if rec.ExitCode != nil {
+					status = strconv.Itoa(*rec.ExitCode)
+				}
+				if _, err := fmt.Fprintln(a.stdout, status); err != nil {
+					return err
+				}
+			}
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, ended)
+		}
+		return nil
+	}
+	return c
 }
 
 func newKill(a *app) *cobra.Command {
@@ -99,6 +187,7 @@ func newKill(a *app) *cobra.Command {
 		Short: "Kill processes of a sandbox, or send them a signal",
 		Long: `Kill processes of a sandbox with all that they started, and wait until nothing of them is left; or with -s
 send them a signal. Killing what has ended is no failure; a signal to it is one.
+A PROCESS is an id, the beginning of one, or last.
 
 With --all everything that runs in the sandbox is killed, also what commands that have ended left running.
 Its files stay. It works where no more process can be started, as after a fork bomb.`,
@@ -130,10 +219,12 @@ Its files stay. It works where no more process can be started, as after a fork b
 		}
 		var last error
 		for _, id := range args[1:] {
-			p := cl.OpenProcess(args[0], id)
-			if *signal != "" {
+			p, err := openProcess(c.Context(), cl, args[0], id)
+			switch {
+			case err != nil:
+			case *signal != "":
 				err = p.Signal(c.Context(), *signal, *tree)
-			} else {
+			default:
 				err = p.Kill(c.Context())
 			}
 			if err != nil && last != nil {

@@ -71,7 +71,7 @@ output was cut off. After an interrupt it is 130, after another signal 128 and i
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newKill(a), newShell(a), newCp(a),
+		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), newCp(a),
 		newPorts(a), newPreview(a), newForward(a),
 		newStop(a), newStart(a), newRestart(a), newPause(a), newResume(a), newUpdate(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a), listOf("snapshots", newSnapshot(a), newSnapshotLs(a)), listOf("volumes", newVolume(a), newVolumeLs(a)))

@@ -56,7 +56,11 @@ standard input, as ssh does it.`,
 			return own(err)
 		}
 		if *join != "" {
-			return a.joinTerminal(c.Context(), cl.OpenProcess(args[0], *join), leave)
+			p, err := openProcess(c.Context(), cl, args[0], *join)
+			if err != nil {
+				return own(err)
+			}
+			return a.joinTerminal(c.Context(), p, leave)
 		}
 		if _, _, ok := a.bothTerminals(); !ok {
 			return a.atPipes(c.Context(), cl, args[0], m)
