@@ -26,6 +26,8 @@ const (
 // instance is its own while it is up, so that no two share an id that the kernel knows.
 // It is safe for concurrent use.
 type Ranges struct {
+	method spawn.Method
+
 	mu    sync.Mutex
 	next  uint32
 	taken map[uint32]bool // spare ones included
@@ -41,11 +43,11 @@ type Range struct {
 }
 
 // NewRanges returns ranges that start at a place which depends on the driver's directory, so that
-// two servers on one host are unlikely to use the same.
-func NewRanges(dir string) *Ranges {
+// two servers on one host are unlikely to use the same. Their user namespaces are made by m.
+func NewRanges(dir string, m spawn.Method) *Ranges {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dir))
-	return &Ranges{next: h.Sum32() % rangeCount, taken: map[uint32]bool{}}
+	return &Ranges{method: m, next: h.Sum32() % rangeCount, taken: map[uint32]bool{}}
 }
 
 // Take returns a free range with its user namespace.
@@ -72,7 +74,7 @@ func (r *Ranges) Take() (Range, error) {
 	r.taken[base] = true
 	r.mu.Unlock()
 
-	ns, err := spawn.NewUserNS(base)
+	ns, err := spawn.NewUserNS(base, r.method)
 	if err != nil {
 		r.mu.Lock()
 		delete(r.taken, base)

@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/linux/spawn"
 )
 
 func TestNoTwoInstancesShareARange(t *testing.T) {
 	skiptest.WithoutRoot(t, "it makes user namespaces with mapped ranges")
-	r := NewRanges(t.TempDir())
+	r := NewRanges(t.TempDir(), spawn.Fastest)
 	defer r.Close()
 	seen := map[uint32]bool{}
 	for range 20 {

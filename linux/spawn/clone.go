@@ -3,8 +3,6 @@
 
 package spawn
 
-import "unsafe"
-
 // cloneArgs is the kernel's struct clone_args, see clone3(2): flags, pidfd,
 // child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
 // set_tid_size, cgroup. What is not named stays zero.
@@ -24,11 +22,3 @@ type cloneArgs struct {
 // lives. The functions that run there check for no more: Go's linker lets a chain of such
 // have 800 bytes.
 type stack [4096]byte
-
-// onStack has a child begin at the upper end of s.
-func (a *cloneArgs) onStack(s *stack) {
-	a.stack, a.stackSize = uint64(uintptr(unsafe.Pointer(s))), uint64(len(s))
-}
-
-// entry is where the code of a function begins, which is no closure.
-func entry(f func(unsafe.Pointer)) uintptr { return **(**uintptr)(unsafe.Pointer(&f)) }

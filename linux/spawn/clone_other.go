@@ -5,26 +5,14 @@
 
 package spawn
 
-import (
-	"fmt"
-	"runtime"
-	"unsafe"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
+// shares says whether children can share the server's memory on this processor.
+const shares = false
 
-// Supported reports why no process can be started here, or nil: clone3 with shared memory
-// needs assembler, which is written for amd64 alone. Everything else of this package fails
-// with [unix.ENOSYS] then.
-func Supported() error {
-	return fmt.Errorf("the first process of a sandbox is cloned by assembler that is written for amd64; this is %s", runtime.GOARCH)
+func (p *plan) begin() (pid int, errno unix.Errno)  { return p.beginCopy() }
+func (v *visit) begin() (pid int, errno unix.Errno) { return v.beginCopy() }
+
+func park(args *cloneArgs, self uintptr, _ Method) (pid int, errno unix.Errno) {
+	return parkCopy(args, self)
 }
-
-func cloneBeside(*cloneArgs, uintptr, uintptr, unsafe.Pointer) (r, errno uintptr) {
-	return 0, uintptr(unix.ENOSYS)
-}
-
-func cloneParked(*cloneArgs, uintptr, uintptr) (r, errno uintptr) { return 0, uintptr(unix.ENOSYS) }
-
-func runtimeBeforeFork() {}
-func runtimeAfterFork()  {}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,21 +56,30 @@ func (t *Script) RunAlone(params ...uintptr) (*Opened, error) {
 }
 
 func (t *Script) visit(params []uintptr) *visit {
-	return &visit{where: noFile, mounts: noFile, run: run{calls: t.calls, params: params, failed: -1}}
+	return &visit{method: t.Method, where: noFile, mounts: noFile, run: run{calls: t.calls, params: params}}
 }
 
 func (t *Script) run(v *visit) (*Opened, error) {
+	report, err := newReport(t.Method)
+	if err != nil {
+		return nil, fmt.Errorf("visit a sandbox: %w", err)
+	}
+	defer report.free(t.Method)
+	v.report, v.run.played = report, &report.script
+	// The table of descriptors is shared: what the script opens stays with us. Its end is
+	// told by no signal, which would only interrupt one of our threads: it is waited for.
+	v.args = cloneArgs{flags: unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | v.fresh}
 	child, errno := v.begin()
 	if errno != 0 {
 		return nil, fmt.Errorf("visit a sandbox: clone3: %w", errno)
 	}
-	_, err := wait(child)
+	_, err = wait(child)
 	runtime.KeepAlive(v)
 	runtime.KeepAlive(t) // has the strings of the calls
 	opened := v.run.opened()
 	switch {
-	case v.failed != stageNone:
-		err = fmt.Errorf("visit a sandbox: %s: %w", v.failed, v.errno)
+	case report.failed != stageNone:
+		err = fmt.Errorf("visit a sandbox: %s: %w", report.failed, report.errno)
 	case err != nil:
 		err = fmt.Errorf("visit a sandbox: wait: %w", err)
 	default:
@@ -86,48 +94,20 @@ func (t *Script) run(v *visit) (*Opened, error) {
 
 // visit is what the child of a run works from.
 type visit struct {
+	method     Method
 	mounts     uintptr // mount namespace that is joined first, or noFile
 	where      uintptr // pidfd, or descriptor of a namespace, or noFile
 	namespaces uintptr // that are joined of where
 	fresh      uint64  // namespaces that it is born into
 	run        run
+	report     *report
 
-	args   cloneArgs
-	failed stage
-	errno  unix.Errno
-	stack  stack
+	args  cloneArgs
+	stack stack // unless memory is copied
 }
 
-// begin makes the child. Nobody sleeps in vfork(2) meanwhile, see [plan.begin].
+// enter joins the namespaces.
 //
-//go:norace
-//go:noinline
-//go:nocheckptr
-func (v *visit) begin() (pid int, errno unix.Errno) {
-	// The table of descriptors is shared: what the script opens stays with us. Its end is
-	// told by no signal, which would only interrupt one of our threads: it is waited for.
-	v.args = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | v.fresh}
-	v.args.onStack(&v.stack)
-	child := entry(visitor)
-	runtimeBeforeFork()
-	r, e := cloneBeside(&v.args, unsafe.Sizeof(v.args), child, unsafe.Pointer(v))
-	runtimeAfterFork()
-	return int(r), unix.Errno(e)
-}
-
-// visitor is the child: it joins the namespaces and runs the script.
-//
-//go:norace
-//go:nosplit
-//go:nocheckptr
-func visitor(of unsafe.Pointer) {
-	v := (*visit)(of)
-	if v.enter() {
-		v.run.run()
-	}
-	exit(0)
-}
-
 //go:norace
 //go:nosplit
 //go:nocheckptr
@@ -152,6 +132,6 @@ func (v *visit) enter() bool {
 //go:norace
 //go:nosplit
 func (v *visit) fail(s stage, errno uintptr) bool {
-	v.failed, v.errno = s, unix.Errno(errno)
+	v.report.failed, v.report.errno = s, unix.Errno(errno)
 	return false
 }

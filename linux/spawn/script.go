@@ -19,6 +19,9 @@ import (
 //
 // A child between clone and execve can do nothing else: see the package comment.
 type Script struct {
+	// Method is how the child is made that runs it. [Process.Script] has that of its starter.
+	Method Method
+
 	calls []call
 	text  []*byte // keeps the strings that arguments point to
 }
@@ -98,13 +101,9 @@ func (t *Script) add(c call, args []Arg) Arg {
 
 // run is what the child works from, and where it leaves what came of it.
 type run struct {
-	calls   []call
-	params  []uintptr
-	results [maxCalls]uintptr
-	reached int // how many calls were made or left out
-	failed  int // of calls; -1: none
-	errno   unix.Errno
-	done    bool
+	calls  []call
+	params []uintptr
+	*played
 }
 
 // CallError is the call at which a run ended.
@@ -182,7 +181,8 @@ calls:
 }
 
 // Pointer is the address of what the writer of the script keeps on the heap as long as
-// the script.
+// the script, for the kernel to read: what a call writes there may be lost, since the child may
+// have a copy of it.
 func Pointer(p unsafe.Pointer) Arg { return Arg{value: uintptr(p)} }
 
 // Opened is what a run of a script left open.

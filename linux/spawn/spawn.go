@@ -56,8 +56,9 @@ type Birth struct {
 	slot   *slot
 	middle int
 
-	joined    bool // the first child
-	middleErr error
+	joined       bool // the first child
+	middleErr    error
+	middleKilled bool
 }
 
 // Begin begins to start process 1, and does not wait for it: that takes 0.5 ms, on
@@ -80,7 +81,11 @@ func (s *Starter) Begin(ctx context.Context, p Process) (_ *Birth, err error) {
 			s.release(slot)
 		}
 	}()
-	pl := &plan{keepCaps: p.KeepCaps, mounts: noFile, groupns: noFile, userns: p.UserNS.Fd(), netns: p.NetNS.Fd(), empty: &[]byte{0}[0], zero: '0'}
+	report, err := newReport(s.method)
+	if err != nil {
+		return nil, fmt.Errorf("start process 1: %w", err)
+	}
+	pl := &plan{method: s.method, report: report, keepCaps: p.KeepCaps, mounts: noFile, groupns: noFile, userns: p.UserNS.Fd(), netns: p.NetNS.Fd(), empty: &[]byte{0}[0], zero: '0'}
 	slot.plan = pl // its memory stays where it is, whatever becomes of the Birth
 	place := func(i int, f *os.File) (uintptr, error) {
 		if err := unix.Dup3(int(f.Fd()), slot.places[i], unix.O_CLOEXEC); err != nil {
@@ -117,25 +122,21 @@ func (s *Starter) Begin(ctx context.Context, p Process) (_ *Birth, err error) {
 		return nil, fmt.Errorf("start process 1: environment: %w", err)
 	}
 	if p.Script != nil {
-		pl.script = &run{calls: p.Script.calls, failed: -1}
+		pl.script = &run{calls: p.Script.calls, played: &pl.report.script}
 	}
 
 	// The first child shares the descriptors' table: it opens and closes nothing, and copying a
 	// large table is dear. No signal tells its end, which would only interrupt one of our
 	// threads: it is waited for.
-	pl.outer = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND}
-	pl.outer.onStack(&pl.stacks[0])
+	pl.outer = cloneArgs{flags: unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND}
 	if p.Cgroup != nil {
 		pl.outer.flags |= unix.CLONE_INTO_CGROUP
 		pl.outer.cgroup = uint64(p.Cgroup.Fd())
 	}
 	// So does the second, until it takes what it needs of the table: see exec. Once it
 	// executes the agent, its end is told by SIGCHLD, as that of any program.
-	pl.inner = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_PARENT | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID}
-	pl.inner.onStack(&pl.stacks[1])
-	pl.inner.parentTID, pl.inner.childTID = uint64(uintptr(unsafe.Pointer(&pl.pid))), uint64(uintptr(unsafe.Pointer(&pl.ours)))
-	pl.ours = 1
-	pl.middle, pl.first = entry(middle), entry(first)
+	pl.inner = cloneArgs{flags: unix.CLONE_FILES | unix.CLONE_PARENT | unix.CLONE_PARENT_SETTID}
+	pl.inner.parentTID = uint64(uintptr(unsafe.Pointer(&pl.report.pid)))
 
 	middle, errno := pl.begin()
 	if errno != 0 {
@@ -149,22 +150,23 @@ func (s *Starter) Begin(ctx context.Context, p Process) (_ *Birth, err error) {
 // can be done to process 1 while that comes to its program; after an error Wait says more.
 func (b *Birth) Born() (pid int, err error) {
 	pl := b.slot.plan
-	b.join()
-	if pl.pid == 0 {
-		return 0, errNotBorn
+	if !pl.method.copies() { // else the first child waits for the program
+		if b.join(); pl.report.pid == 0 {
+			return 0, errNotBorn
+		}
 	}
 	// It takes a few microseconds: who sleeps is not awake again as soon.
-	for began := time.Now(); atomic.LoadUint32(&pl.ready) == 0; {
-		if atomic.LoadUint32(&pl.ours) == 0 && atomic.LoadUint32(&pl.ready) == 0 {
+	for began := time.Now(); atomic.LoadUint32(&pl.report.ready) == 0; {
+		if b.over() && atomic.LoadUint32(&pl.report.ready) == 0 {
 			return 0, errNotBorn // it has ended
 		}
 		if time.Since(began) > bornPatience {
-			pl.awaitProgram()
+			b.awaitProgram()
 			continue
 		}
 		_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
-	return int(pl.pid), nil
+	return int(pl.report.pid), nil
 }
 
 // bornPatience is how long Born looks again and again.
@@ -172,11 +174,14 @@ const bornPatience = time.Millisecond
 
 var errNotBorn = errors.New("start process 1: it has not come so far")
 
-// join waits for the first child, which ends once it has made process 1.
+// join waits for the first child, which ends once it has made process 1, or, where memory is
+// copied, once that has executed its program or ended.
 func (b *Birth) join() {
 	if !b.joined {
 		b.joined = true
-		_, b.middleErr = wait(b.middle)
+		var ws unix.WaitStatus
+		ws, b.middleErr = wait(b.middle)
+		b.middleKilled = ws.Signaled()
 	}
 }
 
@@ -185,22 +190,22 @@ func (b *Birth) join() {
 func (b *Birth) Wait() (pid int, err error) {
 	pl := b.slot.plan
 	b.join()
-	if pid = int(pl.pid); pid != 0 {
-		pl.awaitProgram()
+	if pid = int(pl.report.pid); pid != 0 {
+		b.awaitProgram()
 	}
 	runtime.KeepAlive(b.p)
+	defer b.s.release(b.slot)
 	if pl.script != nil {
 		pl.script.opened().Close()
 	}
-	b.s.release(b.slot)
 	switch {
-	case pl.failed == stageScript:
+	case pl.report.failed == stageScript:
 		err = fmt.Errorf("start process 1: %w", pl.script.err())
-	case pl.failed != stageNone:
-		err = fmt.Errorf("start process 1: %s: %w", pl.failed, pl.errno)
+	case pl.report.failed != stageNone:
+		err = fmt.Errorf("start process 1: %s: %w", pl.report.failed, pl.report.errno)
 	case b.middleErr != nil:
 		err = fmt.Errorf("start process 1: wait for the first child: %w", b.middleErr)
-	case pid == 0:
+	case pid == 0, b.middleKilled && pl.method.copies(): // it did not see process 1 arrive
 		err = errors.New("start process 1: the first child was killed")
 	default:
 		return pid, nil
@@ -212,11 +217,35 @@ func (b *Birth) Wait() (pid int, err error) {
 	return 0, err
 }
 
+// over reports whether process 1 has executed its program or ended. Where memory is copied, it
+// also does where the first child was killed before that.
+func (b *Birth) over() bool {
+	pl := b.slot.plan
+	if !pl.method.copies() {
+		return atomic.LoadUint32(&pl.ours) == 0
+	}
+	if !b.joined {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(b.middle, &ws, unix.WALL|unix.WNOHANG, nil)
+		if pid == 0 && err == nil || err == unix.EINTR {
+			return false
+		}
+		b.joined, b.middleErr, b.middleKilled = true, err, ws.Signaled()
+	}
+	return true
+}
+
 // awaitProgram waits until process 1 no longer has its parent's memory, having executed its
-// program or ended: the kernel clears the word then, and wakes who waits for it.
-func (p *plan) awaitProgram() {
-	for atomic.LoadUint32(&p.ours) != 0 {
-		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&p.ours)), futexWait, 1, 0, 0, 0)
+// program or ended: the kernel clears the word then, and wakes who waits for it. It does so
+// only where memory is shared; else the first child waits in vfork(2), and ends then.
+func (b *Birth) awaitProgram() {
+	pl := b.slot.plan
+	if pl.method.copies() {
+		b.join()
+		return
+	}
+	for atomic.LoadUint32(&pl.ours) != 0 {
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&pl.ours)), futexWait, 1, 0, 0, 0)
 	}
 }
 
@@ -225,10 +254,15 @@ const futexWait = 0 // FUTEX_WAIT: not private, since the kernel's own wake is n
 // noFile is no descriptor.
 const noFile = ^uintptr(0)
 
-const sigSetmask = 2 // SIG_SETMASK
+const (
+	sigSetmask = 2 // SIG_SETMASK
+	sigsetSize = 8 // the kernel's
+)
 
-// plan is what the children work from; they write their results to it.
+// plan is what the children work from; they write their results to its report.
 type plan struct {
+	method   Method
+	report   *report
 	program  uintptr
 	argv     []*byte
 	envp     []*byte
@@ -248,16 +282,12 @@ type plan struct {
 
 	unblocked uint64 // the signals that process 1 starts with blocked: none
 
-	outer, inner  cloneArgs
-	middle, first uintptr // the functions of the children
+	outer, inner cloneArgs
 
-	pid    int32  // of process 1
-	ours   uint32 // not 0 as long as process 1 has this memory
-	ready  uint32 // not 0 once process 1 has run its script
-	failed stage
-	errno  unix.Errno
-
-	stacks [2]stack // of the first child, and of process 1
+	// Where memory is shared:
+	middle, first uintptr  // the functions of the children
+	ours          uint32   // not 0 as long as process 1 has this memory
+	stacks        [2]stack // of the first child, and of process 1
 }
 
 // stage names the step of a child that failed.
@@ -287,46 +317,6 @@ func (s stage) String() string {
 		"", "join its v1 cgroups", "join the mounts to begin with", "join the cgroup namespace", "join the user namespace", "join its namespaces", "become its root", "drop groups", "join the network namespace", "unshare namespaces",
 		"clone process 1", "run its script", "place descriptors", "drop capabilities", "unblock signals", "execute the agent",
 	}[s]
-}
-
-// begin makes the first child, and does not wait for it: nobody sleeps in vfork(2) here. The
-// kernel would wake who does behind the child, on its processor, though another one be idle.
-//
-//go:norace
-//go:noinline
-//go:nocheckptr
-func (p *plan) begin() (pid int, errno unix.Errno) {
-	runtimeBeforeFork()
-	r, e := cloneBeside(&p.outer, unsafe.Sizeof(p.outer), p.middle, unsafe.Pointer(p))
-	runtimeAfterFork()
-	return int(r), unix.Errno(e)
-}
-
-// middle is the first child, which makes process 1 where it has gone.
-//
-//go:norace
-//go:nosplit
-//go:nocheckptr
-func middle(of unsafe.Pointer) {
-	p := (*plan)(of)
-	if !p.enter() {
-		exit(1)
-	}
-	if _, e := cloneBeside(&p.inner, unsafe.Sizeof(p.inner), p.first, of); e != 0 {
-		p.fail(stageClone, e)
-		exit(1)
-	}
-	exit(0)
-}
-
-// first is process 1, on its way to its program.
-//
-//go:norace
-//go:nosplit
-//go:nocheckptr
-func first(of unsafe.Pointer) {
-	(*plan)(of).exec()
-	exit(1)
 }
 
 // becomeRoot takes on the ids of the root of the user namespace that was joined.
@@ -402,7 +392,7 @@ func (p *plan) exec() {
 			return
 		}
 	}
-	p.ready = 1
+	p.report.ready = 1
 	if _, _, e := syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
 		p.fail(stageFiles, uintptr(e))
 		return
@@ -438,7 +428,7 @@ func (p *plan) exec() {
 		}
 	}
 	// Handlers went with CLONE_CLEAR_SIGHAND; the mask is still that of a fork in Go.
-	if _, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&p.unblocked)), 0, 8, 0, 0); e != 0 {
+	if _, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&p.unblocked)), 0, sigsetSize, 0, 0); e != 0 {
 		p.fail(stageSignals, uintptr(e))
 		return
 	}
@@ -450,7 +440,7 @@ func (p *plan) exec() {
 //go:norace
 //go:nosplit
 func (p *plan) fail(s stage, errno uintptr) bool {
-	p.failed, p.errno = s, unix.Errno(errno)
+	p.report.failed, p.report.errno = s, unix.Errno(errno)
 	return false
 }
 

@@ -20,9 +20,10 @@ const firstPlace = 2 * maxFiles
 // descriptors, taken while that is small. A child copies the table up to them, and not what all
 // the sandboxes of a server have open. It is safe for concurrent use.
 type Starter struct {
-	null int // what is in a place that is not in use
-	free chan *slot
-	all  []*slot
+	method Method
+	null   int // what is in a place that is not in use
+	free   chan *slot
+	all    []*slot
 }
 
 // slot is what one birth at a time uses.
@@ -32,8 +33,8 @@ type slot struct {
 }
 
 // NewStarter makes one for n starts at a time; a further one waits.
-func NewStarter(n int) (_ *Starter, err error) {
-	s := &Starter{free: make(chan *slot, n)}
+func NewStarter(n int, m Method) (_ *Starter, err error) {
+	s := &Starter{method: m, free: make(chan *slot, n)}
 	if s.null, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 		return nil, fmt.Errorf("open /dev/null: %w", err)
 	}
@@ -65,7 +66,10 @@ func (s *Starter) release(n *slot) {
 	for _, fd := range n.places {
 		_ = unix.Dup3(s.null, fd, unix.O_CLOEXEC)
 	}
-	n.plan = nil
+	if n.plan != nil {
+		n.plan.report.free(s.method)
+		n.plan = nil
+	}
 	s.free <- n
 }
 

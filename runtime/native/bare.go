@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/mount"
+	"sandpit.dev/linux/spawn"
 	"sandpit.dev/runtime/native/furnish"
 )
 
@@ -19,13 +20,13 @@ import (
 // and there is next to nothing to copy. Its root is attached over the empty one, which stays
 // below for its life, out of the reach of all but the agent. Without a /proc the kernel
 // gives the sandbox none of its own: it must not see more than whoever made it could.
-func bareMounts() (*os.File, error) {
+func bareMounts(m spawn.Method) (*os.File, error) {
 	var ns *os.File
 	made := make(chan error)
 	mount.OnThread(func() {
 		own, err := os.Open("/proc/thread-self/ns") // while there is one that knows the thread
 		if err == nil {
-			if err = leaveMounts(); err == nil {
+			if err = leaveMounts(m); err == nil {
 				var fd int
 				fd, err = unix.Openat(int(own.Fd()), "mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 				ns = os.NewFile(uintptr(fd), "mnt")
@@ -42,8 +43,8 @@ func bareMounts() (*os.File, error) {
 }
 
 // leaveMounts takes the calling thread out of the host's mounts.
-func leaveMounts() error {
-	proc, err := furnish.DeadProc()
+func leaveMounts(m spawn.Method) error {
+	proc, err := furnish.DeadProc(m)
 	if err != nil {
 		return err
 	}

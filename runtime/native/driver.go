@@ -49,6 +49,9 @@ type Options struct {
 	Layers layer.Kind
 	// Yard makes it work as on kernels before Linux 6.15, on which it does so anyway: for tests.
 	Yard bool
+	// Spawn is how children of the server are made: for tests. Fastest, as it is unless set, is
+	// for all others.
+	Spawn spawn.Method
 	// Logger gets what goes wrong behind a caller's back; nil drops it.
 	Logger *slog.Logger
 	// Checkpoint is called at each point of a verb at which the host was just changed:
@@ -71,6 +74,7 @@ type Driver struct {
 	inflight   inflight
 	queue      queue
 	closer     *closer
+	spawning   spawn.Method
 	starter    *spawn.Starter
 	mounts     *os.File         // mount namespace that sandboxes begin with a copy of
 	yard       *mount.Namespace // nil from Linux 6.15 on
@@ -103,7 +107,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := checkHost(); err != nil {
 		return nil, err
 	}
-	d := &Driver{log: opts.Logger, checkpoint: opts.Checkpoint, known: map[sandbox.ID]*Instance{}, evicted: map[sandbox.ID]bool{}}
+	d := &Driver{log: opts.Logger, checkpoint: opts.Checkpoint, spawning: opts.Spawn, known: map[sandbox.ID]*Instance{}, evicted: map[sandbox.ID]bool{}}
 	if d.checkpoint == nil {
 		d.checkpoint = func(string) {}
 	}
@@ -130,7 +134,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	}
 	undo.Add(func() { _ = d.null.Close() })
 	d.queue = newQueue(stdruntime.NumCPU())
-	if d.starter, err = spawn.NewStarter(cap(d.queue) + 1); err != nil { // a rollback does not queue
+	if d.starter, err = spawn.NewStarter(cap(d.queue)+1, opts.Spawn); err != nil { // a rollback does not queue
 		return nil, err
 	}
 	undo.Add(func() { _ = d.starter.Close() })
@@ -164,7 +168,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 	if err := d.cgroups.Info().Err(cgroup.Kill); err != nil {
 		return nil, err // without it no command could be ended for sure
 	}
-	if d.mounts, err = bareMounts(); err != nil {
+	if d.mounts, err = bareMounts(opts.Spawn); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.mounts.Close() })
@@ -178,12 +182,12 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	if d.uids, err = newRanges(dir, d.mounts, &d.inflight, d.yard != nil, d.cgroups.Info().Err(cgroup.Sockets) != nil); err != nil {
+	if d.uids, err = newRanges(dir, d.mounts, &d.inflight, d.yard != nil, d.cgroups.Info().Err(cgroup.Sockets) != nil, opts.Spawn); err != nil {
 		return nil, err
 	}
 	undo.Add(d.uids.close)
 	d.closer = newCloser()
-	if d.script, err = furnish.New(d.yard != nil); err != nil {
+	if d.script, err = furnish.New(d.yard != nil, opts.Spawn); err != nil {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.script.Close() })

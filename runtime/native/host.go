@@ -29,10 +29,6 @@ const leastMajor, leastMinor = 6, 1
 
 // checkHost refuses a host on which nothing would work, with what to do.
 func checkHost() error {
-	if err := spawn.Supported(); err != nil {
-		return fault.Wrap(fault.Unsupported, err, "the native runtime does not run on this processor").
-			WithRemedy("run the server on x86-64, and use this program as a client of it")
-	}
 	if os.Geteuid() != 0 {
 		return fault.New(fault.Unsupported, "the native runtime needs root; this is uid %d", os.Geteuid()).
 			WithRemedy("start the server with sudo")
@@ -79,7 +75,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 	}
 	// The whole of it was tried when the driver was opened, but for this: the
 	// host may have run out of namespaces meanwhile.
-	if ns, err := spawn.NewUserNS(host.FirstUID); err != nil {
+	if ns, err := spawn.NewUserNS(host.FirstUID, d.spawning); err != nil {
 		c[runtime.Isolation] = fault.Wrap(fault.Unsupported, err, "the host gives no user namespace").
 			WithRemedy("raise the sysctl user.max_user_namespaces")
 	} else {

@@ -7,14 +7,13 @@ import (
 	"context"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/native/furnish"
 )
 
 // furnish makes the inside of process 1 on its root.
 func (s *start) furnish(context.Context) error {
 	in, err := s.d.script.Inside(s.first.pidfd, s.root, s.ids.kit, s.spec.Hostname)
 	if err == nil && len(s.volumes.ready) > 0 {
-		if err = furnish.Attach(s.first.pidfd, s.volumes.ready); err != nil {
+		if err = s.d.script.Attach(s.first.pidfd, s.volumes.ready); err != nil {
 			_ = in.Close()
 		}
 	}

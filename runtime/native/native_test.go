@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/changes"
 	"sandpit.dev/linux/layer"
+	"sandpit.dev/linux/spawn"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/runtime/runtimetest"
@@ -121,6 +122,21 @@ func TestConformanceByAYard(t *testing.T) {
 			},
 		}
 	}, "Changes", "Watches") // no mount has a part in them
+}
+
+// On a processor for which no assembler is written, children of the server have a copy of its
+// memory.
+func TestConformanceByThePortableSpawn(t *testing.T) {
+	needRoot(t)
+	root := imagetest.Python(t).Root
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		dir := t.TempDir()
+		return runtimetest.Harness{
+			Image: runtime.Image{Root: root},
+			Open:  func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Spawn: spawn.Portable}) },
+			Must:  []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen},
+		}
+	}, "Limits", "Pause", "Resize", "Snapshots", "Volumes", "Network", "Changes", "Watches", "Users", "Isolation", "Neighbours") // these are about what comes later
 }
 
 // The agent's own suite, through a real sandbox.

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/host"
+	"sandpit.dev/linux/spawn"
 	"sandpit.dev/runtime/native/furnish"
 )
 
@@ -51,13 +52,13 @@ func (u *uidRange) close() {
 	}
 }
 
-// newRanges returns the ranges of a driver's directory. old and small are furnish.NewKits'.
-func newRanges(dir string, mounts *os.File, c *inflight, old, small bool) (*ranges, error) {
-	kits, err := furnish.NewKits(old, small)
+// newRanges returns the ranges of a driver's directory. old, small and m are furnish.NewKits'.
+func newRanges(dir string, mounts *os.File, c *inflight, old, small bool, m spawn.Method) (*ranges, error) {
+	kits, err := furnish.NewKits(old, small, m)
 	if err != nil {
 		return nil, err
 	}
-	return &ranges{free: host.NewRanges(dir), kits: kits, mounts: mounts, low: make(chan struct{}, 1), inflight: c}, nil
+	return &ranges{free: host.NewRanges(dir, m), kits: kits, mounts: mounts, low: make(chan struct{}, 1), inflight: c}, nil
 }
 
 // refill makes namespaces ahead until ctx is done: as many as are given back, and the rest

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/linux/spawn"
 )
 
 // What one sandbox had of a range's own, the next must not get: sockets may be
@@ -55,12 +56,12 @@ func TestARangeThatIsGivenBackComesWithNothingOfItsLastSandbox(t *testing.T) {
 // newTestRanges makes ranges with a mount namespace of their own.
 func newTestRanges(t *testing.T, c *inflight) *ranges {
 	t.Helper()
-	mounts, err := bareMounts()
+	mounts, err := bareMounts(spawn.Fastest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mounts.Close() })
-	r, err := newRanges(t.TempDir(), mounts, c, false, true)
+	r, err := newRanges(t.TempDir(), mounts, c, false, true, spawn.Fastest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/leaktest"
+	"sandpit.dev/linux/spawn"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
@@ -76,22 +77,26 @@ func TestNothingIsLeftOfACreateWhoseTurnDoesNotCome(t *testing.T) {
 	nothing(t, leaktest.Scope{Dir: dir, Marks: []string{native.PathNamespace(dir)}})
 }
 
-// BenchmarkCreate is a create and its remove.
+// BenchmarkCreate is a create, by each way to spawn; its remove is not counted.
 func BenchmarkCreate(b *testing.B) {
 	root := imagetest.Python(b).Root
-	d := open(b, b.TempDir(), "")
-	for b.Loop() {
-		b.StopTimer()
-		<-time.After(100 * time.Millisecond) // a machine at rest, as a caller finds it
-		b.StartTimer()
-		i, err := d.Create(b.Context(), specOf(sandbox.NewID(), root))
-		b.StopTimer()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := i.Remove(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
+	for name, method := range map[string]spawn.Method{"fastest": spawn.Fastest, "portable": spawn.Portable} {
+		b.Run(name, func(b *testing.B) {
+			d := openWith(b, native.Options{Dir: b.TempDir(), Spawn: method})
+			for b.Loop() {
+				b.StopTimer()
+				<-time.After(100 * time.Millisecond) // a machine at rest, as a caller finds it
+				b.StartTimer()
+				i, err := d.Create(b.Context(), specOf(sandbox.NewID(), root))
+				b.StopTimer()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := i.Remove(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/linux/spawn"
+	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
 
@@ -118,5 +120,28 @@ func TestAServerThatIsKilledWhileAVolumeIsMounted(t *testing.T) {
 				t.Errorf("left are %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// Volumes are mounted by a script of their own.
+func TestAVolumeIsMountedByThePortableSpawn(t *testing.T) {
+	needRoot(t)
+	d := openWith(t, native.Options{Dir: t.TempDir(), Spawn: spawn.Portable})
+	t.Cleanup(func() { _ = d.Close() })
+	id := sandbox.NewID()
+	if err := d.CreateVolume(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n, command := range []string{"echo kept > data/file", "cat data/file"} {
+		spec := specOf(sandbox.NewID(), imagetest.Python(t).Root)
+		spec.Mounts = []sandbox.Mount{{Volume: id, Path: sandbox.Workspace + "/data"}}
+		i, err := d.Create(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = i.Remove(context.Background()) })
+		if got, want := output(t, i, "bash", "-c", command), []string{"", "kept"}[n]; got != want {
+			t.Errorf("%s: got %q, want %q", command, got, want)
+		}
 	}
 }

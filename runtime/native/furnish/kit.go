@@ -60,9 +60,9 @@ var socketBuffers = [...]struct{ file, bytes string }{
 }
 
 // NewKits writes the script, for kernels before Linux 6.15 where old is set. Where small is,
-// buffers of sockets are bounded: no limit of memory counts them there.
-func NewKits(old, small bool) (_ *Kits, err error) {
-	k := &Kits{loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
+// buffers of sockets are bounded: no limit of memory counts them there. Children of m run it.
+func NewKits(old, small bool, m spawn.Method) (_ *Kits, err error) {
+	k := &Kits{script: spawn.Script{Method: m}, loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
 	if old {
 		if k.older, err = openOlder(); err != nil {
 			return nil, err

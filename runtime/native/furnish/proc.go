@@ -12,9 +12,9 @@ import (
 )
 
 // DeadProc makes a detached /proc of a namespace of process ids in which no process is
-// or ever will be.
-func DeadProc() (*os.File, error) {
-	var script spawn.Script
+// or ever will be, by a child of m's.
+func DeadProc(m spawn.Method) (*os.File, error) {
+	script := spawn.Script{Method: m}
 	proc := fresh(&script, "proc", quiet|unix.MOUNT_ATTR_NODEV)
 	opened, err := script.RunAlone()
 	if err != nil {

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/linux/spawn"
 )
 
 func TestADeadProcHasTheKernelsFilesAndNoProcess(t *testing.T) {
 	skiptest.WithoutRoot(t, "it mounts a /proc")
-	m, err := DeadProc()
+	m, err := DeadProc(spawn.Fastest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,9 +61,10 @@ type Script struct {
 	readOnly unix.MountAttr
 }
 
-// New writes the script, for kernels before Linux 6.15 where older is set.
-func New(old bool) (_ *Script, err error) {
+// New writes the script, for kernels before Linux 6.15 where old is set. Children of m run it.
+func New(old bool, m spawn.Method) (_ *Script, err error) {
 	t := &Script{
+		script: spawn.Script{Method: m},
 		// What is at a mount point may have been put there by hostile code: links
 		// are not followed.
 		point: unix.OpenHow{

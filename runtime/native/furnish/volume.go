@@ -24,8 +24,8 @@ type Volume struct {
 // Both views have them: the user's follows process 1's, also where its directory is a
 // mount of its own. It blocks its thread for some tenths of a millisecond. After an error
 // some may be mounted.
-func Attach(pidfd *os.File, volumes []Volume) error {
-	var script spawn.Script
+func (t *Script) Attach(pidfd *os.File, volumes []Volume) error {
+	script := spawn.Script{Method: t.script.Method}
 	none := script.Text("")
 	params := make([]uintptr, 0, 2*len(volumes))
 	for n, v := range volumes {
