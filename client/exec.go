@@ -86,7 +86,7 @@ func (c *Client) streamCommand(ctx context.Context, path string, r any, started 
 	s := commandStream{c: c, started: started, fn: fn}
 	err := c.repeat(ctx, request{
 		method: "POST", path: path, body: r,
-		header: http.Header{"Accept": {"text/event-stream"}},
+		header: http.Header{"Accept": {"text/event-stream;data=exact"}},
 	}, func(resp *http.Response) error { return s.read(ctx, resp.Body) })
 	if err != nil {
 		return nil, err

@@ -38,13 +38,21 @@ type Event struct {
 }
 
 // WantsEvents reports whether a client asks for a stream of events.
-func WantsEvents(r *http.Request) bool {
+func WantsEvents(r *http.Request) bool { return eventsWanted(r) != nil }
+
+// WantsExact reports whether a client of a stream asks for bytes in base64 alone where they are
+// no plain text: by text/event-stream;data=exact. For reading they would come as text, too, three
+// to six times as long.
+func WantsExact(r *http.Request) bool { return eventsWanted(r)["data"] == "exact" }
+
+// eventsWanted returns the parameters of the media type of events, nil if it is not asked for.
+func eventsWanted(r *http.Request) map[string]string {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		if media, params, err := mime.ParseMediaType(part); err == nil && media == "text/event-stream" && params["q"] != "0" {
-			return true
+			return params
 		}
 	}
-	return false
+	return nil
 }
 
 // Events returns the stream that the call is answered with. It is opened by the first event, or

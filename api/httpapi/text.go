@@ -30,6 +30,19 @@ func EncodeText(data []byte, cut bool) (text, exact string) {
 	return strings.ToValidUTF8(string(data), "\uFFFD"), base64.StdEncoding.EncodeToString(data)
 }
 
+// EncodeExact returns bytes as text if that is plain, and else in base64 alone.
+func EncodeExact(data []byte) (text, exact string) {
+	for _, b := range data {
+		if b < ' ' && b != '\n' && b != '\t' && b != '\r' {
+			return "", base64.StdEncoding.EncodeToString(data)
+		}
+	}
+	if utf8.Valid(data) {
+		return string(data), ""
+	}
+	return "", base64.StdEncoding.EncodeToString(data)
+}
+
 // AnswerText answers an object of JSON, which v is without its texts, with the texts behind it:
 // from the very bytes that were collected, as in an answer they would take six times as many.
 func (c *Call) AnswerText(v any, texts ...Text) error {

@@ -180,6 +180,23 @@ func TestExecStream(t *testing.T) {
 			t.Errorf("after the last: got %q", events.Text())
 		}
 	})
+	t.Run("BytesThatAreNoTextComeOnceWhereThatIsAskedFor", func(t *testing.T) {
+		h := open(t)
+		path := "/v1/sandboxes/" + h.create().ID
+		zeros, raw, plain := `{"command":"printf 'a\\000b'"}`, `{"command":"printf 'a\\377b'"}`, `{"command":"printf 'ä\\t\\n'"}`
+		for _, c := range []struct{ accept, body, data string }{
+			{"text/event-stream", zeros, `{"data":"a\u0000b","at":`},
+			{"text/event-stream", raw, `{"data":"a�b","data_base64":"Yf9i","at":`},
+			{"text/event-stream;data=exact", zeros, `{"data":"","data_base64":"YQBi","at":`},
+			{"application/json, text/event-stream; data=exact", raw, `{"data":"","data_base64":"Yf9i","at":`},
+			{"text/event-stream;data=exact", plain, `{"data":"ä\t\n","at":`},
+		} {
+			a := h.do("POST", path+"/exec", []byte(c.body), "Accept", c.accept, "Content-Type", "application/json")
+			if a.StatusCode != 200 || !strings.Contains(string(a.body), "event: stdout\nid: 1\ndata: "+c.data) {
+				t.Errorf("%s, %s: got %d %s", c.accept, c.body, a.StatusCode, a.body)
+			}
+		}
+	})
 	t.Run("WhatFailsBeforeIsAnAnswerLikeAnyOther", func(t *testing.T) {
 		h := open(t)
 		resp, _ := h.stream("/v1/sandboxes/nosuch/exec", `{"command":"true"}`)

@@ -57,8 +57,9 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 	defer done()
 	s := c.Events()
 	defer s.Close()
+	exact := httpapi.WantsExact(c.R)
 	end, err := g.Run(ctx, engine.FollowSink{
-		Frame: func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f)) },
+		Frame: func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f, exact)) },
 		Gap:   func(gap engine.Gap) error { return s.Send(v1.StreamGap, 0, gapOf(gap)) },
 	})
 	if err != nil {
@@ -92,8 +93,13 @@ func streamName(s sandbox.Stream) string {
 	return v1.StreamStdout
 }
 
-func outputOf(f sandbox.Frame) *v1.Output {
+// outputOf is a frame, exactly if that was asked for.
+func outputOf(f sandbox.Frame, exact bool) *v1.Output {
 	out := &v1.Output{At: f.At.UTC()}
+	if exact {
+		out.Data, out.DataBase64 = httpapi.EncodeExact(f.Data)
+		return out
+	}
 	out.Data, out.DataBase64 = httpapi.EncodeText(f.Data, false)
 	return out
 }

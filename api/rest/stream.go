@@ -30,7 +30,8 @@ func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, 
 	s := &commandEvents{Events: c.Events()}
 	defer s.Close()
 	r.Started = s.started
-	out, err := run(s, r, func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f)) })
+	exact := httpapi.WantsExact(c.R)
+	out, err := run(s, r, func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f, exact)) })
 	if err != nil {
 		return s.Fail(sp.Rename(httpapi.Cause(ctx, err)))
 	}

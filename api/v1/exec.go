@@ -111,6 +111,6 @@ const (
 // Output is one frame of a streamed command's output.
 type Output struct {
 	Data       string    `json:"data" jsonschema:"text, for reading: bytes that are not UTF-8 stand as U+FFFD in it"`
-	DataBase64 string    `json:"data_base64,omitempty" jsonschema:"the exact bytes, only where data is not valid UTF-8 (a character may be cut in two by the border of a frame)"`
+	DataBase64 string    `json:"data_base64,omitempty" jsonschema:"the exact bytes, only where data is not valid UTF-8 (a character may be cut in two by the border of a frame). With Accept: text/event-stream;data=exact these are alone, and data is empty, where the bytes are no plain text"`
 	At         time.Time `json:"at"`
 }
