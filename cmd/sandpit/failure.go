@@ -77,10 +77,28 @@ func (a *app) report(err error) int {
 
 // say writes an error to standard error, without ending anything.
 func (a *app) say(err error) {
-	fmt.Fprintln(a.stderr, "sandpit: "+printable(whole(err)))
+	fmt.Fprintln(a.stderr, a.paint(red, "sandpit:")+" "+printable(whole(err)))
 	if next := a.remedy(err); next != "" {
-		fmt.Fprintln(a.stderr, "→ "+printable(next))
+		fmt.Fprintln(a.stderr, a.paint(cyan, "→")+" "+printable(next))
 	}
+}
+
+// paint is what a terminal is told before text of a colour.
+type paint string
+
+const (
+	red   paint = "\x1b[31m"
+	cyan  paint = "\x1b[36m"
+	plain paint = "\x1b[0m"
+)
+
+// paint returns text for standard error in a colour, if a person looks at it there and nothing
+// forbids it: NO_COLOR, CLICOLOR=0, or a terminal that has none.
+func (a *app) paint(p paint, text string) string {
+	if _, tty := terminal(a.stderr); !tty || a.getenv("NO_COLOR") != "" || a.getenv("CLICOLOR") == "0" || a.getenv("TERM") == "dumb" {
+		return text
+	}
+	return string(p) + text + string(plain)
 }
 
 // warn writes a line to standard error.

@@ -1,0 +1,47 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"sandpit.dev/fault"
+)
+
+// An error is coloured at a terminal, unless the person forbids it; what a sandbox has said in it
+// colours nothing.
+func TestErrorsAreColouredAtATerminalOnly(t *testing.T) {
+	err := fault.New(fault.Invalid, "no \x1b[31mred").WithRemedy("look")
+	const plainly = "sandpit: no \\u001b[31mred\n→ look\n"
+	for name, c := range map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"nothing is set": {nil, "\x1b[31msandpit:\x1b[0m no \\u001b[31mred\r\n\x1b[36m→\x1b[0m look\r\n"},
+		"NO_COLOR":       {map[string]string{"NO_COLOR": "1"}, "sandpit: no \\u001b[31mred\r\n→ look\r\n"},
+		"CLICOLOR":       {map[string]string{"CLICOLOR": "0"}, "sandpit: no \\u001b[31mred\r\n→ look\r\n"},
+		"a dumb one":     {map[string]string{"TERM": "dumb"}, "sandpit: no \\u001b[31mred\r\n→ look\r\n"},
+	} {
+		person, tty := pair(t)
+		a := &app{stderr: tty, getenv: func(name string) string { return c.env[name] }}
+		a.say(err)
+		var got []byte
+		for b := make([]byte, 1000); len(got) < len(c.want); {
+			n, rerr := person.Read(b)
+			if rerr != nil {
+				t.Fatal(rerr)
+			}
+			got = append(got, b[:n]...)
+		}
+		if string(got) != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	var out bytes.Buffer
+	a := &app{stderr: &out, getenv: func(string) string { return "" }}
+	if a.say(err); out.String() != plainly {
+		t.Errorf("for programs: got %q, want %q", out.String(), plainly)
+	}
+}
