@@ -15,6 +15,9 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
+	"sandpit.dev/network/ask"
+	"sandpit.dev/network/permit"
+	"sandpit.dev/network/preset"
 )
 
 const adminToken = "an-admin-token-for-tests"
@@ -34,7 +37,11 @@ func open(t testing.TB) *house {
 	must(t, err)
 	g, err := guard.New(guard.Options{Tokens: tokens})
 	must(t, err)
-	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Files, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
+	presets, err := preset.New(preset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Files, s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil)), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); srv.Close() })

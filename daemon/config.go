@@ -109,6 +109,9 @@ type NetworkConfig struct {
 	// Default is what a sandbox may reach for which a caller asks for nothing: off, open, or
 	// presets, names and addresses with commas.
 	Default string `yaml:"default"`
+	// Ask is what tools may ask a person to let a sandbox reach: nothing, presets or names, which
+	// is the default and means both. Asking grants nothing.
+	Ask string `yaml:"ask"`
 	// AllowPrivate are ranges beyond the public internet that sandboxes may reach, as
 	// far as their own policy allows. The host's own addresses are not among them
 	// unless each is named.

@@ -44,6 +44,9 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	if o.Default, err = o.Parse("network.default", c.Default); err != nil {
 		return o, err
 	}
+	if o.Ask, err = permit.CheckAsk("network.ask", c.Ask); err != nil {
+		return o, err
+	}
 	if o.Operator.Allow, err = ranges("network.allow_private", c.AllowPrivate); err != nil {
 		return o, err
 	}

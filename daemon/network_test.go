@@ -49,7 +49,7 @@ func TestNetworkConfig(t *testing.T) {
 	for _, c := range []NetworkConfig{
 		{MaxMode: "wide"}, {MaxMode: "open", Curated: []string{"a b"}}, {MaxMode: "open", AllowPrivate: []string{"x"}}, {MaxMode: "open", Block: []string{"10.0.0.0/33"}},
 		{MaxMode: "open", Presets: map[string][]string{"Python": {"a.test"}}}, {MaxMode: "open", Presets: map[string][]string{"python": {"10.0.0.1"}}},
-		{MaxMode: "open", Default: "pyhton"}, {MaxMode: "open", Default: "a b.test"}, {MaxMode: "open", Default: "restricted"}, {MaxMode: "restricted", Default: "open"}, {MaxMode: "off", Default: "python"},
+		{MaxMode: "open", Ask: "all"}, {MaxMode: "open", Default: "pyhton"}, {MaxMode: "open", Default: "a b.test"}, {MaxMode: "open", Default: "restricted"}, {MaxMode: "restricted", Default: "open"}, {MaxMode: "off", Default: "python"},
 		{MaxMode: "open", Names: NamesConfig{Different: -1}}, {MaxMode: "open", Names: NamesConfig{QuestionsPerMinute: egress.MaxQuota + 1}},
 	} {
 		if _, err := c.options(); !fault.Is(err, fault.Invalid) {

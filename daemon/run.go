@@ -28,6 +28,7 @@ import (
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
+	"sandpit.dev/network/ask"
 	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/runs"
 	"sandpit.dev/store/keyed"
@@ -181,7 +182,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, runs: runner, code: codes, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: eng, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/internal/budget"
+	"sandpit.dev/network/ask"
 	"sandpit.dev/runs"
 	"sandpit.dev/store/keyed"
 )
@@ -37,6 +38,7 @@ type surfaceParts struct {
 	engine         *engine.Engine
 	runs           *runs.Runner
 	code           *code.Service
+	requests       *ask.Desk
 	tokens         *bearer.Authority
 	backups        *backups
 	keys           *keyed.Keys
@@ -76,7 +78,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	services := service.Of(p.engine, files.New(p.engine, 0), p.code, p.runs)
+	services := service.Of(p.engine, files.New(p.engine, 0), p.code, p.runs, p.requests)
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

@@ -36,6 +36,10 @@ const (
 
 	EventNetworkRefused EventType = "network.refused" // the first time that one thing was; Detail says what and why
 
+	EventNetworkRequested EventType = "network.requested" // a tool asked for hosts; Detail has the request's id, the hosts and its words
+	EventNetworkGranted   EventType = "network.granted"   // ProcessID is the request's id, as of the next; sandbox.updated tells what changed
+	EventNetworkDenied    EventType = "network.denied"
+
 	EventSecret        EventType = "secret.set"     // Detail has its name and hosts; Sandbox is empty for a project's
 	EventSecretDeleted EventType = "secret.deleted" // likewise
 

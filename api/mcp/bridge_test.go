@@ -70,7 +70,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	h := open(t)
 	for name, o := range map[string]mcp.Options{
 		"Services": {Caller: guard.Caller},
-		"Caller":   {Services: service.Of(h.engine, h.inside, h.code, h.runs)},
+		"Caller":   {Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine))},
 	} {
 		if _, err := mcp.New(o); err == nil {
 			t.Errorf("without %s: it was taken", name)

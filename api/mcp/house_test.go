@@ -26,6 +26,9 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
+	"sandpit.dev/network/ask"
+	"sandpit.dev/network/permit"
+	"sandpit.dev/network/preset"
 	"sandpit.dev/runs"
 	"sandpit.dev/store/sqlstore"
 )
@@ -94,13 +97,29 @@ func openWith(t testing.TB, groups ...string) *house {
 	return h
 }
 
+// noRequests takes none.
+type noRequests struct{ service.Requests }
+
+// deskOf is the desk of an engine; of one that a test puts in its place there is none.
+func deskOf(e service.Engine) service.Requests {
+	real, ok := e.(*engine.Engine)
+	if !ok {
+		return noRequests{}
+	}
+	set, err := preset.New(preset.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return ask.NewDesk(real, permit.Rules{Presets: set}, nil)
+}
+
 func serve(t testing.TB, e service.Engine, inside service.Files, r service.Runs, c service.Sessions, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Services: service.Of(e, inside, c, r), Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	return serveWith(t, mcp.Options{Services: service.Of(e, inside, c, r, deskOf(e)), Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
 
 // serveWith serves a handler with these options, and the guard's callers.

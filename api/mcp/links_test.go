@@ -112,7 +112,7 @@ func TestExposePort(t *testing.T) {
 func TestAServerWithoutLinks(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs), Caller: guard.Caller})
+	handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,18 +45,18 @@ func TestToolsList(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	res := listed(t, h.alice())
-	var fifteen, runs []*sdk.Tool
+	var sixteen, runs []*sdk.Tool
 	for _, tool := range res.Tools {
 		if tool.Name == "run_sandbox" {
 			runs = append(runs, tool)
 		} else {
-			fifteen = append(fifteen, tool)
+			sixteen = append(sixteen, tool)
 		}
 	}
-	if len(fifteen) != 15 {
-		t.Errorf("got %v beside run_sandbox, want fifteen", toolNames(&sdk.ListToolsResult{Tools: fifteen}))
+	if len(sixteen) != 16 {
+		t.Errorf("got %v beside run_sandbox, want sixteen", toolNames(&sdk.ListToolsResult{Tools: sixteen}))
 	}
-	checkTools(t, fifteen, "testdata/tools.json", 4000)
+	checkTools(t, sixteen, "testdata/tools.json", 4000)
 	checkTools(t, runs, "testdata/tools-runs.json", 800)
 
 	t.Run("IsTheSameInBothErasAndEachTime", func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
 	got := toolNames(listed(t, h.alice()))
 	want := []string{
 		"create_sandbox", "delete_sandbox", "edit_file", "get_file_url", "list_files", "list_sandboxes",
-		"read_file", "run_command", "search_files", "write_file",
+		"read_file", "request_network", "run_command", "search_files", "write_file",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("(-want +got):\n" + diff)
@@ -287,7 +287,7 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 func TestAnUnknownGroupIsRefused(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs), Caller: guard.Caller, Groups: []string{"no-such"}})
+	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Groups: []string{"no-such"}})
 	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, toolset.GroupState) {
 		t.Errorf("got %v (%s), want Invalid that names it and what there is", err, e.Remedy)
 	}

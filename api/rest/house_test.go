@@ -20,6 +20,9 @@ import (
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/network/ask"
+	"sandpit.dev/network/permit"
+	"sandpit.dev/network/preset"
 	"sandpit.dev/store"
 )
 
@@ -50,7 +53,9 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	guarded.Tokens = tokens
 	g, err := guard.New(guarded)
 	must(t, err)
-	o := rest.Options{Services: service.Of(s.Engine, s.Files, s.Code, s.Runs), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
+	presets, err := preset.New(preset.Options{})
+	must(t, err)
+	o := rest.Options{Services: service.Of(s.Engine, s.Files, s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil)), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	for _, f := range change {
 		f(&o)
 	}

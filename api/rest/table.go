@@ -171,6 +171,14 @@ func (a *API) operations() []httpapi.Operation {
 		op("deleteContext", "DELETE /sandboxes/{id}/code/contexts/{cid}", "End a context, with all that it started.", http.StatusNoContent, a.deleteContext),
 
 		op("networkLog", "GET /sandboxes/{id}/network", "What a sandbox may reach, what it tried to, and what was refused.", http.StatusOK, a.networkLog),
+		op("askNetwork", "POST /sandboxes/{id}/network/requests", "Ask that a sandbox may reach more: at once where an operator's rule allows it, else when a person grants it.", http.StatusOK, a.askNetwork).
+			Example(v1.AskNetwork{AllowPresets: []string{"python"}, Reason: "to install requests"}).
+			Extend(keyless("twice is as once")),
+		op("listNetworkRequests", "GET /network/requests", "List what was asked for sandboxes' networks and waits for an answer.", http.StatusOK, a.listNetworkRequests),
+		op("grantNetwork", "POST /network/requests/{request}/grant", "Let a sandbox reach what was asked for.", http.StatusOK, a.grantNetwork).
+			Extend(keyless("it makes nothing")),
+		op("denyNetwork", "POST /network/requests/{request}/deny", "Forget what was asked for.", http.StatusOK, a.denyNetwork).
+			Extend(keyless("it makes nothing")),
 		op("listPresets", "GET /network/presets", "List the names for lists of hosts, and what each stands for.", http.StatusOK, a.listPresets),
 		op("listPorts", "GET /sandboxes/{id}/ports", "What listens in a sandbox.", http.StatusOK, a.listPorts),
 		raw("connectPort", "GET /sandboxes/{id}/ports/{port}/connect", "Connect to a port: a WebSocket whose binary messages are the connection's bytes, both ways, and whose text messages are PortControl.", http.StatusSwitchingProtocols, a.connectPort),

@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/sandbox"
 )
@@ -34,4 +35,12 @@ type Networks interface {
 	// InForce returns what holds of a sandbox's policy: the server may allow less by now than
 	// when the sandbox was made.
 	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy
+}
+
+// Requests is what callers ask sandboxes' networks to reach, and what a person answers; *ask.Desk is it.
+type Requests interface {
+	RequestNetwork(ctx context.Context, c access.Caller, ref string, presets, domains []string, why string) (ask.Request, ask.State, error)
+	NetworkRequests(ctx context.Context, c access.Caller, ref string) ([]ask.Request, error)
+	GrantNetwork(ctx context.Context, c access.Caller, id string) (ask.Request, error)
+	DenyNetwork(ctx context.Context, c access.Caller, id string) (ask.Request, error)
 }

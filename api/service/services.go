@@ -17,6 +17,7 @@ type Services struct {
 	Files     Files
 	Ports     Ports
 	Networks  Networks
+	Requests  Requests
 	Activity  Activity
 	Images    Images
 	Server    Server
@@ -45,7 +46,7 @@ type Sessions interface {
 }
 
 // Of returns the services of an engine and of what is built on it.
-func Of(e Engine, f Files, c Sessions, r Runs) Services {
+func Of(e Engine, f Files, c Sessions, r Runs, q Requests) Services {
 	return Services{
 		Sandboxes: e,
 		Snapshots: e,
@@ -59,6 +60,7 @@ func Of(e Engine, f Files, c Sessions, r Runs) Services {
 		Files:     f,
 		Ports:     e,
 		Networks:  e,
+		Requests:  q,
 		Activity:  e,
 		Images:    e,
 		Server:    e,
@@ -67,5 +69,5 @@ func Of(e Engine, f Files, c Sessions, r Runs) Services {
 
 // Complete reports whether there is something for every noun.
 func (s *Services) Complete() bool {
-	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Activity != nil && s.Images != nil && s.Server != nil
+	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Requests != nil && s.Activity != nil && s.Images != nil && s.Server != nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
 )
 
 func newNetwork(a *app) *cobra.Command {
@@ -29,7 +30,9 @@ sandboxes are reached in no mode, unless the server's operator named them.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	c.AddCommand(newNetworkSet(a), newNetworkLog(a), newNetworkPresets(a))
+	c.AddCommand(newNetworkSet(a), newNetworkLog(a), newNetworkPresets(a), newNetworkRequests(a),
+		newNetworkAnswer(a, "grant", "Let a sandbox reach what was asked for", "%s may reach %s now", (*client.Client).GrantNetwork),
+		newNetworkAnswer(a, "deny", "Forget what was asked for", "%s is not given %s", (*client.Client).DenyNetwork))
 	return c
 }
 
@@ -225,6 +228,83 @@ package tool's settings in the image or on the server's host say is read when a 
 			a.warn("the image is not built yet, so what it says itself is missing")
 		}
 		return table(a.stdout, []string{"PRESET", "NAME", "FROM", "WHERE THE LIST IS FROM"}, rows)
+	}
+	return c
+}
+
+func newNetworkRequests(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "requests [flags] [SANDBOX]",
+		Short: "List what agents asked to reach and nobody has answered",
+		Long: `List what agents asked that sandboxes may reach and nobody has answered yet, the oldest first. The words in quotes
+are an agent's own, and may be anybody's who wrote what it read. A request is kept for a day, and until the server is restarted.`,
+		Args:              takes(0, 1),
+		ValidArgsFunction: a.completeAll,
+	}
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		all, err := cl.NetworkRequests(c.Context(), strings.Join(args, ""))
+		switch {
+		case err != nil:
+			return err
+		case *out == asJSON:
+			return writeJSON(a.stdout, v1.NetworkRequestList{Items: all})
+		}
+		now := time.Now()
+		rows := make([][]string, 0, len(all))
+		for _, r := range all {
+			why := ""
+			if r.Reason != "" {
+				why = fmt.Sprintf("%q", r.Reason)
+			}
+			rows = append(rows, []string{r.ID, r.Sandbox, asked(&r), r.Actor, ago(now, r.CreatedAt), why})
+		}
+		return table(a.stdout, []string{"REQUEST", "SANDBOX", "ASKS FOR", "BY", "ASKED", "SAYS"}, rows)
+	}
+	return c
+}
+
+// asked is what a request names, with what its presets stand for.
+func asked(r *v1.NetworkRequest) string {
+	var out []string
+	for _, p := range r.AllowPresets {
+		var names []string
+		for _, d := range r.PresetDomains {
+			if d.Preset == p {
+				names = append(names, d.Domain)
+			}
+		}
+		if len(names) > 0 {
+			p += " (" + strings.Join(names, " ") + ")"
+		}
+		out = append(out, p)
+	}
+	return strings.Join(append(out, r.AllowDomains...), ", ")
+}
+
+func newNetworkAnswer(a *app, verb, short, done string, do func(*client.Client, context.Context, string) (*v1.NetworkRequest, error)) *cobra.Command {
+	c := &cobra.Command{
+		Use: verb + " [flags] REQUEST", Short: short, Args: takes(1, 1), ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		r, err := do(cl, c.Context(), args[0])
+		switch {
+		case err != nil:
+			return err
+		case *out == asJSON:
+			return writeJSON(a.stdout, r)
+		}
+		_, err = fmt.Fprintln(a.stdout, printable(fmt.Sprintf(done, r.Sandbox, asked(r))))
+		return err
 	}
 	return c
 }

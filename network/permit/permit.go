@@ -26,6 +26,7 @@ type Rules struct {
 	Curated []string
 	// Default is the policy of a sandbox for which a caller asks for none; its zero value is off.
 	Default sandbox.NetworkPolicy
+	Ask     Ask // what may be asked for; "" is names
 	Presets *preset.Set
 }
 
@@ -116,16 +117,34 @@ func (r Rules) ResolveDefault(p sandbox.NetworkPolicy, find func() (Image, error
 	if err != nil {
 		return p, err
 	}
-	root, m, err := open(img)
+	all, err := r.List(&img)
 	if err != nil {
 		return p, err
 	}
-	defer root.Close()
-	p.AllowPresets = slices.DeleteFunc(slices.Clone(p.AllowPresets), func(n string) bool { return len(r.Presets.Resolve(n, m)) == 0 })
-	if len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPresets) == 0 {
+	return r.JoinDefault(p, all)
+}
+
+// JoinDefault is ResolveDefault where it is known what all presets stand for.
+func (r Rules) JoinDefault(p sandbox.NetworkPolicy, all []Preset) (sandbox.NetworkPolicy, error) {
+	p.AllowPresets = slices.DeleteFunc(slices.Clone(p.AllowPresets), func(n string) bool { return len(domainsOf(all, n)) == 0 })
+	if p.Mode == sandbox.NetworkRestricted && len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPresets) == 0 {
 		return sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, nil
 	}
-	return r.Resolve(p, func() (Image, error) { return img, nil })
+	return r.Join(p, all)
+}
+
+// Join is Resolve where it is known what all presets stand for.
+func (r Rules) Join(p sandbox.NetworkPolicy, all []Preset) (sandbox.NetworkPolicy, error) {
+	return r.join(p, func(n string) []sandbox.PresetDomain { return domainsOf(all, n) })
+}
+
+func domainsOf(all []Preset, name string) []sandbox.PresetDomain {
+	for _, p := range all {
+		if p.Name == name {
+			return p.Domains
+		}
+	}
+	return nil
 }
 
 // Parse reads what a word of the operator's stands for: off, open, or a list of presets, names and
@@ -176,9 +195,13 @@ func (r Rules) Resolve(p sandbox.NetworkPolicy, find func() (Image, error)) (san
 		defer root.Close()
 		m = opened
 	}
+	return r.join(p, func(n string) []sandbox.PresetDomain { return r.Presets.Resolve(n, m) })
+}
+
+func (r Rules) join(p sandbox.NetworkPolicy, stands func(string) []sandbox.PresetDomain) (sandbox.NetworkPolicy, error) {
 	var certain, chosen []sandbox.PresetDomain // an image's word counts for what nobody else says
 	for _, n := range p.AllowPresets {
-		found := r.Presets.Resolve(n, m)
+		found := stands(n)
 		if len(found) == 0 {
 			return p, fault.InvalidField("network.allow_presets", "%q stands for no host here: it is %s, and that names none, in the image and on the host", n, r.Presets.About(n)).
 				WithRemedy("name the hosts in allow_domains, or ask the server's operator to list them as network.presets.%s", n)
