@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -71,9 +72,9 @@ func (e *strict) Create(ctx context.Context, c access.Caller, r engine.CreateReq
 // value and the next call.
 func TestCauses(t *testing.T) {
 	t.Parallel()
-	h := open(t)
+	h := openWith(t, toolset.GroupRuns)
 	e := &strict{Engine: h.engine, networks: []sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted}}
-	_, h.url = serve(t, e, readOnly{h.inside}, h.runs, h.code)
+	_, h.url = serve(t, e, readOnly{h.inside}, h.runs, h.code, toolset.GroupRuns)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	run := func(command string, want ...string) string {

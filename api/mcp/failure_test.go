@@ -6,12 +6,14 @@ package mcp_test
 import (
 	"strings"
 	"testing"
+
+	"sandpit.dev/api/mcp/toolset"
 )
 
 // TestFailures shows that every error names the cause, the value and the next call.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	h := open(t)
+	h := openWith(t, toolset.GroupRuns)
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	ok(t, s, "create_sandbox", arguments{"name": "down"})

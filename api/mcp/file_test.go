@@ -112,3 +112,29 @@ func TestFiles(t *testing.T) {
 		ok(t, reader, "list_files", in(arguments{}))
 	})
 }
+
+func TestReadFileGivesNoMoreThanIsAsked(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	s := h.alice()
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	line := strings.Repeat("x", 99)
+	ok(t, s, "write_file", arguments{"sandbox": "box", "path": "long", "content": strings.Repeat(line+"\n", 1000)})
+	read := func(args arguments) (got string, lines int) {
+		args["sandbox"], args["path"] = "box", "long"
+		got = ok(t, s, "read_file", args)
+		return got, strings.Count(got, line)
+	}
+	got, lines := read(arguments{})
+	if lines != 149 { // of 107 characters with their numbers
+		t.Errorf("got %d lines, want as many as fit 16,000 characters", lines)
+	}
+	wantParts(t, got, "lines 1 to 149, more follow", "note: for more, call read_file with start_line 150")
+	if got, lines = read(arguments{"start_line": 150}); lines != 149 || !strings.Contains(got, "lines 150 to 298") {
+		t.Errorf("the next page has %d lines:\n%.200s", lines, got)
+	}
+	if _, lines = read(arguments{"max_chars": 40000}); lines != 373 {
+		t.Errorf("got %d lines, want as many as fit 40,000 characters", lines)
+	}
+	h.wrong(t, "read_file", arguments{"sandbox": "box", "path": "long", "max_chars": 10}, "argument max_chars 10")
+}

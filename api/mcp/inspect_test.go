@@ -93,7 +93,7 @@ func TestListRuns(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
-			h := openWith(t, toolset.GroupInspect)
+			h := openWith(t, toolset.GroupInspect, toolset.GroupRuns)
 			s := h.session("t-alice", version, nil)
 			start := func(identifier, command string) string {
 				t.Helper()

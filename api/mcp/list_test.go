@@ -45,19 +45,31 @@ func TestToolsList(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	res := listed(t, h.alice())
-	var sixteen, runs []*sdk.Tool
+	var sixteen, state []*sdk.Tool
 	for _, tool := range res.Tools {
-		if tool.Name == "run_sandbox" {
-			runs = append(runs, tool)
+		if slices.Contains(stateToolNames, tool.Name) {
+			state = append(state, tool)
 		} else {
 			sixteen = append(sixteen, tool)
 		}
 	}
 	if len(sixteen) != 16 {
-		t.Errorf("got %v beside run_sandbox, want sixteen", toolNames(&sdk.ListToolsResult{Tools: sixteen}))
+		t.Errorf("got %v beside those of the group state, want sixteen", toolNames(&sdk.ListToolsResult{Tools: sixteen}))
 	}
-	checkTools(t, sixteen, "testdata/tools.json", 4000)
-	checkTools(t, runs, "testdata/tools-runs.json", 800)
+	if got := toolNames(&sdk.ListToolsResult{Tools: state}); !slices.Equal(got, stateToolNames) {
+		t.Errorf("the group state: got %v, want %v", got, stateToolNames)
+	}
+	checkTools(t, sixteen, "testdata/tools.json", 4200)
+	checkTools(t, state, "testdata/tools-state.json", 2000)
+	if data, err := json.Marshal(res.Tools); err != nil || len(data)/4 > 6000 {
+		t.Errorf("all have about %d tokens, want at most 6000; %v", len(data)/4, err)
+	}
+	destroys := map[string]bool{"restart_sandbox": true, "reset_sandbox": true, "rollback_sandbox": true, "delete_snapshot": true}
+	for _, tool := range state {
+		if a := tool.Annotations; !a.ReadOnlyHint && *a.DestructiveHint != destroys[tool.Name] {
+			t.Errorf("%s: it destroys: %v, want %v", tool.Name, *a.DestructiveHint, destroys[tool.Name])
+		}
+	}
 
 	t.Run("IsTheSameInBothErasAndEachTime", func(t *testing.T) {
 		modern := listed(t, h.session("t-alice", stateless, nil))
@@ -71,7 +83,9 @@ func TestToolsList(t *testing.T) {
 
 	t.Run("OfAReadersTokenHasOnlyWhatReads", func(t *testing.T) {
 		got := toolNames(listed(t, h.session("t-reader", handshake, nil)))
-		if want := []string{"get_file_url", "list_files", "list_sandboxes", "read_file", "read_process", "search_files"}; !slices.Equal(got, want) {
+		if want := []string{
+			"diff_sandbox", "get_file_url", "get_sandbox_limits", "list_files", "list_sandboxes", "list_snapshots", "read_file", "read_process", "search_files",
+		}; !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	})
@@ -150,40 +164,6 @@ var stateToolNames = []string{
 	"pause_sandbox", "reset_sandbox", "restart_sandbox", "resume_sandbox", "rollback_sandbox", "snapshot_sandbox",
 }
 
-func TestStateToolsAreListedWhereTheyAreSwitchedOn(t *testing.T) {
-	t.Parallel()
-	off := toolNames(listed(t, open(t).alice()))
-	for _, name := range stateToolNames {
-		if slices.Contains(off, name) {
-			t.Errorf("%s is listed though its group is off", name)
-		}
-	}
-	h := openWith(t, toolset.GroupState)
-	var added []*sdk.Tool
-	for _, tool := range listed(t, h.alice()).Tools {
-		if !slices.Contains(off, tool.Name) {
-			added = append(added, tool)
-		}
-	}
-	if got := toolNames(&sdk.ListToolsResult{Tools: added}); !slices.Equal(got, stateToolNames) {
-		t.Errorf("the group: got %v, want %v", got, stateToolNames)
-	}
-	checkTools(t, added, "testdata/tools-state.json", 2000)
-	destroys := map[string]bool{"reset_sandbox": true, "restart_sandbox": true, "rollback_sandbox": true, "delete_snapshot": true}
-	for _, tool := range added {
-		if a := tool.Annotations; !a.ReadOnlyHint && *a.DestructiveHint != destroys[tool.Name] {
-			t.Errorf("%s: it destroys: %v, want %v", tool.Name, *a.DestructiveHint, destroys[tool.Name])
-		}
-	}
-	got := toolNames(listed(t, h.session("t-reader", handshake, nil)))
-	if want := []string{
-		"diff_sandbox", "get_file_url", "get_sandbox_limits", "list_files", "list_sandboxes", "list_snapshots",
-		"read_file", "read_process", "search_files",
-	}; !slices.Equal(got, want) {
-		t.Errorf("of a reader's token: got %v, want %v", got, want)
-	}
-}
-
 // TestGroupsOfTools holds the lists of the groups that are off by default.
 func TestGroupsOfTools(t *testing.T) {
 	t.Parallel()
@@ -194,6 +174,7 @@ func TestGroupsOfTools(t *testing.T) {
 		reading  []string // of a token that only reads
 		destroys []string
 	}{
+		{toolset.GroupRuns, 800, []string{"run_sandbox"}, nil, []string{"run_sandbox"}},
 		{
 			toolset.GroupManage, 2500,
 			[]string{
@@ -245,7 +226,7 @@ func TestGroupsOfTools(t *testing.T) {
 
 func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
 	t.Parallel()
-	h := openWith(t, "-"+toolset.GroupProcess, "-"+toolset.GroupRuns, "-"+toolset.GroupPorts, "-"+toolset.GroupCode, toolset.GroupState, "-"+toolset.GroupState)
+	h := openWith(t, "-"+toolset.GroupProcess, "-"+toolset.GroupRuns, "-"+toolset.GroupPorts, "-"+toolset.GroupCode, toolset.GroupState, "-"+toolset.GroupState, toolset.GroupRuns, "-"+toolset.GroupRuns)
 	got := toolNames(listed(t, h.alice()))
 	want := []string{
 		"create_sandbox", "delete_sandbox", "edit_file", "get_file_url", "list_files", "list_sandboxes",
@@ -277,8 +258,8 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 			if !res.IsError {
 				t.Error("it was done")
 			}
-			if got := len(toolNames(listed(t, h.session("t-alice", version, nil)))); got != 16 {
-				t.Errorf("another token sees %d tools, want 16", got)
+			if got := len(toolNames(listed(t, h.session("t-alice", version, nil)))); got != 27 {
+				t.Errorf("another token sees %d tools, want 27", got)
 			}
 		})
 	}

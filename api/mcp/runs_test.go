@@ -26,6 +26,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/profile/sandboxd"
 	"sandpit.dev/api/mcp/profile/sandpit"
+	"sandpit.dev/api/mcp/toolset"
 	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
@@ -69,7 +70,7 @@ func openRuns(t testing.TB, change func(*engine.Options)) *runHouse {
 // serve serves the engine.
 func (h *runHouse) serve() {
 	t, e, r := h.t, h.server.Engine, h.server.Runs
-	handler, err := mcp.New(mcp.Options{Services: service.Of(e, h.server.Files, h.server.Code, r, deskOf(e)), Caller: guard.Caller, Version: "test", Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
+	handler, err := mcp.New(mcp.Options{Services: service.Of(e, h.server.Files, h.server.Code, r, deskOf(e)), Caller: guard.Caller, Version: "test", Groups: []string{toolset.GroupRuns}, Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 )
@@ -132,7 +133,7 @@ func TestDeleteSandbox(t *testing.T) {
 
 func TestRunSandbox(t *testing.T) {
 	t.Parallel()
-	h := open(t)
+	h := openWith(t, toolset.GroupRuns)
 	s := h.alice()
 	type element struct {
 		Index    int

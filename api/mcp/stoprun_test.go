@@ -28,7 +28,7 @@ func TestARunThatNobodyWaitsForIsEnded(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
 		t.Run(version, func(t *testing.T) {
-			h := open(t)
+			h := openWith(t, toolset.GroupRuns)
 			s := h.session("t-alice", version, nil)
 			start := func(commands ...any) started {
 				t.Helper()
@@ -116,7 +116,7 @@ func TestTheWayToEndARunIsOneThatThereIs(t *testing.T) {
 	t.Parallel()
 	run := arguments{"identifier": "chat-1", "commands": []any{"sleep 600"}, "options": arguments{"await_completion": false}}
 	t.Run("WithoutTheGroupOfProcesses", func(t *testing.T) {
-		h := openWith(t, "-"+toolset.GroupProcess)
+		h := openWith(t, toolset.GroupRuns, "-"+toolset.GroupProcess)
 		res := call(t, h.alice(), "run_sandbox", run)
 		id := structured[started](t, res).RunID
 		wantParts(t, text(t, res), "to end it: POST /v1/runs/"+id+"/cancel")
@@ -131,7 +131,7 @@ func TestTheWayToEndARunIsOneThatThereIs(t *testing.T) {
 		}
 	})
 	t.Run("OfASandboxWhoseNameNoArgumentTakes", func(t *testing.T) {
-		h := open(t)
+		h := openWith(t, toolset.GroupRuns)
 		ok(t, h.alice(), "create_sandbox", arguments{"name": "a name"})
 		run, err := h.runs.Start(t.Context(), callers["t-alice"], runs.Request{Sandbox: "a name", Commands: []runs.Command{{Shell: "sleep 600"}}})
 		if err != nil {

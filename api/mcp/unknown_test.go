@@ -16,8 +16,8 @@ func TestAToolThatIsNotHere(t *testing.T) {
 		tool         string
 		wants, lacks []string
 	}{
-		"ItsGroupIsOff":       {nil, "pause_sandbox", []string{`unknown tool "pause_sandbox"`, "the group state is switched off", "mcp.groups: [state]", "SANDPIT_MCP_GROUPS=state"}, nil},
-		"ItsGroupWasSwitched": {[]string{"-runs"}, "run_sandbox", []string{"the group runs is switched off", "SANDPIT_MCP_GROUPS=runs"}, nil},
+		"ItsGroupIsOff":       {nil, "run_sandbox", []string{`unknown tool "run_sandbox"`, "the group runs is switched off", "mcp.groups: [runs]", "SANDPIT_MCP_GROUPS=runs"}, nil},
+		"ItsGroupWasSwitched": {[]string{"-state"}, "pause_sandbox", []string{"the group state is switched off", "SANDPIT_MCP_GROUPS=state"}, nil},
 		"Misspelled":          {nil, "list_sandbox", []string{`unknown tool "list_sandbox"; did you mean list_sandboxes?`}, []string{"group"}},
 		"Nothing":             {nil, "teleport", []string{`unknown tool "teleport"`}, []string{"did you mean", "group"}},
 		"VeryLong":            {nil, strings.Repeat("x", 10_000), []string{"unknown tool"}, []string{strings.Repeat("x", 200)}},

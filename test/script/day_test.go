@@ -49,7 +49,7 @@ func TestAnAgentsDay(t *testing.T) {
 				t.Skip("this host has no git to serve a repository with")
 			}
 			empty := w.host(t)
-			d.open(t, images)
+			d.open(t, images, "SANDPIT_MCP_GROUPS=runs")
 			token, err := os.ReadFile(filepath.Join(d.server.dir, "data", "admin-token"))
 			if err != nil {
 				t.Fatal(err)

@@ -112,7 +112,11 @@ func (c *Call) outOfFull() string {
 	case !c.OwnTools():
 		return fmt.Sprintf("call restart_sandbox with {\"identifier\": %s}: it has an empty disk afterwards, and all its files are lost", which)
 	case c.Has(GroupProcess):
-		return fmt.Sprintf("call stop_process with {\"sandbox\": %s, \"all\": true}: it ends all that runs in this sandbox and keeps its files", which)
+		next := fmt.Sprintf("call stop_process with {\"sandbox\": %s, \"all\": true}: it ends all that runs in this sandbox and keeps its files", which)
+		if c.Has(GroupState) {
+			next += "; restart_sandbox does so from outside, where that fails"
+		}
+		return next
 	}
 	return "ask the user to end what runs in it, by sandpit kill --all " + c.Ref
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Groups of tools, which a server switches on and off, and a token's scopes narrow:
-// every tool that is listed costs a model attention. Those up to GroupRuns are on
+// every tool that is listed costs a model attention. Those up to GroupState are on
 // unless they are switched off, the others off until they are switched on.
 const (
 	GroupCore    = "core"    // sandboxes, commands, reading, writing and editing files
@@ -20,10 +20,10 @@ const (
 	GroupProcess = "process" // commands that go on
 	GroupFiles   = "files"   // listing, searching, links
 	GroupPorts   = "ports"   // links to what is served
-	GroupRuns    = "runs"    // run_sandbox
 	// GroupState is what changes a sandbox as a whole: pause, restart, snapshots,
 	// forks, and what its limits are.
 	GroupState = "state"
+	GroupRuns  = "runs" // run_sandbox, which the profile mcp-sandboxd has in any case
 	// GroupManage is the rest of what a sandbox can be told: its limits, network and
 	// clocks, stops, shells, terminals, contexts of code, images.
 	GroupManage  = "manage"
@@ -33,13 +33,13 @@ const (
 
 // Groups lists every group.
 func Groups() []string {
-	return []string{GroupCore, GroupCode, GroupProcess, GroupFiles, GroupPorts, GroupRuns, GroupState, GroupManage, GroupInspect, GroupVolumes}
+	return []string{GroupCore, GroupCode, GroupProcess, GroupFiles, GroupPorts, GroupState, GroupRuns, GroupManage, GroupInspect, GroupVolumes}
 }
 
 // onByDefault tells of a group whether it is on where nobody has switched it.
 func onByDefault(group string) bool {
 	switch group {
-	case GroupState, GroupManage, GroupInspect, GroupVolumes:
+	case GroupRuns, GroupManage, GroupInspect, GroupVolumes:
 		return false
 	}
 	return true

@@ -31,6 +31,7 @@ const (
 	defaultLines = 2000
 	mostLines    = 20_000
 	lineRead     = 2_000    // characters of one line
+	leastShown   = 2_100    // characters of an answer; a line with its number fits
 	scanned      = 64 << 20 // bytes that are passed over on the way to the first line
 	sniffed      = 8 << 10  // bytes that decide whether it is text
 )
@@ -38,12 +39,13 @@ const (
 func readFile() toolset.Tool {
 	return toolset.Tool{
 		Name: "read_file", Title: "Read a file", ReadOnly: true, Idempotent: true,
-		About: "Read a text file of a sandbox with line numbers, or see an image (PNG, JPEG, GIF, WebP up to 1 MiB). At most 40,000 characters at once: page with start_line and line_count.",
+		About: "Read a text file of a sandbox with line numbers, or see an image (PNG, JPEG, GIF, WebP up to 1 MiB). It gives 16,000 characters unless max_chars asks for more, and says which start_line goes on.",
 		Params: []toolset.Param{
 			toolset.PathParam("The file."),
 			paramSandbox(),
 			{Name: "start_line", Kind: toolset.Integer, Min: 1, Max: 1e9, About: "First line, default 1.", Aliases: []string{"offset", "start"}},
 			{Name: "line_count", Kind: toolset.Integer, Min: 1, Max: mostLines, About: "Most lines, default 2000.", Aliases: []string{"limit", "lines", "max_lines"}},
+			{Name: "max_chars", Kind: toolset.Integer, Min: leastShown, Max: toolset.ReadShown, About: "Most characters, default 16000, at most 40000.", Aliases: []string{"max_output_chars", "max_characters"}},
 		},
 		Example: `{"path": "src/main.py"}`,
 		Run:     read,
@@ -54,6 +56,7 @@ func read(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	path := a.Text("path")
 	first, count := int(a.Number("start_line", 1)), int(a.Number("line_count", defaultLines))
+	most := int(a.Number("max_chars", toolset.DefaultOutput))
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func read(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if toolset.IsBinary(begin, err == nil) {
 		return readBinary(ctx, c, ref, &info, in, http.DetectContentType(begin))
 	}
-	p, err := readPage(in, first, count)
+	p, err := readPage(in, first, count, most)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +112,8 @@ type page struct {
 	clipped bool
 }
 
-// readPage reads count lines from the first, within the bounds of an answer.
-func readPage(in *bufio.Reader, first, count int) (page, error) {
+// readPage reads count lines from the first, of most characters with their numbers.
+func readPage(in *bufio.Reader, first, count, most int) (page, error) {
 	var p page
 	passed := 0
 	for p.before < first-1 {
@@ -145,7 +148,7 @@ func readPage(in *bufio.Reader, first, count int) (page, error) {
 			return p, err
 		}
 		numbered := fmt.Sprintf("%6d\t%s\n", first+p.lines, line)
-		if n := utf8.RuneCountInString(numbered); shown+n > toolset.ReadShown {
+		if n := utf8.RuneCountInString(numbered); shown+n > most {
 			p.text = b.String()
 			return p, nil
 		} else {
