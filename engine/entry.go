@@ -317,14 +317,14 @@ func (b *entry) put(l *session) {
 	}
 }
 
-// up gives what new uses get; nil where the sandbox is down or paused.
-// uncertain tells whether what the store has of the sandbox is not known.
+// uncertain reports whether what the store has of the sandbox is not known.
 func (b *entry) uncertain() bool {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	return b.stale
 }
 
+// up returns what new uses get; nil where the sandbox is down or paused.
 func (b *entry) up() *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()

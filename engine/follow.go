@@ -64,7 +64,7 @@ func (f *follower) limited(ctx context.Context) (context.Context, context.Cancel
 // end it. Only a broken or hostile one does.
 const overtime = time.Minute
 
-// release has the output of a command go to sink, or without one be collected.
+// give has the output of a command go to sink, or without one be collected.
 func (f *follower) give(cmd *agent.Command, sink func(sandbox.Frame) error, room *budget.Room) {
 	if f.take = sink; sink == nil {
 		f.collects, f.output = true, budget.NewOutput(room, [2]int64{cmd.MaxStdout, cmd.MaxStderr})
@@ -83,7 +83,7 @@ func (f *follower) detach() ExecResult {
 	return r
 }
 
-// commitSnapshot puts what was kept of the output into r.
+// kept puts what was kept of the output into r.
 func (f *follower) kept(r *ExecResult) {
 	data, cut := f.output.Kept(), f.output.Truncated()
 	r.Stdout, r.Stderr = data[0], data[1]

@@ -87,7 +87,7 @@ func TestCauses(t *testing.T) {
 
 	t.Run("TheNetworkIsOff", func(t *testing.T) {
 		run("echo 'curl: (6) Could not resolve host: pypi.example' >&2; exit 6", "exit 6",
-			`network blocked: "pypi.example" is not reached, since the sandbox's network is off`, "next: create_sandbox", "allow_domains", "ask the user", "or the presets debian, github, huggingface, node, python")
+			`network blocked: "pypi.example" is not reached, since the sandbox's network is off`, `next: request_network with {"sandbox": "box", "allow": "pypi.example"}`, "else create_sandbox", "allow_domains", "ask the user", "or the presets debian, github, huggingface, node, python")
 		e.networks = e.networks[:1]
 		run("echo 'Temporary failure in name resolution'; exit 1", "network blocked: what it asked for", "this server gives no sandbox a network")
 		if got := run("echo 'no such host, they say'"); strings.Contains(got, "network blocked") {
@@ -106,7 +106,7 @@ func TestCauses(t *testing.T) {
 				{Protocol: "tcp", Name: "pypi.example", Port: 443, Count: 1},
 			},
 		}
-		got := run("exit 1", "network blocked: evil.example is not among the names that this sandbox may reach; add it to allow_domains\n", "policy restricted, which allows pypi.example", "next: ask the user, or whoever runs this server")
+		got := run("exit 1", "network blocked: evil.example is not among the names that this sandbox may reach; add it to allow_domains\n", "policy restricted, which allows pypi.example", `next: request_network with {"sandbox": "box", "allow": "evil.example"} asks for it`, "else ask the user, or whoever runs this server")
 		if strings.Contains(got, "blocked: pypi") {
 			t.Errorf("what was let through is told as blocked:\n%s", got)
 		}

@@ -97,8 +97,10 @@ func openWith(t testing.TB, groups ...string) *house {
 	return h
 }
 
-// noRequests takes none.
+// noRequests takes none, though it says that it does.
 type noRequests struct{ service.Requests }
+
+func (noRequests) Asks() bool { return true }
 
 // deskOf is the desk of an engine; of one that a test puts in its place there is none.
 func deskOf(e service.Engine) service.Requests {

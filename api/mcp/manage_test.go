@@ -87,7 +87,7 @@ func TestTheNextCallIsTheToolThatThereIs(t *testing.T) {
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	run := arguments{"sandbox": "box", "command": "echo 'Could not resolve host: x.example'; exit 1"}
-	wantParts(t, ok(t, s, "run_command", run), `next: update_sandbox with {"sandbox": "box", "network": "restricted"`)
+	wantParts(t, ok(t, s, "run_command", run), `else update_sandbox with {"sandbox": "box", "network": "restricted"`)
 	for cause, limit := range map[sandbox.Cause]string{sandbox.CauseOOM: "memory_mb", sandbox.CauseDisk: "disk_mb"} {
 		e.cause, e.detail = cause, "why"
 		wantParts(t, ok(t, s, "run_command", run), `or update_sandbox with {"sandbox": "box", "`+limit+`": …} and a larger number`)

@@ -39,6 +39,8 @@ type Networks interface {
 
 // Requests is what callers ask sandboxes' networks to reach, and what a person answers; *ask.Desk is it.
 type Requests interface {
+	// Asks reports whether anything may be asked for on this server.
+	Asks() bool
 	RequestNetwork(ctx context.Context, c access.Caller, ref string, presets, domains []string, why string) (ask.Request, ask.State, error)
 	NetworkRequests(ctx context.Context, c access.Caller, ref string) ([]ask.Request, error)
 	GrantNetwork(ctx context.Context, c access.Caller, id string) (ask.Request, error)

@@ -5,6 +5,7 @@ package ask
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,11 @@ func NewDesk(e Engine, r permit.Rules, now func() time.Time) *Desk {
 		now = time.Now
 	}
 	return &Desk{engine: e, rules: r, now: now}
+}
+
+// Asks reports whether anything may be asked for on this server.
+func (d *Desk) Asks() bool {
+	return d.rules.Ask != permit.AskNothing && d.rules.Most != sandbox.NetworkOff
 }
 
 // State is what became of a request.
@@ -165,7 +171,7 @@ func (d *Desk) widen(ctx context.Context, c access.Caller, r Request) error {
 func (d *Desk) record(ctx context.Context, c access.Caller, t sandbox.EventType, r Request) error {
 	detail := r.ID + ": " + strings.Join(r.Allow(), ", ")
 	if r.Why != "" && t == sandbox.EventNetworkRequested {
-		detail += "; it says: " + r.Why
+		detail += "; it says: " + strconv.Quote(r.Why)
 	}
 	return d.engine.Store().Update(ctx, func(tx store.Tx) error {
 		return tx.Events().Append(&sandbox.Event{

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/network/policy"
 	"sandpit.dev/sandbox"
 )
 
@@ -39,10 +40,11 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 		if m == nil {
 			return nil
 		}
-		host := "what it asked for"
-		for _, name := range m[1:] {
-			if name != "" {
+		host, name := "what it asked for", ""
+		for _, name = range m[1:] {
+			if name = strings.Trim(name, `.,:;'"`); name != "" {
 				host = Quote(Clip(name))
+				break
 			}
 		}
 		next := "this server gives no sandbox a network; work without, or " + ask
@@ -52,10 +54,12 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 			if c.Has(GroupManage) {
 				next = fmt.Sprintf(`update_sandbox with {"sandbox": %s, "network": "restricted", "allow_domains": "…"} lets it reach %s; or `, Quote(ref), lists) + ask
 			}
+			next = c.request(ref, name) + next
 		}
 		return []string{fmt.Sprintf("network blocked: %s is not reached, since the sandbox's network is off", host), "next: " + next}
 	}
 	var out []string
+	var refused string // a name that a person may allow
 	for _, x := range log.Entries {
 		if x.Reason == "" || x.Learned || x.Last.Before(since) {
 			continue
@@ -64,17 +68,35 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 			out = append(out, "network blocked: … and more")
 			break
 		}
+		if refused == "" && x.Reason == policy.Domain {
+			refused = x.Name
+		}
 		out = append(out, "network blocked: "+PrintablePath(sandbox.Clip(x.Explain(), MostWhy)))
 	}
 	if out == nil {
 		return nil
 	}
-	policy := "policy " + string(log.Policy.Mode)
+	holds := "policy " + string(log.Policy.Mode)
 	if len(log.Policy.AllowDomains) > 0 {
-		policy += ", which allows " + strings.Join(log.Policy.AllowDomains[:min(mostBlocked, len(log.Policy.AllowDomains))], ", ")
+		holds += ", which allows " + strings.Join(log.Policy.AllowDomains[:min(mostBlocked, len(log.Policy.AllowDomains))], ", ")
 		if len(log.Policy.AllowDomains) > mostBlocked {
-			policy += " …"
+			holds += " …"
 		}
 	}
-	return append(out, policy, "next: "+ask)
+	if refused != "" {
+		ask = c.request(ref, refused) + ask
+	}
+	return append(out, holds, "next: "+ask)
+}
+
+// request is the call that asks a person for a host, "" for one that is not known, and the
+// beginning of what else can be done; "" where nothing may be asked for.
+func (c *Call) request(ref, host string) string {
+	if !c.Requests.Asks() {
+		return ""
+	}
+	if host == "" {
+		host = "…"
+	}
+	return fmt.Sprintf(`request_network with {"sandbox": %s, "allow": %s} asks for it, or for presets; else `, Quote(ref), Quote(Clip(host)))
 }
