@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,8 +76,31 @@ func (a *app) report(err error) int {
 	return status
 }
 
+// choose has errors written as c's flag -o asks.
+func (a *app) choose(c *cobra.Command) {
+	f := c.Flags().Lookup("output")
+	a.json = f != nil && f.Changed && f.Value.String() == string(asJSON)
+}
+
+// failure is an error as programs read it.
+type failure struct {
+	Code    fault.Code    `json:"code"`
+	Message string        `json:"message"`
+	Remedy  string        `json:"remedy,omitempty"`
+	Fields  []fault.Field `json:"fields,omitempty"`
+	Cause   string        `json:"cause,omitempty"` // with the code full: the disk
+}
+
 // say writes an error to standard error, without ending anything.
 func (a *app) say(err error) {
+	if a.json {
+		f := failure{Code: fault.Of(err), Message: whole(err), Remedy: a.remedy(err)}
+		if e, ok := errors.AsType[*fault.Error](err); ok {
+			f.Fields, f.Cause = e.Fields, string(e.Disk)
+		}
+		_ = json.NewEncoder(a.stderr).Encode(map[string]failure{"error": f})
+		return
+	}
 	fmt.Fprintln(a.stderr, a.paint(red, "sandpit:")+" "+printable(whole(err)))
 	if next := a.remedy(err); next != "" {
 		fmt.Fprintln(a.stderr, a.paint(cyan, "→")+" "+printable(next))

@@ -25,7 +25,9 @@ var version = "dev"
 func main() {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, version: version}
 	root := newRoot(a)
-	os.Exit(a.report(root.Execute()))
+	c, err := root.ExecuteC()
+	a.choose(c) // also where the command line was refused before it ran
+	os.Exit(a.report(err))
 }
 
 // app is what commands get of the process that they run in.
@@ -37,6 +39,7 @@ type app struct {
 	server         string                 // that --server names; empty: none
 	kept           atomic.Pointer[string] // the name of the kept server that was spoken to
 	raw            atomic.Bool            // the terminal hands every key on
+	json           bool                   // errors are for programs, too: -o json
 }
 
 // terminal gives the file behind w if a person looks at it.

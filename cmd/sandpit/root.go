@@ -36,7 +36,9 @@ A sandbox is named by its id, or by the key that it was created with.
 
 Exit status: 0, or 1 after a failure, or 2 after a mistake in the command line. run, exec and shell
 pass on the status of what they run, and end with 125 after a failure of sandpit's own, or if
-output was cut off. After an interrupt it is 130, after another signal 128 and its number.`,
+output was cut off. After an interrupt it is 130, after another signal 128 and its number.
+
+With -o json an error is a line of JSON on standard error: {"error": {"code", "message", "remedy", "fields"}}.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          group,
 		SilenceErrors: true,
@@ -51,7 +53,10 @@ output was cut off. After an interrupt it is 130, after another signal 128 and i
 	root.SetErr(a.stderr)
 	root.PersistentFlags().Var((*serverFlag)(&a.server), "server", "speak to this server: a kept one's name, a URL, or local")
 	_ = root.RegisterFlagCompletionFunc("server", a.completeServer)
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.takesServer(c) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		a.choose(c)
+		return a.takesServer(c)
+	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if err := synonymous(c, c.Flags().Args()); err != nil { // whose flags are another tool's, too
 			return err

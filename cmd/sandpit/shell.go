@@ -35,7 +35,7 @@ standard input, as ssh does it.`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	m := &command{c: c, tty: true}
+	m := &command{c: c, tty: true, env: new(variables)}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of a login shell")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
