@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -30,7 +31,7 @@ sandboxes are reached in no mode, unless the server's operator named them.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	c.AddCommand(newNetworkSet(a), newNetworkLog(a), newNetworkPresets(a), newNetworkRequests(a),
+	c.AddCommand(newNetworkShow(a), newNetworkSet(a), newNetworkLog(a), newNetworkPresets(a), newNetworkRequests(a),
 		newNetworkAnswer(a, "grant", "Let a sandbox reach what was asked for", "%s may reach %s now", (*client.Client).GrantNetwork),
 		newNetworkAnswer(a, "deny", "Forget what was asked for", "%s is not given %s", (*client.Client).DenyNetwork))
 	return c
@@ -112,6 +113,67 @@ func newNetworkSet(a *app) *cobra.Command {
 		})
 	}
 	return c
+}
+
+func newNetworkShow(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "show [flags] SANDBOX",
+		Short:             "Show what a sandbox may reach, and who says so",
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeAll,
+	}
+	out := formatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		s, err := cl.Get(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		p := v1.NetworkPolicy{Mode: s.Network}
+		if s.NetworkPolicy != nil {
+			p = *s.NetworkPolicy
+		}
+		if *out == asJSON {
+			return writeJSON(a.stdout, p)
+		}
+		return writePolicy(a.stdout, p)
+	}
+	return c
+}
+
+// writePolicy prints a policy for people: what may be reached, one a line, and who says so.
+func writePolicy(w io.Writer, p v1.NetworkPolicy) error {
+	mode := p.Mode
+	if p.Learn {
+		mode += ", and learns: what the lists would refuse is let through and noted"
+	}
+	if _, err := fmt.Fprintln(w, "network "+printable(mode)); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, d := range p.AllowDomains {
+		says := "the policy"
+		if i := slices.IndexFunc(p.PresetDomains, func(o v1.PresetDomain) bool { return o.Domain == d }); i >= 0 {
+			says = "preset " + p.PresetDomains[i].Preset + " (" + p.PresetDomains[i].Source + ")"
+		}
+		rows = append(rows, []string{d, says})
+	}
+	for _, addresses := range p.AllowCIDRs {
+		rows = append(rows, []string{addresses, "the policy"})
+	}
+	if len(rows) > 0 {
+		if err := table(w, []string{"MAY REACH", "BY"}, rows); err != nil {
+			return err
+		}
+	}
+	if len(p.AllowPorts) > 0 {
+		_, err := fmt.Fprintln(w, "on ports "+printable(strings.Join(p.AllowPorts, ", ")))
+		return err
+	}
+	return nil
 }
 
 func newNetworkLog(a *app) *cobra.Command {
