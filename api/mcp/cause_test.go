@@ -88,6 +88,8 @@ func TestCauses(t *testing.T) {
 	t.Run("TheNetworkIsOff", func(t *testing.T) {
 		run("echo 'curl: (6) Could not resolve host: pypi.example' >&2; exit 6", "exit 6",
 			`network blocked: "pypi.example" is not reached, since the sandbox's network is off`, `next: request_network with {"sandbox": "box", "allow": "pypi.example"}`, "else create_sandbox", "allow_domains", "ask the user", "or the presets debian, github, huggingface, node, python")
+		run("echo 'ERROR: Could not find a version that satisfies the requirement a (from versions: none)'; exit 1",
+			"network blocked: what it asked for", `"allow": "…"} asks for it, or for presets`)
 		e.networks = e.networks[:1]
 		run("echo 'Temporary failure in name resolution'; exit 1", "network blocked: what it asked for", "this server gives no sandbox a network")
 		if got := run("echo 'no such host, they say'"); strings.Contains(got, "network blocked") {

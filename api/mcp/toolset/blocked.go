@@ -23,7 +23,7 @@ const (
 
 // offline is how programs say that they found no network. It only decides whether
 // the server says what its policy is; what it takes out is shown as data is.
-var offline = regexp.MustCompile(`(?i)could not resolve host:? *(\S+)|temporary failure in name resolution|name or service not known|network is unreachable|ENOTFOUND *(\S*)|EAI_AGAIN *(\S*)|no such host`)
+var offline = regexp.MustCompile(`(?i)could not resolve host:? *(\S+)|temporary failure in name resolution|name or service not known|network is unreachable|ENOTFOUND *(\S*)|EAI_AGAIN *(\S*)|no such host|\(from versions: none\)`)
 
 // Blocked says what the network's policy refused to a command that failed.
 func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.Time) []string {
