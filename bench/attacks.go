@@ -126,7 +126,7 @@ while True:
 			return err
 		}, func() {})
 	}},
-	{name: "refusals", about: "connections that are refused", network: "restricted", run: runRefusals},
+	{name: "refusals", about: "connections that are refused", network: v1.NetworkPolicy{Mode: "restricted", AllowDomains: []string{"allowed.example"}}, run: runRefusals},
 	{name: "imports", about: "imports, slow ones and many", prepare: prepareImport, run: runImports},
 	{name: "listings", about: "listings of 20,000 long names", prepare: prepareListing, run: func(ctx context.Context, t *tenant, begun func()) error {
 		return t.relentless(ctx, 8, func(ctx context.Context) error {
