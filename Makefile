@@ -48,7 +48,7 @@ lint: ## Format, vet and staticcheck
 	@$(foreach on,$(CLIENTS),export GOOS=$(word 1,$(subst /, ,$(on))) GOARCH=$(word 2,$(subst /, ,$(on))); echo "the client on $(on)"; \
 	$(GO) list -deps -f '{{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.Dir}}/{{.}} {{end}}{{end}}{{end}}' ./cmd/sandpit ./client | \
 	while read -r files; do $(GO) vet $$files || exit; done && $(GO) vet ./cmd/sandpit && $(GO) build -o /dev/null ./cmd/sandpit || exit;)
-	GOARCH=arm64 $(GO) build $(ALL) && GOARCH=arm64 $(GO) vet $(PROCESSOR)
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build $(ALL) && CGO_ENABLED=0 GOARCH=arm64 $(GO) vet $(PROCESSOR)
 
 bin/sandpit-bench: build # the program of `sandpit bench`
 	$(GO) build -C bench -trimpath -o ../bin/sandpit-bench ./cmd/sandpit-bench

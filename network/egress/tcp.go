@@ -360,6 +360,9 @@ func (g *Gate) explain(c *net.TCPConn, first []byte, f *flow, why policy.Reason)
 // explainBound is how long a refused program may take to say its first bytes.
 const explainBound = 2 * time.Second
 
+// Unlisted reports whether e was refused since its name is not on the list.
+func (e Entry) Unlisted() bool { return e.Reason == policy.Domain }
+
 // Explain says in a line for people what became of it.
 func (e Entry) Explain() string { return e.Reason.Explain(e.what()) }
 

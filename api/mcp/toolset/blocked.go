@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"sandpit.dev/network/policy"
 	"sandpit.dev/sandbox"
 )
 
@@ -68,7 +67,7 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 			out = append(out, "network blocked: … and more")
 			break
 		}
-		if refused == "" && x.Reason == policy.Domain {
+		if refused == "" && x.Unlisted() {
 			refused = x.Name
 		}
 		out = append(out, "network blocked: "+PrintablePath(sandbox.Clip(x.Explain(), MostWhy)))
