@@ -13,7 +13,7 @@ import (
 )
 
 // Whoami returns what the server knows of this client's token: its project, its scopes and when it
-// expires. It needs no scope, and tells whether the server takes the token at all.
+// expires. It needs no scope; a token that the server does not take is fault.Unauthenticated.
 func (c *Client) Whoami(ctx context.Context) (*v1.Whoami, error) {
 	out := new(v1.Whoami)
 	if _, err := c.call(ctx, request{method: "GET", path: "/whoami"}, out); err != nil {

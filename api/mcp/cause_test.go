@@ -54,7 +54,7 @@ func (e *strict) Exec(ctx context.Context, c access.Caller, ref string, r engine
 	return res, err
 }
 
-// readOnly is files that nobody may write.
+// readOnly refuses writes of files.
 type readOnly struct{ service.Files }
 
 func (readOnly) WriteFile(_ context.Context, _ access.Caller, _, path string, _ io.Reader, _ sandbox.WriteFileOptions) (sandbox.FileInfo, bool, error) {

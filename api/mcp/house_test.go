@@ -102,7 +102,7 @@ type noRequests struct{ service.Requests }
 
 func (noRequests) Asks() bool { return true }
 
-// deskOf is the desk of an engine; of one that a test puts in its place there is none.
+// deskOf returns the desk of an engine, or noRequests for a test's own engine.
 func deskOf(e service.Engine) service.Requests {
 	real, ok := e.(*engine.Engine)
 	if !ok {

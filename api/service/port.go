@@ -30,7 +30,7 @@ type Networks interface {
 	DefaultNetwork() sandbox.NetworkPolicy
 	// PresetNames returns the names of lists of hosts that a policy may name.
 	PresetNames() []string
-	// Presets tells what they stand for in a sandbox of an image, and whether that is built.
+	// Presets returns what they stand for in a sandbox of an image, and reports whether that is built.
 	Presets(ctx context.Context, c access.Caller, image string) (all []permit.Preset, built bool, err error)
 	// InForce returns what holds of a sandbox's policy: the server may allow less by now than
 	// when the sandbox was made.

@@ -24,7 +24,7 @@ type Sandboxes interface {
 	Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	// Restart ends a sandbox's processes and starts it again on its disk.
 	Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
-	// Reset gives a sandbox an empty disk.
+	// Reset replaces the disk of a sandbox by an empty one.
 	Reset(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Delete(ctx context.Context, c access.Caller, ref string) error
 	// EverRan reports whether a sandbox, which may be gone, was ever up.

@@ -40,15 +40,15 @@ func (a *app) locate() (place, error) {
 		return place{}, err
 	}
 	if p, err = a.located(p); err != nil {
-		return place{}, a.inTheWay(err)
+		return place{}, a.shadowed(err)
 	}
 	a.kept.Store(&p.kept)
 	return p, nil
 }
 
-// inTheWay adds to the failure of finding this machine's server that a variable hides the kept
+// shadowed adds to the failure of finding this machine's server that a variable hides the kept
 // server in use, if that is so.
-func (a *app) inTheWay(err error) error {
+func (a *app) shadowed(err error) error {
 	if a.server != "" || a.getenv("SANDPIT_URL") != "" || a.getenv("SANDPIT_TOKEN") == "" {
 		return err
 	}

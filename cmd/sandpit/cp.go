@@ -69,10 +69,10 @@ Nothing that a sandbox says of itself is followed on this machine.`,
 		defer t.bar.clear()
 		if to.remote() {
 			t.ref = to.ref
-			return interrupted(ctx, t.whole(t.upload(ctx, from.path, to.path)))
+			return interrupted(ctx, t.result(t.upload(ctx, from.path, to.path)))
 		}
 		t.ref = from.ref
-		return interrupted(ctx, t.whole(t.download(ctx, from.path, to.path)))
+		return interrupted(ctx, t.result(t.download(ctx, from.path, to.path)))
 	}
 	return c
 }
@@ -110,28 +110,28 @@ func parseEnd(arg string) endpoint {
 
 // transfer copies between one sandbox and this machine.
 type transfer struct {
-	a     *app
-	cl    *client.Client
-	ref   string
-	user  string
-	sync  bool // see client.WriteOptions
-	bar   *progress
-	total int64 // bytes so far
-	most  int64 // that a download writes
-	left  int64 // of most
-	less  bool  // something was left out
+	a       *app
+	cl      *client.Client
+	ref     string
+	user    string
+	sync    bool // see client.WriteOptions
+	bar     *progress
+	total   int64 // bytes so far
+	most    int64 // that a download writes
+	left    int64 // of most
+	skipped bool  // something was left out
 }
 
 // leftOut tells of what is not copied.
 func (t *transfer) leftOut(name, kind string) {
 	t.bar.clear()
-	t.less = true
+	t.skipped = true
 	t.a.warn("left out: %s (%s)", name, kind)
 }
 
-// whole returns err, or the status of a copy in which something is missing, which was said.
-func (t *transfer) whole(err error) error {
-	if err == nil && t.less {
+// result returns err, or status 1 for a copy in which something was left out, which was said.
+func (t *transfer) result(err error) error {
+	if err == nil && t.skipped {
 		return &exit{status: statusFailed}
 	}
 	return err

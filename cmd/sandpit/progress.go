@@ -78,8 +78,8 @@ func (p *progress) show(name, text string, part float64) {
 // quiet is how long something may take before it is worth a word.
 const quiet = time.Second
 
-// bytes tells how many of size bytes are done, how fast, and how long the rest takes, on a terminal.
-// It reports whether it does: what has taken less than quiet is not shown.
+// bytes shows on a terminal how many of size bytes are done, how fast, and how long the rest takes.
+// It reports whether it did: nothing is shown in the time quiet.
 func (p *progress) bytes(name string, done, size int64) bool {
 	if p.tty == nil || size <= 0 {
 		return false
@@ -101,8 +101,7 @@ func (p *progress) bytes(name string, done, size int64) bool {
 	return true
 }
 
-// count tells how many bytes are done, and how fast, of something whose end nobody knows, on a
-// terminal.
+// count shows on a terminal how many bytes are done, and how fast, where the size is not known.
 func (p *progress) count(name string, done int64) {
 	if p.tty == nil {
 		return

@@ -48,7 +48,7 @@ func (m *command) fed(ctx context.Context, a *app, started func(*client.Process)
 // inputFailed is the cause of a context that ends for want of input.
 type inputFailed struct{ error }
 
-// feed hands on r to the end of it, or of whoever reads it inside: that is no failure.
+// feed sends r to the process until either ends. A process that ends first is not an error.
 func feed(ctx context.Context, p *client.Process, r io.Reader) error {
 	pieces := make(chan []byte, stdinAhead)
 	var broken error

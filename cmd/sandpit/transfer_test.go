@@ -147,7 +147,7 @@ func TestDownload(t *testing.T) {
 			link("up", ".."), link("upin", "../out/aged"), link("round", "here/../.."), link("rounder", "here/.."), link("root", "/"),
 			link("empty", ""), link("nul", "a\x00b"), link("odd", `a\xff`))
 		dir := t.TempDir()
-		if err := tr.whole(tr.download(t.Context(), "/d", filepath.Join(dir, "out"))); fmt.Sprint(err) != "exit status 1" {
+		if err := tr.result(tr.download(t.Context(), "/d", filepath.Join(dir, "out"))); fmt.Sprint(err) != "exit status 1" {
 			t.Errorf("what is left out is told as %v", err)
 		}
 		got := map[string]string{}

@@ -88,8 +88,8 @@ type Reader struct{ in *bounded }
 
 // Open reads the beginning of an archive, and returns what it says and the reader of its layer.
 // More than most bytes of archive are not read: names and attributes take room beside what is
-// kept, and without any bound a small archive could keep the server busy for ever. An archive that
-// is none, or that this server cannot read, is fault.Invalid, one too large fault.TooLarge.
+// kept, and without any bound a small archive could keep the server busy for ever. What
+// is not an archive, or one that this server cannot read, is fault.Invalid, one too large fault.TooLarge.
 func Open(r io.Reader, most int64) (Meta, *Reader, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {

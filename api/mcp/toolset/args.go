@@ -141,7 +141,7 @@ func (a *Args) wholeText(name string) string {
 	return s
 }
 
-// known returns s, and notes a problem where it is none of the words that there are.
+// known returns s. It notes a problem if s is not one of the parameter's words.
 func (a *Args) known(name, s string) string {
 	if p := a.find(name); p != nil && p.Enum != nil && !slices.Contains(p.Enum, s) {
 		a.Add(name, "%q is not one of %s", sandbox.Clip(s, MaxShown), strings.Join(p.Enum, ", "))
