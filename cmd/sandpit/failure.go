@@ -94,7 +94,7 @@ type failure struct {
 // say writes an error to standard error, without ending anything.
 func (a *app) say(err error) {
 	if a.json {
-		f := failure{Code: fault.Of(err), Message: whole(err), Remedy: a.remedy(err)}
+		f := failure{Code: fault.Of(err), Message: printable(whole(err)), Remedy: printable(a.remedy(err))}
 		if e, ok := errors.AsType[*fault.Error](err); ok {
 			f.Fields, f.Cause = e.Fields, string(e.Disk)
 		}

@@ -44,4 +44,10 @@ func TestErrorsAreColouredAtATerminalOnly(t *testing.T) {
 	if a.say(err); out.String() != plainly {
 		t.Errorf("for programs: got %q, want %q", out.String(), plainly)
 	}
+	out.Reset()
+	a.json = true // which escapes the escape, and not what terminals take for one beside
+	const asJSON = `{"error":{"code":"invalid","message":"no \\u009b31mred","remedy":"look"}}` + "\n"
+	if a.say(fault.New(fault.Invalid, "no \u009b31mred").WithRemedy("look")); out.String() != asJSON {
+		t.Errorf("as JSON: got %q, want %q", out.String(), asJSON)
+	}
 }
