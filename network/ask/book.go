@@ -19,6 +19,7 @@ import (
 // Bounds of requests.
 const (
 	MaxPending = 16             // of a sandbox
+	MaxProject = 256            // of all sandboxes of a project
 	Keep       = 24 * time.Hour // how long one waits for an answer
 	MaxWhy     = 200            // bytes of the words why
 )
@@ -61,6 +62,10 @@ func (b *Book) Add(r Request, now time.Time) (kept Request, added bool, err erro
 		return Request{}, false, fault.New(fault.Exhausted, "%d requests for the network of the sandbox %s wait for an answer, which is the most", len(of), r.Ref).
 			WithRemedy("ask the user to answer them: sandpit network requests %s", r.Ref)
 	}
+	if n := b.count(r.Project); n >= MaxProject {
+		return Request{}, false, fault.New(fault.Exhausted, "%d requests for networks wait for an answer in the project, which is the most", n).
+			WithRemedy("ask the user to answer them: sandpit network requests")
+	}
 	r.ID, r.Why, r.At, r.Until = sandbox.NewProcessID(), sandbox.Clip(r.Why, MaxWhy), now, now.Add(Keep)
 	if b.all == nil {
 		b.all = make(map[sandbox.ID][]Request)
@@ -96,6 +101,23 @@ func (b *Book) Get(project, id string, now time.Time) (Request, error) {
 	}
 	return Request{}, fault.New(fault.NotFound, "no request for a network with the id %q waits for an answer", sandbox.Clip(id, 40)).
 		WithRemedy("list those that wait: sandpit network requests; each is kept for a day, and none outlives a restart of the server")
+}
+
+// Full reports whether no more requests of a project can wait.
+func (b *Book) Full(project string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count(project) >= MaxProject
+}
+
+// count returns how many requests of a project wait.
+func (b *Book) count(project string) (n int) {
+	for _, of := range b.all {
+		if of[0].Project == project { // a sandbox is of one project
+			n += len(of)
+		}
+	}
+	return n
 }
 
 // Remove forgets a request that was answered, and reports whether it waited.

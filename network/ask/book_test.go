@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 func TestRequestsAreBoundedAndKeptForADay(t *testing.T) {
@@ -49,5 +50,29 @@ func TestRequestsAreBoundedAndKeptForADay(t *testing.T) {
 	}
 	if n := len(b.List("q", "", at.Add(Keep))); n != 0 || len(b.all) != 0 {
 		t.Errorf("%d after a day", n)
+	}
+}
+
+// Sandboxes that come and go leave no more requests than one project may have.
+func TestRequestsOfAProjectAreBounded(t *testing.T) {
+	var b Book
+	at := time.Unix(1_800_000_000, 0)
+	for n := range MaxProject {
+		if b.Full("p") {
+			t.Fatalf("full with %d", n)
+		}
+		if _, _, err := b.Add(Request{Sandbox: sandbox.ID(fmt.Sprint(n)), Project: "p", Presets: []string{"python"}}, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := b.Add(Request{Sandbox: "more", Project: "p", Presets: []string{"python"}}, at); !b.Full("p") || !fault.Is(err, fault.Exhausted) {
+		t.Errorf("one too many: %v", err)
+	}
+	if _, _, err := b.Add(Request{Sandbox: "other", Project: "q", Presets: []string{"python"}}, at); err != nil {
+		t.Errorf("another project's: %v", err)
+	}
+	b.Forget("0")
+	if b.Full("p") {
+		t.Error("full, and one is gone")
 	}
 }

@@ -92,6 +92,9 @@ func (d *Desk) RequestNetwork(ctx context.Context, c access.Caller, ref string, 
 	if byRule {
 		return r, Granted, d.widen(ctx, c, r)
 	}
+	if d.book.Full(r.Project) { // perhaps of sandboxes that are gone
+		d.waiting(ctx, c, "")
+	}
 	r, added, err := d.book.Add(r, d.now())
 	if err != nil || !added {
 		return r, Pending, err
@@ -117,7 +120,11 @@ func (d *Desk) NetworkRequests(ctx context.Context, c access.Caller, ref string)
 		}
 		of = s.ID
 	}
-	var out []Request
+	return d.waiting(ctx, c, of), nil
+}
+
+// waiting returns the requests of sandboxes that are there, and forgets those of others.
+func (d *Desk) waiting(ctx context.Context, c access.Caller, of sandbox.ID) (out []Request) {
 	for _, r := range d.book.List(c.Project, of, d.now()) {
 		if _, err := d.engine.Get(ctx, c, string(r.Sandbox)); fault.Is(err, fault.NotFound) {
 			d.book.Forget(r.Sandbox)
@@ -125,7 +132,7 @@ func (d *Desk) NetworkRequests(ctx context.Context, c access.Caller, ref string)
 		}
 		out = append(out, r)
 	}
-	return out, nil
+	return out
 }
 
 // GrantNetwork lets a sandbox reach what was asked for. No tool calls it: a person does.

@@ -5,6 +5,7 @@ package ask_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -174,5 +175,33 @@ func TestWhatMayNotBeAskedFor(t *testing.T) {
 	}
 	if _, _, err := d.RequestNetwork(t.Context(), stranger, "box", []string{"lists"}, nil, ""); !fault.Is(err, fault.NotFound) {
 		t.Errorf("for another's: %v", err)
+	}
+}
+
+// Requests of sandboxes that are gone make room for those of others.
+func TestRequestsOfDeletedSandboxesMakeRoom(t *testing.T) {
+	d, w, _ := open(t, func(*permit.Rules) {})
+	boxes := []string{"box"}
+	for n := range ask.MaxProject / ask.MaxPending {
+		boxes = append(boxes, fmt.Sprintf("box%d", n))
+		if _, _, err := w.Engine.Create(t.Context(), alice, engine.CreateRequest{Key: boxes[n+1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, box := range boxes[1:] {
+		for n := range ask.MaxPending {
+			if _, _, err := d.RequestNetwork(t.Context(), alice, box, nil, []string{fmt.Sprintf("%d.test", n)}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, _, err := d.RequestNetwork(t.Context(), alice, "box", nil, []string{"own.test"}, ""); !fault.Is(err, fault.Exhausted) {
+		t.Fatalf("one too many: %v", err)
+	}
+	if err := w.Engine.Delete(t.Context(), alice, "box0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, state, err := d.RequestNetwork(t.Context(), alice, "box", nil, []string{"own.test"}, ""); err != nil || state != ask.Pending {
+		t.Errorf("with one deleted: %q, %v", state, err)
 	}
 }
