@@ -163,7 +163,7 @@ func TestTerminalThatStays(t *testing.T) {
 		}
 		write(t, h, id, "it\n")
 		var two screen
-		if _, err := two.follow(h, id, "got it", engine.FollowRequest{Recent: 1000}); !errors.Is(err, errSeen) || !strings.Contains(two.text, "ready") {
+		if _, err := two.follow(h, id, "got it\r\n", engine.FollowRequest{Recent: 1000}); !errors.Is(err, errSeen) || !strings.Contains(two.text, "ready") {
 			t.Fatalf("%q, %v", two.text, err)
 		}
 		h.restart()
