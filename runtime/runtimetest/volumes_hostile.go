@@ -15,7 +15,6 @@ import (
 )
 
 func volumeReadOnly(t *testing.T, s *suite) {
-	s.need(t, runtime.Isolation) // else a link is all that there is
 	id := s.volume(t, 0)
 	writer := s.create(t, s.with(at("data", id)))
 	writer.ok("echo kept > data/file; mkdir data/d; chmod 777 data data/d data/file; touch data/d/x")
@@ -72,7 +71,6 @@ func (b *box) asRootOrUser(root bool, shell string) outcome {
 }
 
 func volumeFlags(t *testing.T, s *suite) {
-	s.need(t, runtime.Isolation)
 	id := s.volume(t, 0)
 	ro := at("ro", id)
 	ro.ReadOnly = true
@@ -107,7 +105,6 @@ func volumeFlags(t *testing.T, s *suite) {
 
 // volumeAttempts lets hostile code loose on a volume.
 func volumeAttempts(t *testing.T, s *suite) {
-	s.need(t, runtime.Isolation)
 	b := s.create(t, s.with(at("volume", s.volume(t, 0))))
 	b.ok("chmod 777 volume")
 	for _, user := range []string{"sandbox", "root"} {
