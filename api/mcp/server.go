@@ -20,7 +20,7 @@ import (
 func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Server {
 	o := &mcp.ServerOptions{
 		Instructions: p.Instructions(h.groups),
-		Logger:       h.log,
+		Logger:       transport.SDKLogger(h.log),
 		// Not nil, so that logging is not claimed; the lists never change.
 		Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Extensions: map[string]any{transport.ExtensionTasks: map[string]any{}},

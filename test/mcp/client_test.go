@@ -34,6 +34,7 @@ type client interface {
 // answer is what a model would see.
 type answer struct {
 	text    string
+	images  int
 	isError bool
 }
 
@@ -75,8 +76,11 @@ func (c goClient) call(ctx context.Context, tool string, args map[string]any) (a
 	}
 	a := answer{isError: r.IsError}
 	for _, part := range r.Content {
-		if text, ok := part.(*sdk.TextContent); ok {
-			a.text += text.Text + "\n"
+		switch part := part.(type) {
+		case *sdk.TextContent:
+			a.text += part.Text + "\n"
+		case *sdk.ImageContent:
+			a.images++
 		}
 	}
 	return a, nil
@@ -212,7 +216,7 @@ func (c *nodeClient) tools(ctx context.Context) ([]string, error) {
 
 func (c *nodeClient) call(ctx context.Context, tool string, args map[string]any) (answer, error) {
 	l, err := c.ask(ctx, map[string]any{"tool": tool, "args": args})
-	return answer{l.Text, l.IsError}, err
+	return answer{text: l.Text, isError: l.IsError}, err
 }
 
 // onceClient is a program that makes one call and ends.
@@ -277,13 +281,13 @@ func (c onceClient) call(ctx context.Context, tool string, args map[string]any) 
 		return answer{}, err
 	}
 	if r.Content == nil {
-		return answer{r.raw, r.IsError}, nil
+		return answer{text: r.raw, isError: r.IsError}, nil
 	}
 	var texts []string
 	for _, part := range r.Content {
 		texts = append(texts, part.Text)
 	}
-	return answer{strings.Join(texts, "\n"), r.IsError}, nil
+	return answer{text: strings.Join(texts, "\n"), isError: r.IsError}, nil
 }
 
 // inspector is the Inspector's command line, with what says where the server is.

@@ -111,11 +111,11 @@ func New(o Options) (*Handler, error) {
 	// The guard has checked Host and Origin, for names that the SDK cannot know.
 	h.modern = bound(mcp.NewStreamableHTTPHandler(chosenServer, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: h.maxBody,
-		DisableLocalhostProtection: true, Logger: h.log,
+		DisableLocalhostProtection: true, Logger: SDKLogger(h.log),
 	}))
 	h.legacy = bound(mcp.NewStreamableHTTPHandler(chosenServer, &mcp.StreamableHTTPOptions{
 		SessionTimeout: o.SessionTimeout, EventStore: h.streams, MaxRequestBodyBytes: h.maxBody,
-		DisableLocalhostProtection: true, Logger: h.log,
+		DisableLocalhostProtection: true, Logger: SDKLogger(h.log),
 	}))
 	return h, nil
 }
