@@ -13,6 +13,8 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newActivity(a *app) *cobra.Command {
@@ -24,10 +26,10 @@ func newActivity(a *app) *cobra.Command {
 	}
 	most := c.Flags().IntP("lines", "n", 50, "how many events, counted from the newest; 0: all")
 	types := c.Flags().StringSlice("type", nil, "only these types (exec, file.upload, …), separated by commas")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *most < 0 {
-			return misuse(c, "--lines %d is less than 0", *most)
+			return exit.Misuse(c, "--lines %d is less than 0", *most)
 		}
 		cl, err := a.client()
 		if err != nil {
@@ -47,15 +49,15 @@ func newActivity(a *app) *cobra.Command {
 			}
 		}
 		slices.Reverse(events)
-		if *out == asJSON {
-			return writeJSON(a.stdout, events)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, events)
 		}
 		now := time.Now()
 		rows := make([][]string, 0, len(events))
 		for _, e := range events {
-			rows = append(rows, []string{ago(now, &e.At), e.Actor + "/" + e.Via, e.Type, became(e), about(e)})
+			rows = append(rows, []string{output.Ago(now, &e.At), e.Actor + "/" + e.Via, e.Type, became(e), about(e)})
 		}
-		return table(a.stdout, []string{"WHEN", "WHO", "WHAT", "RESULT", "ABOUT"}, rows)
+		return output.Table(a.stdout, []string{"WHEN", "WHO", "WHAT", "RESULT", "ABOUT"}, rows)
 	}
 	return c
 }
@@ -78,7 +80,7 @@ func became(e *v1.Event) string {
 		parts = append(parts, (time.Duration(*e.DurationMS) * time.Millisecond).String())
 	}
 	if e.Size != nil {
-		parts = append(parts, bytesOf(*e.Size))
+		parts = append(parts, output.Bytes(*e.Size))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -98,7 +100,7 @@ func about(e *v1.Event) string {
 		parts = append(parts, "to "+e.To)
 	}
 	if e.FilesChangedTotal > 0 {
-		parts = append(parts, fmt.Sprintf("(%s changed)", plural(e.FilesChangedTotal, "file")))
+		parts = append(parts, fmt.Sprintf("(%s changed)", output.Plural(e.FilesChangedTotal, "file")))
 	}
 	what := strings.Join(parts, " ")
 	if what != "" && e.Detail != "" {

@@ -4,14 +4,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +18,9 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 )
 
@@ -45,15 +46,15 @@ A PROCESS is an id, the beginning of one, or last.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		p, err := openProcess(c.Context(), cl, args[0], args[1])
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		rec, err := p.Get(c.Context())
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		at := &attached{app: a, process: p, tty: rec.Tty}
 		if !*history {
@@ -88,11 +89,11 @@ func (at *attached) run(ctx context.Context) error {
 	got := make(chan os.Signal, 4) // before the terminal is changed, so that none ends us and leaves it so
 	signal.Notify(got, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(got)
-	resizes, stop := resized()
+	resizes, stop := terminal.Resizes()
 	defer stop()
 	restore, err := at.raw(ctx)
 	if err != nil {
-		return own(err)
+		return exit.Own(err)
 	}
 	defer restore()
 	if at.keys != nil {
@@ -116,23 +117,23 @@ func (at *attached) run(ctx context.Context) error {
 				at.warn("detached; the process goes on")
 				return nil
 			case err != nil:
-				return own(err)
+				return exit.Own(err)
 			case out == nil || out.ExitCode == nil:
-				return own(fault.New(fault.Unavailable, "the server did not tell how the process ended"))
+				return exit.Own(fault.New(fault.Unavailable, "the server did not tell how the process ended"))
 			}
 			if out.Cause != "" {
 				at.warn("the process was ended: %s", because(out.Cause, out.CauseDetail))
 			}
 			if at.missed && !at.tty {
-				return own(fault.New(fault.TooLarge, "not all output is here; the process itself ended with %d", *out.ExitCode).
+				return exit.Own(fault.New(fault.TooLarge, "not all output is here; the process itself ended with %d", *out.ExitCode).
 					WithRemedy("write it to a file in the sandbox, and copy that out with sandpit cp"))
 			}
-			return passing(*out.ExitCode)
+			return exit.Passing(*out.ExitCode)
 		case s := <-got:
 			if s == syscall.SIGHUP || at.tty {
 				restore()
 				at.end()
-				return &exit{status: interruption{s}.status()}
+				return &exit.Error{Status: interrupt.Error{Signal: s}.Status()}
 			}
 			at.pass(ctx, s)
 		case <-resizes:
@@ -143,7 +144,7 @@ func (at *attached) run(ctx context.Context) error {
 
 // raw hands every key on as it is, where the process and we both have a terminal.
 func (at *attached) raw(ctx context.Context) (restore func(), err error) {
-	keys, typed := terminal(at.keys)
+	keys, typed := terminal.Of(at.keys)
 	if !at.tty || !typed {
 		return func() {}, nil
 	}
@@ -162,8 +163,8 @@ func (at *attached) raw(ctx context.Context) (restore func(), err error) {
 // redraw makes a program that draws on the whole screen draw it anew, for who joins it:
 // it does so when the terminal has another size.
 func (at *attached) redraw(ctx context.Context) {
-	if screen, seen := terminal(at.stdout); seen && at.recent > 0 {
-		if cols, rows := size(screen); rows > 1 {
+	if screen, seen := terminal.Of(at.stdout); seen && at.recent > 0 {
+		if cols, rows := terminal.Size(screen); rows > 1 {
 			_ = at.process.Resize(ctx, cols, rows-1) // as resize
 		}
 	}
@@ -190,8 +191,8 @@ func (at *attached) end() {
 }
 
 func (at *attached) resize(ctx context.Context) {
-	if screen, seen := terminal(at.stdout); seen && at.tty {
-		cols, rows := size(screen)
+	if screen, seen := terminal.Of(at.stdout); seen && at.tty {
+		cols, rows := terminal.Size(screen)
 		_ = at.process.Resize(ctx, cols, rows) // it may have ended, and the output will say so
 	}
 }
@@ -228,13 +229,13 @@ func (at *attached) show(ctx context.Context, end **v1.Process) error {
 // feed hands our input on. A process that takes none is no failure: it is followed
 // all the same.
 func (at *attached) feed(ctx context.Context) error {
-	keys := detacher{keys: at.leave}
+	keys := terminal.Detacher{Keys: at.leave}
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := at.keys.Read(buf)
 		data, left := buf[:n], false
 		if at.tty {
-			data, left = keys.filter(data)
+			data, left = keys.Filter(data)
 		}
 		if len(data) > 0 {
 			if err := at.enter(ctx, data); err != nil {
@@ -286,59 +287,4 @@ func (at *attached) refused(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-// detachKeys leave an attached process to itself, unless others are asked for:
-// Ctrl-P, then Ctrl-Q.
-const detachKeys = "\x10\x11"
-
-// detacher looks for the detach keys in what is typed. Keys that may be the first of
-// them are held back until it is known what follows. The zero value looks for the
-// default ones.
-type detacher struct {
-	keys []byte // nil: the default; empty: none
-	held []byte // a beginning of keys
-}
-
-// filter returns what is the process's, and whether the keys were typed.
-func (d *detacher) filter(data []byte) ([]byte, bool) {
-	if d.keys == nil {
-		d.keys = []byte(detachKeys)
-	}
-	if len(d.keys) == 0 {
-		return data, false
-	}
-	given := make([]byte, 0, len(d.held)+len(data))
-	for _, b := range data {
-		d.held = append(d.held, b)
-		for !bytes.HasPrefix(d.keys, d.held) {
-			given, d.held = append(given, d.held[0]), d.held[1:]
-		}
-		if len(d.held) == len(d.keys) {
-			d.held = nil
-			return given, true
-		}
-	}
-	return given, false
-}
-
-// parseDetachKeys reads "ctrl-p,ctrl-q", or single characters; empty: none.
-func parseDetachKeys(text string) ([]byte, error) {
-	keys := []byte{}
-	if text == "" {
-		return keys, nil
-	}
-	for name := range strings.SplitSeq(text, ",") {
-		c, ctrl := strings.CutPrefix(strings.ToLower(name), "ctrl-")
-		switch {
-		case !ctrl && len(name) == 1 && name[0] < 0x7f:
-			keys = append(keys, name[0])
-		case ctrl && len(c) == 1 && (c[0] >= 'a' && c[0] <= 'z' || strings.ContainsAny(c, `@[\]^_`)):
-			keys = append(keys, c[0]&0x1f)
-		default:
-			return nil, fault.New(fault.Invalid, "--detach-keys: %.40q is not a key", name).
-				WithRemedy("give characters and ctrl-a to ctrl-z with commas between them: ctrl-p,ctrl-q")
-		}
-	}
-	return keys, nil
 }

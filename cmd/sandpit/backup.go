@@ -14,6 +14,10 @@ import (
 
 	"sandpit.dev/backup"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/progress"
 	"sandpit.dev/fault"
 )
 
@@ -36,9 +40,9 @@ good for all else.`,
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		return interrupted(ctx, a.backup(ctx, cl, args[0]))
+		return interrupt.Ended(ctx, a.backup(ctx, cl, args[0]))
 	}
 	return c
 }
@@ -63,9 +67,9 @@ func (a *app) backup(ctx context.Context, cl *client.Client, file string) (err e
 		return err
 	}
 	defer r.Close()
-	bar := newProgress(a.stderr)
-	defer bar.clear()
-	from := &watched{r: r, see: func(n int64) { bar.count("backup", n) }}
+	bar := progress.New(a.stderr)
+	defer bar.Clear()
+	from := &progress.Reader{R: r, See: func(n int64) { bar.Count("backup", n) }}
 	to := &target{w: w}
 	m, err := backup.Verify(io.TeeReader(from, to))
 	if err == nil {
@@ -92,17 +96,17 @@ func (a *app) backup(ctx context.Context, cl *client.Client, file string) (err e
 	if err := syncDir(filepath.Dir(file)); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "%s is written, and may be gone after a power cut", file)
 	}
-	bar.clear()
-	fmt.Fprintf(a.stderr, "%s: %s; it has every secret of the server\n", printable(file), bytesOf(from.done))
+	bar.Clear()
+	fmt.Fprintf(a.stderr, "%s: %s; it has every secret of the server\n", output.Printable(file), output.Bytes(from.Done))
 	left := 0
 	for _, p := range m.Parts {
 		if p.LeftOut != "" {
 			left++
-			fmt.Fprintf(a.stderr, "left out: %s: %s\n", printable(p.Name), printable(p.LeftOut))
+			fmt.Fprintf(a.stderr, "left out: %s: %s\n", output.Printable(p.Name), output.Printable(p.LeftOut))
 		}
 	}
 	if left > 0 {
-		return &exit{status: statusFailed}
+		return &exit.Error{Status: exit.StatusFailed}
 	}
 	return nil
 }

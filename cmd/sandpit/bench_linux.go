@@ -44,7 +44,7 @@ That is a program of its own, sandpit-bench, which has to be beside this one; in
 			return err
 		}
 		cfg := daemon.DefaultConfig()
-		if err := cfg.ReadEnv(a.getenv); err != nil {
+		if err := cfg.ReadEnv(a.Getenv); err != nil {
 			return err
 		}
 		if err := cfg.Check(); err != nil {

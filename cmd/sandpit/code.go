@@ -17,13 +17,17 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
 // codeRun holds the flags of one run of code, and what it has shown so far.
 type codeRun struct {
 	code, language, context, dir string
-	timeout                      period
+	timeout                      flags.Period
 	stateless                    bool
 	images                       int
 }
@@ -65,16 +69,16 @@ interrupts the code; its variables stay. A failure of sandpit's own exits with 1
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if f.Changed("code") == (len(args) == 2) {
-			return misuse(c, "give the code by one of -c CODE, a file, and - for standard input")
+			return exit.Misuse(c, "give the code by one of -c CODE, a file, and - for standard input")
 		}
 		if len(args) == 2 {
 			if err := r.read(a, args[1]); err != nil {
-				return own(err)
+				return exit.Own(err)
 			}
 		}
 		cl, err := a.client()
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		return r.run(c.Context(), a, cl, args[0])
 	}
@@ -109,15 +113,15 @@ func (r *codeRun) read(a *app, name string) error {
 
 // run runs the code and shows what it gives.
 func (r *codeRun) run(ctx context.Context, a *app, cl *client.Client, ref string) error {
-	ctx, stop := interruptible(ctx)
+	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	out, err := cl.StreamCode(ctx, ref, v1.RunCode{
 		Code: r.code, Language: given0(r.language), ContextID: given0(r.context), Stateless: &r.stateless,
-		TimeoutSeconds: r.timeout.exactSeconds(), InterruptOnDisconnect: new(true),
+		TimeoutSeconds: r.timeout.ExactSeconds(), InterruptOnDisconnect: new(true),
 	}, client.CodeSink{
 		Started: func(s v1.CodeStarted) error {
 			if s.Restarted != "" {
-				a.warn("the context was started anew (%s): earlier variables are gone", printable(s.Restarted))
+				a.warn("the context was started anew (%s): earlier variables are gone", output.Printable(s.Restarted))
 			}
 			return nil
 		},
@@ -132,7 +136,7 @@ func (r *codeRun) run(ctx context.Context, a *app, cl *client.Client, ref string
 		Result: func(v v1.CodeValue) error { return r.show(a, v) },
 	})
 	if err != nil {
-		return own(interrupted(ctx, err))
+		return exit.Own(interrupt.Ended(ctx, err))
 	}
 	if e := out.Error; e != nil {
 		lines := e.Traceback
@@ -140,13 +144,13 @@ func (r *codeRun) run(ctx context.Context, a *app, cl *client.Client, ref string
 			lines = []string{e.Name + ": " + e.Value}
 		}
 		if _, err := fmt.Fprintln(a.stderr, strings.Join(lines, "\n")); err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 	}
 	if out.CauseDetail != "" || out.Status != "ok" && out.Error == nil {
-		a.warn("%s", printable(strings.TrimSuffix(out.Status+": "+out.CauseDetail, ": ")))
+		a.warn("%s", output.Printable(strings.TrimSuffix(out.Status+": "+out.CauseDetail, ": ")))
 	}
-	return passing(out.ExitCode)
+	return exit.Passing(out.ExitCode)
 }
 
 // given0 is nil for an empty text.
@@ -194,7 +198,7 @@ func indented(j json.RawMessage) string {
 // save writes an image to a file that is not there yet, or says that there is one.
 func (r *codeRun) save(a *app, kind string, data []byte) error {
 	if r.dir == "" {
-		a.warn("a %s image of %s is not shown; -o DIR saves it", strings.ToUpper(kind), bytesOf(int64(len(data))))
+		a.warn("a %s image of %s is not shown; -o DIR saves it", strings.ToUpper(kind), output.Bytes(int64(len(data))))
 		return nil
 	}
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {

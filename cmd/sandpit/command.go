@@ -7,17 +7,25 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/input"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -33,9 +41,9 @@ type command struct {
 	c       *cobra.Command
 	shell   string
 	cwd     string
-	env     *variables // with run: the sandbox's, so none: the sandbox's
+	env     *flags.Variables // with run: the sandbox's, so none: the sandbox's
 	user    string
-	timeout period
+	timeout flags.Period
 	stdin   bool
 	noStdin bool
 	input   io.Reader // of the command, while it runs; nil: none
@@ -47,7 +55,7 @@ type command struct {
 }
 
 func (a *app) commandFlags(c *cobra.Command, withEnv bool) *command {
-	m := &command{c: c, env: new(variables)}
+	m := &command{c: c, env: new(flags.Variables)}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of CMD")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
@@ -57,7 +65,7 @@ func (a *app) commandFlags(c *cobra.Command, withEnv bool) *command {
 	f.BoolVarP(&m.noStdin, "no-stdin", "n", false, "leave standard input alone, also if it is a pipe or a file")
 	f.BoolVarP(&m.tty, "tty", "t", false, "run it at a terminal, as sandpit shell does")
 	if withEnv {
-		m.env = a.envFlags(f, "environment variable of this command")
+		m.env = flags.EnvFlags(f, a.Getenv, "environment variable of this command")
 	}
 	f.SetInterspersed(false) // what follows CMD is CMD's
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
@@ -69,13 +77,13 @@ func (m *command) check(words []string) error {
 	m.argv = words
 	switch {
 	case m.shell != "" && len(words) > 0:
-		return misuse(m.c, "both -c and a command are given: %s", strings.Join(words, " "))
+		return exit.Misuse(m.c, "both -c and a command are given: %s", strings.Join(words, " "))
 	case m.shell == "" && len(words) == 0:
-		return misuse(m.c, "there is no command to run; the usage is: %s", m.c.UseLine())
+		return exit.Misuse(m.c, "there is no command to run; the usage is: %s", m.c.UseLine())
 	case m.stdin && m.noStdin:
-		return misuse(m.c, "--interactive and --no-stdin contradict each other")
-	case m.tty && m.timeout.given:
-		return misuse(m.c, "a command at a terminal has no --timeout")
+		return exit.Misuse(m.c, "--interactive and --no-stdin contradict each other")
+	case m.tty && m.timeout.Given:
+		return exit.Misuse(m.c, "a command at a terminal has no --timeout")
 	}
 	return nil
 }
@@ -83,14 +91,14 @@ func (m *command) check(words []string) error {
 // request makes the request. Standard input goes with it where it is a small file; else it is
 // the command's while it runs, see fed.
 func (m *command) request(a *app) (v1.Exec, error) {
-	r := v1.Exec{Env: m.env.value(), TimeoutSeconds: m.timeout.exactSeconds(), MaxOutputBytes: new(int64(maxOutput))}
+	r := v1.Exec{Env: m.env.Value(), TimeoutSeconds: m.timeout.ExactSeconds(), MaxOutputBytes: new(int64(maxOutput))}
 	if m.shell != "" {
 		r.Command = &m.shell
 	} else {
 		r.Argv = m.argv
 	}
 	f := m.c.Flags()
-	r.Cwd, r.User = given(f, "cwd", m.cwd), given(f, "user", m.user)
+	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)
 	if m.tty || !m.stdin && (m.noStdin || !piped(a.stdin)) { // of a terminal the keys are handed on
 		return r, nil
 	}
@@ -104,7 +112,7 @@ func (m *command) request(a *app) (v1.Exec, error) {
 	data, err := io.ReadAll(io.LimitReader(a.stdin, int64(most)+1))
 	switch {
 	case err != nil:
-		return r, unreadable(err)
+		return r, input.Unreadable(err)
 	case len(data) > most && m.in != "":
 		return r, fault.New(fault.TooLarge, "standard input has more than the %d bytes that a command in a shell takes", most).
 			WithRemedy("copy it into the sandbox (sandpit cp - SANDBOX:PATH) and have the command read it there, or leave out --shell")
@@ -132,13 +140,9 @@ func regular(f *os.File) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-func unreadable(err error) error {
-	return fault.Wrap(fault.Unavailable, err, "standard input cannot be read")
-}
-
 // stream runs a command and hands on its output and its status.
 func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
-	ctx, stop := interruptible(ctx)
+	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	out, err := a.attended(ctx, m.runner(a, cl, ref), r, func(f client.Frame) error {
 		w := a.stdout
@@ -149,17 +153,17 @@ func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref str
 		return err
 	})
 	switch {
-	case pipeBroken(err): // nobody reads us, and the signal is on its way
-		return &exit{status: interruption{syscall.SIGPIPE}.status()}
+	case interrupt.PipeBroken(err): // nobody reads us, and the signal is on its way
+		return &exit.Error{Status: interrupt.Error{Signal: syscall.SIGPIPE}.Status()}
 	case err != nil:
-		return own(err)
+		return exit.Own(err)
 	}
 	return a.ended(m, out)
 }
 
 // collect runs a command and prints its result as JSON.
 func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
-	ctx, stop := interruptible(ctx)
+	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	r.MaxOutputBytes = nil // it is held in memory here
 	var stdout, stderr []byte
@@ -172,7 +176,7 @@ func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref st
 		return nil
 	})
 	if err != nil {
-		return own(err)
+		return exit.Own(err)
 	}
 	out := v1.ExecResult{ExecOutcome: *outcome}
 	out.Stdout, out.StdoutBase64 = readable(stdout)
@@ -181,13 +185,13 @@ func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref st
 	if m.state != nil {
 		all = v1.ShellExecResult{ExecResult: out, Shell: *m.state}
 	}
-	if err := writeJSON(a.stdout, all); err != nil {
-		return own(err)
+	if err := output.JSON(a.stdout, all); err != nil {
+		return exit.Own(err)
 	}
 	if out.ExitCode == nil {
 		return nil
 	}
-	return passing(*out.ExitCode)
+	return exit.Passing(*out.ExitCode)
 }
 
 // runner runs a command by its events, and tells which process it is.
@@ -232,16 +236,16 @@ func (a *app) ended(m *command, out *v1.ExecOutcome) error {
 		a.warn("the command was ended: %s", because(out.Cause, out.CauseDetail))
 	}
 	if out.ExitCode == nil {
-		return own(fault.New(fault.Unavailable, "the command goes on as process %s", out.ProcessID))
+		return exit.Own(fault.New(fault.Unavailable, "the command goes on as process %s", out.ProcessID))
 	}
 	if *out.ExitCode == 127 && len(m.argv) == 1 && strings.ContainsAny(m.argv[0], " \t|&;<>") {
 		fmt.Fprintln(a.stderr, "→ a command is a program and its arguments; for shell text use -c")
 	}
 	if cut := cutOff(out); cut != "" {
-		return own(fault.New(fault.TooLarge, "not all output is here: %s; the command itself ended with %d", cut, *out.ExitCode).
+		return exit.Own(fault.New(fault.TooLarge, "not all output is here: %s; the command itself ended with %d", cut, *out.ExitCode).
 			WithRemedy("write it to a file in the sandbox, and copy that out with sandpit cp"))
 	}
-	return passing(*out.ExitCode)
+	return exit.Passing(*out.ExitCode)
 }
 
 // cutOff says which output of a command was not handed on whole; empty: all was.
@@ -264,4 +268,89 @@ func because(cause, detail string) string {
 		return cause
 	}
 	return cause + " (" + detail + ")"
+}
+
+// fed runs a command with m.input for its standard input. An input that cannot be read, or
+// not be handed on, ends the command: it would wait for the rest, or take a part for all.
+func (m *command) fed(ctx context.Context, a *app, started func(*client.Process), run func(context.Context, func(*client.Process)) (*v1.ExecOutcome, error)) (*v1.ExecOutcome, error) {
+	if m.input == nil {
+		return run(ctx, started)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var begun *client.Process
+	out, err := run(ctx, func(p *client.Process) {
+		begun = p
+		started(p)
+		// It stays in its last read when the command has ended, which is right before our
+		// own end: a read of a terminal or a pipe cannot be called back.
+		go func() {
+			if err := input.Feed(ctx, p, m.input); err != nil {
+				cancel(inputFailed{err})
+			}
+		}()
+	})
+	if failed, ok := errors.AsType[inputFailed](context.Cause(ctx)); ok && err != nil {
+		a.kill(ctx, begun)
+		return nil, failed.error
+	}
+	return out, err
+}
+
+// inputFailed is the cause of a context that ends for want of input.
+type inputFailed struct{ error }
+
+// killBound is how long the kill after an interrupt may take.
+const killBound = 10 * time.Second
+
+// attended runs a command, which an interrupt kills: its error is that of the
+// interruption then. Until the server has told which process it is, an interrupt
+// waits, so that nothing is left behind.
+func (a *app) attended(ctx context.Context, run runner, r v1.Exec, fn func(client.Frame) error) (*v1.ExecOutcome, error) {
+	steady, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var p *client.Process
+	known, over := make(chan struct{}), make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		defer cancel()
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		t := time.NewTimer(killBound)
+		defer t.Stop()
+		select {
+		case <-over:
+		case <-known:
+			a.kill(ctx, p)
+		case <-t.C:
+			a.warn("the command may go on: the server does not say which process it is")
+		}
+	})
+	out, err := run(steady, r, func(q *client.Process) {
+		if p == nil {
+			p = q
+			close(known)
+		}
+	}, fn)
+	close(over)
+	watch.Wait()
+	if p != nil && interrupt.PipeBroken(err) {
+		a.kill(ctx, p)
+	}
+	if ctx.Err() != nil {
+		return nil, interrupt.Ended(ctx, ctx.Err())
+	}
+	return out, err
+}
+
+// kill ends a command, whether or not ctx is over.
+func (a *app) kill(ctx context.Context, p *client.Process) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
+	defer cancel()
+	if err := p.Kill(ctx); err != nil {
+		a.warn("the command may go on as process %s: %s", p.ID(), output.Whole(err))
+	}
 }

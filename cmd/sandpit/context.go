@@ -14,6 +14,8 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newContext(a *app) *cobra.Command {
@@ -53,25 +55,25 @@ func newContextCreate(a *app) *cobra.Command {
 	f.StringVarP(&language, "language", "l", "python", "python, javascript, typescript or bash")
 	f.StringVarP(&cwd, "cwd", "w", "", "where it starts (default /workspace, as root /root)")
 	f.StringVarP(&user, "user", "u", "", "sandbox (the default) or root")
-	env := a.envFlags(f, "environment variable of its code")
+	env := flags.EnvFlags(f, a.Getenv, "environment variable of its code")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		made, err := cl.CreateContext(c.Context(), args[0], v1.CreateContext{
-			Language: language, Cwd: given(f, "cwd", cwd), User: given(f, "user", user), Env: env.value(),
+			Language: language, Cwd: flags.Given(f, "cwd", cwd), User: flags.Given(f, "user", user), Env: env.Value(),
 		})
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, made)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, made)
 		}
-		_, err = fmt.Fprintln(a.stdout, printable(made.ID))
+		_, err = fmt.Fprintln(a.stdout, output.Printable(made.ID))
 		return err
 	}
 	return c
@@ -85,7 +87,7 @@ func newContextLs(a *app) *cobra.Command {
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	how := listFlags(c, "ids only")
+	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -95,15 +97,15 @@ func newContextLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(a.stdout, how, found, func(x v1.Context) string { return x.ID }, columns[v1.Context]{
-			head: []string{"CONTEXT", "LANGUAGE", "USER", "RAN", "LAST USED", "STATUS"},
-			row: func(x v1.Context, now time.Time) []string {
+		return output.List(a.stdout, how, found, func(x v1.Context) string { return x.ID }, output.Columns[v1.Context]{
+			Head: []string{"CONTEXT", "LANGUAGE", "USER", "RAN", "LAST USED", "STATUS"},
+			Row: func(x v1.Context, now time.Time) []string {
 				language, used := x.Language, ""
 				if x.Default {
 					language += " (default)"
 				}
 				if !x.LastUsedAt.IsZero() {
-					used = ago(now, &x.LastUsedAt)
+					used = output.Ago(now, &x.LastUsedAt)
 				}
 				return []string{x.ID, language, x.User, strconv.FormatInt(x.Executions, 10), used, contextStatus(x)}
 			},

@@ -12,6 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/progress"
 	"sandpit.dev/fault"
 )
 
@@ -38,7 +42,7 @@ Nothing that a sandbox says of itself is followed on this machine.`,
 	}
 	user := c.Flags().StringP("user", "u", "", "act inside as sandbox (the default) or root")
 	sync := c.Flags().Bool("sync", false, "into a sandbox: go on when each file is on the server's disk, where a power cut does not take it")
-	most := megabytes{n: defaultCopyMiB}
+	most := flags.Megabytes{MiB: defaultCopyMiB}
 	c.Flags().Var(&most, "max-size", "out of a sandbox: write at most this much to this machine, 4 KiB for each file and directory included (default 10G)")
 	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		refs := a.refs(c.Context())
@@ -50,29 +54,29 @@ Nothing that a sandbox says of itself is followed on this machine.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		from, to := parseEnd(args[0]), parseEnd(args[1])
 		if from.remote() == to.remote() {
-			return misuse(c, "one of %q and %q has to be SANDBOX:PATH, and the other a local file", args[0], args[1])
+			return exit.Misuse(c, "one of %q and %q has to be SANDBOX:PATH, and the other a local file", args[0], args[1])
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		if *sync && !to.remote() {
-			return misuse(c, "--sync is for copies into a sandbox; leave it out")
+			return exit.Misuse(c, "--sync is for copies into a sandbox; leave it out")
 		}
-		if most.given && to.remote() {
-			return misuse(c, "--max-size is for copies out of a sandbox; leave it out")
+		if most.Given && to.remote() {
+			return exit.Misuse(c, "--max-size is for copies out of a sandbox; leave it out")
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		t := &transfer{a: a, cl: cl, user: *user, sync: *sync, bar: newProgress(a.stderr), most: int64(most.n) << 20}
+		t := &transfer{a: a, cl: cl, user: *user, sync: *sync, bar: progress.New(a.stderr), most: int64(most.MiB) << 20}
 		t.left = t.most
-		defer t.bar.clear()
+		defer t.bar.Clear()
 		if to.remote() {
 			t.ref = to.ref
-			return interrupted(ctx, t.result(t.upload(ctx, from.path, to.path)))
+			return interrupt.Ended(ctx, t.result(t.upload(ctx, from.path, to.path)))
 		}
 		t.ref = from.ref
-		return interrupted(ctx, t.result(t.download(ctx, from.path, to.path)))
+		return interrupt.Ended(ctx, t.result(t.download(ctx, from.path, to.path)))
 	}
 	return c
 }
@@ -115,7 +119,7 @@ type transfer struct {
 	ref     string
 	user    string
 	sync    bool // see client.WriteOptions
-	bar     *progress
+	bar     *progress.Bar
 	total   int64 // bytes so far
 	most    int64 // that a download writes
 	left    int64 // of most
@@ -124,7 +128,7 @@ type transfer struct {
 
 // leftOut tells of what is not copied.
 func (t *transfer) leftOut(name, kind string) {
-	t.bar.clear()
+	t.bar.Clear()
 	t.skipped = true
 	t.a.warn("left out: %s (%s)", name, kind)
 }
@@ -132,7 +136,7 @@ func (t *transfer) leftOut(name, kind string) {
 // result returns err, or status 1 for a copy in which something was left out, which was said.
 func (t *transfer) result(err error) error {
 	if err == nil && t.skipped {
-		return &exit{status: statusFailed}
+		return &exit.Error{Status: exit.StatusFailed}
 	}
 	return err
 }
@@ -180,7 +184,7 @@ func local(p string) (os.FileInfo, error) {
 // moved counts bytes and shows them.
 func (t *transfer) moved(name string, n, done, size int64) {
 	t.total += n
-	if !t.bar.bytes(name, done, size) { // many small ones take long together
-		t.bar.count("copying", t.total)
+	if !t.bar.Bytes(name, done, size) { // many small ones take long together
+		t.bar.Count("copying", t.total)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 // making holds the flags of a new sandbox.
@@ -19,33 +21,33 @@ type making struct {
 	key, image   string
 	from         string
 	cpu          float64
-	memory, disk megabytes
+	memory, disk flags.Megabytes
 	pids         int
-	env          *variables
-	labels       pairs
-	volumes      mounts
+	env          *flags.Variables
+	labels       flags.Pairs
+	volumes      flags.Mounts
 	network      string
 	reach        *reach
-	clocks       *clocks
+	clocks       *flags.Clocks
 }
 
 func (a *app) makingFlags(c *cobra.Command) *making {
-	m := &making{c: c, labels: pairs{}}
+	m := &making{c: c, labels: flags.Pairs{}}
 	f := c.Flags()
 	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
-	keyIsName(f)
+	flags.KeyIsName(f)
 	f.StringVar(&m.image, "image", "", "what to run on; see sandpit image ls")
 	f.Float64Var(&m.cpu, "cpu", 0, "CPU cores (0.5, 2)")
 	f.Var(&m.memory, "memory", "memory (512M, 2G)")
 	f.Var(&m.disk, "disk", "disk (1G)")
 	f.IntVar(&m.pids, "pids", 0, "most processes and threads")
-	m.env = a.envFlags(f, "environment variable of every command")
+	m.env = flags.EnvFlags(f, a.Getenv, "environment variable of every command")
 	f.Var(m.labels, "label", "label to find it by; may be given again")
 	f.StringVar(&m.from, "from-snapshot", "", "begin with the disk of this snapshot: its id, or SANDBOX/NAME")
 	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	f.StringVar(&m.network, "network", "", "what it may reach: off, restricted or open")
 	m.reach = reachFlags(c)
-	m.clocks = clockFlags(c)
+	m.clocks = flags.ClockFlags(c)
 	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
 	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
@@ -55,13 +57,13 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 func (m *making) request() v1.CreateSandbox {
 	f, k := m.c.Flags(), m.clocks
 	return v1.CreateSandbox{
-		Key: given(f, "name", m.key), Image: given(f, "image", m.image), CPUCores: given(f, "cpu", m.cpu),
-		MemoryMB: m.memory.value(), DiskMB: m.disk.value(), Pids: given(f, "pids", m.pids),
-		Env: m.env.value(), Metadata: m.labels.value(), FromSnapshot: given(f, "from-snapshot", m.from), Volumes: m.volumes,
+		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), CPUCores: flags.Given(f, "cpu", m.cpu),
+		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
+		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes,
 		Network:            m.reach.policy(m.network),
-		IdleTimeoutSeconds: k.idle.seconds(), IdleAction: k.idleAction.value(), RetentionSeconds: k.retention.seconds(),
-		AutoDelete: k.bool("auto-delete", k.autoDelete), TTLSeconds: k.ttl.seconds(), TTLMode: k.ttlMode.value(),
-		AutoStart: k.bool("auto-start", k.autoStart), AutoResume: k.bool("auto-resume", k.autoResume), Checkpoints: k.checkpoints.value(),
+		IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(),
+		AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),
+		AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
 	}
 }
 
@@ -80,7 +82,7 @@ What is not said is the server's default.`,
 		Args: namedByFlag("sandbox"),
 	}
 	m := a.makingFlags(c)
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -90,8 +92,8 @@ What is not said is the server's default.`,
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, s)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, s)
 		}
 		if !created {
 			a.warn("%s existed already", s.Ref())

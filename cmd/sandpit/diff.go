@@ -11,6 +11,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newDiff(a *app) *cobra.Command {
@@ -34,7 +35,7 @@ of the disk.`,
 	limit := f.IntP("lines", "n", 0, "most changes, at most 10000 (default 1000)")
 	_ = c.RegisterFlagCompletionFunc("from", a.completePoint("base"))
 	_ = c.RegisterFlagCompletionFunc("to", a.completePoint("now"))
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -44,8 +45,8 @@ of the disk.`,
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, d)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, d)
 		}
 		w := bufio.NewWriter(a.stdout)
 		for i := range d.Items {
@@ -55,7 +56,7 @@ of the disk.`,
 			return err
 		}
 		if d.Truncated {
-			a.warn("these are %d of at least %s; see --lines", len(d.Items), plural(d.Total, "change"))
+			a.warn("these are %d of at least %s; see --lines", len(d.Items), output.Plural(d.Total, "change"))
 		}
 		return nil
 	}
@@ -64,9 +65,9 @@ of the disk.`,
 
 // diffLine is a change for people.
 func diffLine(ch *v1.DiffChange) string {
-	line := fmt.Sprintf("%-8s  %s", ch.Action, printable(ch.Path))
+	line := fmt.Sprintf("%-8s  %s", ch.Action, output.Printable(ch.Path))
 	if ch.Action != "deleted" {
-		line += "  (" + bytesOf(ch.SizeBytes) + ")"
+		line += "  (" + output.Bytes(ch.SizeBytes) + ")"
 	}
 	return line
 }

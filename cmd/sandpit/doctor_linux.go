@@ -14,6 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/daemon"
 	"sandpit.dev/internal/servers"
 )
@@ -35,16 +38,16 @@ status is then 1 if something is left to mend.`,
 	data := c.Flags().String("data", "", "the data directory to look at")
 	config := c.Flags().String("config", "", "the server's YAML file with settings (default: SANDPIT_CONFIG)")
 	repair := c.Flags().Bool("repair", false, "mend what is wrong with the data directory; the server has to be down")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg := daemon.DefaultConfig()
-		file := cmp.Or(*config, a.getenv("SANDPIT_CONFIG"))
+		file := cmp.Or(*config, a.Getenv("SANDPIT_CONFIG"))
 		if file != "" {
 			if err := cfg.ReadFile(file); err != nil {
 				return err
 			}
 		}
-		if err := cfg.ReadEnv(a.getenv); err != nil {
+		if err := cfg.ReadEnv(a.Getenv); err != nil {
 			return err
 		}
 		if *data != "" {
@@ -53,8 +56,8 @@ status is then 1 if something is left to mend.`,
 		if err := cfg.Check(); err != nil {
 			return err
 		}
-		s, _, err := a.local()
-		up := err == nil && alive(s.PID)
+		s, _, err := a.Local()
+		up := err == nil && place.Alive(s.PID)
 		switch {
 		case !up:
 		case *data == "" && file == "":
@@ -67,33 +70,33 @@ status is then 1 if something is left to mend.`,
 			checks = daemon.Repair(c.Context(), cfg, true)
 		} else {
 			checks = daemon.Doctor(c.Context(), cfg, !up)
-			if at := a.getenv("SANDPIT_URL"); up || at != "" {
+			if at := a.Getenv("SANDPIT_URL"); up || at != "" {
 				checks = append(checks, a.askServer(c.Context(), at == "")...)
 			} else {
 				checks = append(checks, daemon.Repair(c.Context(), cfg, false)...)
 			}
 		}
-		if *out == asJSON {
-			if err := writeJSON(a.stdout, checks); err != nil {
+		if *out == output.AsJSON {
+			if err := output.JSON(a.stdout, checks); err != nil {
 				return err
 			}
 		}
 		bad := false
 		for _, k := range checks {
 			bad = bad || k.Status == daemon.Failed || *repair && k.Status != daemon.Passed
-			if *out == asText {
+			if *out == output.AsText {
 				mark := map[daemon.CheckStatus]string{daemon.Passed: "✓", daemon.Warned: "!", daemon.Failed: "✗"}[k.Status]
-				fmt.Fprintf(a.stdout, "%s %-18s %s\n", mark, printable(k.Name), printable(k.Detail))
+				fmt.Fprintf(a.stdout, "%s %-18s %s\n", mark, output.Printable(k.Name), output.Printable(k.Detail))
 				if k.Done != "" {
-					fmt.Fprintf(a.stdout, "  %-18s ⇒ %s\n", "", printable(k.Done))
+					fmt.Fprintf(a.stdout, "  %-18s ⇒ %s\n", "", output.Printable(k.Done))
 				}
 				if k.Remedy != "" {
-					fmt.Fprintf(a.stdout, "  %-18s → %s\n", "", printable(k.Remedy))
+					fmt.Fprintf(a.stdout, "  %-18s → %s\n", "", output.Printable(k.Remedy))
 				}
 			}
 		}
 		if bad {
-			return &exit{status: statusFailed}
+			return &exit.Error{Status: exit.StatusFailed}
 		}
 		return nil
 	}
@@ -113,13 +116,13 @@ func sameFile(a, b string) bool {
 // askServer returns what a running server says of its host: this machine's own, or that of SANDPIT_URL.
 func (a *app) askServer(ctx context.Context, own bool) []daemon.Check {
 	failed := func(err error) []daemon.Check {
-		return []daemon.Check{{Name: "server", Status: daemon.Warned, Detail: whole(err)}}
+		return []daemon.Check{{Name: "server", Status: daemon.Warned, Detail: output.Whole(err)}}
 	}
-	asks := &app{getenv: a.getenv}
+	asks := &place.Finder{Getenv: a.Getenv}
 	if own {
-		asks.server = servers.Local
+		asks.Server = servers.Local
 	}
-	p, err := asks.locate()
+	p, err := asks.Locate()
 	if err != nil {
 		return failed(err)
 	}
@@ -131,7 +134,7 @@ func (a *app) askServer(ctx context.Context, own bool) []daemon.Check {
 	}
 	checks := []daemon.Check{{
 		Name: "server", Status: daemon.Passed,
-		Detail: fmt.Sprintf("version %s at %s, since %s", info.Version, p.url, info.StartedAt.Local().Format(time.DateTime)),
+		Detail: fmt.Sprintf("version %s at %s, since %s", info.Version, p.URL, info.StartedAt.Local().Format(time.DateTime)),
 	}}
 	for _, p := range info.Pools {
 		k := daemon.Check{

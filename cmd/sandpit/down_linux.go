@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/cmd/sandpit/internal/background"
+	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/running"
 )
@@ -27,10 +29,10 @@ func newDown(a *app) *cobra.Command {
 the next server finds them again. To end them, stop or delete them first. It is no error if there is no server.`,
 		Args: takes(0, 0),
 	}
-	wait := period{d: 30 * time.Second}
+	wait := flags.Period{Length: 30 * time.Second}
 	c.Flags().Var(&wait, "wait", "how long to wait for it to end (default 30s)")
 	c.RunE = func(*cobra.Command, []string) error {
-		s, dir, err := a.local()
+		s, dir, err := a.Local()
 		if errors.Is(err, fs.ErrNotExist) {
 			_, err = fmt.Fprintln(a.stdout, "no sandpit server runs on this machine")
 			return err
@@ -38,7 +40,7 @@ the next server finds them again. To end them, stop or delete them first. It is 
 		if err != nil {
 			return err
 		}
-		was, err := end(s, wait.d)
+		was, err := end(s, wait.Length)
 		if err != nil {
 			return err
 		}
@@ -88,7 +90,7 @@ func end(s running.Server, wait time.Duration) (was bool, err error) {
 			return true, fault.Wrap(fault.Unavailable, err, "process %d cannot be waited for", s.PID)
 		case n == 0:
 			return true, fault.New(fault.Timeout, "the server (process %d) has not ended within %s", s.PID, wait).
-				WithRemedy("see %s, wait longer with --wait, or kill it: kill -9 %d (no data is lost)", filepath.Join(s.Data, logName), s.PID)
+				WithRemedy("see %s, wait longer with --wait, or kill it: kill -9 %d (no data is lost)", filepath.Join(s.Data, background.LogName), s.PID)
 		}
 		return true, nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -49,7 +50,7 @@ func (t *transfer) download(ctx context.Context, from, to string) error {
 		}
 		defer f.Close()
 		if f.Size > t.left {
-			return t.tooLarge(from, "its "+bytesOf(f.Size))
+			return t.tooLarge(from, "its "+output.Bytes(f.Size))
 		}
 		_, err = t.receive(t.a.stdout, f, from)
 		return err
@@ -288,7 +289,7 @@ func (t *transfer) entry(from string, size int64) error {
 	case t.left < 0:
 		return t.tooLarge(from, "one entry more")
 	case size > t.left:
-		return t.tooLarge(from, "its "+bytesOf(size))
+		return t.tooLarge(from, "its "+output.Bytes(size))
 	}
 	return nil
 }
@@ -304,7 +305,7 @@ func (t *transfer) receive(w io.Writer, r io.Reader, from string) (int64, error)
 
 // tooLarge is the error for what would take more of this machine's disk than was allowed.
 func (t *transfer) tooLarge(from, with string) error {
-	return fault.New(fault.TooLarge, "%s: with %s the copy would write more than %s to this machine", from, with, bytesOf(t.most)).
+	return fault.New(fault.TooLarge, "%s: with %s the copy would write more than %s to this machine", from, with, output.Bytes(t.most)).
 		WithRemedy("if you want all of it, allow more: --max-size SIZE; du -sh --apparent-size in the sandbox says how much it is")
 }
 

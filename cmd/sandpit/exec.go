@@ -12,6 +12,9 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newExec(a *app) *cobra.Command {
@@ -51,7 +54,7 @@ command of whose output not all came: 64 MiB are kept of each stream. With -o js
 	m := a.commandFlags(c, true)
 	detach := c.Flags().BoolP("detach", "d", false, "print the process id and do not wait for the command")
 	c.Flags().StringVar(&m.in, "shell", "", "run it in the shell of this `NAME`, which keeps what it leaves behind")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ref, words, err := refThenWords(c, args)
 		if err != nil {
@@ -62,10 +65,10 @@ command of whose output not all came: 64 MiB are kept of each stream. With -o js
 		}
 		cl, err := a.client()
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		if m.in != "" && (*detach || m.tty || m.cwd != "") {
-			return misuse(c, "--shell runs a command in a shell, which has a directory of its own, and no terminal; it goes with none of --detach, --tty and --cwd")
+			return exit.Misuse(c, "--shell runs a command in a shell, which has a directory of its own, and no terminal; it goes with none of --detach, --tty and --cwd")
 		}
 		if m.in != "" && len(m.argv) == 1 {
 			m.shell, m.argv = m.argv[0], nil
@@ -78,9 +81,9 @@ command of whose output not all came: 64 MiB are kept of each stream. With -o js
 		}
 		r, err := m.request(a)
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
-		if *out == asJSON {
+		if *out == output.AsJSON {
 			return m.collect(c.Context(), a, cl, ref, r)
 		}
 		return m.stream(c.Context(), a, cl, ref, r)
@@ -89,13 +92,13 @@ command of whose output not all came: 64 MiB are kept of each stream. With -o js
 }
 
 // detach starts a command, and says by which id it is found again.
-func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref string, out format) error {
-	r := v1.StartProcess{Env: m.env.value(), TimeoutSeconds: m.timeout.exactSeconds(), Argv: m.argv}
+func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref string, out output.Format) error {
+	r := v1.StartProcess{Env: m.env.Value(), TimeoutSeconds: m.timeout.ExactSeconds(), Argv: m.argv}
 	if m.shell != "" {
 		r.Command = &m.shell
 	}
 	f := m.c.Flags()
-	r.Cwd, r.User = given(f, "cwd", m.cwd), given(f, "user", m.user)
+	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)
 	if m.stdin {
 		r.StreamStdin = new(true)
 	}
@@ -104,31 +107,31 @@ func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref str
 	}
 	p, err := cl.StartProcess(ctx, ref, r)
 	if err != nil {
-		return own(err)
+		return exit.Own(err)
 	}
-	if out != asJSON {
-		_, err := fmt.Fprintln(a.stdout, printable(p.ID()))
-		return own(err)
+	if out != output.AsJSON {
+		_, err := fmt.Fprintln(a.stdout, output.Printable(p.ID()))
+		return exit.Own(err)
 	}
 	rec, err := p.Get(ctx)
 	if err != nil {
-		return own(err)
+		return exit.Own(err)
 	}
-	return own(writeJSON(a.stdout, rec))
+	return exit.Own(output.JSON(a.stdout, rec))
 }
 
 // refThenWords splits off SANDBOX, and reads flags that stand after it.
 func refThenWords(c *cobra.Command, args []string) (ref string, words []string, err error) {
 	if len(args) == 0 {
-		return "", nil, misuse(c, "there is no sandbox named; the usage is: %s", c.UseLine())
+		return "", nil, exit.Misuse(c, "there is no sandbox named; the usage is: %s", c.UseLine())
 	}
 	ref, words = args[0], args[1:]
 	if len(words) > 0 && strings.HasPrefix(words[0], "-") && words[0] != "-" {
 		if err := c.Flags().Parse(words); err != nil {
-			return "", nil, misuse(c, "%s", err)
+			return "", nil, exit.Misuse(c, "%s", err)
 		}
 		if asked, err := c.Flags().GetBool("help"); err == nil && asked {
-			return "", nil, misuse(c, "flags that ask for help stand before SANDBOX")
+			return "", nil, exit.Misuse(c, "flags that ask for help stand before SANDBOX")
 		}
 		words = c.Flags().Args()
 	}

@@ -7,56 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 )
-
-// Exit statuses of our own.
-const (
-	statusFailed = 1
-	statusMisuse = 2
-	statusOwn    = 125 // of run, exec and shell, whose other statuses are the command's
-)
-
-// exit is an error that sets the status of this process. Without err there is
-// nothing to say.
-type exit struct {
-	status int
-	err    error
-}
-
-func (e *exit) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.status)
-	}
-	return e.err.Error()
-}
-
-func (e *exit) Unwrap() error { return e.err }
-
-// misuse is a mistake in the command line.
-func misuse(c *cobra.Command, format string, args ...any) error {
-	return &exit{statusMisuse, fault.New(fault.Invalid, format, args...).WithRemedy("see: %s --help", c.CommandPath())}
-}
-
-// own makes failures of ours distinct from the status of a command that is run.
-func own(err error) error {
-	if _, ok := errors.AsType[*exit](err); ok || err == nil {
-		return err
-	}
-	return &exit{statusOwn, err}
-}
-
-// passing returns the status of a remote command as our own.
-func passing(status int) error {
-	if status == 0 {
-		return nil
-	}
-	return &exit{status: status}
-}
 
 // report says what went wrong, the cause and then the next step, and gives the
 // status to exit with.
@@ -64,13 +23,13 @@ func (a *app) report(err error) int {
 	if err == nil {
 		return 0
 	}
-	status := statusFailed
-	if e, ok := errors.AsType[*exit](err); ok {
-		status = e.status
-		if e.err == nil {
+	status := exit.StatusFailed
+	if e, ok := errors.AsType[*exit.Error](err); ok {
+		status = e.Status
+		if e.Err == nil {
 			return status
 		}
-		err = e.err
+		err = e.Err
 	}
 	a.say(err)
 	return status
@@ -79,7 +38,7 @@ func (a *app) report(err error) int {
 // choose has errors written as c's flag -o asks.
 func (a *app) choose(c *cobra.Command) {
 	f := c.Flags().Lookup("output")
-	a.json = f != nil && f.Changed && f.Value.String() == string(asJSON)
+	a.json = f != nil && f.Changed && f.Value.String() == string(output.AsJSON)
 }
 
 // failure is an error as programs read it.
@@ -94,16 +53,16 @@ type failure struct {
 // say writes an error to standard error, without ending anything.
 func (a *app) say(err error) {
 	if a.json {
-		f := failure{Code: fault.Of(err), Message: printable(whole(err)), Remedy: printable(a.remedy(err))}
+		f := failure{Code: fault.Of(err), Message: output.Printable(output.Whole(err)), Remedy: output.Printable(a.remedy(err))}
 		if e, ok := errors.AsType[*fault.Error](err); ok {
 			f.Fields, f.Cause = e.Fields, string(e.Disk)
 		}
 		_ = json.NewEncoder(a.stderr).Encode(map[string]failure{"error": f})
 		return
 	}
-	fmt.Fprintln(a.stderr, a.paint(red, "sandpit:")+" "+printable(whole(err)))
+	fmt.Fprintln(a.stderr, a.paint(red, "sandpit:")+" "+output.Printable(output.Whole(err)))
 	if next := a.remedy(err); next != "" {
-		fmt.Fprintln(a.stderr, a.paint(cyan, "→")+" "+printable(next))
+		fmt.Fprintln(a.stderr, a.paint(cyan, "→")+" "+output.Printable(next))
 	}
 }
 
@@ -119,7 +78,7 @@ const (
 // paint returns text for standard error in a colour, if a person looks at it there and nothing
 // forbids it: NO_COLOR, CLICOLOR=0, or a terminal that has none.
 func (a *app) paint(p paint, text string) string {
-	if _, tty := terminal(a.stderr); !tty || a.getenv("NO_COLOR") != "" || a.getenv("CLICOLOR") == "0" || a.getenv("TERM") == "dumb" {
+	if _, tty := terminal.Of(a.stderr); !tty || a.Getenv("NO_COLOR") != "" || a.Getenv("CLICOLOR") == "0" || a.Getenv("TERM") == "dumb" {
 		return text
 	}
 	return string(p) + text + string(plain)
@@ -127,34 +86,26 @@ func (a *app) paint(p paint, text string) string {
 
 // warn writes a line to standard error.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintln(a.stderr, "sandpit: "+printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.stderr, "sandpit: "+output.Printable(fmt.Sprintf(format, args...)))
 }
 
-// whole is an error with its cause, which is said once.
-func whole(err error) string {
+// remedy is the next step after an error, which for a kept server is another than its own answer says.
+func (a *app) remedy(err error) string {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		return err.Error()
+		return ""
 	}
-	if e.Err != nil && strings.Contains(e.Message, e.Err.Error()) {
-		return e.Message
+	if name := a.SpokenTo(); name != "" && e.Code == fault.Unauthenticated {
+		return "sign in again with: sandpit login " + name
 	}
-	return e.Error()
+	return e.Remedy
 }
 
-// printable makes one line of text that steers no terminal: names and messages
-// may come out of a sandbox.
-func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069':
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
+// waiting says that a server is gone and that it is tried again: else a command just stands there.
+func (a *app) waiting(err error, until time.Time) {
+	line, stop := "sandpit: %s; trying again until %s; %s to stop\n", "Ctrl-C"
+	if a.raw.Load() {
+		line, stop = "\r\n"+line[:len(line)-1]+"\r\n", "the detach keys"
 	}
-	return b.String()
+	fmt.Fprintf(a.stderr, line, output.Printable(output.Whole(err)), until.Format(time.TimeOnly), stop)
 }

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"testing"
 
+	"sandpit.dev/cmd/sandpit/internal/place"
+	"sandpit.dev/cmd/sandpit/internal/terminaltest"
 	"sandpit.dev/fault"
 )
 
@@ -24,8 +26,8 @@ func TestErrorsAreColouredAtATerminalOnly(t *testing.T) {
 		"CLICOLOR":       {map[string]string{"CLICOLOR": "0"}, "sandpit: no \\u001b[31mred\r\n→ look\r\n"},
 		"a dumb one":     {map[string]string{"TERM": "dumb"}, "sandpit: no \\u001b[31mred\r\n→ look\r\n"},
 	} {
-		person, tty := pair(t)
-		a := &app{stderr: tty, getenv: func(name string) string { return c.env[name] }}
+		person, tty := terminaltest.Pair(t)
+		a := &app{Finder: place.Finder{Getenv: func(name string) string { return c.env[name] }}, stderr: tty}
 		a.say(err)
 		var got []byte
 		for b := make([]byte, 1000); len(got) < len(c.want); {
@@ -40,7 +42,7 @@ func TestErrorsAreColouredAtATerminalOnly(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	a := &app{stderr: &out, getenv: func(string) string { return "" }}
+	a := &app{stderr: &out, Finder: place.Finder{Getenv: func(string) string { return "" }}}
 	if a.say(err); out.String() != plainly {
 		t.Errorf("for programs: got %q, want %q", out.String(), plainly)
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newFork(a *app) *cobra.Command {
@@ -28,31 +31,31 @@ made, or none.`,
 	count := f.IntP("count", "n", 1, "how many, at most 100")
 	from := f.String("from", "", "name or id of a snapshot, instead of the sandbox as it is now")
 	key := f.String("name", "", "the fork's own key, where it is one")
-	keyIsName(f)
-	labels := pairs{}
+	flags.KeyIsName(f)
+	labels := flags.Pairs{}
 	f.Var(labels, "label", "label, instead of those of the sandbox; may be given again")
 	_ = c.RegisterFlagCompletionFunc("from", a.completePoint())
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *count < 1 {
-			return misuse(c, "--count %d is less than 1", *count)
+			return exit.Misuse(c, "--count %d is less than 1", *count)
 		}
 		if *key != "" && *count > 1 {
-			return misuse(c, "--name %s cannot be that of %d forks", *key, *count)
+			return exit.Misuse(c, "--name %s cannot be that of %d forks", *key, *count)
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		r := v1.ForkSandbox{Count: count, From: given(f, "from", *from), Key: given(f, "name", *key), Metadata: labels.value()}
+		r := v1.ForkSandbox{Count: count, From: flags.Given(f, "from", *from), Key: flags.Given(f, "name", *key), Metadata: labels.Value()}
 		forks, err := cl.Fork(c.Context(), args[0], r)
 		switch {
 		case err != nil:
 			return err
-		case *out == asJSON && *count == 1 && len(forks) == 1:
-			return writeJSON(a.stdout, &forks[0])
-		case *out == asJSON:
-			return writeJSON(a.stdout, forks)
+		case *out == output.AsJSON && *count == 1 && len(forks) == 1:
+			return output.JSON(a.stdout, &forks[0])
+		case *out == output.AsJSON:
+			return output.JSON(a.stdout, forks)
 		}
 		for i := range forks {
 			if _, err := fmt.Fprintln(a.stdout, forks[i].ID); err != nil {

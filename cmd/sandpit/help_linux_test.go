@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"sandpit.dev/cmd/sandpit/internal/place"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -23,7 +25,7 @@ func TestHelp(t *testing.T) {
 	var walk func(path []string, c *cobra.Command)
 	walk = func(path []string, c *cobra.Command) {
 		var out bytes.Buffer
-		root := newRoot(&app{stdout: &out, stderr: &out, getenv: func(string) string { return "" }, version: "test"})
+		root := newRoot(&app{stdout: &out, stderr: &out, Finder: place.Finder{Getenv: func(string) string { return "" }}, version: "test"})
 		root.SetArgs(append(path, "--help"))
 		if err := root.Execute(); err != nil {
 			t.Errorf("%v --help: %v", path, err)
@@ -35,7 +37,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	walk(nil, newRoot(&app{getenv: func(string) string { return "" }}))
+	walk(nil, newRoot(&app{Finder: place.Finder{Getenv: func(string) string { return "" }}}))
 
 	golden := filepath.Join("testdata", "help.golden")
 	if *update {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/progress"
+	"sandpit.dev/fault"
 )
 
 func newImage(a *app) *cobra.Command {
@@ -28,7 +33,7 @@ func newImage(a *app) *cobra.Command {
 
 func newImageLs(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List images, and how far each is", Args: takes(0, 0)}
-	how := listFlags(c, "names only")
+	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -38,15 +43,15 @@ func newImageLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(a.stdout, how, found, func(img v1.Image) string { return img.Name }, columns[v1.Image]{
-			head: []string{"NAME", "STATUS", "SIZE", "BUILT", "INSIDE"},
-			row: func(img v1.Image, now time.Time) []string {
+		return output.List(a.stdout, how, found, func(img v1.Image) string { return img.Name }, output.Columns[v1.Image]{
+			Head: []string{"NAME", "STATUS", "SIZE", "BUILT", "INSIDE"},
+			Row: func(img v1.Image, now time.Time) []string {
 				name, status, size := img.Name, img.Status, ""
 				if status == "building" {
 					status = fmt.Sprintf("building %.0f%%", 100*part(&img))
 				}
 				if img.SizeBytes > 0 {
-					size = bytesOf(img.SizeBytes)
+					size = output.Bytes(img.SizeBytes)
 				}
 				if img.Default {
 					name += " (default)"
@@ -55,7 +60,7 @@ func newImageLs(a *app) *cobra.Command {
 				for _, n := range slices.Sorted(maps.Keys(img.Versions)) {
 					versions = append(versions, n+" "+img.Versions[n])
 				}
-				return []string{name, status, size, ago(now, img.BuiltAt), strings.Join(versions, ", ")}
+				return []string{name, status, size, output.Ago(now, img.BuiltAt), strings.Join(versions, ", ")}
 			},
 		})
 	}
@@ -72,7 +77,7 @@ this command is.`,
 		Args:              takes(0, 1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -94,11 +99,114 @@ this command is.`,
 				return err
 			}
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, img)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, img)
 		}
-		_, err = fmt.Fprintf(a.stdout, "%s is ready (%s)\n", img.Name, bytesOf(img.SizeBytes))
+		_, err = fmt.Fprintf(a.stdout, "%s is ready (%s)\n", img.Name, output.Bytes(img.SizeBytes))
 		return err
 	}
 	return c
+}
+
+// Times of watching a build.
+const (
+	buildPoll  = 500 * time.Millisecond
+	buildQuiet = time.Second // a build shorter than this is not worth a word
+)
+
+// watchImage shows the build of an image until it is over.
+func (a *app) watchImage(ctx context.Context, cl *client.Client, name string) (*v1.Image, error) {
+	bar := progress.New(a.stderr)
+	defer bar.Clear()
+	tick := time.NewTicker(buildPoll)
+	defer tick.Stop()
+	for {
+		img, err := imageNamed(ctx, cl, name)
+		if err != nil {
+			return nil, err
+		}
+		switch img.Status {
+		case "ready":
+			return img, nil
+		case "failed":
+			bar.Clear()
+			for _, line := range img.Output {
+				fmt.Fprintln(a.stderr, "  "+output.Printable(line))
+			}
+			return nil, fault.New(fault.Unavailable, "the image %s cannot be built: %s", img.Name, img.Error).
+				WithRemedy("mend that, then go on where it stopped with: sandpit image build %s", img.Name)
+		case "building":
+			bar.Show("image "+img.Name, img.Text, part(img))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func part(img *v1.Image) float64 {
+	if img.Progress == nil {
+		return 0
+	}
+	return *img.Progress
+}
+
+// imageNamed finds an image by a name of its; empty: the default.
+func imageNamed(ctx context.Context, cl *client.Client, name string) (*v1.Image, error) {
+	all, err := cl.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(all))
+	for i := range all {
+		img := &all[i]
+		if img.Name == name || name == "" && img.Default {
+			return img, nil
+		}
+		for _, alias := range img.Aliases {
+			if alias == name {
+				return img, nil
+			}
+		}
+		names = append(names, img.Name)
+	}
+	return nil, fault.New(fault.NotFound, "there is no image %q", name).WithRemedy("use one of: %s", strings.Join(names, ", "))
+}
+
+// showBuilds shows, until the call that it returns, the images that are being
+// built, if that takes long enough to wonder.
+func (a *app) showBuilds(ctx context.Context, cl *client.Client) (done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		bar := progress.New(a.stderr)
+		defer bar.Clear()
+		wait := time.NewTimer(buildQuiet)
+		defer wait.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-wait.C:
+			}
+			all, err := cl.Images(ctx)
+			if err != nil {
+				return // the call that waits will say what is wrong
+			}
+			for i := range all {
+				if all[i].Status == "building" {
+					bar.Show("image "+all[i].Name, all[i].Text, part(&all[i]))
+					break
+				}
+			}
+			wait.Reset(buildPoll)
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
 }

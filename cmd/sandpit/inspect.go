@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newInspect(a *app) *cobra.Command {
@@ -21,8 +22,8 @@ the fields of the JSON, and prints each sandbox on a line of its own.`,
 		Args:              takes(1, -1),
 		ValidArgsFunction: a.completeAll,
 	}
-	out := formatsFlag(c, asJSON, asJSON, asYAML)
-	var by templateFlag
+	out := output.FormatsFlag(c, output.AsJSON, output.AsJSON, output.AsYAML)
+	var by output.Template
 	c.Flags().VarP(&by, "format", "f", "print each with this template, such as '{{.id}} {{.status}}'")
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		cl, err := a.client()
@@ -41,18 +42,18 @@ the fields of the JSON, and prints each sandbox on a line of its own.`,
 				continue
 			}
 			found = append(found, s)
-			if by.t != nil {
-				if err := by.write(a.stdout, s); err != nil {
+			if by.Given() {
+				if err := by.Write(a.stdout, s); err != nil {
 					return err
 				}
 			}
 		}
 		switch {
-		case by.t != nil || len(found) == 0:
+		case by.Given() || len(found) == 0:
 		case len(refs) == 1:
-			err = writeData(a.stdout, *out, found[0])
+			err = output.Data(a.stdout, *out, found[0])
 		default:
-			err = writeData(a.stdout, *out, found)
+			err = output.Data(a.stdout, *out, found)
 		}
 		if err != nil {
 			return err

@@ -12,6 +12,8 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -23,7 +25,7 @@ func newStart(a *app) *cobra.Command {
 // prints them.
 func (a *app) verb(c *cobra.Command, do func(cl *client.Client, ctx context.Context, ref string) (*v1.Sandbox, error)) *cobra.Command {
 	c.Args, c.ValidArgsFunction = takes(1, -1), a.completeAll
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -36,7 +38,7 @@ func (a *app) verb(c *cobra.Command, do func(cl *client.Client, ctx context.Cont
 
 // each does something to each sandbox, and prints them. One that fails does not
 // spare the others; the last failure is the caller's to report.
-func (a *app) each(ctx context.Context, refs []string, f format, do func(context.Context, string) (*v1.Sandbox, error)) error {
+func (a *app) each(ctx context.Context, refs []string, f output.Format, do func(context.Context, string) (*v1.Sandbox, error)) error {
 	var last error
 	done := []*v1.Sandbox{}
 	for _, ref := range refs {
@@ -49,12 +51,12 @@ func (a *app) each(ctx context.Context, refs []string, f format, do func(context
 			continue
 		}
 		done = append(done, s)
-		if f == asText {
-			fmt.Fprintln(a.stdout, printable(s.Ref()))
+		if f == output.AsText {
+			fmt.Fprintln(a.stdout, output.Printable(s.Ref()))
 		}
 	}
-	if f == asJSON {
-		if err := writeJSON(a.stdout, done); err != nil {
+	if f == output.AsJSON {
+		if err := output.JSON(a.stdout, done); err != nil {
 			return err
 		}
 	}
@@ -62,15 +64,15 @@ func (a *app) each(ctx context.Context, refs []string, f format, do func(context
 }
 
 // one does something to a sandbox, and prints it.
-func (a *app) one(ctx context.Context, ref string, f format, do func(context.Context, string) (*v1.Sandbox, error)) error {
+func (a *app) one(ctx context.Context, ref string, f output.Format, do func(context.Context, string) (*v1.Sandbox, error)) error {
 	s, err := do(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if f == asJSON {
-		return writeJSON(a.stdout, s)
+	if f == output.AsJSON {
+		return output.JSON(a.stdout, s)
 	}
-	_, err = fmt.Fprintln(a.stdout, printable(s.Ref()))
+	_, err = fmt.Fprintln(a.stdout, output.Printable(s.Ref()))
 	return err
 }
 
@@ -86,7 +88,7 @@ func (a *app) eachName(names []string, do func(string) error) error {
 			last = err
 			continue
 		}
-		fmt.Fprintln(a.stdout, printable(name))
+		fmt.Fprintln(a.stdout, output.Printable(name))
 	}
 	return last
 }
@@ -122,7 +124,7 @@ For an empty disk, use sandpit reset.`,
 	do := c.RunE
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		if *emptied { // as it was written while a restart emptied the disk
-			return misuse(c, "a restart keeps the files, and has nothing to force; for an empty disk: sandpit reset -f %s", strings.Join(refs, " "))
+			return exit.Misuse(c, "a restart keeps the files, and has nothing to force; for an empty disk: sandpit reset -f %s", strings.Join(refs, " "))
 		}
 		return do(c, refs)
 	}
@@ -143,7 +145,7 @@ To begin their processes anew and keep the files, use sandpit restart.`,
 		ValidArgsFunction: a.completeAll,
 	}
 	force := c.Flags().BoolP("force", "f", false, "yes, all files are to be lost")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		if !*force {
 			return fault.New(fault.State, "a reset gives %s an empty disk: the files in it are lost", refs[0]).

@@ -16,6 +16,12 @@ import (
 	"golang.org/x/term"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/input"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/place"
+	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/servers"
 )
@@ -39,7 +45,7 @@ makes one. Tokens are in servers.json in the directory sandpit of the user's con
   sandpit --server box ls`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 2 {
-				return misuse(c, "the token is no argument: others on this machine could read it; give it on standard input")
+				return exit.Misuse(c, "the token is no argument: others on this machine could read it; give it on standard input")
 			}
 			return takes(1, 1)(c, args)
 		},
@@ -47,7 +53,7 @@ makes one. Tokens are in servers.json in the directory sandpit of the user's con
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			l, _ := a.keptServers() // none to offer
+			l, _ := a.Kept() // none to offer
 			return l.Names(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
@@ -55,20 +61,20 @@ makes one. Tokens are in servers.json in the directory sandpit of the user's con
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if c.Flags().Changed("name") {
 			if err := servers.CheckName(*name); err != nil {
-				return misuse(c, "--name: %v", err)
+				return exit.Misuse(c, "--name: %v", err)
 			}
 		}
-		l, err := a.keptServers()
+		l, err := a.Kept()
 		if err != nil {
 			return err
 		}
 		s, err := newcomer(l, args[0], *name)
 		if err != nil {
-			return misuse(c, "%v", err)
+			return exit.Misuse(c, "%v", err)
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		return interrupted(ctx, a.login(ctx, s))
+		return interrupt.Ended(ctx, a.login(ctx, s))
 	}
 	return c
 }
@@ -80,10 +86,10 @@ func newcomer(l servers.List, what, name string) (servers.Server, error) {
 		if what == servers.Local {
 			return s, fmt.Errorf("%q is this machine's own server, which needs no sign-in: sandpit server use %s", what, what)
 		}
-		if !isURL(what) {
+		if !place.IsURL(what) {
 			what = scheme(what) + what
 		}
-		u, err := serverURL(what)
+		u, err := place.ParseURL(what)
 		if err != nil {
 			return s, err
 		}
@@ -105,7 +111,7 @@ func scheme(host string) string {
 	if i := strings.LastIndexByte(bare, ':'); i >= 0 {
 		bare = bare[:i]
 	}
-	if loopback(strings.Trim(bare, "[]")) {
+	if place.Loopback(strings.Trim(bare, "[]")) {
 		return "http://"
 	}
 	return "https://"
@@ -113,7 +119,7 @@ func scheme(host string) string {
 
 // login asks for the token of s, has the server check it, and keeps both.
 func (a *app) login(ctx context.Context, s servers.Server) error {
-	if u, err := serverURL(s.URL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
+	if u, err := place.ParseURL(s.URL); err == nil && u.Scheme == "http" && !place.Loopback(u.Hostname()) {
 		a.warn("the token goes to %s without encryption: whoever is on the way can read it", u.Host)
 	}
 	token, err := a.askToken(ctx, s.URL)
@@ -121,7 +127,7 @@ func (a *app) login(ctx context.Context, s servers.Server) error {
 		return err
 	}
 	s.Token = token
-	who, err := a.askWho(ctx, place{url: s.URL, token: token})
+	who, err := a.askWho(ctx, place.Server{URL: s.URL, Token: token})
 	if fault.Is(err, fault.Unauthenticated) {
 		return fault.New(fault.Unauthenticated, "the server at %s does not take this token; nothing was kept", s.URL).
 			WithRemedy("make one there with: sandpit token create --name NAME")
@@ -129,7 +135,7 @@ func (a *app) login(ctx context.Context, s servers.Server) error {
 	if err != nil {
 		return err
 	}
-	path, err := a.keep(func(l *servers.List) error {
+	path, err := a.Keep(func(l *servers.List) error {
 		if was, ok := l.At(s.URL); ok {
 			l.Remove(was.Name) // also if it has another name now
 		}
@@ -144,7 +150,7 @@ func (a *app) login(ctx context.Context, s servers.Server) error {
 		return err
 	}
 	if _, err := fmt.Fprintf(a.stdout, "signed in to %s as %s (project %s, %s); commands use this server now, which is called %s here\n",
-		printable(s.URL), printable(who.Name), printable(who.Project), printable(strings.Join(who.Scopes, ", ")), s.Name); err != nil {
+		output.Printable(s.URL), output.Printable(who.Name), output.Printable(who.Project), output.Printable(strings.Join(who.Scopes, ", ")), s.Name); err != nil {
 		return err
 	}
 	a.warn("the token is kept in %s", path)
@@ -163,9 +169,9 @@ func (a *app) askToken(ctx context.Context, at string) (string, error) {
 	case a.stdin == nil:
 		err = io.EOF
 	case term.IsTerminal(int(a.stdin.Fd())):
-		b, err = a.askSecret(ctx, "token of "+at)
+		b, err = terminal.AskSecret(ctx, a.stdin, a.stderr, "token of "+at)
 	default:
-		b, err = readUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
+		b, err = input.ReadUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
 	}
 	if err != nil {
 		return "", fault.Wrap(fault.Invalid, err, "the token cannot be read")
@@ -181,12 +187,12 @@ func (a *app) askToken(ctx context.Context, at string) (string, error) {
 }
 
 // askWho asks a server whose a token is.
-func (a *app) askWho(ctx context.Context, p place) (*v1.Whoami, error) {
+func (a *app) askWho(ctx context.Context, p place.Server) (*v1.Whoami, error) {
 	ctx, cancel := context.WithTimeout(ctx, whoamiBound)
 	defer cancel()
 	who, err := a.clientOf(p).Whoami(ctx)
 	if fault.Is(err, fault.NotFound) {
-		return nil, fault.Wrap(fault.Unsupported, err, "what answers at %s is no sandpit server, or one that is older than this program", p.url).
+		return nil, fault.Wrap(fault.Unsupported, err, "what answers at %s is no sandpit server, or one that is older than this program", p.URL).
 			WithRemedy("see whether the URL is right; an older server is used with SANDPIT_URL and SANDPIT_TOKEN")
 	}
 	return who, err
@@ -201,7 +207,7 @@ machine's own. Its address stays: sandpit login SERVER signs in again, sandpit s
 The token itself stays valid: sandpit token rm ends it.`,
 		Args: takes(0, 1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			l, _ := a.keptServers() // none to offer
+			l, _ := a.Kept() // none to offer
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -209,15 +215,15 @@ The token itself stays valid: sandpit token rm ends it.`,
 		},
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 1 && a.server != "" && a.server != args[0] {
-			return misuse(c, "two servers are named: %s and %s", a.server, args[0])
+		if len(args) == 1 && a.Server != "" && a.Server != args[0] {
+			return exit.Misuse(c, "two servers are named: %s and %s", a.Server, args[0])
 		}
-		name := a.server
+		name := a.Server
 		if len(args) == 1 {
 			name = args[0]
 		}
 		used := false
-		if _, err := a.keep(func(l *servers.List) error {
+		if _, err := a.Keep(func(l *servers.List) error {
 			name = cmp.Or(name, l.Current)
 			if name == "" {
 				return fault.New(fault.State, "the server in use is this machine's own, which was not signed in to").
@@ -225,10 +231,10 @@ The token itself stays valid: sandpit token rm ends it.`,
 			}
 			s, ok := l.Find(name)
 			if !ok {
-				s, ok = l.At(tidy(name))
+				s, ok = l.At(place.Tidy(name))
 			}
 			if !ok {
-				return noServer(*l, name)
+				return place.NoServer(*l, name)
 			}
 			name, s.Token = s.Name, ""
 			l.Put(s)
@@ -261,9 +267,9 @@ func newWhoami(a *app) *cobra.Command {
 		Short: "Say which server commands speak to, with which token, and what that may do",
 		Args:  takes(0, 0),
 	}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		p, err := a.locate()
+		p, err := a.Locate()
 		if err != nil {
 			return err
 		}
@@ -271,20 +277,20 @@ func newWhoami(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, identity{p.url, *who})
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, identity{p.URL, *who})
 		}
 		return writeIdentity(a.stdout, p, who, time.Now())
 	}
 	return c
 }
 
-func writeIdentity(w io.Writer, p place, who *v1.Whoami, now time.Time) error {
-	server, token, expires := p.url, who.Name, "never"
+func writeIdentity(w io.Writer, p place.Server, who *v1.Whoami, now time.Time) error {
+	server, token, expires := p.URL, who.Name, "never"
 	switch {
-	case p.kept != "":
-		server += " (" + p.kept + ")"
-	case p.by == byNobody:
+	case p.Kept != "":
+		server += " (" + p.Kept + ")"
+	case p.By == place.ByNobody:
 		server += " (" + servers.Local + ")"
 	}
 	if who.TokenID != nil {
@@ -293,14 +299,14 @@ func writeIdentity(w io.Writer, p place, who *v1.Whoami, now time.Time) error {
 		token += " (the server's own)"
 	}
 	if who.ExpiresAt != nil {
-		expires = ago(now, who.ExpiresAt)
+		expires = output.Ago(now, who.ExpiresAt)
 	}
 	rows := [][2]string{{"server", server}, {"token", token}, {"project", who.Project}, {"scopes", strings.Join(who.Scopes, ", ")}, {"expires", expires}}
 	if who.Profile != "" {
 		rows = append(rows, [2]string{"tools", who.Profile})
 	}
 	for _, row := range rows {
-		if _, err := fmt.Fprintf(w, "%-8s  %s\n", row[0], printable(row[1])); err != nil {
+		if _, err := fmt.Fprintf(w, "%-8s  %s\n", row[0], output.Printable(row[1])); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
 )
 
 func newLogs(a *app) *cobra.Command {
@@ -36,31 +38,31 @@ A PROCESS is an id, the beginning of one, or last.`,
 		switch *stream {
 		case "", v1.StreamStdout, v1.StreamStderr:
 		default:
-			return misuse(c, "--stream is %q, and neither stdout nor stderr", *stream)
+			return exit.Misuse(c, "--stream is %q, and neither stdout nor stderr", *stream)
 		}
 		if *lines < -1 {
-			return misuse(c, "--tail is %d, and less than -1", *lines)
+			return exit.Misuse(c, "--tail is %d, and less than -1", *lines)
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
 		p, err := openProcess(ctx, cl, args[0], args[1])
 		if err != nil {
-			return interrupted(ctx, err)
+			return interrupt.Ended(ctx, err)
 		}
 		l := &logs{app: a, process: p, only: *stream}
 		if *lines >= 0 {
 			if err := l.tail(ctx, *lines); err != nil {
-				return interrupted(ctx, err)
+				return interrupt.Ended(ctx, err)
 			}
 			if !*follow || l.ended {
 				return nil
 			}
 		}
-		return interrupted(ctx, l.show(ctx, !*follow))
+		return interrupt.Ended(ctx, l.show(ctx, !*follow))
 	}
 	return c
 }
@@ -113,8 +115,8 @@ func (l *logs) write(out client.Output) error {
 			w = l.stderr
 		}
 		_, err := w.Write(out.Data)
-		if pipeBroken(err) { // nobody reads us, and the signal is on its way
-			return &exit{status: interruption{syscall.SIGPIPE}.status()}
+		if interrupt.PipeBroken(err) { // nobody reads us, and the signal is on its way
+			return &exit.Error{Status: interrupt.Error{Signal: syscall.SIGPIPE}.Status()}
 		}
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 // listPage is how many sandboxes are asked for at once.
@@ -35,18 +37,18 @@ id. Several statuses are one or the other; of others all have to hold.`,
 		Args: takes(0, 0),
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that are stopped or failed")
-	labels := pairs{}
+	labels := flags.Pairs{}
 	c.Flags().Var(labels, "label", "only those with this label; may be given again")
 	var only filters
 	c.Flags().VarP(&only, "filter", "f", "only those of which this holds, such as status=stopped; may be given again")
 	_ = c.RegisterFlagCompletionFunc("filter", cobra.FixedCompletions(filterNames(), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
-	how := listFlags(c, "ids only")
+	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		q := client.ListQuery{Status: only.status, Image: only.image, Metadata: labels.value(), Limit: listPage}
+		q := client.ListQuery{Status: only.status, Image: only.image, Metadata: labels.Value(), Limit: listPage}
 		for name, value := range only.labels {
 			labels[name] = value
 			q.Metadata = labels
@@ -57,14 +59,14 @@ id. Several statuses are one or the other; of others all have to hold.`,
 		if !*all && len(q.Status) == 0 {
 			q.Status = []string{"creating", "starting", "running", "pausing", "paused", "resuming", "restoring", "stopping"}
 		}
-		found, err := collect(cl.List(c.Context(), q))
+		found, err := output.Collect(cl.List(c.Context(), q))
 		if err != nil {
 			return err
 		}
 		found = slices.DeleteFunc(found, func(s *v1.Sandbox) bool { return !only.named(s) })
-		return list(a.stdout, how, found, func(s *v1.Sandbox) string { return s.ID }, columns[*v1.Sandbox]{
-			head: []string{"NAME", "ID", "STATUS", "IMAGE", "CPU", "MEMORY", "CREATED", "ACTIVE"},
-			row: func(s *v1.Sandbox, now time.Time) []string {
+		return output.List(a.stdout, how, found, func(s *v1.Sandbox) string { return s.ID }, output.Columns[*v1.Sandbox]{
+			Head: []string{"NAME", "ID", "STATUS", "IMAGE", "CPU", "MEMORY", "CREATED", "ACTIVE"},
+			Row: func(s *v1.Sandbox, now time.Time) []string {
 				status := s.Status
 				if s.StopCause != "" && s.Status != "running" {
 					status += " (" + s.StopCause + ")"
@@ -73,19 +75,19 @@ id. Several statuses are one or the other; of others all have to hold.`,
 					status += " (unresponsive)"
 				}
 				return []string{
-					text(s.Key), s.ID, status, s.Image, strconv.FormatFloat(s.CPUCores, 'g', 4, 64), strconv.Itoa(s.MemoryMB) + "M",
-					ago(now, &s.CreatedAt), ago(now, s.LastActivityAt),
+					output.Text(s.Key), s.ID, status, s.Image, strconv.FormatFloat(s.CPUCores, 'g', 4, 64), strconv.Itoa(s.MemoryMB) + "M",
+					output.Ago(now, &s.CreatedAt), output.Ago(now, s.LastActivityAt),
 				}
 			},
-			wideHead: []string{"DISK", "NETWORK", "EXPIRES", "LABELS"},
-			wideRow: func(s *v1.Sandbox, now time.Time) []string {
+			WideHead: []string{"DISK", "NETWORK", "EXPIRES", "LABELS"},
+			WideRow: func(s *v1.Sandbox, now time.Time) []string {
 				var labels []string
 				for _, name := range slices.Sorted(maps.Keys(s.Metadata)) {
 					labels = append(labels, name+"="+s.Metadata[name])
 				}
-				return []string{strconv.Itoa(s.DiskMB) + "M", s.Network, ago(now, s.ExpiresAt), strings.Join(labels, ",")}
+				return []string{strconv.Itoa(s.DiskMB) + "M", s.Network, output.Ago(now, s.ExpiresAt), strings.Join(labels, ",")}
 			},
-			called: func(s *v1.Sandbox) string { return s.Ref() },
+			Called: func(s *v1.Sandbox) string { return s.Ref() },
 		})
 	}
 	return c
@@ -134,7 +136,7 @@ func (f *filters) Set(s string) error {
 // first, also in what is no name.
 func (f *filters) named(s *v1.Sandbox) bool {
 	for _, part := range f.names {
-		if !strings.Contains(text(s.Key), part) && !strings.Contains(s.ID, part) {
+		if !strings.Contains(output.Text(s.Key), part) && !strings.Contains(s.ID, part) {
 			return false
 		}
 	}

@@ -8,7 +8,8 @@
 // command parses, asks the Go client (package client) and prints. Package daemon is for
 // those that start a server or look at the host (serve, up, doctor), and for where a
 // server keeps its token; nothing else of the server is known here. What a command may
-// touch of its process is in the app that it is made with.
+// touch of its process is in the app that it is made with. What is no command is in the
+// packages below internal: how things are printed, flags are read and servers are found.
 package main
 
 import (
@@ -16,14 +17,15 @@ import (
 	"os"
 	"sync/atomic"
 
-	"golang.org/x/term"
+	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/place"
 )
 
 // version is set by the linker: -ldflags "-X main.version=…".
 var version = "dev"
 
 func main() {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, version: version}
+	a := &app{Finder: place.Finder{Getenv: os.Getenv}, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, version: version}
 	root := newRoot(a)
 	c, err := root.ExecuteC()
 	a.choose(c) // also where the command line was refused before it ran
@@ -32,21 +34,23 @@ func main() {
 
 // app is what commands get of the process that they run in.
 type app struct {
+	place.Finder
 	stdin          *os.File
 	stdout, stderr io.Writer
-	getenv         func(string) string
 	version        string
-	server         string                 // that --server names; empty: none
-	kept           atomic.Pointer[string] // the name of the kept server that was spoken to
-	raw            atomic.Bool            // the terminal hands every key on
-	json           bool                   // errors are for programs, too: -o json
+	raw            atomic.Bool // the terminal hands every key on
+	json           bool        // errors are for programs, too: -o json
 }
 
-// terminal gives the file behind w if a person looks at it.
-func terminal(w any) (*os.File, bool) {
-	f, ok := w.(*os.File)
-	if !ok || f == nil || !term.IsTerminal(int(f.Fd())) {
-		return nil, false
+// client returns a client of the server to speak to.
+func (a *app) client() (*client.Client, error) {
+	p, err := a.Locate()
+	if err != nil {
+		return nil, err
 	}
-	return f, true
+	return a.clientOf(p), nil
+}
+
+func (a *app) clientOf(p place.Server) *client.Client {
+	return client.New(p.URL, p.Token, client.Options{UserAgent: "sandpit/" + a.version, Waiting: a.waiting})
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -15,6 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/mcpbridge"
 )
@@ -44,26 +46,26 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 		if len(args) > 0 {
 			return group(c, args)
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
 		p, err := a.serverForMCP(ctx, start)
 		if err != nil {
-			return interrupted(ctx, err)
+			return interrupt.Ended(ctx, err)
 		}
 		remedy := "start it with: sandpit up"
-		switch p.by {
-		case byFlag:
+		switch p.By {
+		case place.ByFlag:
 			remedy = "see that it runs and that --server is right"
-		case byVariable:
+		case place.ByVariable:
 			remedy = "see that it runs and that SANDPIT_URL is right, or unset SANDPIT_URL to use this machine's own server"
-		case byList:
+		case place.ByList:
 			remedy = "see that it runs, or use another: sandpit server ls"
 		}
-		return interrupted(ctx, a.bridge(ctx, mcpbridge.Options{
-			URL: mcpURL(p, *profile), Token: p.token, Remedy: remedy,
+		return interrupt.Ended(ctx, a.bridge(ctx, mcpbridge.Options{
+			URL: mcpURL(p, *profile), Token: p.Token, Remedy: remedy,
 			Find: func() (string, string, bool) {
-				p, err := a.locate() // where it is after a restart
-				return mcpURL(p, *profile), p.token, err == nil
+				p, err := a.Locate() // where it is after a restart
+				return mcpURL(p, *profile), p.Token, err == nil
 			},
 		}, *verbose))
 	}
@@ -73,17 +75,17 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 
 // serverForMCP finds the server to speak to, and has one started on this machine where
 // no other is named.
-func (a *app) serverForMCP(ctx context.Context, start func(context.Context) error) (place, error) {
-	p, err := a.chosen()
+func (a *app) serverForMCP(ctx context.Context, start func(context.Context) error) (place.Server, error) {
+	p, err := a.Chosen()
 	if err != nil {
-		return place{}, err
+		return place.Server{}, err
 	}
-	if p.by == byNobody {
+	if p.By == place.ByNobody {
 		if err := start(ctx); err != nil {
-			return place{}, err
+			return place.Server{}, err
 		}
 	}
-	return a.locate()
+	return a.Locate()
 }
 
 // bridge passes messages between standard input and output and a server.
@@ -95,8 +97,8 @@ func (a *app) bridge(ctx context.Context, o mcpbridge.Options, verbose bool) err
 }
 
 // mcpURL is where a server speaks MCP, with a set of tools; "" is the default.
-func mcpURL(p place, profile string) string {
-	base := strings.TrimRight(p.url, "/")
+func mcpURL(p place.Server, profile string) string {
+	base := strings.TrimRight(p.URL, "/")
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/v1"), "/api") + "/mcp"
 	if profile == "" {
 		return base
@@ -123,15 +125,15 @@ It works with any server that speaks Streamable HTTP; one without tokens needs -
 	c.RunE = func(c *cobra.Command, args []string) error {
 		to, err := remoteMCP(args[0])
 		if err != nil {
-			return misuse(c, "%s", err)
+			return exit.Misuse(c, "%s", err)
 		}
 		token := ""
 		switch {
 		case *none && (*file != "" || f.Changed("token-env")):
-			return misuse(c, "--no-token goes with no other way to a token")
+			return exit.Misuse(c, "--no-token goes with no other way to a token")
 		case *none:
 		case *file != "" && f.Changed("token-env"):
-			return misuse(c, "--token-env and --token-file exclude each other")
+			return exit.Misuse(c, "--token-env and --token-file exclude each other")
 		case *file != "":
 			b, err := os.ReadFile(*file)
 			if err != nil {
@@ -139,18 +141,18 @@ It works with any server that speaks Streamable HTTP; one without tokens needs -
 			}
 			token = strings.TrimSpace(string(b))
 		default:
-			token = strings.TrimSpace(a.getenv(*variable))
+			token = strings.TrimSpace(a.Getenv(*variable))
 		}
 		if token == "" && !*none {
 			return fault.New(fault.Unauthenticated, "there is no token for %s", to).
 				WithRemedy("set %s, or name a file with --token-file; sandpit token create, on the server, makes a token", *variable)
 		}
-		if token != "" && to.Scheme == "http" && !loopback(to.Hostname()) {
+		if token != "" && to.Scheme == "http" && !place.Loopback(to.Hostname()) {
 			fmt.Fprintf(a.stderr, "the token goes to %s without encryption: whoever is on the way can read it\n", to.Host)
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		return interrupted(ctx, a.bridge(ctx, mcpbridge.Options{
+		return interrupt.Ended(ctx, a.bridge(ctx, mcpbridge.Options{
 			URL: to.String(), Token: token, Remedy: "see that it runs there, and that the address is right",
 		}, *verbose))
 	}
@@ -170,9 +172,4 @@ func remoteMCP(text string) (*url.URL, error) {
 		u.Path = "/mcp"
 	}
 	return u, nil
-}
-
-func loopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }

@@ -4,23 +4,25 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/mcpfile"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/fault"
-	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/internal/mcpsetup"
 )
 
@@ -67,7 +69,7 @@ Clients: ` + strings.Join(names, ", ") + ".",
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			if o.client != "" && o.client != args[0] {
-				return misuse(c, "two clients are named: %s and %s", args[0], o.client)
+				return exit.Misuse(c, "two clients are named: %s and %s", args[0], o.client)
 			}
 			o.client = args[0]
 		}
@@ -75,31 +77,31 @@ Clients: ` + strings.Join(names, ", ") + ".",
 			o.client = "claude-code"
 		}
 		if o.client != "" && !slices.Contains(names, o.client) {
-			return misuse(c, "no client %q is known; there are %s", o.client, strings.Join(names, ", "))
+			return exit.Misuse(c, "no client %q is known; there are %s", o.client, strings.Join(names, ", "))
 		}
 		if err := mcpsetup.CheckName(o.name); err != nil {
-			return misuse(c, "--name: %v", err)
+			return exit.Misuse(c, "--name: %v", err)
 		}
 		if o.profile != "" && mcpsetup.CheckName(o.profile) != nil {
-			return misuse(c, "--profile: %q is not a valid profile name", o.profile)
+			return exit.Misuse(c, "--profile: %q is not a valid profile name", o.profile)
 		}
 		switch {
 		case o.write && o.client == "":
-			return misuse(c, "--write needs a client: one of %s", strings.Join(names, ", "))
+			return exit.Misuse(c, "--write needs a client: one of %s", strings.Join(names, ", "))
 		case o.withToken && o.client == "":
-			return misuse(c, "--with-token needs a client: one of %s", strings.Join(names, ", "))
+			return exit.Misuse(c, "--with-token needs a client: one of %s", strings.Join(names, ", "))
 		case o.file != "" && !o.write:
-			return misuse(c, "--file says where --write writes")
+			return exit.Misuse(c, "--file says where --write writes")
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		return interrupted(ctx, a.mcpConfig(ctx, o))
+		return interrupt.Ended(ctx, a.mcpConfig(ctx, o))
 	}
 	return c
 }
 
 func (a *app) mcpConfig(ctx context.Context, o mcpChoice) error {
-	p, err := a.locate()
+	p, err := a.Locate()
 	if err != nil {
 		return err
 	}
@@ -109,12 +111,12 @@ func (a *app) mcpConfig(ctx context.Context, o mcpChoice) error {
 	}
 	s := mcpsetup.Server{Name: o.name, URL: mcpURL(p, o.profile), Profile: o.profile, Program: program, Stdio: o.stdio}
 	switch { // what the client starts is to find the same server, in another environment
-	case p.kept != "":
-		s.Bridge = p.kept
-	case p.data == "" || p.by == byNobody && a.getenv("SANDPIT_RUN_DIR") != "":
+	case p.Kept != "":
+		s.Bridge = p.Kept
+	case p.Data == "" || p.By == place.ByNobody && a.Getenv("SANDPIT_RUN_DIR") != "":
 		s.Remote = true
-	case p.by != byNobody:
-		s.Bridge = tidy(p.url)
+	case p.By != place.ByNobody:
+		s.Bridge = place.Tidy(p.URL)
 	}
 	if o.client != "" {
 		m, _ := mcpsetup.Find(o.client)
@@ -140,11 +142,11 @@ func (a *app) mcpConfig(ctx context.Context, o mcpChoice) error {
 }
 
 func (a *app) mcpEnv() mcpsetup.Env {
-	return mcpsetup.Env{Home: cmp.Or(a.getenv("HOME"), a.getenv("USERPROFILE")), Getenv: a.getenv} // the second on Windows
+	return mcpsetup.Env{Home: cmp.Or(a.Getenv("HOME"), a.Getenv("USERPROFILE")), Getenv: a.Getenv} // the second on Windows
 }
 
 // mcpClient prints what one client reads, or writes it, and tells what else there is to do.
-func (a *app) mcpClient(ctx context.Context, m mcpsetup.Client, s mcpsetup.Server, p place, o mcpChoice) error {
+func (a *app) mcpClient(ctx context.Context, m mcpsetup.Client, s mcpsetup.Server, p place.Server, o mcpChoice) error {
 	files := m.Files(a.mcpEnv())
 	if o.write {
 		if o.file == "" && (len(files) == 0 || a.mcpEnv().Home == "") {
@@ -157,7 +159,7 @@ func (a *app) mcpClient(ctx context.Context, m mcpsetup.Client, s mcpsetup.Serve
 	}
 	if o.withToken || !m.Refers(s) {
 		if o.write { // a file that cannot be written is no reason to make a token
-			if err := a.mergeable(m, s, files); err != nil {
+			if err := mcpfile.Mergeable(m, s, files); err != nil {
 				return err
 			}
 		}
@@ -168,7 +170,7 @@ func (a *app) mcpClient(ctx context.Context, m mcpsetup.Client, s mcpsetup.Serve
 		s.Token = token
 	}
 	if o.write {
-		if err := a.writeMCP(m, s, files); err != nil {
+		if err := mcpfile.Write(m, s, files, a.warn); err != nil {
 			return err
 		}
 	} else {
@@ -214,122 +216,55 @@ func ownProgram() string {
 	return mcpsetup.Quote(path)
 }
 
-// backupSuffix is what the copy of a file as it was is called by.
-const backupSuffix = ".before-sandpit"
+// askBound is how long a server may take to say what the own token may do, where it is not needed
+// for sure.
+const askBound = 5 * time.Second
 
-// mcpFile returns the first of a client's files that is there, or else the one to make.
-func mcpFile(files []string) string {
-	for _, f := range files {
-		if _, err := os.Lstat(f); err == nil {
-			return f
-		}
-	}
-	return files[0]
-}
-
-// mergeable reports why a server cannot be merged into a client's file, as it is now.
-func (a *app) mergeable(m mcpsetup.Client, s mcpsetup.Server, files []string) error {
-	path := mcpFile(files)
-	old, _, err := readOwn(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if _, err := m.Merge(old, s); err != nil {
-		return unmergeable(m, path, err)
-	}
-	return nil
-}
-
-func unmergeable(m mcpsetup.Client, path string, err error) error {
-	return fault.New(fault.Invalid, "%s cannot be merged into: %v", path, err).
-		WithRemedy("mend the file, or paste what sandpit mcp config %s prints", m.ID)
-}
-
-// writeMCP merges a server into the first of a client's files that is there, or makes the first.
-func (a *app) writeMCP(m mcpsetup.Client, s mcpsetup.Server, files []string) error {
-	path := mcpFile(files)
-	const tries = 3 // some clients write their file all the time
-	for range tries {
-		done, err := a.mergeMCP(m, s, path)
-		if done || err != nil {
-			return err
-		}
-	}
-	return fault.New(fault.Conflict, "%s is being written by another program", path).
-		WithRemedy("end %s and try again", m.Title)
-}
-
-// mergeMCP merges once. It is false if the file changed meanwhile; then it was left alone.
-func (a *app) mergeMCP(m mcpsetup.Client, s mcpsetup.Server, path string) (bool, error) {
-	old, mode, err := readOwn(path)
-	fresh := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !fresh {
-		return false, err
-	}
-	merged, err := m.Merge(old, s)
-	if err != nil {
-		return false, unmergeable(m, path, err)
-	}
-	if fresh || s.Token != "" {
-		mode &= 0o600
-	}
-	if fresh {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return false, err
-		}
-	}
-	if bytes.Equal(merged, old) && !fresh {
-		a.warn("%s is in %s already", s.Name, path)
-		return true, os.Chmod(path, mode)
-	}
-	if !fresh {
-		if err := atomicfile.Write(path+backupSuffix, old, mode); err != nil {
-			return false, err
-		}
-	}
-	now, _, err := readOwn(path)
-	if errors.Is(err, fs.ErrNotExist) != fresh || !bytes.Equal(now, old) {
-		return false, nil
-	}
-	if err := atomicfile.Write(path, merged, mode); err != nil {
-		return false, err
-	}
-	a.warn("%s is in %s now", s.Name, path)
-	if !fresh {
-		a.warn("the file as it was is %s", path+backupSuffix)
-	}
-	return true, nil
-}
-
-// readOwn reads a plain file of the user's. A link is not followed: what is put in its place
-// would not be what it led to.
-func readOwn(path string) (text []byte, mode fs.FileMode, err error) {
-	f, err := openPlain(path)
-	if errors.Is(err, errLink) {
-		to, _ := os.Readlink(path)
-		return nil, 0, fault.New(fault.Invalid, "%s is a link, to %s", path, to).
-			WithRemedy("name the file itself with --file, if that is the one")
-	}
-	if err != nil {
-		return nil, 0o600, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
+// tokenFor returns the token that is written down for a client: the own one, or, if that is an
+// administrator's, one that is made for this client on this machine. A file that is written anew
+// takes the place of the one before, and so does its token.
+func (a *app) tokenFor(ctx context.Context, m mcpsetup.Client, p place.Server, o mcpChoice) (string, error) {
+	asked, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	who, err := a.askWho(asked, p)
 	switch {
-	case !st.Mode().IsRegular():
-		return nil, 0, fault.New(fault.Invalid, "%s is not a plain file", path)
-	case !owned(st):
-		return nil, 0, fault.New(fault.Denied, "%s belongs to another user", path).
-			WithRemedy("run this as that user")
-	case st.Size() > mcpsetup.MaxFile:
-		return nil, 0, fault.New(fault.TooLarge, "%s has %d bytes, more than %d", path, st.Size(), mcpsetup.MaxFile)
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) || fault.Is(err, fault.Unsupported):
+		a.warn("the token is the one of this command; what it may do cannot be asked: %s", output.Whole(err))
+		return p.Token, nil
+	case err != nil:
+		return "", err
+	case !slices.Contains(who.Scopes, "admin"):
+		return p.Token, nil
 	}
-	text, err = io.ReadAll(io.LimitReader(f, mcpsetup.MaxFile+1))
-	return text, st.Mode().Perm(), err
+	name := m.ID
+	if o.name != mcpsetup.DefaultName {
+		name += "-" + o.name
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	name = name[:min(len(name), maxTokenName)]
+	cl := a.clientOf(p)
+	r := v1.CreateToken{Name: name, Project: &who.Project, Scopes: []string{"sandboxes:read", "sandboxes:write"}}
+	made, err := cl.CreateToken(ctx, r)
+	if fault.Is(err, fault.Exists) {
+		if !o.write {
+			return "", fault.New(fault.Exists, "there is a token %s already, and it cannot be shown again", name).
+				WithRemedy("replace it and write the file with --write, or end it with: sandpit token rm %s", name)
+		}
+		if err := cl.DeleteToken(ctx, who.Project, name); err != nil && !fault.Is(err, fault.NotFound) {
+			return "", err
+		}
+		made, err = cl.CreateToken(ctx, r)
+	}
+	if err != nil {
+		return "", err
+	}
+	a.warn("made the token %s for it, which may use sandboxes and administer nothing; sandpit token rm %[1]s ends it", name)
+	return made.Secret, nil
 }
 
-// errLink is why openPlain opens nothing.
-var errLink = errors.New("it is a link")
+// maxTokenName is how long the name of a token may be.
+const maxTokenName = 64

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/cmd/sandpit/internal/mcpfile"
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/mcpsetup"
 )
@@ -44,7 +46,7 @@ func newWritten(t *testing.T, old string) *written {
 func (w *written) write(args ...string) error {
 	w.said.Reset()
 	env := map[string]string{"HOME": w.home, "SANDPIT_URL": "http://box.example:8080", "SANDPIT_TOKEN": "spt_secret"}
-	root := newRoot(&app{stdout: &w.said, stderr: &w.said, getenv: func(name string) string { return env[name] }, version: "test"})
+	root := newRoot(&app{stdout: &w.said, stderr: &w.said, Finder: place.Finder{Getenv: func(name string) string { return env[name] }}, version: "test"})
 	root.SetArgs(append([]string{"mcp", "config", "--client", "cursor", "--write"}, args...))
 	return root.Execute()
 }
@@ -96,7 +98,7 @@ func TestWritingAClientsFile(t *testing.T) {
 		if mode != 0o644 || !strings.Contains(text, "// mine") || !strings.Contains(text, `"other": {"url": "x"}`) || !strings.Contains(text, `"lab": {`) || !strings.Contains(text, ":8080/mcp/orkestr") {
 			t.Errorf("%v\n%s", mode, text)
 		}
-		if was, _ := w.read(w.path + backupSuffix); was != old || !strings.Contains(w.said.String(), backupSuffix) {
+		if was, _ := w.read(w.path + mcpfile.BackupSuffix); was != old || !strings.Contains(w.said.String(), mcpfile.BackupSuffix) {
 			t.Errorf("the copy is %q, and it said\n%s", was, &w.said)
 		}
 	})
@@ -106,7 +108,7 @@ func TestWritingAClientsFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, _ := w.read(w.path)
-		if err := os.Remove(w.path + backupSuffix); err != nil {
+		if err := os.Remove(w.path + mcpfile.BackupSuffix); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := os.Stat(w.path)
@@ -139,7 +141,7 @@ func TestWritingAClientsFile(t *testing.T) {
 		if err := w.write(); err != nil {
 			t.Fatal(err)
 		}
-		if was, mode := w.read(w.path + backupSuffix); mode != 0o600 || !strings.Contains(was, "spt_secret") {
+		if was, mode := w.read(w.path + mcpfile.BackupSuffix); mode != 0o600 || !strings.Contains(was, "spt_secret") {
 			t.Errorf("%v\n%s", mode, was)
 		}
 	})
@@ -170,7 +172,7 @@ func TestAHostileFileIsLeftAlone(t *testing.T) {
 		"a link to /dev":  {make: func(w *written) error { return os.Symlink("/dev/zero", w.path) }, code: fault.Invalid},
 		"a directory":     {make: func(w *written) error { return os.Mkdir(w.path, 0o755) }, code: fault.Invalid},
 		"a pipe":          {make: func(w *written) error { return mkfifo(w.path) }, code: fault.Invalid},
-		"a link as it is": {old: `{"k": 1}`, make: func(w *written) error { return os.Symlink("/etc/passwd", w.path+backupSuffix) }},
+		"a link as it is": {old: `{"k": 1}`, make: func(w *written) error { return os.Symlink("/etc/passwd", w.path+mcpfile.BackupSuffix) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWritten(t, c.old)
@@ -188,8 +190,8 @@ func TestAHostileFileIsLeftAlone(t *testing.T) {
 			}
 			err := w.write()
 			if c.code == "" { // the copy is put in the place of the link, not where it leads
-				was, _ := w.read(w.path + backupSuffix)
-				if st, _ := os.Lstat(w.path + backupSuffix); err != nil || was != c.old || !st.Mode().IsRegular() {
+				was, _ := w.read(w.path + mcpfile.BackupSuffix)
+				if st, _ := os.Lstat(w.path + mcpfile.BackupSuffix); err != nil || was != c.old || !st.Mode().IsRegular() {
 					t.Errorf("%v: %q", err, was)
 				}
 				return
@@ -205,7 +207,7 @@ func TestAHostileFileIsLeftAlone(t *testing.T) {
 					t.Error("it was changed")
 				}
 			}
-			if strings.Contains(w.files(), backupSuffix) {
+			if strings.Contains(w.files(), mcpfile.BackupSuffix) {
 				t.Errorf("there are %s", w.files())
 			}
 		})

@@ -19,6 +19,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newNetwork(a *app) *cobra.Command {
@@ -101,7 +102,7 @@ func newNetworkSet(a *app) *cobra.Command {
 		return a.completeAll(c, args, prefix)
 	}
 	r := reachFlags(c)
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -122,7 +123,7 @@ func newNetworkShow(a *app) *cobra.Command {
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeAll,
 	}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -136,8 +137,8 @@ func newNetworkShow(a *app) *cobra.Command {
 		if s.NetworkPolicy != nil {
 			p = *s.NetworkPolicy
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, p)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, p)
 		}
 		return writePolicy(a.stdout, p)
 	}
@@ -150,7 +151,7 @@ func writePolicy(w io.Writer, p v1.NetworkPolicy) error {
 	if p.Learn {
 		mode += ", and learns: what the lists would refuse is let through and noted"
 	}
-	if _, err := fmt.Fprintln(w, "network "+printable(mode)); err != nil {
+	if _, err := fmt.Fprintln(w, "network "+output.Printable(mode)); err != nil {
 		return err
 	}
 	var rows [][]string
@@ -165,12 +166,12 @@ func writePolicy(w io.Writer, p v1.NetworkPolicy) error {
 		rows = append(rows, []string{addresses, "the policy"})
 	}
 	if len(rows) > 0 {
-		if err := table(w, []string{"MAY REACH", "BY"}, rows); err != nil {
+		if err := output.Table(w, []string{"MAY REACH", "BY"}, rows); err != nil {
 			return err
 		}
 	}
 	if len(p.AllowPorts) > 0 {
-		_, err := fmt.Fprintln(w, "on ports "+printable(strings.Join(p.AllowPorts, ", ")))
+		_, err := fmt.Fprintln(w, "on ports "+output.Printable(strings.Join(p.AllowPorts, ", ")))
 		return err
 	}
 	return nil
@@ -189,7 +190,7 @@ func newNetworkLog(a *app) *cobra.Command {
 	}
 	refused := c.Flags().Bool("refused", false, "only what was refused")
 	propose := c.Flags().Bool("propose", false, "print the command that allows what was tried")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -200,7 +201,7 @@ func newNetworkLog(a *app) *cobra.Command {
 		case err != nil:
 			return err
 		case *propose:
-			_, err := fmt.Fprintln(a.stdout, printable(proposal(args[0], log.Proposal)))
+			_, err := fmt.Fprintln(a.stdout, output.Printable(proposal(args[0], log.Proposal)))
 			return err
 		}
 		if *refused {
@@ -212,8 +213,8 @@ func newNetworkLog(a *app) *cobra.Command {
 			}
 			log.Items = kept
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, log)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, log)
 		}
 		now := time.Now()
 		rows := make([][]string, 0, len(log.Items))
@@ -230,9 +231,9 @@ func newNetworkLog(a *app) *cobra.Command {
 			if e.Port > 0 {
 				at = net.JoinHostPort(e.Address, strconv.Itoa(e.Port))
 			}
-			rows = append(rows, []string{what, e.Protocol, e.Name, at, strconv.FormatInt(e.Count, 10), ago(now, &e.LastAt), e.Reason})
+			rows = append(rows, []string{what, e.Protocol, e.Name, at, strconv.FormatInt(e.Count, 10), output.Ago(now, &e.LastAt), e.Reason})
 		}
-		return table(a.stdout, []string{"WHAT", "BY", "NAME", "ADDRESS", "TIMES", "LAST", "REASON"}, rows)
+		return output.Table(a.stdout, []string{"WHAT", "BY", "NAME", "ADDRESS", "TIMES", "LAST", "REASON"}, rows)
 	}
 	return c
 }
@@ -264,7 +265,7 @@ package tool's settings in the image or on the server's host say is read when a 
 	}
 	image := c.Flags().String("image", "", "of sandboxes of this image; see sandpit image ls")
 	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -274,8 +275,8 @@ package tool's settings in the image or on the server's host say is read when a 
 		switch {
 		case err != nil:
 			return err
-		case *out == asJSON:
-			return writeJSON(a.stdout, all)
+		case *out == output.AsJSON:
+			return output.JSON(a.stdout, all)
 		}
 		var rows [][]string
 		for _, p := range all.Items {
@@ -289,7 +290,7 @@ package tool's settings in the image or on the server's host say is read when a 
 		if !all.Built {
 			a.warn("the image is not built yet, so what it says itself is missing")
 		}
-		return table(a.stdout, []string{"PRESET", "NAME", "FROM", "WHERE THE LIST IS FROM"}, rows)
+		return output.Table(a.stdout, []string{"PRESET", "NAME", "FROM", "WHERE THE LIST IS FROM"}, rows)
 	}
 	return c
 }
@@ -303,7 +304,7 @@ are an agent's own, and may be anybody's who wrote what it read. A request is ke
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeAll,
 	}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -313,8 +314,8 @@ are an agent's own, and may be anybody's who wrote what it read. A request is ke
 		switch {
 		case err != nil:
 			return err
-		case *out == asJSON:
-			return writeJSON(a.stdout, v1.NetworkRequestList{Items: all})
+		case *out == output.AsJSON:
+			return output.JSON(a.stdout, v1.NetworkRequestList{Items: all})
 		}
 		now := time.Now()
 		rows := make([][]string, 0, len(all))
@@ -323,9 +324,9 @@ are an agent's own, and may be anybody's who wrote what it read. A request is ke
 			if r.Reason != "" {
 				why = fmt.Sprintf("%q", r.Reason)
 			}
-			rows = append(rows, []string{r.ID, r.Sandbox, asked(&r), r.Actor, ago(now, r.CreatedAt), why})
+			rows = append(rows, []string{r.ID, r.Sandbox, asked(&r), r.Actor, output.Ago(now, r.CreatedAt), why})
 		}
-		return table(a.stdout, []string{"REQUEST", "SANDBOX", "ASKS FOR", "BY", "ASKED", "SAYS"}, rows)
+		return output.Table(a.stdout, []string{"REQUEST", "SANDBOX", "ASKS FOR", "BY", "ASKED", "SAYS"}, rows)
 	}
 	return c
 }
@@ -352,7 +353,7 @@ func newNetworkAnswer(a *app, verb, short, done string, do func(*client.Client, 
 	c := &cobra.Command{
 		Use: verb + " [flags] REQUEST", Short: short, Args: takes(1, 1), ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -362,10 +363,10 @@ func newNetworkAnswer(a *app, verb, short, done string, do func(*client.Client, 
 		switch {
 		case err != nil:
 			return err
-		case *out == asJSON:
-			return writeJSON(a.stdout, r)
+		case *out == output.AsJSON:
+			return output.JSON(a.stdout, r)
 		}
-		_, err = fmt.Fprintln(a.stdout, printable(fmt.Sprintf(done, r.Sandbox, asked(r))))
+		_, err = fmt.Fprintln(a.stdout, output.Printable(fmt.Sprintf(done, r.Sandbox, asked(r))))
 		return err
 	}
 	return c

@@ -19,6 +19,9 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -31,7 +34,7 @@ private; "sandpit preview" makes a link that others can open.`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -41,8 +44,8 @@ private; "sandpit preview" makes a link that others can open.`,
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, l)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, l)
 		}
 		rows := make([][]string, 0, len(l.Items))
 		for _, p := range l.Items {
@@ -55,7 +58,7 @@ private; "sandpit preview" makes a link that others can open.`,
 		if l.Truncated {
 			a.warn("there is more than could be listed")
 		}
-		return table(a.stdout, []string{"PORT", "PROTOCOL", "ADDRESS", "PID", "COMMAND", "USER", "URL"}, rows)
+		return output.Table(a.stdout, []string{"PORT", "PROTOCOL", "ADDRESS", "PID", "COMMAND", "USER", "URL"}, rows)
 	}
 	return c
 }
@@ -64,7 +67,7 @@ private; "sandpit preview" makes a link that others can open.`,
 func portOf(c *cobra.Command, s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > 65535 {
-		return 0, misuse(c, "%q is not a valid port, which is a number from 1 to 65535", s)
+		return 0, exit.Misuse(c, "%q is not a valid port, which is a number from 1 to 65535", s)
 	}
 	return n, nil
 }
@@ -80,10 +83,10 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 		Args:              takes(2, 2),
 		ValidArgsFunction: a.completeFirst,
 	}
-	var expires period
+	var expires flags.Period
 	c.Flags().Var(&expires, "expires", "how long it is good, at most 30d (default 1h)")
 	byPath := c.Flags().Bool("path", false, "print the form by path, for clients that cannot reach the preview's own host name")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		port, err := portOf(c, args[1])
 		if err != nil {
@@ -93,13 +96,13 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 		if err != nil {
 			return err
 		}
-		p, err := cl.Preview(c.Context(), args[0], v1.CreatePreview{Port: port, ExpiresSeconds: expires.seconds()})
+		p, err := cl.Preview(c.Context(), args[0], v1.CreatePreview{Port: port, ExpiresSeconds: expires.Seconds()})
 		if err != nil {
 			return err
 		}
 		switch {
-		case *out == asJSON:
-			return writeJSON(a.stdout, p)
+		case *out == output.AsJSON:
+			return output.JSON(a.stdout, p)
 		case *byPath:
 			_, err = fmt.Fprintln(a.stdout, p.PathURL)
 		default:

@@ -14,6 +14,9 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -29,20 +32,20 @@ remembered. A process here is a command that was started from outside, with all 
 		ValidArgsFunction: a.completeFirst,
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
-	how := listFlags(c, "ids only")
+	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		found, err := collect(cl.ListProcesses(c.Context(), args[0], client.ProcessQuery{Running: !*all, Newest: true}))
+		found, err := output.Collect(cl.ListProcesses(c.Context(), args[0], client.ProcessQuery{Running: !*all, Newest: true}))
 		if err != nil {
 			return err
 		}
-		return list(a.stdout, how, found, func(p *v1.Process) string { return p.ProcessID }, columns[*v1.Process]{
-			head: []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "COMMAND"},
-			row: func(p *v1.Process, now time.Time) []string {
-				return []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, ago(now, &p.StartedAt), shortCommand(p)}
+		return output.List(a.stdout, how, found, func(p *v1.Process) string { return p.ProcessID }, output.Columns[*v1.Process]{
+			Head: []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "COMMAND"},
+			Row: func(p *v1.Process, now time.Time) []string {
+				return []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, output.Ago(now, &p.StartedAt), shortCommand(p)}
 			},
 		})
 	}
@@ -141,19 +144,19 @@ arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 
 		Args:              takes(2, -1),
 		ValidArgsFunction: a.completeProcess,
 	}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
 		var waited []*client.Process // all are found before one is waited for: last may be another then
 		for _, name := range args[1:] {
 			p, err := openProcess(ctx, cl, args[0], name)
 			if err != nil {
-				return interrupted(ctx, err)
+				return interrupt.Ended(ctx, err)
 			}
 			waited = append(waited, p)
 		}
@@ -161,9 +164,9 @@ arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 
 		for _, p := range waited {
 			rec, err := p.Wait(ctx)
 			if err != nil {
-				return interrupted(ctx, err)
+				return interrupt.Ended(ctx, err)
 			}
-			if ended = append(ended, rec); *out == asText {
+			if ended = append(ended, rec); *out == output.AsText {
 				status := "-" // it is not known
 				if rec.ExitCode != nil {
 					status = strconv.Itoa(*rec.ExitCode)
@@ -173,8 +176,8 @@ arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 
 				}
 			}
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, ended)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, ended)
 		}
 		return nil
 	}
@@ -203,12 +206,12 @@ Its files stay. It works where no more process can be started, as after a fork b
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case *all && (len(args) > 1 || *signal != ""):
-			return misuse(c, "--all kills all that runs in the sandbox; give no process and no signal with it")
+			return exit.Misuse(c, "--all kills all that runs in the sandbox; give no process and no signal with it")
 		case !*all && len(args) < 2:
-			return misuse(c, "no process is named; sandpit ps %s lists them, and --all kills all that runs there", args[0])
+			return exit.Misuse(c, "no process is named; sandpit ps %s lists them, and --all kills all that runs there", args[0])
 		}
 		if *tree && *signal == "" {
-			return misuse(c, "--tree is for --signal; a kill always reaches all that a process started")
+			return exit.Misuse(c, "--tree is for --signal; a kill always reaches all that a process started")
 		}
 		cl, err := a.client()
 		if err != nil {

@@ -10,28 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/fault"
 )
-
-// located reports what p lacks: no server runs on this machine.
-func (a *app) located(p place) (place, error) {
-	switch {
-	case p.url == "":
-		return place{}, fault.New(fault.Unavailable, "no server is named, and none runs on this machine: servers need Linux").
-			WithRemedy("use one elsewhere, with: sandpit login URL (or set SANDPIT_URL and SANDPIT_TOKEN)")
-	case p.token == "":
-		return place{}, noToken(p.url)
-	}
-	return p, nil
-}
-
-// localURL returns nothing: no server runs here.
-func (a *app) localURL() (url string, runsHere bool) { return "", false }
 
 // starter returns what refuses to start a server.
 func (a *app) starter(*cobra.Command) func(context.Context) error {
 	return func(context.Context) error {
-		_, err := a.located(place{})
+		_, err := a.Located(place.Server{})
 		return err
 	}
 }

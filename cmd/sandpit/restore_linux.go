@@ -9,6 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/progress"
 	"sandpit.dev/daemon"
 	"sandpit.dev/fault"
 )
@@ -30,19 +34,19 @@ and volumes, secrets, tokens and artifacts. Images are not in a backup: those th
 	config := c.Flags().String("config", "", "YAML file with the settings of the server to be")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *data == "" {
-			return misuse(c, "--data is missing: the directory to restore into")
+			return exit.Misuse(c, "--data is missing: the directory to restore into")
 		}
 		cfg := daemon.DefaultConfig()
 		path := *config
 		if path == "" {
-			path = a.getenv("SANDPIT_CONFIG")
+			path = a.Getenv("SANDPIT_CONFIG")
 		}
 		if path != "" {
 			if err := cfg.ReadFile(path); err != nil {
 				return err
 			}
 		}
-		if err := cfg.ReadEnv(a.getenv); err != nil {
+		if err := cfg.ReadEnv(a.Getenv); err != nil {
 			return err
 		}
 		cfg.Data = *data
@@ -58,23 +62,23 @@ and volumes, secrets, tokens and artifacts. Images are not in a backup: those th
 		if err != nil || !info.Mode().IsRegular() {
 			return fault.Wrap(fault.Invalid, err, "%s is not a file", args[0])
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		bar := newProgress(a.stderr)
-		defer bar.clear()
-		got, err := daemon.Restore(ctx, cfg, f, func(what string, done int64) { bar.bytes(what, done, info.Size()) })
+		bar := progress.New(a.stderr)
+		defer bar.Clear()
+		got, err := daemon.Restore(ctx, cfg, f, func(what string, done int64) { bar.Bytes(what, done, info.Size()) })
 		if err != nil {
-			return interrupted(ctx, err)
+			return interrupt.Ended(ctx, err)
 		}
-		bar.clear()
-		fmt.Fprintf(a.stderr, "%s: sandboxes: %d, snapshots: %d, volumes: %d, as of %s\n", printable(cfg.Data), got.Sandboxes, got.Snapshots, got.Volumes,
+		bar.Clear()
+		fmt.Fprintf(a.stderr, "%s: sandboxes: %d, snapshots: %d, volumes: %d, as of %s\n", output.Printable(cfg.Data), got.Sandboxes, got.Snapshots, got.Volumes,
 			got.Manifest.Time.Format("2006-01-02 15:04:05 MST"))
 		for _, i := range got.Manifest.Images {
-			fmt.Fprintf(a.stderr, "needs the image %s in the build %s\n", printable(i.Name), printable(i.Digest))
+			fmt.Fprintf(a.stderr, "needs the image %s in the build %s\n", output.Printable(i.Name), output.Printable(i.Digest))
 		}
 		for _, p := range got.Manifest.Parts {
 			if p.LeftOut != "" {
-				fmt.Fprintf(a.stderr, "not in the backup: %s: %s\n", printable(p.Name), printable(p.LeftOut))
+				fmt.Fprintf(a.stderr, "not in the backup: %s: %s\n", output.Printable(p.Name), output.Printable(p.LeftOut))
 			}
 		}
 		return nil

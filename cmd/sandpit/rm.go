@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -34,7 +35,7 @@ that were deleted are printed.`,
 			err := remove(c.Context(), cl, ref, *force)
 			switch {
 			case err == nil:
-				fmt.Fprintln(a.stdout, printable(ref))
+				fmt.Fprintln(a.stdout, output.Printable(ref))
 			case *force && fault.Is(err, fault.NotFound):
 			case last != nil:
 				a.say(last)

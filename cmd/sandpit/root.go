@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/internal/spelling"
 )
 
@@ -51,7 +54,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.PersistentFlags().Var((*serverFlag)(&a.server), "server", "speak to this server: a kept one's name, a URL, or local")
+	root.PersistentFlags().Var((*place.Flag)(&a.Server), "server", "speak to this server: a kept one's name, a URL, or local")
 	_ = root.RegisterFlagCompletionFunc("server", a.completeServer)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		a.choose(c)
@@ -61,7 +64,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		if err := synonymous(c, c.Flags().Args()); err != nil { // whose flags are another tool's, too
 			return err
 		}
-		return misuse(c, "%s%s", err, meantFlag(c, err))
+		return exit.Misuse(c, "%s%s", err, meantFlag(c, err))
 	})
 	root.AddGroup(
 		&cobra.Group{ID: groupSandbox, Title: "Sandboxes:"},
@@ -109,9 +112,9 @@ func group(c *cobra.Command, args []string) error {
 	c.SuggestionsMinimumDistance = c.Root().SuggestionsMinimumDistance
 	near := c.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return misuse(c, "there is no command %q", c.CommandPath()+" "+args[0])
+		return exit.Misuse(c, "there is no command %q", c.CommandPath()+" "+args[0])
 	}
-	return misuse(c, "there is no command %q; did you mean %s?", c.CommandPath()+" "+args[0], strings.Join(near, " or "))
+	return exit.Misuse(c, "there is no command %q; did you mean %s?", c.CommandPath()+" "+args[0], strings.Join(near, " or "))
 }
 
 // meantFlag is an ending for a message about a flag that is not known: the one that it was
@@ -139,7 +142,7 @@ func takes(least, most int) cobra.PositionalArgs {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
 			return nil
 		}
-		return misuse(c, "%s: it was given %s; the usage is: %s", c.CommandPath(), plural(len(args), "argument"), c.UseLine())
+		return exit.Misuse(c, "%s: it was given %s; the usage is: %s", c.CommandPath(), output.Plural(len(args), "argument"), c.UseLine())
 	}
 }
 
@@ -147,7 +150,7 @@ func takes(least, most int) cobra.PositionalArgs {
 func namedByFlag(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == 1 {
-			return misuse(c, "a %s is named by a flag: %s --name %s", what, c.CommandPath(), args[0])
+			return exit.Misuse(c, "a %s is named by a flag: %s --name %s", what, c.CommandPath(), args[0])
 		}
 		return takes(0, 0)(c, args)
 	}

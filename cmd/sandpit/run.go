@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -40,7 +42,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 	made := a.makingFlags(c)
 	m := a.commandFlags(c, false)
 	keep := c.Flags().Bool("keep", false, "keep the sandbox")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := m.check(args); err != nil {
 			return err
@@ -48,11 +50,11 @@ CMD, -c and standard input are as with sandpit exec.`,
 		ctx := c.Context()
 		cl, err := a.client()
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		r, err := m.request(a)
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		spec := made.request()
 		throwaway := spec.Key == nil && !*keep
@@ -61,7 +63,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 		}
 		s, _, err := a.create(ctx, cl, spec)
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		switch {
 		case throwaway:
@@ -75,7 +77,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 				m.leave = []byte{} // whoever left it would find nothing again
 			}
 			return a.atTerminal(ctx, cl, s.ID, m)
-		case *out == asJSON:
+		case *out == output.AsJSON:
 			return m.collect(ctx, a, cl, s.ID, r)
 		}
 		return m.stream(ctx, a, cl, s.ID, r)

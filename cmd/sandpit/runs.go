@@ -15,6 +15,10 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newRuns(a *app) *cobra.Command {
@@ -41,7 +45,7 @@ func newRunsStart(a *app) *cobra.Command {
 	}
 	var r v1.StartRun
 	var root bool
-	var ttl period
+	var ttl flags.Period
 	f := c.Flags()
 	f.BoolVarP(&r.ContinueOnError, "continue-on-error", "k", false, "run the rest after a failure; the run fails all the same")
 	f.BoolVar(&r.LockSandbox, "lock", false, "wait until earlier runs with --lock of the same sandbox have ended")
@@ -56,7 +60,7 @@ func newRunsStart(a *app) *cobra.Command {
 			user := "root"
 			r.AsUser = &user
 		}
-		r.TTLSeconds = ttl.seconds()
+		r.TTLSeconds = ttl.Seconds()
 		cl, err := a.client()
 		if err != nil {
 			return err
@@ -79,7 +83,7 @@ func newRunsLs(a *app) *cobra.Command {
 		Use: "ls [flags] [SANDBOX]", Aliases: []string{"list"}, Short: "List runs, newest first", Args: takes(0, 1), ValidArgsFunction: a.completeAll,
 	}
 	most := c.Flags().IntP("limit", "n", 50, "at most so many")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -99,16 +103,16 @@ func newRunsLs(a *app) *cobra.Command {
 			}
 			found = append(found, *r)
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, found)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, found)
 		}
 		now := time.Now()
 		rows := make([][]string, 0, len(found))
 		for i := range found {
 			r := &found[i]
-			rows = append(rows, []string{r.RunID, r.Identifier, r.State, strconv.Itoa(len(r.Artifacts)), ago(now, &r.CreatedAt)})
+			rows = append(rows, []string{r.RunID, r.Identifier, r.State, strconv.Itoa(len(r.Artifacts)), output.Ago(now, &r.CreatedAt)})
 		}
-		return table(a.stdout, []string{"ID", "SANDBOX", "STATE", "ARTIFACTS", "CREATED"}, rows)
+		return output.Table(a.stdout, []string{"ID", "SANDBOX", "STATE", "ARTIFACTS", "CREATED"}, rows)
 	}
 	return c
 }
@@ -124,7 +128,7 @@ func newRunsShow(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return writeJSON(a.stdout, r)
+		return output.JSON(a.stdout, r)
 	}
 	return c
 }
@@ -172,7 +176,7 @@ func newRunsArtifacts(a *app) *cobra.Command {
 		Args: takes(1, 3), ValidArgsFunction: a.completeAll,
 	}
 	link := c.Flags().Bool("link", false, "print a link that is good for whoever has it, for an hour")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -204,16 +208,16 @@ func newRunsArtifacts(a *app) *cobra.Command {
 			_, err = fmt.Fprintln(a.stdout, l.URL)
 			return err
 		case *link:
-			return misuse(c, "a link is to one artifact: give RUN and PATH")
-		case *out == asJSON:
-			return writeJSON(a.stdout, list)
+			return exit.Misuse(c, "a link is to one artifact: give RUN and PATH")
+		case *out == output.AsJSON:
+			return output.JSON(a.stdout, list)
 		}
 		rows := make([][]string, 0, len(list.Artifacts))
 		for i := range list.Artifacts {
 			f := &list.Artifacts[i]
-			rows = append(rows, []string{f.Path, bytesOf(f.Size)})
+			rows = append(rows, []string{f.Path, output.Bytes(f.Size)})
 		}
-		return table(a.stdout, []string{"PATH", "SIZE"}, rows)
+		return output.Table(a.stdout, []string{"PATH", "SIZE"}, rows)
 	}
 	return c
 }
@@ -222,7 +226,7 @@ func newRunsArtifacts(a *app) *cobra.Command {
 func (a *app) followRun(ctx context.Context, cl *client.Client, id string) error {
 	for ev, err := range cl.FollowRun(ctx, id, 0) {
 		if err != nil {
-			return interrupted(ctx, err)
+			return interrupt.Ended(ctx, err)
 		}
 		switch ev.Name {
 		case v1.RunEventCommandStarted:
@@ -234,7 +238,7 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string) error
 			if line == "" {
 				line = fmt.Sprint(d.Argv)
 			}
-			a.warn("[%d] %s", d.Index, printable(line))
+			a.warn("[%d] %s", d.Index, output.Printable(line))
 		case v1.RunEventCommandStdout, v1.RunEventCommandStderr:
 			var d v1.CommandOutput
 			if err := json.Unmarshal(ev.Data, &d); err != nil {
@@ -255,8 +259,8 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string) error
 			if err := json.Unmarshal(ev.Data, &d); err != nil {
 				return err
 			}
-			a.warn("the run %s: %s", d.State, printable(d.Error))
-			return &exit{status: 1}
+			a.warn("the run %s: %s", d.State, output.Printable(d.Error))
+			return &exit.Error{Status: 1}
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -17,6 +16,12 @@ import (
 	"golang.org/x/term"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/input"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 )
 
@@ -70,38 +75,35 @@ One newline at its end is no part of it.`,
 	f.StringVar(&variable, "from-env", "", "take the value from this variable of your own environment")
 	f.StringVar(&file, "from-file", "", "take the value from this file")
 	_ = c.RegisterFlagCompletionFunc("from-env", cobra.NoFileCompletions)
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if variable != "" && file != "" {
-			return misuse(c, "--from-env and --from-file contradict each other")
+			return exit.Misuse(c, "--from-env and --from-file contradict each other")
 		}
 		if strings.Contains(args[0], "=") {
-			return misuse(c, "the value is no argument: others on this machine could read it; give it on standard input")
+			return exit.Misuse(c, "the value is no argument: others on this machine could read it; give it on standard input")
 		}
-		r.Header, r.Format = given(f, "header", header), given(f, "format", format)
+		r.Header, r.Format = flags.Given(f, "header", header), flags.Given(f, "format", format)
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
 		if r.Value, err = a.secretValue(ctx, args[0], variable, file); err != nil {
-			return interrupted(ctx, err)
+			return interrupt.Ended(ctx, err)
 		}
 		s, err := cl.SetSecret(c.Context(), *ref, args[0], r)
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, s)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, s)
 		}
 		return nil
 	}
 	return c
 }
-
-// maxSecretInput is more than any secret has, so that what is too long is told and not cut.
-const maxSecretInput = 64 << 10
 
 // secretValue reads a value from where it is said to be: a variable, a file, or standard
 // input, which is asked for it without an echo if it is a terminal.
@@ -110,17 +112,17 @@ func (a *app) secretValue(ctx context.Context, name, variable, file string) (str
 	var err error
 	switch {
 	case variable != "":
-		v := a.getenv(variable)
+		v := a.Getenv(variable)
 		if v == "" {
 			return "", fault.InvalidField("--from-env", "the variable %s is not set, or empty", variable)
 		}
 		return v, nil
 	case file != "":
-		b, err = readUpTo(func() (io.ReadCloser, error) { return os.Open(file) })
+		b, err = input.ReadUpTo(func() (io.ReadCloser, error) { return os.Open(file) })
 	case a.stdin != nil && term.IsTerminal(int(a.stdin.Fd())):
-		b, err = a.askSecret(ctx, "value of "+name)
+		b, err = terminal.AskSecret(ctx, a.stdin, a.stderr, "value of "+name)
 	default:
-		b, err = readUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
+		b, err = input.ReadUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
 	}
 	if err != nil {
 		return "", fault.Wrap(fault.Invalid, err, "the value of %s cannot be read: %v", name, err)
@@ -135,47 +137,6 @@ func (a *app) secretValue(ctx context.Context, name, variable, file string) (str
 	return string(b), nil
 }
 
-func readUpTo(open func() (io.ReadCloser, error)) ([]byte, error) {
-	f, err := open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, maxSecretInput+1))
-	if err == nil && len(b) > maxSecretInput {
-		err = fmt.Errorf("it has more than %d bytes", maxSecretInput)
-	}
-	return b, err
-}
-
-// askSecret asks a person for what is named, without an echo. An interrupt ends it, with the echo
-// back on.
-func (a *app) askSecret(ctx context.Context, what string) ([]byte, error) {
-	fd := int(a.stdin.Fd())
-	was, err := term.GetState(fd)
-	if err != nil {
-		return nil, err
-	}
-	type answer struct {
-		text []byte
-		err  error
-	}
-	got := make(chan answer, 1)
-	_, _ = fmt.Fprintf(a.stderr, "%s: ", printable(what))
-	defer func() { _, _ = fmt.Fprintln(a.stderr) }()
-	go func() { // a read of a terminal cannot be ended; the process ends instead
-		text, err := term.ReadPassword(fd)
-		got <- answer{text, err}
-	}()
-	select {
-	case x := <-got:
-		return x.text, x.err
-	case <-ctx.Done():
-		_ = term.Restore(fd, was)
-		return nil, ctx.Err()
-	}
-}
-
 func newSecretLs(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls [flags]", Aliases: []string{"list"}, Args: takes(0, 0),
@@ -183,7 +144,7 @@ func newSecretLs(a *app) *cobra.Command {
 		Long:  "List the project's secrets, or with --sandbox those that hold for it: its own, and its project's where it has none of the name.",
 	}
 	ref := a.sandboxFlag(c)
-	how := listFlags(c, "names only")
+	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -193,9 +154,9 @@ func newSecretLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(a.stdout, how, found, func(s v1.Secret) string { return s.Name }, columns[v1.Secret]{
-			head: []string{"NAME", "OF", "WHERE", "HEADER", "SET"},
-			row: func(s v1.Secret, now time.Time) []string {
+		return output.List(a.stdout, how, found, func(s v1.Secret) string { return s.Name }, output.Columns[v1.Secret]{
+			Head: []string{"NAME", "OF", "WHERE", "HEADER", "SET"},
+			Row: func(s v1.Secret, now time.Time) []string {
 				where, of := "variable", "project"
 				if len(s.Hosts) > 0 {
 					where = strings.Join(s.Hosts, ",")
@@ -203,7 +164,7 @@ func newSecretLs(a *app) *cobra.Command {
 				if s.SandboxID != nil {
 					of = *s.SandboxID
 				}
-				return []string{s.Name, of, where, s.Header, ago(now, &s.UpdatedAt)}
+				return []string{s.Name, of, where, s.Header, output.Ago(now, &s.UpdatedAt)}
 			},
 		})
 	}

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/cmd/sandpit/internal/input"
+	"sandpit.dev/cmd/sandpit/internal/place"
+	"sandpit.dev/cmd/sandpit/internal/terminaltest"
 	"sandpit.dev/fault"
 )
 
@@ -28,7 +30,7 @@ func TestTheValueOfASecretIsReadAsItIs(t *testing.T) {
 		{"nothing", "", ""},
 		{"a newline", "\n", ""},
 		{"no UTF-8", "open\xffsesame", ""},
-		{"too much", strings.Repeat("x", maxSecretInput+1), ""},
+		{"too much", strings.Repeat("x", input.MaxText+1), ""},
 	} {
 		path := filepath.Join(dir, "value")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
@@ -52,7 +54,7 @@ func TestTheValueOfASecretIsReadAsItIs(t *testing.T) {
 		}
 		_ = in.Close()
 	}
-	env := &app{getenv: func(name string) string { return map[string]string{"MY_TOKEN": "open\nsesame\n"}[name] }}
+	env := &app{Finder: place.Finder{Getenv: func(name string) string { return map[string]string{"MY_TOKEN": "open\nsesame\n"}[name] }}}
 	if got, err := env.secretValue(t.Context(), "A", "MY_TOKEN", ""); err != nil || got != "open\nsesame\n" {
 		t.Errorf("from a variable: got %q, %v", got, err)
 	}
@@ -66,7 +68,7 @@ func TestTheValueOfASecretIsReadAsItIs(t *testing.T) {
 
 // At a terminal a person is asked, and what is typed is not shown.
 func TestASecretIsTypedWithoutAnEcho(t *testing.T) {
-	person, tty := pair(t)
+	person, tty := terminaltest.Pair(t)
 	var said bytes.Buffer
 	type answer struct {
 		value string
@@ -110,27 +112,4 @@ func TestASecretIsTypedWithoutAnEcho(t *testing.T) {
 	if text := string(b[:n]); err != nil || strings.Contains(text, "sesame") || !strings.HasSuffix(text, "end") {
 		t.Errorf("the person sees %q, %v", text, err)
 	}
-}
-
-// pair is a terminal and whoever sits at it.
-func pair(t *testing.T) (person, tty *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("this host has no pseudo terminals: %v", err)
-	}
-	t.Cleanup(func() { _ = person.Close() })
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tty.Close() })
-	return person, tty
 }

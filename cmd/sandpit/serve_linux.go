@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/background"
+	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/daemon"
 )
 
@@ -69,7 +71,7 @@ func (s *serverFlags) settings(getenv func(string) string) (daemon.Config, error
 	}
 	if f.Changed("log-level") {
 		if err := cfg.Log.Level.UnmarshalText([]byte(s.level)); err != nil {
-			return cfg, misuse(s.c, "--log-level: %q is not debug, info, warn or error", s.level)
+			return cfg, exit.Misuse(s.c, "--log-level: %q is not debug, info, warn or error", s.level)
 		}
 	}
 	return cfg, cfg.Check()
@@ -93,6 +95,25 @@ func (s *serverFlags) line(cfg daemon.Config) []string {
 	return args
 }
 
+// starter adds the flags of a server to c, and returns what starts one in the background
+// unless one answers.
+func (a *app) starter(c *cobra.Command) func(context.Context) error {
+	flags := addServerFlags(c)
+	return func(ctx context.Context) error {
+		cfg, err := flags.settings(a.Getenv)
+		if err != nil {
+			return err
+		}
+		_, _, err = a.launcher(cfg, flags).Ensure(ctx, mcpStartBound)
+		return err
+	}
+}
+
+// launcher returns what starts a server with these flags in the background.
+func (a *app) launcher(cfg daemon.Config, flags *serverFlags) *background.Launcher {
+	return &background.Launcher{Servers: &a.Finder, Config: cfg, Line: flags.line(cfg), Here: flags.c.Flags().Changed("data"), Stderr: a.stderr}
+}
+
 func newServe(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve [flags]",
@@ -109,7 +130,7 @@ SANDPIT_ADMIN_TOKEN, then flags. Its log goes to standard error. "sandpit up" do
 	flags := addServerFlags(c)
 	flags.addAdopt()
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cfg, err := flags.settings(a.getenv)
+		cfg, err := flags.settings(a.Getenv)
 		if err != nil {
 			return err
 		}

@@ -8,10 +8,12 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -35,7 +37,7 @@ standard input, as ssh does it.`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	m := &command{c: c, tty: true, env: new(variables)}
+	m := &command{c: c, tty: true, env: new(flags.Variables)}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of a login shell")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
@@ -44,21 +46,21 @@ standard input, as ssh does it.`,
 	keys := f.String("detach-keys", "ctrl-p,ctrl-q", "keys that leave the terminal as it is; empty: none")
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, args []string) error {
-		leave, err := parseDetachKeys(*keys)
+		leave, err := terminal.ParseDetachKeys(*keys)
 		if err != nil {
-			return misuse(c, "%s", fault.As(err).Message)
+			return exit.Misuse(c, "%s", fault.As(err).Message)
 		}
 		if *join != "" && (m.shell != "" || m.cwd != "" || m.user != "") {
-			return misuse(c, "--attach joins what runs already, and has no use for -c, --cwd or --user")
+			return exit.Misuse(c, "--attach joins what runs already, and has no use for -c, --cwd or --user")
 		}
 		cl, err := a.client()
 		if err != nil {
-			return own(err)
+			return exit.Own(err)
 		}
 		if *join != "" {
 			p, err := openProcess(c.Context(), cl, args[0], *join)
 			if err != nil {
-				return own(err)
+				return exit.Own(err)
 			}
 			return a.joinTerminal(c.Context(), p, leave)
 		}
@@ -73,8 +75,8 @@ standard input, as ssh does it.`,
 
 // bothTerminals returns our terminal as it is seen and as it is typed on.
 func (a *app) bothTerminals() (screen, keys *os.File, ok bool) {
-	screen, seen := terminal(a.stdout)
-	keys, typed := terminal(a.stdin)
+	screen, seen := terminal.Of(a.stdout)
+	keys, typed := terminal.Of(a.stdin)
 	return screen, keys, seen && typed
 }
 
@@ -82,18 +84,18 @@ func (a *app) bothTerminals() (screen, keys *os.File, ok bool) {
 func (a *app) atTerminal(ctx context.Context, cl *client.Client, ref string, m *command) error {
 	screen, keys, ok := a.bothTerminals()
 	if !ok {
-		return own(fault.New(fault.Unsupported, "there is no terminal here: standard input and output have to be one").
+		return exit.Own(fault.New(fault.Unsupported, "there is no terminal here: standard input and output have to be one").
 			WithRemedy("for a program's output without a terminal use: sandpit exec %s CMD", ref))
 	}
-	cols, rows := size(screen)
+	cols, rows := terminal.Size(screen)
 	r := m.started()
 	r.Tty, r.Cols, r.Rows = new(true), &cols, &rows
-	if kind := a.getenv("TERM"); kind != "" {
+	if kind := a.Getenv("TERM"); kind != "" {
 		r.Term = &kind
 	}
 	p, err := cl.StartProcess(ctx, ref, r)
 	if err != nil {
-		return own(err)
+		return exit.Own(err)
 	}
 	at := &attached{app: a, process: p, tty: true, keys: keys, leave: m.leave, hangUp: true}
 	return at.run(ctx)
@@ -105,7 +107,7 @@ func (a *app) atPipes(ctx context.Context, cl *client.Client, ref string, m *com
 	r.StreamStdin, r.MaxOutputBytes = new(true), new(int64(maxOutput))
 	p, err := cl.StartProcess(ctx, ref, r)
 	if err != nil {
-		return own(err)
+		return exit.Own(err)
 	}
 	at := &attached{app: a, process: p, keys: a.stdin, hangUp: true}
 	return at.run(ctx)
@@ -118,31 +120,22 @@ const recentScreen = 64 << 10
 func (a *app) joinTerminal(ctx context.Context, p *client.Process, leave []byte) error {
 	rec, err := p.Get(ctx)
 	if err != nil {
-		return own(err)
+		return exit.Own(err)
 	}
 	if !rec.Tty {
-		return own(fault.New(fault.State, "the process %s has no terminal", rec.ProcessID).
+		return exit.Own(fault.New(fault.State, "the process %s has no terminal", rec.ProcessID).
 			WithRemedy("use sandpit attach"))
 	}
 	at := &attached{app: a, process: p, tty: true, recent: recentScreen, keys: a.stdin, leave: leave}
 	return at.run(ctx)
 }
 
-// size is a terminal's, within what the server takes.
-func size(f *os.File) (cols, rows int) {
-	cols, rows, err := term.GetSize(int(f.Fd()))
-	if err != nil || cols == 0 || rows == 0 {
-		return 80, 24
-	}
-	return min(cols, 1000), min(rows, 1000)
-}
-
 // started is the command as a process of its own; without words, a login shell.
 func (m *command) started() v1.StartProcess {
 	f := m.c.Flags()
 	r := v1.StartProcess{
-		Argv: m.argv, Env: m.env.value(), Cwd: given(f, "cwd", m.cwd), User: given(f, "user", m.user),
-		TimeoutSeconds: m.timeout.exactSeconds(),
+		Argv: m.argv, Env: m.env.Value(), Cwd: flags.Given(f, "cwd", m.cwd), User: flags.Given(f, "user", m.user),
+		TimeoutSeconds: m.timeout.ExactSeconds(),
 	}
 	switch {
 	case m.shell != "":

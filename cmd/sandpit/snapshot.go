@@ -13,6 +13,9 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newSnapshot(a *app) *cobra.Command {
@@ -44,21 +47,21 @@ instant and goes on. Processes and volumes are no part of a snapshot.`,
 	}
 	name := c.Flags().String("name", "", "the snapshot's name, unique among the sandbox's")
 	replace := c.Flags().Bool("replace", false, "delete the snapshot that has the name")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *replace && *name == "" {
-			return misuse(c, "--replace is given without --name; there is nothing to replace")
+			return exit.Misuse(c, "--replace is given without --name; there is nothing to replace")
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		s, err := cl.Snapshot(c.Context(), args[0], v1.CreateSnapshot{Name: given(c.Flags(), "name", *name), Replace: *replace})
+		s, err := cl.Snapshot(c.Context(), args[0], v1.CreateSnapshot{Name: flags.Given(c.Flags(), "name", *name), Replace: *replace})
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, s)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, s)
 		}
 		_, err = fmt.Fprintln(a.stdout, s.ID)
 		return err
@@ -75,29 +78,29 @@ func newSnapshotLs(a *app) *cobra.Command {
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	how := listFlags(c, "ids only")
+	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		q := client.SnapshotQuery{Limit: listPage, Sandbox: strings.Join(args, "")}
-		found, err := collect(cl.Snapshots(c.Context(), q))
+		found, err := output.Collect(cl.Snapshots(c.Context(), q))
 		if err != nil {
 			return err
 		}
-		return list(a.stdout, how, found, func(s *v1.Snapshot) string { return s.ID }, columns[*v1.Snapshot]{
-			head: []string{"NAME", "ID", "SANDBOX", "SIZE", "CREATED", "PARENT", "ABOUT"},
-			row: func(s *v1.Snapshot, now time.Time) []string {
+		return output.List(a.stdout, how, found, func(s *v1.Snapshot) string { return s.ID }, output.Columns[*v1.Snapshot]{
+			Head: []string{"NAME", "ID", "SANDBOX", "SIZE", "CREATED", "PARENT", "ABOUT"},
+			Row: func(s *v1.Snapshot, now time.Time) []string {
 				size := ""
 				if s.SizeBytes != nil {
-					size = bytesOf(*s.SizeBytes)
+					size = output.Bytes(*s.SizeBytes)
 				}
 				about := s.Detail
 				if s.Auto {
 					about = strings.TrimSpace("checkpoint " + about)
 				}
-				return []string{text(s.Name), s.ID, text(s.Sandbox), size, ago(now, &s.CreatedAt), text(s.Parent), about}
+				return []string{output.Text(s.Name), s.ID, output.Text(s.Sandbox), size, output.Ago(now, &s.CreatedAt), output.Text(s.Parent), about}
 			},
 		})
 	}
@@ -138,10 +141,10 @@ changed.`,
 	}
 	to := c.Flags().String("to", "", "name or id of the snapshot, or base")
 	_ = c.RegisterFlagCompletionFunc("to", a.completePoint("base"))
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *to == "" {
-			return misuse(c, "--to is missing: name a snapshot (sandpit snapshot ls %s lists them), or base", args[0])
+			return exit.Misuse(c, "--to is missing: name a snapshot (sandpit snapshot ls %s lists them), or base", args[0])
 		}
 		cl, err := a.client()
 		if err != nil {

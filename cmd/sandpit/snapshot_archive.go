@@ -13,6 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/progress"
+	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 )
 
@@ -38,16 +43,16 @@ be secrets.`,
 		if len(args) > 1 {
 			file = args[1]
 		}
-		if _, tty := terminal(a.stdout); tty && file == "-" {
-			return misuse(c, "an archive is nothing for a terminal; name a file, or pipe it into something")
+		if _, tty := terminal.Of(a.stdout); tty && file == "-" {
+			return exit.Misuse(c, "an archive is nothing for a terminal; name a file, or pipe it into something")
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		return interrupted(ctx, a.export(ctx, cl, args[0], file))
+		return interrupt.Ended(ctx, a.export(ctx, cl, args[0], file))
 	}
 	return c
 }
@@ -58,9 +63,9 @@ func (a *app) export(ctx context.Context, cl *client.Client, snapshot, file stri
 		return err
 	}
 	defer r.Close()
-	bar := newProgress(a.stderr)
-	defer bar.clear()
-	from := &watched{r: r, see: func(n int64) { bar.count("export "+snapshot, n) }}
+	bar := progress.New(a.stderr)
+	defer bar.Clear()
+	from := &progress.Reader{R: r, See: func(n int64) { bar.Count("export "+snapshot, n) }}
 	if file == "-" {
 		_, err := io.Copy(a.stdout, from)
 		return err
@@ -91,8 +96,8 @@ func (a *app) export(ctx context.Context, cl *client.Client, snapshot, file stri
 	if err := os.Rename(w.Name(), file); err != nil {
 		return fault.Wrap(fault.Denied, err, "%s cannot be put in place", file)
 	}
-	bar.clear()
-	fmt.Fprintf(a.stderr, "%s: %s\n", printable(file), bytesOf(from.done))
+	bar.Clear()
+	fmt.Fprintf(a.stderr, "%s: %s\n", output.Printable(file), output.Bytes(from.Done))
 	return nil
 }
 
@@ -107,12 +112,12 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 		Args: takes(1, 1),
 	}
 	name := c.Flags().String("name", "", "the snapshot's name (default: the one in the archive)")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		from, o := a.stdin, client.ImportOptions{Name: *name}
-		bar := newProgress(a.stderr)
-		defer bar.clear()
-		see := func(n int64) { bar.count("import", n) }
+		bar := progress.New(a.stderr)
+		defer bar.Clear()
+		see := func(n int64) { bar.Count("import", n) }
 		if args[0] != "-" {
 			f, err := os.Open(args[0])
 			if err != nil {
@@ -127,38 +132,24 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 				return fault.New(fault.Invalid, "%s is not a file (%s)", args[0], info.Mode().Type())
 			}
 			from, o.Size = f, info.Size()
-			see = func(n int64) { bar.bytes("import "+filepath.Base(args[0]), n, o.Size) }
+			see = func(n int64) { bar.Bytes("import "+filepath.Base(args[0]), n, o.Size) }
 		}
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		s, err := cl.ImportSnapshot(ctx, &watched{r: from, see: see}, o)
+		s, err := cl.ImportSnapshot(ctx, &progress.Reader{R: from, See: see}, o)
 		if err != nil {
-			return interrupted(ctx, err)
+			return interrupt.Ended(ctx, err)
 		}
-		bar.clear()
-		if *out == asJSON {
-			return writeJSON(a.stdout, s)
+		bar.Clear()
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, s)
 		}
 		_, err = fmt.Fprintln(a.stdout, s.ID)
 		return err
 	}
 	return c
-}
-
-// watched tells how far reading is.
-type watched struct {
-	r    io.Reader
-	see  func(done int64)
-	done int64
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.r.Read(p)
-	w.done += int64(n)
-	w.see(w.done)
-	return n, err
 }

@@ -7,13 +7,16 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"sandpit.dev/cmd/sandpit/internal/place"
+	"sandpit.dev/cmd/sandpit/internal/synonym"
 )
 
 // The command that a synonym leads to is there, and the synonym is not a command itself.
 func TestSynonyms(t *testing.T) {
-	for name, line := range synonyms() {
+	for name, line := range synonym.Commands() {
 		var stdout, stderr bytes.Buffer
-		a := &app{stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+		a := &app{stdout: &stdout, stderr: &stderr, Finder: place.Finder{Getenv: func(string) string { return "" }}}
 		root := newRoot(a)
 		var path []string
 		for _, word := range strings.Fields(line)[1:] {

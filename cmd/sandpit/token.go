@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newToken(a *app) *cobra.Command {
@@ -34,7 +37,7 @@ func newTokenCreate(a *app) *cobra.Command {
 	}
 	var r v1.CreateToken
 	var project string
-	var ttl period
+	var ttl flags.Period
 	f := c.Flags()
 	f.StringVar(&r.Name, "name", "", "what it is called in events; unique in its project")
 	f.StringVar(&project, "project", "", "whose sandboxes it reaches (default: those of your own project)")
@@ -42,12 +45,12 @@ func newTokenCreate(a *app) *cobra.Command {
 	f.StringVar(&r.Profile, "mcp-profile", "", "the set of MCP tools that its holder gets (default: the server's)")
 	f.Var(&ttl, "ttl", "how long it is valid (default: for ever)")
 	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"sandboxes:read", "sandboxes:write", "admin"}, cobra.ShellCompDirectiveNoFileComp))
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if r.Name == "" {
-			return misuse(c, "a token needs a --name")
+			return exit.Misuse(c, "a token needs a --name")
 		}
-		r.Project, r.ExpiresInSeconds = given(f, "project", project), ttl.seconds()
+		r.Project, r.ExpiresInSeconds = flags.Given(f, "project", project), ttl.Seconds()
 		cl, err := a.client()
 		if err != nil {
 			return err
@@ -56,8 +59,8 @@ func newTokenCreate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, t)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, t)
 		}
 		a.warn("token %s of project %s, with %s; keep it, it is never shown again", t.Name, t.Project, strings.Join(t.Scopes, ", "))
 		_, err = fmt.Fprintln(a.stdout, t.Secret)
@@ -69,7 +72,7 @@ func newTokenCreate(a *app) *cobra.Command {
 func newTokenLs(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List tokens, without their secrets", Args: takes(0, 0)}
 	project := c.Flags().String("project", "", "only those of this project")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -79,23 +82,23 @@ func newTokenLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, tokens)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, tokens)
 		}
 		now := time.Now()
 		rows := make([][]string, 0, len(tokens))
 		for _, t := range tokens {
 			expires := "never"
 			if t.ExpiresAt != nil {
-				expires = ago(now, t.ExpiresAt)
+				expires = output.Ago(now, t.ExpiresAt)
 			}
 			used := "never"
 			if t.LastUsedAt != nil {
-				used = ago(now, t.LastUsedAt)
+				used = output.Ago(now, t.LastUsedAt)
 			}
-			rows = append(rows, []string{t.Name, t.ID, t.Project, strings.Join(t.Scopes, ","), ago(now, &t.CreatedAt), used, expires})
+			rows = append(rows, []string{t.Name, t.ID, t.Project, strings.Join(t.Scopes, ","), output.Ago(now, &t.CreatedAt), used, expires})
 		}
-		return table(a.stdout, []string{"NAME", "ID", "PROJECT", "SCOPES", "CREATED", "USED", "EXPIRES"}, rows)
+		return output.Table(a.stdout, []string{"NAME", "ID", "PROJECT", "SCOPES", "CREATED", "USED", "EXPIRES"}, rows)
 	}
 	return c
 }
@@ -112,7 +115,7 @@ func newTokenRm(a *app) *cobra.Command {
 			if err := cl.DeleteToken(c.Context(), *project, t); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, printable(t))
+			fmt.Fprintln(a.stdout, output.Printable(t))
 		}
 		return nil
 	}

@@ -23,6 +23,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/progress"
 	"sandpit.dev/fault"
 )
 
@@ -86,7 +87,7 @@ func hostileBox(t *testing.T, entries ...v1.FileInfo) (*transfer, *bytes.Buffer)
 	t.Cleanup(s.Close)
 	var said bytes.Buffer
 	a := &app{stderr: &said, stdout: &said}
-	return &transfer{a: a, cl: client.New(s.URL, "token", client.Options{}), ref: "box", bar: newProgress(&said), most: plenty, left: plenty}, &said
+	return &transfer{a: a, cl: client.New(s.URL, "token", client.Options{}), ref: "box", bar: progress.New(&said), most: plenty, left: plenty}, &said
 }
 
 // tree lists what is below a directory, with the content of files.

@@ -13,13 +13,13 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/background"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/daemon"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/servers"
 )
-
-// logName is the server's log in its data directory, when up started it.
-const logName = "server.log"
 
 // startBound is how long a server may take to start: the repair after a crash may
 // take a while.
@@ -38,24 +38,24 @@ the data directory.`,
 	flags.addAdopt()
 	try := c.Flags().Bool("try", false, "also run a first program, in a sandbox named hello")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cfg, err := flags.settings(a.getenv)
+		cfg, err := flags.settings(a.Getenv)
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(c.Context())
+		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		return interrupted(ctx, a.bringUp(ctx, cfg, flags, *try))
+		return interrupt.Ended(ctx, a.bringUp(ctx, cfg, flags, *try))
 	}
 	return c
 }
 
 func (a *app) bringUp(ctx context.Context, cfg daemon.Config, flags *serverFlags, try bool) error {
-	s, started, err := a.ensureServer(ctx, cfg, flags, startBound)
+	s, started, err := a.launcher(cfg, flags).Ensure(ctx, startBound)
 	if err != nil {
 		return err
 	}
 	if started {
-		_, err = fmt.Fprintf(a.stdout, "sandpit runs at %s (process %d, log %s)\n", s.URL, s.PID, filepath.Join(cfg.Data, logName))
+		_, err = fmt.Fprintf(a.stdout, "sandpit runs at %s (process %d, log %s)\n", s.URL, s.PID, filepath.Join(cfg.Data, background.LogName))
 	} else {
 		_, err = fmt.Fprintf(a.stdout, "sandpit runs at %s already (process %d)\n", s.URL, s.PID)
 	}
@@ -79,8 +79,8 @@ func (a *app) bringUp(ctx context.Context, cfg daemon.Config, flags *serverFlags
 }
 
 // locateStarted is locate for the server of this machine, whatever others are named.
-func (a *app) locateStarted(cfg daemon.Config) (place, error) {
-	here := &app{server: servers.Local, getenv: func(name string) string {
+func (a *app) locateStarted(cfg daemon.Config) (place.Server, error) {
+	here := &place.Finder{Server: servers.Local, Getenv: func(name string) string {
 		switch name {
 		case "SANDPIT_URL", "SANDPIT_TOKEN":
 			return ""
@@ -91,9 +91,9 @@ func (a *app) locateStarted(cfg daemon.Config) (place, error) {
 				return cfg.RunDir
 			}
 		}
-		return a.getenv(name)
+		return a.Getenv(name)
 	}}
-	return here.locate()
+	return here.Locate()
 }
 
 // ensureImage builds the default image, or waits for whoever does.
@@ -111,13 +111,13 @@ func (a *app) ensureImage(ctx context.Context, cl *client.Client) error {
 }
 
 // howToConnect says what a user needs next.
-func (a *app) howToConnect(p place) error {
-	from := p.tokenFile
+func (a *app) howToConnect(p place.Server) error {
+	from := p.TokenFile
 	if from == "" {
 		from = "SANDPIT_ADMIN_TOKEN"
 	}
-	other, err := a.chosen()
-	elsewhere := err == nil && other.url != "" && tidy(other.url) != p.url
+	other, err := a.Chosen()
+	elsewhere := err == nil && other.URL != "" && place.Tidy(other.URL) != p.URL
 	flags := ""
 	if elsewhere {
 		flags = " --server " + servers.Local
@@ -136,12 +136,12 @@ Other clients: sandpit mcp config. Try next:
   sandpit run python -c 'print(2 ** 100)'
   sandpit create --name lab && sandpit shell lab
   sandpit ls -a
-`, p.url, from, claudeLine(flags))
+`, p.URL, from, claudeLine(flags))
 	if err != nil {
 		return err
 	}
 	if elsewhere {
-		a.warn("commands use the server at %s, and not this one, until %s", other.url, other.until())
+		a.warn("commands use the server at %s, and not this one, until %s", other.URL, other.Until())
 	}
 	return nil
 }

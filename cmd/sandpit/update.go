@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newUpdate(a *app) *cobra.Command {
@@ -30,19 +33,19 @@ stopped. A memory limit under what is in use is refused.`,
 		f            = c.Flags()
 		cpu          = f.Float64("cpu", 0, "CPU cores (0.5, 2)")
 		pids         = f.Int("pids", 0, "most processes and threads")
-		memory, disk megabytes
-		labels       = pairs{}
-		volumes      mounts
+		memory, disk flags.Megabytes
+		labels       = flags.Pairs{}
+		volumes      flags.Mounts
 	)
 	f.Var(&memory, "memory", "memory (512M, 2G)")
 	f.Var(&disk, "disk", "disk (1G)")
-	env := a.envFlags(f, "environment variable of commands that are begun from now on")
+	env := flags.EnvFlags(f, a.Getenv, "environment variable of commands that are begun from now on")
 	f.Var(labels, "label", "label to find it by; may be given again")
 	f.VarP(&volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	noVolumes := f.Bool("no-volumes", false, "mount none any more")
 	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
-	k := clockFlags(c)
-	out := formatFlag(c)
+	k := flags.ClockFlags(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		changes := 0
 		f.Visit(func(f *pflag.Flag) {
@@ -51,20 +54,20 @@ stopped. A memory limit under what is in use is refused.`,
 			}
 		})
 		if changes == 0 {
-			return misuse(c, "nothing is to be changed; see the flags")
+			return exit.Misuse(c, "nothing is to be changed; see the flags")
 		}
 		if *noVolumes && volumes != nil {
-			return misuse(c, "--volume and --no-volumes contradict each other")
+			return exit.Misuse(c, "--volume and --no-volumes contradict each other")
 		}
 		if *noVolumes {
-			volumes = mounts{}
+			volumes = flags.Mounts{}
 		}
 		r := v1.UpdateSandbox{
-			CPUCores: given(f, "cpu", *cpu), MemoryMB: memory.value(), DiskMB: disk.value(), Pids: given(f, "pids", *pids),
-			Env: env.value(), Metadata: labels.value(), Volumes: volumes,
-			IdleTimeoutSeconds: k.idle.seconds(), IdleAction: k.idleAction.value(), RetentionSeconds: k.retention.seconds(),
-			AutoDelete: k.bool("auto-delete", k.autoDelete), TTLSeconds: k.ttl.seconds(), TTLMode: k.ttlMode.value(),
-			AutoStart: k.bool("auto-start", k.autoStart), AutoResume: k.bool("auto-resume", k.autoResume), Checkpoints: k.checkpoints.value(),
+			CPUCores: flags.Given(f, "cpu", *cpu), MemoryMB: memory.Value(), DiskMB: disk.Value(), Pids: flags.Given(f, "pids", *pids),
+			Env: env.Value(), Metadata: labels.Value(), Volumes: volumes,
+			IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(),
+			AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),
+			AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
 		}
 		cl, err := a.client()
 		if err != nil {

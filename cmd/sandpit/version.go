@@ -8,14 +8,16 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newVersion(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "version [flags]", Short: "Print the version of this program", Args: takes(0, 0)}
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
-		if *out == asJSON {
-			return writeJSON(a.stdout, map[string]string{
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, map[string]string{
 				"version": a.version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 			})
 		}

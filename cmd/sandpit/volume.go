@@ -6,12 +6,13 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 func newVolume(a *app) *cobra.Command {
@@ -36,22 +37,22 @@ func newVolumeCreate(a *app) *cobra.Command {
 		Args:              takes(1, 1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	var size megabytes
+	var size flags.Megabytes
 	c.Flags().Var(&size, "size", "the most that it holds (10G); else it has no limit of its own")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
-		v, err := cl.CreateVolume(c.Context(), v1.CreateVolume{Name: args[0], SizeMB: size.value()})
+		v, err := cl.CreateVolume(c.Context(), v1.CreateVolume{Name: args[0], SizeMB: size.Value()})
 		if err != nil {
 			return err
 		}
-		if *out == asJSON {
-			return writeJSON(a.stdout, v)
+		if *out == output.AsJSON {
+			return output.JSON(a.stdout, v)
 		}
-		_, err = fmt.Fprintln(a.stdout, printable(v.Name))
+		_, err = fmt.Fprintln(a.stdout, output.Printable(v.Name))
 		return err
 	}
 	return c
@@ -59,7 +60,7 @@ func newVolumeCreate(a *app) *cobra.Command {
 
 func newVolumeLs(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List volumes, what they hold and who mounts them", Args: takes(0, 0)}
-	how := listFlags(c, "names only")
+	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -69,17 +70,17 @@ func newVolumeLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(a.stdout, how, found, func(v v1.Volume) string { return v.Name }, columns[v1.Volume]{
-			head: []string{"NAME", "ID", "USED", "SIZE", "SANDBOXES", "CREATED"},
-			row: func(v v1.Volume, now time.Time) []string {
+		return output.List(a.stdout, how, found, func(v v1.Volume) string { return v.Name }, output.Columns[v1.Volume]{
+			Head: []string{"NAME", "ID", "USED", "SIZE", "SANDBOXES", "CREATED"},
+			Row: func(v v1.Volume, now time.Time) []string {
 				used, most := "", ""
 				if v.UsedBytes != nil {
-					used = bytesOf(*v.UsedBytes)
+					used = output.Bytes(*v.UsedBytes)
 				}
 				if v.SizeMB > 0 {
 					most = strconv.Itoa(v.SizeMB) + "M"
 				}
-				return []string{v.Name, v.ID, used, most, strconv.Itoa(len(v.Users)), ago(now, &v.CreatedAt)}
+				return []string{v.Name, v.ID, used, most, strconv.Itoa(len(v.Users)), output.Ago(now, &v.CreatedAt)}
 			},
 		})
 	}
@@ -101,45 +102,4 @@ func newVolumeRm(a *app) *cobra.Command {
 		return a.eachName(names, func(name string) error { return cl.DeleteVolume(c.Context(), name) })
 	}
 	return c
-}
-
-// mounts is a flag NAME[/SUB]:PATH[:ro] that may be given again and again.
-type mounts []v1.MountVolume
-
-func (m *mounts) Type() string { return "NAME:PATH" }
-
-func (m *mounts) String() string { return "" }
-
-func (m *mounts) Set(s string) error {
-	v, err := parseMount(s)
-	if err != nil {
-		return err
-	}
-	*m = append(*m, v)
-	return nil
-}
-
-// parseMount reads one. A volume's name may have colons, and has no slash: the
-// path begins at the first colon that a slash follows.
-func parseMount(s string) (v1.MountVolume, error) {
-	bad := fmt.Errorf("%q is not a valid mount; write it as NAME:/PATH, NAME/SUB:/PATH or NAME:/PATH:ro", s)
-	volume, path, ok := strings.Cut(s, ":/")
-	if !ok || volume == "" {
-		return v1.MountVolume{}, bad
-	}
-	m := v1.MountVolume{Path: "/" + path}
-	for suffix, only := range map[string]bool{":ro": true, ":rw": false} {
-		if head, ok := strings.CutSuffix(m.Path, suffix); ok {
-			m.Path, m.ReadOnly = head, only
-			break
-		}
-	}
-	name, sub, below := strings.Cut(volume, "/")
-	if name == "" || below && sub == "" || m.Path == "/" {
-		return v1.MountVolume{}, bad
-	}
-	if m.Volume = name; below {
-		m.SubPath = &sub
-	}
-	return m, nil
 }

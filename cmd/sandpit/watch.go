@@ -13,6 +13,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
@@ -35,7 +36,7 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
 	}
 	recursive := c.Flags().BoolP("recursive", "r", false, "with all that is below")
 	user := c.Flags().StringP("user", "u", "", "as sandbox (the default) or root")
-	out := formatFlag(c)
+	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -61,7 +62,7 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
 			case err != nil:
 				return err
 			}
-			if *out == asJSON {
+			if *out == output.AsJSON {
 				err = lines.Encode(e)
 			} else {
 				_, err = fmt.Fprintln(a.stdout, watchLine(e))
@@ -82,11 +83,11 @@ func watchLine(e *v1.WatchEvent) string {
 	}
 	switch {
 	case e.Dropped > 0:
-		return fmt.Sprintf("dropped     %s at least", plural(e.Dropped, "event"))
+		return fmt.Sprintf("dropped     %s at least", output.Plural(e.Dropped, "event"))
 	case e.Exchange:
-		return fmt.Sprintf("exchanged   %s and %s", printable(e.From)+slash, printable(e.Path)+slash)
+		return fmt.Sprintf("exchanged   %s and %s", output.Printable(e.From)+slash, output.Printable(e.Path)+slash)
 	case e.From != "":
-		return fmt.Sprintf("%-11s %s -> %s", e.Type, printable(e.From)+slash, printable(e.Path)+slash)
+		return fmt.Sprintf("%-11s %s -> %s", e.Type, output.Printable(e.From)+slash, output.Printable(e.Path)+slash)
 	}
-	return fmt.Sprintf("%-11s %s", e.Type, printable(e.Path)+slash)
+	return fmt.Sprintf("%-11s %s", e.Type, output.Printable(e.Path)+slash)
 }
