@@ -337,23 +337,12 @@ func (p *process) wait4(status *unix.WaitStatus, options int) (bool, error) {
 	return pid == p.pid, err
 }
 
-// terminalPatience is how long a terminal is given to deliver what was written
-// to it: the kernel moves it to our end in its own time. It matters only where
-// a process left behind keeps the terminal open.
-const terminalPatience = 100 * time.Millisecond
+// maxBuffered is above what the kernel keeps of a terminal's output for its reader.
+const maxBuffered = 256 << 10
 
 // drainRest takes what the process had written when it ended, and no more: who
-// still holds the pipe may write for ever.
+// still holds the pipe or the terminal may write for ever.
 func (p *process) drainRest() {
-	if p.terminal != nil {
-		done := make(chan struct{})
-		p.srv.work.Go(func() { p.pumps.Wait(); close(done) })
-		select {
-		case <-done:
-		case <-time.After(terminalPatience):
-		}
-		return
-	}
 	for _, st := range p.streams {
 		if st != nil {
 			p.drainBuffered(st)
@@ -366,7 +355,12 @@ func (p *process) drainBuffered(st *stream) {
 	// Control keeps the descriptor open under us; it fails once the pump is through.
 	_ = st.raw.Control(func(fd uintptr) {
 		n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
-		if err != nil {
+		switch {
+		case st.f == p.terminal:
+			// What was written to a terminal may be on its way to our end yet. A read
+			// that finds nothing has the kernel deliver it first.
+			n = maxBuffered
+		case err != nil:
 			n = wire.MaxData
 		}
 		p.drain(st, int(fd), n+1) // one more, to see the end where it is one
@@ -419,9 +413,6 @@ func (p *process) endStreams() {
 	p.mu.Unlock()
 	if !gone {
 		return
-	}
-	if p.terminal != nil {
-		p.drainRest()
 	}
 	for _, st := range p.streams {
 		if st != nil {

@@ -19,9 +19,8 @@ import (
 	"sandpit.dev/redact/deep"
 )
 
-// patience is how long what may be the beginning of a value is kept back from a reader
-// while nothing more comes.
-const patience = 50 * time.Millisecond
+// defaultHold is [Options.Hold] where that is zero.
+const defaultHold = 50 * time.Millisecond
 
 // maskedBody is a body whose values are masked.
 type maskedBody struct {
@@ -29,6 +28,7 @@ type maskedBody struct {
 	under io.Closer
 	ended func() // once, when from has; may be nil
 	share *Share
+	hold  time.Duration // how long what may be the beginning of a value is kept back
 
 	mask  *deep.Stream
 	in    []byte
@@ -48,8 +48,11 @@ type got struct {
 
 const readSize = 32 << 10
 
-func newMaskedBody(values *deep.Set, share *Share, from io.Reader, under io.Closer, ended func()) *maskedBody {
-	return &maskedBody{from: from, under: under, ended: ended, share: share, mask: values.Stream(), in: make([]byte, readSize)}
+func newMaskedBody(values *deep.Set, share *Share, hold time.Duration, from io.Reader, under io.Closer, ended func()) *maskedBody {
+	if hold == 0 {
+		hold = defaultHold
+	}
+	return &maskedBody{hold: hold, from: from, under: under, ended: ended, share: share, mask: values.Stream(), in: make([]byte, readSize)}
 }
 
 // Read is for one reader at a time.
@@ -70,7 +73,7 @@ func (r *maskedBody) Read(p []byte) (int, error) {
 			r.take(<-r.next)
 			continue
 		}
-		late := time.NewTimer(patience)
+		late := time.NewTimer(r.hold)
 		select {
 		case g := <-r.next:
 			r.take(g)

@@ -37,7 +37,7 @@ func percented(s string) string {
 // pipeBody is a body that is written bit by bit.
 func pipeBody(v *deep.Set) (*maskedBody, *io.PipeWriter) {
 	r, w := io.Pipe()
-	return newMaskedBody(v, nil, r, r, nil), w
+	return newMaskedBody(v, nil, 0, r, r, nil), w
 }
 
 func TestShortBeginningsComeSoon(t *testing.T) {
@@ -77,7 +77,7 @@ func TestShortBeginningsComeSoon(t *testing.T) {
 	select {
 	case s := <-read:
 		t.Errorf("what is likely a value is let go: %q", s)
-	case <-time.After(3 * patience):
+	case <-time.After(3 * defaultHold):
 	}
 	_, _ = io.WriteString(w, "?")
 	get(value[:4] + "?")
@@ -91,7 +91,7 @@ func TestABodyThatFailsGivesNothingThatWasKeptBack(t *testing.T) {
 	v := deep.New([]string{value})
 	odd := errors.New("odd")
 	from := io.MultiReader(strings.NewReader("x"+value[:5]), iotest.ErrReader(odd))
-	b, err := io.ReadAll(newMaskedBody(v, nil, from, io.NopCloser(nil), nil))
+	b, err := io.ReadAll(newMaskedBody(v, nil, 0, from, io.NopCloser(nil), nil))
 	if string(b) != "x" || !errors.Is(err, odd) {
 		t.Errorf("%q, %v", b, err)
 	}

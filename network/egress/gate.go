@@ -33,6 +33,9 @@ type Options struct {
 	Keys  *Keys          // the sandbox's bound secrets; nil: none
 	Share *Share         // the project's; nil: there is no bound
 	Roots *x509.CertPool // that the hosts of bound secrets are verified by; nil: the host's
+	// Hold is how long what may be the beginning of a secret's value is kept back from the
+	// sandbox while its host says nothing more; zero: 50 ms.
+	Hold time.Duration
 }
 
 // Gate is the way out of one sandbox.

@@ -385,7 +385,7 @@ func (i *injection) modify(res *http.Response) error {
 }
 
 func (i *injection) body(from io.Reader, under io.Closer, ended func()) *maskedBody {
-	return newMaskedBody(i.values(), i.g.o.Share, from, under, ended)
+	return newMaskedBody(i.values(), i.g.o.Share, i.g.o.Hold, from, under, ended)
 }
 
 // failed answers a request that was not.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"sandpit.dev/redact"
 	"sandpit.dev/redact/redacttest"
@@ -39,6 +40,7 @@ func TestAnswersAreMaskedAsTheTableSays(t *testing.T) {
 			body = body[n:]
 		}
 	}, secrets...)
+	g.gate.o.Hold = time.Minute // a byte may take longer than 50 ms on a busy machine
 	const block = 4096
 	for _, c := range []struct {
 		two  bool
