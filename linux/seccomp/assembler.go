@@ -27,6 +27,7 @@ const (
 	codeRet  = 0x06
 
 	retKillProcess = 0x80000000
+	retUserNotif   = 0x7fc00000
 	retAllow       = 0x7fff0000
 
 	eperm  = 1

@@ -15,6 +15,9 @@ type Options struct {
 	// allows more calls to those who hold more (chroot, for one); the strict
 	// rules do not.
 	Capabilities []string
+	// Told are calls, as "sysinfo", that are handed over to who listens (see install.Listen) where the
+	// list allows them whatever their arguments are.
+	Told []string
 	// Arch is "amd64" or "arm64"; "" is the one this program runs on.
 	Arch string
 }
@@ -57,6 +60,11 @@ func Filter(o Options) ([]byte, error) {
 	p, err := policyOf(a, o.Capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: the system call list: %w", err)
+	}
+	for _, name := range o.Told {
+		if err := p.tell(a, name); err != nil {
+			return nil, fmt.Errorf("seccomp: %w", err)
+		}
 	}
 	prog, err := compile(p)
 	if err != nil {

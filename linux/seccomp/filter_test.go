@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -360,6 +361,42 @@ func TestFilterStaysSmallAndShallow(t *testing.T) {
 	})
 }
 
+// What is told is handed over, and decides nothing else.
+func TestFilterHandsOverWhatIsTold(t *testing.T) {
+	told := []string{"sched_getaffinity", "sysinfo"}
+	for _, goarch := range []string{"amd64", "arm64"} {
+		a, err := archOf(goarch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := Filter(Options{Arch: goarch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prog, err := Filter(Options{Arch: goarch, Told: told})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handed := 0
+		for nr := uint32(0); nr <= 600; nr++ {
+			for _, arg := range []uint64{0, 1, 1 << 32, ^uint64(0)} {
+				c := call{nr: nr, arch: a.audit, args: [6]uint64{arg, arg, arg}}
+				got, want := run(t, prog, c), run(t, plain, c)
+				if slices.ContainsFunc(told, func(name string) bool { n, ok := a.lookup(name); return ok && n == nr }) {
+					want = retUserNotif
+					handed++
+				}
+				if got != want {
+					t.Errorf("%s: call %d: got %#x, want %#x", goarch, nr, got, want)
+				}
+			}
+		}
+		if handed != 4*len(told) {
+			t.Errorf("%s: %d calls were looked at", goarch, handed)
+		}
+	}
+}
+
 func TestFilterIsRepeatable(t *testing.T) {
 	one, err := Filter(Options{Capabilities: []string{"CAP_CHOWN", "CAP_KILL"}})
 	if err != nil {
@@ -381,6 +418,9 @@ func TestFilterNamesWhatIsWrong(t *testing.T) {
 	}{
 		{Options{Arch: "riscv64"}, `seccomp: no system call table for "riscv64": want amd64 or arm64`},
 		{Options{Capabilities: []string{"chown"}}, `seccomp: capability "chown": want a name such as CAP_CHOWN`},
+		{Options{Told: []string{"mount"}}, `seccomp: the call "mount" cannot be handed over: want one that the list allows without conditions`},
+		{Options{Told: []string{"socket"}}, `seccomp: the call "socket" cannot be handed over: want one that the list allows without conditions`},
+		{Options{Told: []string{"sysinf"}}, `seccomp: the call "sysinf" cannot be handed over: want one that the list allows without conditions`},
 		{Options{Capabilities: []string{"CAP_CHOWN "}}, `seccomp: capability "CAP_CHOWN ": want a name such as CAP_CHOWN`},
 	} {
 		if _, err := Filter(tc.o); err == nil || err.Error() != tc.want {

@@ -31,6 +31,12 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "attempts":
 		childAttempts()
+	case "listener":
+		childListener()
+		os.Exit(0)
+	case "asks":
+		_, _, _ = unix.Syscall(unix.SYS_SYSINFO, 0, 7, 0)
+		os.Exit(0)
 	case "i386":
 		lockDown()
 		fmt.Fprintln(os.Stderr, syscall.Exec(os.Args[1], os.Args[1:], nil))
@@ -148,6 +154,99 @@ func childAttempts() {
 	<-done
 }
 
+// childListener has a thread's calls answered, and prints how that goes.
+func childListener() {
+	runtime.LockOSThread()
+	fail := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(2)
+		}
+	}
+	prog, err := Filter(Options{Told: []string{"sysinfo"}})
+	fail(err)
+	fail(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	l, err := install.Listen(prog)
+	fail(err)
+	ended := make(chan error)
+	answer := func(how func(c install.Call) error) {
+		go func() {
+			c, err := l.Receive()
+			if err == nil && (c.Number != unix.SYS_SYSINFO || c.Args[1] != 7) {
+				err = fmt.Errorf("the call is %+v", c)
+			}
+			if err == nil {
+				err = how(c)
+			}
+			ended <- err
+		}()
+	}
+	var info unix.Sysinfo_t
+	ask := func() unix.Errno {
+		_, _, errno := unix.Syscall(unix.SYS_SYSINFO, uintptr(unsafe.Pointer(&info)), 7, 0)
+		return errno
+	}
+
+	answer(func(c install.Call) error {
+		m, err := l.Memory(c)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = m.Close() }()
+		if _, err := m.WriteAt([]byte{42}, int64(c.Args[0])); err != nil {
+			return err
+		}
+		return l.Return(c, 0, 0)
+	})
+	errno := ask()
+	fail(<-ended)
+	fmt.Println("answered:", errno, info.Uptime, info.Totalram)
+
+	answer(func(c install.Call) error { return l.Return(c, 0, unix.EIO) })
+	errno = ask()
+	fail(<-ended)
+	fmt.Println("refused:", errno)
+
+	answer(func(c install.Call) error { return l.Continue(c) })
+	errno = ask()
+	fail(<-ended)
+	fmt.Println("continued:", errno, info.Totalram > 1<<20)
+
+	// Who asks is killed before there is an answer.
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{childVariable + "=asks"}
+	fail(cmd.Start())
+	gone := make(chan struct{})
+	go func() {
+		c, err := l.Receive()
+		if err == nil {
+			err = cmd.Process.Kill()
+		}
+		if err == nil {
+			<-gone
+			if m, failed := l.Memory(c); failed == nil {
+				_ = m.Close()
+				err = errors.New("the memory of who is gone was opened")
+			}
+		}
+		if err == nil {
+			err = l.Return(c, 0, 0)
+		}
+		ended <- err
+	}()
+	fmt.Println("killed:", cmd.Wait())
+	close(gone)
+	fail(<-ended)
+
+	// A second one is not to be had: those calls pass, or are the first one's.
+	more, err := Filter(Options{Told: []string{"getcpu"}})
+	fail(err)
+	second, err := install.Listen(more)
+	fail(err)
+	_, _, errno = unix.RawSyscall(unix.SYS_GETCPU, 0, 0, 0)
+	fmt.Println("second:", second == nil, errno)
+}
+
 func child(t *testing.T, mode string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", args...)
@@ -192,6 +291,22 @@ func TestInstalledFilterAnswersWithTheRightErrno(t *testing.T) {
 	}
 	if _, ok := got["filtered|exec"]; !ok {
 		t.Error("a filtered thread could not start a program")
+	}
+}
+
+func TestAListenerAnswersTheCallsThatAreHandedOver(t *testing.T) {
+	out, err := child(t, "listener")
+	if err != nil {
+		t.Fatalf("the child: %v\n%s", err, out)
+	}
+	const want = `answered: errno 0 42 0
+refused: input/output error
+continued: errno 0 true
+killed: signal: killed
+second: true errno 0
+`
+	if out != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out, want)
 	}
 }
 

@@ -58,6 +58,16 @@ func policyOf(a arch, capabilities []string) (policy, error) {
 	return p, nil
 }
 
+// tell has a call handed over that is allowed.
+func (p *policy) tell(a arch, name string) error {
+	nr, ok := a.lookup(name)
+	if r, allowed := p.rules[nr]; !ok || !allowed || len(r.clauses) != 0 || r.pass != retAllow {
+		return fmt.Errorf("the call %q cannot be handed over: want one that the list allows without conditions", name)
+	}
+	p.rules[nr] = always(retUserNotif)
+	return nil
+}
+
 // applies tells whether a rule of the list is for this host.
 func applies(s *profile.Syscall, arch string, capabilities []string) bool {
 	if f := s.Excludes; f != nil {

@@ -142,10 +142,10 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	undo.Add(func() { _ = d.agent.Close() })
-	if d.userFilter, err = seccomp.Filter(seccomp.Options{}); err != nil {
+	if d.userFilter, err = seccomp.Filter(seccomp.Options{Told: toldCalls}); err != nil {
 		return nil, err
 	}
-	if d.rootFilter, err = seccomp.Filter(seccomp.Options{Capabilities: rootCapNames}); err != nil {
+	if d.rootFilter, err = seccomp.Filter(seccomp.Options{Capabilities: rootCapNames, Told: toldCalls}); err != nil {
 		return nil, err
 	}
 	d.reap = opts.Yard || !kept.Works()

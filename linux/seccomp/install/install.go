@@ -1,7 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install gives a compiled seccomp filter to the kernel.
+// Package install gives a compiled seccomp filter to the kernel, and answers the calls that
+// one hands over.
 //
 // It is apart from package seccomp because the agent imports it: it must not
 // know what a filter says or how it is made, and must stay on the standard
@@ -34,18 +35,22 @@ const (
 // An error means that nothing was installed: a program of the wrong length, or
 // the kernel's errno, to be had with errors.Is.
 func Install(prog []byte) error {
+	_, err := install(prog, 0)
+	return err
+}
+
+func install(prog []byte, flags uintptr) (fd int, err error) {
 	n := len(prog) / instructionSize
 	if n == 0 || n > maxInstructions || len(prog)%instructionSize != 0 {
-		return fmt.Errorf("seccomp: a program of %d bytes: want 1 to %d instructions of %d bytes",
+		return 0, fmt.Errorf("seccomp: a program of %d bytes: want 1 to %d instructions of %d bytes",
 			len(prog), maxInstructions, instructionSize)
 	}
 	// The kernel copies the array and does not mind its alignment.
 	fprog := unix.SockFprog{Len: uint16(n), Filter: (*unix.SockFilter)(unsafe.Pointer(unsafe.SliceData(prog)))}
-	// No flags, above all not SECCOMP_FILTER_FLAG_TSYNC: that would put the
-	// filter on every thread of the process.
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
+	// Never SECCOMP_FILTER_FLAG_TSYNC: that would put the filter on every thread of the process.
+	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
 	if errno != 0 {
-		return fmt.Errorf("seccomp: install a filter of %d instructions: %w", n, errno)
+		return 0, fmt.Errorf("seccomp: install a filter of %d instructions: %w", n, errno)
 	}
-	return nil
+	return int(r), nil
 }

@@ -28,10 +28,11 @@ const nothing = "fs/empty"
 // facts makes the empty files of a new /sys.
 func facts(p *spawn.Script, sys spawn.Arg) {
 	p.Do("make readable files", spawn.Never, unix.SYS_UMASK, spawn.Int(0)) // whatever the server's is
-	for _, dir := range []string{"devices", "devices/system", "devices/system/cpu", "fs", path.Dir(boot.MemoryFact), nothing} {
+	for _, dir := range []string{"devices", "devices/system", "devices/system/cpu", "fs", path.Dir(boot.MemoryFact), path.Dir(boot.CPUMaxFact), nothing} {
 		p.Do("make /sys/"+dir, spawn.Never, unix.SYS_MKDIRAT, sys, p.Text(dir), spawn.Int(0o555))
 	}
-	for _, name := range []string{boot.OnlineFact, boot.PossibleFact, boot.PresentFact, boot.MemoryFact, boot.StatFact, boot.LoadFact} {
+	for _, name := range boot.Facts() {
 		p.Do("make /sys/"+name, spawn.Never, unix.SYS_MKNODAT, sys, p.Text(name), spawn.Int(unix.S_IFREG|0o444), spawn.Int(0))
 	}
+	p.Do("make /sys/"+boot.PresentFact, spawn.Never, unix.SYS_SYMLINKAT, p.Text(path.Base(boot.PossibleFact)), sys, p.Text(boot.PresentFact))
 }

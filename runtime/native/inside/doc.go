@@ -17,6 +17,11 @@
 // The agent's other threads keep what they need to mount. No helper is executed
 // per command, and no thread leaves its view again.
 //
+// # What programs are told
+//
+// The files that tell the sandbox's limits and use are written here, and the calls that tell the host's
+// are answered: the filters of both views hand those over.
+//
 // The package knows nothing of the server; it shares with the driver only the
 // message of package boot.
 package inside

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strconv"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -25,31 +27,20 @@ import (
 type facts struct {
 	gauges boot.Gauges
 	usage  *os.File // cpu.stat of the commands' cgroup2 group
-	files  [factFiles]factFile
+	files  map[string]*factFile
 	total  uint64 // bytes of the host's memory
 	most   int    // the host's processors
 	boot   int64  // when the host was started, in seconds since 1970
+	first  uint32 // which of the host's processors programs are told of first
+	// setBytes is how much the kernel writes of a set of processors, possible is one more than the
+	// highest number of one.
+	setBytes, possible int
 
 	mu   sync.Mutex
 	last time.Time     // of the last writing
 	used processorTime // until then
 	idle time.Duration
 	load [3]float64
-}
-
-const (
-	factOnline = iota
-	factPossible
-	factPresent
-	factMemory
-	factStat
-	factLoad
-	factFiles
-)
-
-// names are those of the files.
-func names() [factFiles]string {
-	return [...]string{boot.OnlineFact, boot.PossibleFact, boot.PresentFact, boot.MemoryFact, boot.StatFact, boot.LoadFact}
 }
 
 // factsEvery is how long what is written is good for.
@@ -62,20 +53,16 @@ func (t processorTime) sum() time.Duration { return t.user + t.system }
 
 // openFacts opens the files below the directory of f, and writes them for the first time.
 func openFacts(f boot.Files) (*facts, error) {
-	t := &facts{gauges: f.Gauges, most: runtime.NumCPU()}
-	open := func(dir *os.File, name string, flags int) (*os.File, error) {
-		fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-		if err != nil {
-			return nil, &os.PathError{Op: "openat", Path: name, Err: err}
-		}
-		return os.NewFile(uintptr(fd), name), nil
+	t := &facts{gauges: f.Gauges, most: runtime.NumCPU(), first: rand.Uint32(), files: map[string]*factFile{}}
+	if fd, err := openAt(f.Cgroup, "cpu.stat", unix.O_RDONLY); err == nil { // a kernel without it counts nothing
+		t.usage = os.NewFile(uintptr(fd), "cpu.stat")
 	}
-	var err error
-	t.usage, _ = open(f.Cgroup, "cpu.stat", unix.O_RDONLY) // a kernel without it counts nothing
-	for i, name := range names() {
-		if t.files[i].f, err = open(f.Facts, name, unix.O_WRONLY); err != nil {
+	for _, name := range boot.Facts() {
+		fd, err := openAt(f.Facts, name, unix.O_WRONLY)
+		if err != nil {
 			return nil, err
 		}
+		t.files[name] = &factFile{fd: fd}
 	}
 	_ = f.Facts.Close()
 	var host unix.Sysinfo_t
@@ -87,9 +74,36 @@ func openFacts(f boot.Files) (*facts, error) {
 		return nil, os.NewSyscallError("clock_gettime", err)
 	}
 	t.total, t.boot = uint64(host.Totalram)*uint64(host.Unit), time.Now().Unix()-since.Sec
+	if err := t.lookAtProcessors(); err != nil {
+		return nil, err
+	}
 	t.used = t.processors() // of a life before this one
 	t.refresh()
 	return t, nil
+}
+
+func openAt(dir *os.File, name string, flags int) (int, error) {
+	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "openat", Path: name, Err: err}
+	}
+	return fd, nil
+}
+
+// lookAtProcessors finds how high the numbers of processors get, and how much the kernel says of them.
+func (t *facts) lookAtProcessors() error {
+	var set unix.CPUSet
+	n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set)))
+	if errno != 0 {
+		return os.NewSyscallError("sched_getaffinity", errno)
+	}
+	t.setBytes = int(n)
+	for cpu := range 8 * t.setBytes {
+		if set.IsSet(cpu) {
+			t.possible = cpu + 1
+		}
+	}
+	return nil
 }
 
 // refresh writes the files anew, unless that was done a moment ago. What cannot be read is as it
@@ -115,22 +129,45 @@ func (t *facts) refresh() {
 	}
 	t.last, t.used = now, used
 
-	online := "0\n"
-	if n > 1 {
-		online = "0-" + strconv.Itoa(n-1) + "\n"
+	m, run := t.memoryUse(), int(math.Ceil(rate))
+	for name, text := range map[string][]byte{
+		boot.OnlineFact: span(n),
+		// Programs have memory for each processor that there may be, and find theirs by
+		// its number in the host: these are no limit.
+		boot.PossibleFact:  span(t.possible),
+		boot.MemoryFact:    m.meminfo(),
+		boot.StatFact:      t.stat(n, run),
+		boot.LoadFact:      fmt.Appendf(nil, "%.2f %.2f %.2f %d/%d 0\n", t.load[0], t.load[1], t.load[2], run, number(t.gauges.Tasks)),
+		boot.CPUMaxFact:    limit(number(t.gauges.CPU), " "+strconv.Itoa(period)),
+		boot.MemoryMaxFact: limit(number(t.gauges.MemoryLimit), ""),
+		// What can be had back is in it, as in the kernel's.
+		boot.MemoryCurrentFact: fmt.Appendln(nil, number(t.gauges.Memory)),
+	} {
+		t.files[name].write(text)
 	}
-	for _, i := range []int{factOnline, factPossible, factPresent} {
-		t.files[i].write([]byte(online))
-	}
-	t.files[factMemory].write(t.memory())
-	run := int(math.Ceil(rate))
-	t.files[factStat].write(t.stat(n, run))
-	t.files[factLoad].write(fmt.Appendf(nil, "%.2f %.2f %.2f %d/%d 0\n", t.load[0], t.load[1], t.load[2], run, number(t.gauges.Tasks)))
 }
+
+// span is the list of the first n processors.
+func span(n int) []byte {
+	if n == 1 {
+		return []byte("0\n")
+	}
+	return fmt.Appendf(nil, "0-%d\n", n-1)
+}
+
+// limit is n as cgroup2 writes it; 0: there is none.
+func limit(n uint64, after string) []byte {
+	if n == 0 {
+		return []byte("max" + after + "\n")
+	}
+	return fmt.Appendf(nil, "%d%s\n", n, after)
+}
+
+// period is that of the limit of processor time, in µs; package cgroup sets no other.
+const period = 100_000
 
 // count is how many processors the commands' time is at most that of.
 func (t *facts) count() int {
-	const period = 100_000 // µs; package cgroup sets no other
 	quota := number(t.gauges.CPU)
 	if quota == 0 {
 		return t.most
@@ -150,12 +187,18 @@ func (t *facts) processors() processorTime {
 	return processorTime{user: µs("user_usec"), system: µs("system_usec")}
 }
 
-// memory is /proc/meminfo of the limit, see proc_meminfo(5). What files hold beside it can be had
+// memoryUse is what commands may use of memory and do, in bytes. What files hold beside it can be had
 // back and is available.
-func (t *facts) memory() []byte {
-	total := t.total
+type memoryUse struct {
+	total, free, available, cached, shared, slab uint64
+
+	anonymous, active, inactive uint64
+}
+
+func (t *facts) memoryUse() memoryUse {
+	m := memoryUse{total: t.total}
 	if limit := number(t.gauges.MemoryLimit); limit > 0 {
-		total = min(total, limit)
+		m.total = min(m.total, limit)
 	}
 	text := read(t.gauges.MemoryStat, statSize)
 	of := func(keys ...string) uint64 {
@@ -167,19 +210,25 @@ func (t *facts) memory() []byte {
 		return 0
 	}
 	// The names of cgroup v1 are first: it has the others with another meaning.
-	cached, shared := of("total_cache", "file"), of("total_shmem", "shmem")
-	anonymous, slab := of("total_rss", "anon"), of("slab_reclaimable")
-	free := total - min(total, number(t.gauges.Memory))
-	available := min(total, free+cached-min(cached, shared)+slab)
+	m.cached, m.shared = of("total_cache", "file"), of("total_shmem", "shmem")
+	m.anonymous, m.slab = of("total_rss", "anon"), of("slab_reclaimable")
+	m.active = of("total_active_anon", "active_anon") + of("total_active_file", "active_file")
+	m.inactive = of("total_inactive_anon", "inactive_anon") + of("total_inactive_file", "inactive_file")
+	m.free = m.total - min(m.total, number(t.gauges.Memory))
+	m.available = min(m.total, m.free+m.cached-min(m.cached, m.shared)+m.slab)
+	return m
+}
+
+// meminfo is /proc/meminfo of the limit, see proc_meminfo(5).
+func (m memoryUse) meminfo() []byte {
 	var out []byte
 	for _, line := range []struct {
 		name  string
 		bytes uint64
 	}{
-		{"MemTotal:", total}, {"MemFree:", free}, {"MemAvailable:", available}, {"Buffers:", 0}, {"Cached:", cached}, {"SwapCached:", 0},
-		{"Active:", of("total_active_anon", "active_anon") + of("total_active_file", "active_file")},
-		{"Inactive:", of("total_inactive_anon", "inactive_anon") + of("total_inactive_file", "inactive_file")},
-		{"SwapTotal:", 0}, {"SwapFree:", 0}, {"AnonPages:", anonymous}, {"Shmem:", shared}, {"SReclaimable:", slab},
+		{"MemTotal:", m.total}, {"MemFree:", m.free}, {"MemAvailable:", m.available}, {"Buffers:", 0}, {"Cached:", m.cached}, {"SwapCached:", 0},
+		{"Active:", m.active}, {"Inactive:", m.inactive},
+		{"SwapTotal:", 0}, {"SwapFree:", 0}, {"AnonPages:", m.anonymous}, {"Shmem:", m.shared}, {"SReclaimable:", m.slab},
 	} {
 		out = fmt.Appendf(out, "%-15s %8d kB\n", line.name, line.bytes>>10)
 	}
@@ -200,18 +249,22 @@ func (t *facts) stat(n, run int) []byte {
 
 // factFile is written in place: it lies over a file of the kernel's.
 type factFile struct {
-	f    *os.File
-	size int
+	fd   int
+	text []byte
 }
 
-func (w *factFile) write(b []byte) {
-	if _, err := w.f.WriteAt(b, 0); err != nil {
+// write has the file hold text, which most of them do already.
+func (w *factFile) write(text []byte) {
+	if bytes.Equal(w.text, text) {
+		return
+	}
+	if n, err := unix.Pwrite(w.fd, text, 0); err != nil || n < len(text) {
 		return // the next time, or never; the commands go on
 	}
-	if w.size > len(b) {
-		_ = w.f.Truncate(int64(len(b)))
+	if len(w.text) > len(text) {
+		_ = unix.Ftruncate(w.fd, int64(len(text)))
 	}
-	w.size = len(b)
+	w.text = text
 }
 
 // read reads a file of a cgroup's from its beginning, at most so many bytes.

@@ -46,7 +46,7 @@ func TestFactsAreTheLimitsOfEitherVersion(t *testing.T) {
 				put(name, text)
 			}
 			put("cpu.stat", "usage_usec 3000000\nuser_usec 2000000\nsystem_usec 1000000\n")
-			for _, name := range names() {
+			for _, name := range boot.Facts() {
 				put(name, "")
 			}
 			told, err := openFacts(boot.Files{Cgroup: open("."), Facts: open("."), Gauges: boot.Gauges{
@@ -63,6 +63,8 @@ func TestFactsAreTheLimitsOfEitherVersion(t *testing.T) {
 				boot.MemoryFact: {"MemTotal:         524288 kB\n", "MemFree:          319488 kB\n", "MemAvailable:     420864 kB\n", "Cached:           102400 kB\n", "Active:                4 kB\n", "SwapTotal:             0 kB\n"},
 				boot.StatFact:   {"cpu  200 0 100 0 ", "cpu0 100 0 50 0 ", "cpu1 100 0 50 0 ", "\nbtime "},
 				boot.LoadFact:   {"0.00 0.00 0.00 0/3 0\n"},
+
+				boot.CPUMaxFact: {"150000 100000\n"}, boot.MemoryMaxFact: {"536870912\n"}, boot.MemoryCurrentFact: {"209715200\n"},
 			} {
 				text, err := os.ReadFile(filepath.Join(dir, name))
 				if err != nil {

@@ -67,10 +67,10 @@ func receive(user *view) (server.Options, error) {
 		return server.Options{}, fmt.Errorf("tell the limits: %w", err)
 	}
 	user.mounts = f.View
-	user.lock = lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter}
+	user.lock = lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter, answer: told.answer}
 	root := &view{
 		identity: server.Identity{Name: "root", Home: "/root"},
-		lock:     lock{joins: f.Joins, drop: m.AgentCaps &^ m.RootCaps, filter: m.RootFilter},
+		lock:     lock{joins: f.Joins, drop: m.AgentCaps &^ m.RootCaps, filter: m.RootFilter, answer: told.answer},
 		calls:    make(chan func()),
 	}
 	return server.Options{

@@ -66,9 +66,10 @@ func (v *view) Identity() server.Identity { return v.identity }
 
 // lock says how a view's thread is locked down, in this order.
 type lock struct {
-	joins  []*os.File // v1 groups of the sandbox's commands
-	drop   uint64     // what commands lack of the agent's bounding set
-	filter []byte     // seccomp
+	joins  []*os.File              // v1 groups of the sandbox's commands
+	drop   uint64                  // what commands lack of the agent's bounding set
+	filter []byte                  // seccomp
+	answer func(*install.Listener) // of the calls that the filter hands over; runs until the thread ends
 }
 
 // Start makes the thread. It serves as long as the agent lives, which is as
@@ -164,8 +165,12 @@ func (l lock) apply(id server.Identity) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	if err := install.Install(l.filter); err != nil {
+	listener, err := install.Listen(l.filter)
+	if err != nil {
 		return fmt.Errorf("install the seccomp filter: %w", err)
+	}
+	if listener != nil {
+		go l.answer(listener)
 	}
 	return nil
 }
