@@ -25,7 +25,7 @@ import (
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/preview"
 	"sandpit.dev/sandbox"
@@ -141,7 +141,7 @@ type PreviewConfig struct {
 	Domain string `yaml:"domain"`
 }
 
-// PoolConfig is a pool: sandboxes that run before they are asked for. See [engine.Pool].
+// PoolConfig is a pool: sandboxes that run before they are asked for. See [prewarm.Pool].
 type PoolConfig struct {
 	Name     string  `yaml:"name"`      // "": the image's, or recent
 	Image    string  `yaml:"image"`     // "": the images that the last creates asked for
@@ -241,8 +241,8 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 	}
 	if v := getenv("SANDPIT_POOL"); v != "" {
 		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 || n > engine.MaxPoolSize {
-			return fault.InvalidField("SANDPIT_POOL", "%q is not a number of sandboxes, 0 to %d", sandbox.Clip(v, 20), engine.MaxPoolSize)
+		if err != nil || n < 0 || n > prewarm.MaxPoolSize {
+			return fault.InvalidField("SANDPIT_POOL", "%q is not a number of sandboxes, 0 to %d", sandbox.Clip(v, 20), prewarm.MaxPoolSize)
 		}
 		if c.Pools = nil; n > 0 {
 			c.Pools = []PoolConfig{{Min: n}}
@@ -383,10 +383,10 @@ func (c *Config) hostMost() (sandbox.Limits, error) {
 }
 
 // pools returns the pools in the engine's form. The engine checks them.
-func (c *Config) pools() []engine.Pool {
-	out := make([]engine.Pool, len(c.Pools))
+func (c *Config) pools() []prewarm.Pool {
+	out := make([]prewarm.Pool, len(c.Pools))
 	for n, p := range c.Pools {
-		out[n] = engine.Pool{
+		out[n] = prewarm.Pool{
 			Name: p.Name, Image: p.Image, Min: p.Min, Max: p.Max, Refill: p.Refill,
 			Limits: sandbox.Limits{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Pids: p.Pids},
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -57,10 +57,10 @@ func TestConfig(t *testing.T) {
 	})
 	t.Run("SaysWhatIsMadeAhead", func(t *testing.T) {
 		c := DefaultConfig()
-		if d := cmp.Diff([]engine.Pool{{Min: 2}}, c.pools()); d != "" {
+		if d := cmp.Diff([]prewarm.Pool{{Min: 2}}, c.pools()); d != "" {
 			t.Errorf("by default (-want +got)\n%s", d)
 		}
-		read := func(file, variable string) []engine.Pool {
+		read := func(file, variable string) []prewarm.Pool {
 			t.Helper()
 			c := DefaultConfig()
 			err := c.ReadFile(write(t, file))
@@ -76,7 +76,7 @@ func TestConfig(t *testing.T) {
 			return c.pools()
 		}
 		const file = "pools: [{image: python, memory_mb: 128, min: 1, max: 3, refill: 2}, {name: b, image: python, min: 1}]\n"
-		want := []engine.Pool{
+		want := []prewarm.Pool{
 			{Image: "python", Limits: sandbox.Limits{MemoryMB: 128}, Min: 1, Max: 3, Refill: 2}, {Name: "b", Image: "python", Min: 1},
 		}
 		if d := cmp.Diff(want, read(file, "")); d != "" {
@@ -85,7 +85,7 @@ func TestConfig(t *testing.T) {
 		if got := read("pools: []\n", ""); len(got) != 0 {
 			t.Errorf("of a file that wants none: %v", got)
 		}
-		if d := cmp.Diff([]engine.Pool{{Min: 5}}, read(file, "5")); d != "" {
+		if d := cmp.Diff([]prewarm.Pool{{Min: 5}}, read(file, "5")); d != "" {
 			t.Errorf("of the environment (-want +got)\n%s", d)
 		}
 		if got := read(file, "0"); len(got) != 0 {

@@ -11,7 +11,9 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/archive"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -31,7 +33,7 @@ func (e *Engine) ExportSnapshot(ctx context.Context, c access.Caller, of, snap s
 		return err
 	}
 	defer release()
-	d, err := e.snapshotter(kept.Runtime)
+	d, err := core.Driver[runtime.Snapshotter](e.core, kept.Runtime, "snapshots")
 	if err != nil {
 		return err
 	}
@@ -76,15 +78,15 @@ func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reade
 	defer turn.End()
 	bound, cancel := e.group.bind(ctx)
 	defer cancel()
-	snap, err := e.importSnapshot(bound, askerOf(c), c.Project, turn.Reader(bound, r), q)
+	snap, err := e.importSnapshot(bound, core.ActorOf(c), c.Project, turn.Reader(bound, r), q)
 	if err != nil && bound.Err() != nil && ctx.Err() == nil {
 		err = shuttingDown()
 	}
 	return snap, err
 }
 
-func (e *Engine) importSnapshot(ctx context.Context, who asker, project string, r io.Reader, q ImportRequest) (*sandbox.Snapshot, error) {
-	d, err := e.snapshotter(e.fallback)
+func (e *Engine) importSnapshot(ctx context.Context, who core.Actor, project string, r io.Reader, q ImportRequest) (*sandbox.Snapshot, error) {
+	d, err := core.Driver[runtime.Snapshotter](e.core, e.fallback, "snapshots")
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (e *Engine) importSnapshot(ctx context.Context, who asker, project string, 
 	snap := &sandbox.Snapshot{
 		ID: sandbox.NewID(), Project: project, Name: q.Name,
 		Image: meta.Image, ImageDigest: meta.ImageDigest, Runtime: e.fallback, Limits: meta.Limits,
-		State: sandbox.SnapshotCreating, SizeBytes: -1, CreatedAt: e.now(), CreatedBy: who.actor,
+		State: sandbox.SnapshotCreating, SizeBytes: -1, CreatedAt: e.now(), CreatedBy: who.Name,
 		Detail: "imported; taken at " + meta.CreatedAt.UTC().Format(time.RFC3339),
 	}
 	if meta.Name != "" {
@@ -128,7 +130,7 @@ func (e *Engine) importSnapshot(ctx context.Context, who asker, project string, 
 	}
 	ready := *snap
 	ready.State, ready.SizeBytes = sandbox.SnapshotReady, got.SizeBytes
-	ev := who.snapshotEvent(sandbox.EventSnapshot, &ready, e.now(), snap.Detail)
+	ev := snapshotEvent(who, sandbox.EventSnapshot, &ready, e.now(), snap.Detail)
 	err = e.store.Update(ctx, func(tx store.Tx) error {
 		if err := tx.Snapshots().Update(&ready); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -61,7 +62,7 @@ func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, err
 			return nil, noSandbox(string(id))
 		}
 		return &toKeep{s.Project, s.Runtime, int64(s.Limits.DiskMB) << 20, func(as sandbox.ID) (int64, error) {
-			d, err := e.snapshotter(s.Runtime)
+			d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
 			if err != nil {
 				return 0, err
 			}
@@ -180,7 +181,7 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 	}
 	snap := &sandbox.Snapshot{
 		ID: sandbox.NewID(), Project: disk.project, Runtime: disk.runtime, State: sandbox.SnapshotCreating, SizeBytes: -1,
-		CreatedAt: e.now(), CreatedBy: system.actor, Detail: "for a backup",
+		CreatedAt: e.now(), CreatedBy: core.System.Name, Detail: "for a backup",
 	}
 	give, err := e.holds.Own(bound, snap.ID)
 	if err != nil {
@@ -194,7 +195,7 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 	size, err := disk.keep(snap.ID)
 	e.checkpoint("backup.done")
 	erase := func() {
-		actx, cancel := aside(ctx)
+		actx, cancel := core.Aside(ctx)
 		defer cancel()
 		if err := e.eraseSnapshot(actx, snap, nil); err != nil {
 			e.log.Error("what a backup kept cannot be removed; it is tried again", "snapshot", snap.ID, "error", err)
@@ -212,7 +213,7 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 
 // archiver is the driver of a runtime, where a backup can have its disks.
 func (e *Engine) archiver(name string) (runtime.Archiver, error) {
-	d, err := e.snapshotter(name)
+	d, err := core.Driver[runtime.Snapshotter](e.core, name, "snapshots")
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/trust"
 	"sandpit.dev/network/egress"
@@ -58,7 +59,7 @@ func (e *Engine) bindSecrets(ctx context.Context, b *entry, l *session) {
 		err = e.makeKeys(a, s.Project, set.All)
 	}
 	if err != nil {
-		e.complain(ctx, b, a, "bound secrets cannot be used: "+reason(err))
+		e.complain(ctx, b, a, "bound secrets cannot be used: "+core.Reason(err))
 		return
 	}
 	gate.SetKeys(a.keys)
@@ -187,8 +188,8 @@ func (e *Engine) complain(ctx context.Context, b *entry, a *boundSecrets, compla
 	if complaint == "" || complaint == was || s == nil {
 		return
 	}
-	ev := system.event(sandbox.EventNetworkRefused, s, e.now())
-	ev.OK, ev.Detail = false, sandbox.Clip("secrets: "+complaint, maxDetail)
+	ev := core.System.Event(sandbox.EventNetworkRefused, s, e.now())
+	ev.OK, ev.Detail = false, sandbox.Clip("secrets: "+complaint, sandbox.MaxEventDetail)
 	if err := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); err != nil {
 		e.log.Warn("why a sandbox's bound secrets may not work cannot be recorded", "sandbox", b.id, "error", err, "why", complaint)
 		return

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/alarm"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -253,18 +254,18 @@ func (e *Engine) expireLocked(ctx context.Context, b *entry) error {
 // idle does what is to be done with a sandbox that is idle.
 func (e *Engine) idle(ctx context.Context, b *entry, s *sandbox.Sandbox, detail string, still func(int, activity) bool) error {
 	if s.OnIdle == sandbox.IdlePause {
-		err := e.pause(ctx, b, system, sandbox.CauseIdle, detail, still)
+		err := e.pause(ctx, b, core.System, sandbox.CauseIdle, detail, still)
 		if !fault.Is(err, fault.Unsupported) {
 			return err
 		}
-		detail += "; it is stopped, since it cannot be paused: " + reason(err)
+		detail += "; it is stopped, since it cannot be paused: " + core.Reason(err)
 	}
-	return e.stop(ctx, b, system, sandbox.CauseIdle, sandbox.Clip(detail, maxDetail), still)
+	return e.stop(ctx, b, core.System, sandbox.CauseIdle, sandbox.Clip(detail, sandbox.MaxEventDetail), still)
 }
 
 // reap deletes a sandbox because a clock struck, if may agrees; see remove.
 func (e *Engine) reap(ctx context.Context, b *entry, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
-	err := e.remove(ctx, b, system, cause, detail, may)
+	err := e.remove(ctx, b, core.System, cause, detail, may)
 	if err == nil && b.record.Load() == nil {
 		e.metrics.Reaped.Inc()
 	}

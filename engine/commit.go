@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
@@ -19,16 +19,7 @@ import (
 // change gets a copy of the record; maps in it are replaced, never written to.
 // A record that was deleted meanwhile is left alone and the events still count.
 func (e *Engine) commit(ctx context.Context, b *entry, change func(*sandbox.Sandbox), events ...*sandbox.Event) error {
-	return e.commitBy(ctx, b, store.Sandboxes.Update, change, func(tx store.Tx) error { return appendAll(tx, events) }, events...)
-}
-
-func appendAll(tx store.Tx, events []*sandbox.Event) error {
-	for _, ev := range events {
-		if err := tx.Events().Append(ev); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.commitBy(ctx, b, store.Sandboxes.Update, change, func(tx store.Tx) error { return core.AppendAll(tx, events) }, events...)
 }
 
 // commitWith is commit with more to do in the transaction. Events are those
@@ -88,7 +79,7 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 }
 
 // insert adds a new record and its secrets, with their first events.
-func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own []secrets.Secret, who asker, ev *sandbox.Event) error {
+func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own []secrets.Secret, who core.Actor, ev *sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
 	b.secrets.Fill(own)
@@ -157,7 +148,7 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 	}
 	e.metrics.Happened([]*sandbox.Event{ev})
 	if len(left) > 0 {
-		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, asker{ev.Actor, ev.Via}) })
+		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, core.Actor{Name: ev.Actor, Via: ev.Via}) })
 	}
 	return nil
 }
@@ -176,28 +167,3 @@ func finishAll(tx store.Tx, id sandbox.ID, cause sandbox.Cause, detail string, a
 	}
 	return nil
 }
-
-// asker is who an event names.
-type asker struct{ actor, via string }
-
-func askerOf(c access.Caller) asker {
-	a := asker{c.Actor, c.Via}
-	if a.actor == "" {
-		a.actor = "unknown"
-	}
-	return a
-}
-
-// system is the engine itself: a clock, a watcher, a repair.
-var system = asker{"system", "system"}
-
-func (a asker) event(t sandbox.EventType, s *sandbox.Sandbox, at time.Time) *sandbox.Event {
-	return &sandbox.Event{
-		Sandbox: s.ID, Project: s.Project, Type: t, At: at, Actor: a.actor, Via: a.via, Done: true, OK: true,
-	}
-}
-
-// reason is the text of an error for an event: what the caller may see of it.
-func reason(err error) string { return sandbox.Clip(fault.As(err).Message, maxDetail) }
-
-const maxDetail = sandbox.MaxEventDetail

@@ -19,6 +19,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
@@ -55,7 +56,7 @@ func doCrash(dir, point string) error {
 	o := options(st, host.Driver())
 	at := point
 	if rest, ok := strings.CutPrefix(point, "claim."); ok { // of a create that finds a full pool
-		o.Pools, at = []engine.Pool{{Image: "python", Min: 1}}, "create."+rest
+		o.Pools, at = []prewarm.Pool{{Image: "python", Min: 1}}, "create."+rest
 	}
 	if rest, ok := strings.CutPrefix(point, "restart."); ok { // at a point of its stop, of its start, or between
 		at = rest
@@ -68,7 +69,7 @@ func doCrash(dir, point string) error {
 		o.Runtimes["memory"] = &faulty{Driver: host.Driver()} // whose instances are no runtime.Restorer
 	}
 	if strings.HasPrefix(point, "pool.") {
-		o.Pools = []engine.Pool{{Image: "python", Min: 1}}
+		o.Pools = []prewarm.Pool{{Image: "python", Min: 1}}
 		armed.Store(true)
 	}
 	o.Checkpoint = func(name string) {

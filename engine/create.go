@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -90,7 +91,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	}
 	img, err := e.imageOf(ctx, entry, disks)
 	if err == nil {
-		err = e.roomFor(r.Runtime) // a pool's sandbox has a disk that nothing can be written to
+		err = e.core.RoomFor(r.Runtime) // a pool's sandbox has a disk that nothing can be written to
 	}
 	if err == nil {
 		err = e.mayIdle(ctx, r.Runtime, r.OnIdle)
@@ -205,7 +206,7 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 		return nil, err
 	}
 	if b.up() == nil {
-		err := e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context) error { return e.start(ctx, b, askerOf(c)) })
+		err := e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context) error { return e.start(ctx, b, core.ActorOf(c)) })
 		if fault.Is(err, fault.NotFound) && b.record.Load() == nil {
 			return nil, nil // it was being deleted; the key is free at
 		}
@@ -243,18 +244,18 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	set(&s.AutoResume, r.AutoResume)
 	set(&s.Checkpoints, r.Checkpoints)
 	var made *sandbox.Sandbox
-	defer e.pools.begin()()
-	e.claim(ctx, s)
+	defer e.pools.Begin()()
+	e.pools.Claim(ctx, s)
 	b := e.entryOf(s.ID)
 	err := e.work(ctx, createBound, func(ctx context.Context) error {
 		defer give()
 		defer e.release(b)
-		defer e.unclaim(ctx, s.ID)
+		defer e.pools.Unclaim(ctx, s.ID)
 		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
 			return err
 		}
 		defer b.turn.release()
-		if err := e.runCreate(ctx, b, s, img, ownSecrets(r.secrets, s), askerOf(c)); err != nil {
+		if err := e.runCreate(ctx, b, s, img, ownSecrets(r.secrets, s), core.ActorOf(c)); err != nil {
 			return err
 		}
 		var err error
@@ -272,18 +273,18 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 }
 
 // runCreate is the four steps of a create.
-func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who asker) error {
-	ev := who.event(sandbox.EventCreated, s, s.CreatedAt)
+func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who core.Actor) error {
+	ev := who.Event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
 	if s.Parent != "" {
 		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
 	}
-	ev.Detail = sandbox.Clip(ev.Detail+withSecrets(own)+withPresets(s.Network), maxDetail)
+	ev.Detail = sandbox.Clip(ev.Detail+withSecrets(own)+withPresets(s.Network), sandbox.MaxEventDetail)
 	if err := e.insert(ctx, b, s, own, who, ev); err != nil {
 		return err
 	}
 	e.checkpoint("create.intent")
-	inst, err := e.instance(ctx, s, newSpec(s, img))
+	inst, err := e.pools.Instance(ctx, s, newSpec(s, img))
 	e.checkpoint("create.done")
 	if err != nil {
 		return e.abortCreate(ctx, b, nil, who, err)
@@ -296,7 +297,7 @@ func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, im
 	h := inst.Handle()
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
-	}, who.event(sandbox.EventStarted, s, at))
+	}, who.Event(sandbox.EventStarted, s, at))
 	if err != nil {
 		l.network.close()
 		return e.abortCreate(ctx, b, inst, who, err)
@@ -308,8 +309,8 @@ func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, im
 }
 
 // abortCreate undoes a create that failed with err, and gives err.
-func (e *Engine) abortCreate(ctx context.Context, b *entry, inst runtime.Instance, who asker, err error) error {
-	ctx, cancel := aside(ctx)
+func (e *Engine) abortCreate(ctx context.Context, b *entry, inst runtime.Instance, who core.Actor, err error) error {
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	s := b.record.Load()
 	if inst != nil {
@@ -319,8 +320,8 @@ func (e *Engine) abortCreate(ctx context.Context, b *entry, inst runtime.Instanc
 			return err
 		}
 	}
-	ev := who.event(sandbox.EventFailed, s, e.now())
-	ev.OK, ev.Detail = false, "create: "+reason(err)
+	ev := who.Event(sandbox.EventFailed, s, e.now())
+	ev.OK, ev.Detail = false, "create: "+core.Reason(err)
 	if dbErr := e.erase(ctx, b, ev); dbErr != nil {
 		e.log.Error("the record of a create that failed cannot be deleted; it is tried again", "sandbox", b.id, "error", dbErr)
 		e.later(b)
@@ -349,17 +350,12 @@ func (e *Engine) removeNew(ctx context.Context, id sandbox.ID, why string) error
 		return err
 	}
 	defer b.turn.release()
-	return e.remove(ctx, b, system, sandbox.CauseUser, why, nil)
+	return e.remove(ctx, b, core.System, sandbox.CauseUser, why, nil)
 }
 
 // newSpec is what a driver needs to know of a new sandbox.
 func newSpec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
-	out := spec(s, img)
+	out := core.Spec(s, img)
 	out.From = s.Parent
 	return out
-}
-
-// spec is what a driver needs to know of a sandbox that has a disk.
-func spec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
-	return runtime.Spec{ID: s.ID, Image: runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}, Hostname: s.Hostname(), Limits: s.Limits, Mounts: s.Mounts}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -46,9 +47,9 @@ func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateReque
 	}
 	res, err := e.Exec(ctx, c, string(p.Sandbox.ID), r, sink)
 	if err != nil && res.ProcessID == "" && p.Created && p.Sandbox.Key == "" {
-		ctx, cancel := aside(ctx)
+		ctx, cancel := core.Aside(ctx)
 		defer cancel()
-		e.abandon(ctx, p.Sandbox.ID, "its first command could not begin: "+reason(err))
+		e.abandon(ctx, p.Sandbox.ID, "its first command could not begin: "+core.Reason(err))
 	}
 	return p, res, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -81,7 +82,7 @@ func (e *Engine) diff(ctx context.Context, b *entry, r DiffRequest) (sandbox.Cha
 	if s == nil {
 		return sandbox.Changes{}, noSandbox(string(b.id))
 	}
-	d, err := e.snapshotter(s.Runtime)
+	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
 	if err != nil {
 		return sandbox.Changes{}, err
 	}
@@ -99,7 +100,7 @@ func (e *Engine) diff(ctx context.Context, b *entry, r DiffRequest) (sandbox.Cha
 		return sandbox.Changes{}, err
 	}
 	defer release()
-	return d.Diff(ctx, spec(s, img).Image, from, to, r.Limit)
+	return d.Diff(ctx, core.Spec(s, img).Image, from, to, r.Limit)
 }
 
 // point is a point in time as the driver names it, held until released.

@@ -12,8 +12,11 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/archive"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/hold"
+	"sandpit.dev/engine/janitor"
 	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
@@ -39,7 +42,7 @@ type Options struct {
 	Logger   *slog.Logger     // nil: discard
 	Redact   *redactlog.Log   // of Logger's handler; nil: one that nothing reads
 	Metrics  *metrics.Metrics // nil: none
-	Pools    []Pool           // sandboxes that are made ahead
+	Pools    []prewarm.Pool   // sandboxes that are made ahead
 	Events   retention.Options
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
@@ -101,6 +104,7 @@ const (
 // Engine is the verbs over one store. All its methods are safe for concurrent
 // use, and answer fault.Unavailable unless Run is at work and Ready.
 type Engine struct {
+	core       *core.Core // what its parts share with it
 	store      store.Store
 	runtimes   map[string]runtime.Driver
 	fallback   string
@@ -126,12 +130,12 @@ type Engine struct {
 	hearing  chan struct{} // held by who waits for the first word of an agent, unasked
 	outcomes outcomes
 	holds    *hold.Table // on snapshots and volumes
-	pools    *pools
+	pools    *prewarm.Pools
+	janitor  *janitor.Janitor
 	imports  *archive.Queue
 	// runsDropped has a value after a delete that dropped runs.
 	runsDropped chan struct{}
 	pruner      *retention.Pruner
-	round       time.Duration // of the janitor
 	extension   Extension
 
 	mu      sync.Mutex
@@ -181,7 +185,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: hold.New(holdPatience), pools: newPools(), runsDropped: make(chan struct{}, 1), imports: archive.NewQueue(), round: o.JanitorRound,
+		clock: newClock(), holds: hold.New(holdPatience), runsDropped: make(chan struct{}, 1), imports: archive.NewQueue(),
 		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
@@ -215,16 +219,19 @@ func New(o Options) (*Engine, error) {
 	if e.checkpoint == nil {
 		e.checkpoint = func(string) {}
 	}
-	if e.round <= 0 {
-		e.round = janitorRound
+	e.core = &core.Core{
+		Store: e.store, Runtimes: e.runtimes, Default: e.fallback, Holds: e.holds, Metrics: e.metrics, Log: e.log, Now: e.now,
+		Checkpoint: e.checkpoint, Spawn: func(fn func(context.Context)) { e.group.spawn(fn) }, Retry: e.retry,
 	}
-	for _, kind := range []string{kindInstance, kindSnapshot, kindVolume} {
-		e.metrics.JanitorRemoved.WithLabelValues(kind)
-	}
-	e.pruner = retention.New(e.store, o.Events, retention.Needs{Round: e.round, Now: e.now, Spare: e.pools.owns}, e.metrics.EventsPruned, e.log)
-	if err := e.openPools(o.Pools); err != nil {
+	var err error
+	if e.pools, err = prewarm.Open(e.core, e.images, o.Pools, d.Limits, d.Most); err != nil {
 		return nil, err
 	}
+	e.janitor = janitor.New(e.core, janitor.Options{
+		Round: o.JanitorRound, Each: e.askBusy,
+		Spare: func(id sandbox.ID) bool { return e.pools.Owns(id) || e.inMemory(id) },
+	})
+	e.pruner = retention.New(e.store, o.Events, retention.Needs{Round: e.janitor.Round(), Now: e.now, Spare: e.pools.Owns}, e.metrics.EventsPruned, e.log)
 	for n, r := range e.runtimes {
 		if d, ok := r.(runtime.DiskReporter); ok {
 			e.metrics.Disk(n, d)
@@ -268,7 +275,7 @@ func (e *Engine) Run(ctx context.Context, resume ...func(context.Context) error)
 	}
 	cancel()
 	e.group.close()
-	e.emptyPools(ctx)
+	e.pools.Empty(ctx)
 	return err
 }
 
@@ -283,18 +290,6 @@ func (e *Engine) Ready() error {
 	err := fault.New(fault.Unavailable, "the server is starting: it is looking after the sandboxes of its last run")
 	err.Retry = time.Second
 	return err.WithRemedy("ask again in a moment")
-}
-
-// roomFor returns why a runtime has no room for anything new, fault.Full, or nil.
-func (e *Engine) roomFor(name string) error {
-	if r, ok := e.runtimes[name].(runtime.DiskReporter); ok {
-		if d := r.Disk(); d.Failed != nil {
-			return d.Failed
-		} else if d.Full != nil {
-			return d.Full
-		}
-	}
-	return nil
 }
 
 // WaitReady waits until the repair is done, or the engine has ended, and gives
@@ -333,7 +328,7 @@ func (e *Engine) Health() error {
 	if err := e.Ready(); err != nil {
 		return err
 	}
-	for _, n := range e.runtimeNames() {
+	for _, n := range e.core.RuntimeNames() {
 		if r, ok := e.runtimes[n].(runtime.DiskReporter); ok {
 			if err := r.Disk().Failed; err != nil {
 				return err

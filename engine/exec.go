@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -157,7 +158,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	// Halfway is the one place where a command must not be left: whether it runs
 	// would not be known. All of this takes a millisecond, caller or not.
 	// Only a pause in the middle holds it up, until the sandbox is resumed.
-	ctx, cancel := e.unlessPaused(context.WithoutCancel(ctx), u.l, cleanupBound)
+	ctx, cancel := e.unlessPaused(context.WithoutCancel(ctx), u.l, core.CleanupBound)
 	defer cancel()
 	if cmd.ID == "" { // else it was promised already
 		cmd.ID = sandbox.NewProcessID()
@@ -205,7 +206,7 @@ func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if s == nil {
 		return nil, noSandbox(string(u.b.id))
 	}
-	ev := u.who.event(kind, s, u.e.now())
+	ev := u.who.Event(kind, s, u.e.now())
 	ev.Done, ev.OK = false, false
 	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, cmd.User, cmd.Cwd
 	ev.Command = sandbox.Clip(process.CommandLine(cmd), sandbox.MaxEventCommand-len("…"))

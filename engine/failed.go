@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -55,7 +56,7 @@ func (e *Engine) failed(ctx context.Context, b *entry, m *missing) error {
 func (e *Engine) fail(ctx context.Context, b *entry, m *missing) error {
 	s := b.record.Load()
 	e.log.Error("a sandbox has failed", "sandbox", b.id, "reason", m.what, "error", m.cause)
-	ev := system.event(sandbox.EventFailed, s, e.now())
+	ev := core.System.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Cause, ev.Detail = false, sandbox.CauseHost, m.what
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Failed, ev.Cause, ev.Detail
@@ -81,7 +82,7 @@ func (e *Engine) mend(ctx context.Context, b *entry) error {
 	if _, _, err := e.parts(ctx, s); err != nil {
 		return err
 	}
-	ev := system.event(sandbox.EventStopped, s, e.now())
+	ev := core.System.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = sandbox.CauseHost, "what it missed is there again ("+s.StopDetail+")"
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, ev.Cause, ev.Detail

@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -73,7 +74,7 @@ func (e *Engine) Fork(ctx context.Context, c access.Caller, ref string, r ForkRe
 	err = e.work(ctx, forkBound, func(ctx context.Context) error {
 		defer give()
 		defer e.release(b)
-		got, err := e.fork(ctx, b, askerOf(c), r)
+		got, err := e.fork(ctx, b, core.ActorOf(c), r)
 		made = got
 		return err
 	}, func(ctx context.Context) {
@@ -115,8 +116,8 @@ func (r *ForkRequest) check() error {
 
 // fork takes the disk as it is, then makes the forks of it. The sandbox's turn is had
 // for the first of the two alone.
-func (e *Engine) fork(ctx context.Context, b *entry, who asker, r ForkRequest) ([]*sandbox.Sandbox, error) {
-	defer e.pools.begin()()
+func (e *Engine) fork(ctx context.Context, b *entry, who core.Actor, r ForkRequest) ([]*sandbox.Sandbox, error) {
+	defer e.pools.Begin()()
 	if err := e.take(ctx, b); err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ type origin struct {
 	release func()
 }
 
-func (e *Engine) origin(ctx context.Context, b *entry, who asker, r ForkRequest) (*origin, error) {
+func (e *Engine) origin(ctx context.Context, b *entry, who core.Actor, r ForkRequest) (*origin, error) {
 	s := b.record.Load()
 	if s == nil {
 		return nil, noSandbox(string(b.id))
@@ -161,7 +162,7 @@ func (e *Engine) origin(ctx context.Context, b *entry, who asker, r ForkRequest)
 	if err := e.refuseValues(ctx, s.Project, s.ID, kept); err != nil {
 		return nil, err
 	}
-	d, err := e.snapshotter(s.Runtime)
+	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +203,7 @@ func (e *Engine) origin(ctx context.Context, b *entry, who asker, r ForkRequest)
 
 // instant keeps the disk as it is now for as long as forks are made of it. Its record
 // is an intent for as long as it is there, so that a crash leaves nothing.
-func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.Sandbox, who asker) (sandbox.ID, func(), error) {
+func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.Sandbox, who core.Actor) (sandbox.ID, func(), error) {
 	snap := e.snapshotOf(s, who)
 	snap.Detail = "for forks of " + string(s.ID)
 	give, err := e.holds.Own(ctx, snap.ID)
@@ -215,7 +216,7 @@ func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.
 	}
 	release := func() {
 		defer give()
-		actx, cancel := aside(ctx)
+		actx, cancel := core.Aside(ctx)
 		defer cancel()
 		if err := e.eraseSnapshot(actx, snap, nil); err != nil {
 			e.log.Error("the snapshot that forks were made of cannot be removed; it is tried again", "snapshot", snap.ID, "error", err)
@@ -236,7 +237,7 @@ func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.
 
 // spread makes the forks: the intents of all in one commit, then all of them, then
 // the outcomes of all in one commit.
-func (e *Engine) spread(ctx context.Context, who asker, r ForkRequest, o *origin) ([]*sandbox.Sandbox, error) {
+func (e *Engine) spread(ctx context.Context, who core.Actor, r ForkRequest, o *origin) ([]*sandbox.Sandbox, error) {
 	f := &forks{e: e, who: who, o: o, insts: make([]runtime.Instance, r.Count)}
 	for range r.Count {
 		b := e.entryOf(sandbox.NewID())
@@ -273,7 +274,7 @@ func (e *Engine) spread(ctx context.Context, who asker, r ForkRequest, o *origin
 // forks are those of one call.
 type forks struct {
 	e     *Engine
-	who   asker
+	who   core.Actor
 	o     *origin
 	boxes []*entry
 	insts []runtime.Instance // of entries; nil: not made
@@ -301,7 +302,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 	events := make([]*sandbox.Event, len(f.boxes))
 	for i, b := range f.boxes {
 		records[i] = f.record(b.id, r, at)
-		events[i] = f.who.event(sandbox.EventCreated, records[i], at)
+		events[i] = f.who.Event(sandbox.EventCreated, records[i], at)
 		events[i].Detail = fmt.Sprintf("image %s, %s", f.o.img.Name, f.o.what) + withSecrets(f.o.secrets)
 		b.secrets.Fill(ownSecrets(f.o.secrets, records[i]))
 	}
@@ -315,7 +316,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 				return err
 			}
 		}
-		if err := appendAll(tx, events); err != nil {
+		if err := core.AppendAll(tx, events); err != nil {
 			return err
 		}
 		for _, s := range records {
@@ -361,7 +362,7 @@ func (f *forks) make(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			made := spec(b.record.Load(), f.o.img)
+			made := core.Spec(b.record.Load(), f.o.img)
 			made.From = f.o.disk
 			var err error
 			if made.From != "" {
@@ -386,9 +387,9 @@ func (f *forks) outcome(ctx context.Context) error {
 			if err := tx.Sandboxes().Update(&s); err != nil {
 				return err
 			}
-			next[i], events[i] = &s, f.who.event(sandbox.EventStarted, &s, at)
+			next[i], events[i] = &s, f.who.Event(sandbox.EventStarted, &s, at)
 		}
-		return appendAll(tx, events)
+		return core.AppendAll(tx, events)
 	})
 	if err != nil {
 		for _, b := range f.boxes {

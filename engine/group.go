@@ -90,11 +90,6 @@ func (g *group) bind(ctx context.Context) (context.Context, context.CancelFunc) 
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// aside is a context for cleaning up after work whose own context may be over.
-func aside(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cleanupBound)
-}
-
 // Bounds of work that nobody waits for any more. They hold off a driver or a
 // store that hangs; in health none is ever reached.
 const (
@@ -105,6 +100,5 @@ const (
 	pauseBound     = time.Minute
 	updateBound    = 30 * time.Second
 	reconcileBound = 2 * time.Minute
-	cleanupBound   = 30 * time.Second
 	commitBound    = 30 * time.Second
 )

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -21,7 +22,7 @@ type Info struct {
 	Runtimes []RuntimeInfo
 	Defaults Defaults
 	Counts   map[sandbox.State]int // of the caller's project
-	Pools    []PoolInfo
+	Pools    []prewarm.PoolInfo
 }
 
 // RuntimeInfo is what one runtime can do on this host now.
@@ -49,11 +50,8 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 		return Info{}, err
 	}
 	defer e.group.leave()
-	info := Info{Version: e.version, Since: e.since, Default: e.fallback, Defaults: e.defaults}
-	for _, p := range e.pools.list {
-		info.Pools = append(info.Pools, p.info())
-	}
-	for _, n := range e.runtimeNames() {
+	info := Info{Version: e.version, Since: e.since, Default: e.fallback, Defaults: e.defaults, Pools: e.pools.Info()}
+	for _, n := range e.core.RuntimeNames() {
 		caps, err := e.capabilities(ctx, n)
 		r := RuntimeInfo{Name: n, Features: make(map[string]FeatureInfo), Err: err}
 		for _, f := range runtime.Features() {

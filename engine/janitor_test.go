@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -65,7 +66,7 @@ func TestJanitor(t *testing.T) {
 	}
 	t.Run("RemovesWhatNoRecordOwnsAndNothingElse", func(t *testing.T) {
 		reg := prometheus.NewRegistry()
-		h := open(t, t.TempDir(), quick(reg), withPools(nil, engine.Pool{Image: "python", Min: 2}))
+		h := open(t, t.TempDir(), quick(reg), withPools(nil, prewarm.Pool{Image: "python", Min: 2}))
 		up, down := h.create(engine.CreateRequest{}), h.create(engine.CreateRequest{})
 		if _, err := h.engine.Stop(t.Context(), alice, string(down.ID)); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -21,7 +22,7 @@ import (
 // missed is there again. One that runs is given as it is.
 func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.verb(ctx, c, ref, startBound, e.takeToWork, func(ctx context.Context, b *entry) error {
-		return e.start(ctx, b, askerOf(c))
+		return e.start(ctx, b, core.ActorOf(c))
 	})
 }
 
@@ -31,7 +32,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b *entry) error {
-		return e.stop(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
+		return e.stop(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
 }
 
@@ -40,7 +41,7 @@ func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbo
 // it is not deleted for that, and is started by the next call, as far as that may.
 func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace+startBound, e.takeToStop, func(ctx context.Context, b *entry) error {
-		return e.restart(ctx, b, askerOf(c))
+		return e.restart(ctx, b, core.ActorOf(c))
 	})
 }
 
@@ -48,14 +49,14 @@ func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*san
 // record; what stays is its events. One that is gone is fault.NotFound.
 func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error {
 	_, err := e.verb(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b *entry) error {
-		return e.remove(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
+		return e.remove(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
 	return err
 }
 
 // start is the four steps, of the way up from any state. The caller has the turn,
 // and the entry is reconciled.
-func (e *Engine) start(ctx context.Context, b *entry, who asker) error {
+func (e *Engine) start(ctx context.Context, b *entry, who core.Actor) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -81,7 +82,7 @@ func (e *Engine) start(ctx context.Context, b *entry, who asker) error {
 		return err
 	}
 	e.checkpoint("start.intent")
-	if err := e.startAnew(ctx, inst, spec(s, img)); err != nil {
+	if err := e.startAnew(ctx, inst, core.Spec(s, img)); err != nil {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.done")
@@ -94,7 +95,7 @@ func (e *Engine) start(ctx context.Context, b *entry, who asker) error {
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
-	}, who.event(sandbox.EventStarted, s, at))
+	}, who.Event(sandbox.EventStarted, s, at))
 	if err != nil {
 		l.network.close()
 		return e.unstart(ctx, b, inst, who, err)
@@ -120,13 +121,13 @@ func (e *Engine) startAnew(ctx context.Context, inst runtime.Instance, spec runt
 }
 
 // unstart takes back a start that failed with err, and gives err.
-func (e *Engine) unstart(ctx context.Context, b *entry, inst runtime.Instance, who asker, err error) error {
-	ctx, cancel := aside(ctx)
+func (e *Engine) unstart(ctx context.Context, b *entry, inst runtime.Instance, who core.Actor, err error) error {
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	stopErr := inst.Stop(ctx, 0)
 	if stopErr == nil {
-		ev := who.event(sandbox.EventFailed, b.record.Load(), e.now())
-		ev.OK, ev.Detail = false, "start: "+reason(err)
+		ev := who.Event(sandbox.EventFailed, b.record.Load(), e.now())
+		ev.OK, ev.Detail = false, "start: "+core.Reason(err)
 		stopErr = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 			s.State, s.UpdatedAt = sandbox.Stopped, ev.At
 		}, ev)
@@ -141,7 +142,7 @@ func (e *Engine) unstart(ctx context.Context, b *entry, inst runtime.Instance, w
 // stop is the four steps. The caller has the turn, and the entry is reconciled. may
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
-func (e *Engine) stop(ctx context.Context, b *entry, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) stop(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -151,7 +152,7 @@ func (e *Engine) stop(ctx context.Context, b *entry, who asker, cause sandbox.Ca
 	case s.State == sandbox.Failed:
 		return nil // it is as down as can be
 	}
-	l, ok, err := e.withdraw(ctx, b, sandbox.Stopping, cause, cmp.Or(detail, who.did("stopped")), may)
+	l, ok, err := e.withdraw(ctx, b, sandbox.Stopping, cause, cmp.Or(detail, who.Did("stopped")), may)
 	if !ok {
 		return err
 	}
@@ -169,7 +170,7 @@ func (e *Engine) stop(ctx context.Context, b *entry, who asker, cause sandbox.Ca
 
 // restart is stop, then start. The caller has the turn, and the entry is reconciled. What would
 // keep the sandbox from coming up again is looked for before it goes down.
-func (e *Engine) restart(ctx context.Context, b *entry, who asker) error {
+func (e *Engine) restart(ctx context.Context, b *entry, who core.Actor) error {
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(string(b.id))
@@ -181,7 +182,7 @@ func (e *Engine) restart(ctx context.Context, b *entry, who asker) error {
 		if _, err := e.imageKept(s.Image, s.ImageDigest); err != nil {
 			return err
 		}
-		if err := e.stop(ctx, b, who, sandbox.CauseRestart, who.did("restarted"), nil); err != nil {
+		if err := e.stop(ctx, b, who, sandbox.CauseRestart, who.Did("restarted"), nil); err != nil {
 			return err
 		}
 		e.checkpoint("restart.stopped")
@@ -228,9 +229,9 @@ func (e *Engine) shutdown(ctx context.Context, l *session, grace time.Duration) 
 }
 
 // stopped commits the outcome of a stop, with the cause that its intent gave.
-func (e *Engine) stopped(ctx context.Context, b *entry, who asker) error {
+func (e *Engine) stopped(ctx context.Context, b *entry, who core.Actor) error {
 	s := b.record.Load()
-	ev := who.event(sandbox.EventStopped, s, e.now())
+	ev := who.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
@@ -268,12 +269,12 @@ func (e *Engine) autoDelete(ctx context.Context, b *entry) error {
 	if s.StopDetail != "" {
 		detail = fmt.Sprintf("it is deleted when it stops (auto_delete), and it stopped (%s: %s)", s.StopCause, s.StopDetail)
 	}
-	return e.reap(ctx, b, s.StopCause, sandbox.Clip(detail, maxDetail), nil)
+	return e.reap(ctx, b, s.StopCause, sandbox.Clip(detail, sandbox.MaxEventDetail), nil)
 }
 
 // keepDown makes a caller's stop, or pause, of what a clock or the host had stopped,
 // or paused, count as one: it is not brought up by the next call.
-func (e *Engine) keepDown(ctx context.Context, b *entry, who asker, cause sandbox.Cause) error {
+func (e *Engine) keepDown(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause) error {
 	s := b.record.Load()
 	if cause != sandbox.CauseUser || !s.StopCause.Passes() { // no call brings it up as it is, and why it is down is worth more
 		return nil
@@ -282,9 +283,9 @@ func (e *Engine) keepDown(ctx context.Context, b *entry, who asker, cause sandbo
 	if s.State == sandbox.Paused {
 		t = sandbox.EventPaused
 	}
-	ev := who.event(t, s, e.now())
+	ev := who.Event(t, s, e.now())
 	ev.Cause = cause
-	ev.Detail = fmt.Sprintf("%s; it was before (%s)", who.did(string(s.State)), s.StopCause)
+	ev.Detail = fmt.Sprintf("%s; it was before (%s)", who.Did(string(s.State)), s.StopCause)
 	return e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.StopCause, s.StopDetail, s.UpdatedAt = cause, ev.Detail, ev.At
 	}, ev)
@@ -292,12 +293,12 @@ func (e *Engine) keepDown(ctx context.Context, b *entry, who asker, cause sandbo
 
 // remove is the four steps of a delete, from any state. The caller has the turn. may (nil:
 // yes) is asked in the instant in which new uses end; if it says no, nothing is done.
-func (e *Engine) remove(ctx context.Context, b *entry, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) remove(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(string(b.id))
 	}
-	l, ok, err := e.withdraw(ctx, b, sandbox.Deleting, cause, cmp.Or(detail, who.did("deleted")), may)
+	l, ok, err := e.withdraw(ctx, b, sandbox.Deleting, cause, cmp.Or(detail, who.Did("deleted")), may)
 	if !ok {
 		return err
 	}
@@ -330,9 +331,9 @@ func (e *Engine) remove(ctx context.Context, b *entry, who asker, cause sandbox.
 }
 
 // removed commits the outcome of a delete, with the cause that its intent gave.
-func (e *Engine) removed(ctx context.Context, b *entry, who asker) error {
+func (e *Engine) removed(ctx context.Context, b *entry, who core.Actor) error {
 	s := b.record.Load()
-	ev := who.event(sandbox.EventDeleted, s, e.now())
+	ev := who.Event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
 	if err := e.erase(ctx, b, ev); err != nil {
 		e.later(b)
@@ -356,7 +357,7 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 func (e *Engine) beginSession(b *entry, l *session) {
 	e.retain(b)
 	if l.network.differs(e.network.Bounded(b.record.Load().Network)) {
-		ctx, cancel := aside(e.group.ctx)
+		ctx, cancel := core.Aside(e.group.ctx)
 		defer cancel()
 		e.reopenNetwork(ctx, b, l)
 	}
@@ -380,11 +381,6 @@ func (e *Engine) withdraw(ctx context.Context, b *entry, to sandbox.State, cause
 		return nil, false, err
 	}
 	return l, true, nil
-}
-
-// did says what somebody did, as the detail of a record.
-func (a asker) did(what string) string {
-	return fmt.Sprintf("%s by %s through %s", what, a.actor, a.via)
 }
 
 // restore takes back a withdrawal after which nothing was done.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -30,7 +31,7 @@ func (e *Engine) mounts(ctx context.Context, project, runtimeName string, asked 
 	if len(asked) > sandbox.MaxMounts {
 		return nil, fault.InvalidField("mounts", "has %d volumes; a sandbox mounts at most %d", len(asked), sandbox.MaxMounts)
 	}
-	if _, err := e.volumer(runtimeName); err != nil {
+	if _, err := core.Driver[runtime.Volumer](e.core, runtimeName, "volumes"); err != nil {
 		return nil, err
 	}
 	out := make([]sandbox.Mount, 0, len(asked))
@@ -90,19 +91,4 @@ func (e *Engine) patchMounts(ctx context.Context, s *sandbox.Sandbox, p *Patch) 
 	}
 	p.mounts = &mounts
 	return nil
-}
-
-// volumer is the driver of a runtime, where it keeps volumes.
-func (e *Engine) volumer(name string) (runtime.Volumer, error) {
-	d := e.runtimes[name]
-	if d == nil {
-		return nil, fault.New(fault.Unavailable, "this needs the runtime %q, which this server is not configured for", name).
-			WithRemedy("start the server with that runtime")
-	}
-	v, ok := d.(runtime.Volumer)
-	if !ok {
-		return nil, fault.New(fault.Unsupported, "the runtime %q keeps no volumes", name).
-			WithRemedy("use another runtime")
-	}
-	return v, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/network/egress"
@@ -237,12 +238,12 @@ func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egre
 		}
 		events := make([]*sandbox.Event, len(batch))
 		for i, x := range batch {
-			ev := system.event(sandbox.EventNetworkRefused, s, x.First)
-			ev.OK, ev.Detail = false, sandbox.Clip(x.Protocol+": "+x.Explain(), maxDetail)
+			ev := core.System.Event(sandbox.EventNetworkRefused, s, x.First)
+			ev.OK, ev.Detail = false, sandbox.Clip(x.Protocol+": "+x.Explain(), sandbox.MaxEventDetail)
 			events[i] = ev
 		}
-		cctx, cancel := aside(ctx)
-		err := e.store.Update(cctx, func(tx store.Tx) error { return appendAll(tx, events) })
+		cctx, cancel := core.Aside(ctx)
+		err := e.store.Update(cctx, func(tx store.Tx) error { return core.AppendAll(tx, events) })
 		cancel()
 		if err != nil {
 			e.log.Warn("refusals of a sandbox's network cannot be recorded", "sandbox", b.id, "error", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -21,7 +22,7 @@ func (u *Use) NewEvent(t sandbox.EventType) (*sandbox.Event, error) {
 	if s == nil {
 		return nil, noSandbox(string(u.b.id))
 	}
-	ev := u.who.event(t, s, u.e.now())
+	ev := u.who.Event(t, s, u.e.now())
 	ev.Done, ev.OK = false, false
 	return ev, nil
 }
@@ -33,13 +34,13 @@ func (u *Use) NewCallEvent(t sandbox.EventType) *sandbox.Event {
 	if s == nil {
 		s = &sandbox.Sandbox{ID: u.b.id, Project: u.b.project}
 	}
-	return u.who.event(t, s, u.e.now())
+	return u.who.Event(t, s, u.e.now())
 }
 
 // RecordCall commits the event of a call, with what count adds to the sandbox's counters. It is
 // done, whatever becomes of ctx.
 func (u *Use) RecordCall(ctx context.Context, ev *sandbox.Event, count func(*sandbox.Sandbox)) error {
-	ctx, cancel := aside(ctx)
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	err := u.e.tally(ctx, u.b, count, func(tx store.Tx) error { return tx.Events().Append(ev) }, ev)
 	if err != nil {

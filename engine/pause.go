@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -22,7 +23,7 @@ import (
 // it works while the records have no room.
 func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.verb(ctx, c, ref, pauseBound, e.take, func(ctx context.Context, b *entry) error {
-		return e.pause(ctx, b, askerOf(c), sandbox.CauseUser, "", nil)
+		return e.pause(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
 }
 
@@ -35,7 +36,7 @@ func (e *Engine) Resume(ctx context.Context, c access.Caller, ref string) (*sand
 		case sandbox.Running:
 			return nil
 		case sandbox.Paused:
-			return e.resume(ctx, b, askerOf(c))
+			return e.resume(ctx, b, core.ActorOf(c))
 		default:
 			return notUp(s)
 		}
@@ -45,7 +46,7 @@ func (e *Engine) Resume(ctx context.Context, c access.Caller, ref string) (*sand
 // pause is the four steps. The caller has the turn, and the entry is reconciled. may
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
-func (e *Engine) pause(ctx context.Context, b *entry, who asker, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) pause(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -59,7 +60,7 @@ func (e *Engine) pause(ctx context.Context, b *entry, who asker, cause sandbox.C
 	if !ok {
 		return e.cannot(ctx, s.Runtime, runtime.Pause, "pause a sandbox")
 	}
-	detail = cmp.Or(detail, who.did("paused"))
+	detail = cmp.Or(detail, who.Did("paused"))
 	l, ok, err := e.withdraw(ctx, b, sandbox.Pausing, cause, detail, may)
 	if !ok {
 		return err
@@ -71,7 +72,7 @@ func (e *Engine) pause(ctx context.Context, b *entry, who asker, cause sandbox.C
 	}
 	e.checkpoint("pause.done")
 	b.put(l)
-	ev := who.event(sandbox.EventPaused, s, e.now())
+	ev := who.Event(sandbox.EventPaused, s, e.now())
 	ev.Cause, ev.Detail = cause, detail
 	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Paused, ev.At, ev.At
@@ -86,8 +87,8 @@ func (e *Engine) pause(ctx context.Context, b *entry, who asker, cause sandbox.C
 }
 
 // unpause takes back a pause that failed with err, and gives err.
-func (e *Engine) unpause(ctx context.Context, b *entry, l *session, who asker, err error) error {
-	ctx, cancel := aside(ctx)
+func (e *Engine) unpause(ctx context.Context, b *entry, l *session, who core.Actor, err error) error {
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	back := l.inst.(runtime.Pauser).Resume(ctx) // whatever the driver says of itself
 	if back != nil && !fault.Is(back, fault.State) {
@@ -96,7 +97,7 @@ func (e *Engine) unpause(ctx context.Context, b *entry, l *session, who asker, e
 		e.later(b)
 		return err
 	}
-	if dbErr := e.awoken(ctx, b, who.failure("pause: "+reason(err))); dbErr != nil {
+	if dbErr := e.awoken(ctx, b, failure(who, "pause: "+core.Reason(err))); dbErr != nil {
 		e.log.Error("a pause that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", dbErr)
 		b.put(l)
 		e.later(b)
@@ -109,9 +110,9 @@ func (e *Engine) unpause(ctx context.Context, b *entry, l *session, who asker, e
 }
 
 // failure makes an event of a verb that did not work.
-func (a asker) failure(detail string) func(*sandbox.Sandbox) *sandbox.Event {
+func failure(who core.Actor, detail string) func(*sandbox.Sandbox) *sandbox.Event {
 	return func(s *sandbox.Sandbox) *sandbox.Event {
-		ev := a.event(sandbox.EventFailed, s, s.UpdatedAt)
+		ev := who.Event(sandbox.EventFailed, s, s.UpdatedAt)
 		ev.OK, ev.Detail = false, detail
 		return ev
 	}
@@ -129,7 +130,7 @@ func (e *Engine) awoken(ctx context.Context, b *entry, event func(*sandbox.Sandb
 }
 
 // resume is the four steps. The caller has the turn, and the entry is reconciled and Paused.
-func (e *Engine) resume(ctx context.Context, b *entry, who asker) error {
+func (e *Engine) resume(ctx context.Context, b *entry, who core.Actor) error {
 	s, l := b.record.Load(), b.standing()
 	p, ok := l.inst.(runtime.Pauser)
 	if !ok {
@@ -156,10 +157,10 @@ func (e *Engine) resume(ctx context.Context, b *entry, who asker) error {
 }
 
 // resumed commits that a sandbox was resumed, and lets its uses go on.
-func (e *Engine) resumed(ctx context.Context, b *entry, l *session, who asker, detail string) error {
+func (e *Engine) resumed(ctx context.Context, b *entry, l *session, who core.Actor, detail string) error {
 	b.touch(e.now(), actResume)
 	err := e.awoken(ctx, b, func(s *sandbox.Sandbox) *sandbox.Event {
-		ev := who.event(sandbox.EventResumed, s, s.UpdatedAt)
+		ev := who.Event(sandbox.EventResumed, s, s.UpdatedAt)
 		ev.Detail = detail
 		return ev
 	})
@@ -175,8 +176,8 @@ func (e *Engine) resumed(ctx context.Context, b *entry, l *session, who asker, d
 }
 
 // unresume takes back a resume that failed with err, and gives err.
-func (e *Engine) unresume(ctx context.Context, b *entry, who asker, err error) error {
-	ctx, cancel := aside(ctx)
+func (e *Engine) unresume(ctx context.Context, b *entry, who core.Actor, err error) error {
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	if fault.Is(err, fault.State) {
 		// It went down, which its watcher is about to say.
@@ -184,8 +185,8 @@ func (e *Engine) unresume(ctx context.Context, b *entry, who asker, err error) e
 		return fault.Wrap(fault.State, err, "the sandbox %s went down while it was paused", b.id).
 			WithRemedy("ask for it in a moment, to see why, then start it")
 	}
-	ev := who.event(sandbox.EventFailed, b.record.Load(), e.now())
-	ev.OK, ev.Detail = false, "resume: "+reason(err)
+	ev := who.Event(sandbox.EventFailed, b.record.Load(), e.now())
+	ev.OK, ev.Detail = false, "resume: "+core.Reason(err)
 	dbErr := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.UpdatedAt = sandbox.Paused, ev.At
 	}, ev)

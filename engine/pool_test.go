@@ -16,13 +16,14 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
 // withPools returns an engine pools, and a registry of its figures.
-func withPools(reg *prometheus.Registry, list ...engine.Pool) func(*engine.Options) {
+func withPools(reg *prometheus.Registry, list ...prewarm.Pool) func(*engine.Options) {
 	return func(o *engine.Options) {
 		o.Pools = list
 		if reg != nil {
@@ -32,7 +33,7 @@ func withPools(reg *prometheus.Registry, list ...engine.Pool) func(*engine.Optio
 }
 
 // pool returns how the house's only pool stands.
-func (h *house) pool() engine.PoolInfo {
+func (h *house) pool() prewarm.PoolInfo {
 	h.t.Helper()
 	info, err := h.engine.Info(context.Background(), alice)
 	if err != nil {
@@ -64,7 +65,7 @@ func TestPool(t *testing.T) {
 	t.Run("GivesWhatItHasToACreateThatAsksForTheLike", func(t *testing.T) {
 		var made atomic.Int64
 		reg := prometheus.NewRegistry()
-		h := open(t, t.TempDir(), withPools(reg, engine.Pool{Image: "python-3.12", Min: 2}), func(o *engine.Options) {
+		h := open(t, t.TempDir(), withPools(reg, prewarm.Pool{Image: "python-3.12", Min: 2}), func(o *engine.Options) {
 			o.Runtimes["memory"].(*faulty).set(func(_ context.Context, call string) error {
 				if call == "create" {
 					made.Add(1)
@@ -105,7 +106,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("IsPassedOverByACreateThatAsksForMore", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 1}))
 		h.filled(1)
 		h.create(engine.CreateRequest{Key: "origin"})
 		h.filled(1)
@@ -126,7 +127,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("GivesTheLimitsThatAreAskedFor", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 1}))
 		h.filled(1)
 		waits := h.instances()
 		if s := h.create(engine.CreateRequest{Limits: sandbox.Limits{MemoryMB: 1024}}); !slices.Contains(waits, s.ID) || s.Limits.MemoryMB != 1024 {
@@ -150,7 +151,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("GivesTheHostNameThatIsAskedFor", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 1}))
 		for key, named := range map[string]bool{"web-1": true, "my_box": false, "": false} {
 			h.filled(1)
 			waits := h.instances()
@@ -177,8 +178,8 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("PrefersOneThatHasTheLimits", func(t *testing.T) {
 		small := sandbox.Limits{MemoryMB: 128}
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}, engine.Pool{Name: "small", Image: "python", Limits: small, Min: 1}))
-		pools := func() []engine.PoolInfo {
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 1}, prewarm.Pool{Name: "small", Image: "python", Limits: small, Min: 1}))
+		pools := func() []prewarm.PoolInfo {
 			info, err := h.engine.Info(t.Context(), alice)
 			if err != nil {
 				t.Fatal(err)
@@ -192,7 +193,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("WithoutAnImageFollowsTheLastCreates", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Min: 2}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Min: 2}))
 		h.filled(2)
 		if p := h.pool(); p.Name != "recent" || p.Image != "python" {
 			t.Errorf("before any create: %+v", p)
@@ -216,7 +217,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("GrowsWithWhoAsksAndIsNeverInTheWay", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 0, Max: 3, Refill: 2}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 0, Max: 3, Refill: 2}))
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() { h.create(engine.CreateRequest{}) })
@@ -228,7 +229,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("GivesEachOnce", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 4}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 4}))
 		h.filled(4)
 		var mu sync.Mutex
 		ids := map[sandbox.ID]int{}
@@ -250,7 +251,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("LooksAtOneBeforeItGivesIt", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 2}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 2}))
 		h.filled(2)
 		waits := h.instances()
 		h.faulty.set(func(_ context.Context, call string) error {
@@ -272,7 +273,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("KeepsWhatACallerThatGoesAwayDidNotTake", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 3}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 3}))
 		h.filled(3)
 		ctx, goAway := context.WithCancel(t.Context())
 		defer goAway()
@@ -293,7 +294,7 @@ func TestPool(t *testing.T) {
 		}
 	})
 	t.Run("ReplacesWhatGoesDown", func(t *testing.T) {
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}))
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 1}))
 		h.filled(1)
 		was := h.instances()[0]
 		if err := h.host.Kill(was, runtime.Exit{Cause: sandbox.CauseOOM}); err != nil {
@@ -307,7 +308,7 @@ func TestPool(t *testing.T) {
 	t.Run("ThatCannotBeFilledIsNoError", func(t *testing.T) {
 		var broken atomic.Bool
 		broken.Store(true)
-		h := open(t, t.TempDir(), withPools(nil, engine.Pool{Image: "python", Min: 1}), func(o *engine.Options) {
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 1}), func(o *engine.Options) {
 			o.Runtimes["memory"].(*faulty).set(func(_ context.Context, call string) error {
 				if call == "create" && broken.Swap(false) {
 					return errors.New("no room")
@@ -320,7 +321,7 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("IsEmptyWhenItsServerIsGone", func(t *testing.T) {
 		dir := t.TempDir()
-		h := open(t, dir, withPools(nil, engine.Pool{Image: "python", Min: 3, Refill: 3}))
+		h := open(t, dir, withPools(nil, prewarm.Pool{Image: "python", Min: 3, Refill: 3}))
 		h.filled(3)
 		s := h.create(engine.CreateRequest{})
 		h.end()
@@ -330,11 +331,11 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("WithoutSenseIsRefused", func(t *testing.T) {
 		h := open(t, t.TempDir())
-		for name, list := range map[string][]engine.Pool{
+		for name, list := range map[string][]prewarm.Pool{
 			"image":   {{Image: "cobol", Min: 1}},
 			"empty":   {{Image: "python"}},
 			"min":     {{Image: "python", Min: 3, Max: 2}},
-			"size":    {{Image: "python", Min: 1, Max: engine.MaxPoolSize + 1}},
+			"size":    {{Image: "python", Min: 1, Max: prewarm.MaxPoolSize + 1}},
 			"runtime": {{Image: "python", Min: 1, Runtime: "vax"}},
 			"limits":  {{Image: "python", Min: 1, Limits: sandbox.Limits{CPU: 1e6}}},
 			"twice":   {{Image: "python", Min: 1}, {Image: "python-3.12", Min: 1}},

@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -67,7 +68,7 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 		Link: sandbox.NewProcessID(), Sandbox: s.ID, Project: s.Project, Port: port,
 		ExpiresAt: at.Add(expires + time.Second - 1).Truncate(time.Second),
 	}
-	ev := askerOf(c).event(sandbox.EventPreview, s, at)
+	ev := core.ActorOf(c).Event(sandbox.EventPreview, s, at)
 	ev.ProcessID = p.Link
 	ev.Detail = fmt.Sprintf("link %s to port %d until %s", p.Link, port, p.ExpiresAt.Format(time.RFC3339))
 	if err := e.commit(ctx, b, func(*sandbox.Sandbox) {}, ev); err != nil {
@@ -99,7 +100,7 @@ func (e *Engine) PreviewOpened(ctx context.Context, c access.Caller, ref, link s
 	if s == nil {
 		return noSandbox(ref)
 	}
-	ev := askerOf(c).event(sandbox.EventPreviewOpened, s, e.now())
+	ev := core.ActorOf(c).Event(sandbox.EventPreviewOpened, s, e.now())
 	ev.ProcessID, ev.Detail = link, fmt.Sprintf("link %s to port %d", link, port)
 	first := false
 	err = e.store.Update(ctx, func(tx store.Tx) error {

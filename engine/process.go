@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -134,14 +135,14 @@ func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may 
 	l := b.hold(e.now(), actCall)
 	// What runs and cannot be held is of an earlier server, or a verb is at it.
 	if s := b.record.Load(); l == nil && s != nil && (may(s) || s.State == sandbox.Running) {
-		if err := e.wake(ctx, b, askerOf(c), may); err != nil {
+		if err := e.wake(ctx, b, core.ActorOf(c), may); err != nil {
 			e.release(b)
 			return nil, err
 		}
 		l = b.hold(e.now(), actCall)
 	}
 	if l != nil {
-		return &Use{e, b, l, askerOf(c), actCall}, nil
+		return &Use{e, b, l, core.ActorOf(c), actCall}, nil
 	}
 	s := b.record.Load()
 	e.release(b)

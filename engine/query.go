@@ -6,7 +6,6 @@ package engine
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
@@ -119,6 +118,3 @@ func checkPage(limit, offset int) error {
 	}
 	return k.Err()
 }
-
-// runtimeNames lists the drivers' names, sorted.
-func (e *Engine) runtimeNames() []string { return slices.Sorted(maps.Keys(e.runtimes)) }

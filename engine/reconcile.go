@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -54,10 +55,10 @@ func (e *Engine) reconcileState(ctx context.Context, b *entry, why string) error
 	case sandbox.Starting:
 		return e.undoStart(ctx, b, why)
 	case sandbox.Pausing:
-		return e.goOn(ctx, b, system.failure("pause: undone; "+why))
+		return e.goOn(ctx, b, failure(core.System, "pause: undone; "+why))
 	case sandbox.Resuming:
 		return e.goOn(ctx, b, func(s *sandbox.Sandbox) *sandbox.Event {
-			ev := system.event(sandbox.EventResumed, s, s.UpdatedAt)
+			ev := core.System.Event(sandbox.EventResumed, s, s.UpdatedAt)
 			ev.Detail = why
 			return ev
 		})
@@ -122,7 +123,7 @@ func (e *Engine) undoCreate(ctx context.Context, b *entry, why string) error {
 	if err := e.gone(ctx, s); err != nil {
 		return e.notReconciled(b, err)
 	}
-	ev := system.event(sandbox.EventFailed, s, e.now())
+	ev := core.System.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: undone; "+why
 	if err := e.erase(ctx, b, ev); err != nil {
 		return e.notReconciled(b, err)
@@ -135,7 +136,7 @@ func (e *Engine) undoStart(ctx context.Context, b *entry, why string) error {
 	if err := e.down(ctx, s); err != nil {
 		return e.notReconciled(b, err)
 	}
-	ev := system.event(sandbox.EventFailed, s, e.now())
+	ev := core.System.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "start: undone; "+why
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		// Why it was stopped before the start still holds, and with it whether
@@ -154,7 +155,7 @@ func (e *Engine) finishStop(ctx context.Context, b *entry, why string) error {
 	if err := e.down(ctx, s); err != nil {
 		return e.notReconciled(b, err)
 	}
-	ev := system.event(sandbox.EventStopped, s, e.now())
+	ev := core.System.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
@@ -171,7 +172,7 @@ func (e *Engine) finishDelete(ctx context.Context, b *entry, why string) error {
 	if err := e.gone(ctx, s); err != nil {
 		return e.notReconciled(b, err)
 	}
-	ev := system.event(sandbox.EventDeleted, s, e.now())
+	ev := core.System.Event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
 	if err := e.erase(ctx, b, ev); err != nil {
 		return e.notReconciled(b, err)

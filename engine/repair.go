@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -40,7 +40,7 @@ func (e *Engine) repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	diskless, err := e.removeStrangers(ctx)
+	diskless, err := e.janitor.RemoveStrangers(ctx)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (e *Engine) adoptCommands(ctx context.Context, b *entry) error {
 		last := b.lastUse()
 		b.unhold(last.at, last.what)
 	}()
-	if rows, err = e.extension.Adopt(ctx, &Use{e, b, l, system, actCode}, rows); err != nil {
+	if rows, err = e.extension.Adopt(ctx, &Use{e, b, l, core.System, actCode}, rows); err != nil {
 		return err
 	}
 	for _, ev := range rows {
@@ -289,7 +289,7 @@ func (e *Engine) adoptUse(b *entry, l *session, ev *sandbox.Event) (*Use, error)
 	}
 	e.retain(b)
 	b.occupy()
-	return &Use{e, b, l, asker{ev.Actor, ev.Via}, whatOf(ev.Type)}, nil
+	return &Use{e, b, l, core.Actor{Name: ev.Actor, Via: ev.Via}, whatOf(ev.Type)}, nil
 }
 
 // whatOf is the word for a use that an event tells of.
@@ -301,104 +301,4 @@ func whatOf(t sandbox.EventType) string {
 		return actCode
 	}
 	return actExec
-}
-
-// removeStrangers removes the instances that no record mentions and some event
-// does: what is left of a create or a delete that a crash cut off. An instance
-// that the store has never heard of is another store's, which was moved away or
-// put back from a copy. Its disk is not ours to delete, and it stays. It returns the
-// sandboxes of which no runtime holds anything.
-func (e *Engine) removeStrangers(ctx context.Context) (diskless []sandbox.ID, err error) {
-	var ids map[sandbox.ID]string
-	err = e.store.View(ctx, func(tx store.Tx) (err error) {
-		ids, err = tx.Sandboxes().Runtimes()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading which sandboxes there are: %w", err)
-	}
-	for _, name := range e.runtimeNames() {
-		d := e.runtimes[name]
-		handles, err := d.List(ctx)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			e.log.Error("what a runtime holds cannot be listed", "runtime", name, "error", err)
-			continue
-		}
-		there := make(map[sandbox.ID]struct{}, len(handles))
-		for _, h := range handles {
-			there[h.ID] = struct{}{}
-			if r, ok := ids[h.ID]; ok && r == name {
-				continue
-			}
-			known, err := e.disposable(ctx, name, h.ID)
-			if err != nil {
-				return nil, err
-			}
-			if !known {
-				e.log.Error("an instance of another store is left alone: put that store back, or delete its files by hand", "runtime", name, "sandbox", h.ID)
-				continue
-			}
-			if err := removeStranger(ctx, d, h); err != nil {
-				e.log.Error("an instance that no record mentions cannot be removed", "runtime", name, "sandbox", h.ID, "error", err)
-				continue
-			}
-			e.log.Warn("an instance that no record mentions was removed", "runtime", name, "sandbox", h.ID)
-		}
-		for id, r := range ids {
-			if _, ok := there[id]; !ok && r == name {
-				diskless = append(diskless, id)
-			}
-		}
-	}
-	return diskless, nil
-}
-
-// disposable reports whether an instance that no record mentions is ours to remove: some event
-// has heard of it, or a crash of the host took its record.
-func (e *Engine) disposable(ctx context.Context, runtimeName string, id sandbox.ID) (bool, error) {
-	known, err := e.heardOf(ctx, id)
-	if !known && err == nil {
-		known, err = e.unrecorded(runtimeName, id)
-	}
-	return known, err
-}
-
-// unrecorded reports whether a crash of the host can have taken the record, and all events, of
-// what no record mentions.
-func (e *Engine) unrecorded(runtimeName string, id sandbox.ID) (bool, error) {
-	d, ok := e.runtimes[runtimeName].(runtime.Persister)
-	if !ok {
-		return false, nil
-	}
-	return d.Unrecorded(id)
-}
-
-// heardOf reports whether any event is about the id. A create commits one before
-// its driver begins.
-func (e *Engine) heardOf(ctx context.Context, id sandbox.ID) (known bool, err error) {
-	err = e.store.View(ctx, func(tx store.Tx) error {
-		page, _, err := tx.Events().List(store.EventQuery{Sandbox: id, Limit: 1})
-		known = len(page) > 0
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("reading the events of %s: %w", id, err)
-	}
-	return known, nil
-}
-
-func removeStranger(ctx context.Context, d runtime.Driver, h runtime.Handle) error {
-	ctx, cancel := context.WithTimeout(ctx, reconcileBound)
-	defer cancel()
-	inst, err := d.Open(ctx, h)
-	if err == nil {
-		err = inst.Remove(ctx)
-	}
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	return err
 }

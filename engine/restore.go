@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -46,7 +47,7 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 		if err := e.store.Room(); err != nil {
 			return err
 		}
-		return e.rollback(ctx, b, askerOf(c), to)
+		return e.rollback(ctx, b, core.ActorOf(c), to)
 	})
 }
 
@@ -60,7 +61,7 @@ func (e *Engine) Reset(ctx context.Context, c access.Caller, ref string) (*sandb
 type exchange struct {
 	e      *Engine
 	b      *entry
-	who    asker
+	who    core.Actor
 	before *sandbox.Sandbox // its record before
 	to     sandbox.ID       // zero: an empty disk
 	img    image.Image
@@ -69,12 +70,12 @@ type exchange struct {
 }
 
 // rollback is the four steps. The caller has the turn, and the entry is reconciled.
-func (e *Engine) rollback(ctx context.Context, b *entry, who asker, to string) error {
+func (e *Engine) rollback(ctx context.Context, b *entry, who core.Actor, to string) error {
 	s := b.record.Load()
 	if s == nil {
 		return noSandbox(string(b.id))
 	}
-	if _, err := e.snapshotter(s.Runtime); err != nil {
+	if _, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots"); err != nil {
 		return err
 	}
 	img, err := e.imageKept(s.Image, s.ImageDigest)
@@ -82,7 +83,7 @@ func (e *Engine) rollback(ctx context.Context, b *entry, who asker, to string) e
 		return err
 	}
 	x := &exchange{e: e, b: b, who: who, before: s, img: img}
-	x.what = who.did("made fresh")
+	x.what = who.Did("made fresh")
 	if to != pointBase && to != pointFresh {
 		snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), to)
 		if err != nil {
@@ -94,7 +95,7 @@ func (e *Engine) rollback(ctx context.Context, b *entry, who asker, to string) e
 			return err
 		}
 		x.to = snap.ID
-		x.what = who.did("rolled back to " + describe(snap))
+		x.what = who.Did("rolled back to " + describe(snap))
 	}
 	return x.do(ctx)
 }
@@ -163,7 +164,7 @@ func (x *exchange) atOnce(ctx context.Context, l *session) bool {
 		return false
 	}
 	l.passed.Store(true)
-	if err := r.Restore(ctx, spec(x.b.record.Load(), x.img), x.to); err != nil {
+	if err := r.Restore(ctx, core.Spec(x.b.record.Load(), x.img), x.to); err != nil {
 		x.begun = true
 		x.e.log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)
 		return false
@@ -178,10 +179,10 @@ func (x *exchange) start(ctx context.Context) error {
 	e, b := x.e, x.b
 	inst, err := e.open(ctx, x.before)
 	if err == nil {
-		err = inst.Start(ctx, spec(b.record.Load(), x.img))
+		err = inst.Start(ctx, core.Spec(b.record.Load(), x.img))
 	}
 	if err != nil {
-		actx, cancel := aside(ctx)
+		actx, cancel := core.Aside(ctx)
 		defer cancel()
 		if inst != nil {
 			if stopErr := inst.Stop(actx, 0); stopErr != nil {
@@ -219,8 +220,8 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 }
 
 func (x *exchange) event(at time.Time) *sandbox.Event {
-	ev := x.who.event(sandbox.EventRestored, x.before, at)
-	ev.Cause, ev.Detail = sandbox.CauseRestore, sandbox.Clip(x.what, maxDetail)
+	ev := x.who.Event(sandbox.EventRestored, x.before, at)
+	ev.Cause, ev.Detail = sandbox.CauseRestore, sandbox.Clip(x.what, sandbox.MaxEventDetail)
 	return ev
 }
 
@@ -230,8 +231,8 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 	ev := x.event(x.e.now())
 	evs := []*sandbox.Event{ev}
 	if failed != nil {
-		bad := x.who.event(sandbox.EventFailed, x.before, ev.At)
-		bad.OK, bad.Detail = false, "start after it was "+x.what+": "+reason(failed)
+		bad := x.who.Event(sandbox.EventFailed, x.before, ev.At)
+		bad.OK, bad.Detail = false, "start after it was "+x.what+": "+core.Reason(failed)
 		evs = append(evs, bad)
 	}
 	err := x.e.commit(ctx, x.b, func(s *sandbox.Sandbox) {
@@ -240,7 +241,7 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 			s.StoppedAt = ev.At
 		}
 		if failed != nil {
-			s.StopDetail = sandbox.Clip(x.what+"; it did not start: "+reason(failed), maxDetail)
+			s.StopDetail = sandbox.Clip(x.what+"; it did not start: "+core.Reason(failed), sandbox.MaxEventDetail)
 		}
 	}, evs...)
 	if err != nil {
@@ -256,18 +257,18 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 // undo records that the disk is as it was, since exchanging it failed with err, and
 // gives err. The processes are gone: the sandbox is stopped.
 func (x *exchange) undo(ctx context.Context, err error) error {
-	ctx, cancel := aside(ctx)
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	to := sandbox.Stopped
 	if x.before.State == sandbox.Failed {
 		to = sandbox.Failed
 	}
-	ev := x.who.event(sandbox.EventFailed, x.before, x.e.now())
+	ev := x.who.Event(sandbox.EventFailed, x.before, x.e.now())
 	disk := "its disk is as it was"
 	if x.begun {
 		disk = "its disk is what it was or what it was to become, whole"
 	}
-	ev.OK, ev.Detail = false, sandbox.Clip("rollback: "+reason(err)+"; "+disk, maxDetail)
+	ev.OK, ev.Detail = false, sandbox.Clip("rollback: "+core.Reason(err)+"; "+disk, sandbox.MaxEventDetail)
 	dbErr := x.e.commit(ctx, x.b, func(s *sandbox.Sandbox) {
 		s.State, s.Restore, s.UpdatedAt = to, "", ev.At
 		switch {
@@ -275,7 +276,7 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 			s.StopCause, s.StopDetail = x.before.StopCause, x.before.StopDetail
 		case x.before.State == sandbox.Restoring && s.StopCause != sandbox.CauseRestore: // it was stopped before, for what still holds
 		case x.before.State != sandbox.Stopped:
-			s.StopDetail = "stopped for a rollback that failed: " + reason(err)
+			s.StopDetail = "stopped for a rollback that failed: " + core.Reason(err)
 		}
 		if s.StoppedAt.IsZero() {
 			s.StoppedAt = ev.At
@@ -300,7 +301,7 @@ func (x *exchange) unfinished(err error) error {
 // swap exchanges the disk of a sandbox that is down. One that has no disk any more
 // gets one.
 func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) error {
-	d, err := e.snapshotter(s.Runtime)
+	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
 	if err != nil {
 		return err
 	}
@@ -323,7 +324,7 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 	if err != nil {
 		return err
 	}
-	whole := spec(s, img)
+	whole := core.Spec(s, img)
 	whole.From = to
 	if inst, err = e.runtimes[s.Runtime].Create(ctx, whole); err != nil {
 		return err
@@ -335,7 +336,7 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 // it was, and it is down. A snapshot that is gone leaves the disk as it is.
 func (e *Engine) finishRestore(ctx context.Context, b *entry, why string) error {
 	s := b.record.Load()
-	x := &exchange{e: e, b: b, who: system, before: s, to: s.Restore, begun: true}
+	x := &exchange{e: e, b: b, who: core.System, before: s, to: s.Restore, begun: true}
 	x.what = "made fresh; " + why
 	if x.to != "" {
 		x.what = fmt.Sprintf("rolled back to %s; %s", x.to, why)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -70,7 +71,7 @@ func (e *Engine) SetSecret(ctx context.Context, c access.Caller, ref string, r S
 			return nil, err
 		}
 		kept = s
-		return askerOf(c).secretEvent(sandbox.EventSecret, &s, at), nil
+		return secretEvent(core.ActorOf(c), sandbox.EventSecret, &s, at), nil
 	})
 	if err != nil {
 		return sandbox.Secret{}, err
@@ -112,7 +113,7 @@ func (e *Engine) DeleteSecret(ctx context.Context, c access.Caller, ref, name st
 		if err := tx.Secrets().Delete(c.Project, of, name); err != nil {
 			return nil, noSecret(name, err)
 		}
-		return askerOf(c).secretEvent(sandbox.EventSecretDeleted, &s.Secret, e.now()), nil
+		return secretEvent(core.ActorOf(c), sandbox.EventSecretDeleted, &s.Secret, e.now()), nil
 	})
 }
 
@@ -220,9 +221,9 @@ func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string,
 }
 
 // secretEvent tells of a secret by its name and its hosts.
-func (a asker) secretEvent(t sandbox.EventType, s *sandbox.Secret, at time.Time) *sandbox.Event {
-	ev := a.event(t, &sandbox.Sandbox{ID: s.Sandbox, Project: s.Project}, at)
-	ev.Detail = sandbox.Clip(describeSecret(s), maxDetail)
+func secretEvent(who core.Actor, t sandbox.EventType, s *sandbox.Secret, at time.Time) *sandbox.Event {
+	ev := who.Event(t, &sandbox.Sandbox{ID: s.Sandbox, Project: s.Project}, at)
+	ev.Detail = sandbox.Clip(describeSecret(s), sandbox.MaxEventDetail)
 	return ev
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -53,13 +54,13 @@ func ownSecrets(all []secrets.Secret, s *sandbox.Sandbox) []secrets.Secret {
 }
 
 // putSecrets adds the secrets of a new sandbox, each with its event, which it gives.
-func (e *Engine) putSecrets(tx store.Tx, own []secrets.Secret, who asker) ([]*sandbox.Event, error) {
+func (e *Engine) putSecrets(tx store.Tx, own []secrets.Secret, who core.Actor) ([]*sandbox.Event, error) {
 	var events []*sandbox.Event
 	for _, o := range own {
 		if err := tx.Secrets().Put(e.secrets.Seal(&o.Secret, o.Value)); err != nil {
 			return nil, err
 		}
-		ev := who.secretEvent(sandbox.EventSecret, &o.Secret, o.CreatedAt)
+		ev := secretEvent(who, sandbox.EventSecret, &o.Secret, o.CreatedAt)
 		if err := tx.Events().Append(ev); err != nil {
 			return nil, err
 		}

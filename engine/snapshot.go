@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -47,7 +48,7 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 		if err := e.refuseValues(ctx, b.project, b.id, onRecord{"name": {r.Name}}); err != nil {
 			return err
 		}
-		got, err := e.takeSnapshot(ctx, b, askerOf(c), snapshotOptions{name: r.Name, replace: r.Replace})
+		got, err := e.takeSnapshot(ctx, b, core.ActorOf(c), snapshotOptions{name: r.Name, replace: r.Replace})
 		kept = got
 		return err
 	})
@@ -65,37 +66,22 @@ type snapshotOptions struct {
 	detail  string // of the record, and of the event
 }
 
-// snapshotter is the driver of a runtime, where it keeps snapshots.
-func (e *Engine) snapshotter(name string) (runtime.Snapshotter, error) {
-	d := e.runtimes[name]
-	if d == nil {
-		return nil, fault.New(fault.Unavailable, "this needs the runtime %q, which this server is not configured for", name).
-			WithRemedy("start the server with that runtime")
-	}
-	s, ok := d.(runtime.Snapshotter)
-	if !ok {
-		return nil, fault.New(fault.Unsupported, "the runtime %q keeps no snapshots", name).
-			WithRemedy("use another runtime")
-	}
-	return s, nil
-}
-
 // snapshotOf is the record of a snapshot that is about to be taken.
-func (e *Engine) snapshotOf(s *sandbox.Sandbox, who asker) *sandbox.Snapshot {
+func (e *Engine) snapshotOf(s *sandbox.Sandbox, who core.Actor) *sandbox.Snapshot {
 	return &sandbox.Snapshot{
 		ID: sandbox.NewID(), Project: s.Project, Sandbox: s.ID, Parent: s.Parent,
 		Image: s.Image, ImageDigest: s.ImageDigest, Runtime: s.Runtime, Limits: s.Limits, Env: maps.Clone(s.Env),
-		State: sandbox.SnapshotCreating, SizeBytes: -1, CreatedAt: e.now(), CreatedBy: who.actor,
+		State: sandbox.SnapshotCreating, SizeBytes: -1, CreatedAt: e.now(), CreatedBy: who.Name,
 	}
 }
 
 // takeSnapshot is the four steps of a snapshot. The caller has the turn, and the entry is reconciled.
-func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who asker, k snapshotOptions) (*sandbox.Snapshot, error) {
+func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who core.Actor, k snapshotOptions) (*sandbox.Snapshot, error) {
 	s := b.record.Load()
 	if s == nil {
 		return nil, noSandbox(string(b.id))
 	}
-	d, err := e.snapshotter(s.Runtime)
+	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +158,10 @@ func nameTaken(old *sandbox.Snapshot) error {
 
 // commitSnapshot commits the outcome: the snapshot is ready, the sandbox's disk descends from
 // it, and what had its name, or what it has one checkpoint too many by, is to be deleted.
-func (e *Engine) commitSnapshot(ctx context.Context, b *entry, who asker, snap *sandbox.Snapshot, got runtime.Snapshot, k snapshotOptions) (old []*sandbox.Snapshot, err error) {
+func (e *Engine) commitSnapshot(ctx context.Context, b *entry, who core.Actor, snap *sandbox.Snapshot, got runtime.Snapshot, k snapshotOptions) (old []*sandbox.Snapshot, err error) {
 	ready := *snap
 	ready.State, ready.Name, ready.SizeBytes = sandbox.SnapshotReady, k.name, got.SizeBytes
-	ev := who.snapshotEvent(sandbox.EventSnapshot, &ready, e.now(), k.detail)
+	ev := snapshotEvent(who, sandbox.EventSnapshot, &ready, e.now(), k.detail)
 	err = e.commitWith(ctx, b, func(s *sandbox.Sandbox) { s.Parent = snap.ID }, func(tx store.Tx) error {
 		old = nil
 		if k.replace {
@@ -213,13 +199,13 @@ func displace(tx store.Tx, by *sandbox.Snapshot) ([]*sandbox.Snapshot, error) {
 }
 
 // undoSnapshot undoes a snapshot that failed with err, and gives err. The caller has it alone.
-func (e *Engine) undoSnapshot(ctx context.Context, snap *sandbox.Snapshot, who asker, err error) error {
-	ctx, cancel := aside(ctx)
+func (e *Engine) undoSnapshot(ctx context.Context, snap *sandbox.Snapshot, who core.Actor, err error) error {
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	var ev *sandbox.Event // of a checkpoint, it is keepChanges's
 	if !snap.Auto {
-		ev = who.snapshotEvent(sandbox.EventFailed, snap, e.now(), "")
-		ev.OK, ev.ProcessID, ev.Detail = false, "", "snapshot: "+reason(err)
+		ev = snapshotEvent(who, sandbox.EventFailed, snap, e.now(), "")
+		ev.OK, ev.ProcessID, ev.Detail = false, "", "snapshot: "+core.Reason(err)
 	}
 	if undoErr := e.eraseSnapshot(ctx, snap, ev); undoErr != nil {
 		e.log.Error("what is left of a snapshot that failed cannot be removed; it is tried again", "snapshot", snap.ID, "error", undoErr)
@@ -229,14 +215,14 @@ func (e *Engine) undoSnapshot(ctx context.Context, snap *sandbox.Snapshot, who a
 }
 
 // snapshotEvent is an event of a snapshot; its ProcessID is the snapshot's id.
-func (a asker) snapshotEvent(t sandbox.EventType, snap *sandbox.Snapshot, at time.Time, more string) *sandbox.Event {
-	ev := a.event(t, &sandbox.Sandbox{ID: snap.Sandbox, Project: snap.Project}, at)
+func snapshotEvent(who core.Actor, t sandbox.EventType, snap *sandbox.Snapshot, at time.Time, more string) *sandbox.Event {
+	ev := who.Event(t, &sandbox.Sandbox{ID: snap.Sandbox, Project: snap.Project}, at)
 	ev.ProcessID = string(snap.ID)
 	ev.Detail = describe(snap)
 	if more != "" {
 		ev.Detail += "; " + more
 	}
-	ev.Detail = sandbox.Clip(ev.Detail, maxDetail)
+	ev.Detail = sandbox.Clip(ev.Detail, sandbox.MaxEventDetail)
 	return ev
 }
 

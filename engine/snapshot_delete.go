@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -31,14 +33,14 @@ func (e *Engine) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap s
 	if err != nil {
 		return err
 	}
-	who := askerOf(c)
+	who := core.ActorOf(c)
 	return e.work(ctx, holdPatience+discardBound, func(ctx context.Context) error {
 		give, err := e.holds.OwnSoon(ctx, found.ID)
 		if err != nil {
 			return err
 		}
 		defer give()
-		why := who.did("deleted")
+		why := who.Did("deleted")
 		err = e.store.Update(ctx, func(tx store.Tx) error {
 			one, err := snapshotByRef(tx, c.Project, "", string(found.ID))
 			if err != nil {
@@ -63,14 +65,14 @@ func (e *Engine) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap s
 // markDeleting writes the intent of a deletion. From then on the snapshot is in no
 // list, and its name is free; both are in its Detail, for the event.
 func markDeleting(tx store.Tx, snap *sandbox.Snapshot, why string) error {
-	snap.Detail = sandbox.Clip(describe(snap)+"; "+why, maxDetail)
+	snap.Detail = sandbox.Clip(describe(snap)+"; "+why, sandbox.MaxEventDetail)
 	snap.Name, snap.State = "", sandbox.SnapshotDeleting
 	return tx.Snapshots().Update(snap)
 }
 
 // discard finishes a deletion. The caller has the snapshot alone.
-func (e *Engine) discard(ctx context.Context, snap *sandbox.Snapshot, who asker) error {
-	ev := who.snapshotEvent(sandbox.EventSnapshotDeleted, snap, e.now(), "")
+func (e *Engine) discard(ctx context.Context, snap *sandbox.Snapshot, who core.Actor) error {
+	ev := snapshotEvent(who, sandbox.EventSnapshotDeleted, snap, e.now(), "")
 	ev.Detail = snap.Detail
 	return e.eraseSnapshot(ctx, snap, ev)
 }
@@ -78,7 +80,7 @@ func (e *Engine) discard(ctx context.Context, snap *sandbox.Snapshot, who asker)
 // eraseSnapshot removes a snapshot: the driver's half, then the record, with an
 // event (nil: none). The caller has it alone.
 func (e *Engine) eraseSnapshot(ctx context.Context, snap *sandbox.Snapshot, ev *sandbox.Event) error {
-	d, err := e.snapshotter(snap.Runtime)
+	d, err := core.Driver[runtime.Snapshotter](e.core, snap.Runtime, "snapshots")
 	if err != nil {
 		return err
 	}
@@ -86,38 +88,16 @@ func (e *Engine) eraseSnapshot(ctx context.Context, snap *sandbox.Snapshot, ev *
 		return err
 	}
 	e.checkpoint("unsnapshot.done")
-	if err := e.unlist(ctx, func(tx store.Tx) error { return tx.Snapshots().Delete(snap.ID) }, ev); err != nil {
+	if err := e.core.Unlist(ctx, func(tx store.Tx) error { return tx.Snapshots().Delete(snap.ID) }, ev); err != nil {
 		return err
 	}
 	e.checkpoint("unsnapshot.outcome")
 	return nil
 }
 
-// unlist commits that a record is gone, with an event (nil: none). One that another has
-// deleted is no error.
-func (e *Engine) unlist(ctx context.Context, remove func(store.Tx) error, ev *sandbox.Event) error {
-	var events []*sandbox.Event
-	if ev != nil {
-		events = append(events, ev)
-	}
-	err := e.store.Update(ctx, func(tx store.Tx) error {
-		if err := remove(tx); err != nil {
-			return err
-		}
-		return appendAll(tx, events)
-	})
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err == nil {
-		e.metrics.Happened(events)
-	}
-	return err
-}
-
 // discardAll finishes deletions that nobody waits for, one after the other. What
 // is in use, or fails, is tried again later.
-func (e *Engine) discardAll(ctx context.Context, snaps []*sandbox.Snapshot, who asker) {
+func (e *Engine) discardAll(ctx context.Context, snaps []*sandbox.Snapshot, who core.Actor) {
 	for _, snap := range snaps {
 		if ctx.Err() != nil {
 			return // they are marked, and the next server goes on
@@ -129,7 +109,7 @@ func (e *Engine) discardAll(ctx context.Context, snaps []*sandbox.Snapshot, who 
 	}
 }
 
-func (e *Engine) discardOne(ctx context.Context, snap *sandbox.Snapshot, who asker) error {
+func (e *Engine) discardOne(ctx context.Context, snap *sandbox.Snapshot, who core.Actor) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardBound)
 	defer cancel()
 	give, err := e.holds.OwnSoon(ctx, snap.ID)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -38,7 +39,7 @@ func (e *Engine) repairKept(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return e.removeStrayed(ctx, snaps, vols)
+	return e.janitor.RemoveStrayed(ctx, snaps, vols)
 }
 
 // knownSnapshots returns the ids of all records by runtime, and of those that are intents.
@@ -125,41 +126,13 @@ func (e *Engine) reconcileSnapshot(ctx context.Context, id sandbox.ID) error {
 	case vol != nil && vol.State == sandbox.VolumeCreating:
 		return e.eraseVolume(ctx, vol, nil)
 	case vol != nil && vol.State == sandbox.VolumeDeleting:
-		return e.eraseVolume(ctx, vol, system.volumeEvent(sandbox.EventVolumeDeleted, vol, e.now(), fmt.Sprintf("%s, named %q; finished after an earlier failure", vol.ID, vol.Name)))
+		return e.eraseVolume(ctx, vol, volumeEvent(core.System, sandbox.EventVolumeDeleted, vol, e.now(), fmt.Sprintf("%s, named %q; finished after an earlier failure", vol.ID, vol.Name)))
 	case vol != nil:
 		return nil
 	case snap.State == sandbox.SnapshotCreating:
 		return e.eraseSnapshot(ctx, snap, nil)
 	case snap.State == sandbox.SnapshotDeleting:
-		return e.discard(ctx, snap, system)
+		return e.discard(ctx, snap, core.System)
 	}
 	return nil
-}
-
-// removeStrayed removes the snapshots and volumes that no record mentions and some event
-// does: a crash of the host took their deletion back. What the store has never heard of is
-// another store's, and stays.
-func (e *Engine) removeStrayed(ctx context.Context, snaps, vols map[sandbox.ID]string) error {
-	for _, t := range e.inventory(ctx) {
-		known := snaps
-		switch t.kind {
-		case kindVolume:
-			known = vols
-		case kindInstance:
-			continue // see removeStrangers
-		}
-		if known[t.id] == t.runtime {
-			continue
-		}
-		heard, err := e.heardOfThing(ctx, t)
-		switch {
-		case err != nil:
-			return fmt.Errorf("reading the events of the %s %s: %w", t.kind, t.id, err)
-		case !heard:
-			e.log.Error("something of another store is left alone: put that store back, or delete its files by hand", "kind", t.kind, "runtime", t.runtime, "id", t.id)
-		default:
-			e.collect(ctx, t)
-		}
-	}
-	return ctx.Err()
 }

@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -70,7 +71,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	if err != nil {
 		return nil, err
 	}
-	sctx, cancel := e.unlessPaused(context.WithoutCancel(ctx), u.l, cleanupBound)
+	sctx, cancel := e.unlessPaused(context.WithoutCancel(ctx), u.l, core.CleanupBound)
 	defer cancel()
 	cmd.ID = sandbox.NewProcessID()
 	if err := u.Prepare(sctx, &cmd); err != nil {
@@ -168,13 +169,13 @@ func (t *Terminal) over(result func(context.Context) sandbox.Result) {
 		t.u.e.group.spawn(func(ctx context.Context) {
 			defer t.u.End()
 			ctx = context.WithoutCancel(ctx)
-			awake, cancel := t.u.e.unlessPaused(ctx, t.u.l, cleanupBound) // hung up on while it is paused, it ends when it is resumed
+			awake, cancel := t.u.e.unlessPaused(ctx, t.u.l, core.CleanupBound) // hung up on while it is paused, it ends when it is resumed
 			defer cancel()
 			res := result(awake)
 			if left(awake) {
 				return
 			}
-			ctx, done := aside(ctx)
+			ctx, done := core.Aside(ctx)
 			defer done()
 			if err := t.u.e.finish(ctx, t.u.b, t.ev, ExecResult{ProcessID: t.ev.ProcessID, Result: res}); err != nil {
 				t.u.e.log.Error("the end of a terminal cannot be recorded; the next start does it", "sandbox", t.u.b.id, "process", t.ev.ProcessID, "error", err)

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -54,7 +55,7 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p Patc
 		return nil, err
 	}
 	return e.verb(ctx, c, ref, updateBound, e.takeToWork, func(ctx context.Context, b *entry) error {
-		return e.update(ctx, b, askerOf(c), p)
+		return e.update(ctx, b, core.ActorOf(c), p)
 	})
 }
 
@@ -141,7 +142,7 @@ func (p Patch) fields(s *sandbox.Sandbox) []string {
 
 // update has no intent: what an instance was given and the record does not say, after
 // a crash or a commit that failed, is taken back by making it fit the record.
-func (e *Engine) update(ctx context.Context, b *entry, who asker, p Patch) error {
+func (e *Engine) update(ctx context.Context, b *entry, who core.Actor, p Patch) error {
 	s := b.record.Load()
 	if err := e.patchMounts(ctx, s, &p); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (e *Engine) update(ctx context.Context, b *entry, who asker, p Patch) error
 	}
 	// What cannot be kept of it is taken back: the record says what is in force.
 	undo := func() {
-		actx, cancel := aside(ctx)
+		actx, cancel := core.Aside(ctx)
 		defer cancel()
 		if p.Network != nil && l != nil {
 			e.reopenNetwork(actx, b, l)
@@ -193,10 +194,10 @@ func (e *Engine) update(ctx context.Context, b *entry, who asker, p Patch) error
 		}
 	}
 	at := e.now()
-	ev := who.event(sandbox.EventUpdated, s, at)
+	ev := who.Event(sandbox.EventUpdated, s, at)
 	ev.Detail = "changed " + strings.Join(names, ", ") // names only: values may be secrets
 	if p.Network != nil {
-		ev.Detail = sandbox.Clip(ev.Detail+withPresets(*p.Network), maxDetail)
+		ev.Detail = sandbox.Clip(ev.Detail+withPresets(*p.Network), sandbox.MaxEventDetail)
 	}
 	err := e.commitWith(ctx, b, func(s *sandbox.Sandbox) { p.apply(s, at) }, func(tx store.Tx) error {
 		if p.mounts != nil {
@@ -266,7 +267,7 @@ func (e *Engine) resize(ctx context.Context, b *entry, l *session, limits sandbo
 		case "", fault.Conflict:
 			return err
 		case fault.Unsupported:
-			why = reason(err)
+			why = core.Reason(err)
 		default: // a part may have been changed
 			l.unfit = true
 			e.later(b)

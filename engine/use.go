@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -19,7 +20,7 @@ type Use struct {
 	e    *Engine
 	b    *entry
 	l    *session
-	who  asker
+	who  core.Actor
 	what string // one of the words below
 }
 
@@ -67,9 +68,9 @@ func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, m
 	}
 	for range upTries {
 		if l := b.hold(e.now(), what); l != nil {
-			return &Use{e, b, l, askerOf(c), what}, nil
+			return &Use{e, b, l, core.ActorOf(c), what}, nil
 		}
-		if err = e.wake(ctx, b, askerOf(c), may); err != nil {
+		if err = e.wake(ctx, b, core.ActorOf(c), may); err != nil {
 			e.release(b)
 			return nil, err
 		}
@@ -87,7 +88,7 @@ func (u *Use) End() {
 
 // wake brings a sandbox up, after any verb that is at it, if its record and may
 // allow that.
-func (e *Engine) wake(ctx context.Context, b *entry, who asker, may func(*sandbox.Sandbox) bool) error {
+func (e *Engine) wake(ctx context.Context, b *entry, who core.Actor, may func(*sandbox.Sandbox) bool) error {
 	if s := b.record.Load(); s != nil && !s.State.Intent() && s.State != sandbox.Running && !may(s) {
 		return notUp(s) // without waiting for anything
 	}

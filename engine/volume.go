@@ -11,7 +11,9 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -56,10 +58,10 @@ func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r VolumeRequ
 	if err := e.refuseValues(ctx, c.Project, "", onRecord{"name": {r.Name}}); err != nil {
 		return VolumeInfo{}, err
 	}
-	who := askerOf(c)
+	who := core.ActorOf(c)
 	v := &sandbox.Volume{
 		ID: sandbox.NewID(), Project: c.Project, Name: r.Name, Runtime: r.Runtime, SizeMB: r.SizeMB,
-		State: sandbox.VolumeCreating, CreatedAt: e.now(), CreatedBy: who.actor,
+		State: sandbox.VolumeCreating, CreatedAt: e.now(), CreatedBy: who.Name,
 	}
 	err := e.work(ctx, volumeBound, func(ctx context.Context) error { return e.makeVolume(ctx, v, who) }, nil)
 	if err != nil {
@@ -69,8 +71,8 @@ func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r VolumeRequ
 }
 
 // makeVolume is the four steps.
-func (e *Engine) makeVolume(ctx context.Context, v *sandbox.Volume, who asker) error {
-	d, err := e.volumer(v.Runtime)
+func (e *Engine) makeVolume(ctx context.Context, v *sandbox.Volume, who core.Actor) error {
+	d, err := core.Driver[runtime.Volumer](e.core, v.Runtime, "volumes")
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (e *Engine) makeVolume(ctx context.Context, v *sandbox.Volume, who asker) e
 	e.checkpoint("volume.done")
 	ready := *v
 	ready.State = sandbox.VolumeReady
-	ev := who.volumeEvent(sandbox.EventVolume, v, e.now(), fmt.Sprintf("%s, named %q", v.ID, v.Name))
+	ev := volumeEvent(who, sandbox.EventVolume, v, e.now(), fmt.Sprintf("%s, named %q", v.ID, v.Name))
 	if err == nil {
 		err = e.store.Update(ctx, func(tx store.Tx) error {
 			if err := tx.Volumes().Update(&ready); err != nil {
@@ -103,7 +105,7 @@ func (e *Engine) makeVolume(ctx context.Context, v *sandbox.Volume, who asker) e
 		})
 	}
 	if err != nil {
-		actx, cancel := aside(ctx)
+		actx, cancel := core.Aside(ctx)
 		defer cancel()
 		if undoErr := e.eraseVolume(actx, v, nil); undoErr != nil {
 			e.log.Error("what is left of a volume that failed cannot be removed; it is tried again", "volume", v.ID, "error", undoErr)
@@ -118,9 +120,9 @@ func (e *Engine) makeVolume(ctx context.Context, v *sandbox.Volume, who asker) e
 }
 
 // volumeEvent is an event of a volume; its ProcessID is the volume's id.
-func (a asker) volumeEvent(t sandbox.EventType, v *sandbox.Volume, at time.Time, detail string) *sandbox.Event {
-	ev := a.event(t, &sandbox.Sandbox{Project: v.Project}, at)
-	ev.ProcessID, ev.Detail = string(v.ID), sandbox.Clip(detail, maxDetail)
+func volumeEvent(who core.Actor, t sandbox.EventType, v *sandbox.Volume, at time.Time, detail string) *sandbox.Event {
+	ev := who.Event(t, &sandbox.Sandbox{Project: v.Project}, at)
+	ev.ProcessID, ev.Detail = string(v.ID), sandbox.Clip(detail, sandbox.MaxEventDetail)
 	return ev
 }
 
@@ -182,7 +184,7 @@ func (e *Engine) Volume(ctx context.Context, c access.Caller, ref string) (Volum
 
 // volumeUsage is what a volume holds; -1 where nobody can tell.
 func (e *Engine) volumeUsage(ctx context.Context, v *sandbox.Volume) int64 {
-	d, err := e.volumer(v.Runtime)
+	d, err := core.Driver[runtime.Volumer](e.core, v.Runtime, "volumes")
 	if err != nil {
 		return -1
 	}
@@ -205,7 +207,7 @@ func (e *Engine) DeleteVolume(ctx context.Context, c access.Caller, ref string) 
 		return err
 	}
 	defer e.group.leave()
-	who := askerOf(c)
+	who := core.ActorOf(c)
 	return e.work(ctx, volumeBound, func(ctx context.Context) error {
 		var v *sandbox.Volume
 		err := e.store.Update(ctx, func(tx store.Tx) (err error) {
@@ -228,7 +230,7 @@ func (e *Engine) DeleteVolume(ctx context.Context, c access.Caller, ref string) 
 			return err
 		}
 		defer give()
-		ev := who.volumeEvent(sandbox.EventVolumeDeleted, v, e.now(), fmt.Sprintf("%s, named %q; %s", v.ID, v.Name, who.did("deleted")))
+		ev := volumeEvent(who, sandbox.EventVolumeDeleted, v, e.now(), fmt.Sprintf("%s, named %q; %s", v.ID, v.Name, who.Did("deleted")))
 		if err := e.eraseVolume(ctx, v, ev); err != nil {
 			e.retry(v.ID)
 			return fault.Wrap(fault.Unavailable, err, "the volume %s cannot be deleted now", v.Name).
@@ -266,7 +268,7 @@ func unused(tx store.Tx, v *sandbox.Volume) error {
 // eraseVolume removes a volume: the driver's half, then the record, with an event
 // (nil: none). The caller has it alone.
 func (e *Engine) eraseVolume(ctx context.Context, v *sandbox.Volume, ev *sandbox.Event) error {
-	d, err := e.volumer(v.Runtime)
+	d, err := core.Driver[runtime.Volumer](e.core, v.Runtime, "volumes")
 	if err != nil {
 		return err
 	}
@@ -274,7 +276,7 @@ func (e *Engine) eraseVolume(ctx context.Context, v *sandbox.Volume, ev *sandbox
 		return err
 	}
 	e.checkpoint("unvolume.done")
-	if err := e.unlist(ctx, func(tx store.Tx) error { return tx.Volumes().Delete(v.ID) }, ev); err != nil {
+	if err := e.core.Unlist(ctx, func(tx store.Tx) error { return tx.Volumes().Delete(v.ID) }, ev); err != nil {
 		return err
 	}
 	e.checkpoint("unvolume.outcome")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -131,8 +132,8 @@ func (e *Engine) wentDown(ctx context.Context, b *entry, exit runtime.Exit, then
 	}
 	s := b.record.Load()
 	e.log.Warn("a sandbox went down by itself", "sandbox", b.id, "cause", exit.Cause, "detail", exit.Detail)
-	ev := system.event(sandbox.EventStopped, s, e.now())
-	ev.Cause, ev.Detail = exit.Cause, sandbox.Clip(exit.Detail, maxDetail)
+	ev := core.System.Event(sandbox.EventStopped, s, e.now())
+	ev.Cause, ev.Detail = exit.Cause, sandbox.Clip(exit.Detail, sandbox.MaxEventDetail)
 	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, ev.Cause, ev.Detail
 		s.StoppedAt, s.UpdatedAt = ev.At, ev.At

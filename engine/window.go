@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -55,7 +56,7 @@ func (u *Use) track(ctx context.Context, dir string) runtime.Window {
 
 // Close closes the window, whatever becomes of ctx.
 func (w Window) Close(ctx context.Context) Changes {
-	ctx, cancel := aside(ctx)
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	c := Changes{NoArtifacts: leftAlone(ctx, w.artifacts)}
 	if w.workspace == nil {

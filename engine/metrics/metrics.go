@@ -7,7 +7,6 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
@@ -116,9 +115,15 @@ func flag(err error) float64 {
 	return 0
 }
 
+// Pool is the figures of one pool.
+type Pool struct {
+	Ready        prometheus.Gauge
+	Hits, Misses prometheus.Counter
+}
+
 // Pool returns the figures of one pool, whose name is the configuration's.
-func (m *Metrics) Pool(name string) prewarm.Figures {
-	return prewarm.Figures{
+func (m *Metrics) Pool(name string) Pool {
+	return Pool{
 		Ready: m.poolReady.WithLabelValues(name),
 		Hits:  m.poolClaims.WithLabelValues(name, "hit"), Misses: m.poolClaims.WithLabelValues(name, "miss"),
 	}

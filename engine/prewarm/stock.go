@@ -1,9 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prewarm counts sandboxes that run before anybody asks for them: which are ready, how
-// many more are to be made, when, and of which image. It makes and removes none; an [Entry]
-// that it gives out is the caller's.
+// Package prewarm keeps sandboxes that run before anybody asks for them. A [Stock] counts them: which
+// are ready, how many more are to be made, when, and of which image. [Pools] makes them, gives
+// them to creates, and removes what is left. It knows no verb.
 package prewarm
 
 import (
@@ -12,9 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/metrics"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -41,13 +40,7 @@ type Options struct {
 	Min     int            // so many are kept ready
 	Max     int            // so many at most: each create that found none adds one, each idle minute takes one off
 	Refill  int            // so many are made at a time
-	Figures Figures
-}
-
-// Figures are kept up to date.
-type Figures struct {
-	Ready        prometheus.Gauge
-	Hits, Misses prometheus.Counter
+	Figures metrics.Pool
 }
 
 // Entry is a running instance without a record.

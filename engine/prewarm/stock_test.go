@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"sandpit.dev/engine/metrics"
 )
 
 // Creates that go on do not have a stock be filled again and again that cannot be filled. One
@@ -22,7 +24,7 @@ func TestAFailureIsNotRepeatedByEachCreate(t *testing.T) {
 		{"its image is not built", true, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := New(Options{Image: "a", Recent: true, Min: 1, Max: 1, Refill: 1, Figures: Figures{
+			s := New(Options{Image: "a", Recent: true, Min: 1, Max: 1, Refill: 1, Figures: metrics.Pool{
 				Ready: prometheus.NewGauge(prometheus.GaugeOpts{}), Hits: prometheus.NewCounter(prometheus.CounterOpts{}), Misses: prometheus.NewCounter(prometheus.CounterOpts{}),
 			}})
 			now := time.Now()

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package prewarm
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
-	"sandpit.dev/engine/prewarm"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
@@ -38,19 +38,23 @@ const (
 	MaxPoolSize = 1000
 )
 
-// poolPing bounds the look at a ready one before a create gets it.
-const poolPing = 250 * time.Millisecond
+const (
+	// ping bounds the look at a ready one before a create gets it.
+	ping = 250 * time.Millisecond
+	// makeBound bounds making one.
+	makeBound = 2 * time.Minute
+)
 
 // pool is a Pool at work. What is known of its sandboxes is an event each, so that the next
 // server removes what this one leaves.
 type pool struct {
 	Pool
-	*prewarm.Stock
+	*Stock
 }
 
 // newPool checks a pool and fills in what it leaves out.
-func (e *Engine) newPool(p Pool) (*pool, error) {
-	entry, err := e.images.Resolve(p.Image)
+func (s *Pools) newPool(p Pool, least, most sandbox.Limits) (*pool, error) {
+	entry, err := s.images.Resolve(p.Image)
 	if err != nil {
 		return nil, err
 	}
@@ -60,35 +64,33 @@ func (e *Engine) newPool(p Pool) (*pool, error) {
 		p.Image = entry.Name
 	}
 	p.Name = cmp.Or(p.Name, entry.Name)
-	if p.Runtime == "" {
-		p.Runtime = e.fallback
-	}
+	p.Runtime = cmp.Or(p.Runtime, s.core.Default)
 	if p.Max == 0 {
 		p.Max = p.Min
 	}
 	p.Refill = max(p.Refill, 1)
-	p.Limits = p.Limits.Or(e.defaults.Limits)
+	p.Limits = p.Limits.Or(least)
 	var k check.Fields
-	if e.runtimes[p.Runtime] == nil {
+	if s.core.Runtimes[p.Runtime] == nil {
 		k.Bad("pools.runtime", "%q is no runtime of this server", sandbox.Clip(p.Runtime, 40))
 	}
 	if p.Min < 0 || p.Max < 1 || p.Min > p.Max || p.Max > MaxPoolSize {
 		k.Bad("pools", "the pool %q has min %d and max %d; want 0 ≤ min ≤ max, and max 1 to %d", sandbox.Clip(p.Name, 40), p.Min, p.Max, MaxPoolSize)
 	}
-	k.Limits(p.Limits, e.defaults.Most)
+	k.Limits(p.Limits, most)
 	if err := k.Err(); err != nil {
 		return nil, err
 	}
-	return &pool{p, prewarm.New(prewarm.Options{
+	return &pool{p, New(Options{
 		Image: entry.Name, Recent: p.Image == "", Runtime: p.Runtime, Limits: p.Limits,
-		Min: p.Min, Max: p.Max, Refill: p.Refill, Figures: e.metrics.Pool(p.Name),
+		Min: p.Min, Max: p.Max, Refill: p.Refill, Figures: s.core.Metrics.Pool(p.Name),
 	})}, nil
 }
 
 // PoolInfo is how a pool stands.
 type PoolInfo struct {
 	Pool
-	prewarm.Info
+	Info
 }
 
 func (p *pool) info() PoolInfo {
@@ -97,15 +99,15 @@ func (p *pool) info() PoolInfo {
 	return info
 }
 
-// stock makes one more of the pool's, and watches it while it is there.
-func (e *Engine) stock(ctx context.Context, p *pool) {
-	one, err := e.stockOne(ctx, p)
+// fill makes one more of the pool's, and watches it while it is there.
+func (s *Pools) fill(ctx context.Context, p *pool) {
+	one, err := s.make(ctx, p)
 	if err != nil {
 		absent := p.Pool.Image == "" && fault.Is(err, fault.NotFound) // its image is not built yet
 		p.Fail(absent)
-		e.pools.poke()
+		s.poke()
 		if ctx.Err() == nil && !absent {
-			e.log.Warn("a pool cannot be filled; creates are slower meanwhile", "pool", p.Name, "error", err)
+			s.core.Log.Warn("a pool cannot be filled; creates are slower meanwhile", "pool", p.Name, "error", err)
 		}
 		return
 	}
@@ -113,59 +115,61 @@ func (e *Engine) stock(ctx context.Context, p *pool) {
 	defer unwatch()
 	one.Unwatch = unwatch
 	p.Add(one)
-	e.pools.poke()
+	s.poke()
 	// From here on it is watched, until somebody takes it.
 	if _, err := one.Instance.Wait(wctx); err == nil && p.Drop(one) {
-		e.log.Warn("a sandbox of a pool went down", "pool", p.Name, "sandbox", one.ID)
-		e.unstock(ctx, one)
-		e.pools.poke()
+		s.core.Log.Warn("a sandbox of a pool went down", "pool", p.Name, "sandbox", one.ID)
+		s.remove(ctx, one)
+		s.poke()
 	}
 }
 
-// stockOne is the steps of it: the intent is an event, by which the next server knows
+// make is the steps of it: the intent is an event, by which the next server knows
 // that what this one leaves is its own to remove.
-func (e *Engine) stockOne(ctx context.Context, p *pool) (*prewarm.Entry, error) {
-	img, err := e.poolImage(ctx, p)
+func (s *Pools) make(ctx context.Context, p *pool) (*Entry, error) {
+	img, err := s.image(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	for _, old := range p.Surplus(img) {
-		e.unstock(ctx, old)
+		s.remove(ctx, old)
 	}
-	id := sandbox.NewID()
-	e.pools.own(id)
-	if err := e.announce(ctx, id, p); err != nil {
-		e.pools.disown(id)
+	box := &sandbox.Sandbox{ID: sandbox.NewID(), Limits: p.Limits}
+	s.own(box.ID)
+	ev := core.System.Event(sandbox.EventPrepared, box, s.core.Now())
+	ev.Detail = "pool " + p.Name
+	if err := s.core.Append(ctx, ev); err != nil {
+		s.disown(box.ID)
 		return nil, err
 	}
-	e.checkpoint("pool.intent")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createBound)
+	s.core.Checkpoint("pool.intent")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeBound)
 	defer cancel()
-	inst, err := e.runtimes[p.Runtime].Create(ctx, spec(&sandbox.Sandbox{ID: id, Limits: p.Limits}, img))
-	e.checkpoint("pool.done")
+	inst, err := s.core.Runtimes[p.Runtime].Create(ctx, core.Spec(box, img))
+	s.core.Checkpoint("pool.done")
 	if err != nil {
-		e.pools.disown(id)
+		s.disown(box.ID)
 		return nil, err
 	}
-	return &prewarm.Entry{ID: id, Instance: inst, Client: agent.NewClient(inst.Dial), Image: img, Limits: p.Limits}, nil
+	return &Entry{ID: box.ID, Instance: inst, Client: agent.NewClient(inst.Dial), Image: img, Limits: p.Limits}, nil
 }
 
-// poolImage returns the image of the one that is to be made next. One that nobody named is
+// image returns the image of the one that is to be made next. One that nobody named is
 // not built for that.
-func (e *Engine) poolImage(ctx context.Context, p *pool) (image.Image, error) {
+func (s *Pools) image(ctx context.Context, p *pool) (image.Image, error) {
 	if p.Pool.Image == "" {
-		return e.images.Find(ctx, p.Next())
+		return s.images.Find(ctx, p.Next())
 	}
-	return e.images.Ensure(ctx, p.Pool.Image)
+	return s.images.Ensure(ctx, p.Pool.Image)
 }
 
-// unstock removes one that nobody gets. What cannot be removed is the janitor's.
-func (e *Engine) unstock(ctx context.Context, one *prewarm.Entry) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupBound)
+// remove removes one that nobody gets. What cannot be removed is the janitor's.
+func (s *Pools) remove(ctx context.Context, one *Entry) {
+	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	one.Unwatch()
 	if err := one.Instance.Remove(ctx); err != nil && !fault.Is(err, fault.NotFound) {
-		e.log.Error("a sandbox of a pool cannot be removed; it is tried again", "sandbox", one.ID, "error", err)
+		s.core.Log.Error("a sandbox of a pool cannot be removed; it is tried again", "sandbox", one.ID, "error", err)
 	}
-	e.pools.disown(one.ID)
+	s.disown(one.ID)
 }

@@ -1,0 +1,241 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prewarm
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sandpit.dev/engine/core"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// Images is what pools need of the images.
+type Images interface {
+	Resolve(name string) (image.Entry, error)
+	Ensure(ctx context.Context, name string) (image.Image, error)
+	Find(ctx context.Context, name string) (image.Image, error)
+}
+
+// Pools makes sandboxes ahead of creates, and gives them to those. It is safe for concurrent use.
+type Pools struct {
+	core   *core.Core
+	images Images
+	list   []*pool
+	wake   chan struct{} // something changed
+
+	mu      sync.Mutex
+	owned   map[sandbox.ID]bool   // those without a record, from before they are made until they have one or are gone
+	claimed map[sandbox.ID]*Entry // given to a create that has not used them yet
+	busy    int                   // creates at work
+	last    time.Time             // when one last was
+}
+
+// Open checks pools, whose limits are least where they name none and at most most, and makes
+// nothing yet: see Fill.
+func Open(c *core.Core, images Images, list []Pool, least, most sandbox.Limits) (*Pools, error) {
+	s := &Pools{core: c, images: images, wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]bool), claimed: make(map[sandbox.ID]*Entry)}
+	if len(list) > MaxPools {
+		return nil, fault.InvalidField("pools", "there are %d; at most %d can be", len(list), MaxPools)
+	}
+	names := make(map[string]bool)
+	for _, p := range list {
+		one, err := s.newPool(p, least, most)
+		if err != nil {
+			return nil, err
+		}
+		if names[one.Name] {
+			return nil, fault.InvalidField("pools", "two are named %q", sandbox.Clip(one.Name, 40)).
+				WithRemedy("give one of them another name")
+		}
+		names[one.Name] = true
+		s.list = append(s.list, one)
+	}
+	return s, nil
+}
+
+// Info returns how each pool stands.
+func (s *Pools) Info() []PoolInfo {
+	var all []PoolInfo
+	for _, p := range s.list {
+		all = append(all, p.info())
+	}
+	return all
+}
+
+// Changed receives a value when Fill is to be called again.
+func (s *Pools) Changed() <-chan struct{} { return s.wake }
+
+func (s *Pools) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Pools) own(id sandbox.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owned[id] = true
+}
+
+func (s *Pools) disown(id sandbox.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.owned, id)
+}
+
+// Owns reports whether an instance without a record has to be so.
+func (s *Pools) Owns(id sandbox.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owned[id]
+}
+
+// Begin notes that a create is at work, until done.
+func (s *Pools) Begin() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy--
+		s.last = time.Now()
+	}
+}
+
+// load says when a create was last at work, and whether one is.
+func (s *Pools) load() (last time.Time, busy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.busy > 0
+}
+
+// Claim gives a new sandbox the id of a running instance of a pool, if there is one for it:
+// rather one with the limits that it asks for. The caller calls Unclaim once the sandbox is
+// made, or was not.
+func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox) {
+	var same, others []*pool
+	for _, p := range s.list {
+		switch {
+		case !p.Fits(box):
+		case p.Limits == box.Limits:
+			same = append(same, p)
+		default:
+			others = append(others, p)
+		}
+	}
+	var one *Entry
+	for _, p := range append(same, others...) {
+		if one == nil {
+			one = s.healthy(ctx, p, box)
+			p.Count(box.Image, one != nil)
+		}
+	}
+	if one != nil {
+		box.ID = one.ID
+		s.mu.Lock()
+		s.claimed[one.ID] = one
+		s.mu.Unlock()
+	}
+	s.poke()
+}
+
+// healthy takes one for box out of the pool, whose agent answers; nil if there is none.
+func (s *Pools) healthy(ctx context.Context, p *pool, box *sandbox.Sandbox) *Entry {
+	for {
+		one := p.Take(box)
+		if one == nil {
+			return nil
+		}
+		if one.Image.Digest == box.ImageDigest {
+			// A caller that goes away meanwhile says nothing about the sandboxes of the pool.
+			pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ping)
+			_, err := one.Client.Ping(pctx)
+			cancel()
+			if err == nil {
+				one.Unwatch() // the sandbox has a watcher of its own
+				return one
+			}
+			s.core.Log.Warn("a sandbox of a pool does not answer", "pool", p.Name, "sandbox", one.ID, "error", err)
+		}
+		s.core.Spawn(func(ctx context.Context) { s.remove(ctx, one) })
+	}
+}
+
+// take returns what was claimed for a sandbox; nil if nothing was, or it is taken.
+func (s *Pools) take(id sandbox.ID) *Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.claimed[id]
+	delete(s.claimed, id)
+	return one
+}
+
+// Instance returns the instance of a new sandbox, which has a record: the one that was claimed for
+// it, or a new one.
+func (s *Pools) Instance(ctx context.Context, box *sandbox.Sandbox, spec runtime.Spec) (runtime.Instance, error) {
+	one := s.take(box.ID)
+	s.disown(box.ID)
+	if one == nil {
+		return s.core.Runtimes[box.Runtime].Create(ctx, spec)
+	}
+	err := one.Become(ctx, box.Limits, spec.Hostname)
+	if err == nil {
+		one.Expect() // the sign of life took what was ready for the first call
+		return one.Instance, nil
+	}
+	s.core.Log.Warn("a sandbox of a pool cannot be made what is asked for, and is made anew", "sandbox", box.ID, "error", err)
+	if err := one.Instance.Remove(ctx); err != nil {
+		return nil, err
+	}
+	return s.core.Runtimes[box.Runtime].Create(ctx, spec)
+}
+
+// Unclaim removes what was claimed for a sandbox and not used.
+func (s *Pools) Unclaim(ctx context.Context, id sandbox.ID) {
+	if one := s.take(id); one != nil {
+		s.remove(ctx, one)
+	}
+}
+
+// Fill begins to make what is missing in pools, removes what they have too many
+// of, and says when to look again.
+func (s *Pools) Fill() time.Duration {
+	wait := Idle
+	if s.core.Store.Room() != nil {
+		return wait
+	}
+	for _, p := range s.list {
+		if s.core.RoomFor(p.Runtime) == nil {
+			last, busy := s.load()
+			n, again := p.Due(time.Now(), last, busy)
+			wait = min(wait, again)
+			for range n {
+				s.core.Spawn(func(ctx context.Context) { s.fill(ctx, p) })
+			}
+		}
+		for _, one := range p.Surplus(image.Image{}) {
+			s.core.Spawn(func(ctx context.Context) { s.remove(ctx, one) })
+		}
+	}
+	return wait
+}
+
+// Empty removes what nobody has taken, at the engine's end. A server that is
+// killed leaves it, and the next one removes it.
+func (s *Pools) Empty(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, p := range s.list {
+		for _, one := range p.TakeAll() {
+			wg.Go(func() { s.remove(ctx, one) })
+		}
+	}
+	wg.Wait()
+}
