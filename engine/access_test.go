@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -175,7 +176,7 @@ func verbs() map[string]struct {
 			return err
 		}},
 		"Snapshots": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.Snapshots(ctx, c, engine.SnapshotsRequest{Sandbox: ref})
+			_, err := e.Snapshots(ctx, c, snapshot.Query{Sandbox: ref})
 			return err
 		}},
 		"Diff": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {

@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -59,16 +60,16 @@ func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, err
 		s := b.record.Load()
 		if s == nil {
 			done()
-			return nil, noSandbox(string(id))
+			return nil, core.NoSandbox(string(id))
 		}
 		return &toKeep{s.Project, s.Runtime, int64(s.Limits.DiskMB) << 20, func(as sandbox.ID) (int64, error) {
-			d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
+			d, err := e.snapshots.Driver(s.Runtime)
 			if err != nil {
 				return 0, err
 			}
 			got, err := d.Snapshot(ctx, id, as)
 			if fault.Is(err, fault.NotFound) {
-				err = noDisk(id, err)
+				err = core.NoDisk(id, err)
 			}
 			return got.SizeBytes, err
 		}, done}, nil
@@ -88,14 +89,14 @@ func (e *Engine) KeepVolume(ctx context.Context, id sandbox.ID) (*KeptDisk, erro
 			return err
 		})
 		if err == nil && v.State != sandbox.VolumeReady {
-			err = noVolume(string(id))
+			err = volume.NotFound(string(id))
 		}
 		if err != nil {
 			done()
 			return nil, err
 		}
 		return &toKeep{v.Project, v.Runtime, int64(v.SizeMB) << 20, func(as sandbox.ID) (int64, error) {
-			a, err := e.archiver(v.Runtime)
+			a, err := e.snapshots.Archiver(v.Runtime)
 			if err != nil {
 				return 0, err
 			}
@@ -103,7 +104,7 @@ func (e *Engine) KeepVolume(ctx context.Context, id sandbox.ID) (*KeptDisk, erro
 			if fault.Is(err, fault.NotFound) {
 				err = fault.Wrap(fault.State, err, "the disk of the volume %s is gone from this host", v.Name)
 			}
-			return e.volumeUsage(ctx, v), err
+			return e.volumes.Usage(ctx, v), err
 		}, done}, nil
 	})
 }
@@ -130,7 +131,7 @@ func (e *Engine) KeepSnapshot(ctx context.Context, id sandbox.ID) (*KeptDisk, er
 	}
 	var a runtime.Archiver
 	if err == nil {
-		a, err = e.archiver(snap.Runtime)
+		a, err = e.snapshots.Archiver(snap.Runtime)
 	}
 	if err != nil {
 		done()
@@ -175,7 +176,7 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 		return nil, err
 	}
 	defer disk.done()
-	a, err := e.archiver(disk.runtime)
+	a, err := e.snapshots.Archiver(disk.runtime)
 	if err != nil {
 		return nil, err
 	}
@@ -183,45 +184,17 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 		ID: sandbox.NewID(), Project: disk.project, Runtime: disk.runtime, State: sandbox.SnapshotCreating, SizeBytes: -1,
 		CreatedAt: e.now(), CreatedBy: core.System.Name, Detail: "for a backup",
 	}
-	give, err := e.holds.Own(bound, snap.ID)
+	var size int64
+	release, err := e.snapshots.Borrow(bound, snap, "backup.intent", func() (err error) {
+		size, err = disk.keep(snap.ID)
+		e.checkpoint("backup.done")
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	if err := e.store.Update(bound, func(tx store.Tx) error { return tx.Snapshots().Insert(snap) }); err != nil {
-		give()
-		return nil, err
-	}
-	e.checkpoint("backup.intent")
-	size, err := disk.keep(snap.ID)
-	e.checkpoint("backup.done")
-	erase := func() {
-		actx, cancel := core.Aside(ctx)
-		defer cancel()
-		if err := e.eraseSnapshot(actx, snap, nil); err != nil {
-			e.log.Error("what a backup kept cannot be removed; it is tried again", "snapshot", snap.ID, "error", err)
-			e.retry(snap.ID)
-		}
-		give()
-	}
-	if err != nil {
-		erase()
 		return nil, err
 	}
 	ok = true
-	return &KeptDisk{e.exporting(a, snap.ID, max(size, disk.limit)), func() { erase(); e.group.leave() }}, nil
-}
-
-// archiver is the driver of a runtime, where a backup can have its disks.
-func (e *Engine) archiver(name string) (runtime.Archiver, error) {
-	d, err := core.Driver[runtime.Snapshotter](e.core, name, "snapshots")
-	if err != nil {
-		return nil, err
-	}
-	a, ok := d.(runtime.Archiver)
-	if !ok {
-		return nil, fault.New(fault.Unsupported, "the disks of the runtime %q cannot be put into a backup", name)
-	}
-	return a, nil
+	return &KeptDisk{e.exporting(a, snap.ID, max(size, disk.limit)), func() { release(); e.group.leave() }}, nil
 }
 
 // exporting writes a disk that holds so many bytes, and ends with the engine. Files that share what

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -64,32 +65,8 @@ func (u *Use) checkpoint(ctx context.Context, after *sandbox.Event) (*sandbox.Sn
 		return nil, nil
 	}
 	line, _, _ := strings.Cut(after.Command, "\n")
-	snap, err := u.e.takeSnapshot(ctx, u.b, u.who, snapshotOptions{
-		auto: true, detail: fmt.Sprintf("after the command %s: %s", after.ProcessID, sandbox.Clip(line, 80)),
+	snap, err := u.e.takeSnapshot(ctx, u.b, u.who, snapshot.Options{
+		Auto: true, Detail: fmt.Sprintf("after the command %s: %s", after.ProcessID, sandbox.Clip(line, 80)),
 	})
 	return snap, err
-}
-
-// prune marks the oldest checkpoints of a sandbox above what it keeps, and gives them.
-func prune(tx store.Tx, of *sandbox.Snapshot) ([]*sandbox.Snapshot, error) {
-	auto := true
-	q := store.SnapshotQuery{
-		Project: of.Project, Sandbox: of.Sandbox, Auto: &auto,
-		States: []sandbox.SnapshotState{sandbox.SnapshotReady}, Oldest: true, Limit: store.MaxPage,
-	}
-	n, err := tx.Snapshots().Count(q)
-	if err != nil || n <= sandbox.KeptCheckpoints {
-		return nil, err
-	}
-	q.Limit = min(n-sandbox.KeptCheckpoints, store.MaxPage)
-	old, _, err := tx.Snapshots().List(q)
-	if err != nil {
-		return nil, err
-	}
-	for _, snap := range old {
-		if err := markDeleting(tx, snap, fmt.Sprintf("%d newer checkpoints are kept", sandbox.KeptCheckpoints)); err != nil {
-			return nil, err
-		}
-	}
-	return old, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -97,13 +98,13 @@ func TestCheckpoints(t *testing.T) {
 		}
 	})
 	t.Run("FollowACommandThatNobodyWaitedFor", func(t *testing.T) {
-		before := len(h.list(engine.SnapshotsRequest{Sandbox: "box"}))
+		before := len(h.list(snapshot.Query{Sandbox: "box"}))
 		res, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "echo; echo late > file"}, stopAtFirst)
 		if !errors.Is(err, errEnough) {
 			t.Fatal(err)
 		}
 		h.await("its checkpoint", func() bool {
-			list := h.list(engine.SnapshotsRequest{Sandbox: "box"})
+			list := h.list(snapshot.Query{Sandbox: "box"})
 			return len(list) == before+1 && strings.Contains(list[0].Detail, res.ProcessID)
 		})
 	})
@@ -111,7 +112,7 @@ func TestCheckpoints(t *testing.T) {
 		h.snapshot("box", "named")
 		h.remove("box")
 		h.settledKept()
-		if list := h.list(engine.SnapshotsRequest{}); len(list) != 1 || list[0].Name != "named" {
+		if list := h.list(snapshot.Query{}); len(list) != 1 || list[0].Name != "named" {
 			t.Errorf("left: %+v", list)
 		}
 	})
@@ -150,7 +151,7 @@ func TestCheckpointsArePruned(t *testing.T) {
 		last = h.exec("box", "true").SnapshotID
 	}
 	h.settledKept()
-	list := h.list(engine.SnapshotsRequest{Sandbox: "box", Limit: 100})
+	list := h.list(snapshot.Query{Sandbox: "box", Limit: 100})
 	if len(list) != sandbox.KeptCheckpoints+1 || list[0].ID != last || list[len(list)-1].ID != named.ID {
 		t.Errorf("%d are left, the newest %s", len(list), list[0].ID)
 	}
@@ -171,6 +172,6 @@ func TestASandboxThatIsRolledBackGetsNoCheckpointOfTheOldDisk(t *testing.T) {
 	if err != nil || res.Cause != sandbox.CauseRestore || res.SnapshotID != "" {
 		t.Errorf("got %+v, %v", res, err)
 	}
-	wantIDs(t, ids(h.list(engine.SnapshotsRequest{})), snap.ID)
+	wantIDs(t, ids(h.list(snapshot.Query{})), snap.ID)
 	wantCode(t, h.engine.DeleteSnapshot(t.Context(), alice, "", string(res.SnapshotID)), fault.NotFound)
 }

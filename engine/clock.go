@@ -178,7 +178,7 @@ const (
 func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 	b, err := e.acquire(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		e.expireSnapshot(ctx, id)
+		e.expireKept(ctx, id)
 		return
 	}
 	if err != nil {

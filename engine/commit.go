@@ -10,6 +10,8 @@ import (
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/snapshot"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -85,7 +87,7 @@ func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own [
 	b.secrets.Fill(own)
 	var events []*sandbox.Event
 	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
-		if err := mountable(tx, s.Project, s.Mounts); err != nil {
+		if err := volume.Mountable(tx, s.Project, s.Mounts); err != nil {
 			return err
 		}
 		if err := tx.Sandboxes().Insert(s); err != nil {
@@ -118,7 +120,7 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 	var left []*sandbox.Snapshot
 	var dropped int
 	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
-		if left, err = leaveSnapshots(tx, s); err != nil {
+		if left, err = snapshot.Leave(tx, s); err != nil {
 			return err
 		}
 		if err := finishAll(tx, b.id, sandbox.CauseStopped, "its sandbox was deleted", ev.At); err != nil {
@@ -148,7 +150,7 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 	}
 	e.metrics.Happened([]*sandbox.Event{ev})
 	if len(left) > 0 {
-		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, left, core.Actor{Name: ev.Actor, Via: ev.Via}) })
+		e.group.spawn(func(ctx context.Context) { e.snapshots.DiscardAll(ctx, left, core.Actor{Name: ev.Actor, Via: ev.Via}) })
 	}
 	return nil
 }

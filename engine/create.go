@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -39,7 +40,7 @@ type CreateRequest struct {
 	Network     *sandbox.NetworkPolicy // nil: the default
 	Runtime     string
 	From        string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
-	Mounts      []MountRequest
+	Mounts      []volume.Mount
 	Secrets     map[string]SecretRequest // of the sandbox itself, by their names
 
 	secrets []secrets.Secret // what Secrets comes to
@@ -97,7 +98,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		err = e.mayIdle(ctx, r.Runtime, r.OnIdle)
 	}
 	if err == nil {
-		disks.mounts, err = e.mounts(ctx, c.Project, r.Runtime, r.Mounts)
+		disks.mounts, err = e.volumes.Mounts(ctx, c.Project, r.Runtime, r.Mounts)
 	}
 	if err == nil {
 		resolve := e.network.Resolve

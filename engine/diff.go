@@ -80,9 +80,9 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 func (e *Engine) diff(ctx context.Context, b *entry, r DiffRequest) (sandbox.Changes, error) {
 	s := b.record.Load()
 	if s == nil {
-		return sandbox.Changes{}, noSandbox(string(b.id))
+		return sandbox.Changes{}, core.NoSandbox(string(b.id))
 	}
-	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
+	d, err := e.snapshots.Driver(s.Runtime)
 	if err != nil {
 		return sandbox.Changes{}, err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) point(ctx context.Context, s *sandbox.Sandbox, ref string) (run
 	case pointBase, pointFresh:
 		return runtime.Point{}, func() {}, nil
 	}
-	snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), ref)
+	snap, release, err := e.snapshots.Hold(ctx, s.Project, string(s.ID), ref)
 	if err != nil {
 		return runtime.Point{}, nil, err
 	}

@@ -33,7 +33,7 @@ func (e *Engine) disks(ctx context.Context, project string, r *CreateRequest) (*
 		entry, err := e.images.Resolve(r.Image)
 		return &disks{release: func() {}}, entry, err
 	}
-	snap, release, err := e.holdSnapshot(ctx, project, "", r.From)
+	snap, release, err := e.snapshots.Hold(ctx, project, "", r.From)
 	if err != nil {
 		return nil, image.Entry{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/engine/archive"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/hold"
 	"sandpit.dev/engine/janitor"
@@ -19,6 +18,8 @@ import (
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/snapshot"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/network/egress"
@@ -127,12 +128,13 @@ type Engine struct {
 	wall  func() time.Time
 	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see Engine.lastUse
 
-	hearing  chan struct{} // held by who waits for the first word of an agent, unasked
-	outcomes outcomes
-	holds    *hold.Table // on snapshots and volumes
-	pools    *prewarm.Pools
-	janitor  *janitor.Janitor
-	imports  *archive.Queue
+	hearing   chan struct{} // held by who waits for the first word of an agent, unasked
+	outcomes  outcomes
+	holds     *hold.Table // on snapshots and volumes
+	pools     *prewarm.Pools
+	janitor   *janitor.Janitor
+	snapshots *snapshot.Keeper
+	volumes   *volume.Keeper
 	// runsDropped has a value after a delete that dropped runs.
 	runsDropped chan struct{}
 	pruner      *retention.Pruner
@@ -185,7 +187,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: hold.New(holdPatience), runsDropped: make(chan struct{}, 1), imports: archive.NewQueue(),
+		clock: newClock(), holds: hold.New(snapshot.Patience), runsDropped: make(chan struct{}, 1),
 		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
 		unadopted: make(map[sandbox.ID]struct{}),
@@ -223,6 +225,8 @@ func New(o Options) (*Engine, error) {
 		Store: e.store, Runtimes: e.runtimes, Default: e.fallback, Holds: e.holds, Metrics: e.metrics, Log: e.log, Now: e.now,
 		Checkpoint: e.checkpoint, Spawn: func(fn func(context.Context)) { e.group.spawn(fn) }, Retry: e.retry,
 	}
+	e.snapshots = snapshot.New(e.core, e.images, int64(d.Limits.DiskMB)<<20)
+	e.volumes = volume.New(e.core)
 	var err error
 	if e.pools, err = prewarm.Open(e.core, e.images, o.Pools, d.Limits, d.Most); err != nil {
 		return nil, err

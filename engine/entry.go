@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -125,12 +126,12 @@ func (e *Engine) load(ctx context.Context, b *entry) error {
 		return nil
 	}
 	if b.read {
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	}
 	s, err := e.stored(ctx, b.id)
 	if fault.Is(err, fault.NotFound) {
 		b.read = true
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	}
 	if err != nil {
 		return err
@@ -210,7 +211,7 @@ func (e *Engine) forget(b *entry) {
 func (b *entry) current() (*sandbox.Sandbox, error) {
 	s := b.record.Load()
 	if s == nil {
-		return nil, noSandbox(string(b.id))
+		return nil, core.NoSandbox(string(b.id))
 	}
 	c := clone(s)
 	b.known(c)

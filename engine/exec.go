@@ -204,7 +204,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventType) (*sandbox.Event, error) {
 	s := u.b.record.Load()
 	if s == nil {
-		return nil, noSandbox(string(u.b.id))
+		return nil, core.NoSandbox(string(u.b.id))
 	}
 	ev := u.who.Event(kind, s, u.e.now())
 	ev.Done, ev.OK = false, false

@@ -17,6 +17,8 @@ import (
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/snapshot"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -155,14 +157,14 @@ type origin struct {
 func (e *Engine) origin(ctx context.Context, b *entry, who core.Actor, r ForkRequest) (*origin, error) {
 	s := b.record.Load()
 	if s == nil {
-		return nil, noSandbox(string(b.id))
+		return nil, core.NoSandbox(string(b.id))
 	}
 	kept := onRecord{"key": {r.Key}}
 	kept.labels("metadata", r.Metadata)
 	if err := e.refuseValues(ctx, s.Project, s.ID, kept); err != nil {
 		return nil, err
 	}
-	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
+	d, err := e.snapshots.Driver(s.Runtime)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +177,7 @@ func (e *Engine) origin(ctx context.Context, b *entry, who core.Actor, r ForkReq
 		return nil, err
 	}
 	if r.From != "" {
-		snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), r.From)
+		snap, release, err := e.snapshots.Hold(ctx, s.Project, string(s.ID), r.From)
 		if err != nil {
 			return nil, err
 		}
@@ -184,55 +186,21 @@ func (e *Engine) origin(ctx context.Context, b *entry, who core.Actor, r ForkReq
 			return nil, err
 		}
 		o.disk, o.descend, o.release = snap.ID, snap.ID, release
-		o.what = fmt.Sprintf("forked from %s at the snapshot %s", s.ID, describe(snap))
+		o.what = fmt.Sprintf("forked from %s at the snapshot %s", s.ID, snapshot.Describe(snap))
 		return o, nil
 	}
 	o.what, o.descend = "forked from "+string(s.ID), s.Parent
 	if _, ok := d.(runtime.Forker); ok && r.Count == 1 {
 		o.release = func() {}
 		if _, err := e.open(ctx, s); fault.Is(err, fault.NotFound) {
-			return nil, noDisk(s.ID, err)
+			return nil, core.NoDisk(s.ID, err)
 		} else if err != nil {
 			return nil, err
 		}
 		return o, nil
 	}
-	o.disk, o.release, err = e.instant(ctx, d, s, who)
+	o.disk, o.release, err = e.snapshots.Instant(ctx, s, who, "for forks of "+string(s.ID))
 	return o, err
-}
-
-// instant keeps the disk as it is now for as long as forks are made of it. Its record
-// is an intent for as long as it is there, so that a crash leaves nothing.
-func (e *Engine) instant(ctx context.Context, d runtime.Snapshotter, s *sandbox.Sandbox, who core.Actor) (sandbox.ID, func(), error) {
-	snap := e.snapshotOf(s, who)
-	snap.Detail = "for forks of " + string(s.ID)
-	give, err := e.holds.Own(ctx, snap.ID)
-	if err != nil {
-		return "", nil, err
-	}
-	if err := e.store.Update(ctx, func(tx store.Tx) error { return tx.Snapshots().Insert(snap) }); err != nil {
-		give()
-		return "", nil, err
-	}
-	release := func() {
-		defer give()
-		actx, cancel := core.Aside(ctx)
-		defer cancel()
-		if err := e.eraseSnapshot(actx, snap, nil); err != nil {
-			e.log.Error("the snapshot that forks were made of cannot be removed; it is tried again", "snapshot", snap.ID, "error", err)
-			e.retry(snap.ID)
-		}
-	}
-	e.checkpoint("fork.intent")
-	if _, err := d.Snapshot(ctx, s.ID, snap.ID); err != nil {
-		release()
-		if fault.Is(err, fault.NotFound) {
-			err = noDisk(s.ID, err)
-		}
-		return "", nil, err
-	}
-	e.checkpoint("fork.kept")
-	return snap.ID, release, nil
 }
 
 // spread makes the forks: the intents of all in one commit, then all of them, then
@@ -309,7 +277,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 	var secretEvents []*sandbox.Event
 	err := f.commit(ctx, func(tx store.Tx) error {
 		for _, s := range records {
-			if err := mountable(tx, s.Project, s.Mounts); err != nil {
+			if err := volume.Mountable(tx, s.Project, s.Mounts); err != nil {
 				return err
 			}
 			if err := tx.Sandboxes().Insert(s); err != nil {

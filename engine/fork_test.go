@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -74,8 +75,8 @@ func TestFork(t *testing.T) {
 		if got, err := h.engine.Process(t.Context(), alice, "box", rec.ID); err != nil || got.Result != nil {
 			t.Errorf("the parent's process: %+v, %v", got, err)
 		}
-		if len(h.list(engine.SnapshotsRequest{})) != 1 {
-			t.Errorf("snapshots are left: %v", ids(h.list(engine.SnapshotsRequest{})))
+		if len(h.list(snapshot.Query{})) != 1 {
+			t.Errorf("snapshots are left: %v", ids(h.list(snapshot.Query{})))
 		}
 		h.keptWhole()
 		for _, f := range made {

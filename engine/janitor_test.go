@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/metrics"
 	"sandpit.dev/engine/prewarm"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -111,7 +112,7 @@ func TestJanitor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vol, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "data"})
+		vol, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "data"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
@@ -53,7 +54,7 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 	case "delete of the sandbox":
 		_, err = e.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{})
 	case "delete of a volume":
-		_, err = e.CreateVolume(ctx, alice, engine.VolumeRequest{Name: "v"})
+		_, err = e.CreateVolume(ctx, alice, volume.Request{Name: "v"})
 	case "checkpoint":
 		_, err = e.Update(ctx, alice, "box", engine.Patch{Checkpoints: after(sandbox.CheckpointsCommand)})
 	}
@@ -85,7 +86,7 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 			select {} // its snapshots go behind the answer
 		}
 	case "volume":
-		_, err = e.CreateVolume(ctx, alice, engine.VolumeRequest{Name: "v"})
+		_, err = e.CreateVolume(ctx, alice, volume.Request{Name: "v"})
 	case "delete of a volume":
 		err = e.DeleteVolume(ctx, alice, "v")
 	case "checkpoint":

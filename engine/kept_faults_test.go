@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
@@ -61,7 +62,7 @@ func TestWhateverFailsOfWhatIsKept(t *testing.T) {
 			return err
 		}},
 		"volume": {[]string{"create volume", "remove volume"}, func(ctx context.Context, h *house) error {
-			_, err := h.engine.CreateVolume(ctx, alice, engine.VolumeRequest{Name: "v"})
+			_, err := h.engine.CreateVolume(ctx, alice, volume.Request{Name: "v"})
 			return err
 		}},
 		"delete of a volume": {[]string{"remove volume"}, func(ctx context.Context, h *house) error {

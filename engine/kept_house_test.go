@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -48,7 +49,7 @@ func (h *house) reads(ref, file string) string {
 }
 
 // list returns the snapshots that callers see, newest first.
-func (h *house) list(r engine.SnapshotsRequest) []*sandbox.Snapshot {
+func (h *house) list(r snapshot.Query) []*sandbox.Snapshot {
 	h.t.Helper()
 	p, err := h.engine.Snapshots(h.t.Context(), alice, r)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -61,7 +62,7 @@ func TestManyTimeTravelersAtOnce(t *testing.T) {
 		h.remove(string(s.ID))
 	}
 	h.settledKept()
-	for _, snap := range h.list(engine.SnapshotsRequest{Limit: store.MaxPage}) {
+	for _, snap := range h.list(snapshot.Query{Limit: store.MaxPage}) {
 		if snap.Name == "" {
 			t.Errorf("%s stayed without a sandbox", snap.ID)
 		}

@@ -60,7 +60,7 @@ func (e *Engine) start(ctx context.Context, b *entry, who core.Actor) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	case s.State == sandbox.Running:
 		return nil
 	case s.State == sandbox.Paused:
@@ -146,7 +146,7 @@ func (e *Engine) stop(ctx context.Context, b *entry, who core.Actor, cause sandb
 	s := b.record.Load()
 	switch {
 	case s == nil:
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	case s.State == sandbox.Stopped:
 		return e.keepDown(ctx, b, who, cause)
 	case s.State == sandbox.Failed:
@@ -173,7 +173,7 @@ func (e *Engine) stop(ctx context.Context, b *entry, who core.Actor, cause sandb
 func (e *Engine) restart(ctx context.Context, b *entry, who core.Actor) error {
 	s := b.record.Load()
 	if s == nil {
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	}
 	if err := e.store.Room(); err != nil {
 		return err
@@ -296,7 +296,7 @@ func (e *Engine) keepDown(ctx context.Context, b *entry, who core.Actor, cause s
 func (e *Engine) remove(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	if s == nil {
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	}
 	l, ok, err := e.withdraw(ctx, b, sandbox.Deleting, cause, cmp.Or(detail, who.Did("deleted")), may)
 	if !ok {

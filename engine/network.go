@@ -277,7 +277,7 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 	defer e.release(b)
 	s := b.record.Load()
 	if s == nil {
-		return NetworkLog{}, noSandbox(ref)
+		return NetworkLog{}, core.NoSandbox(ref)
 	}
 	out := NetworkLog{Policy: s.Network, Proposal: s.Network}
 	l := b.standing()

@@ -20,6 +20,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/redact"
 	"sandpit.dev/redact/redactlog"
@@ -146,7 +147,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 			"fork":           first(h.engine.Fork(ctx, alice, "box", engine.ForkRequest{Metadata: map[string]string{"note": v}})),
 			"snapshot":       first(h.engine.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: v})),
 			"import":         first(h.engine.ImportSnapshot(ctx, alice, strings.NewReader(""), engine.ImportRequest{Name: v})),
-			"volume":         first(h.engine.CreateVolume(ctx, alice, engine.VolumeRequest{Name: v})),
+			"volume":         first(h.engine.CreateVolume(ctx, alice, volume.Request{Name: v})),
 			"shell":          first(h.code.CreateShell(ctx, alice, "box", code.ShellRequest{Name: v})),
 			"shell in a run": first(h.code.ShellExec(ctx, alice, "box", v, engine.ExecRequest{Shell: "true"}, nil)),
 			"run":            h.engine.CheckRecord(ctx, "default", s.ID, map[string][]string{"commands[0]": {"echo " + v}}),

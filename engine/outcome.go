@@ -20,7 +20,7 @@ import (
 func (u *Use) NewEvent(t sandbox.EventType) (*sandbox.Event, error) {
 	s := u.b.record.Load()
 	if s == nil {
-		return nil, noSandbox(string(u.b.id))
+		return nil, core.NoSandbox(string(u.b.id))
 	}
 	ev := u.who.Event(t, s, u.e.now())
 	ev.Done, ev.OK = false, false

@@ -50,7 +50,7 @@ func (e *Engine) pause(ctx context.Context, b *entry, who core.Actor, cause sand
 	s := b.record.Load()
 	switch {
 	case s == nil:
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	case s.State == sandbox.Paused:
 		return e.keepDown(ctx, b, who, cause)
 	case s.State != sandbox.Running:

@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/metrics"
 	"sandpit.dev/engine/prewarm"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -111,12 +112,12 @@ func TestPool(t *testing.T) {
 		h.create(engine.CreateRequest{Key: "origin"})
 		h.filled(1)
 		snapshot := string(h.snapshot("origin", "").ID)
-		if _, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "v"}); err != nil {
+		if _, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"}); err != nil {
 			t.Fatal(err)
 		}
 		waits := h.instances()
 		for name, r := range map[string]engine.CreateRequest{
-			"image": {Image: "node"}, "disk": {From: snapshot}, "volume": {Mounts: []engine.MountRequest{{Volume: "v", Path: "/mnt"}}},
+			"image": {Image: "node"}, "disk": {From: snapshot}, "volume": {Mounts: []volume.Mount{{Volume: "v", Path: "/mnt"}}},
 		} {
 			if s := h.create(r); slices.Contains(waits, s.ID) {
 				t.Errorf("%s: it got what was made for another", name)

@@ -61,7 +61,7 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 	b.touch(e.now(), actCall)
 	s := b.record.Load()
 	if s == nil {
-		return Preview{}, noSandbox(ref)
+		return Preview{}, core.NoSandbox(ref)
 	}
 	at := e.now()
 	p := Preview{
@@ -98,7 +98,7 @@ func (e *Engine) PreviewOpened(ctx context.Context, c access.Caller, ref, link s
 	defer e.leave(b)
 	s := b.record.Load()
 	if s == nil {
-		return noSandbox(ref)
+		return core.NoSandbox(ref)
 	}
 	ev := core.ActorOf(c).Event(sandbox.EventPreviewOpened, s, e.now())
 	ev.ProcessID, ev.Detail = link, fmt.Sprintf("link %s to port %d", link, port)

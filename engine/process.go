@@ -147,7 +147,7 @@ func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may 
 	s := b.record.Load()
 	e.release(b)
 	if s == nil {
-		return nil, noSandbox(ref)
+		return nil, core.NoSandbox(ref)
 	}
 	return nil, notUp(s)
 }

@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -27,7 +28,7 @@ func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*entry,
 	}
 	if s := b.record.Load(); s == nil || s.Project != c.Project {
 		e.release(b)
-		return nil, noSandbox(ref)
+		return nil, core.NoSandbox(ref)
 	}
 	return b, nil
 }
@@ -54,7 +55,7 @@ func (e *Engine) leave(b *entry) {
 
 func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, error) {
 	if sandbox.CheckKey("sandbox", key) != nil {
-		return nil, noSandbox(key)
+		return nil, core.NoSandbox(key)
 	}
 	e.mu.Lock()
 	id, ok := e.names[name{project, key}]
@@ -68,7 +69,7 @@ func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, erro
 			return err
 		})
 		if fault.Is(err, fault.NotFound) {
-			return nil, noSandbox(key)
+			return nil, core.NoSandbox(key)
 		}
 		if err != nil {
 			return nil, err
@@ -76,7 +77,7 @@ func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, erro
 	}
 	b, err := e.acquire(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return nil, noSandbox(key)
+		return nil, core.NoSandbox(key)
 	}
 	if err != nil {
 		return nil, err
@@ -84,14 +85,9 @@ func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, erro
 	// It may have been deleted, and the key given to another, since we looked.
 	if s := b.record.Load(); s == nil || s.Project != project || s.Key != key {
 		e.release(b)
-		return nil, noSandbox(key)
+		return nil, core.NoSandbox(key)
 	}
 	return b, nil
-}
-
-func noSandbox(ref string) *fault.Error {
-	return fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(ref, 80)).
-		WithRemedy("list the sandboxes to see which there are, or create one")
 }
 
 // take takes the turn of an entry, and finishes what an earlier verb had to leave.
@@ -181,7 +177,7 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 	err = e.turnWork(ctx, b, bound, take, func(ctx context.Context) error {
 		before := b.record.Load()
 		if before == nil {
-			return noSandbox(ref)
+			return core.NoSandbox(ref)
 		}
 		if err := do(ctx, b); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -73,9 +74,9 @@ type exchange struct {
 func (e *Engine) rollback(ctx context.Context, b *entry, who core.Actor, to string) error {
 	s := b.record.Load()
 	if s == nil {
-		return noSandbox(string(b.id))
+		return core.NoSandbox(string(b.id))
 	}
-	if _, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots"); err != nil {
+	if _, err := e.snapshots.Driver(s.Runtime); err != nil {
 		return err
 	}
 	img, err := e.imageKept(s.Image, s.ImageDigest)
@@ -85,7 +86,7 @@ func (e *Engine) rollback(ctx context.Context, b *entry, who core.Actor, to stri
 	x := &exchange{e: e, b: b, who: who, before: s, img: img}
 	x.what = who.Did("made fresh")
 	if to != pointBase && to != pointFresh {
-		snap, release, err := e.holdSnapshot(ctx, s.Project, string(s.ID), to)
+		snap, release, err := e.snapshots.Hold(ctx, s.Project, string(s.ID), to)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (e *Engine) rollback(ctx context.Context, b *entry, who core.Actor, to stri
 			return err
 		}
 		x.to = snap.ID
-		x.what = who.Did("rolled back to " + describe(snap))
+		x.what = who.Did("rolled back to " + snapshot.Describe(snap))
 	}
 	return x.do(ctx)
 }
@@ -301,7 +302,7 @@ func (x *exchange) unfinished(err error) error {
 // swap exchanges the disk of a sandbox that is down. One that has no disk any more
 // gets one.
 func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) error {
-	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
+	d, err := e.snapshots.Driver(s.Runtime)
 	if err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string,
 		err := e.store.Update(ctx, func(tx store.Tx) (err error) {
 			if b != nil {
 				if _, err := tx.Sandboxes().Get(of); fault.Is(err, fault.NotFound) {
-					return noSandbox(ref)
+					return core.NoSandbox(ref)
 				} else if err != nil {
 					return err
 				}

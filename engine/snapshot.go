@@ -5,14 +5,13 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"maps"
+	"io"
 	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -48,7 +47,7 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 		if err := e.refuseValues(ctx, b.project, b.id, onRecord{"name": {r.Name}}); err != nil {
 			return err
 		}
-		got, err := e.takeSnapshot(ctx, b, core.ActorOf(c), snapshotOptions{name: r.Name, replace: r.Replace})
+		got, err := e.takeSnapshot(ctx, b, core.ActorOf(c), snapshot.Options{Name: r.Name, Replace: r.Replace})
 		kept = got
 		return err
 	})
@@ -58,181 +57,107 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 	return kept, nil
 }
 
-// snapshotOptions is how a snapshot is to be taken.
-type snapshotOptions struct {
-	name    string
-	replace bool
-	auto    bool
-	detail  string // of the record, and of the event
-}
-
-// snapshotOf is the record of a snapshot that is about to be taken.
-func (e *Engine) snapshotOf(s *sandbox.Sandbox, who core.Actor) *sandbox.Snapshot {
-	return &sandbox.Snapshot{
-		ID: sandbox.NewID(), Project: s.Project, Sandbox: s.ID, Parent: s.Parent,
-		Image: s.Image, ImageDigest: s.ImageDigest, Runtime: s.Runtime, Limits: s.Limits, Env: maps.Clone(s.Env),
-		State: sandbox.SnapshotCreating, SizeBytes: -1, CreatedAt: e.now(), CreatedBy: who.Name,
-	}
-}
-
-// takeSnapshot is the four steps of a snapshot. The caller has the turn, and the entry is reconciled.
-func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who core.Actor, k snapshotOptions) (*sandbox.Snapshot, error) {
+// takeSnapshot takes one. The caller has the turn, and the entry is reconciled.
+func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who core.Actor, o snapshot.Options) (*sandbox.Snapshot, error) {
 	s := b.record.Load()
 	if s == nil {
-		return nil, noSandbox(string(b.id))
+		return nil, core.NoSandbox(string(b.id))
 	}
-	d, err := core.Driver[runtime.Snapshotter](e.core, s.Runtime, "snapshots")
-	if err != nil {
-		return nil, err
-	}
-	snap := e.snapshotOf(s, who)
-	snap.Auto, snap.Detail = k.auto, k.detail
-	if !k.replace {
-		snap.Name = k.name
-	}
-	// Nobody but the repair looks at it before it is ready, and that has to wait.
-	give, err := e.holds.Own(ctx, snap.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer give()
-	err = e.store.Update(ctx, func(tx store.Tx) error { return insertSnapshot(tx, snap, k) })
-	if err != nil {
-		return nil, err
-	}
-	e.checkpoint("snapshot.intent")
-	got, err := d.Snapshot(ctx, b.id, snap.ID)
-	e.checkpoint("snapshot.done")
-	if err != nil {
-		if fault.Is(err, fault.NotFound) {
-			err = noDisk(b.id, err)
-		}
-		return nil, e.undoSnapshot(ctx, snap, who, err)
-	}
-	old, err := e.commitSnapshot(ctx, b, who, snap, got, k)
-	if err != nil {
-		return nil, e.undoSnapshot(ctx, snap, who, err)
-	}
-	e.checkpoint("snapshot.outcome")
-	if len(old) > 0 {
-		e.group.spawn(func(ctx context.Context) { e.discardAll(ctx, old, who) })
-	}
-	return snap, nil
+	return e.snapshots.Take(ctx, s, who, o, func(ctx context.Context, parent sandbox.ID, more func(store.Tx) error, ev *sandbox.Event) error {
+		return e.commitWith(ctx, b, func(s *sandbox.Sandbox) { s.Parent = parent }, more, ev)
+	})
 }
 
-func noDisk(id sandbox.ID, err error) error {
-	return fault.Wrap(fault.State, err, "the disk of the sandbox %s is gone from this host", id).
-		WithRemedy("give it an empty disk (reset), roll it back to a snapshot, or delete it")
+// Snapshots returns the snapshots that can be used: not those that are being taken
+// or deleted. It is no use of a sandbox.
+func (e *Engine) Snapshots(ctx context.Context, c access.Caller, q snapshot.Query) (snapshot.Page, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return snapshot.Page{}, err
+	}
+	defer e.group.leave()
+	if err := checkPage(q.Limit, 0); err != nil {
+		return snapshot.Page{}, err
+	}
+	return e.snapshots.List(ctx, c.Project, q)
 }
 
-// insertSnapshot writes the intent, if there is room and the name is free.
-func insertSnapshot(tx store.Tx, snap *sandbox.Snapshot, k snapshotOptions) error {
-	most := sandbox.MaxSnapshots
-	if k.name != "" {
-		old, err := tx.Snapshots().ByName(snap.Sandbox, k.name)
-		switch {
-		case fault.Is(err, fault.NotFound):
-		case err != nil:
-			return err
-		case !k.replace:
-			return nameTaken(old)
-		default:
-			most++ // the old one goes
-		}
+// Snapshot returns one. Of a sandbox (of), snap is the name of one of its snapshots, or the id of any
+// of the project's; of none (""), an id or SANDBOX/NAME.
+func (e *Engine) Snapshot(ctx context.Context, c access.Caller, of, snap string) (*sandbox.Snapshot, error) {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return nil, err
 	}
-	n, err := tx.Snapshots().Count(store.SnapshotQuery{Project: snap.Project, Sandbox: snap.Sandbox})
+	defer e.group.leave()
+	return e.snapshots.Find(ctx, c.Project, of, snap)
+}
+
+// DeleteSnapshot deletes one, named as for Snapshot. What was made of it stays. It
+// waits for whoever uses it, and is fault.Conflict when that takes long.
+func (e *Engine) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap string) error {
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return err
+	}
+	defer e.group.leave()
+	found, err := e.snapshots.Find(ctx, c.Project, of, snap)
 	if err != nil {
 		return err
 	}
-	if n >= most {
-		return fault.New(fault.Exhausted, "the sandbox %s has %d snapshots already, checkpoints included; there can be %d", snap.Sandbox, n, sandbox.MaxSnapshots).
-			WithRemedy("delete some that are not needed any more")
-	}
-	return tx.Snapshots().Insert(snap)
+	return e.work(ctx, snapshot.Bound, func(ctx context.Context) error { return e.snapshots.Delete(ctx, found, core.ActorOf(c)) }, nil)
 }
 
-func nameTaken(old *sandbox.Snapshot) error {
-	return fault.New(fault.Exists, "the sandbox %s has a snapshot named %q already, %s", old.Sandbox, old.Name, old.ID).
-		WithRemedy("choose another name, delete that one, or say replace")
-}
-
-// commitSnapshot commits the outcome: the snapshot is ready, the sandbox's disk descends from
-// it, and what had its name, or what it has one checkpoint too many by, is to be deleted.
-func (e *Engine) commitSnapshot(ctx context.Context, b *entry, who core.Actor, snap *sandbox.Snapshot, got runtime.Snapshot, k snapshotOptions) (old []*sandbox.Snapshot, err error) {
-	ready := *snap
-	ready.State, ready.Name, ready.SizeBytes = sandbox.SnapshotReady, k.name, got.SizeBytes
-	ev := snapshotEvent(who, sandbox.EventSnapshot, &ready, e.now(), k.detail)
-	err = e.commitWith(ctx, b, func(s *sandbox.Sandbox) { s.Parent = snap.ID }, func(tx store.Tx) error {
-		old = nil
-		if k.replace {
-			if old, err = displace(tx, &ready); err != nil {
-				return err
-			}
-		}
-		if err := tx.Snapshots().Update(&ready); err != nil {
-			return err
-		}
-		if k.auto {
-			if old, err = prune(tx, &ready); err != nil {
-				return err
-			}
-		}
-		return tx.Events().Append(ev)
-	}, ev)
-	if err != nil {
-		return nil, err
+// ExportSnapshot writes a snapshot, named as for Snapshot, to w as an archive that
+// ImportSnapshot reads, on this server or another. It is not deleted meanwhile. What
+// w got before an error is no archive: its end is missing.
+func (e *Engine) ExportSnapshot(ctx context.Context, c access.Caller, of, snap string, w io.Writer) error {
+	if err := e.enter(c, access.SandboxesRead); err != nil {
+		return err
 	}
-	*snap = ready
-	return old, nil
-}
-
-// displace marks the snapshot that has the name of a new one, if there is one still.
-func displace(tx store.Tx, by *sandbox.Snapshot) ([]*sandbox.Snapshot, error) {
-	old, err := tx.Snapshots().ByName(by.Sandbox, by.Name)
-	if fault.Is(err, fault.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return []*sandbox.Snapshot{old}, markDeleting(tx, old, "replaced by "+string(by.ID))
-}
-
-// undoSnapshot undoes a snapshot that failed with err, and gives err. The caller has it alone.
-func (e *Engine) undoSnapshot(ctx context.Context, snap *sandbox.Snapshot, who core.Actor, err error) error {
-	ctx, cancel := core.Aside(ctx)
+	defer e.group.leave()
+	bound, cancel := e.group.bind(ctx)
 	defer cancel()
-	var ev *sandbox.Event // of a checkpoint, it is keepChanges's
-	if !snap.Auto {
-		ev = snapshotEvent(who, sandbox.EventFailed, snap, e.now(), "")
-		ev.OK, ev.ProcessID, ev.Detail = false, "", "snapshot: "+core.Reason(err)
+	kept, release, err := e.snapshots.Hold(bound, c.Project, of, snap)
+	if err != nil {
+		return err
 	}
-	if undoErr := e.eraseSnapshot(ctx, snap, ev); undoErr != nil {
-		e.log.Error("what is left of a snapshot that failed cannot be removed; it is tried again", "snapshot", snap.ID, "error", undoErr)
-		e.retry(snap.ID)
+	defer release()
+	err = e.snapshots.Export(bound, kept, w)
+	if err != nil && bound.Err() != nil && ctx.Err() == nil {
+		return shuttingDown()
 	}
 	return err
 }
 
-// snapshotEvent is an event of a snapshot; its ProcessID is the snapshot's id.
-func snapshotEvent(who core.Actor, t sandbox.EventType, snap *sandbox.Snapshot, at time.Time, more string) *sandbox.Event {
-	ev := who.Event(t, &sandbox.Sandbox{ID: snap.Sandbox, Project: snap.Project}, at)
-	ev.ProcessID = string(snap.ID)
-	ev.Detail = describe(snap)
-	if more != "" {
-		ev.Detail += "; " + more
-	}
-	ev.Detail = sandbox.Clip(ev.Detail, sandbox.MaxEventDetail)
-	return ev
+// ImportRequest is how an imported snapshot shall be known.
+type ImportRequest struct {
+	Name string // unique among the project's imported ones; empty: none
 }
 
-// describe names a snapshot for people.
-func describe(snap *sandbox.Snapshot) string {
-	switch {
-	case snap.Name != "":
-		return fmt.Sprintf("%s, named %q", snap.ID, snap.Name)
-	case snap.Auto:
-		return fmt.Sprintf("%s, a checkpoint", snap.ID)
+// ImportSnapshot makes a snapshot of an archive, which may come from anywhere: nothing
+// in it is trusted. It belongs to no sandbox. The image that it was made of has to be
+// known here, in exactly that build, else it is fault.NotFound. As much is kept of it as
+// a sandbox's disk holds by default, more is fault.TooLarge. More than [archive.MaxImports] of a
+// project at a time are fault.Exhausted.
+func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reader, q ImportRequest) (*sandbox.Snapshot, error) {
+	if err := c.Require(access.SandboxesWrite); err != nil {
+		return nil, err
 	}
-	return string(snap.ID)
+	if q.Name != "" {
+		if err := sandbox.CheckSnapshotName("name", q.Name); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
+		return nil, err
+	}
+	defer e.group.leave()
+	if err := e.refuseValues(ctx, c.Project, "", onRecord{"name": {q.Name}}); err != nil {
+		return nil, err
+	}
+	bound, cancel := e.group.bind(ctx)
+	defer cancel()
+	snap, err := e.snapshots.Import(bound, c.Project, r, q.Name, core.ActorOf(c))
+	if err != nil && bound.Err() != nil && ctx.Err() == nil {
+		err = shuttingDown()
+	}
+	return snap, err
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -119,7 +121,7 @@ func TestASnapshotThatTheStoreRefuses(t *testing.T) {
 		}
 		h.restart()
 		h.settledKept()
-		list := h.list(engine.SnapshotsRequest{})
+		list := h.list(snapshot.Query{})
 		if len(list) != 1 || list[0].Name != "x" || (list[0].ID == old.ID) != (n < 2) {
 			t.Errorf("%d commits: got %+v", n, list)
 		}
@@ -231,9 +233,9 @@ func TestSnapshotsAreTheirProjects(t *testing.T) {
 	_, err = e.Diff(t.Context(), mary, "box", engine.DiffRequest{From: id})
 	wantCode(t, err, fault.NotFound)
 	wantCode(t, e.ExportSnapshot(t.Context(), mary, "", id, &strings.Builder{}), fault.NotFound)
-	_, err = e.Snapshots(t.Context(), mary, engine.SnapshotsRequest{Sandbox: string(snap.Sandbox)})
+	_, err = e.Snapshots(t.Context(), mary, snapshot.Query{Sandbox: string(snap.Sandbox)})
 	wantCode(t, err, fault.NotFound)
-	p, err := e.Snapshots(t.Context(), mary, engine.SnapshotsRequest{})
+	p, err := e.Snapshots(t.Context(), mary, snapshot.Query{})
 	if err != nil || len(p.Items)+p.Total != 0 {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -252,19 +254,19 @@ func TestSnapshotLists(t *testing.T) {
 	s := h.create(engine.CreateRequest{Key: "box"})
 	h.create(engine.CreateRequest{Key: "other"})
 	a, b, c := h.snapshot("box", "a"), h.snapshot("box", ""), h.snapshot("other", "c")
-	wantIDs(t, ids(h.list(engine.SnapshotsRequest{})), c.ID, b.ID, a.ID)
-	wantIDs(t, ids(h.list(engine.SnapshotsRequest{Oldest: true, Sandbox: "box"})), a.ID, b.ID)
-	wantIDs(t, ids(h.list(engine.SnapshotsRequest{Sandbox: string(s.ID)})), b.ID, a.ID)
-	p, err := h.engine.Snapshots(t.Context(), alice, engine.SnapshotsRequest{Limit: 2})
+	wantIDs(t, ids(h.list(snapshot.Query{})), c.ID, b.ID, a.ID)
+	wantIDs(t, ids(h.list(snapshot.Query{Oldest: true, Sandbox: "box"})), a.ID, b.ID)
+	wantIDs(t, ids(h.list(snapshot.Query{Sandbox: string(s.ID)})), b.ID, a.ID)
+	p, err := h.engine.Snapshots(t.Context(), alice, snapshot.Query{Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	checktest.Equal(t, "Total", p.Total, 3)
 	checktest.Some(t, "Next", p.Next)
-	wantIDs(t, ids(h.list(engine.SnapshotsRequest{Limit: 2, Cursor: p.Next})), a.ID)
-	_, err = h.engine.Snapshots(t.Context(), alice, engine.SnapshotsRequest{Limit: store.MaxPage + 1})
+	wantIDs(t, ids(h.list(snapshot.Query{Limit: 2, Cursor: p.Next})), a.ID)
+	_, err = h.engine.Snapshots(t.Context(), alice, snapshot.Query{Limit: store.MaxPage + 1})
 	wantCode(t, err, fault.Invalid)
-	_, err = h.engine.Snapshots(t.Context(), alice, engine.SnapshotsRequest{Sandbox: "missing"})
+	_, err = h.engine.Snapshots(t.Context(), alice, snapshot.Query{Sandbox: "missing"})
 	wantCode(t, err, fault.NotFound)
 
 	t.Run("NameTheSameInEveryWay", func(t *testing.T) {
@@ -282,7 +284,7 @@ func TestSnapshotLists(t *testing.T) {
 	t.Run("OfADeletedSandboxHoldTheNamedOnesOnly", func(t *testing.T) {
 		h.remove("box")
 		h.settledKept()
-		wantIDs(t, ids(h.list(engine.SnapshotsRequest{Sandbox: string(s.ID)})), a.ID)
+		wantIDs(t, ids(h.list(snapshot.Query{Sandbox: string(s.ID)})), a.ID)
 		got, err := h.engine.Snapshot(t.Context(), alice, "", string(s.ID)+"/a")
 		if err != nil || got.ID != a.ID {
 			t.Errorf("got %+v, %v", got, err)
@@ -441,7 +443,7 @@ func TestWhatNoRecordMentions(t *testing.T) {
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	snap := h.snapshot("box", "x")
-	vol, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "v"})
+	vol, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
 	if err != nil {
 		t.Fatal(err)
 	}

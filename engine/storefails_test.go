@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
@@ -206,7 +207,7 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 			return err
 		},
 		"volume": func(ctx context.Context) error {
-			_, err := h.engine.CreateVolume(ctx, alice, engine.VolumeRequest{Name: "v"})
+			_, err := h.engine.CreateVolume(ctx, alice, volume.Request{Name: "v"})
 			return err
 		},
 		"secret": func(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -39,7 +40,7 @@ type Patch struct {
 	DiskMB      *int
 	Pids        *int
 	Network     *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
-	Mounts      *[]MountRequest        // the whole of it; only while it is stopped
+	Mounts      *[]volume.Mount        // the whole of it; only while it is stopped
 
 	mounts *[]sandbox.Mount // what Mounts comes to; nil: no change
 }
@@ -201,7 +202,7 @@ func (e *Engine) update(ctx context.Context, b *entry, who core.Actor, p Patch) 
 	}
 	err := e.commitWith(ctx, b, func(s *sandbox.Sandbox) { p.apply(s, at) }, func(tx store.Tx) error {
 		if p.mounts != nil {
-			if err := mountable(tx, s.Project, *p.mounts); err != nil {
+			if err := volume.Mountable(tx, s.Project, *p.mounts); err != nil {
 				return err
 			}
 		}

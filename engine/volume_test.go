@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
 
-func (h *house) volume(name string) engine.VolumeInfo {
+func (h *house) volume(name string) volume.Info {
 	h.t.Helper()
-	v, err := h.engine.CreateVolume(h.t.Context(), alice, engine.VolumeRequest{Name: name})
+	v, err := h.engine.CreateVolume(h.t.Context(), alice, volume.Request{Name: name})
 	if err != nil {
 		h.t.Fatalf("CreateVolume %s: %v", name, err)
 	}
@@ -38,8 +39,8 @@ func TestVolumes(t *testing.T) {
 	if ev := h.events("")[0]; ev.Type != sandbox.EventVolume || ev.Sandbox != "" || ev.ProcessID != string(v.ID) || ev.Actor != "alice" || !strings.Contains(ev.Detail, `"data"`) {
 		t.Errorf("the event: %+v", ev)
 	}
-	a := h.create(engine.CreateRequest{Key: "a", Mounts: []engine.MountRequest{{Volume: "data", Path: "/workspace/data"}}})
-	b := h.create(engine.CreateRequest{Key: "b", Mounts: []engine.MountRequest{{Volume: string(v.ID), Path: "/workspace/data"}, {Volume: "data", Path: "/workspace/sub", Sub: "x/y", ReadOnly: true}}})
+	a := h.create(engine.CreateRequest{Key: "a", Mounts: []volume.Mount{{Volume: "data", Path: "/workspace/data"}}})
+	b := h.create(engine.CreateRequest{Key: "b", Mounts: []volume.Mount{{Volume: string(v.ID), Path: "/workspace/data"}, {Volume: "data", Path: "/workspace/sub", Sub: "x/y", ReadOnly: true}}})
 	if want := []sandbox.Mount{{Volume: v.ID, Name: "data", Path: "/workspace/data"}, {Volume: v.ID, Name: "data", Path: "/workspace/sub", Sub: "x/y", ReadOnly: true}}; !slices.Equal(b.Mounts, want) {
 		t.Errorf("mounts: %+v", b.Mounts)
 	}
@@ -116,9 +117,9 @@ func TestVolumeNames(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	b, a := h.volume("b"), h.volume("a")
-	_, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "a"})
+	_, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "a"})
 	wantCode(t, err, fault.Exists)
-	if _, err := h.engine.CreateVolume(t.Context(), mary, engine.VolumeRequest{Name: "a"}); err != nil {
+	if _, err := h.engine.CreateVolume(t.Context(), mary, volume.Request{Name: "a"}); err != nil {
 		t.Errorf("in another project: %v", err)
 	}
 	all, err := h.engine.Volumes(t.Context(), alice)
@@ -133,15 +134,15 @@ func TestVolumeNames(t *testing.T) {
 		wantCode(t, err, fault.NotFound)
 		wantCode(t, h.engine.DeleteVolume(t.Context(), mary, ref), fault.NotFound)
 	}
-	_, _, err = h.engine.Create(t.Context(), mary, engine.CreateRequest{Mounts: []engine.MountRequest{{Volume: string(a.ID), Path: "/mnt"}}})
+	_, _, err = h.engine.Create(t.Context(), mary, engine.CreateRequest{Mounts: []volume.Mount{{Volume: string(a.ID), Path: "/mnt"}}})
 	wantCode(t, err, fault.NotFound)
-	for _, r := range []engine.VolumeRequest{
+	for _, r := range []volume.Request{
 		{}, {Name: "a/b"}, {Name: string(sandbox.NewID())}, {Name: "x", SizeMB: -1}, {Name: "x", SizeMB: sandbox.MaxDiskMB + 1}, {Name: "x", Runtime: "vax"},
 	} {
 		_, err := h.engine.CreateVolume(t.Context(), alice, r)
 		wantCode(t, err, fault.Invalid)
 	}
-	_, err = h.engine.CreateVolume(t.Context(), nobody, engine.VolumeRequest{Name: "x"})
+	_, err = h.engine.CreateVolume(t.Context(), nobody, volume.Request{Name: "x"})
 	wantCode(t, err, fault.Denied)
 	wantCode(t, h.engine.DeleteVolume(t.Context(), nobody, "a"), fault.Denied)
 	h.keptWhole()
@@ -151,23 +152,23 @@ func TestMounts(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	h.volume("v")
-	many := make([]engine.MountRequest, sandbox.MaxMounts+1)
+	many := make([]volume.Mount, sandbox.MaxMounts+1)
 	for i := range many {
-		many[i] = engine.MountRequest{Volume: "v", Path: "/mnt/" + strings.Repeat("x", i+1)}
+		many[i] = volume.Mount{Volume: "v", Path: "/mnt/" + strings.Repeat("x", i+1)}
 	}
-	mount := func(m ...engine.MountRequest) error {
+	mount := func(m ...volume.Mount) error {
 		_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Mounts: m})
 		return err
 	}
 	for _, path := range []string{"", "x", "/", "/proc", "/proc/x", "/sys/x", "/dev", "/x/../y", "/x/", "//x", "/x\x00", "/" + strings.Repeat("x", 5000)} {
-		wantCode(t, mount(engine.MountRequest{Volume: "v", Path: path}), fault.Invalid)
+		wantCode(t, mount(volume.Mount{Volume: "v", Path: path}), fault.Invalid)
 	}
 	for _, sub := range []string{"/x", "..", "../x", "x/../..", "x//y", ".", "x\x00"} {
-		wantCode(t, mount(engine.MountRequest{Volume: "v", Path: "/mnt/x", Sub: sub}), fault.Invalid)
+		wantCode(t, mount(volume.Mount{Volume: "v", Path: "/mnt/x", Sub: sub}), fault.Invalid)
 	}
-	wantCode(t, mount(engine.MountRequest{Volume: "v", Path: "/mnt/x"}, engine.MountRequest{Volume: "v", Path: "/mnt/x"}), fault.Invalid)
-	wantCode(t, mount(engine.MountRequest{Volume: "", Path: "/mnt/x"}), fault.Invalid)
-	wantCode(t, mount(engine.MountRequest{Volume: "missing", Path: "/mnt/x"}), fault.NotFound)
+	wantCode(t, mount(volume.Mount{Volume: "v", Path: "/mnt/x"}, volume.Mount{Volume: "v", Path: "/mnt/x"}), fault.Invalid)
+	wantCode(t, mount(volume.Mount{Volume: "", Path: "/mnt/x"}), fault.Invalid)
+	wantCode(t, mount(volume.Mount{Volume: "missing", Path: "/mnt/x"}), fault.NotFound)
 	wantCode(t, mount(many...), fault.Invalid)
 	if got := h.instances(); len(got) != 0 {
 		t.Errorf("instances are left: %v", got)
@@ -179,7 +180,7 @@ func TestMounts(t *testing.T) {
 	t.Run("ChangeWhileItIsStopped", func(t *testing.T) {
 		h.create(engine.CreateRequest{Key: "box"})
 		h.exec("box", "true")
-		list := []engine.MountRequest{{Volume: "v", Path: "/workspace/v"}}
+		list := []volume.Mount{{Volume: "v", Path: "/workspace/v"}}
 		_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Mounts: &list})
 		wantCode(t, err, fault.State)
 		if e := fault.As(err); !strings.Contains(e.Message, "mounts") || !strings.Contains(e.Remedy, "stop box") {
@@ -224,7 +225,7 @@ func TestAVolumeThatIsMountedAndDeletedAtOnce(t *testing.T) {
 		var made *sandbox.Sandbox
 		var createErr, deleteErr error
 		wg.Go(func() {
-			made, _, createErr = h.engine.Create(t.Context(), alice, engine.CreateRequest{Mounts: []engine.MountRequest{{Volume: "v", Path: "/mnt/v"}}})
+			made, _, createErr = h.engine.Create(t.Context(), alice, engine.CreateRequest{Mounts: []volume.Mount{{Volume: "v", Path: "/mnt/v"}}})
 		})
 		wg.Go(func() { deleteErr = h.engine.DeleteVolume(t.Context(), alice, "v") })
 		wg.Wait()
@@ -246,10 +247,10 @@ func TestAVolumeThatFails(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	h.faulty.set(failing("create volume"), nil)
-	_, err := h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "v"})
+	_, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
 	wantCode(t, err, fault.Unavailable)
 	h.faulty.set(nil, failing("create volume"))
-	_, err = h.engine.CreateVolume(t.Context(), alice, engine.VolumeRequest{Name: "v"})
+	_, err = h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
 	wantCode(t, err, fault.Unavailable)
 	h.faulty.set(nil, nil)
 	h.keptWhole()
@@ -258,7 +259,7 @@ func TestAVolumeThatFails(t *testing.T) {
 	wantCode(t, h.engine.DeleteVolume(t.Context(), alice, "v"), fault.Unavailable)
 	_, err = h.engine.Volume(t.Context(), alice, string(v.ID))
 	wantCode(t, err, fault.NotFound)
-	_, _, err = h.engine.Create(t.Context(), alice, engine.CreateRequest{Mounts: []engine.MountRequest{{Volume: string(v.ID), Path: "/mnt/v"}}})
+	_, _, err = h.engine.Create(t.Context(), alice, engine.CreateRequest{Mounts: []volume.Mount{{Volume: string(v.ID), Path: "/mnt/v"}}})
 	wantCode(t, err, fault.NotFound)
 	h.restart()
 	h.keptWhole()

@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/api/mcp/profile/daytona"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
 )
@@ -220,7 +221,7 @@ type roomy struct {
 	service.Engine
 	networks []sandbox.NetworkMode
 	asked    *sandbox.NetworkPolicy
-	mounts   []engine.MountRequest
+	mounts   []volume.Mount
 }
 
 func (e *roomy) Networks() []sandbox.NetworkMode { return e.networks }
@@ -287,7 +288,7 @@ func TestDaytonaNetworks(t *testing.T) {
 		_, c.url = serve(t, e, h.inside, h.runs, h.code)
 		s := c.at("/mcp/daytona", "t-alice", handshake)
 		newDaytona(t, s, arguments{"volumes": []any{arguments{"volumeId": "v", "mountPath": "/data"}}})
-		if want := []engine.MountRequest{{Volume: "v", Path: "/data"}}; !slices.Equal(e.mounts, want) {
+		if want := []volume.Mount{{Volume: "v", Path: "/data"}}; !slices.Equal(e.mounts, want) {
 			t.Errorf("got %+v, want %+v", e.mounts, want)
 		}
 		refused(t, s, "create_sandbox", arguments{"volumes": []any{arguments{"volumeId": "v", "mountPath": "/data", "readOnly": true}}}, "argument volumes[0].readOnly is not known")

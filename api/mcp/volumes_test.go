@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
 )
 
 func TestVolumes(t *testing.T) {
@@ -118,7 +118,7 @@ func TestASandboxBeginsWithASnapshotsFiles(t *testing.T) {
 	h.wrong(t, "create_sandbox", arguments{"from_snapshot": "first/none"}, "error (not_found)")
 	h.wrong(t, "create_sandbox", arguments{"from_snapshot": ""}, "argument from_snapshot is empty")
 	h.wrong(t, "list_snapshots", arguments{"all": true, "sandbox": "third"}, "argument all is given beside sandbox")
-	if all, err := h.engine.Snapshots(t.Context(), callers["t-stranger"], engine.SnapshotsRequest{}); err != nil || all.Total != 0 {
+	if all, err := h.engine.Snapshots(t.Context(), callers["t-stranger"], snapshot.Query{}); err != nil || all.Total != 0 {
 		t.Errorf("a stranger's: %+v, %v", all, err)
 	}
 }

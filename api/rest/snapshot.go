@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -82,7 +83,7 @@ func (a *API) listSnapshotsOf(ctx context.Context, c *call, in *listSnapshotsOf)
 
 func (a *API) snapshots(ctx context.Context, c *call, of string, p *snapshotPage) (v1.SnapshotPage, error) {
 	var sp httpapi.Spellings
-	r := engine.SnapshotsRequest{Sandbox: of, Limit: defaultSnapshots, Cursor: text0(p.Cursor)}
+	r := snapshot.Query{Sandbox: of, Limit: defaultSnapshots, Cursor: text0(p.Cursor)}
 	if p.Limit != nil {
 		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > engine.MaxPage {
 			sp.Add("limit", "%d is outside 1 to %d", r.Limit, engine.MaxPage)

@@ -9,7 +9,7 @@ import (
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -21,11 +21,11 @@ func (a *API) createVolume(ctx context.Context, c *call, in *createVolume) (v1.V
 	if in.Body.Name == "" {
 		return v1.Volume{}, fault.InvalidField("name", "is missing; a volume has a name of 1 to %d characters", sandbox.MaxKey)
 	}
-	r := engine.VolumeRequest{Name: in.Body.Name, Runtime: text0(in.Body.Runtime)}
+	r := volume.Request{Name: in.Body.Name, Runtime: text0(in.Body.Runtime)}
 	if in.Body.SizeMB != nil {
 		r.SizeMB = *in.Body.SizeMB
 	}
-	v, made, err := again(c, keyed.Volume, func(id string) (engine.VolumeInfo, error) { return a.Volumes.Volume(ctx, c.Caller, id) }, nil)
+	v, made, err := again(c, keyed.Volume, func(id string) (volume.Info, error) { return a.Volumes.Volume(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
 		v, err = a.Volumes.CreateVolume(ctx, c.Caller, r)
 	}
@@ -64,7 +64,7 @@ func (a *API) deleteVolume(ctx context.Context, c *call, in *byVolume) (httpapi.
 	return httpapi.None{}, a.Volumes.DeleteVolume(ctx, c.Caller, in.Volume)
 }
 
-func volumeOf(v *engine.VolumeInfo) v1.Volume {
+func volumeOf(v *volume.Info) v1.Volume {
 	out := v1.Volume{
 		ID: string(v.ID), Name: v.Name, Project: v.Project, Runtime: v.Runtime, Status: string(v.State), SizeMB: v.SizeMB,
 		Users: make([]string, 0, len(v.Users)), CreatedAt: v.CreatedAt.UTC(), CreatedBy: v.CreatedBy,
@@ -79,15 +79,15 @@ func volumeOf(v *engine.VolumeInfo) v1.Volume {
 }
 
 // mounts are the volumes that a request asks for; nil where it says nothing.
-func mounts(sp *httpapi.Spellings, asked []v1.MountVolume) []engine.MountRequest {
+func mounts(sp *httpapi.Spellings, asked []v1.MountVolume) []volume.Mount {
 	if asked == nil {
 		return nil
 	}
 	sp.Wrote("mounts", "volumes")
 	sp.Wrote("mounts.sub", "sub_path")
-	out := make([]engine.MountRequest, 0, len(asked))
+	out := make([]volume.Mount, 0, len(asked))
 	for _, m := range asked {
-		out = append(out, engine.MountRequest{Volume: m.Volume, Path: m.Path, Sub: text0(m.SubPath), ReadOnly: m.ReadOnly})
+		out = append(out, volume.Mount{Volume: m.Volume, Path: m.Path, Sub: text0(m.SubPath), ReadOnly: m.ReadOnly})
 	}
 	return out
 }

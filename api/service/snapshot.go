@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/sandbox"
 )
 
@@ -16,7 +17,7 @@ import (
 // sandbox of, or with of empty by itself.
 type Snapshots interface {
 	CreateSnapshot(ctx context.Context, c access.Caller, ref string, r engine.SnapshotRequest) (*sandbox.Snapshot, error)
-	Snapshots(ctx context.Context, c access.Caller, r engine.SnapshotsRequest) (engine.SnapshotPage, error)
+	Snapshots(ctx context.Context, c access.Caller, r snapshot.Query) (snapshot.Page, error)
 	Snapshot(ctx context.Context, c access.Caller, of, snapshot string) (*sandbox.Snapshot, error)
 	DeleteSnapshot(ctx context.Context, c access.Caller, of, snapshot string) error
 	ExportSnapshot(ctx context.Context, c access.Caller, of, snapshot string, w io.Writer) error

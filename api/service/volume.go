@@ -7,13 +7,13 @@ import (
 	"context"
 
 	"sandpit.dev/access"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 )
 
 // Volumes keeps disks that sandboxes share. A volume is named by its name or its id.
 type Volumes interface {
-	CreateVolume(ctx context.Context, c access.Caller, r engine.VolumeRequest) (engine.VolumeInfo, error)
-	Volumes(ctx context.Context, c access.Caller) ([]engine.VolumeInfo, error)
-	Volume(ctx context.Context, c access.Caller, volume string) (engine.VolumeInfo, error)
+	CreateVolume(ctx context.Context, c access.Caller, r volume.Request) (volume.Info, error)
+	Volumes(ctx context.Context, c access.Caller) ([]volume.Info, error)
+	Volume(ctx context.Context, c access.Caller, volume string) (volume.Info, error)
 	DeleteVolume(ctx context.Context, c access.Caller, volume string) error
 }

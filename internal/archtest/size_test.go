@@ -20,7 +20,7 @@ var packageLimit = size{files: 60, lines: 10_000}
 // oversized are the packages above packageLimit, with the most that each may have. The list only
 // shrinks: lower a figure when its package gets smaller, and never add to it.
 var oversized = map[string]size{
-	"engine": {65, 11_560},
+	"engine": {61, 10_560},
 }
 
 // slack is how far a package may shrink before its figures in oversized must follow.

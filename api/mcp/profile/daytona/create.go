@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -198,7 +199,7 @@ func onlyFrom(dockerfile string) (image string, ok bool) {
 }
 
 // mounts reads the volumes.
-func mounts(a *toolset.Args) []engine.MountRequest {
+func mounts(a *toolset.Args) []volume.Mount {
 	if !a.Has("volumes") {
 		return nil
 	}
@@ -207,10 +208,10 @@ func mounts(a *toolset.Args) []engine.MountRequest {
 		a.Add("volumes", "is %s and not a list", toolset.Shown(a.Values["volumes"]))
 		return nil
 	}
-	var out []engine.MountRequest
+	var out []volume.Mount
 	for i, raw := range list {
 		o := toolset.Object{Args: a, At: fmt.Sprintf("volumes[%d]", i), Values: raw}.Fields()
-		out = append(out, engine.MountRequest{Volume: o.Text("volumeId"), Path: o.Text("mountPath"), Sub: o.Text("subpath")})
+		out = append(out, volume.Mount{Volume: o.Text("volumeId"), Path: o.Text("mountPath"), Sub: o.Text("subpath")})
 		o.Rest()
 	}
 	return out

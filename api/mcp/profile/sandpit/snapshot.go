@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/sandbox"
 )
 
@@ -246,7 +247,7 @@ func listSnapshots() toolset.Tool {
 		},
 		Example: `{"sandbox": "my-project"}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			r := engine.SnapshotsRequest{Limit: int(c.Args.Number("limit", 20)), Cursor: c.Args.Text("cursor")}
+			r := snapshot.Query{Limit: int(c.Args.Number("limit", 20)), Cursor: c.Args.Text("cursor")}
 			of := "your project"
 			if !c.Args.Bool("all", false) {
 				ref, err := place(ctx, c, false)

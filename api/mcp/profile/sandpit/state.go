@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -175,7 +176,7 @@ func patch(a *toolset.Args) engine.Patch {
 	given(a, "checkpoints", &p.Checkpoints, func(n string) sandbox.Checkpoints { return sandbox.Checkpoints(a.Text(n)) })
 	given(a, "env", &p.Env, a.Env)
 	given(a, "labels", &p.Metadata, a.Env)
-	given(a, "volumes", &p.Mounts, func(string) []engine.MountRequest { return mounts(a) })
+	given(a, "volumes", &p.Mounts, func(string) []volume.Mount { return mounts(a) })
 	p.Network = network(a)
 	return p
 }

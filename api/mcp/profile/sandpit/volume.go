@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/sandbox"
 )
 
@@ -24,7 +24,7 @@ func createVolume() toolset.Tool {
 		},
 		Example: `{"name": "data"}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			r := engine.VolumeRequest{Name: c.Args.Text("name"), SizeMB: int(c.Args.Number("size_mb", 0))}
+			r := volume.Request{Name: c.Args.Text("name"), SizeMB: int(c.Args.Number("size_mb", 0))}
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
@@ -55,7 +55,7 @@ type volumeShape struct {
 	CreatedAt string   `json:"created_at"`
 }
 
-func volumeShapeFor(ctx context.Context, c *toolset.Call, v *engine.VolumeInfo) volumeShape {
+func volumeShapeFor(ctx context.Context, c *toolset.Call, v *volume.Info) volumeShape {
 	out := volumeShape{ID: string(v.ID), Name: v.Name, SizeMB: v.SizeMB, MountedBy: make([]string, 0, len(v.Users)), CreatedAt: toolset.TimeText(v.CreatedAt)}
 	if v.UsedBytes >= 0 {
 		out.UsedBytes = &v.UsedBytes
@@ -143,7 +143,7 @@ func paramVolumes(about string) toolset.Param {
 // mounts reads them: NAME:/path with commas between; NAME/sub is a directory of the
 // volume, and :ro behind the path means that nothing can be written. A list, of the same
 // texts or of objects, is taken as well. Nil: nothing was said; problems are kept in a.
-func mounts(a *toolset.Args) []engine.MountRequest {
+func mounts(a *toolset.Args) []volume.Mount {
 	v, ok := a.Values["volumes"]
 	if !ok {
 		return nil
@@ -156,7 +156,7 @@ func mounts(a *toolset.Args) []engine.MountRequest {
 			}
 		}
 	}
-	out := make([]engine.MountRequest, 0, len(list))
+	out := make([]volume.Mount, 0, len(list))
 	for _, raw := range list {
 		if m, ok := mount(raw); ok {
 			out = append(out, m)
@@ -167,7 +167,7 @@ func mounts(a *toolset.Args) []engine.MountRequest {
 	return out
 }
 
-func mount(raw json.RawMessage) (m engine.MountRequest, ok bool) {
+func mount(raw json.RawMessage) (m volume.Mount, ok bool) {
 	var one string
 	if json.Unmarshal(raw, &one) != nil {
 		var o struct {
@@ -177,7 +177,7 @@ func mount(raw json.RawMessage) (m engine.MountRequest, ok bool) {
 			ReadOnly bool   `json:"read_only"`
 		}
 		err := json.Unmarshal(raw, &o)
-		return engine.MountRequest{Volume: o.Volume, Path: o.Path, Sub: o.Sub, ReadOnly: o.ReadOnly}, err == nil && o.Volume != "" && o.Path != ""
+		return volume.Mount{Volume: o.Volume, Path: o.Path, Sub: o.Sub, ReadOnly: o.ReadOnly}, err == nil && o.Volume != "" && o.Path != ""
 	}
 	one, m.ReadOnly = strings.CutSuffix(one, ":ro")
 	// No volume's name has a slash, so that this is where the path begins.

@@ -1,51 +1,44 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package snapshot
 
 import (
 	"context"
 	"strings"
 
-	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
-// SnapshotsRequest selects snapshots.
-type SnapshotsRequest struct {
+// Query selects snapshots.
+type Query struct {
 	Sandbox string // a sandbox, or the id of one that was deleted; empty: the whole project's
 	Limit   int    // as in store.SnapshotQuery
 	Cursor  string
 	Oldest  bool // oldest first; else newest first
 }
 
-// SnapshotPage is one page of snapshots.
-type SnapshotPage struct {
+// Page is one page of snapshots.
+type Page struct {
 	Items []*sandbox.Snapshot
 	Next  string // the cursor of the next page; empty at the end
 	Total int    // how many match in all
 }
 
-// Snapshots returns the snapshots that can be used: not those that are being taken
-// or deleted. It is no use of a sandbox.
-func (e *Engine) Snapshots(ctx context.Context, c access.Caller, r SnapshotsRequest) (SnapshotPage, error) {
-	if err := e.enter(c, access.SandboxesRead); err != nil {
-		return SnapshotPage{}, err
-	}
-	defer e.group.leave()
-	if err := checkPage(r.Limit, 0); err != nil {
-		return SnapshotPage{}, err
-	}
+// List returns the snapshots of a project that can be used: not those that are being taken
+// or deleted.
+func (k *Keeper) List(ctx context.Context, project string, r Query) (Page, error) {
 	q := store.SnapshotQuery{
-		Project: c.Project, States: []sandbox.SnapshotState{sandbox.SnapshotReady},
+		Project: project, States: []sandbox.SnapshotState{sandbox.SnapshotReady},
 		Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor,
 	}
-	var p SnapshotPage
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	var p Page
+	err := k.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		if r.Sandbox != "" {
-			if q.Sandbox, err = ownerOf(tx, c.Project, r.Sandbox); err != nil {
+			if q.Sandbox, err = ownerOf(tx, project, r.Sandbox); err != nil {
 				return err
 			}
 		}
@@ -56,49 +49,40 @@ func (e *Engine) Snapshots(ctx context.Context, c access.Caller, r SnapshotsRequ
 		return err
 	})
 	if err != nil {
-		return SnapshotPage{}, err
+		return Page{}, err
 	}
 	return p, nil
 }
 
-// Snapshot returns one. Of a sandbox (of), snap is the name of one of its snapshots, or the id of any
-// of the project's; of none (""), an id or SANDBOX/NAME.
-func (e *Engine) Snapshot(ctx context.Context, c access.Caller, of, snap string) (*sandbox.Snapshot, error) {
-	if err := e.enter(c, access.SandboxesRead); err != nil {
-		return nil, err
-	}
-	defer e.group.leave()
-	return e.findSnapshot(ctx, c.Project, of, snap)
-}
-
-// findSnapshot finds one that is ready, see Snapshot.
-func (e *Engine) findSnapshot(ctx context.Context, project, of, ref string) (found *sandbox.Snapshot, err error) {
-	err = e.store.View(ctx, func(tx store.Tx) error {
-		found, err = snapshotByRef(tx, project, of, ref)
+// Find finds one that is ready. Of a sandbox (of), ref is the name of one of its snapshots, or the
+// id of any of the project's; of none (""), an id or SANDBOX/NAME.
+func (k *Keeper) Find(ctx context.Context, project, of, ref string) (found *sandbox.Snapshot, err error) {
+	err = k.core.Store.View(ctx, func(tx store.Tx) error {
+		found, err = byRef(tx, project, of, ref)
 		return err
 	})
 	return found, err
 }
 
-// holdSnapshot finds one and holds it, so that it is not deleted meanwhile.
-func (e *Engine) holdSnapshot(ctx context.Context, project, of, ref string) (*sandbox.Snapshot, func(), error) {
-	snap, err := e.findSnapshot(ctx, project, of, ref)
+// Hold finds one and holds it, so that it is not deleted meanwhile.
+func (k *Keeper) Hold(ctx context.Context, project, of, ref string) (*sandbox.Snapshot, func(), error) {
+	snap, err := k.Find(ctx, project, of, ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := e.holds.Share(ctx, snap.ID)
+	release, err := k.core.Holds.Share(ctx, snap.ID)
 	if err != nil {
 		return nil, nil, err
 	}
 	// It may have been deleted before it was held; with its name, not with its id.
-	if snap, err = e.findSnapshot(ctx, project, "", string(snap.ID)); err != nil {
+	if snap, err = k.Find(ctx, project, "", string(snap.ID)); err != nil {
 		release()
 		return nil, nil, err
 	}
 	return snap, release, nil
 }
 
-func snapshotByRef(tx store.Tx, project, of, ref string) (*sandbox.Snapshot, error) {
+func byRef(tx store.Tx, project, of, ref string) (*sandbox.Snapshot, error) {
 	whole := ref
 	if owner, rest, ok := strings.Cut(ref, "/"); ok && of == "" {
 		of, ref = owner, rest
@@ -117,14 +101,14 @@ func snapshotByRef(tx store.Tx, project, of, ref string) (*sandbox.Snapshot, err
 	case owner != "" && sandbox.CheckSnapshotName("snapshot", ref) == nil:
 		snap, err = tx.Snapshots().ByName(owner, ref)
 	default:
-		return nil, noSnapshot(whole, of)
+		return nil, notFound(whole, of)
 	}
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
 	// What is another project's is as missing as what never was.
 	if err != nil || snap.Project != project || snap.State != sandbox.SnapshotReady {
-		return nil, noSnapshot(whole, of)
+		return nil, notFound(whole, of)
 	}
 	return snap, nil
 }
@@ -133,11 +117,11 @@ func snapshotByRef(tx store.Tx, project, of, ref string) (*sandbox.Snapshot, err
 func ownerOf(tx store.Tx, project, ref string) (sandbox.ID, error) {
 	if !sandbox.ValidID(ref) {
 		if sandbox.CheckKey("sandbox", ref) != nil {
-			return "", noSandbox(ref)
+			return "", core.NoSandbox(ref)
 		}
 		s, err := tx.Sandboxes().ByKey(project, ref)
 		if fault.Is(err, fault.NotFound) {
-			return "", noSandbox(ref)
+			return "", core.NoSandbox(ref)
 		}
 		if err != nil {
 			return "", err
@@ -156,12 +140,12 @@ func ownerOf(tx store.Tx, project, ref string) (sandbox.ID, error) {
 		return "", err
 	}
 	if left == 0 {
-		return "", noSandbox(ref)
+		return "", core.NoSandbox(ref)
 	}
 	return sandbox.ID(ref), nil
 }
 
-func noSnapshot(ref, of string) *fault.Error {
+func notFound(ref, of string) *fault.Error {
 	err := fault.New(fault.NotFound, "there is no snapshot %q", sandbox.Clip(ref, 80))
 	if of == "" {
 		return err.WithRemedy("name one by its id, or as SANDBOX/NAME; list the snapshots to see which there are")
