@@ -29,6 +29,9 @@ const (
 	DefaultOutput  = wire.DefaultOutput
 )
 
+// LostPatience is how long a lossless command waits for a follower that was lost.
+const LostPatience = wire.LostPatience
+
 // Command is what to run.
 type Command struct {
 	ID    string   // chosen by the caller, as by sandbox.NewProcessID; one that exists is fault.Exists
@@ -46,6 +49,11 @@ type Command struct {
 	MaxStdout int64         // bytes kept of each stream; 0: DefaultOutput. What is more is counted, and the
 	MaxStderr int64         // stream flagged as truncated; the program does not wait for anyone
 	Rolling   bool          // of both streams together the last bytes are kept instead of the first; some more may be
+
+	// Lossless: who starts it, and who attaches so, gets all of the output. The program waits where
+	// one of them is slow, and for [LostPatience] after the last one was lost. It is Rolling besides.
+	// An agent of a build that cannot do it keeps MaxStdout and MaxStderr instead.
+	Lossless bool
 
 	Terminal *Terminal // a pseudo terminal for all three streams; its output is Stdout
 
@@ -94,7 +102,7 @@ func (c *Command) output() [3]int64 {
 		}
 		return n
 	}
-	if c.Rolling {
+	if c.Rolling || c.Lossless {
 		return unbounded()
 	}
 	return [3]int64{sandbox.Stdout: most(c.MaxStdout), sandbox.Stderr: max(most(c.MaxStderr), 4096)}
@@ -114,7 +122,7 @@ func (c *Command) wire() *wire.Start {
 	st := &wire.Start{
 		Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, Env: c.Env, User: c.User,
 		StdinSize: int64(len(c.Stdin)), StreamStdin: c.StreamStdin,
-		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling, Redact: c.Redact,
+		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling, Lossless: c.Lossless, Redact: c.Redact,
 	}
 	if st.TimeoutMS = c.Timeout.Milliseconds(); c.Timeout%time.Millisecond > 0 {
 		st.TimeoutMS++ // never rounded down to none

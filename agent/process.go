@@ -25,6 +25,9 @@ type Process struct {
 	last int64    // seq of the last frame
 	left [3]int64 // by Stream: bytes that may still come
 
+	// Borrowed: the bytes of a frame hold until the next call of Next only. Set it before the first.
+	Borrowed bool
+
 	mu     sync.Mutex
 	result *sandbox.Result
 	err    error // of Next, for ever
@@ -67,24 +70,32 @@ func (c *Client) send(ctx context.Context, cmd *Command, st *wire.Start) (*strea
 // the first) to its end: earlier output first, then new output, each frame once and in order. A
 // number that no frame had is fault.Invalid. ctx bounds the attaching only.
 func (c *Client) Attach(ctx context.Context, processID string, after int64) (*Process, error) {
-	return c.attach(ctx, processID, after, 0)
+	return c.AttachAs(ctx, processID, Attaching{After: after})
+}
+
+// Attaching says how to follow a process that was started before.
+type Attaching struct {
+	After    int64 // what comes after this frame; zero: all
+	Recent   int64 // of earlier output at most the last so many bytes, in whole frames; zero: all
+	Lossless bool  // a lossless command waits for this follower
 }
 
 // AttachRecent is Attach that returns at most the last recent bytes of earlier output, in whole
 // frames.
 func (c *Client) AttachRecent(ctx context.Context, processID string, recent int64) (*Process, error) {
-	return c.attach(ctx, processID, 0, max(recent, 1))
+	return c.AttachAs(ctx, processID, Attaching{Recent: max(recent, 1)})
 }
 
-func (c *Client) attach(ctx context.Context, processID string, after, recent int64) (*Process, error) {
+// AttachAs is Attach in another way.
+func (c *Client) AttachAs(ctx context.Context, processID string, a Attaching) (*Process, error) {
 	if !sandbox.ValidID(processID) {
 		return nil, fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(processID, 80))
 	}
-	s, err := c.open(ctx, &wire.Request{Op: wire.OpAttach, ID: processID, After: after, Recent: recent}, true)
+	s, err := c.open(ctx, &wire.Request{Op: wire.OpAttach, ID: processID, After: a.After, Recent: a.Recent, Lossless: a.Lossless}, true)
 	if err != nil {
 		return nil, err
 	}
-	return c.follow(s, processID, after, [3]int64{sandbox.Stdout: MaxOutput, sandbox.Stderr: MaxOutput})
+	return c.follow(s, processID, a.After, [3]int64{sandbox.Stdout: MaxOutput, sandbox.Stderr: MaxOutput})
 }
 
 func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Process, error) {
@@ -219,7 +230,9 @@ func (p *Process) frame(t wire.Type, b []byte) (sandbox.Frame, error) {
 		return sandbox.Frame{}, p.s.broken("its frames are out of order, or more than was asked for")
 	}
 	p.last = lf.Seq
-	f.Data = append([]byte(nil), lf.Data...)
+	if f.Data = lf.Data; !p.Borrowed {
+		f.Data = append([]byte(nil), lf.Data...)
+	}
 	return f, nil
 }
 

@@ -25,6 +25,9 @@ type Options struct {
 	HTTP *http.Client
 	// UserAgent is sent with each request; empty: "sandpit-go".
 	UserAgent string
+	// ReuseFrames has the bytes of a [Frame] hold only until the function returns that it is passed
+	// to. It spares memory where a command writes much.
+	ReuseFrames bool
 	// Waiting is called when a server that was reached before stops answering and the client
 	// retries, until the given time at most: with what it got instead of an answer, and once
 	// until the server answers again. It may be called concurrently. It may be nil.
@@ -40,6 +43,7 @@ type Client struct {
 	http  *http.Client
 	err   error // of the base URL; every call returns it
 
+	reuse   bool // the bytes of frames
 	onWait  func(error, time.Time)
 	reached atomic.Bool // a server has answered
 	waiting atomic.Bool // onWait was called, and no server has answered since
@@ -48,7 +52,7 @@ type Client struct {
 // New returns a client of the server at baseURL ("http://127.0.0.1:8080"), which may end with
 // /v1. It does not connect: a bad URL is reported by the first call.
 func New(baseURL, token string, o Options) *Client {
-	c := &Client{token: token, agent: o.UserAgent, http: o.HTTP, onWait: o.Waiting}
+	c := &Client{token: token, agent: o.UserAgent, http: o.HTTP, reuse: o.ReuseFrames, onWait: o.Waiting}
 	if c.agent == "" {
 		c.agent = "sandpit-go"
 	}
@@ -93,6 +97,7 @@ type request struct {
 	raw          io.Reader // or as it is
 	size         int64     // of raw; -1: unknown
 	header       http.Header
+	resume       func(http.Header) // of [Client.repeat]: called before each try
 }
 
 // bigUpload is the size from which a request asks first whether its body is wanted.

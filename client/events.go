@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 )
 
 // maxEvent bounds one event: more than a server sends, and less than hurts.
@@ -19,6 +20,7 @@ type event struct {
 	name string
 	id   int64 // 0: none, or no number
 	data []byte
+	at   time.Time // of bytes of output, which data are; zero: it is JSON
 }
 
 type eventReader struct{ r *bufio.Reader }

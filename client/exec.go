@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
+	"strconv"
 	"time"
 
 	v1 "sandpit.dev/api/v1"
@@ -47,7 +49,10 @@ type Frame struct {
 }
 
 // ExecStream runs a command and passes its output to fn as it comes, in order and exactly as it
-// was written. An error of fn ends the stream and is returned; the command keeps running.
+// was written, all of it: the command waits where fn is slow. (A server or an agent of an earlier
+// build passes on as much of each stream as MaxOutputBytes says.) What is kept of it, for
+// [Process.Follow] say, is the end, about as much as MaxOutputBytes says of both streams.
+// StdoutTruncated and StderrTruncated say that not all was passed on. An error of fn ends the stream and is returned; the command keeps running.
 func (c *Client) ExecStream(ctx context.Context, ref string, r v1.Exec, fn func(Frame) error) (*v1.ExecOutcome, error) {
 	return c.ExecStarted(ctx, ref, r, func(*Process) {}, fn)
 }
@@ -55,43 +60,61 @@ func (c *Client) ExecStream(ctx context.Context, ref string, r v1.Exec, fn func(
 // ExecStarted is ExecStream that calls started with the command's process as soon as it runs,
 // before any of its output, so that a caller who stops waiting can end it.
 func (c *Client) ExecStarted(ctx context.Context, ref string, r v1.Exec, started func(*Process), fn func(Frame) error) (*v1.ExecOutcome, error) {
-	data, err := c.streamCommand(ctx, of(ref, "/exec"), r, func(s v1.ExecStarted) { started(c.OpenProcess(ref, s.ProcessID)) }, fn)
+	out := new(v1.ExecOutcome)
+	given, err := c.streamCommand(ctx, of(ref, "/exec"), r, func(s v1.ExecStarted) { started(c.OpenProcess(ref, s.ProcessID)) }, fn, out)
 	if err != nil {
 		return nil, err
 	}
-	out := new(v1.ExecOutcome)
-	if err := json.Unmarshal(data, out); err != nil {
-		return nil, garbled(err)
-	}
+	given.told(out)
 	return out, nil
 }
 
 // CreateExecStarted is [Client.CreateExec] that streams as [Client.ExecStarted] does; started
 // also gets the sandbox's id.
 func (c *Client) CreateExecStarted(ctx context.Context, r v1.CreateExec, started func(sandbox string, p *Process), fn func(Frame) error) (*v1.CreateExecOutcome, error) {
-	data, err := c.streamCommand(ctx, "/exec", r, func(s v1.ExecStarted) { started(s.SandboxID, c.OpenProcess(s.SandboxID, s.ProcessID)) }, fn)
+	out := new(v1.CreateExecOutcome)
+	given, err := c.streamCommand(ctx, "/exec", r, func(s v1.ExecStarted) { started(s.SandboxID, c.OpenProcess(s.SandboxID, s.ProcessID)) }, fn, out)
 	if err != nil {
 		return nil, err
 	}
-	out := new(v1.CreateExecOutcome)
-	if err := json.Unmarshal(data, out); err != nil {
-		return nil, garbled(err)
-	}
+	given.told(&out.ExecOutcome)
 	return out, nil
 }
 
-// streamCommand runs a command, handles its events, and returns the data of the last one. When
-// the connection breaks, it asks again and resumes after the last event that it handled.
-func (c *Client) streamCommand(ctx context.Context, path string, r any, started func(v1.ExecStarted), fn func(Frame) error) ([]byte, error) {
+// streamCommand runs a command, handles its events, decodes the data of the last one into out,
+// and returns how much was passed on. When the connection breaks, it asks again and resumes after
+// the last event that it handled.
+func (c *Client) streamCommand(ctx context.Context, path string, r any, started func(v1.ExecStarted), fn func(Frame) error, out any) (passed, error) {
 	s := commandStream{c: c, started: started, fn: fn}
-	err := c.repeat(ctx, request{
-		method: "POST", path: path, body: r,
-		header: http.Header{"Accept": {"text/event-stream;data=exact"}},
-	}, func(resp *http.Response) error { return s.read(ctx, resp.Body) })
-	if err != nil {
-		return nil, err
+	req := request{
+		method: "POST", path: path, body: r, resume: s.resume,
+		header: http.Header{"Accept": {v1.FramesType + ";" + v1.AllOutput + ", text/event-stream;data=exact"}},
 	}
-	return s.last, nil
+	err := c.repeat(ctx, req, func(resp *http.Response) error {
+		var next func() (event, error)
+		if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == v1.FramesType {
+			next = newFrameReader(resp.Body, c.reuse).next
+		} else {
+			next = newEventReader(resp.Body).next
+		}
+		return s.read(ctx, next)
+	})
+	if err != nil {
+		return passed{}, err
+	}
+	if err := json.Unmarshal(s.last, out); err != nil {
+		return passed{}, garbled(err)
+	}
+	return s.given, nil
+}
+
+// passed is how many bytes of standard output and standard error were passed on.
+type passed [2]int64
+
+// told has an outcome say whether all was passed on, instead of whether all is kept.
+func (p passed) told(o *v1.ExecOutcome) {
+	o.StdoutTruncated = o.StdoutTruncated && p[0] < o.StdoutBytes
+	o.StderrTruncated = o.StderrTruncated && p[1] < o.StderrBytes
 }
 
 // commandStream is a command's events, over as many connections as it takes.
@@ -99,18 +122,25 @@ type commandStream struct {
 	c       *Client
 	started func(v1.ExecStarted)
 	fn      func(Frame) error
-	told    bool     // started was called
-	given   [2]int64 // bytes of the two streams that fn was given, on all connections
+	told    bool   // started was called
+	given   passed // to fn, on all connections
+	seq     int64  // of the last frame
 	last    []byte
 }
 
+// resume asks for what comes behind the last frame.
+func (s *commandStream) resume(h http.Header) {
+	if s.seq > 0 {
+		h.Set("Last-Event-ID", strconv.FormatInt(s.seq, 10))
+	}
+}
+
 // read handles the events of one connection.
-func (s *commandStream) read(ctx context.Context, body io.Reader) error {
-	events := newEventReader(body)
+func (s *commandStream) read(ctx context.Context, next func() (event, error)) error {
 	goesOn := "the command goes on: see the sandbox's processes"
 	skip := s.given
 	for {
-		ev, err := events.next()
+		ev, err := next()
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return s.c.unanswered(ctx, err)
@@ -124,6 +154,9 @@ func (s *commandStream) read(ctx context.Context, body io.Reader) error {
 			var at v1.ExecStarted
 			if err := json.Unmarshal(ev.data, &at); err != nil {
 				return garbled(err)
+			}
+			if at.After > 0 { // what fn was given does not come again
+				skip = passed{}
 			}
 			goesOn = "the command goes on as process " + clip(at.ProcessID, 40) + ": attach to that"
 			if !s.told {
@@ -151,15 +184,20 @@ func (s *commandStream) read(ctx context.Context, body io.Reader) error {
 }
 
 // output passes on the part of an event that was not passed on before.
-func (s *commandStream) output(ev event, skip *[2]int64) error {
-	var out v1.Output
-	if err := json.Unmarshal(ev.data, &out); err != nil {
-		return garbled(err)
+func (s *commandStream) output(ev event, skip *passed) error {
+	data, at := ev.data, ev.at
+	if at.IsZero() {
+		var out v1.Output
+		err := json.Unmarshal(ev.data, &out)
+		if err == nil {
+			data, err = exact(out.Data, out.DataBase64)
+		}
+		if err != nil {
+			return garbled(err)
+		}
+		at = out.At
 	}
-	data, err := exact(out.Data, out.DataBase64)
-	if err != nil {
-		return garbled(err)
-	}
+	s.seq = max(s.seq, ev.id)
 	stream := 0
 	if ev.name == v1.StreamStderr {
 		stream = 1
@@ -170,7 +208,7 @@ func (s *commandStream) output(ev event, skip *[2]int64) error {
 	}
 	data = data[known:]
 	s.given[stream] += int64(len(data))
-	return s.fn(Frame{Seq: ev.id, Stderr: stream == 1, At: out.At, Data: data})
+	return s.fn(Frame{Seq: ev.id, Stderr: stream == 1, At: at, Data: data})
 }
 
 func garbled(err error) error {

@@ -54,6 +54,9 @@ func (c *Client) repeat(ctx context.Context, r request, read func(*http.Response
 	r.header = header
 	tries, broken := c.retry(), 0
 	for sent := false; ; {
+		if r.resume != nil {
+			r.resume(header)
+		}
 		resp, answered, err := c.send(ctx, r)
 		if err == nil {
 			since := time.Now()

@@ -5,7 +5,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
@@ -69,13 +68,9 @@ func (s *Shell) Exec(ctx context.Context, r v1.Exec) (*v1.ShellExecResult, error
 // ExecStarted runs a command in the shell and passes its output on as it comes, as
 // [Client.ExecStarted] does without one. started gets the command's id.
 func (s *Shell) ExecStarted(ctx context.Context, r v1.Exec, started func(id string), fn func(Frame) error) (*v1.ShellExecOutcome, error) {
-	data, err := s.c.streamCommand(ctx, s.path("/exec"), r, func(s v1.ExecStarted) { started(s.ProcessID) }, fn)
-	if err != nil {
-		return nil, err
-	}
 	out := new(v1.ShellExecOutcome)
-	if err := json.Unmarshal(data, out); err != nil {
-		return nil, garbled(err)
+	if _, err := s.c.streamCommand(ctx, s.path("/exec"), r, func(s v1.ExecStarted) { started(s.ProcessID) }, fn, out); err != nil {
+		return nil, err
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/access"
+	"sandpit.dev/agent"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -33,12 +34,16 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	if process.NeverBegan(ev) {
 		return ExecResult{}, false, nil
 	}
-	if r.Started != nil {
-		r.Started(processID)
-	}
-	f, leave, err := e.rejoin(ctx, c, ev)
+	f, leave, err := e.rejoin(ctx, c, ev, agent.Attaching{After: r.After, Lossless: cmd.Lossless})
 	if err != nil {
 		return ExecResult{}, false, err
+	}
+	r.tellLimit(&cmd)
+	if f != nil && f.seen > 0 {
+		r.Resumed()
+	}
+	if r.Started != nil {
+		r.Started(processID)
 	}
 	here, cancel := e.group.bind(ctx)
 	defer cancel()
@@ -90,7 +95,7 @@ func (e *Engine) unended(ctx context.Context, left ExecResult, gone error) (Exec
 
 // rejoin attaches to a command that another follower completes; nil where there is nothing
 // to attach to.
-func (e *Engine) rejoin(ctx context.Context, c access.Caller, ev *sandbox.Event) (*follower, func(), error) {
+func (e *Engine) rejoin(ctx context.Context, c access.Caller, ev *sandbox.Event, at agent.Attaching) (*follower, func(), error) {
 	u, err := e.peekAs(ctx, c, access.SandboxesWrite, string(ev.Sandbox), resumes)
 	switch {
 	case fault.Is(err, fault.State), fault.Is(err, fault.NotFound):
@@ -98,7 +103,7 @@ func (e *Engine) rejoin(ctx context.Context, c access.Caller, ev *sandbox.Event)
 	case err != nil:
 		return nil, nil, err
 	}
-	p, err := u.l.client.Attach(ctx, ev.ProcessID, 0)
+	p, err := u.l.client.AttachAs(ctx, ev.ProcessID, at)
 	if err != nil {
 		err = u.Fail(ctx, err)
 		u.End()
@@ -108,7 +113,7 @@ func (e *Engine) rejoin(ctx context.Context, c access.Caller, ev *sandbox.Event)
 		return nil, nil, err
 	}
 	f := newFollower(u, ev, 0)
-	f.process, f.guest = p, true
+	f.process, f.guest, f.seen, f.lossless = p, true, at.After, at.Lossless
 	return f, f.abandon, nil
 }
 

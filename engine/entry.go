@@ -11,10 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -51,14 +50,12 @@ type entry struct {
 	stale    bool       // a commit failed: what the store has is not known
 
 	mu     sync.Mutex
-	live   *session       // nil unless up and to stay so
-	frozen *session       // what live was, and will be again, while the sandbox is paused
-	busy   int            // commands, terminals and transfers that are not over
-	heard  map[string]int // followers, by process
-	// listeners are all of those but the engine's own, and audience what they get together; nil: there was one at most.
-	listeners int
-	audience  *rate.Limiter
-	last      activity // the last that counts
+	live   *session // nil unless up and to stay so
+	frozen *session // what live was, and will be again, while the sandbox is paused
+	busy   int      // commands, terminals and transfers that are not over
+	last   activity // the last that counts
+
+	audience process.Audience
 }
 
 // activity is a use that counts against idleness.

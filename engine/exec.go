@@ -48,6 +48,16 @@ type ExecRequest struct {
 	// KillOnDisconnect kills the command when ctx ends, or the sink fails, before
 	// Exec has returned. Else it goes on.
 	KillOnDisconnect bool
+	// Lossless: the sink gets all of the output. Where it is slow the command waits for it, also
+	// for a while after it was lost, and the bytes of a frame hold only until it returns; what is kept is the end of the output, and of both streams
+	// together as much as MaxStdout and MaxStderr say.
+	Lossless bool
+	// Limited, if not nil, is called with the command's time limit before Started.
+	Limited func(time.Duration)
+	// After is with ExecAgain the frame behind which the output goes on. If its log is read from
+	// there, Resumed is called before Started.
+	After   int64
+	Resumed func()
 	// Room is where the output that is collected counts until its owner closes it; nil: nowhere.
 	Room *budget.Room
 	// TellArtifacts has the result say whether the artifacts were left alone.
@@ -92,6 +102,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 		return ExecResult{}, err
 	}
 	began := time.Now()
+	r.tellLimit(&cmd)
 	var artifacts runtime.Window
 	if r.TellArtifacts {
 		artifacts = u.track(ctx, sandbox.Artifacts)
@@ -108,6 +119,12 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	res, err := f.attend(ctx, r, began)
 	e.metrics.ExecSeconds.Observe(time.Since(began).Seconds())
 	return res, err
+}
+
+func (r *ExecRequest) tellLimit(cmd *agent.Command) {
+	if r.Limited != nil {
+		r.Limited(cmd.Timeout)
+	}
 }
 
 // command checks a request and makes of it what the agent needs. The sandbox's
@@ -133,6 +150,7 @@ func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
 	cmd := agent.Command{
 		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, StreamStdin: r.StreamStdin, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultOutput), MaxStderr: orDefault(r.MaxStderr, DefaultOutput),
+		Lossless: r.Lossless && streamed,
 	}
 	if cmd.Timeout == 0 {
 		cmd.Timeout = e.defaults.CommandTimeout
@@ -180,6 +198,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	}
 	e.checkpoint("exec.intent")
 	f := newFollower(u, ev, cmd.Timeout)
+	f.lossless = cmd.Lossless
 	f.give(&cmd, sink, room)
 	f.window = u.Track(ctx, false)
 	if err = heldErr; err == nil {

@@ -33,7 +33,9 @@ type follower struct {
 	seen    int64          // of the last frame
 	got     [3]int64       // bytes of the frames, by stream
 	last    int64          // of a process that went down with its sandbox: the number of its last frame
-	guest   bool           // the row is another follower's, who alone tells what a lost command means
+	// lossless: the process waits for this follower, as long as somebody takes the output.
+	lossless bool
+	guest    bool // the row is another follower's, who alone tells what a lost command means
 
 	mu         sync.Mutex
 	take       func(sandbox.Frame) error // who gets the frames; nil: nobody
@@ -78,7 +80,7 @@ func (f *follower) detach() ExecResult {
 	defer f.mu.Unlock()
 	r := ExecResult{ProcessID: f.event.ProcessID, Running: true}
 	f.kept(&r)
-	f.take, f.collects = nil, false
+	f.take, f.collects, f.lossless = nil, false, false
 	f.output.Drop()
 	return r
 }
@@ -170,7 +172,7 @@ func (f *follower) follow(ctx context.Context) (sandbox.Result, error) {
 	defer cancel()
 	for lost := 0; ; {
 		if f.process == nil {
-			p, err := f.u.l.client.Attach(limited, f.event.ProcessID, f.seen)
+			p, err := f.u.l.client.AttachAs(limited, f.event.ProcessID, agent.Attaching{After: f.seen, Lossless: f.lossless})
 			if err == nil {
 				f.process, lost = p, 0
 				continue
@@ -180,6 +182,7 @@ func (f *follower) follow(ctx context.Context) (sandbox.Result, error) {
 			}
 			continue
 		}
+		f.process.Borrowed = f.lossless
 		fr, err := f.process.Next(limited)
 		switch {
 		case err == nil:

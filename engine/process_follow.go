@@ -14,6 +14,9 @@ import (
 	"sandpit.dev/sandbox"
 )
 
+// MaxFollowers is how many follow one process at a time.
+const MaxFollowers = process.MaxFollowers
+
 // FollowRequest says which output of a process is wanted.
 type FollowRequest struct {
 	Cursor int64 // what comes after this frame; zero: all
@@ -72,12 +75,12 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 	if err != nil {
 		return nil, err
 	}
-	if err := u.b.listen(processID, r.Own); err != nil {
+	if err := u.b.audience.Join(processID, r.Own); err != nil {
 		u.End()
 		return nil, err
 	}
 	leave := func() {
-		u.b.unlisten(processID, r.Own)
+		u.b.audience.Leave(processID, r.Own)
 		u.End()
 	}
 	var p *agent.Process
@@ -174,6 +177,19 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 	return end, ctx.Err()
 }
 
+// shared returns give, slowed to the rate that all followers of the sandbox have together.
+func (g *Following) shared(ctx context.Context, give func(sandbox.Frame) error) func(sandbox.Frame) error {
+	if g.own {
+		return give
+	}
+	return func(fr sandbox.Frame) error {
+		if err := g.f.u.b.audience.Wait(ctx, len(fr.Data)); err != nil {
+			return err
+		}
+		return give(fr)
+	}
+}
+
 // continuous tells of frames that a rolling log has let go of before they were given
 // out, and begins a terminal's recent output where its screen makes sense.
 func (g *Following) continuous(sink FollowSink) func(sandbox.Frame) error {
@@ -231,6 +247,6 @@ func (s FollowSink) lost(res sandbox.Result) error {
 // Close ends the following; the process goes on. It is called once, after Run.
 func (g *Following) Close() {
 	g.f.hangUp()
-	g.f.u.b.unlisten(g.rec.ID, g.own)
+	g.f.u.b.audience.Leave(g.rec.ID, g.own)
 	g.f.u.End()
 }

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options) {
 	t.Run("Kill", func(t *testing.T) { testKill(t, open, o) })
 	t.Run("Attach", func(t *testing.T) { testAttach(t, open) })
 	t.Run("Rolling", func(t *testing.T) { testRolling(t, open) })
+	t.Run("Lossless", func(t *testing.T) { testLossless(t, open) })
 	t.Run("Wait", func(t *testing.T) { testWait(t, open) })
 	t.Run("Input", func(t *testing.T) { testInput(t, open) })
 	t.Run("Suspend", func(t *testing.T) { testSuspend(t, open) })

@@ -15,9 +15,12 @@ import (
 // and its end. It reads the log, so that a slow follower holds up nobody and
 // costs the same as a fast one. gone ends it when the client left, and ctx when the connection
 // was closed from here: the reader, which would tell of either, may wait for the program to read.
-func (p *process) follow(ctx context.Context, c *conn, off int64, gone <-chan struct{}) (err error) {
+//
+// A reader, if not nil, is who the program waits for.
+func (p *process) follow(ctx context.Context, c *conn, off int64, r *reader, gone <-chan struct{}) (err error) {
 	for {
 		p.mu.Lock()
+		p.gotOnLocked(r, off)
 		end, res, seq := p.log.end(), p.rec.Result, p.log.seq
 		var more chan struct{}
 		var rest []byte // what is left to send of a process that has ended, if that is in memory
@@ -159,11 +162,13 @@ func (s *Server) serveAttach(ctx context.Context, c *conn, req *wire.Request) er
 	if unknown != nil {
 		return unknown
 	}
-	return p.serve(ctx, c, off)
+	return p.serve(ctx, c, off, req.Lossless)
 }
 
 // serve follows for one connection, and carries its input to the program.
-func (p *process) serve(ctx context.Context, c *conn, off int64) error {
+func (p *process) serve(ctx context.Context, c *conn, off int64, lossless bool) error {
+	r := p.beginReader(off, lossless)
+	defer p.endReader(r)
 	gone := make(chan struct{})
 	p.srv.conns.Add(1) // the reader counts as a connection: it may outlive this one, in a write to a full pipe
 	p.srv.work.Go(func() {
@@ -171,7 +176,7 @@ func (p *process) serve(ctx context.Context, c *conn, off int64) error {
 		defer close(gone)
 		p.feed(c)
 	})
-	err := p.follow(ctx, c, off, gone)
+	err := p.follow(ctx, c, off, r, gone)
 	closeRead(c.Conn)
 	return err
 }

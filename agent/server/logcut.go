@@ -77,6 +77,9 @@ func (p *process) cutLog() bool {
 	if need := l.held() + endRoom; need > l.room/4*3 { // else it has only asked ahead
 		keep := l.budget.lend(l.room / 2)
 		defer l.budget.giveBack(keep)
+		if p.behindLocked() > min(keep, l.held()/2) { // that would be lost to who is to get all
+			return false
+		}
 		if !l.rewrite(min(keep, l.held()/2), time.Now()) {
 			return false
 		}
@@ -122,8 +125,8 @@ func (l *logFile) rewrite(keep int64, at time.Time) bool {
 	if err == nil {
 		_, err = cut.WriteAt(floorFrame(floor, at), l.floorAt)
 	}
-	if err == nil {
-		_, err = io.Copy(io.NewOffsetWriter(cut, floor), io.NewSectionReader(old, floor, l.size-floor))
+	if err == nil { // in few calls: this may be much, and all followers wait
+		_, err = io.CopyBuffer(io.NewOffsetWriter(cut, floor), io.NewSectionReader(old, floor, l.size-floor), make([]byte, 256<<10))
 	}
 	if err == nil && floor == l.size {
 		err = unix.Ftruncate(fd, l.size)

@@ -49,6 +49,8 @@ type logFile struct {
 
 	// Of a rolling log.
 	keep    int64 // how much of it is kept at least; 0: it does not roll
+	slack   int64 // how much more it may hold: what is let go of is let go of in pieces of this size
+	renewed bool  // it is let go of by another file in the place of this one
 	floor   int64 // where the oldest frame begins that is kept
 	floorAt int64 // where that is written down
 	rolled  bool  // something was let go of

@@ -22,13 +22,19 @@ import (
 // frame behind LogStart says where that one begins; it is written before the hole is
 // made, so that a reader never meets one.
 
-// rollSlack is how many bytes more than asked for a rolling log may hold: what is
-// let go of is let go of in pieces of this size.
+// rollSlack is the slack of a log that rolls by holes.
 const rollSlack = 1 << 20
 
-// rolling makes the log, which is new, one that keeps its last bytes.
+// rolling makes the log, which is new, one that keeps its last bytes: output at least.
 func (l *logFile) rolling(output int64) {
-	l.keep, l.limit = 2*output, math.MaxInt64 // small frames are mostly header
+	l.keep, l.slack, l.limit = 2*output, rollSlack, math.MaxInt64 // small frames are mostly header
+}
+
+// renewing makes the log, which is new, one that holds most bytes at most, and at least the last
+// quarter of that. It is for much output: before btrfs makes a hole it writes to the disk what is
+// to be let go of, and it does not where the whole file goes.
+func (l *logFile) renewing(most int64) {
+	l.keep, l.slack, l.limit, l.renewed = most/4, most-most/4, math.MaxInt64, true
 }
 
 // markFloor writes the first LogFloor, right behind LogStart.
@@ -44,10 +50,17 @@ func floorFrame(floor int64, at time.Time) []byte {
 // roll lets go of the oldest frames, if there are too many. A file system that
 // makes no holes ends the rolling: from then on nothing more is kept.
 func (l *logFile) roll(at time.Time) {
-	if l.keep == 0 || l.size-l.floor <= l.keep+rollSlack {
+	if l.keep == 0 || l.size-l.floor <= l.keep+l.slack || l.renewed && l.renew(at) {
 		return
 	}
 	l.rollTo(l.keep, at)
+}
+
+// renew lets go of the oldest frames by another file, and reports whether it did.
+func (l *logFile) renew(at time.Time) bool {
+	room := l.budget.lend(l.keep)
+	defer l.budget.giveBack(room)
+	return room == l.keep && l.rewrite(l.keep, at)
 }
 
 // rollTo lets go of the oldest frames, but for the last keep bytes on disk.

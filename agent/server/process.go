@@ -52,6 +52,7 @@ type process struct {
 	rec         wire.Record
 	streams     [2]*stream // stdout, stderr; nil: there is none
 	log         *logFile
+	readers     *readers      // who gets all of the output; nil: nobody does
 	more        chan struct{} // closed when the log grew or the result stands; nil: nobody waits
 	killCause   string        // why we killed it
 	killDetail  string
@@ -121,14 +122,25 @@ func (p *process) run(timeout time.Duration) {
 // pump carries a stream to the log until its end. While nothing comes, it
 // holds no buffer.
 func (p *process) pump(st *stream) {
-	_ = st.raw.Read(func(fd uintptr) bool {
-		for !st.over.Load() {
-			if end, dry := p.drain(st, int(fd), pumpTurn); end || dry {
-				return end
+	for behind := true; behind; {
+		p.awaitReaders(st)
+		behind = false
+		_ = st.raw.Read(func(fd uintptr) bool {
+			for !st.over.Load() {
+				turn := pumpTurn
+				if p.readers != nil {
+					if turn = p.mayRead(); turn == 0 {
+						behind = true
+						return true
+					}
+				}
+				if end, dry := p.drain(st, int(fd), turn); end || dry {
+					return end
+				}
 			}
-		}
-		return false // its deadline is over, or about to be
-	})
+			return false // its deadline is over, or about to be
+		})
+	}
 	if st.over.Load() {
 		p.drainBuffered(st)
 	}
@@ -160,7 +172,7 @@ func (p *process) drain(st *stream, fd, budget int) (end, dry bool) {
 		if st.redaction != nil {
 			from += copy(buf[from:], st.redaction.held)
 		}
-		n, err := unix.Read(fd, buf[from:])
+		n, err := unix.Read(fd, buf[from:min(len(buf), from+budget)])
 		switch {
 		case err == unix.EINTR:
 			continue

@@ -244,7 +244,7 @@ func (sp *spawn) stream(t wire.Type, f *os.File) *stream {
 	if t == wire.LogStderr {
 		limit = sp.st.MaxStderr
 	}
-	if sp.st.Rolling { // the log bounds itself
+	if sp.st.Rolling || sp.st.Lossless { // the log bounds itself
 		limit = math.MaxInt64
 	}
 	raw, _ := f.SyscallConn() // fails for a nil file only

@@ -46,7 +46,7 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	defer p.release()
 	off, unreadable := p.seek(0, 0)
 	if unreadable == nil && c.send(wire.Reply, p.snapshot()) == nil {
-		err := p.serve(ctx, c, off)
+		err := p.serve(ctx, c, off, req.Start.Lossless)
 		if t := req.Start.Terminal; t == nil || t.Stays {
 			return err
 		}
@@ -135,6 +135,9 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 	if st.Rolling {
 		p.log.rolling(st.MaxStdout + st.MaxStderr)
 	}
+	if st.Lossless {
+		p.log.renewing(max(st.MaxStdout+st.MaxStderr, leastLog))
+	}
 	defer func() {
 		if err != nil {
 			p.log.close()
@@ -161,13 +164,16 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 	}
 	p.rec = wire.Record{
 		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: p.view.Identity().Name,
-		Terminal: st.Terminal != nil, Rolling: st.Rolling, Started: p.began, PID: p.pid,
+		Terminal: st.Terminal != nil, Rolling: st.Rolling || st.Lossless, Started: p.began, PID: p.pid,
 	}
 	set := s.values.get(st.Redact)
 	p.redactStreams(set)
 	p.rec.Argv, p.rec.Shell, p.rec.Clipped = clipCommand(redactStart(st, set))
 	if err := p.beginLog(); err != nil {
 		return err
+	}
+	if st.Lossless {
+		p.readers = &readers{left: time.Now(), leftAt: p.log.first}
 	}
 	if failed != nil {
 		p.neverRan(failed, set.String(failed.text))

@@ -24,7 +24,8 @@ const (
 	OpStartMasked = "start_masked"
 	// OpAttach: ID, After; Data and End reach a streamed stdin. Back as with
 	// OpStart, but only output with a number above After, and of what there is
-	// already no more than the last Recent bytes, if that is not 0.
+	// already no more than the last Recent bytes, if that is not 0. With Lossless a process
+	// that was started so waits for this connection.
 	OpAttach = "attach"
 	// OpProcess: ID. Reply is a Record, Done.
 	OpProcess = "process"
@@ -91,6 +92,7 @@ type Request struct {
 	Input     *Input `json:"input,omitempty"`
 	After     int64  `json:"after,omitempty"`
 	Recent    int64  `json:"recent,omitempty"`
+	Lossless  bool   `json:"lossless,omitempty"`
 	Signal    int    `json:"signal,omitempty"`
 	Tree      bool   `json:"tree,omitempty"`
 	YoungerMS int64  `json:"younger_ms,omitempty"`
@@ -133,10 +135,15 @@ type Start struct {
 	TimeoutMS   int64             `json:"timeout_ms,omitempty"`
 	MaxStdout   int64             `json:"max_stdout,omitempty"`
 	MaxStderr   int64             `json:"max_stderr,omitempty"`
-	Rolling     bool              `json:"rolling,omitempty"` // of both streams the last bytes are kept, not the first
+	Rolling     bool              `json:"rolling,omitempty"`  // of both streams the last bytes are kept, not the first
+	Lossless    bool              `json:"lossless,omitempty"` // Rolling, and the process waits for who started it and for who attached so
 	Terminal    *Terminal         `json:"terminal,omitempty"`
 	Redact      [][]byte          `json:"redact,omitempty"` // with OpStartMasked: values to keep out of output and record
 }
+
+// LostPatience is how long a lossless process waits after the last connection that it waits for
+// ended: a client that reconnects does so within a minute.
+const LostPatience = 75 * time.Second
 
 // Input is a piece of a streamed standard input.
 type Input struct {

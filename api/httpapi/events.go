@@ -4,10 +4,8 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,9 +15,10 @@ import (
 // HTTP status of its own, before the stream is opened without any event.
 const firstWait = 250 * time.Millisecond
 
-// Events is a stream of server-sent events. Its methods may be called concurrently.
+// Events is a stream of server-sent events, or of frames. Its methods may be called concurrently.
 type Events struct {
 	c    *Call
+	form form
 	out  *StallWriter
 	quit chan struct{}
 	stop sync.Once
@@ -38,27 +37,32 @@ type Event struct {
 }
 
 // WantsEvents reports whether a client asks for a stream of events.
-func WantsEvents(r *http.Request) bool { return eventsWanted(r) != nil }
+func WantsEvents(r *http.Request) bool { return Accepted(r, eventsType) != nil }
 
-// WantsExact reports whether a client of a stream asks for bytes in base64 alone where they are
-// no plain text: by text/event-stream;data=exact. For reading they would come as text, too, three
-// to six times as long.
-func WantsExact(r *http.Request) bool { return eventsWanted(r)["data"] == "exact" }
-
-// eventsWanted returns the parameters of the media type of events, nil if it is not asked for.
-func eventsWanted(r *http.Request) map[string]string {
+// Accepted returns the parameters of a media type that the client accepts, nil if it does not.
+func Accepted(r *http.Request, media string) map[string]string {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		if media, params, err := mime.ParseMediaType(part); err == nil && media == "text/event-stream" && params["q"] != "0" {
+		if m, params, err := mime.ParseMediaType(part); err == nil && m == media && params["q"] != "0" {
 			return params
 		}
 	}
 	return nil
 }
 
+// WantsExact reports whether a client of a stream asks for bytes in base64 alone where they are
+// no plain text: by text/event-stream;data=exact. For reading they would come as text, too, three
+// to six times as long.
+func WantsExact(r *http.Request) bool { return Accepted(r, eventsType)["data"] == "exact" }
+
 // Events returns the stream that the call is answered with. It is opened by the first event, or
 // a moment later if none comes, and kept alive then. Close it.
-func (c *Call) Events() *Events {
-	s := &Events{c: c, out: c.StallWriter(), quit: make(chan struct{})}
+func (c *Call) Events() *Events { return c.stream(serverSent{}) }
+
+// Frames is Events with frames of a media type instead.
+func (c *Call) Frames(media string) *Events { return c.stream(frames{media}) }
+
+func (c *Call) stream(form form) *Events {
+	s := &Events{c: c, form: form, out: c.StallWriter(), quit: make(chan struct{})}
 	s.wg.Go(func() {
 		wait := time.NewTimer(min(firstWait, c.Heartbeat()))
 		defer wait.Stop()
@@ -69,7 +73,7 @@ func (c *Call) Events() *Events {
 			case <-wait.C:
 				wait.Reset(c.Heartbeat())
 				s.mu.Lock()
-				_ = s.writeLocked([]byte(": alive\n\n")) // the next event's sender will see it
+				_ = s.writeLocked(s.form.alive()) // the next event's sender will see it
 				s.mu.Unlock()
 			}
 		}
@@ -123,19 +127,10 @@ func (s *Events) SendAll(events []Event) error {
 	defer s.mu.Unlock()
 	b := s.buf[:0]
 	for _, e := range events {
-		payload, err := json.Marshal(e.Data)
-		if err != nil {
+		var err error
+		if b, err = s.form.event(b, e); err != nil {
 			return err
 		}
-		b = append(b, "event: "...)
-		b = append(b, e.Name...)
-		if e.Seq > 0 {
-			b = append(b, "\nid: "...)
-			b = strconv.AppendInt(b, e.Seq, 10)
-		}
-		b = append(b, "\ndata: "...)
-		b = append(b, payload...) // JSON has no line breaks of its own
-		b = append(b, "\n\n"...)
 	}
 	if s.buf = b; len(b) == 0 {
 		return nil
@@ -146,7 +141,7 @@ func (s *Events) SendAll(events []Event) error {
 func (s *Events) writeLocked(b []byte) error {
 	if !s.begun {
 		h := s.c.W.Header()
-		h.Set("Content-Type", "text/event-stream")
+		h.Set("Content-Type", s.form.media())
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no")
 		s.c.W.WriteHeader(http.StatusOK)

@@ -6,6 +6,7 @@ package httpapi
 import (
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -17,6 +18,9 @@ type StallWriter struct {
 	ctl   *http.ResponseController
 	wait  time.Duration
 	until time.Time // when all of it has to be taken; zero: it may go on for ever
+
+	mu    sync.Mutex // orders the setting of deadlines
+	spare time.Time  // until then the client may take nothing; zero: no longer than wait
 }
 
 // StallWriter returns a writer of the call's answer. Close it.
@@ -33,12 +37,35 @@ func (c *Call) paced(size int64) *StallWriter {
 }
 
 func (s *StallWriter) Write(p []byte) (int, error) {
+	s.limit()
+	return s.w.Write(p)
+}
+
+// limit sets the deadline of a write that begins, or goes on.
+func (s *StallWriter) limit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	end := time.Now().Add(s.wait)
+	if s.spare.After(end) {
+		end = s.spare
+	}
 	if !s.until.IsZero() && s.until.Before(end) {
 		end = s.until
 	}
 	_ = s.ctl.SetWriteDeadline(end) // not every connection has one
-	return s.w.Write(p)
+}
+
+// patient lets the client take nothing for d. hurry ends that.
+func (s *StallWriter) patient(d time.Duration) (hurry func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = time.Now().Add(d)
+	return func() {
+		s.mu.Lock()
+		s.spare = time.Time{}
+		s.mu.Unlock()
+		s.limit()
+	}
 }
 
 // Flush sends what was written so far.

@@ -30,7 +30,7 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	defer done()
 	ctx, attach := c.attachLater(ctx)
 	defer attach()
-	if httpapi.WantsEvents(c.R) {
+	if c.wantsStream() {
 		return a.streamCommand(ctx, c, r, &sp, func(s *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
 			started := r.Started
 			r.Started = func(id string) { attach(); started(id) }

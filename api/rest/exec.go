@@ -38,7 +38,7 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	if httpapi.WantsEvents(c.R) {
+	if c.wantsStream() {
 		return a.streamExec(ctx, c, in.Ref, r, &sp)
 	}
 	r.Started = func(id string) { c.W.Header().Set(processHeader, id) }
@@ -163,7 +163,7 @@ func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) 
 // mayStreamInput refuses a streamed standard input to a caller who is told which process it is
 // for when that is over.
 func mayStreamInput(c *call, b *v1.Exec) error {
-	if b.StreamStdin == nil || !*b.StreamStdin || b.WaitSeconds != nil || httpapi.WantsEvents(c.R) {
+	if b.StreamStdin == nil || !*b.StreamStdin || b.WaitSeconds != nil || c.wantsStream() {
 		return nil
 	}
 	return fault.InvalidField("stream_stdin", "is true, and the answer would name the process only at its end").

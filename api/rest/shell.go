@@ -123,7 +123,7 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	if httpapi.WantsEvents(c.R) {
+	if c.wantsStream() {
 		return a.streamCommand(ctx, c, r, &sp, func(_ *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
 			res, err := a.runShellExec(ctx, c, in, r, c.deafened(sink))
 			if err != nil {

@@ -5,10 +5,13 @@ package rest
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -27,11 +30,27 @@ func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.Exec
 
 // streamCommand streams what run writes, and at last its outcome.
 func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, sp *httpapi.Spellings, run func(*commandEvents, engine.ExecRequest, func(sandbox.Frame) error) (any, error)) error {
-	s := &commandEvents{Events: c.Events()}
+	s, give := c.commandEvents()
 	defer s.Close()
+	over, hurry := context.WithCancel(ctx)
+	defer hurry()
 	r.Started = s.started
-	exact := httpapi.WantsExact(c.R)
-	out, err := run(s, r, func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f, exact)) })
+	if last := c.R.Header.Get("Last-Event-ID"); s.framed != nil && last != "" {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || n < 0 {
+			return fault.InvalidField("Last-Event-ID", "%q is not a frame number", sandbox.Clip(last, 40))
+		}
+		r.After = n
+		r.Resumed = func() { s.after = n }
+	}
+	if s.framed["output"] == "all" {
+		r.Lossless = true
+		r.Limited = func(d time.Duration) { // the command waits for the client no longer than that
+			context.AfterFunc(over, s.Patient(d))
+		}
+	}
+	out, err := run(s, r, give)
+	hurry()
 	if err != nil {
 		return s.Fail(sp.Rename(httpapi.Cause(ctx, err)))
 	}
@@ -40,9 +59,26 @@ func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, 
 	return nil
 }
 
+// commandEvents returns the stream that the client asks for, and what gives it a frame.
+func (c *call) commandEvents() (*commandEvents, func(sandbox.Frame) error) {
+	if framed := httpapi.Accepted(c.R, v1.FramesType); framed != nil {
+		s := &commandEvents{Events: c.Frames(v1.FramesType), framed: framed}
+		return s, func(f sandbox.Frame) error { return s.SendBytes(byte(f.Stream), f.Seq, f.At, f.Data) }
+	}
+	s, exact := &commandEvents{Events: c.Events()}, httpapi.WantsExact(c.R)
+	return s, func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f, exact)) }
+}
+
+// wantsStream reports whether the client of a command asks for its output as it comes.
+func (c *call) wantsStream() bool {
+	return httpapi.WantsEvents(c.R) || httpapi.Accepted(c.R, v1.FramesType) != nil
+}
+
 // commandEvents are the events of a command.
 type commandEvents struct {
 	*httpapi.Events
+	framed map[string]string // the parameters of the media type of frames; nil: it is another
+	after  int64             // the frame behind which the output goes on
 	// sandbox is what the first event says of where the command runs, if the client
 	// cannot know. It is set before started is called.
 	sandbox string
@@ -52,7 +88,7 @@ type commandEvents struct {
 // yet, by a header.
 func (s *commandEvents) started(id string) {
 	s.SetHeader(processHeader, id)
-	_ = s.Send(v1.StreamStart, 0, v1.ExecStarted{ProcessID: id, SandboxID: s.sandbox}) // the next frame's sender will see it
+	_ = s.Send(v1.StreamStart, 0, v1.ExecStarted{ProcessID: id, SandboxID: s.sandbox, After: s.after}) // the next frame's sender will see it
 }
 
 // processHeader names the process that an answer is about.

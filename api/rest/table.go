@@ -83,12 +83,14 @@ func (a *API) operations() []httpapi.Operation {
 		raw("createExec", "POST /exec", "Run a command in a sandbox that is made for it, or that has the key: createSandbox and exec in one request. A command that is wrong makes no sandbox, and one that cannot begin in a new one without a key takes that with it. Streamed as exec, with the sandbox in the first event and CreateExecOutcome in the last.", http.StatusOK, a.createExec).
 			Out(reflect.TypeFor[v1.CreateExecResult]()).MaxBody(maxBigJSON).
 			Also(http.StatusOK, "text/event-stream", nil, "").
+			Also(http.StatusOK, v1.FramesType, nil, "").
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.CreateExecResult](), "It still runs after wait_seconds.").
 			Example(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}).
 			Extend(running(keyed.Sandbox)),
-		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem).", http.StatusOK, a.exec).
+		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem); with application/vnd.sandpit.frames the same comes as binary frames, and with its parameter output=all without a bound: the command waits for a slow reader.", http.StatusOK, a.exec).
 			Out(reflect.TypeFor[v1.ExecResult]()).MaxBody(maxBigJSON).
 			Also(http.StatusOK, "text/event-stream", nil, "").
+			Also(http.StatusOK, v1.FramesType, nil, "").
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ExecResult](), "It still runs after wait_seconds.").
 			Example(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}).
 			Extend(running().following()),
@@ -147,6 +149,7 @@ func (a *API) operations() []httpapi.Operation {
 		raw("shellExec", "POST /sandboxes/{id}/shells/{name}/exec", "Run a command in a shell, after those that came before; a shell that is not there is made. As exec, also streamed, but without cwd, and a timeout ends the command and not the shell, where that can be.", http.StatusOK, a.shellExec).
 			Out(reflect.TypeFor[v1.ShellExecResult]()).MaxBody(maxBigJSON).
 			Also(http.StatusOK, "text/event-stream", nil, "").
+			Also(http.StatusOK, v1.FramesType, nil, "").
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs after wait_seconds.").
 			Example(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}).
 			Extend(running()),

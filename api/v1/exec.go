@@ -3,7 +3,10 @@
 
 package v1
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Exec asks to run one command. Exactly one of Command and Argv is set.
 type Exec struct {
@@ -96,6 +99,7 @@ type FileChange struct {
 type ExecStarted struct {
 	ProcessID string `json:"process_id"`
 	SandboxID string `json:"sandbox_id,omitempty" jsonschema:"of a command that came with its sandbox"`
+	After     int64  `json:"after,omitempty" jsonschema:"of a request that was sent again with Last-Event-ID: the output goes on behind this frame"`
 }
 
 // Names of the server-sent events of a streamed command. The ids of stdout and
@@ -107,6 +111,24 @@ const (
 	StreamExit   = "exit"   // data: ExecOutcome; the last event
 	StreamError  = "error"  // data: Problem; the last event
 )
+
+// FramesType is the media type of a streamed command's output as frames, which cost less than
+// events. A frame is 4 bytes with the length of what follows, big endian; zero: it says only that
+// the stream is alive. A first byte of 1 or 2 is output, as in a binary message of a process that
+// is followed: see [ProcessControl]. A first byte of 0 is an event: a [FrameEvent] as JSON.
+//
+// With the parameter [AllOutput] the client gets all that the command writes: where it takes that
+// slower than the command writes, the command waits, and what is kept is the end of the output.
+const (
+	FramesType = "application/vnd.sandpit.frames"
+	AllOutput  = "output=all"
+)
+
+// FrameEvent is an event among frames. Its names and data are those of server-sent events.
+type FrameEvent struct {
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
 
 // Output is one frame of a streamed command's output.
 type Output struct {

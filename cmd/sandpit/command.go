@@ -33,7 +33,7 @@ import (
 const (
 	smallStdin = 64 << 10 // of a file: what goes with a command, to spare requests
 	shellStdin = 1 << 20  // what the server takes with a command in a shell
-	maxOutput  = 64 << 20 // what it hands on of each stream
+	maxOutput  = 64 << 20 // of each stream, what it keeps, and what an older server hands on
 )
 
 // command holds the flags and the words of one command.
@@ -144,11 +144,13 @@ func regular(f *os.File) bool {
 func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
 	ctx, stop := interrupt.Context(ctx)
 	defer stop()
+	var came [2]int64 // of standard output and standard error
 	out, err := a.attended(ctx, m.runner(a, cl, ref), r, func(f client.Frame) error {
-		w := a.stdout
+		w, i := a.stdout, 0
 		if f.Stderr {
-			w = a.stderr
+			w, i = a.stderr, 1
 		}
+		came[i] += int64(len(f.Data))
 		_, err := w.Write(f.Data)
 		return err
 	})
@@ -158,7 +160,7 @@ func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref str
 	case err != nil:
 		return exit.Own(err)
 	}
-	return a.ended(m, out)
+	return a.ended(m, out, came)
 }
 
 // collect runs a command and prints its result as JSON.
@@ -231,7 +233,7 @@ func readable(data []byte) (text, exact string) {
 // ended says what the status alone does not tell, and passes the status on. Output that is
 // not all there must not look like a success, nor like what the command itself says by its
 // status ("no such line", of grep).
-func (a *app) ended(m *command, out *v1.ExecOutcome) error {
+func (a *app) ended(m *command, out *v1.ExecOutcome, came [2]int64) error {
 	if out.Cause != "" {
 		a.warn("the command was ended: %s", because(out.Cause, out.CauseDetail))
 	}
@@ -241,7 +243,7 @@ func (a *app) ended(m *command, out *v1.ExecOutcome) error {
 	if *out.ExitCode == 127 && len(m.argv) == 1 && strings.ContainsAny(m.argv[0], " \t|&;<>") {
 		fmt.Fprintln(a.stderr, "→ a command is a program and its arguments; for shell text use -c")
 	}
-	if cut := cutOff(out); cut != "" {
+	if cut := cutOff(out, came); cut != "" {
 		return exit.Own(fault.New(fault.TooLarge, "not all output is here: %s; the command itself ended with %d", cut, *out.ExitCode).
 			WithRemedy("write it to a file in the sandbox, and copy that out with sandpit cp"))
 	}
@@ -249,18 +251,15 @@ func (a *app) ended(m *command, out *v1.ExecOutcome) error {
 }
 
 // cutOff says which output of a command was not handed on whole; empty: all was.
-func cutOff(out *v1.ExecOutcome) string {
+func cutOff(out *v1.ExecOutcome, came [2]int64) string {
 	var cut []string
 	if out.StdoutTruncated {
-		cut = append(cut, fmt.Sprintf("standard output had %d bytes", out.StdoutBytes))
+		cut = append(cut, fmt.Sprintf("standard output had %d bytes, of which %d came", max(out.StdoutBytes, came[0]), came[0]))
 	}
 	if out.StderrTruncated {
-		cut = append(cut, fmt.Sprintf("standard error had %d bytes", out.StderrBytes))
+		cut = append(cut, fmt.Sprintf("standard error had %d bytes, of which %d came", max(out.StderrBytes, came[1]), came[1]))
 	}
-	if cut == nil {
-		return ""
-	}
-	return strings.Join(cut, ", ") + fmt.Sprintf(", of which %d MiB are kept at most", maxOutput>>20)
+	return strings.Join(cut, ", ")
 }
 
 func because(cause, detail string) string {

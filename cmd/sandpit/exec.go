@@ -39,7 +39,8 @@ its end first, 1 MiB at most.
 
 Ctrl-C kills the command, with all that it started, and exits with 130. If the connection breaks, or the
 server is started again, the command goes on, and so do we; see sandpit activity if no server comes back. A failure of sandpit's own exits with 125, and so does a
-command of whose output not all came: 64 MiB are kept of each stream. With -o json the result says so, and the status is the command's.`,
+command of whose output not all came: it waits while its output is not read, but for a connection that is lost only about
+a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With -o json 1 MiB of each stream is handed on; the result says so, and the status is the command's.`,
 		Example: `  sandpit exec web python main.py --verbose
   sandpit exec web -c 'ls *.csv | wc -l'
   sandpit exec web -u root -- apt-get --version

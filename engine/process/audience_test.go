@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package process
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 // The time is synctest's: it passes when all wait.
 func TestSeveralFollowersOfASandboxShareAPaceAndOneHasNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &entry{}
+		var a Audience
 		follow := func(process string, own bool) {
 			t.Helper()
-			if err := b.listen(process, own); err != nil {
+			if err := a.Join(process, own); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -25,7 +25,7 @@ func TestSeveralFollowersOfASandboxShareAPaceAndOneHasNone(t *testing.T) {
 			t.Helper()
 			began := time.Now()
 			for ; bytes > 0; bytes -= audienceAhead {
-				if err := b.shareOut(t.Context(), min(bytes, audienceAhead)); err != nil {
+				if err := a.Wait(t.Context(), min(bytes, audienceAhead)-frameCost); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -43,10 +43,10 @@ func TestSeveralFollowersOfASandboxShareAPaceAndOneHasNone(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := b.shareOut(ctx, audienceAhead); !errors.Is(err, context.Canceled) {
+		if err := a.Wait(ctx, audienceAhead); !errors.Is(err, context.Canceled) {
 			t.Errorf("one that leaves: %v", err)
 		}
-		b.unlisten("p2", false)
+		a.Leave("p2", false)
 		if took := takes(much); took != 0 {
 			t.Errorf("once it is one again it takes %v", took)
 		}
