@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,10 +40,10 @@ func lockData(dir string) (*os.File, error) {
 			WithRemedy("run as root, or choose another with --data")
 	}
 	if err := flock(f); err != nil {
-		owner, _ := io.ReadAll(io.LimitReader(f, 32))
+		pid := owner(f)
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fault.New(fault.State, "the data directory %s has a server already (pid %s)", dir, sandbox.Clip(strings.TrimSpace(string(owner)), 12)).
+			return nil, fault.New(fault.State, "the data directory %s has a server already (pid %s)", dir, sandbox.Clip(pid, 12)).
 				WithRemedy("stop that server, or choose another directory with --data")
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "the data directory %s cannot be locked", dir)
@@ -58,17 +59,36 @@ func lockData(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// flock waits a moment for a server that was just killed: the kernel releases its descriptors,
-// and with them its lock, when it has removed the last of its threads.
+// How long a lock is waited for that another process has: until the threads of a server that
+// was just killed are gone, and, where its process is gone, until what it was starting is,
+// too. A child has the lock until it runs its own program, which takes as long as a busy host
+// gives it no processor.
+const (
+	lockPatience = 2 * time.Second
+	deadPatience = 30 * time.Second
+)
+
+// flock locks a file that has its owner's process id in it.
 func flock(f *os.File) error {
-	const patience, pause = 2 * time.Second, 20 * time.Millisecond
-	for deadline := time.Now().Add(patience); ; {
+	for begun := time.Now(); ; {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+		if waited := time.Since(begun); !errors.Is(err, unix.EWOULDBLOCK) || waited > deadPatience || waited > lockPatience && !gone(owner(f)) {
 			return err
 		}
-		<-time.After(pause) // the release of a lock is not signalled
+		<-time.After(20 * time.Millisecond) // the release of a lock is not signalled
 	}
+}
+
+// owner returns the process id that a lock file has, as text.
+func owner(f *os.File) string {
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, 32))
+	return strings.TrimSpace(string(b))
+}
+
+// gone reports whether no process has this id.
+func gone(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	return err == nil && n > 0 && errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
 // private refuses a directory that others could have laid out, or can change:
