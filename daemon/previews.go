@@ -19,7 +19,7 @@ import (
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/network/preview"
@@ -71,12 +71,12 @@ func linkKey(cfg Config) ([]byte, error) {
 	return key, nil
 }
 
-// newPreviews returns the proxy over the engine.
-func newPreviews(links *preview.Links, eng *engine.Engine, tokens *bearer.Authority, log *slog.Logger) (*preview.Proxy, error) {
+// newPreviews returns the proxy to ports.
+func newPreviews(links *preview.Links, doors *ports.Service, tokens *bearer.Authority, log *slog.Logger) (*preview.Proxy, error) {
 	return preview.New(preview.Options{
-		Links: links, Sandboxes: byLink{eng}, Tokens: tokens, Logger: log,
+		Links: links, Sandboxes: byLink{doors}, Tokens: tokens, Logger: log,
 		Dial: func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error) {
-			nc, err := eng.DialPort(ctx, c, id, port)
+			nc, err := doors.DialPort(ctx, c, id, port)
 			if err != nil {
 				return nil, err // and not a nil pointer in an interface
 			}
@@ -96,12 +96,12 @@ func newPreviews(links *preview.Links, eng *engine.Engine, tokens *bearer.Author
 	})
 }
 
-// byLink is the engine behind links: its caller has shown a valid one.
-type byLink struct{ *engine.Engine }
+// byLink is the ports behind links: its caller has shown a valid one.
+type byLink struct{ *ports.Service }
 
 func (e byLink) ReachPreview(ctx context.Context, c access.Caller, id string) error {
 	guard.Proven(ctx)
-	return e.Engine.ReachPreview(ctx, c, id)
+	return e.Service.ReachPreview(ctx, c, id)
 }
 
 // artifactsByLink is the same for the runs whose artifacts are requested.
@@ -116,7 +116,7 @@ func (r artifactsByLink) ArtifactRun(ctx context.Context, c access.Caller, of, r
 type linkMaker struct{ *preview.Links }
 
 // Token signs what the engine granted.
-func (l linkMaker) Token(p engine.Preview) string {
+func (l linkMaker) Token(p ports.Preview) string {
 	return l.Links.Token(preview.Grant{
 		Project: p.Project, Sandbox: string(p.Sandbox), Port: p.Port, Expires: p.ExpiresAt, Link: p.Link,
 	})

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 )
 
@@ -24,7 +24,7 @@ func TestTheKeyOfLinksIsMadeOnceAndKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return linkMaker{l.ports}.Token(engine.Preview{Link: "l", Sandbox: "s", Project: "p", Port: 1, ExpiresAt: time.Unix(1, 0)})
+		return linkMaker{l.ports}.Token(ports.Preview{Link: "l", Sandbox: "s", Project: "p", Port: 1, ExpiresAt: time.Unix(1, 0)})
 	}
 	first := token()
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 || st.Size() != 32 {

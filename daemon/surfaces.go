@@ -27,6 +27,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/runs"
@@ -74,11 +75,12 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	previews, err := newPreviews(p.links.ports, p.engine, p.tokens, p.log)
+	doors := ports.New(p.engine)
+	previews, err := newPreviews(p.links.ports, doors, p.tokens, p.log)
 	if err != nil {
 		return surfaces{}, err
 	}
-	services := service.Of(p.engine, files.New(p.engine, 0), p.code, p.runs, p.requests)
+	services := service.Of(p.engine, files.New(p.engine, 0), doors, p.code, p.runs, p.requests)
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

@@ -17,7 +17,9 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/snapshot"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -39,11 +41,11 @@ func verbs() map[string]struct {
 			return err
 		}},
 		"Update": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.Update(ctx, c, ref, engine.Patch{Metadata: &map[string]string{"a": "b"}})
+			_, err := e.Update(ctx, c, ref, update.Patch{Metadata: &map[string]string{"a": "b"}})
 			return err
 		}},
 		"SetSecret": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.SetSecret(ctx, c, ref, engine.SecretRequest{Name: "A", Value: "a value"})
+			_, err := e.SetSecret(ctx, c, ref, secrets.Request{Name: "A", Value: "a value"})
 			return err
 		}},
 		"Secrets": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {

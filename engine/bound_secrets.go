@@ -63,7 +63,7 @@ func (e *Engine) bindSecrets(ctx context.Context, b *entry, l *session) {
 		return
 	}
 	gate.SetKeys(a.keys)
-	if l.pauses.paused() || l.unheard.Load() || !l.client.SilentSince().IsZero() {
+	if l.pauses.Paused() || l.unheard.Load() || !l.client.SilentSince().IsZero() {
 		a.owed.Store(true)
 		return
 	}

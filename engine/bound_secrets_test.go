@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/sandbox"
 )
@@ -105,8 +107,8 @@ func isCut(p *program) bool {
 	return err != nil && (!errors.As(err, &timeout) || !timeout.Timeout())
 }
 
-func bind(name, value string) engine.SecretRequest {
-	return engine.SecretRequest{Name: name, Value: value, Hosts: []string{"example.com"}}
+func bind(name, value string) secrets.Request {
+	return secrets.Request{Name: name, Value: value, Hosts: []string{"example.com"}}
 }
 
 func TestBoundSecretsFollowTheSandbox(t *testing.T) {
@@ -172,7 +174,7 @@ func TestACreateHasItsBoundSecretsFromTheStart(t *testing.T) {
 	t.Parallel()
 	h, w, _ := webOf(t)
 	r := bind("KEY", "of the creator")
-	h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8"), Secrets: map[string]engine.SecretRequest{"KEY": {Value: r.Value, Hosts: r.Hosts}}})
+	h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8"), Secrets: map[string]secrets.Request{"KEY": {Value: r.Value, Hosts: r.Hosts}}})
 	w.got(t, "Bearer of the creator")
 }
 
@@ -181,7 +183,7 @@ func TestANetworkThatIsTurnedOnTakesBoundSecrets(t *testing.T) {
 	h, w, _ := webOf(t)
 	h.secret("", bind("KEY", "of the project"))
 	h.create(engine.CreateRequest{Key: "net"})
-	if _, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: restricted("127.0.0.0/8")}); err != nil {
+	if _, err := h.engine.Update(t.Context(), alice, "net", update.Patch{Network: restricted("127.0.0.0/8")}); err != nil {
 		t.Fatal(err)
 	}
 	w.got(t, "Bearer of the project")

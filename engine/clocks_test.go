@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/sandbox"
 )
 
@@ -158,7 +159,7 @@ func TestClocks(t *testing.T) {
 		},
 		"AnUpdateCountsAtOnce": func(t *testing.T, h *house) {
 			s := h.create(engine.CreateRequest{})
-			if _, err := h.engine.Update(t.Context(), alice, string(s.ID), engine.Patch{IdleTimeout: ptr(time.Second)}); err != nil {
+			if _, err := h.engine.Update(t.Context(), alice, string(s.ID), update.Patch{IdleTimeout: ptr(time.Second)}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second)

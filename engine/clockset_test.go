@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -195,7 +196,7 @@ func TestAutoDelete(t *testing.T) {
 		if _, err := h.engine.Stop(t.Context(), alice, "box"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{AutoDelete: ptr(true)})
+		_, err := h.engine.Update(t.Context(), alice, "box", update.Patch{AutoDelete: ptr(true)})
 		wantCode(t, err, fault.State)
 	})
 }
@@ -272,14 +273,14 @@ func TestClocksChangeOnALiveSandbox(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house, c *hostClock) {
 		s := h.create(engine.CreateRequest{TTL: time.Hour, IdleTimeout: ptr(time.Duration(0))})
 		time.Sleep(50 * time.Minute)
-		if _, err := h.engine.Update(t.Context(), alice, string(s.ID), engine.Patch{TTL: ptr(2 * time.Hour)}); err != nil {
+		if _, err := h.engine.Update(t.Context(), alice, string(s.ID), update.Patch{TTL: ptr(2 * time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		h.end() // an extension is durable
 		h.serve(noRounds, func(o *engine.Options) { o.Now = c.now })
 		time.Sleep(119 * time.Minute)
 		h.wantState(s.ID, sandbox.Running, "within what it was extended by")
-		for _, p := range []engine.Patch{
+		for _, p := range []update.Patch{
 			{TTL: ptr(time.Duration(0)), SlidingTTL: ptr(time.Hour)},
 			{OnIdle: ptr(sandbox.IdlePause), IdleTimeout: ptr(time.Minute)},
 		} {

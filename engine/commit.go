@@ -96,7 +96,7 @@ func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own [
 		if err := tx.Events().Append(ev); err != nil {
 			return err
 		}
-		events, err = e.putSecrets(tx, own, who)
+		events, err = e.secrets.PutAll(tx, own, who)
 		return err
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/prewarm"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
@@ -133,7 +134,7 @@ func doCrash(dir, point string) error {
 	case "resume":
 		_, err = e.Resume(ctx, alice, "box")
 	case "update":
-		_, err = e.Update(ctx, alice, "box", engine.Patch{CPU: ptr(2.0)})
+		_, err = e.Update(ctx, alice, "box", update.Patch{CPU: ptr(2.0)})
 	case "create":
 		_, _, err = e.Create(ctx, alice, engine.CreateRequest{Key: "box"})
 	case "start":

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -41,7 +42,7 @@ type CreateRequest struct {
 	Runtime     string
 	From        string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
 	Mounts      []volume.Mount
-	Secrets     map[string]SecretRequest // of the sandbox itself, by their names
+	Secrets     map[string]secrets.Request // of the sandbox itself, by their names
 
 	secrets []secrets.Secret // what Secrets comes to
 	unasked bool             // Network was nil
@@ -111,10 +112,10 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		give()
 		return nil, false, err
 	}
-	o := onRecord{"key": {r.Key}, "network": r.Network.AllowDomains}
-	o.labels("metadata", r.Metadata)
-	o.labels("env", r.Env)
-	if err := e.refuseValues(ctx, c.Project, "", o, r.secrets...); err != nil {
+	o := secrets.Plain{"key": {r.Key}, "network": r.Network.AllowDomains}
+	o.Add("metadata", r.Metadata)
+	o.Add("env", r.Env)
+	if err := e.secrets.Refuse(ctx, c.Project, "", o, r.secrets...); err != nil {
 		give()
 		return nil, false, err
 	}
@@ -173,7 +174,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 	if e.runtimes[r.Runtime] == nil {
 		k.Bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
 	}
-	r.secrets = checkSecrets(&k, r.Secrets)
+	r.secrets = secrets.CheckAll(&k, r.Secrets)
 	if err := k.Err(); err != nil {
 		return err
 	}
@@ -239,11 +240,11 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	if r.TTL > 0 {
 		s.ExpiresAt = at.Add(r.TTL)
 	}
-	set(&s.OnIdle, r.OnIdle)
-	set(&s.AutoDelete, r.AutoDelete)
-	set(&s.AutoStart, r.AutoStart)
-	set(&s.AutoResume, r.AutoResume)
-	set(&s.Checkpoints, r.Checkpoints)
+	update.Set(&s.OnIdle, r.OnIdle)
+	update.Set(&s.AutoDelete, r.AutoDelete)
+	update.Set(&s.AutoStart, r.AutoStart)
+	update.Set(&s.AutoResume, r.AutoResume)
+	update.Set(&s.Checkpoints, r.Checkpoints)
 	var made *sandbox.Sandbox
 	defer e.pools.Begin()()
 	e.pools.Claim(ctx, s)
@@ -256,7 +257,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 			return err
 		}
 		defer b.turn.release()
-		if err := e.runCreate(ctx, b, s, img, ownSecrets(r.secrets, s), core.ActorOf(c)); err != nil {
+		if err := e.runCreate(ctx, b, s, img, secrets.OfNew(s, r.secrets), core.ActorOf(c)); err != nil {
 			return err
 		}
 		var err error
@@ -280,7 +281,7 @@ func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, im
 	if s.Parent != "" {
 		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
 	}
-	ev.Detail = sandbox.Clip(ev.Detail+withSecrets(own)+withPresets(s.Network), sandbox.MaxEventDetail)
+	ev.Detail = sandbox.Clip(ev.Detail+secrets.Words(own)+withPresets(s.Network), sandbox.MaxEventDetail)
 	if err := e.insert(ctx, b, s, own, who, ev); err != nil {
 		return err
 	}

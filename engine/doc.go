@@ -50,7 +50,7 @@
 // hold the sandbox as in use, which keeps idleness off and nothing else. A stop
 // does not wait for them; it makes them end. A pause has them wait: what was up is
 // kept in the entry, frozen, and put back by the resume. Time limits of theirs do not
-// count the time in between (type pauseClock).
+// count the time in between (package pausing).
 //
 // A snapshot is held by whoever makes something of it, reads it or makes it, see package
 // hold; its deletion waits for them. A fork has the turn of its parent only while
@@ -66,47 +66,12 @@
 // once, and the verb goes on in a goroutine of the engine with a bound of its
 // own. Run does not return before all of them have.
 //
-// # Snapshots and volumes
-//
-// Their records are intents, too: creating is committed before the driver's work and
-// undone by a repair, deleting before the removal and finished by one. What cannot be
-// finished at once is tried again by the clock, under its own id. Callers see neither.
-// Only Snapshot.Detail still says what one that is being deleted was called: the name
-// is free from the intent on, which is how a snapshot replaces another of its name.
-//
-// The instant that forks are made of is a record that stays creating until it is removed.
-// Forks of one call have one intent and one outcome together, so that a crash leaves
-// all of them or none.
-//
-// A sandbox that is Restoring names in its record what it is to become. That snapshot is
-// held until the record says something else, also by a server that cannot finish it.
-//
-// A checkpoint is taken between the end of a command and the answer to its caller, in the
-// sandbox's turn, if the sandbox did not go down meanwhile: its disk may be another then.
-//
-// Their events have their ids in ProcessID: by that the janitor, and the repair, know what
-// is this store's.
-//
 // # Extensions
 //
 // What runs in sandboxes and is no process of theirs belongs to a package above, see type
 // Extension: package code has contexts of code, and shells. It begins a use of a sandbox (type
 // Use), keeps processes that are no use of it (type Background), and has the engine commit the
 // intent and the outcome of what it runs.
-//
-// # Pools
-//
-// A pool keeps instances that run and have no record, only an event, until a create
-// claims one: its id becomes the sandbox's, and the create goes on as if the driver had
-// just made it, and gives it the limits that are asked for. A pool without an image of its
-// own follows the last creates.
-//
-// # The janitor
-//
-// One loop fills pools and, in rounds, compares what the drivers keep with the records.
-// What no record owns is removed after two rounds in a row have seen it, if some
-// event has heard of it: anything else is another store's. A record is there before
-// its driver begins and until that has ended, so that nothing is removed in the making.
 //
 // # Clocks
 //

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
@@ -35,8 +36,6 @@ type entry struct {
 	// record is the last committed record; nil before it was read, and after it
 	// was deleted. What it points to is never changed.
 	record atomic.Pointer[sandbox.Sandbox]
-
-	portConns atomic.Int64 // connections to its ports
 
 	ending  atomic.Int32                       // verbs that are about to take it down, see takeAway
 	hearing atomic.Pointer[context.CancelFunc] // of who waits for the first word of its agent
@@ -75,7 +74,7 @@ type session struct {
 	ending  atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
 	ends    endings                      // of processes that it took along
 	passed  atomic.Bool                  // its instance is about to begin another life, or did: see dial
-	pauses  pauseClock
+	pauses  pausing.Clock
 	network sessionNetwork
 	bound   boundSecrets
 	unfit   bool // whether it has the limits of the record is not known; guarded by the turn
@@ -308,7 +307,7 @@ func (b *entry) withdraw(may func(busy int, last activity) bool) (was *session, 
 func (b *entry) put(l *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.pauses.paused() {
+	if l.pauses.Paused() {
 		b.live, b.frozen = nil, l
 	} else {
 		b.live, b.frozen = l, nil

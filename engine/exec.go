@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -204,12 +205,12 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if err = heldErr; err == nil {
 		f.process, err = held.Start()
 	}
-	if err != nil && left(ctx) {
+	if err != nil && pausing.Left(ctx) {
 		f.abandon()
 		return nil, shuttingDown()
 	}
 	if err != nil {
-		err = u.Fail(ctx, late(ctx, err))
+		err = u.Fail(ctx, pausing.Late(ctx, err))
 		f.notBegun(ctx, err)
 		u.End()
 		return nil, err

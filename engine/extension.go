@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"sandpit.dev/access"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -71,31 +70,6 @@ func (e *Engine) Bind(ctx context.Context) (context.Context, context.CancelFunc)
 
 // Answered counts how long a command took, from its request to its answer.
 func (e *Engine) Answered(took time.Duration) { e.metrics.ExecSeconds.Observe(took.Seconds()) }
-
-// Visit is a look at a sandbox that need not be up.
-type Visit struct {
-	e *Engine
-	b *entry
-}
-
-// Visit looks at a sandbox, after what an earlier server left running in it was adopted. Leave it.
-func (e *Engine) Visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*Visit, error) {
-	b, err := e.visit(ctx, c, scope, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.heard(ctx, b); err != nil {
-		e.leave(b)
-		return nil, err
-	}
-	return &Visit{e, b}, nil
-}
-
-// Leave ends the visit. It is called once.
-func (v *Visit) Leave() { v.e.leave(v.b) }
-
-// Attached is Use.Attached.
-func (v *Visit) Attached(open func(sandbox.ID) any) any { return v.b.attachedBy(open) }
 
 // attachedBy returns what the extension keeps with the sandbox.
 func (b *entry) attachedBy(open func(sandbox.ID) any) any {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
@@ -63,7 +64,7 @@ func TestWhateverFails(t *testing.T) {
 		},
 		"delete paused": func(ctx context.Context, h *house) error { return h.engine.Delete(ctx, alice, "frozen") },
 		"update": func(ctx context.Context, h *house) error {
-			_, err := h.engine.Update(ctx, alice, "up", engine.Patch{CPU: ptr(2.0)})
+			_, err := h.engine.Update(ctx, alice, "up", update.Patch{CPU: ptr(2.0)})
 			return err
 		},
 		"delete": func(ctx context.Context, h *house) error { return h.engine.Delete(ctx, alice, "up") },

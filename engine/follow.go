@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -48,7 +49,7 @@ type follower struct {
 func newFollower(u *Use, ev *sandbox.Event, timeout time.Duration) *follower {
 	f := &follower{u: u, event: ev}
 	if timeout > 0 {
-		f.limit, f.slept = time.Now().Add(timeout+overtime), u.l.pauses.total()
+		f.limit, f.slept = time.Now().Add(timeout+overtime), u.l.pauses.Total()
 	}
 	return f
 }
@@ -59,7 +60,7 @@ func (f *follower) limited(ctx context.Context) (context.Context, context.Cancel
 		return ctx, func() {}
 	}
 	l := f.u.l
-	return f.u.e.unlessPaused(ctx, l, time.Until(f.limit)+l.pauses.total()-f.slept)
+	return f.u.e.unlessPaused(ctx, l, time.Until(f.limit)+l.pauses.Total()-f.slept)
 }
 
 // overtime is how much longer than a command's own limit an agent may take to
@@ -241,7 +242,7 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (s
 	switch {
 	case ctx.Err() != nil:
 		return sandbox.Result{}, true, ctx.Err()
-	case left(limited):
+	case pausing.Left(limited):
 		return sandbox.Result{}, true, shuttingDown()
 	case limited.Err() != nil:
 		return f.overdue(ctx), true, nil

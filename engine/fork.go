@@ -159,9 +159,9 @@ func (e *Engine) origin(ctx context.Context, b *entry, who core.Actor, r ForkReq
 	if s == nil {
 		return nil, core.NoSandbox(string(b.id))
 	}
-	kept := onRecord{"key": {r.Key}}
-	kept.labels("metadata", r.Metadata)
-	if err := e.refuseValues(ctx, s.Project, s.ID, kept); err != nil {
+	kept := secrets.Plain{"key": {r.Key}}
+	kept.Add("metadata", r.Metadata)
+	if err := e.secrets.Refuse(ctx, s.Project, s.ID, kept); err != nil {
 		return nil, err
 	}
 	d, err := e.snapshots.Driver(s.Runtime)
@@ -271,8 +271,8 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 	for i, b := range f.boxes {
 		records[i] = f.record(b.id, r, at)
 		events[i] = f.who.Event(sandbox.EventCreated, records[i], at)
-		events[i].Detail = fmt.Sprintf("image %s, %s", f.o.img.Name, f.o.what) + withSecrets(f.o.secrets)
-		b.secrets.Fill(ownSecrets(f.o.secrets, records[i]))
+		events[i].Detail = fmt.Sprintf("image %s, %s", f.o.img.Name, f.o.what) + secrets.Words(f.o.secrets)
+		b.secrets.Fill(secrets.OfNew(records[i], f.o.secrets))
 	}
 	var secretEvents []*sandbox.Event
 	err := f.commit(ctx, func(tx store.Tx) error {
@@ -288,7 +288,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 			return err
 		}
 		for _, s := range records {
-			evs, err := f.e.putSecrets(tx, ownSecrets(f.o.secrets, s), f.who)
+			evs, err := f.e.secrets.PutAll(tx, secrets.OfNew(s, f.o.secrets), f.who)
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -34,6 +35,7 @@ type house struct {
 	faulty *faulty
 	engine *engine.Engine
 	files  *files.Service
+	ports  *ports.Service
 	code   *code.Service
 	end    func() // ends the engine's Run and waits for it; twice is fine
 }
@@ -77,7 +79,7 @@ func (h *house) serve(change ...func(*engine.Options)) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.engine, h.files, h.code = e, files.New(e, 0), code.New(e, code.Options{Checkpoint: o.Checkpoint})
+	h.engine, h.files, h.ports, h.code = e, files.New(e, 0), ports.New(e), code.New(e, code.Options{Checkpoint: o.Checkpoint})
 	h.end = run(h.t, e)
 	h.t.Cleanup(h.end)
 	if err := e.WaitReady(context.Background()); err != nil {

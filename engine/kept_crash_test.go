@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
@@ -56,7 +57,7 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 	case "delete of a volume":
 		_, err = e.CreateVolume(ctx, alice, volume.Request{Name: "v"})
 	case "checkpoint":
-		_, err = e.Update(ctx, alice, "box", engine.Patch{Checkpoints: after(sandbox.CheckpointsCommand)})
+		_, err = e.Update(ctx, alice, "box", update.Patch{Checkpoints: after(sandbox.CheckpointsCommand)})
 	}
 	if err != nil {
 		return err

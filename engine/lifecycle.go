@@ -194,11 +194,11 @@ func (e *Engine) restart(ctx context.Context, b *entry, who core.Actor) error {
 // are let go on for that.
 func (e *Engine) takeDown(ctx context.Context, l *session) error {
 	grace := e.defaults.StopGrace
-	if p, ok := l.inst.(runtime.Pauser); ok && l.pauses.paused() {
+	if p, ok := l.inst.(runtime.Pauser); ok && l.pauses.Paused() {
 		if err := p.Resume(ctx); err != nil {
 			grace = 0
 		} else {
-			l.pauses.end()
+			l.pauses.End()
 		}
 	}
 	if grace > 0 {
@@ -206,7 +206,7 @@ func (e *Engine) takeDown(ctx context.Context, l *session) error {
 	}
 	err := l.inst.Stop(ctx, 0)
 	if err == nil {
-		l.pauses.end()
+		l.pauses.End()
 	}
 	return err
 }
@@ -317,7 +317,7 @@ func (e *Engine) remove(ctx context.Context, b *entry, who core.Actor, cause san
 	}
 	if l != nil {
 		if err == nil {
-			l.pauses.end()
+			l.pauses.End()
 		}
 		e.drop(b)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -313,7 +314,7 @@ func TestUpdate(t *testing.T) {
 	memory, disk := 64, 99
 
 	t.Run("ChangesLabelsAndClocksAtAnyTime", func(t *testing.T) {
-		got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Metadata: &labels, IdleTimeout: &idle, TTL: &ttl})
+		got, err := h.engine.Update(t.Context(), alice, "box", update.Patch{Metadata: &labels, IdleTimeout: &idle, TTL: &ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +323,7 @@ func TestUpdate(t *testing.T) {
 		checktest.Equal(t, "got.ExpiresAt.Sub(got.UpdatedAt)", got.ExpiresAt.Sub(got.UpdatedAt), ttl)
 	})
 	t.Run("ChangesEnvAndLimitsOfALiveOne", func(t *testing.T) {
-		got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Env: &env, MemoryMB: &memory, DiskMB: &disk})
+		got, err := h.engine.Update(t.Context(), alice, "box", update.Patch{Env: &env, MemoryMB: &memory, DiskMB: &disk})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +352,7 @@ func TestUpdate(t *testing.T) {
 	t.Run("ChecksEveryField", func(t *testing.T) {
 		bad, low := -time.Second, 1
 		past := time.Now().Add(-time.Hour)
-		_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{
+		_, err := h.engine.Update(t.Context(), alice, "box", update.Patch{
 			IdleTimeout: &bad, Retention: &bad, TTL: &bad, ExpiresAt: &past, MemoryMB: &low, Env: &map[string]string{"-": ""}})
 		wantCode(t, err, fault.Invalid)
 		if n := len(fault.As(err).Fields); n != 6 {

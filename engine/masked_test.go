@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/sandbox"
@@ -26,7 +27,7 @@ func TestSecretsAreMaskedWhereverTheyAreWritten(t *testing.T) {
 	}
 	keys := func(o *engine.Options) { o.Keys = ring }
 	h := open(t, t.TempDir(), keys)
-	s := h.create(engine.CreateRequest{Key: "box", Secrets: map[string]engine.SecretRequest{"TOKEN": {Name: "TOKEN", Value: secret}}})
+	s := h.create(engine.CreateRequest{Key: "box", Secrets: map[string]secrets.Request{"TOKEN": {Name: "TOKEN", Value: secret}}})
 	for range 2 {
 		if r := h.exec("box", `printf %s "$TOKEN$TOKEN"; [ "$TOKEN" = tok-4f2"a9c77" ]`); string(r.Stdout) != stars+stars || r.ExitCode != 0 {
 			t.Errorf("exec: %q %+v", r.Stdout, r.Result)
@@ -58,7 +59,7 @@ func TestSecretsAreMaskedWhereverTheyAreWritten(t *testing.T) {
 		h.restart(keys)
 	}
 	// What was set later holds for what runs already.
-	if _, err := h.engine.SetSecret(t.Context(), alice, "box", engine.SecretRequest{Name: "LATER", Value: "later-value"}); err != nil {
+	if _, err := h.engine.SetSecret(t.Context(), alice, "box", secrets.Request{Name: "LATER", Value: "later-value"}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: `echo "$TOKEN later-value"`}, nil)

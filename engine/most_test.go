@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -47,12 +48,12 @@ func TestNoSandboxGetsMoreThanTheOperatorAllows(t *testing.T) {
 	if err := create(engine.CreateRequest{Key: "new", From: "old/old", Limits: sandbox.Limits{CPU: 2, MemoryMB: 2048}}); err != nil {
 		t.Errorf("the most that there is: %v", err)
 	}
-	_, err := h.engine.Update(t.Context(), alice, "new", engine.Patch{CPU: ptr(3.0)})
+	_, err := h.engine.Update(t.Context(), alice, "new", update.Patch{CPU: ptr(3.0)})
 	refused(err, "cpu_cores", "3", "2 cores")
 	_, err = h.engine.Fork(t.Context(), alice, "old", engine.ForkRequest{})
 	refused(err, "memory_mb", "4096", "2048")
 	// It can be made to fit, one limit at a time.
-	for _, p := range []engine.Patch{{CPU: ptr(1.0)}, {MemoryMB: ptr(512)}} {
+	for _, p := range []update.Patch{{CPU: ptr(1.0)}, {MemoryMB: ptr(512)}} {
 		if _, err := h.engine.Update(t.Context(), alice, "old", p); err != nil {
 			t.Errorf("less of one limit: %v", err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/network/egress"
@@ -297,6 +298,6 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 	for i := range out.Entries {
 		out.Entries[i].Name = labels.String(out.Entries[i].Name)
 	}
-	out.Proposal.AllowDomains = slices.DeleteFunc(out.Proposal.AllowDomains, func(d string) bool { return labels.In(minRefused, d) != "" })
+	out.Proposal.AllowDomains = slices.DeleteFunc(out.Proposal.AllowDomains, func(d string) bool { return labels.In(secrets.MinRefused, d) != "" })
 	return out, nil
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/policy"
@@ -237,7 +238,7 @@ func TestNetwork(t *testing.T) {
 	})
 	t.Run("AChangeHoldsAtOnce", func(t *testing.T) {
 		before := now()
-		if _, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: restricted("127.0.0.0/8")}); err != nil {
+		if _, err := h.engine.Update(t.Context(), alice, "net", update.Patch{Network: restricted("127.0.0.0/8")}); err != nil {
 			t.Fatal(err)
 		}
 		if status, body, err := before.get(); status != 200 || body != "world" || err != nil {
@@ -246,13 +247,13 @@ func TestNetwork(t *testing.T) {
 		if now() != before {
 			t.Error("it was steered anew")
 		}
-		if _, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: &sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}}); err != nil {
+		if _, err := h.engine.Update(t.Context(), alice, "net", update.Patch{Network: &sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}}); err != nil {
 			t.Fatal(err)
 		}
 		if len(w.open()) != 0 {
 			t.Error("off, and still steered")
 		}
-		got, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: restricted("127.0.0.0/8")})
+		got, err := h.engine.Update(t.Context(), alice, "net", update.Patch{Network: restricted("127.0.0.0/8")})
 		if err != nil || got.Network.Mode != sandbox.NetworkRestricted {
 			t.Fatal(got, err)
 		}
@@ -344,7 +345,7 @@ func TestNetworkThatCannotBeHad(t *testing.T) {
 			t.Errorf("something is left: %v", err)
 		}
 		h.create(engine.CreateRequest{Key: "k"})
-		_, err = h.engine.Update(t.Context(), alice, "k", engine.Patch{Network: restricted()})
+		_, err = h.engine.Update(t.Context(), alice, "k", update.Patch{Network: restricted()})
 		wantCode(t, err, fault.Unavailable)
 		if s, err := h.engine.Get(t.Context(), alice, "k"); err != nil || s.Network.Mode != sandbox.NetworkOff {
 			t.Errorf("after a change that failed: %+v, %v", s.Network, err)
@@ -371,7 +372,7 @@ func TestNetworkAndTheRecordAgree(t *testing.T) {
 		h, w := wire(t)
 		h.create(engine.CreateRequest{Key: "net"})
 		// The wrapper's instances are no runtime.Resizer: their limits cannot change while they are up.
-		_, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: restricted("127.0.0.0/8"), MemoryMB: new(300)})
+		_, err := h.engine.Update(t.Context(), alice, "net", update.Patch{Network: restricted("127.0.0.0/8"), MemoryMB: new(300)})
 		wantCode(t, err, fault.State)
 		if len(w.open()) != 0 {
 			t.Error("the record says off, and it is steered")
@@ -424,7 +425,7 @@ func TestNetworkAndTheRecordAgree(t *testing.T) {
 		w.refuses = nil
 		w.mu.Unlock()
 		// Any verb reconciles it; so does the clock, in a while.
-		if _, err := h.engine.Update(t.Context(), alice, "net", engine.Patch{Metadata: &map[string]string{"a": "b"}}); err != nil {
+		if _, err := h.engine.Update(t.Context(), alice, "net", update.Patch{Metadata: &map[string]string{"a": "b"}}); err != nil {
 			t.Fatal(err)
 		}
 		if len(w.open()) != 1 {

@@ -20,6 +20,8 @@ import (
 
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/redact"
@@ -56,9 +58,9 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 		o.Redact = redacted
 	})
 	ctx := t.Context()
-	h.secret("", engine.SecretRequest{Name: "NAME", Value: name})
-	h.secret("", engine.SecretRequest{Name: "BOUND", Value: bound, Hosts: []string{"api.example.org"}})
-	s := h.create(engine.CreateRequest{Key: "box", Network: restricted("192.0.2.0/24"), Secrets: map[string]engine.SecretRequest{"ODD": {Value: odd}}})
+	h.secret("", secrets.Request{Name: "NAME", Value: name})
+	h.secret("", secrets.Request{Name: "BOUND", Value: bound, Hosts: []string{"api.example.org"}})
+	s := h.create(engine.CreateRequest{Key: "box", Network: restricted("192.0.2.0/24"), Secrets: map[string]secrets.Request{"ODD": {Value: odd}}})
 
 	for _, v := range []string{name, odd, bound} {
 		quoted := "'" + strings.ReplaceAll(v, "'", `'\''`) + "'"
@@ -126,7 +128,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 			func() error { _, _, err := h.engine.Create(ctx, alice, engine.CreateRequest{Image: v}); return err },
 			func() error { return h.engine.DeleteSecret(ctx, chief, "", v) },
 			func() error {
-				_, err := h.engine.SetSecret(ctx, chief, "", engine.SecretRequest{Name: v, Value: v})
+				_, err := h.engine.SetSecret(ctx, chief, "", secrets.Request{Name: v, Value: v})
 				return err
 			},
 		} {
@@ -140,10 +142,10 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 			"metadata": second(h.engine.Create(ctx, alice, engine.CreateRequest{Metadata: map[string]string{"note": v}})),
 			"env":      second(h.engine.Create(ctx, alice, engine.CreateRequest{Env: env})),
 			"its own": second(h.engine.Create(ctx, alice, engine.CreateRequest{
-				Env: map[string]string{"A": "another-1234"}, Secrets: map[string]engine.SecretRequest{"OWN": {Value: "another-1234"}},
+				Env: map[string]string{"A": "another-1234"}, Secrets: map[string]secrets.Request{"OWN": {Value: "another-1234"}},
 			})),
-			"update":         first(h.engine.Update(ctx, alice, "box", engine.Patch{Metadata: &map[string]string{"note": v}})),
-			"update of env":  first(h.engine.Update(ctx, alice, "box", engine.Patch{Env: &env})),
+			"update":         first(h.engine.Update(ctx, alice, "box", update.Patch{Metadata: &map[string]string{"note": v}})),
+			"update of env":  first(h.engine.Update(ctx, alice, "box", update.Patch{Env: &env})),
 			"fork":           first(h.engine.Fork(ctx, alice, "box", engine.ForkRequest{Metadata: map[string]string{"note": v}})),
 			"snapshot":       first(h.engine.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: v})),
 			"import":         first(h.engine.ImportSnapshot(ctx, alice, strings.NewReader(""), engine.ImportRequest{Name: v})),

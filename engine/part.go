@@ -59,7 +59,7 @@ func (e *Engine) CheckCommand(r ExecRequest) (agent.Command, error) { return e.c
 // CheckRecord returns fault.Invalid if a field of what a record is to keep in plain text has the
 // value of a secret in it: of one of the project's, or of the sandbox's, whose id may be empty.
 func (e *Engine) CheckRecord(ctx context.Context, project string, id sandbox.ID, fields map[string][]string) error {
-	return e.refuseValues(ctx, project, id, fields)
+	return e.secrets.Refuse(ctx, project, id, fields)
 }
 
 // RunsDropped receives a value after a delete that dropped runs of the sandbox.

@@ -66,7 +66,7 @@ func (e *Engine) pause(ctx context.Context, b *entry, who core.Actor, cause sand
 		return err
 	}
 	e.checkpoint("pause.intent")
-	l.pauses.begin() // before the freeze: no limit may pass while it is at it
+	l.pauses.Begin() // before the freeze: no limit may pass while it is at it
 	if err := p.Pause(ctx); err != nil {
 		return e.unpause(ctx, b, l, who, err)
 	}
@@ -103,7 +103,7 @@ func (e *Engine) unpause(ctx context.Context, b *entry, l *session, who core.Act
 		e.later(b)
 		return err
 	}
-	l.pauses.end()
+	l.pauses.End()
 	e.restore(ctx, b, l)
 	e.plan(b)
 	return err
@@ -169,7 +169,7 @@ func (e *Engine) resumed(ctx context.Context, b *entry, l *session, who core.Act
 		return err
 	}
 	e.checkpoint("resume.outcome")
-	l.pauses.end()
+	l.pauses.End()
 	e.restore(ctx, b, l)
 	e.plan(b)
 	return e.adoptOrphans(ctx, b)
@@ -195,6 +195,12 @@ func (e *Engine) unresume(ctx context.Context, b *entry, who core.Actor, err err
 		e.later(b)
 	}
 	return err
+}
+
+// unlessPaused returns a context that ends with ctx, or when the instance was awake for bound; see
+// [pausing.Clock].
+func (e *Engine) unlessPaused(ctx context.Context, l *session, bound time.Duration) (context.Context, context.CancelFunc) {
+	return l.pauses.Bound(ctx, e.group.ctx, bound)
 }
 
 // cannot is the error for what a runtime does not do, with the reason that it gives.

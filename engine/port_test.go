@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -40,9 +41,9 @@ func listener(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func (h *house) dialPort(s *sandbox.Sandbox, port int) *engine.PortConn {
+func (h *house) dialPort(s *sandbox.Sandbox, port int) *ports.Conn {
 	h.t.Helper()
-	nc, err := h.engine.DialPort(h.t.Context(), alice, string(s.ID), port)
+	nc, err := h.ports.DialPort(h.t.Context(), alice, string(s.ID), port)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestPorts(t *testing.T) {
 	t.Run("AreListedAndReached", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		s, port := h.create(engine.CreateRequest{}), listener(t)
-		list, _, err := h.engine.Ports(t.Context(), alice, string(s.ID))
+		list, _, err := h.ports.Ports(t.Context(), alice, string(s.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,29 +84,29 @@ func TestPorts(t *testing.T) {
 		h := open(t, t.TempDir())
 		s, port := h.create(engine.CreateRequest{Key: "web"}), listener(t)
 		for _, ref := range []string{string(s.ID), "web"} {
-			_, err := h.engine.DialPort(t.Context(), mary, ref, port)
+			_, err := h.ports.DialPort(t.Context(), mary, ref, port)
 			wantCode(t, err, fault.NotFound)
-			_, _, err = h.engine.Ports(t.Context(), mary, ref)
+			_, _, err = h.ports.Ports(t.Context(), mary, ref)
 			wantCode(t, err, fault.NotFound)
-			_, err = h.engine.CreatePreview(t.Context(), mary, ref, port, 0)
+			_, err = h.ports.CreatePreview(t.Context(), mary, ref, port, 0)
 			wantCode(t, err, fault.NotFound)
-			wantCode(t, h.engine.ReachPreview(t.Context(), mary, ref), fault.NotFound)
-			wantCode(t, h.engine.PreviewOpened(t.Context(), mary, ref, "l", port), fault.NotFound)
+			wantCode(t, h.ports.ReachPreview(t.Context(), mary, ref), fault.NotFound)
+			wantCode(t, h.ports.PreviewOpened(t.Context(), mary, ref, "l", port), fault.NotFound)
 		}
 		reader := alice
 		reader.Scopes = []access.Scope{access.SandboxesRead}
-		_, err := h.engine.DialPort(t.Context(), reader, "web", port)
+		_, err := h.ports.DialPort(t.Context(), reader, "web", port)
 		wantCode(t, err, fault.Denied)
-		_, err = h.engine.CreatePreview(t.Context(), reader, "web", port, 0)
+		_, err = h.ports.CreatePreview(t.Context(), reader, "web", port, 0)
 		wantCode(t, err, fault.Denied)
 	})
 	t.Run("OfNoUseAreRefused", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{})
 		for _, port := range []int{0, -1, 65536} {
-			_, err := h.engine.DialPort(t.Context(), alice, string(s.ID), port)
+			_, err := h.ports.DialPort(t.Context(), alice, string(s.ID), port)
 			wantCode(t, err, fault.Invalid)
-			_, err = h.engine.CreatePreview(t.Context(), alice, string(s.ID), port, 0)
+			_, err = h.ports.CreatePreview(t.Context(), alice, string(s.ID), port, 0)
 			wantCode(t, err, fault.Invalid)
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +115,7 @@ func TestPorts(t *testing.T) {
 		}
 		port := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		_, err = h.engine.DialPort(t.Context(), alice, string(s.ID), port)
+		_, err = h.ports.DialPort(t.Context(), alice, string(s.ID), port)
 		wantCode(t, err, fault.Unavailable)
 		if !strings.Contains(err.Error(), "nothing listens") {
 			t.Errorf("got %v", err)
@@ -132,9 +133,9 @@ func TestPorts(t *testing.T) {
 		if _, err := nc.Read(make([]byte, 1)); err == nil || err == io.EOF {
 			t.Errorf("got %v; a connection that was cut off must not look complete", err)
 		}
-		_, err := h.engine.DialPort(t.Context(), alice, string(s.ID), port)
+		_, err := h.ports.DialPort(t.Context(), alice, string(s.ID), port)
 		wantCode(t, err, fault.State)
-		wantCode(t, h.engine.ReachPreview(t.Context(), alice, string(s.ID)), fault.State)
+		wantCode(t, h.ports.ReachPreview(t.Context(), alice, string(s.ID)), fault.State)
 	})
 	t.Run("CloseWithTheEngine", func(t *testing.T) {
 		h := open(t, t.TempDir())
@@ -150,18 +151,18 @@ func TestPorts(t *testing.T) {
 		h := open(t, t.TempDir())
 		s, port := h.create(engine.CreateRequest{}), listener(t)
 		boxes, _, _, _ := h.engine.Held()
-		var all []*engine.PortConn
+		var all []*ports.Conn
 		for range agent.MaxPortConns {
 			all = append(all, h.dialPort(s, port))
 		}
-		_, err := h.engine.DialPort(t.Context(), alice, string(s.ID), port)
+		_, err := h.ports.DialPort(t.Context(), alice, string(s.ID), port)
 		wantCode(t, err, fault.Exhausted)
 		for _, nc := range all {
 			_ = nc.Close()
 			_ = nc.Close()
 		}
 		for { // the agent hears of it in its own time
-			nc, err := h.engine.DialPort(t.Context(), alice, string(s.ID), port)
+			nc, err := h.ports.DialPort(t.Context(), alice, string(s.ID), port)
 			if err == nil {
 				_ = nc.Close()
 				break
@@ -205,7 +206,7 @@ func TestPorts(t *testing.T) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{IdleTimeout: ptr(time.Second)})
 		h.await("it is stopped", func() bool { return h.get(s.ID).State == sandbox.Stopped })
-		if err := h.engine.ReachPreview(t.Context(), alice, string(s.ID)); err != nil {
+		if err := h.ports.ReachPreview(t.Context(), alice, string(s.ID)); err != nil {
 			t.Fatal(err)
 		}
 		h.await("it is started", func() bool {
@@ -219,24 +220,24 @@ func TestPreviewsAreOnRecord(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "web"})
-	p, err := h.engine.CreatePreview(t.Context(), alice, "web", 8000, 90*time.Second)
+	p, err := h.ports.CreatePreview(t.Context(), alice, "web", 8000, 90*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if left := time.Until(p.ExpiresAt); p.Sandbox != s.ID || p.Project != "default" || p.Port != 8000 || left <= 0 || left > 92*time.Second || p.Link == "" {
 		t.Errorf("got %+v", p)
 	}
-	for _, d := range []time.Duration{-1, time.Millisecond, engine.MaxPreview + 1} {
-		_, err := h.engine.CreatePreview(t.Context(), alice, "web", 8000, d)
+	for _, d := range []time.Duration{-1, time.Millisecond, ports.MaxPreview + 1} {
+		_, err := h.ports.CreatePreview(t.Context(), alice, "web", 8000, d)
 		wantCode(t, err, fault.Invalid)
 	}
 	for range 2 {
-		if err := h.engine.PreviewOpened(t.Context(), alice, string(s.ID), p.Link, p.Port); err != nil {
+		if err := h.ports.PreviewOpened(t.Context(), alice, string(s.ID), p.Link, p.Port); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h.restart()
-	if err := h.engine.PreviewOpened(t.Context(), alice, string(s.ID), p.Link, p.Port); err != nil {
+	if err := h.ports.PreviewOpened(t.Context(), alice, string(s.ID), p.Link, p.Port); err != nil {
 		t.Fatal(err)
 	}
 	evs := h.wantEvents(s.ID, sandbox.EventCreated, sandbox.EventStarted, sandbox.EventPreview, sandbox.EventPreviewOpened)
@@ -246,6 +247,6 @@ func TestPreviewsAreOnRecord(t *testing.T) {
 	if err := h.engine.Delete(t.Context(), alice, "web"); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, h.engine.ReachPreview(t.Context(), alice, string(s.ID)), fault.NotFound)
-	wantCode(t, h.engine.PreviewOpened(t.Context(), alice, string(s.ID), p.Link, p.Port), fault.NotFound)
+	wantCode(t, h.ports.ReachPreview(t.Context(), alice, string(s.ID)), fault.NotFound)
+	wantCode(t, h.ports.PreviewOpened(t.Context(), alice, string(s.ID), p.Link, p.Port), fault.NotFound)
 }

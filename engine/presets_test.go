@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/network/preset"
@@ -111,7 +112,7 @@ func TestPresets(t *testing.T) {
 		if err != nil || !got.Network.Equal(s.Network) {
 			t.Errorf("before another call: %+v, %v", got.Network, err)
 		}
-		got, err = h.engine.Update(t.Context(), alice, "net", engine.Patch{Network: reaching("python")})
+		got, err = h.engine.Update(t.Context(), alice, "net", update.Patch{Network: reaching("python")})
 		if err != nil || !slices.Equal(got.Network.AllowDomains, []string{"later.test"}) {
 			t.Errorf("after an update: %+v, %v", got.Network, err)
 		}

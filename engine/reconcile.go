@@ -216,7 +216,7 @@ func (e *Engine) recoverPaused(ctx context.Context, b *entry) error {
 			return e.notReconciled(b, err)
 		}
 	}
-	l.pauses.begin()
+	l.pauses.Begin()
 	l.unheard.Store(true)
 	e.fit(ctx, b, l)
 	e.beginSession(b, l)
@@ -261,7 +261,7 @@ func (e *Engine) goOn(ctx context.Context, b *entry, event func(*sandbox.Sandbox
 	if err := e.awoken(ctx, b, event); err != nil {
 		return e.notReconciled(b, err)
 	}
-	l.pauses.end()
+	l.pauses.End()
 	if known {
 		e.restore(ctx, b, l)
 		e.plan(b)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/sandbox"
 )
 
@@ -68,7 +69,7 @@ func TestAServerThatEndsUnderWhatGoesOn(t *testing.T) {
 			case "resume.intent", "resume.done", "resume.outcome":
 				_, err = h.engine.Resume(ctx, alice, "box")
 			case "update.done", "update.outcome":
-				_, err = h.engine.Update(ctx, alice, "box", engine.Patch{CPU: ptr(2.0)})
+				_, err = h.engine.Update(ctx, alice, "box", update.Patch{CPU: ptr(2.0)})
 			case "stop.intent":
 				_, err = h.engine.Stop(ctx, alice, "box")
 			default:

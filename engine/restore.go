@@ -140,7 +140,7 @@ func (x *exchange) do(ctx context.Context) error {
 			return x.started(ctx, l.inst)
 		}
 		err := l.inst.Stop(ctx, 0) // what its processes would still write is not kept
-		l.pauses.end()
+		l.pauses.End()
 		e.drop(b)
 		if err != nil {
 			return x.unfinished(err)
@@ -170,7 +170,7 @@ func (x *exchange) atOnce(ctx context.Context, l *session) bool {
 		x.e.log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)
 		return false
 	}
-	l.pauses.end()
+	l.pauses.End()
 	x.e.drop(x.b)
 	return true
 }

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/sandbox"
@@ -23,7 +24,7 @@ import (
 )
 
 // secret sets one that has to be taken: of a sandbox, or of alice's project.
-func (h *house) secret(ref string, r engine.SecretRequest) {
+func (h *house) secret(ref string, r secrets.Request) {
 	h.t.Helper()
 	if _, err := h.engine.SetSecret(h.t.Context(), chief, ref, r); err != nil {
 		h.t.Fatalf("SetSecret %s: %v", r.Name, err)
@@ -88,11 +89,11 @@ func TestSecretsAreVariablesOfWhatBeginsFromThenOn(t *testing.T) {
 	if got := h.variable("box", "TOKEN"); got != "unset" {
 		t.Fatalf("before: %q", got)
 	}
-	h.secret("", engine.SecretRequest{Name: "TOKEN", Value: "of the project"})
-	h.secret("", engine.SecretRequest{Name: "BOTH", Value: "secret wins"})
-	h.secret("", engine.SecretRequest{Name: "IMAGE", Value: "over the image's"})
-	h.secret("", engine.SecretRequest{Name: "BOUND", Value: "never inside", Hosts: []string{"api.example.org"}})
-	h.secret("", engine.SecretRequest{Name: "PLAIN", Value: "bound gives way", Hosts: []string{"api.example.org"}})
+	h.secret("", secrets.Request{Name: "TOKEN", Value: "of the project"})
+	h.secret("", secrets.Request{Name: "BOTH", Value: "secret wins"})
+	h.secret("", secrets.Request{Name: "IMAGE", Value: "over the image's"})
+	h.secret("", secrets.Request{Name: "BOUND", Value: "never inside", Hosts: []string{"api.example.org"}})
+	h.secret("", secrets.Request{Name: "PLAIN", Value: "bound gives way", Hosts: []string{"api.example.org"}})
 	for name, want := range map[string]string{
 		"TOKEN": "of the project", "BOTH": "secret wins", "IMAGE": "over the image's",
 		"BOUND": "sandpit-secret-BOUND", "PLAIN": "as it is",
@@ -101,7 +102,7 @@ func TestSecretsAreVariablesOfWhatBeginsFromThenOn(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	h.secret("box", engine.SecretRequest{Name: "TOKEN", Value: "of the sandbox"})
+	h.secret("box", secrets.Request{Name: "TOKEN", Value: "of the sandbox"})
 	if got := h.variable("box", "TOKEN"); got != "of the sandbox" {
 		t.Errorf("the sandbox's own does not go before: %q", got)
 	}
@@ -134,7 +135,7 @@ func TestEveryWayToRunHasSecretsAndMasksThem(t *testing.T) {
 	const shell = `echo "<$TOKEN>"; printf %s "$TOKEN" | sha256sum`
 	h := open(t, t.TempDir())
 	h.faulty.track, h.faulty.changed = true, "a-"+value
-	h.secret("", engine.SecretRequest{Name: "TOKEN", Value: value})
+	h.secret("", secrets.Request{Name: "TOKEN", Value: value})
 	h.create(engine.CreateRequest{Key: "box"})
 	for name, run := range map[string]func() string{
 		"Exec": func() string { return string(h.exec("box", shell).Stdout) },
@@ -186,7 +187,7 @@ func TestEveryWayToRunHasSecretsAndMasksThem(t *testing.T) {
 
 func TestSecretsOfASandboxComeWithItGoWithForksAndEndWithIt(t *testing.T) {
 	h := open(t, t.TempDir())
-	s := h.create(engine.CreateRequest{Key: "box", Secrets: map[string]engine.SecretRequest{
+	s := h.create(engine.CreateRequest{Key: "box", Secrets: map[string]secrets.Request{
 		"MINE": {Value: "a value of mine"}, "BOUND": {Value: "a bound one", Hosts: []string{"*.example.org"}, Header: "X-Key"},
 	}})
 	if got := h.variable("box", "MINE"); got != "a value of mine" {
@@ -199,7 +200,7 @@ func TestSecretsOfASandboxComeWithItGoWithForksAndEndWithIt(t *testing.T) {
 	if d := evs[1].Detail; evs[1].Type != sandbox.EventSecret || d != "BOUND, for *.example.org in the header x-key" {
 		t.Errorf("the event of its first secret is %s: %q", evs[1].Type, d)
 	}
-	h.secret("box", engine.SecretRequest{Name: "LATER", Value: "set later on"})
+	h.secret("box", secrets.Request{Name: "LATER", Value: "set later on"})
 	forks, err := h.engine.Fork(t.Context(), alice, "box", engine.ForkRequest{Count: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -244,11 +245,11 @@ func (h *house) sealed() (all []*store.SealedSecret) {
 
 func TestACreateWithABadSecretLeavesNothing(t *testing.T) {
 	h := open(t, t.TempDir())
-	many := map[string]engine.SecretRequest{}
+	many := map[string]secrets.Request{}
 	for i := range sandbox.MaxSecrets + 1 {
-		many[fmt.Sprintf("S%d", i)] = engine.SecretRequest{Value: "value"}
+		many[fmt.Sprintf("S%d", i)] = secrets.Request{Value: "value"}
 	}
-	for field, bad := range map[string]map[string]engine.SecretRequest{
+	for field, bad := range map[string]map[string]secrets.Request{
 		"secrets.A.value":  {"A": {Value: "no"}, "B": {Value: "good enough"}},
 		"secrets.A.hosts":  {"A": {Value: "good enough", Hosts: []string{"http://x"}}},
 		"secrets.A.header": {"A": {Value: "good enough", Hosts: []string{"x.org"}, Header: "host"}},
@@ -271,7 +272,7 @@ func TestWhoMayDoWhatWithSecrets(t *testing.T) {
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	reader := access.Caller{Project: "default", Actor: "rita", Via: "rest", Scopes: []access.Scope{access.SandboxesRead}}
-	r := engine.SecretRequest{Name: "TOKEN", Value: "a good value"}
+	r := secrets.Request{Name: "TOKEN", Value: "a good value"}
 	for name, c := range map[string]struct {
 		who  access.Caller
 		ref  string
@@ -331,17 +332,17 @@ func TestThereIsABoundToSecrets(t *testing.T) {
 	h.create(engine.CreateRequest{Key: "box"})
 	for _, ref := range []string{"", "box"} {
 		for i := range sandbox.MaxSecrets {
-			h.secret(ref, engine.SecretRequest{Name: fmt.Sprintf("S%d", i), Value: "a value"})
+			h.secret(ref, secrets.Request{Name: fmt.Sprintf("S%d", i), Value: "a value"})
 		}
-		_, err := h.engine.SetSecret(t.Context(), chief, ref, engine.SecretRequest{Name: "MORE", Value: "a value"})
+		_, err := h.engine.SetSecret(t.Context(), chief, ref, secrets.Request{Name: "MORE", Value: "a value"})
 		wantCode(t, err, fault.Exhausted)
-		h.secret(ref, engine.SecretRequest{Name: "S0", Value: "another value"})
+		h.secret(ref, secrets.Request{Name: "S0", Value: "another value"})
 	}
 	if got := h.variable("box", "S0"); got != "another value" {
 		t.Errorf("with as many as there can be: %q", got)
 	}
 	for i := range 5 {
-		h.secret("box", engine.SecretRequest{Name: fmt.Sprintf("S%d", i), Value: strings.Repeat("x", sandbox.MaxSecretValue-i)})
+		h.secret("box", secrets.Request{Name: fmt.Sprintf("S%d", i), Value: strings.Repeat("x", sandbox.MaxSecretValue-i)})
 	}
 	_, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{Shell: "true"}, nil)
 	if !fault.Is(err, fault.Exhausted) || !strings.Contains(err.Error(), "secrets") {
@@ -357,8 +358,8 @@ func TestThereIsABoundToSecrets(t *testing.T) {
 func TestSecretsOutliveTheServerAndAKeyThatIsGoneLosesNothing(t *testing.T) {
 	old, other := seal.Generate(), seal.Generate()
 	h := open(t, t.TempDir(), withKeys(keyRing(t, old)))
-	h.secret("", engine.SecretRequest{Name: "TOKEN", Value: "a good value"})
-	h.create(engine.CreateRequest{Key: "box", Secrets: map[string]engine.SecretRequest{"MINE": {Value: "a value of mine"}}})
+	h.secret("", secrets.Request{Name: "TOKEN", Value: "a good value"})
+	h.create(engine.CreateRequest{Key: "box", Secrets: map[string]secrets.Request{"MINE": {Value: "a value of mine"}}})
 	h.restart(withKeys(keyRing(t, old)))
 	if a, b := h.variable("box", "TOKEN"), h.variable("box", "MINE"); a != "a good value" || b != "a value of mine" {
 		t.Fatalf("after a restart they are %q and %q", a, b)
@@ -406,7 +407,7 @@ func TestSecretsOutliveTheServerAndAKeyThatIsGoneLosesNothing(t *testing.T) {
 func TestASealedValueInTheRowOfAnotherDoesNotOpen(t *testing.T) {
 	ring := keyRing(t, seal.Generate())
 	h := open(t, t.TempDir(), withKeys(ring))
-	h.secret("", engine.SecretRequest{Name: "A", Value: "the value of A"})
+	h.secret("", secrets.Request{Name: "A", Value: "the value of A"})
 	s := h.create(engine.CreateRequest{Key: "box"})
 	for _, c := range []struct {
 		name string
@@ -457,7 +458,7 @@ func TestASealedValueInTheRowOfAnotherDoesNotOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.secret("", engine.SecretRequest{Name: "A", Value: "set again"})
+	h.secret("", secrets.Request{Name: "A", Value: "set again"})
 	if got := h.variable("box", "A"); got != "set again" {
 		t.Errorf("set again it is %q", got)
 	}
@@ -487,8 +488,8 @@ func (c countedTx) Secrets() store.Secrets { c.reads.Add(1); return c.Tx.Secrets
 func TestACommandReadsNoSecrets(t *testing.T) {
 	var reads atomic.Int64
 	h := open(t, t.TempDir(), func(o *engine.Options) { o.Store = counted{o.Store, &reads} })
-	h.secret("", engine.SecretRequest{Name: "TOKEN", Value: "a good value"})
-	h.create(engine.CreateRequest{Key: "first", Secrets: map[string]engine.SecretRequest{"MINE": {Value: "a value of mine"}}})
+	h.secret("", secrets.Request{Name: "TOKEN", Value: "a good value"})
+	h.create(engine.CreateRequest{Key: "first", Secrets: map[string]secrets.Request{"MINE": {Value: "a value of mine"}}})
 	h.exec("first", "true")
 	h.recorded()
 	reads.Store(0)
@@ -505,7 +506,7 @@ func TestACommandReadsNoSecrets(t *testing.T) {
 	if n := reads.Load(); n != 0 {
 		t.Errorf("another sandbox of the project, and its first command, read secrets %d times", n)
 	}
-	h.secret("first", engine.SecretRequest{Name: "MINE", Value: "another of mine"})
+	h.secret("first", secrets.Request{Name: "MINE", Value: "another of mine"})
 	reads.Store(0)
 	h.exec("second", "true")
 	h.recorded()

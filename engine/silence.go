@@ -29,7 +29,7 @@ const (
 
 // observe has the engine told when the agent of a life falls silent, and when it answers.
 func (e *Engine) observe(b *entry, l *session) {
-	l.client.Observe(l.pauses.paused, func(silent bool) {
+	l.client.Observe(l.pauses.Paused, func(silent bool) {
 		if !silent {
 			e.metrics.Unresponsive.Dec()
 			e.log.Info("the agent of a sandbox answers again, or the sandbox is down", "sandbox", b.id)
@@ -63,7 +63,7 @@ func (e *Engine) awaitAnswer(ctx context.Context, b *entry, l *session) {
 			return
 		default:
 		}
-		if !l.pauses.paused() {
+		if !l.pauses.Paused() {
 			_, _ = l.client.Ping(ctx)
 		}
 	}

@@ -116,8 +116,8 @@ func silentCalls(h *house, process string) map[string]func(context.Context) erro
 		"RemoveFile": func(ctx context.Context) error {
 			return files.New(e, 0).RemoveFile(ctx, alice, ref, "file", sandbox.RemoveFileOptions{})
 		},
-		"Ports":    func(ctx context.Context) error { _, _, err := e.Ports(ctx, alice, ref); return err },
-		"DialPort": func(ctx context.Context) error { _, err := e.DialPort(ctx, alice, ref, 80); return err },
+		"Ports":    func(ctx context.Context) error { _, _, err := h.ports.Ports(ctx, alice, ref); return err },
+		"DialPort": func(ctx context.Context) error { _, err := h.ports.DialPort(ctx, alice, ref, 80); return err },
 		"RunCode": func(ctx context.Context) error {
 			_, err := h.code.RunCode(ctx, alice, ref, code.Request{Language: "python", Code: "1", Stateless: true}, nil)
 			return err

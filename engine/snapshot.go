@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -44,7 +45,7 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 	}
 	var kept *sandbox.Snapshot
 	_, err := e.verb(ctx, c, ref, snapshotBound, e.takeToWork, func(ctx context.Context, b *entry) error {
-		if err := e.refuseValues(ctx, b.project, b.id, onRecord{"name": {r.Name}}); err != nil {
+		if err := e.secrets.Refuse(ctx, b.project, b.id, secrets.Plain{"name": {r.Name}}); err != nil {
 			return err
 		}
 		got, err := e.takeSnapshot(ctx, b, core.ActorOf(c), snapshot.Options{Name: r.Name, Replace: r.Replace})
@@ -150,7 +151,7 @@ func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reade
 		return nil, err
 	}
 	defer e.group.leave()
-	if err := e.refuseValues(ctx, c.Project, "", onRecord{"name": {q.Name}}); err != nil {
+	if err := e.secrets.Refuse(ctx, c.Project, "", secrets.Plain{"name": {q.Name}}); err != nil {
 		return nil, err
 	}
 	bound, cancel := e.group.bind(ctx)

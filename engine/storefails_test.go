@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/skiptest"
@@ -70,7 +72,7 @@ func TestADatabaseThatTakesNothing(t *testing.T) {
 				"resume": func(ctx context.Context) error { _, err := h.engine.Resume(ctx, alice, "frozen"); return err },
 				"delete": func(ctx context.Context) error { return h.engine.Delete(ctx, alice, "victim") },
 				"update": func(ctx context.Context) error {
-					_, err := h.engine.Update(ctx, alice, "up", engine.Patch{CPU: ptr(2.0)})
+					_, err := h.engine.Update(ctx, alice, "up", update.Patch{CPU: ptr(2.0)})
 					return err
 				},
 				"exec": func(ctx context.Context) error {
@@ -184,7 +186,7 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 		// It is not stopped for it.
 		"restart": func(ctx context.Context) error { _, err := h.engine.Restart(ctx, alice, "kept"); return err },
 		"update": func(ctx context.Context) error {
-			_, err := h.engine.Update(ctx, alice, "kept", engine.Patch{CPU: ptr(2.0)})
+			_, err := h.engine.Update(ctx, alice, "kept", update.Patch{CPU: ptr(2.0)})
 			return err
 		},
 		"exec": func(ctx context.Context) error {
@@ -211,11 +213,11 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 			return err
 		},
 		"secret": func(ctx context.Context) error {
-			_, err := h.engine.SetSecret(ctx, alice, "kept", engine.SecretRequest{Name: "S", Value: "vvvvvvvvvv"})
+			_, err := h.engine.SetSecret(ctx, alice, "kept", secrets.Request{Name: "S", Value: "vvvvvvvvvv"})
 			return err
 		},
 		"preview": func(ctx context.Context) error {
-			_, err := h.engine.CreatePreview(ctx, alice, "kept", 80, 0)
+			_, err := h.ports.CreatePreview(ctx, alice, "kept", 80, 0)
 			return err
 		},
 	} {

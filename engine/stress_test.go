@@ -16,6 +16,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -122,7 +123,7 @@ func anything(ctx context.Context, h *house, key string) error {
 	case 8:
 		_, _, err = h.files.WriteFile(ctx, alice, key, "f", strings.NewReader("hello"), sandbox.WriteFileOptions{})
 	case 9:
-		_, err = h.engine.Update(ctx, alice, key, engine.Patch{Metadata: &map[string]string{"n": fmt.Sprint(rand.Int())}})
+		_, err = h.engine.Update(ctx, alice, key, update.Patch{Metadata: &map[string]string{"n": fmt.Sprint(rand.Int())}})
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/pausing"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -84,12 +85,12 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 		return nil, err
 	}
 	p, err := u.l.client.Start(sctx, cmd)
-	if err != nil && left(sctx) {
+	if err != nil && pausing.Left(sctx) {
 		u.End()
 		return nil, shuttingDown()
 	}
 	if err != nil {
-		err = u.Fail(sctx, late(sctx, err))
+		err = u.Fail(sctx, pausing.Late(sctx, err))
 		newFollower(u, ev, 0).notBegun(sctx, err)
 		u.End()
 		return nil, err
@@ -172,7 +173,7 @@ func (t *Terminal) over(result func(context.Context) sandbox.Result) {
 			awake, cancel := t.u.e.unlessPaused(ctx, t.u.l, core.CleanupBound) // hung up on while it is paused, it ends when it is resumed
 			defer cancel()
 			res := result(awake)
-			if left(awake) {
+			if pausing.Left(awake) {
 				return
 			}
 			ctx, done := core.Aside(ctx)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/sandbox"
@@ -26,7 +27,7 @@ func TestResize(t *testing.T) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{Key: "box"})
 		for _, m := range []int{1024, 256} {
-			got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{MemoryMB: &m, Pids: ptr(m)})
+			got, err := h.engine.Update(t.Context(), alice, "box", update.Patch{MemoryMB: &m, Pids: ptr(m)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +36,7 @@ func TestResize(t *testing.T) {
 			checktest.Equal(t, "size(h, s.ID)", size(h, s.ID), got.Limits)
 		}
 		h.pause("box")
-		if got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{CPU: ptr(4.0)}); err != nil || size(h, s.ID) != got.Limits {
+		if got, err := h.engine.Update(t.Context(), alice, "box", update.Patch{CPU: ptr(4.0)}); err != nil || size(h, s.ID) != got.Limits {
 			t.Errorf("a paused one: %+v, %v, on the host %+v", got, err, size(h, s.ID))
 		}
 	})
@@ -43,7 +44,7 @@ func TestResize(t *testing.T) {
 		h := open(t, t.TempDir())
 		s := h.create(engine.CreateRequest{Key: "box"})
 		h.faulty.set(failing("resize"), nil)
-		_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{MemoryMB: ptr(1024), IdleTimeout: ptr(sandbox.MaxClock)})
+		_, err := h.engine.Update(t.Context(), alice, "box", update.Patch{MemoryMB: ptr(1024), IdleTimeout: ptr(sandbox.MaxClock)})
 		wantCode(t, err, fault.Unavailable)
 		if got := h.get(s.ID); got.Limits != s.Limits || got.IdleTimeout != s.IdleTimeout || size(h, s.ID) != s.Limits {
 			t.Errorf("got %+v, on the host %+v", got, size(h, s.ID))
@@ -59,7 +60,7 @@ func TestResize(t *testing.T) {
 		}
 		needs(t, "python3")
 		h.exec("box", "until [ -e ready ]; do sleep 0.01; done")
-		_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{MemoryMB: ptr(32)})
+		_, err := h.engine.Update(t.Context(), alice, "box", update.Patch{MemoryMB: ptr(32)})
 		wantCode(t, err, fault.Conflict)
 	})
 	t.Run("WhoseRecordTheStoreRefusesIsTakenBack", func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestResize(t *testing.T) {
 		h := open(t, t.TempDir(), func(o *engine.Options) { st = &stubborn{Store: o.Store}; o.Store = st })
 		s := h.create(engine.CreateRequest{Key: "box"})
 		st.after(0)
-		_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{MemoryMB: ptr(1024)})
+		_, err := h.engine.Update(t.Context(), alice, "box", update.Patch{MemoryMB: ptr(1024)})
 		wantCode(t, err, fault.Unavailable)
 		st.heal()
 		if got := size(h, s.ID); got != s.Limits {
@@ -78,7 +79,7 @@ func TestResize(t *testing.T) {
 		h := open(t, t.TempDir())
 		h.faulty.bare = true
 		h.create(engine.CreateRequest{Key: "box"})
-		p := engine.Patch{MemoryMB: ptr(1024)}
+		p := update.Patch{MemoryMB: ptr(1024)}
 		_, err := h.engine.Update(t.Context(), alice, "box", p)
 		wantCode(t, err, fault.State)
 		if r := fault.As(err).Remedy; !strings.Contains(r, "stop box") {
@@ -97,7 +98,7 @@ func TestUpdateChecksWhatIsNew(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
-	_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{
+	_, err := h.engine.Update(t.Context(), alice, "box", update.Patch{
 		OnIdle: ptr(sandbox.IdleAction("nap")), Checkpoints: ptr(sandbox.Checkpoints("often")), SlidingTTL: ptr(sandbox.MaxClock + 1)})
 	wantCode(t, err, fault.Invalid)
 	if n := len(fault.As(err).Fields); n != 3 {

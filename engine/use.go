@@ -29,7 +29,6 @@ const (
 	actCall     = "a call by its name"
 	actCode     = "code"
 	actExec     = "exec"
-	actPort     = "traffic of a port"
 	actProcess  = "a process"
 	actResume   = "its resume"
 	actStart    = "its start"
@@ -42,9 +41,13 @@ const (
 // from any goroutine.
 func (e *Engine) use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*Use, error) {
 	enter := e.enter
-	if scope == access.SandboxesWrite && what != actPort {
+	if scope == access.SandboxesWrite {
 		enter = e.enterWork
 	}
+	return e.useBy(ctx, enter, c, scope, ref, what)
+}
+
+func (e *Engine) useBy(ctx context.Context, enter func(access.Caller, access.Scope) error, c access.Caller, scope access.Scope, ref, what string) (*Use, error) {
 	if err := enter(c, scope); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,11 @@ func (e *Engine) Use(ctx context.Context, c access.Caller, scope access.Scope, r
 	return e.use(ctx, c, scope, ref, what)
 }
 
+// UseUnrecorded is Use for what writes nothing: it is begun also while the records have no room.
+func (e *Engine) UseUnrecorded(ctx context.Context, c access.Caller, scope access.Scope, ref, what string) (*Use, error) {
+	return e.useBy(ctx, e.enter, c, scope, ref, what)
+}
+
 // Peek begins a use for what is asked of something that runs: it brings no sandbox up, but
 // resumes a paused one. End it.
 func (e *Engine) Peek(ctx context.Context, c access.Caller, ref string) (*Use, error) {
@@ -48,7 +53,7 @@ func (u *Use) Exit(ctx context.Context) (exit runtime.Exit, down bool) {
 }
 
 // Slept returns for how long the sandbox was paused, since it is up.
-func (u *Use) Slept() time.Duration { return u.l.pauses.total() }
+func (u *Use) Slept() time.Duration { return u.l.pauses.Total() }
 
 // Attached returns what the extension keeps in memory with the sandbox, made by open at first.
 // It is kept for as long as the sandbox is up, used or visited. open calls nothing of the engine.

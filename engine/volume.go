@@ -9,6 +9,8 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -23,7 +25,7 @@ func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r volume.Req
 	if err := e.volumes.Check(r); err != nil {
 		return volume.Info{}, err
 	}
-	if err := e.refuseValues(ctx, c.Project, "", onRecord{"name": {r.Name}}); err != nil {
+	if err := e.secrets.Refuse(ctx, c.Project, "", secrets.Plain{"name": {r.Name}}); err != nil {
 		return volume.Info{}, err
 	}
 	var got volume.Info
@@ -68,7 +70,7 @@ func (e *Engine) DeleteVolume(ctx context.Context, c access.Caller, ref string) 
 }
 
 // patchMounts finds out what a patch makes of a sandbox's mounts.
-func (e *Engine) patchMounts(ctx context.Context, s *sandbox.Sandbox, p *Patch) error {
+func (e *Engine) patchMounts(ctx context.Context, s *sandbox.Sandbox, p *update.Patch) error {
 	if p.Mounts == nil {
 		return nil
 	}
@@ -80,6 +82,6 @@ func (e *Engine) patchMounts(ctx context.Context, s *sandbox.Sandbox, p *Patch) 
 		return fault.New(fault.State, "mounts can change only while the sandbox is stopped; %s is %s", s.Ref(), s.State).
 			WithRemedy("stop it (stop %s), change them, and start it again", s.Ref())
 	}
-	p.mounts = &mounts
+	p.Volumes = &mounts
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
@@ -181,7 +182,7 @@ func TestMounts(t *testing.T) {
 		h.create(engine.CreateRequest{Key: "box"})
 		h.exec("box", "true")
 		list := []volume.Mount{{Volume: "v", Path: "/workspace/v"}}
-		_, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Mounts: &list})
+		_, err := h.engine.Update(t.Context(), alice, "box", update.Patch{Mounts: &list})
 		wantCode(t, err, fault.State)
 		if e := fault.As(err); !strings.Contains(e.Message, "mounts") || !strings.Contains(e.Remedy, "stop box") {
 			t.Errorf("message %q, remedy %q", e.Message, e.Remedy)
@@ -189,7 +190,7 @@ func TestMounts(t *testing.T) {
 		if _, err := h.engine.Stop(t.Context(), alice, "box"); err != nil {
 			t.Fatal(err)
 		}
-		got, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Mounts: &list})
+		got, err := h.engine.Update(t.Context(), alice, "box", update.Patch{Mounts: &list})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,17 +200,17 @@ func TestMounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.exec("box", "echo hello > v/file")
-		if _, err := h.engine.Update(t.Context(), alice, "box", engine.Patch{Mounts: &list}); err != nil {
+		if _, err := h.engine.Update(t.Context(), alice, "box", update.Patch{Mounts: &list}); err != nil {
 			t.Errorf("the same again: %v", err)
 		}
 		list[0].Volume = "missing"
-		_, err = h.engine.Update(t.Context(), alice, "box", engine.Patch{Mounts: &list})
+		_, err = h.engine.Update(t.Context(), alice, "box", update.Patch{Mounts: &list})
 		wantCode(t, err, fault.NotFound)
 		if _, err := h.engine.Stop(t.Context(), alice, "box"); err != nil {
 			t.Fatal(err)
 		}
 		list = nil
-		if got, err = h.engine.Update(t.Context(), alice, "box", engine.Patch{Mounts: &list}); err != nil || len(got.Mounts) != 0 {
+		if got, err = h.engine.Update(t.Context(), alice, "box", update.Patch{Mounts: &list}); err != nil || len(got.Mounts) != 0 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

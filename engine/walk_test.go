@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -203,7 +204,7 @@ func (w *walk) verb(key string) {
 	case 7, 8:
 		_, err = e.Resume(ctx, alice, key)
 	case 9:
-		_, err = e.Update(ctx, alice, key, engine.Patch{CPU: ptr(float64(1 + w.rand.IntN(8)))})
+		_, err = e.Update(ctx, alice, key, update.Patch{CPU: ptr(float64(1 + w.rand.IntN(8)))})
 	case 10:
 		if w.rand.IntN(3) == 0 {
 			err = e.Delete(ctx, alice, key)
@@ -243,7 +244,7 @@ func (w *walk) calm() {
 	there := make(map[string]bool)
 	for _, s := range p.Items {
 		// Any verb reconciles it first; this one changes nothing else.
-		_, err := h.engine.Update(context.Background(), alice, string(s.ID), engine.Patch{Metadata: &map[string]string{"n": strconv.Itoa(w.rand.Int())}})
+		_, err := h.engine.Update(context.Background(), alice, string(s.ID), update.Patch{Metadata: &map[string]string{"n": strconv.Itoa(w.rand.Int())}})
 		if fault.Is(err, fault.NotFound) {
 			continue // it was being deleted, or made
 		}

@@ -114,9 +114,9 @@ func (e *Engine) sessionEnded(ctx context.Context, b *entry, l *session) {
 		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
 	}
 	exit := l.exit
-	if l.pauses.paused() {
+	if l.pauses.Paused() {
 		exit.Detail = strings.TrimPrefix(exit.Detail+"; it was paused", "; ")
-		l.pauses.end()
+		l.pauses.End()
 	}
 	if err := e.wentDown(ctx, b, exit, e.now()); err != nil {
 		e.log.Error("a sandbox went down, and that cannot be recorded; it is tried again", "sandbox", b.id, "error", err)

@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/runs"
 	"sandpit.dev/store"
@@ -19,7 +20,7 @@ func TestARunThatHasTheValueOfASecretIsRefused(t *testing.T) {
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	chief := access.Caller{Project: "default", Actor: "chief", Via: "rest", Scopes: []access.Scope{access.Admin}}
-	if _, err := h.engine.SetSecret(t.Context(), chief, "", engine.SecretRequest{Name: "TOKEN", Value: "value-4711"}); err != nil {
+	if _, err := h.engine.SetSecret(t.Context(), chief, "", secrets.Request{Name: "TOKEN", Value: "value-4711"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]runs.Request{

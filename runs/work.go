@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/sandbox"
 )
 
@@ -101,7 +102,7 @@ func (w *worker) sandbox(ctx context.Context) (*sandbox.Sandbox, error) {
 	if err != nil || run.TTL == 0 || s.TTL == run.TTL {
 		return s, err
 	}
-	return w.r.engine.Update(ctx, w.caller, string(s.ID), engine.Patch{SlidingTTL: &run.TTL})
+	return w.r.engine.Update(ctx, w.caller, string(s.ID), update.Patch{SlidingTTL: &run.TTL})
 }
 
 // finish writes the end of the run: its artifacts first, then its state with its last

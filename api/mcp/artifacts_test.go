@@ -15,7 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -126,7 +126,7 @@ func TestArtifactsOfRunsAreListedAndReadWithoutTheirSandbox(t *testing.T) {
 
 			t.Run("ReadWhenItsTimeToLiveHasPassed", func(t *testing.T) {
 				alice := callers["t-alice"]
-				if _, err := h.engine.Update(t.Context(), alice, "chat-1", engine.Patch{TTL: new(sandbox.MinClock)}); err != nil {
+				if _, err := h.engine.Update(t.Context(), alice, "chat-1", update.Patch{TTL: new(sandbox.MinClock)}); err != nil {
 					t.Fatal(err)
 				}
 				until(t, "it is deleted", func() bool {

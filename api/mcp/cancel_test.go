@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/internal/mcpbridge"
 	"sandpit.dev/sandbox"
@@ -25,7 +26,7 @@ import (
 // again serves the house's engine by a second handler, with other options.
 func (h *house) again(change func(*mcp.Options)) *house {
 	h.t.Helper()
-	o := mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Version: "test"}
+	o := mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Version: "test"}
 	change(&o)
 	handler, err := mcp.New(o)
 	if err != nil {

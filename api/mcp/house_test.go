@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
@@ -115,13 +116,27 @@ func deskOf(e service.Engine) service.Requests {
 	return ask.NewDesk(real, permit.Rules{Presets: set}, nil)
 }
 
+// portsOf returns the ports of an engine; those of a test's own have none.
+func portsOf(e service.Engine) service.Ports {
+	real, ok := e.(*engine.Engine)
+	if !ok {
+		return noPorts{}
+	}
+	return ports.New(real)
+}
+
+// noPorts is what has no ports.
+type noPorts struct{ allPorts }
+
+type allPorts = service.Ports
+
 func serve(t testing.TB, e service.Engine, inside service.Files, r service.Runs, c service.Sessions, groups ...string) (_ *mcp.Handler, url string) {
 	t.Helper()
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Services: service.Of(e, inside, c, r, deskOf(e)), Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	return serveWith(t, mcp.Options{Services: service.Of(e, inside, portsOf(e), c, r, deskOf(e)), Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
 
 // serveWith serves a handler with these options, and the guard's callers.
@@ -153,7 +168,7 @@ func client(t testing.TB) *http.Client {
 // previews makes links that show what they are of.
 type previews struct{}
 
-func (previews) Token(p engine.Preview) string {
+func (previews) Token(p ports.Preview) string {
 	return fmt.Sprintf("token-%s-%d", p.Sandbox, p.Port)
 }
 

@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/internal/checktest"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/policy"
@@ -211,7 +212,7 @@ func TestListSecrets(t *testing.T) {
 	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}
 	const value = "a-value-that-nobody-shows"
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
-	for ref, r := range map[string]engine.SecretRequest{
+	for ref, r := range map[string]secrets.Request{
 		"": {Name: "API_KEY", Value: value, Hosts: []string{"api.example"}}, "box": {Name: "PASSWORD", Value: value},
 	} {
 		if _, err := h.engine.SetSecret(t.Context(), admin, ref, r); err != nil {

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/service"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/sandbox"
 )
 
@@ -112,7 +113,7 @@ func TestExposePort(t *testing.T) {
 func TestAServerWithoutLinks(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller})
+	handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,11 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var updateGolden = flag.Bool("update", false, "write the golden files anew")
 
 func listed(t *testing.T, s *sdk.ClientSession) *sdk.ListToolsResult {
 	t.Helper()
@@ -104,7 +105,7 @@ func checkTools(t *testing.T, tools []*sdk.Tool, golden string, budget int) {
 			t.Fatal(err)
 		}
 		b.WriteByte('\n')
-		if *update {
+		if *updateGolden {
 			if err := os.WriteFile(golden, b.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -268,7 +269,7 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 func TestAnUnknownGroupIsRefused(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Groups: []string{"no-such"}})
+	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Groups: []string{"no-such"}})
 	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, toolset.GroupState) {
 		t.Errorf("got %v (%s), want Invalid that names it and what there is", err, e.Remedy)
 	}

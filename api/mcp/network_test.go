@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/sandbox"
 )
 
@@ -161,10 +162,10 @@ func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	for _, one := range []struct {
 		ref string
-		r   engine.SecretRequest
+		r   secrets.Request
 	}{
-		{"", engine.SecretRequest{Name: "API_KEY", Value: value, Hosts: []string{"api.example"}}},
-		{"box", engine.SecretRequest{Name: "PASSWORD", Value: value}},
+		{"", secrets.Request{Name: "API_KEY", Value: value, Hosts: []string{"api.example"}}},
+		{"box", secrets.Request{Name: "PASSWORD", Value: value}},
 	} {
 		if _, err := h.engine.SetSecret(t.Context(), admin, one.ref, one.r); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/redact"
 	"sandpit.dev/redact/redacttest"
 )
@@ -21,7 +21,7 @@ func TestAnswersAreMaskedAsTheTableSays(t *testing.T) {
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	for i, v := range redacttest.Values(redact.Output) {
-		if _, err := h.engine.SetSecret(t.Context(), callers["t-alice"], "box", engine.SecretRequest{Name: fmt.Sprintf("S%d", i), Value: v}); err != nil {
+		if _, err := h.engine.SetSecret(t.Context(), callers["t-alice"], "box", secrets.Request{Name: fmt.Sprintf("S%d", i), Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/internal/checktest"
 )
 
@@ -146,7 +147,7 @@ func TestAnotherSourceOfArtifacts(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []error{nil, errors.New("it is broken")} {
 		h := open(t)
-		_, h.url = serveWith(t, mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Artifacts: recent{failed}})
+		_, h.url = serveWith(t, mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Artifacts: recent{failed}})
 		res, err := h.alice().ListResources(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

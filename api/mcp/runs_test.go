@@ -32,6 +32,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/runs"
 )
 
@@ -70,7 +71,7 @@ func openRuns(t testing.TB, change func(*engine.Options)) *runHouse {
 // serve serves the engine.
 func (h *runHouse) serve() {
 	t, e, r := h.t, h.server.Engine, h.server.Runs
-	handler, err := mcp.New(mcp.Options{Services: service.Of(e, h.server.Files, h.server.Code, r, deskOf(e)), Caller: guard.Caller, Version: "test", Groups: []string{toolset.GroupRuns}, Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
+	handler, err := mcp.New(mcp.Options{Services: service.Of(e, h.server.Files, ports.New(e), h.server.Code, r, deskOf(e)), Caller: guard.Caller, Version: "test", Groups: []string{toolset.GroupRuns}, Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestProfiles(t *testing.T) {
 	})
 
 	t.Run("ByConfiguration", func(t *testing.T) {
-		handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Profile: sandboxd.Name})
+		handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Profile: sandboxd.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +282,7 @@ func TestProfiles(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Profile: "nonsense"}); err == nil {
+		if _, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Profile: "nonsense"}); err == nil {
 			t.Error("a profile that is none was taken")
 		}
 	})

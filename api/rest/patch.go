@@ -6,12 +6,12 @@ package rest
 import (
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 )
 
 // patch makes the engine's patch out of all spellings of an update.
-func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox) (engine.Patch, error) {
-	var p engine.Patch
+func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox) (update.Patch, error) {
+	var p update.Patch
 	if env := httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars); env != nil {
 		p.Env = &env
 	}

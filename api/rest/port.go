@@ -18,7 +18,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -75,7 +75,7 @@ func (a *API) connectPort(ctx context.Context, c *call, in *connectPort) error {
 
 // servePort carries bytes both ways until both directions have ended, one side
 // is gone or the server stops.
-func servePort(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn, stall time.Duration) {
+func servePort(ctx context.Context, conn *websocket.Conn, nc *ports.Conn, stall time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
@@ -114,7 +114,7 @@ func servePort(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn, s
 }
 
 // toClient sends what the program sends, and its end.
-func toClient(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn, stall time.Duration) error {
+func toClient(ctx context.Context, conn *websocket.Conn, nc *ports.Conn, stall time.Duration) error {
 	send := func(do func(context.Context) error) error {
 		wctx, cancel := context.WithTimeout(ctx, stall)
 		defer cancel()
@@ -142,7 +142,7 @@ func toClient(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn, st
 
 // fromClient hands on what the client sends, until it goes away. ended is called
 // when it has said that it sends nothing more.
-func fromClient(ctx context.Context, conn *websocket.Conn, nc *engine.PortConn, ended func()) error {
+func fromClient(ctx context.Context, conn *websocket.Conn, nc *ports.Conn, ended func()) error {
 	over := false
 	for {
 		kind, data, err := conn.Read(ctx)

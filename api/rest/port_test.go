@@ -18,13 +18,13 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 )
 
 // links are previews' of a server whose addresses are easy to tell.
 type links struct{}
 
-func (links) Token(p engine.Preview) string {
+func (links) Token(p ports.Preview) string {
 	return fmt.Sprintf("token+of %s %d", p.Project, p.Port)
 }
 

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 )
 
 // Previews makes links; nil in [Options]: the server has none.
 type Previews interface {
 	// Token proves the right that a preview is.
-	Token(p engine.Preview) string
+	Token(p ports.Preview) string
 	// Addresses returns a preview's addresses as the sender of r reaches them: the one to
 	// show, and the one by path.
 	Addresses(r *http.Request, id string, port int) (address, path string)
@@ -34,7 +34,7 @@ func (a *API) createPreview(ctx context.Context, c *call, in *createPreview) (v1
 	}
 	var expires time.Duration
 	if s := in.Body.ExpiresSeconds; s != nil {
-		if most := int64(engine.MaxPreview / time.Second); *s < 1 || *s > most {
+		if most := int64(ports.MaxPreview / time.Second); *s < 1 || *s > most {
 			return v1.Preview{}, fault.InvalidField("expires_seconds", "%d is outside 1 to %d", *s, most)
 		}
 		expires = time.Duration(*s) * time.Second

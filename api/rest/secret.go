@@ -10,7 +10,7 @@ import (
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/sandbox"
 )
 
@@ -36,7 +36,7 @@ func (a *API) setSecretOf(ctx context.Context, c *call, in *setSecretOf) (v1.Sec
 }
 
 func (a *API) putSecret(ctx context.Context, c *call, ref string, in *setSecret) (v1.Secret, error) {
-	s, err := a.Secrets.SetSecret(ctx, c.Caller, ref, engine.SecretRequest{
+	s, err := a.Secrets.SetSecret(ctx, c.Caller, ref, secrets.Request{
 		Name: in.Secret, Value: in.Body.Value, Hosts: in.Body.Hosts, Header: text0(in.Body.Header), Format: text0(in.Body.Format),
 	})
 	if err != nil {
@@ -111,17 +111,17 @@ func secretOf(s *sandbox.Secret) v1.Secret {
 
 // createSecrets reads those that a create brings, by their names: each a value, or an
 // object.
-func createSecrets(sp *httpapi.Spellings, all map[string]any) map[string]engine.SecretRequest {
+func createSecrets(sp *httpapi.Spellings, all map[string]any) map[string]secrets.Request {
 	if len(all) > sandbox.MaxSecrets {
 		sp.Add("secrets", "has %d, more than %d", len(all), sandbox.MaxSecrets)
 		return nil
 	}
-	out := make(map[string]engine.SecretRequest, len(all))
+	out := make(map[string]secrets.Request, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		field := "secrets." + sandbox.Clip(name, 80)
 		switch v := all[name].(type) {
 		case string:
-			out[name] = engine.SecretRequest{Value: v}
+			out[name] = secrets.Request{Value: v}
 		case map[string]any:
 			out[name] = secretObject(sp, field, v)
 		default:
@@ -131,7 +131,7 @@ func createSecrets(sp *httpapi.Spellings, all map[string]any) map[string]engine.
 	return out
 }
 
-func secretObject(sp *httpapi.Spellings, field string, v map[string]any) (r engine.SecretRequest) {
+func secretObject(sp *httpapi.Spellings, field string, v map[string]any) (r secrets.Request) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		at := field + "." + sandbox.Clip(name, 80)
 		var to *string

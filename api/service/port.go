@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/sandbox"
@@ -17,8 +18,8 @@ import (
 // Ports reaches what programs inside serve.
 type Ports interface {
 	Ports(ctx context.Context, c access.Caller, ref string) (ports []sandbox.Port, truncated bool, err error)
-	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*engine.PortConn, error)
-	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (engine.Preview, error)
+	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*ports.Conn, error)
+	CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (ports.Preview, error)
 }
 
 // Networks says what sandboxes may reach, and what they tried to.

@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/sandbox"
 )
 
@@ -17,7 +18,7 @@ type Sandboxes interface {
 	Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
 	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	List(ctx context.Context, c access.Caller, r engine.SandboxesRequest) (engine.Page, error)
-	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
+	Update(ctx context.Context, c access.Caller, ref string, p update.Patch) (*sandbox.Sandbox, error)
 	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)

@@ -7,14 +7,14 @@ import (
 	"context"
 
 	"sandpit.dev/access"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/sandbox"
 )
 
 // Secrets keeps the secrets of a sandbox, or with ref empty those of the caller's project. It
 // returns no values.
 type Secrets interface {
-	SetSecret(ctx context.Context, c access.Caller, ref string, r engine.SecretRequest) (sandbox.Secret, error)
+	SetSecret(ctx context.Context, c access.Caller, ref string, r secrets.Request) (sandbox.Secret, error)
 	Secrets(ctx context.Context, c access.Caller, ref string) ([]sandbox.Secret, error)
 	Secret(ctx context.Context, c access.Caller, ref, name string) (sandbox.Secret, error)
 	DeleteSecret(ctx context.Context, c access.Caller, ref, name string) error

@@ -32,7 +32,6 @@ type Engine interface {
 	Secrets
 	Commands
 	Processes
-	Ports
 	Networks
 	Activity
 	Images
@@ -46,7 +45,7 @@ type Sessions interface {
 }
 
 // Of returns the services of an engine and of what is built on it.
-func Of(e Engine, f Files, c Sessions, r Runs, q Requests) Services {
+func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests) Services {
 	return Services{
 		Sandboxes: e,
 		Snapshots: e,
@@ -58,7 +57,7 @@ func Of(e Engine, f Files, c Sessions, r Runs, q Requests) Services {
 		Code:      c,
 		Runs:      r,
 		Files:     f,
-		Ports:     e,
+		Ports:     p,
 		Networks:  e,
 		Requests:  q,
 		Activity:  e,

@@ -3,6 +3,11 @@
 
 // Package janitor compares what the drivers keep with the records, and removes what no record
 // owns. It knows no verb: what is being made is told to it.
+//
+// One loop fills pools and, in rounds, compares what the drivers keep with the records.
+// What no record owns is removed after two rounds in a row have seen it, if some
+// event has heard of it: anything else is another store's. A record is there before
+// its driver begins and until that has ended, so that nothing is removed in the making.
 package janitor
 
 import (

@@ -4,6 +4,11 @@
 // Package prewarm keeps sandboxes that run before anybody asks for them. A [Stock] counts them: which
 // are ready, how many more are to be made, when, and of which image. [Pools] makes them, gives
 // them to creates, and removes what is left. It knows no verb.
+//
+// A pool keeps instances that run and have no record, only an event, until a create
+// claims one: its id becomes the sandbox's, and the create goes on as if the driver had
+// just made it, and gives it the limits that are asked for. A pool without an image of its
+// own follows the last creates.
 package prewarm
 
 import (

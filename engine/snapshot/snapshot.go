@@ -4,6 +4,25 @@
 // Package snapshot takes, finds, writes out, reads in and deletes snapshots: the driver's half and
 // the records. It knows no verb and no caller. That nothing exchanges or deletes a sandbox's disk
 // while a snapshot of it is taken is up to who asks for it.
+//
+// Their records are intents, too: creating is committed before the driver's work and
+// undone by a repair, deleting before the removal and finished by one. What cannot be
+// finished at once is tried again by the clock, under its own id. Callers see neither.
+// Only Snapshot.Detail still says what one that is being deleted was called: the name
+// is free from the intent on, which is how a snapshot replaces another of its name.
+//
+// The instant that forks are made of is a record that stays creating until it is removed.
+// Forks of one call have one intent and one outcome together, so that a crash leaves
+// all of them or none.
+//
+// A sandbox that is Restoring names in its record what it is to become. That snapshot is
+// held until the record says something else, also by a server that cannot finish it.
+//
+// A checkpoint is taken between the end of a command and the answer to its caller, in the
+// sandbox's turn, if the sandbox did not go down meanwhile: its disk may be another then.
+//
+// Their events have their ids in ProcessID: by that the janitor, and the repair, know what
+// is this store's.
 package snapshot
 
 import (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/sandbox"
@@ -21,7 +21,7 @@ import (
 // Engine is what requests are made of; *engine.Engine is one.
 type Engine interface {
 	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
-	Update(ctx context.Context, c access.Caller, ref string, p engine.Patch) (*sandbox.Sandbox, error)
+	Update(ctx context.Context, c access.Caller, ref string, p update.Patch) (*sandbox.Sandbox, error)
 	Presets(ctx context.Context, c access.Caller, image string) (all []permit.Preset, built bool, err error)
 	InForce(sandbox.NetworkPolicy) sandbox.NetworkPolicy
 	Store() store.Store
@@ -171,7 +171,7 @@ func (d *Desk) widen(ctx context.Context, c access.Caller, r Request) error {
 		return err
 	}
 	p := permit.Widen(d.engine.InForce(s.Network), r.Presets, r.Domains)
-	_, err = d.engine.Update(ctx, c, string(r.Sandbox), engine.Patch{Network: &p})
+	_, err = d.engine.Update(ctx, c, string(r.Sandbox), update.Patch{Network: &p})
 	return err
 }
 

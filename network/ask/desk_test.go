@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
@@ -39,7 +40,7 @@ func (w *wired) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.
 	return &copied, nil
 }
 
-func (w *wired) Update(_ context.Context, _ access.Caller, _ string, p engine.Patch) (*sandbox.Sandbox, error) {
+func (w *wired) Update(_ context.Context, _ access.Caller, _ string, p update.Patch) (*sandbox.Sandbox, error) {
 	checked, err := w.rules.Check(p.Network)
 	if err != nil {
 		return nil, err

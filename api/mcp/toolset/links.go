@@ -16,14 +16,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/api/filelink"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/sandbox"
 )
 
 // Previews makes the addresses of ports; nil in [Options]: the server has none.
 type Previews interface {
 	// Token proves the right that a preview is.
-	Token(p engine.Preview) string
+	Token(p ports.Preview) string
 	// Addresses returns a preview's addresses as the sender of r reaches them: the one to
 	// show, and the one by path.
 	Addresses(r *http.Request, id string, port int) (address, path string)

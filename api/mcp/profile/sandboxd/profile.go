@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/api/mcp/batch"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
@@ -109,7 +110,7 @@ func fresh(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		s, _, err = c.Sandboxes.Create(ctx, c.Caller, engine.CreateRequest{Key: c.Ref, SlidingTTL: ttl})
 	}
 	if err == nil && s.TTL != ttl {
-		s, err = c.Sandboxes.Update(ctx, c.Caller, string(s.ID), engine.Patch{SlidingTTL: &ttl})
+		s, err = c.Sandboxes.Update(ctx, c.Caller, string(s.ID), update.Patch{SlidingTTL: &ttl})
 	}
 	if err != nil {
 		return nil, err

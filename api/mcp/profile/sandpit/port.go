@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -24,7 +24,7 @@ func exposePort() toolset.Tool {
 		Params: []toolset.Param{
 			{Name: "port", Kind: toolset.Integer, Min: 1, Max: sandbox.MaxPort, Required: true, About: "TCP port, 1 to 65535."},
 			paramSandbox(),
-			{Name: "expires_minutes", Kind: toolset.Number, Min: 1, Max: engine.MaxPreview.Minutes(), Field: "expires_seconds", About: "Default 60.", Aliases: []string{"expires", "ttl_minutes"}},
+			{Name: "expires_minutes", Kind: toolset.Number, Min: 1, Max: ports.MaxPreview.Minutes(), Field: "expires_seconds", About: "Default 60.", Aliases: []string{"expires", "ttl_minutes"}},
 		},
 		Example: `{"port": 8000}`,
 		Run:     expose,
@@ -33,7 +33,7 @@ func exposePort() toolset.Tool {
 
 func expose(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	port, life := int(a.Number("port", 0)), a.Number("expires_minutes", engine.DefaultPreview.Minutes())
+	port, life := int(a.Number("port", 0)), a.Number("expires_minutes", ports.DefaultPreview.Minutes())
 	if err := a.Err(); err != nil {
 		return nil, err
 	}

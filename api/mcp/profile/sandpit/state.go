@@ -10,7 +10,7 @@ import (
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
-	"sandpit.dev/engine"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -128,13 +128,13 @@ func updateSandbox() toolset.Tool {
 			{Name: "checkpoints", Kind: toolset.Text, Enum: []string{string(sandbox.CheckpointsOff), string(sandbox.CheckpointsCommand)}, About: "command: a snapshot after each command that changed files of the workspace."},
 		},
 		Example: `{"sandbox": "my-project", "memory_mb": 1024}`,
-		Run:     update,
+		Run:     applyPatch,
 	}
 }
 
-func update(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+func applyPatch(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	p := patch(c.Args)
-	if p == (engine.Patch{}) && len(c.Args.Bad) == 0 {
+	if p == (update.Patch{}) && len(c.Args.Bad) == 0 {
 		c.Args.Add("sandbox", "is all that is given; say what shall change, for example memory_mb")
 	}
 	ref, err := place(ctx, c, false)
@@ -156,8 +156,8 @@ func update(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 }
 
 // patch reads what shall change; problems are kept in a.
-func patch(a *toolset.Args) engine.Patch {
-	var p engine.Patch
+func patch(a *toolset.Args) update.Patch {
+	var p update.Patch
 	given(a, "cpus", &p.CPU, func(n string) float64 { return a.Number(n, 0) })
 	whole := func(n string) int { return int(a.Number(n, 0)) }
 	given(a, "memory_mb", &p.MemoryMB, whole)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package ports
 
 import (
 	"context"
@@ -10,9 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
-	"sandpit.dev/engine/core"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // Bounds of how long a link to a preview is good.
@@ -23,7 +21,7 @@ const (
 )
 
 // Preview is the right to see one port of one sandbox for a while. What proves
-// it, a signed link, is not the engine's.
+// it, a signed link, is made elsewhere.
 type Preview struct {
 	Link      string // the link's id, for the record
 	Sandbox   sandbox.ID
@@ -35,7 +33,7 @@ type Preview struct {
 // CreatePreview lets whoever holds the link that will be made of it see a port,
 // and records that. Nothing needs to listen there yet, nor the sandbox to run.
 // Zero expires is DefaultPreview. Deleting the sandbox takes it back.
-func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (Preview, error) {
+func (s *Service) CreatePreview(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (Preview, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Preview{}, err
 	}
@@ -50,28 +48,26 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 	if err := k.Err(); err != nil {
 		return Preview{}, err
 	}
-	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
+	v, err := s.engine.Look(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return Preview{}, err
 	}
-	defer e.leave(b)
-	if err := e.store.Room(); err != nil {
+	defer v.Leave()
+	if err := s.engine.Store().Room(); err != nil {
 		return Preview{}, err
 	}
-	b.touch(e.now(), actCall)
-	s := b.record.Load()
-	if s == nil {
-		return Preview{}, core.NoSandbox(ref)
+	v.Touch(useCall)
+	ev, err := v.NewEvent(sandbox.EventPreview)
+	if err != nil {
+		return Preview{}, err
 	}
-	at := e.now()
 	p := Preview{
-		Link: sandbox.NewProcessID(), Sandbox: s.ID, Project: s.Project, Port: port,
-		ExpiresAt: at.Add(expires + time.Second - 1).Truncate(time.Second),
+		Link: sandbox.NewProcessID(), Sandbox: ev.Sandbox, Project: ev.Project, Port: port,
+		ExpiresAt: ev.At.Add(expires + time.Second - 1).Truncate(time.Second),
 	}
-	ev := core.ActorOf(c).Event(sandbox.EventPreview, s, at)
 	ev.ProcessID = p.Link
 	ev.Detail = fmt.Sprintf("link %s to port %d until %s", p.Link, port, p.ExpiresAt.Format(time.RFC3339))
-	if err := e.commit(ctx, b, func(*sandbox.Sandbox) {}, ev); err != nil {
+	if err := v.Record(ctx, ev); err != nil {
 		return Preview{}, err
 	}
 	return p, nil
@@ -80,8 +76,8 @@ func (e *Engine) CreatePreview(ctx context.Context, c access.Caller, ref string,
 // ReachPreview is what comes before each request to a preview: may the caller,
 // is there such a sandbox, is it up; one that idleness stopped is started. It
 // counts as a use.
-func (e *Engine) ReachPreview(ctx context.Context, c access.Caller, ref string) error {
-	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actPort)
+func (s *Service) ReachPreview(ctx context.Context, c access.Caller, ref string) error {
+	u, err := s.engine.UseUnrecorded(ctx, c, access.SandboxesWrite, ref, useTraffic)
 	if err != nil {
 		return err
 	}
@@ -90,30 +86,16 @@ func (e *Engine) ReachPreview(ctx context.Context, c access.Caller, ref string) 
 }
 
 // PreviewOpened records that a link was followed, the first time that it is.
-func (e *Engine) PreviewOpened(ctx context.Context, c access.Caller, ref, link string, port int) error {
-	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
+func (s *Service) PreviewOpened(ctx context.Context, c access.Caller, ref, link string, port int) error {
+	v, err := s.engine.Look(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return err
 	}
-	defer e.leave(b)
-	s := b.record.Load()
-	if s == nil {
-		return core.NoSandbox(ref)
+	defer v.Leave()
+	ev, err := v.NewEvent(sandbox.EventPreviewOpened)
+	if err != nil {
+		return err
 	}
-	ev := core.ActorOf(c).Event(sandbox.EventPreviewOpened, s, e.now())
 	ev.ProcessID, ev.Detail = link, fmt.Sprintf("link %s to port %d", link, port)
-	first := false
-	err = e.store.Update(ctx, func(tx store.Tx) error {
-		page, _, err := tx.Events().List(store.EventQuery{
-			Project: s.Project, Sandbox: s.ID, ProcessID: link, Types: []sandbox.EventType{sandbox.EventPreviewOpened}, Limit: 1,
-		})
-		if first = err == nil && len(page) == 0; !first {
-			return err
-		}
-		return tx.Events().Append(ev)
-	})
-	if err == nil && first {
-		e.metrics.Happened([]*sandbox.Event{ev})
-	}
-	return err
+	return v.RecordFirst(ctx, ev)
 }

@@ -1,7 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+// Package pausing counts how long a sandbox was paused, and has time limits stand still meanwhile.
+package pausing
 
 import (
 	"context"
@@ -10,16 +11,16 @@ import (
 	"time"
 )
 
-// pauses counts for how long an instance was frozen. The time limits of what runs in
-// it stand still meanwhile, inside and here.
-type pauseClock struct {
+// Clock counts for how long an instance was frozen. The time limits of what runs in
+// it stand still meanwhile, inside and here. Its zero value is that of one that is awake.
+type Clock struct {
 	mu    sync.Mutex
 	began time.Time // zero: it is awake
 	slept time.Duration
 }
 
-// begin is the freeze. Twice is fine.
-func (n *pauseClock) begin() {
+// Begin is the freeze. Twice is fine.
+func (n *Clock) Begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.began.IsZero() {
@@ -27,8 +28,8 @@ func (n *pauseClock) begin() {
 	}
 }
 
-// end is the thaw. Twice is fine.
-func (n *pauseClock) end() {
+// End is the thaw. Twice is fine.
+func (n *Clock) End() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.began.IsZero() {
@@ -37,8 +38,8 @@ func (n *pauseClock) end() {
 	}
 }
 
-// total is how long it was frozen in all, up to now.
-func (n *pauseClock) total() time.Duration {
+// Total returns how long it was frozen in all, up to now.
+func (n *Clock) Total() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.began.IsZero() {
@@ -47,8 +48,8 @@ func (n *pauseClock) total() time.Duration {
 	return n.slept + time.Since(n.began)
 }
 
-// paused reports whether it is frozen.
-func (n *pauseClock) paused() bool {
+// Paused reports whether it is frozen.
+func (n *Clock) Paused() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.began.IsZero()
@@ -57,21 +58,21 @@ func (n *pauseClock) paused() bool {
 // pausedPoll is how often a bound that stands still is looked at, at the most.
 const pausedPoll = 100 * time.Millisecond
 
-// unlessPaused returns a context that ends with ctx, or when the instance was awake for
-// bound since now; and, if the engine ends while it is frozen, then: nothing would
+// Bound returns a context that ends with ctx, or when the instance was awake for
+// bound since now; and, if the engine's life ends while it is frozen, then: nothing would
 // come of waiting.
-func (e *Engine) unlessPaused(ctx context.Context, l *session, bound time.Duration) (context.Context, context.CancelFunc) {
+func (n *Clock) Bound(ctx, life context.Context, bound time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	end, slept := time.Now().Add(bound), l.pauses.total()
+	end, slept := time.Now().Add(bound), n.Total()
 	var mu sync.Mutex // the first look may come before the timer is known
 	var timer *time.Timer
 	mu.Lock()
 	timer = time.AfterFunc(bound, func() {
-		left := time.Until(end) + l.pauses.total() - slept
+		left := time.Until(end) + n.Total() - slept
 		switch {
 		case left <= 0:
 			cancel(context.DeadlineExceeded)
-		case e.group.ctx.Err() != nil && l.pauses.paused():
+		case life.Err() != nil && n.Paused():
 			cancel(errLeft)
 		default:
 			mu.Lock()
@@ -82,8 +83,8 @@ func (e *Engine) unlessPaused(ctx context.Context, l *session, bound time.Durati
 		}
 	})
 	mu.Unlock()
-	stop := context.AfterFunc(e.group.ctx, func() {
-		if l.pauses.paused() {
+	stop := context.AfterFunc(life, func() {
+		if n.Paused() {
 			cancel(errLeft)
 		}
 	})
@@ -100,11 +101,11 @@ func (e *Engine) unlessPaused(ctx context.Context, l *session, bound time.Durati
 // be done is left to the next one, which finds its intent.
 var errLeft = errors.New("the server ends, and the sandbox is paused")
 
-// left reports whether that is why such a context ended.
-func left(ctx context.Context) bool { return context.Cause(ctx) == errLeft }
+// Left reports whether that is why such a context ended.
+func Left(ctx context.Context) bool { return context.Cause(ctx) == errLeft }
 
-// late makes of err what it is when such a context's bound has passed.
-func late(ctx context.Context, err error) error {
+// Late makes of err what it is when such a context's bound has passed.
+func Late(ctx context.Context, err error) error {
 	if err != nil && context.Cause(ctx) == context.DeadlineExceeded {
 		return context.DeadlineExceeded
 	}

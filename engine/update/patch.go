@@ -1,0 +1,170 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package update is what shall change of a sandbox: whether that is right, and what it makes of a
+// record. It knows no verb, and changes nothing that runs.
+package update
+
+import (
+	"maps"
+	"time"
+
+	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/volume"
+	"sandpit.dev/sandbox"
+)
+
+// Patch is what shall change of a sandbox; nil fields stay. All can change while it
+// runs, where its runtime can do so.
+type Patch struct {
+	Env         *map[string]string // the whole of it; of commands begun afterwards
+	Metadata    *map[string]string // likewise
+	IdleTimeout *time.Duration     // zero: never
+	OnIdle      *sandbox.IdleAction
+	Retention   *time.Duration // zero: never
+	AutoDelete  *bool
+	TTL         *time.Duration // from at; zero: never. At most one of it and
+	ExpiresAt   *time.Time     // the same as a time; zero: never
+	SlidingTTL  *time.Duration // without a use; zero: never
+	AutoStart   *bool
+	AutoResume  *bool
+	Checkpoints *sandbox.Checkpoints
+	CPU         *float64
+	MemoryMB    *int
+	DiskMB      *int
+	Pids        *int
+	Network     *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
+	Mounts      *[]volume.Mount        // the whole of it; only while it is stopped
+
+	// Volumes is what Mounts comes to; nil: no change. The engine fills it in.
+	Volumes *[]sandbox.Mount
+}
+
+// Check returns fault.Invalid with every wrong field. Limits that the patch leaves out are least, and
+// none is above most.
+func (p Patch) Check(at time.Time, least, most sandbox.Limits) error {
+	var k check.Fields
+	if p.Env != nil {
+		k.Env(*p.Env)
+	}
+	if p.Metadata != nil {
+		k.Metadata("metadata", *p.Metadata)
+	}
+	for _, c := range []struct {
+		field string
+		d     *time.Duration
+	}{
+		{"idle_timeout_seconds", p.IdleTimeout}, {"retention_seconds", p.Retention}, {"ttl_seconds", p.TTL}, {"ttl_seconds", p.SlidingTTL},
+	} {
+		if c.d != nil {
+			k.Clock(c.field, *c.d)
+		}
+	}
+	k.OnIdle(p.OnIdle)
+	k.Checkpoints(p.Checkpoints)
+	if p.ExpiresAt != nil && !p.ExpiresAt.IsZero() {
+		switch d := p.ExpiresAt.Sub(at); {
+		case p.TTL != nil:
+			k.Bad("expires_at", "is given beside ttl_seconds; give one of them")
+		case d < 0 || d > sandbox.MaxClock:
+			k.Bad("expires_at", "%s is not within the next %s seconds", p.ExpiresAt.UTC().Format(time.RFC3339), check.Seconds(sandbox.MaxClock))
+		}
+	}
+	k.Limits(p.Limits(least), most)
+	return k.Err()
+}
+
+// Limits returns l with what p changes of them.
+func (p Patch) Limits(l sandbox.Limits) sandbox.Limits {
+	Set(&l.CPU, p.CPU)
+	Set(&l.MemoryMB, p.MemoryMB)
+	Set(&l.DiskMB, p.DiskMB)
+	Set(&l.Pids, p.Pids)
+	return l
+}
+
+// Set sets what is given.
+func Set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func differs[T comparable](to *T, from T) bool { return to != nil && *to != from }
+
+// Fields names what p changes of s.
+func (p Patch) Fields(s *sandbox.Sandbox) []string {
+	var names []string
+	for _, f := range []struct {
+		name    string
+		changes bool
+	}{
+		{"cpu_cores", differs(p.CPU, s.Limits.CPU)},
+		{"memory_mb", differs(p.MemoryMB, s.Limits.MemoryMB)},
+		{"disk_mb", differs(p.DiskMB, s.Limits.DiskMB)},
+		{"pids", differs(p.Pids, s.Limits.Pids)},
+		{"env", p.Env != nil && !maps.Equal(*p.Env, s.Env)},
+		{"metadata", p.Metadata != nil && !maps.Equal(*p.Metadata, s.Metadata)},
+		{"idle_timeout_seconds", differs(p.IdleTimeout, s.IdleTimeout)},
+		{"idle_action", differs(p.OnIdle, s.OnIdle)},
+		{"retention_seconds", differs(p.Retention, s.Retention)},
+		{"auto_delete", differs(p.AutoDelete, s.AutoDelete)},
+		{"ttl_seconds", p.TTL != nil || differs(p.SlidingTTL, s.TTL)},
+		{"expires_at", p.ExpiresAt != nil && !p.ExpiresAt.Equal(s.ExpiresAt)},
+		{"auto_start", differs(p.AutoStart, s.AutoStart)},
+		{"auto_resume", differs(p.AutoResume, s.AutoResume)},
+		{"checkpoints", differs(p.Checkpoints, s.Checkpoints)},
+		{"network", p.Network != nil && !p.Network.Equal(s.Network)},
+		{"mounts", p.Volumes != nil},
+	} {
+		if f.changes {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// Plain returns what p would have on record in plain text.
+func (p Patch) Plain() secrets.Plain {
+	o := secrets.Plain{}
+	if p.Env != nil {
+		o.Add("env", *p.Env)
+	}
+	if p.Metadata != nil {
+		o.Add("metadata", *p.Metadata)
+	}
+	if p.Network != nil {
+		o["network"] = p.Network.AllowDomains
+	}
+	return o
+}
+
+// Apply makes the changes.
+func (p Patch) Apply(s *sandbox.Sandbox, at time.Time) {
+	s.UpdatedAt = at
+	s.Limits = p.Limits(s.Limits)
+	if p.Env != nil {
+		s.Env = maps.Clone(*p.Env)
+	}
+	if p.Metadata != nil {
+		s.Metadata = maps.Clone(*p.Metadata)
+	}
+	Set(&s.IdleTimeout, p.IdleTimeout)
+	Set(&s.OnIdle, p.OnIdle)
+	Set(&s.Retention, p.Retention)
+	Set(&s.AutoDelete, p.AutoDelete)
+	Set(&s.ExpiresAt, p.ExpiresAt)
+	Set(&s.Clocks.TTL, p.SlidingTTL)
+	Set(&s.AutoStart, p.AutoStart)
+	Set(&s.AutoResume, p.AutoResume)
+	Set(&s.Checkpoints, p.Checkpoints)
+	Set(&s.Mounts, p.Volumes)
+	Set(&s.Network, p.Network)
+	if p.TTL != nil {
+		s.ExpiresAt = time.Time{}
+		if *p.TTL > 0 {
+			s.ExpiresAt = at.Add(*p.TTL)
+		}
+	}
+}
