@@ -218,6 +218,13 @@ for shared in (1, 2):
     got = call(INFO, p)
     want("a mapping of a file, %d" % shared, got, "EFAULT", *([] if shared == 1 else [0]))
     assert open("/etc/passwd", "rb").read() == before
+# Nobody inside can take the calls over, nor answer them in place of the agent.
+allow = ctypes.create_string_buffer(b"\x06\0\0\0\0\0\xff\x7f", 8)
+class Program(ctypes.Structure): _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+program = Program(1, ctypes.addressof(allow))
+want("a listener", call(SECCOMP, 1, 8, ctypes.addressof(program)), "EBUSY")
+want("a filter", call(SECCOMP, 1, 0, ctypes.addressof(program)), 0)
+assert len(os.sched_getaffinity(0)) == 1
 # Who binds itself is told so.
 mine = list(os.sched_getaffinity(0))
 os.sched_setaffinity(0, mine[:1])

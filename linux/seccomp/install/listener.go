@@ -134,11 +134,12 @@ func (l *Listener) Receive() (Call, error) {
 // Memory opens the memory of who makes the call, to be closed. It is not that of another process: the
 // call was still waiting after it was opened.
 func (l *Listener) Memory(c Call) (*os.File, error) {
-	f, err := os.OpenFile("/proc/"+strconv.Itoa(c.Thread)+"/mem", os.O_WRONLY, 0)
+	path := "/proc/" + strconv.Itoa(c.Thread) + "/mem"
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	id := c.id
+	f, id := os.NewFile(uintptr(fd), path), c.id
 	if err := l.ioctl(notifIDValid, unsafe.Pointer(&id)); err != nil {
 		_ = f.Close()
 		return nil, err

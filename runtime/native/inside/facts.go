@@ -41,6 +41,8 @@ type facts struct {
 	used processorTime // until then
 	idle time.Duration
 	load [3]float64
+
+	memory memoryUse
 }
 
 // factsEvery is how long what is written is good for.
@@ -129,13 +131,14 @@ func (t *facts) refresh() {
 	}
 	t.last, t.used = now, used
 
-	m, run := t.memoryUse(), int(math.Ceil(rate))
+	t.memory = t.memoryUse()
+	run := int(math.Ceil(rate))
 	for name, text := range map[string][]byte{
 		boot.OnlineFact: span(n),
 		// Programs have memory for each processor that there may be, and find theirs by
 		// its number in the host: these are no limit.
 		boot.PossibleFact:  span(t.possible),
-		boot.MemoryFact:    m.meminfo(),
+		boot.MemoryFact:    t.memory.meminfo(),
 		boot.StatFact:      t.stat(n, run),
 		boot.LoadFact:      fmt.Appendf(nil, "%.2f %.2f %.2f %d/%d 0\n", t.load[0], t.load[1], t.load[2], run, number(t.gauges.Tasks)),
 		boot.CPUMaxFact:    limit(number(t.gauges.CPU), " "+strconv.Itoa(period)),
