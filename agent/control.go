@@ -41,7 +41,7 @@ func (c *Client) LimitLogs(ctx context.Context, bytes int64) error {
 }
 
 // MaxInput is the most bytes of one [Input].
-const MaxInput = wire.MaxData
+const MaxInput = wire.MaxLargeInput
 
 // Input is a piece of a streamed standard input.
 type Input struct {
@@ -58,6 +58,34 @@ type Input struct {
 // ended, has no streamed input or has closed it is fault.State; an Offset beyond
 // what was taken is fault.Invalid.
 func (c *Client) Input(ctx context.Context, processID string, in Input) (sandbox.InputTaken, error) {
+	if len(in.Data) <= wire.MaxData {
+		return c.input(ctx, processID, in, wire.OpInput)
+	}
+	taken, err := c.input(ctx, processID, in, wire.OpLargeInput)
+	if !fault.Is(err, fault.Unsupported) {
+		return taken, err
+	}
+	var sum sandbox.InputTaken // of an agent of an earlier build
+	for sum.Bytes < len(in.Data) {
+		part := in
+		part.Data = in.Data[sum.Bytes:min(sum.Bytes+wire.MaxData, len(in.Data))]
+		part.End = in.End && sum.Bytes+len(part.Data) == len(in.Data)
+		if in.Offset >= 0 {
+			part.Offset += int64(sum.Bytes)
+		}
+		taken, err := c.input(ctx, processID, part, wire.OpInput)
+		if err != nil {
+			return sandbox.InputTaken{}, err
+		}
+		sum = sandbox.InputTaken{Bytes: sum.Bytes + taken.Bytes, Total: taken.Total, Closed: taken.Closed}
+		if taken.Bytes < len(part.Data) {
+			break
+		}
+	}
+	return sum, nil
+}
+
+func (c *Client) input(ctx context.Context, processID string, in Input, op string) (sandbox.InputTaken, error) {
 	if len(in.Data) > MaxInput {
 		return sandbox.InputTaken{}, fault.New(fault.TooLarge, "a piece of input has %d bytes, over the bound of %d", len(in.Data), MaxInput)
 	}
@@ -65,7 +93,7 @@ func (c *Client) Input(ctx context.Context, processID string, in Input) (sandbox
 	if in.Patience > 0 {
 		w.PatienceMS = max(1, in.Patience.Milliseconds())
 	}
-	s, err := c.open(ctx, &wire.Request{Op: wire.OpInput, ID: processID, Input: w}, true)
+	s, err := c.open(ctx, &wire.Request{Op: op, ID: processID, Input: w}, true)
 	if err != nil {
 		return sandbox.InputTaken{}, err
 	}

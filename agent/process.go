@@ -120,9 +120,10 @@ func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Proc
 
 // sendAll sends the whole of a command's stdin.
 func (s *stream) sendAll(b []byte) error {
+	frame := make([]byte, 0, wire.HeaderLen+min(len(b), wire.MaxData))
 	for len(b) > 0 {
 		n := min(len(b), wire.MaxData)
-		if err := s.send(wire.Append(nil, wire.Data, b[:n])); err != nil {
+		if err := s.send(wire.Append(frame, wire.Data, b[:n])); err != nil {
 			return s.unwanted(err)
 		}
 		b = b[n:]

@@ -46,6 +46,7 @@ type process struct {
 	stdinMu    sync.Mutex
 	stdin      *os.File      // streamed; nil: not, or closed. The terminal, if there is one
 	stdinTurn  chan struct{} // orders those who write to stdin; nil: it is not streamed
+	wideStdin  sync.Once     // of who has the turn
 	stdinTaken atomic.Int64  // bytes that were written to it; who has the turn changes it
 
 	mu          sync.Mutex

@@ -60,6 +60,27 @@ func (p *process) endReader(r *reader) {
 	rs.all = slices.DeleteFunc(rs.all, func(one *reader) bool { return one == r })
 	rs.left, rs.leftAt = time.Now(), r.off
 	rs.wake()
+	if len(rs.all) == 0 && p.rec.Result == nil && p.stdinTurn != nil {
+		p.forsakeLater(p.stdinTaken.Load())
+	}
+}
+
+// forsakeLater ends the input of a process whose last reader was lost, once it was waited for, as
+// the end of a terminal's or a pipe's other end would: the program would wait for what nobody sends.
+// It does not where somebody follows the process still, or has sent more than taken since.
+func (p *process) forsakeLater(taken int64) {
+	time.AfterFunc(wire.LostPatience, func() {
+		p.mu.Lock()
+		over := p.rec.Result != nil || len(p.readers.all) > 0
+		used := p.holders > 0 || p.stdinTaken.Load() != taken
+		if !over && used {
+			p.forsakeLater(p.stdinTaken.Load())
+		}
+		p.mu.Unlock()
+		if !over && !used {
+			p.closeStdin()
+		}
+	})
 }
 
 // gotOnLocked notes where a reader is.

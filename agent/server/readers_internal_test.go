@@ -4,6 +4,7 @@
 package server
 
 import (
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,50 @@ func TestAProgramWaitsForALostReaderAWhile(t *testing.T) {
 		p.awaitReaders(new(stream))
 		if took := time.Since(began); took != time.Hour+wire.LostPatience {
 			t.Errorf("it waited %v for a reader that takes nothing for an hour, and then goes", took)
+		}
+	})
+}
+
+func TestTheInputOfAProcessEndsAWhileAfterItsLastReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		p := &process{
+			srv: &Server{ctx: t.Context()}, ended: make(chan struct{}),
+			log: &logFile{keep: 64 << 20, room: 64 << 20}, readers: &readers{left: time.Now()},
+		}
+		p.streamStdin(w)
+		open := func() bool {
+			p.stdinMu.Lock()
+			defer p.stdinMu.Unlock()
+			return p.stdin != nil
+		}
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		p.endReader(p.beginReader(0, true))
+		back := p.beginReader(0, true)
+		if pass(2 * wire.LostPatience); !open() {
+			t.Error("it ended, and a reader is there")
+		}
+		p.endReader(back)
+		if _, err := p.writeStdin(t.Context(), []byte("more")); err != nil {
+			t.Fatal(err)
+		}
+		if pass(wire.LostPatience + time.Second); !open() {
+			t.Error("it ended, and somebody sent more")
+		}
+		p.holders++
+		if pass(2 * wire.LostPatience); !open() {
+			t.Error("it ended, and somebody follows")
+		}
+		p.holders--
+		if pass(2 * wire.LostPatience); open() {
+			t.Error("it did not end")
 		}
 	})
 }

@@ -249,7 +249,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		return c.outcome(s.signal(req))
 	case wire.OpWait:
 		return s.serveWait(ctx, c, req)
-	case wire.OpInput:
+	case wire.OpInput, wire.OpLargeInput:
 		return s.serveInput(ctx, c, req)
 	case wire.OpLimitLogs:
 		return c.outcome(s.limitLogs(req))

@@ -59,6 +59,13 @@ func (p *process) writeInTurn(ctx context.Context, b []byte) (int, error) {
 		_ = f.SetWriteDeadline(longAgo)
 		close(fired)
 	})
+	if len(b) > wire.MaxData { // so that program and writer do not wait for each other at every turn
+		p.wideStdin.Do(func() {
+			if raw, err := f.SyscallConn(); err == nil {
+				_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, widePipe) }) // as the output's: see widen
+			}
+		})
+	}
 	n, err := f.Write(b)
 	if !stop() {
 		<-fired // the deadline must not reach the next writer
@@ -70,9 +77,12 @@ func (p *process) writeInTurn(ctx context.Context, b []byte) (int, error) {
 
 // serveInput answers an input: it writes a piece to a streamed stdin.
 func (s *Server) serveInput(ctx context.Context, c *conn, req *wire.Request) error {
-	in := req.Input
-	if in == nil || in.Size < 0 || in.Size > wire.MaxData {
-		return fault.InvalidField("input", "is missing, or has not 0 to %d bytes", wire.MaxData)
+	in, most := req.Input, wire.MaxData
+	if req.Op == wire.OpLargeInput {
+		most = wire.MaxLargeInput
+	}
+	if in == nil || in.Size < 0 || in.Size > most {
+		return fault.InvalidField("input", "is missing, or has not 0 to %d bytes", most)
 	}
 	piece := make([]byte, 0, in.Size)
 	for len(piece) < in.Size {

@@ -40,6 +40,9 @@ const (
 	// OpInput: ID and Input; Input.Size bytes of Data. Reply is a Taken, when the
 	// process has taken them or Input.PatienceMS passed; Done.
 	OpInput = "input"
+	// OpLargeInput: OpInput with an Input.Size of up to MaxLargeInput. It is an op of its own so
+	// that an agent that takes MaxData only refuses it before it takes anything.
+	OpLargeInput = "large_input"
 	// OpResize: ID, Cols, Rows. Reply, Done.
 	OpResize = "resize"
 	// OpLimitLogs: Size, the most that all logs may take together, in bytes. Reply, Done.
@@ -147,7 +150,7 @@ const LostPatience = 75 * time.Second
 
 // Input is a piece of a streamed standard input.
 type Input struct {
-	Size int `json:"size,omitempty"` // at most MaxData
+	Size int `json:"size,omitempty"` // at most MaxData, with OpLargeInput MaxLargeInput
 	// Offset is where the piece stands in the whole input, in bytes: what was taken
 	// already is not taken twice. Below zero: behind whatever was taken.
 	Offset     int64 `json:"offset"`
@@ -178,6 +181,7 @@ const (
 	MaxEnvBytes     = 128 << 10
 	MaxShell        = 128 << 10
 	MaxStdin        = 8 << 20
+	MaxLargeInput   = 1 << 20 // bytes of OpLargeInput
 	MaxPath         = 4095
 	MaxRedact       = 128 // values of Start.Redact,
 	MinRedactValue  = 4   // bytes of each: what is shorter is in any text

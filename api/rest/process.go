@@ -212,7 +212,12 @@ func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
 	if c.R.ContentLength > engine.MaxInput {
 		return guard.TooLarge(engine.MaxInput)
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(nil, c.R.Body, engine.MaxInput))
+	data := make([]byte, max(c.R.ContentLength, 0))
+	n, err := io.ReadFull(c.R.Body, data)
+	data = data[:n]
+	if c.R.ContentLength < 0 { // its length is not known
+		data, err = io.ReadAll(http.MaxBytesReader(nil, c.R.Body, engine.MaxInput))
+	}
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return guard.TooLarge(tooBig.Limit)

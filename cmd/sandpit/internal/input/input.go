@@ -49,7 +49,10 @@ func Feed(ctx context.Context, p *client.Process, r io.Reader) error {
 	}()
 	in := p.Stdin(ctx)
 	for b := range pieces {
-		for more := true; more && len(b) < stdinRead*stdinAhead; { // what came meanwhile goes along
+		if len(pieces) > 0 {
+			b = append(make([]byte, 0, stdinRead*stdinAhead), b...)
+		}
+		for more := true; more && len(b) <= stdinRead*(stdinAhead-1); { // what came meanwhile goes along
 			select {
 			case next, ok := <-pieces:
 				b, more = append(b, next...), ok
