@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -38,7 +39,7 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 			if err != nil {
 				return nil, err
 			}
-			out := v1.CreateExecOutcome{ExecPlace: placeOf(p), ExecOutcome: outcomeOf(&res)}
+			out := v1.CreateExecOutcome{ExecPlace: placeOf(p, &box), ExecOutcome: outcomeOf(&res)}
 			return &out, c.complete(&out.ExecOutcome, &out)
 		})
 	}
@@ -54,7 +55,7 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	if err != nil {
 		return sp.Rename(httpapi.Cause(ctx, err))
 	}
-	place := placeOf(p)
+	place := placeOf(p, &box)
 	c.goesOn(place.SandboxID, &res)
 	kept := v1.CreateExecOutcome{ExecPlace: place, ExecOutcome: outcomeOf(&res)}
 	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
@@ -96,9 +97,13 @@ func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateReques
 	return a.Commands.CreateExec(ctx, c.Caller, in, r, found, sink)
 }
 
-func placeOf(p engine.Place) v1.ExecPlace {
+func placeOf(p engine.Place, asked *engine.CreateRequest) v1.ExecPlace {
 	if p.Sandbox == nil {
 		return v1.ExecPlace{}
 	}
-	return v1.ExecPlace{SandboxID: string(p.Sandbox.ID), SandboxCreated: p.Created}
+	out := v1.ExecPlace{SandboxID: string(p.Sandbox.ID), SandboxCreated: p.Created}
+	if !p.Created && p.Sandbox.State != "" { // else no more than its id is known: the request was sent again
+		out.SandboxDiffers = service.Differs(asked, p.Sandbox)
+	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -48,7 +49,11 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 		c.Status = http.StatusOK
 	}
 	c.W.Header().Set("Location", "/v1/sandboxes/"+string(s.ID))
-	return a.oneSandbox(ctx, c, s), nil
+	out := a.oneSandbox(ctx, c, s)
+	if !created {
+		out.Differs = service.Differs(&r, s)
+	}
+	return out, nil
 }
 
 // sandboxBy and everRan find what a request has made; see [again].

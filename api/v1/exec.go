@@ -38,8 +38,9 @@ type CreateExec struct {
 
 // ExecPlace says in which sandbox such a command ran.
 type ExecPlace struct {
-	SandboxID      string `json:"sandbox_id"`
-	SandboxCreated bool   `json:"sandbox_created" jsonschema:"whether it was made for the command; else it had the key"`
+	SandboxID      string   `json:"sandbox_id"`
+	SandboxCreated bool     `json:"sandbox_created" jsonschema:"whether it was made for the command; else it had the key"`
+	SandboxDiffers []string `json:"sandbox_differs,omitempty" jsonschema:"of one that had the key: the fields of sandbox in which it is not what was asked for"`
 }
 
 // CreateExecOutcome is how such a command ended, or that it still runs.

@@ -59,6 +59,8 @@ type Sandbox struct {
 	ExecTotalMS     int64 `json:"exec_total_ms" jsonschema:"milliseconds that they took together"`
 	BytesUploaded   int64 `json:"bytes_uploaded"`
 	BytesDownloaded int64 `json:"bytes_downloaded"`
+
+	Differs []string `json:"differs,omitempty" jsonschema:"in the answer to a create whose key was there already: the fields in which the sandbox, which was left as it is, is not what was asked for; secrets are not compared"`
 }
 
 // Ref is how to name the sandbox in a call: its key if it has one, else its id.

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -92,16 +93,24 @@ What is not said is the server's default.`,
 		if err != nil {
 			return err
 		}
+		if !created && *out != output.AsJSON {
+			a.warn("%s existed already", s.Ref())
+		}
+		a.tellDiffers(s)
 		if *out == output.AsJSON {
 			return output.JSON(a.stdout, s)
-		}
-		if !created {
-			a.warn("%s existed already", s.Ref())
 		}
 		_, err = fmt.Fprintln(a.stdout, s.ID)
 		return err
 	}
 	return c
+}
+
+// tellDiffers says where a sandbox that was there already is not what was asked for.
+func (a *app) tellDiffers(s *v1.Sandbox) {
+	if len(s.Differs) > 0 {
+		a.warn("it was left as it is, and is not what was asked for in: %s", strings.Join(s.Differs, ", "))
+	}
 }
 
 // create makes a sandbox, and shows what it waits for where that is an image.

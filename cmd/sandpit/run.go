@@ -65,6 +65,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 		if err != nil {
 			return exit.Own(err)
 		}
+		a.tellDiffers(s)
 		switch {
 		case throwaway:
 			defer a.throwAway(ctx, cl, s.ID)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -75,8 +76,8 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		verdict = "sandbox " + s.Ref() + " exists and is " + string(s.State)
 	}
 	out := &toolset.Answer{Verdict: verdict, Lines: shown.lines(), Structured: createdShape{created, shown}}
-	if !created && (r.Limits != sandbox.Limits{} || r.Env != nil || r.TTL != 0 || r.IdleTimeout != nil || r.Network != nil || r.Mounts != nil || r.From != "") {
-		note := "it existed already and was left as it is: limits, network, env, volumes, snapshot and clocks of this call were not applied"
+	if differs := service.Differs(&r, s); !created && len(differs) > 0 {
+		note := "it existed already and was left as it is; it differs from this call in " + strings.Join(differs, ", ")
 		if c.Has(toolset.GroupManage) {
 			note += "; update_sandbox changes them, but for the snapshot"
 		}
