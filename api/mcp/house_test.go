@@ -31,6 +31,7 @@ import (
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/preset"
 	"sandpit.dev/runs"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -116,17 +117,30 @@ func deskOf(e service.Engine) service.Requests {
 	return ask.NewDesk(real, permit.Rules{Presets: set}, nil)
 }
 
-// portsOf returns the ports of an engine; those of a test's own have none.
+// portsOf returns the ports of an engine; of a test's own those that it lists, if it does.
 func portsOf(e service.Engine) service.Ports {
-	real, ok := e.(*engine.Engine)
-	if !ok {
-		return noPorts{}
+	switch e := e.(type) {
+	case *engine.Engine:
+		return ports.New(e)
+	case portLister:
+		return listedPorts{of: e}
 	}
-	return ports.New(real)
+	return listedPorts{}
 }
 
-// noPorts is what has no ports.
-type noPorts struct{ allPorts }
+type portLister interface {
+	Ports(ctx context.Context, c access.Caller, ref string) ([]sandbox.Port, bool, error)
+}
+
+// listedPorts are ports that are listed alone.
+type listedPorts struct {
+	allPorts
+	of portLister
+}
+
+func (p listedPorts) Ports(ctx context.Context, c access.Caller, ref string) ([]sandbox.Port, bool, error) {
+	return p.of.Ports(ctx, c, ref)
+}
 
 type allPorts = service.Ports
 
