@@ -121,6 +121,9 @@ type NetworkConfig struct {
 	// Presets are lists of names that a policy may name, beside those that there are, or in their
 	// place; an empty one removes one. See docs/network.md.
 	Presets map[string][]string `yaml:"presets"`
+	// CAFiles are files of certificates, in PEM, of authorities that sandboxes and builds of images
+	// trust besides the usual ones.
+	CAFiles []string `yaml:"ca_files"`
 	// Names bounds the names that each sandbox may make up below one entry of its list, and
 	// so what questions can carry out.
 	Names NamesConfig `yaml:"names"`
@@ -343,6 +346,16 @@ func (c *Config) Check() error {
 			return fmt.Errorf("make %s absolute: %w", *p, err)
 		}
 		*p = abs
+	}
+	for i, name := range c.Network.CAFiles {
+		if name == "" {
+			return fault.InvalidField("network.ca_files", "the name of file %d is empty", i+1)
+		}
+		abs, err := filepath.Abs(name)
+		if err != nil {
+			return fmt.Errorf("make %s absolute: %w", name, err)
+		}
+		c.Network.CAFiles[i] = abs
 	}
 	if c.Images == "" {
 		c.Images = filepath.Join(c.Data, "images")

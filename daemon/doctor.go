@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,6 +57,9 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 		checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), fs.checkOverlay(), fs.checkBtrfs("/dev/loop-control"),
 		checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
 		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images), checkFiles(), checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"),
+	}
+	if len(cfg.Network.CAFiles) > 0 {
+		checks = append(checks, checkAuthorities(cfg.Network.CAFiles, time.Now()))
 	}
 	if probe && os.Geteuid() == 0 {
 		for _, k := range cfg.Runtimes.list() {

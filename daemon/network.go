@@ -63,6 +63,9 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	name, _ := os.Hostname()
 	o.Operator.Search = searchDomains(string(hosts), name)
 	o.Dial = outside(o.Operator)
+	if o.Authorities, o.Roots, err = authorities(c.CAFiles); err != nil {
+		return o, err
+	}
 	return o, nil
 }
 

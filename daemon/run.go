@@ -123,7 +123,11 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		}
 		return 0
 	}))
-	images, err := image.Open(image.Options{Dir: cfg.Images, Logger: log})
+	network, err := cfg.Network.options()
+	if err != nil {
+		return err
+	}
+	images, err := image.Open(image.Options{Dir: cfg.Images, Authorities: network.Authorities, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -137,10 +141,6 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	db.Follow(disks)
 
 	memory := cfg.Answers.openMemory(os.DirFS("/"), os.Getenv, log)
-	network, err := cfg.Network.options()
-	if err != nil {
-		return err
-	}
 	seals, err := openKeys(cfg)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ type boundSecrets struct {
 	secrets   []egress.Bound
 	keys      *egress.Keys
 	authority *egress.Authority
-	known     bool // whether the sandbox trusts an authority
+	known     bool // whether the sandbox is known to trust no authority of ours
 	complaint string
 }
 
@@ -59,7 +59,7 @@ func (e *Engine) bindSecrets(ctx context.Context, b *entry, l *session) {
 		err = e.makeKeys(a, s.Project, set.All)
 	}
 	if err != nil {
-		e.complain(ctx, b, a, "bound secrets cannot be used: "+core.Reason(err))
+		e.complain(ctx, b, a, "secrets: bound secrets cannot be used: "+core.Reason(err))
 		return
 	}
 	gate.SetKeys(a.keys)
@@ -85,12 +85,17 @@ func (e *Engine) trustLocked(ctx context.Context, b *entry, l *session) {
 	a := &l.bound
 	a.owed.Store(false)
 	switch {
-	case a.keys != nil:
-		env, complaint := trust.Add(ctx, l.client, a.authority.PEM())
+	case a.keys != nil, len(e.network.Authorities) > 0:
+		var secrets []byte
+		about := "programs may not trust the authorities that the operator added: "
+		if a.keys != nil {
+			secrets, about = a.authority.PEM(), "secrets: programs may not trust the authority that bound secrets need: "
+		}
+		env, complaint := trust.Add(ctx, l.client, secrets, e.network.Authorities)
 		a.env.Store(&env)
 		a.known = false
 		if complaint != "" {
-			complaint = "programs may not trust the authority that bound secrets need: " + complaint
+			complaint = about + complaint
 		}
 		e.complain(ctx, b, a, complaint)
 	case !a.known:
@@ -180,7 +185,8 @@ func (e *Engine) bindAll(ctx context.Context, project string, of sandbox.ID) {
 // bindAtOnce is how many sandboxes bindAll works on at a time.
 const bindAtOnce = 16
 
-// complain puts on a sandbox's record why its bound secrets may not work, once.
+// complain puts on a sandbox's record why its bound secrets, or connections that the operator's
+// authorities vouch for, may not work, once.
 func (e *Engine) complain(ctx context.Context, b *entry, a *boundSecrets, complaint string) {
 	was := a.complaint
 	a.complaint = complaint
@@ -189,9 +195,9 @@ func (e *Engine) complain(ctx context.Context, b *entry, a *boundSecrets, compla
 		return
 	}
 	ev := core.System.Event(sandbox.EventNetworkRefused, s, e.now())
-	ev.OK, ev.Detail = false, sandbox.Clip("secrets: "+complaint, sandbox.MaxEventDetail)
+	ev.OK, ev.Detail = false, sandbox.Clip(complaint, sandbox.MaxEventDetail)
 	if err := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); err != nil {
-		e.log.Warn("why a sandbox's bound secrets may not work cannot be recorded", "sandbox", b.id, "error", err, "why", complaint)
+		e.log.Warn("why a sandbox may not trust what it should cannot be recorded", "sandbox", b.id, "error", err, "why", complaint)
 		return
 	}
 	e.metrics.Happened([]*sandbox.Event{ev})

@@ -32,6 +32,17 @@ type NetworkOptions struct {
 	Resolver     egress.Resolver                                                      // nil: the host's
 	Dial         func(ctx context.Context, network, address string) (net.Conn, error) // nil: the host's
 	Roots        *x509.CertPool                                                       // that hosts of bound secrets are verified by; nil: the host's
+	// Authorities are certificates in PEM that sandboxes with a network trust besides the usual ones.
+	Authorities []byte
+}
+
+// hasty are variables that have package tools give up on a name that is refused: once more is at once. By
+// themselves pip asks six times, over eight seconds, and npm three times, over a minute or more.
+func hasty(p sandbox.NetworkPolicy) map[string]string {
+	if p.Mode == sandbox.NetworkOpen {
+		return nil
+	}
+	return map[string]string{"PIP_RETRIES": "1", "npm_config_fetch_retries": "1", "npm_config_fetch_retry_mintimeout": "100"}
 }
 
 // Most is the most that a sandbox of this server may ask for.

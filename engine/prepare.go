@@ -6,15 +6,29 @@ package engine
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 )
 
+// named reports whether env has a variable, in whatever case: npm knows its own in any.
+func named(env map[string]string, name string) bool {
+	if _, ok := env[name]; ok {
+		return true
+	}
+	for n := range env {
+		if strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // Prepare sets all variables that a command begins with, which has its own: those of
 // the image, over them the sandbox's, over them its secrets, over them its own; and the
 // values that its output is not to tell. Of a secret that is bound to hosts it gets the
-// stand-in, unless the name is taken. The root's have no PATH or HOME that the user decides
+// stand-in, unless the name is taken; so it is with what programs need to know of the network. The root's have no PATH or HOME that the user decides
 // about, unless the command's own do.
 func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 	set, err := u.e.secrets.Of(ctx, u.b.project, u.b.id)
@@ -33,9 +47,15 @@ func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 			env[s.Name] = s.StandIn()
 		}
 	}
-	for name, v := range u.l.bound.variables() {
-		if _, taken := env[name]; !taken {
-			env[name] = v
+	defaults := []map[string]string{u.l.bound.variables()}
+	if s := u.b.record.Load(); s != nil {
+		defaults = append(defaults, hasty(u.e.network.Bounded(s.Network)))
+	}
+	for _, of := range defaults {
+		for name, v := range of {
+			if !named(env, name) {
+				env[name] = v
+			}
 		}
 	}
 	masked, total := 0, 0

@@ -128,6 +128,7 @@ func (s *Store) build(ctx context.Context, r recipe, b *build) (Image, error) {
 	if err != nil {
 		return Image{}, buildFault(r.Name, err)
 	}
+	w.authorities = s.authorities
 	w.report = func(stage, text string, progress float64) { s.report(b, r.Name, stage, text, progress) }
 	if err := w.run(ctx, r); err != nil {
 		s.log.Error("building an image failed", "image", r.Name, "error", err)

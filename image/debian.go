@@ -57,7 +57,15 @@ func debian(ctx context.Context, w *work, suite string, packages, dpkgOptions []
 		`--customize-hook=umount "$1/var/cache/apt/archives"`,
 		"--skip=essential/unlink",
 	}
-	for _, opt := range append(hostAptOptions(ctx), aptBuild...) {
+	options := append(hostAptOptions(ctx), aptBuild...)
+	if len(w.authorities) > 0 {
+		path, err := w.trustFile("apt.pem", aptTrusts(options))
+		if err != nil {
+			return err
+		}
+		options = append(options, fmt.Sprintf("%s %q", aptAuthorities, path))
+	}
+	for _, opt := range options {
 		args = append(args, "--aptopt="+opt)
 	}
 	// The finished image is flushed as a whole; a flush for each package doubles

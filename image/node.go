@@ -134,6 +134,13 @@ func npmPack(ctx context.Context, w *work, npm, spec, into string) error {
 		// The user's npm configuration may name a mirror.
 		env = append(env, "HOME="+home)
 	}
+	if len(w.authorities) > 0 {
+		path, err := w.trustFile("node.pem", os.Getenv(nodeAuthorities))
+		if err != nil {
+			return err
+		}
+		env = append(env, nodeAuthorities+"="+path)
+	}
 	return w.confined(ctx, env, w.lines, npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", into, spec)
 }
 
@@ -164,6 +171,16 @@ func nodeByPip(ctx context.Context, w *work, cache string) ([]archive, error) {
 				}
 			}
 			in.Binds[path] = from
+		}
+		if len(w.authorities) > 0 {
+			text, err := w.trusted(hostBundle(os.Getenv("SSL_CERT_FILE")))
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(into, "trusted.pem"), text, 0o644); err != nil {
+				return err
+			}
+			in.Env = append(in.Env, "PIP_CERT=/mnt/trusted.pem")
 		}
 		if conf := pipConfig(); conf != "" {
 			path := filepath.Join(into, "pip.conf")

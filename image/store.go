@@ -25,6 +25,8 @@ type Options struct {
 	// Dir holds all images and the download cache; it is made when missing.
 	// Several processes may share it.
 	Dir string
+	// Authorities are certificates in PEM that builds trust besides those that the host trusts.
+	Authorities []byte
 	// Logger gets the start, the stages and the end of builds; nil logs nothing.
 	Logger *slog.Logger
 }
@@ -32,9 +34,10 @@ type Options struct {
 // Store finds and builds images in one directory. Its methods may be called
 // concurrently, and after Close they find but no longer build.
 type Store struct {
-	dir     string
-	log     *slog.Logger
-	recipes []recipe
+	dir         string
+	authorities []byte
+	log         *slog.Logger
+	recipes     []recipe
 
 	mu     sync.RWMutex
 	ready  map[string]Image // current, by catalogue name
@@ -73,7 +76,7 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		dir: dir, log: log, recipes: recipes,
+		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes,
 		ready: make(map[string]Image), digest: make(map[string]Image),
 		builds: make(map[string]*build), failed: make(map[string]error),
 	}

@@ -22,6 +22,7 @@ type work struct {
 	// dir is DIR/NAME/.building, root its rootfs, cache DIR/cache.
 	dir, root, cache string
 	lock             *lock
+	authorities      []byte // in PEM, that it trusts besides the host's; nil: none
 	state            state
 	// from and span place the current stage on the whole progress.
 	from, span float64

@@ -1,9 +1,10 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trust has a sandbox trust the authority that bound secrets need: it writes the
-// authority's certificate into the files where systems and programs look, and takes it out again.
-// It knows the files of a sandbox, through whoever reaches them, and neither secrets nor verbs.
+// Package trust has a sandbox trust the authority that bound secrets need, and those that the
+// operator adds: it writes their certificates into the files where systems and programs look, and
+// takes them out again. It knows the files of a sandbox, through whoever reaches them, and neither
+// secrets nor verbs.
 package trust
 
 import (
@@ -30,7 +31,7 @@ var bundles = []string{
 }
 
 const (
-	// ownCertificate is the authority's alone, where systems look for what is to be added.
+	// ownCertificate has what is added alone, where systems look for that.
 	ownCertificate = "/usr/local/share/ca-certificates/sandpit.crt"
 	blockBegin     = "# sandpit: bound secrets, begin\n"
 	blockEnd       = "# sandpit: bound secrets, end\n"
@@ -38,8 +39,13 @@ const (
 	bound          = 5 * time.Second // for all of it: what is inside may be anything
 )
 
-// bundleVariables name a bundle to programs that bring one of their own.
-var bundleVariables = []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"}
+// bundleVariables name a bundle to programs that bring one of their own. The last ones go before
+// what pip's and git's files of settings say: they are set for bound secrets alone, whose hosts are
+// not reached otherwise.
+var bundleVariables = []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"}
+
+// gentle is how many of bundleVariables no file of settings yields to.
+const gentle = 3
 
 // moreVariable names a file of certificates to add to a program's own.
 const moreVariable = "NODE_EXTRA_CA_CERTS"
@@ -52,14 +58,19 @@ type Files interface {
 	Remove(ctx context.Context, path string, o sandbox.RemoveFileOptions) error
 }
 
-// Add makes the sandbox trust the authority whose certificate is given, beside what it
-// trusts already, and returns the variables by which programs find it. It may be called
-// again, with another certificate too. What cannot be changed is told in words, "" if all
-// was, and the rest is changed nonetheless.
+// Add makes the sandbox trust the authority of bound secrets, and the operator's, beside what it
+// trusts already, and returns the variables by which programs find them. Each is certificates in
+// PEM; one of the two may be empty. It may be called again, with others too. What cannot be changed
+// is told in words, "" if all was, and the rest is changed nonetheless.
 //
 // All of it is the sandbox's own: where a root inside has put a link or worse, at most that
 // sandbox does without its secrets.
-func Add(ctx context.Context, in Files, certificate []byte) (env map[string]string, complaint string) {
+func Add(ctx context.Context, in Files, secrets, operators []byte) (env map[string]string, complaint string) {
+	certificate := slices.Concat(secrets, operators)
+	variables := bundleVariables
+	if len(secrets) == 0 {
+		variables = bundleVariables[:gentle]
+	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	if _, err := in.Stat(ctx, ownCertificate, sandbox.UserRoot); err != nil && !fault.Is(err, fault.NotFound) {
@@ -73,7 +84,7 @@ func Add(ctx context.Context, in Files, certificate []byte) (env map[string]stri
 		case err != nil:
 			wrong = append(wrong, name+": "+reason(err))
 		case there && env[bundleVariables[0]] == "":
-			for _, v := range bundleVariables {
+			for _, v := range variables {
 				env[v] = name
 			}
 		}

@@ -116,7 +116,7 @@ func TestTrustComesAndGoes(t *testing.T) {
 			d := newDisk(before)
 			for _, certificate := range []string{"older", ours, ours} {
 				d.writes = nil
-				env, complaint := Add(t.Context(), d, []byte(certificate))
+				env, complaint := Add(t.Context(), d, []byte(certificate), nil)
 				if complaint != "" || env["SSL_CERT_FILE"] != debian || env["NODE_EXTRA_CA_CERTS"] != ownCertificate || len(env) != len(bundleVariables)+1 {
 					t.Fatalf("%v %q", env, complaint)
 				}
@@ -180,7 +180,7 @@ func TestBlocksDoNotPileUp(t *testing.T) {
 
 func TestAnImageWithoutABundle(t *testing.T) {
 	d := newDisk(map[string]string{})
-	env, complaint := Add(t.Context(), d, []byte(ours))
+	env, complaint := Add(t.Context(), d, []byte(ours), nil)
 	if !maps.Equal(env, map[string]string{"NODE_EXTRA_CA_CERTS": ownCertificate}) || !strings.Contains(complaint, "no file of certificates") {
 		t.Errorf("%v %q", env, complaint)
 	}
@@ -213,7 +213,7 @@ func TestAHostileRootKeepsOnlyItselfFromItsSecrets(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			d := newDisk(map[string]string{debian: theirs})
 			c.change(d)
-			env, complaint := Add(t.Context(), d, []byte(ours))
+			env, complaint := Add(t.Context(), d, []byte(ours), nil)
 			if (c.says == "") != (complaint == "") || !strings.Contains(complaint, c.says) {
 				t.Errorf("says %q", complaint)
 			}
@@ -232,7 +232,7 @@ func TestAHostileRootKeepsOnlyItselfFromItsSecrets(t *testing.T) {
 func TestASandboxWithoutARootIsLeftAlone(t *testing.T) {
 	d := newDisk(map[string]string{debian: theirs})
 	d.noRoot = true
-	env, complaint := Add(t.Context(), d, []byte(ours))
+	env, complaint := Add(t.Context(), d, []byte(ours), nil)
 	if len(env) > 0 || complaint != "no root here" || len(d.writes) > 0 {
 		t.Errorf("%v %q %v", env, complaint, d.writes)
 	}
@@ -243,7 +243,7 @@ func TestTrustIsBoundedInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	stuck := stuckDisk{d}
-	if _, complaint := Add(ctx, stuck, []byte(ours)); complaint != "no answer" {
+	if _, complaint := Add(ctx, stuck, []byte(ours), nil); complaint != "no answer" {
 		t.Errorf("says %q", complaint)
 	}
 	if len(d.writes) > 0 || !bytes.Equal([]byte(d.files[debian]), []byte(theirs)) {
@@ -260,4 +260,23 @@ func (stuckDisk) Stat(ctx context.Context, _, _ string) (sandbox.FileInfo, error
 	}
 	<-ctx.Done()
 	return sandbox.FileInfo{}, fault.Wrap(fault.Timeout, ctx.Err(), "no answer")
+}
+
+// What the operator adds stands beside the authority of bound secrets, and stays without it.
+func TestTheOperatorsAuthoritiesStayWithoutSecrets(t *testing.T) {
+	const operators = "-----BEGIN CERTIFICATE-----\noperators\n-----END CERTIFICATE-----\n"
+	d := newDisk(map[string]string{debian: theirs})
+	if env, complaint := Add(t.Context(), d, []byte(ours), []byte(operators)); complaint != "" || env["PIP_CERT"] != debian {
+		t.Fatalf("%v %q", env, complaint)
+	}
+	if got := d.files[debian]; got != theirs+blockBegin+ours+operators+blockEnd {
+		t.Errorf("both: %q", got)
+	}
+	env, complaint := Add(t.Context(), d, nil, []byte(operators))
+	if want := map[string]string{"SSL_CERT_FILE": debian, "REQUESTS_CA_BUNDLE": debian, "CURL_CA_BUNDLE": debian, "NODE_EXTRA_CA_CERTS": ownCertificate}; complaint != "" || !maps.Equal(env, want) {
+		t.Errorf("%v %q", env, complaint)
+	}
+	if got := d.files[debian]; got != theirs+blockBegin+operators+blockEnd || d.files[ownCertificate] != operators {
+		t.Errorf("without secrets: %q, %q", got, d.files[ownCertificate])
+	}
 }

@@ -70,6 +70,13 @@ type server struct {
 // serve starts one, which ends with the test.
 func serve(t *testing.T) *server {
 	t.Helper()
+	return serveBy(t, nil)
+}
+
+// serveBy is serve, where by changes how the server is started, if it is not nil. It is told the
+// server's own directory.
+func serveBy(t *testing.T, by func(cmd *exec.Cmd, dir string)) *server {
+	t.Helper()
 	skiptest.WithoutRoot(t, "the native runtime does")
 	imagetest.Python(t)
 	dir := t.TempDir()
@@ -79,6 +86,9 @@ func serve(t *testing.T) *server {
 		"SANDPIT_IMAGES=" + imagetest.Dir(t), "SANDPIT_LISTEN=127.0.0.1:0",
 	}}
 	cmd := s.command("serve")
+	if by != nil {
+		by(cmd, dir)
+	}
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	line := start(t, cmd, &log)

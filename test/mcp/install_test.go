@@ -1,0 +1,302 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The hosts of the tests' own indexes. Only the tests' servers know their address.
+const (
+	pipHost = "pip.sandpit.test"
+	npmHost = "npm.sandpit.test"
+)
+
+// indexes are small servers with a package each: pip's behind an authority of its own, npm's without TLS.
+type indexes struct {
+	address   string // that both listen on
+	authority []byte // in PEM
+	pip, npm  string // addresses by name
+	npmTLS    string // npm's, behind the authority
+}
+
+func openIndexes(t *testing.T) *indexes {
+	t.Helper()
+	x := &indexes{address: ownAddress(t)}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "an authority of a test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	server := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: pipHost}, DNSNames: []string{pipHost, npmHost},
+		NotBefore: authority.NotBefore, NotAfter: authority.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, KeyUsage: x509.KeyUsageDigitalSignature,
+	}
+	sign := func(c *x509.Certificate) []byte {
+		der, err := x509.CreateCertificate(rand.Reader, c, authority, key.Public(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	x.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: sign(authority)})
+	over := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{sign(server)}, PrivateKey: key}}}
+	open := func(host string, h http.Handler, secure bool) string {
+		s := httptest.NewUnstartedServer(h)
+		l, err := net.Listen("tcp", net.JoinHostPort(x.address, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Listener.Close()
+		s.Listener, s.TLS = l, over
+		scheme := "http"
+		if secure {
+			scheme = "https"
+			s.StartTLS()
+		} else {
+			s.Start()
+		}
+		t.Cleanup(s.Close)
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		return scheme + "://" + net.JoinHostPort(host, port)
+	}
+	x.pip = open(pipHost, pipIndex(t), true) + "/simple"
+	x.npm = open(npmHost, npmIndex(t), false)
+	x.npmTLS = open(npmHost, npmIndex(t), true)
+	return x
+}
+
+// ownAddress returns an address of this machine that is not its loopback, which a sandbox has one of its own of.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but its loopback")
+	return ""
+}
+
+// pipIndex serves the package sandpit-apple as a wheel.
+func pipIndex(t *testing.T) http.Handler {
+	t.Helper()
+	var wheel bytes.Buffer
+	z := zip.NewWriter(&wheel)
+	var record strings.Builder
+	const info = "sandpit_apple-1.0.dist-info/"
+	for _, f := range [][2]string{
+		{"sandpit_apple.py", "kind = 'installed by pip'\n"},
+		{info + "METADATA", "Metadata-Version: 2.1\nName: sandpit-apple\nVersion: 1.0\n"},
+		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
+		{info + "RECORD", ""},
+	} {
+		if f[0] == info+"RECORD" {
+			f[1] = record.String() + f[0] + ",,\n"
+		}
+		sum := sha256.Sum256([]byte(f[1]))
+		fmt.Fprintf(&record, "%s,sha256=%s,%d\n", f[0], base64.RawURLEncoding.EncodeToString(sum[:]), len(f[1]))
+		w, err := z.Create(f[0])
+		if err == nil {
+			_, err = w.Write([]byte(f[1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const name = "sandpit_apple-1.0-py3-none-any.whl"
+	m := http.NewServeMux()
+	m.HandleFunc("GET /simple/sandpit-apple/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><a href="/files/%s">%s</a>`, name, name)
+	})
+	m.HandleFunc("GET /files/"+name, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(wheel.Bytes()) })
+	return m
+}
+
+// npmIndex serves the package sandpit-pear.
+func npmIndex(t *testing.T) http.Handler {
+	t.Helper()
+	var packed bytes.Buffer
+	g := gzip.NewWriter(&packed)
+	w := tar.NewWriter(g)
+	for _, f := range [][2]string{
+		{"package/package.json", `{"name": "sandpit-pear", "version": "1.0.0", "main": "main.js"}`},
+		{"package/main.js", "module.exports = 'installed by npm'\n"},
+	} {
+		err := w.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1]))})
+		if err == nil {
+			_, err = w.Write([]byte(f[1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha1.Sum(packed.Bytes())
+	m := http.NewServeMux()
+	m.HandleFunc("GET /sandpit-pear", func(w http.ResponseWriter, r *http.Request) {
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"name": "sandpit-pear", "dist-tags": map[string]string{"latest": "1.0.0"},
+			"versions": map[string]any{"1.0.0": map[string]any{
+				"name": "sandpit-pear", "version": "1.0.0", "main": "main.js",
+				"dist": map[string]string{"tarball": scheme + "://" + r.Host + "/sandpit-pear.tgz", "shasum": fmt.Sprintf("%x", sum)},
+			}},
+		})
+	})
+	m.HandleFunc("GET /sandpit-pear.tgz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(packed.Bytes()) })
+	return m
+}
+
+// serve starts a server that knows the hosts of the indexes and trusts their authority.
+func (x *indexes) serve(t *testing.T, more string) *server {
+	t.Helper()
+	return serveBy(t, func(cmd *exec.Cmd, dir string) {
+		file := func(name, text string) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		hosts := file("hosts", "127.0.0.1 localhost\n"+x.address+" "+pipHost+" "+npmHost+"\n")
+		config := file("config.yaml", "network:\n  allow_private: ["+x.address+"/32]\n  ca_files: ["+file("authority.pem", string(x.authority))+"]\n"+more)
+		// Names are the host's to resolve: it has a view of the machine in which there are these.
+		cmd.Args = append([]string{"unshare", "--mount", "--propagation", "slave", "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts}, cmd.Args...)
+		cmd.Args = append(cmd.Args, "--config", config)
+		path, err := exec.LookPath("unshare")
+		if err != nil {
+			t.Skip("the tests' own names need unshare of util-linux")
+		}
+		cmd.Path = path
+	})
+}
+
+// counted calls tools as an agent does, and counts the calls.
+type counted struct {
+	t     *testing.T
+	c     client
+	calls int
+}
+
+func openCounted(t *testing.T, s *server) *counted {
+	return &counted{t: t, c: openGo(t, &sdk.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(s.token)}}, "")}
+}
+
+func (a *counted) call(tool string, args map[string]any) answer {
+	a.t.Helper()
+	a.calls++
+	got, err := a.c.call(a.t.Context(), tool, args)
+	if err != nil {
+		a.t.Fatalf("%s: %v", tool, err)
+	}
+	return got
+}
+
+// TestAPackageIsInstalledInThreeCalls shows that an agent without a network gets a package by three calls and one
+// line that a person types.
+func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
+	x := openIndexes(t)
+	s := x.serve(t, "")
+	for _, c := range []struct{ tool, host, install, use, says string }{
+		{"pip", pipHost, "pip install --index-url " + x.pip + " sandpit-apple", `python3 -c "import sandpit_apple; print(sandpit_apple.kind)"`, "installed by pip"},
+		{"npm", npmHost, "npm install --registry " + x.npm + " sandpit-pear", `node -p "require('sandpit-pear')"`, "installed by npm"},
+	} {
+		t.Run(c.tool, func(t *testing.T) {
+			a := openCounted(t, s)
+			got := a.call("run_command", map[string]any{"command": c.install + " && " + c.use})
+			if !strings.Contains(got.text, "exit 1 ") || !strings.Contains(got.text, "request_network") {
+				t.Fatalf("without a network:\n%s", got.text)
+			}
+			// One more try is at once, the next ones are not.
+			if n := strings.Count(got.text, "Retrying"); n > 1 {
+				t.Errorf("%s tried again %d times:\n%s", c.tool, n, got.text)
+			}
+			got = a.call("request_network", map[string]any{"allow": c.host, "reason": "to install a package"})
+			_, line, ok := strings.Cut(got.text, "the user types: sandpit ")
+			line, _, _ = strings.Cut(line, "\n")
+			if !ok || got.isError {
+				t.Fatalf("asked for it:\n%s", got.text)
+			}
+			if out, err := s.command(strings.Fields(line)...).CombinedOutput(); err != nil {
+				t.Fatalf("sandpit %s: %v\n%s", line, err, out)
+			}
+			got = a.call("run_command", map[string]any{"command": c.install + " && " + c.use})
+			if !strings.Contains(got.text, "exit 0 ") || !strings.Contains(got.text, c.says) {
+				t.Errorf("with it:\n%s", got.text)
+			}
+			if a.calls > 3 {
+				t.Errorf("it took %d calls", a.calls)
+			}
+		})
+	}
+	t.Run("EveryToolTrustsTheAuthority", func(t *testing.T) {
+		a := openCounted(t, s)
+		for what, command := range map[string]string{
+			"curl":                        "curl -sS --fail " + x.pip + "/sandpit-apple/",
+			"git":                         "git ls-remote " + x.pip + "/sandpit-apple 2>&1 | grep 'not found'", // and not that the server is not trusted
+			"Python":                      `python3 -c "import urllib.request; print(urllib.request.urlopen('` + x.pip + `/sandpit-apple/').status)"`,
+			"Node":                        `node -e "fetch('` + x.npmTLS + `/sandpit-pear').then(r => console.log(r.status))"`,
+			"npm":                         "npm view --registry " + x.npmTLS + " sandpit-pear version",
+			"openssl":                     `python3 -c "import ssl, socket; print(ssl.create_default_context().wrap_socket(socket.create_connection(('` + strings.TrimSuffix(strings.TrimPrefix(x.npmTLS, "https://"), "/") + `'.split(':')[0], int('` + x.npmTLS + `'.rsplit(':', 1)[1]))), server_hostname='` + npmHost + `').version())"`,
+			"apt's method":                "apt-config dump >/dev/null && curl -sS --fail --cacert /etc/ssl/certs/ca-certificates.crt " + x.npmTLS + "/sandpit-pear",
+			"a virtual environment's pip": "python3 -m venv /tmp/v && /tmp/v/bin/pip install --index-url " + x.pip + " sandpit-apple",
+		} {
+			if got := a.call("run_command", map[string]any{"command": command}); !strings.Contains(got.text, "exit 0 ") {
+				t.Errorf("%s:\n%s", what, got.text)
+			}
+		}
+		// What a user set stays.
+		if got := a.call("run_command", map[string]any{"command": "SSL_CERT_FILE=/mine.pem; echo $SSL_CERT_FILE $PIP_CERT $GIT_SSL_CAINFO end"}); !strings.Contains(got.text, "/mine.pem end") {
+			t.Errorf("variables:\n%s", got.text)
+		}
+	})
+}
