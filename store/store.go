@@ -35,6 +35,7 @@ type Tx interface {
 	Runs() Runs
 	Secrets() Secrets
 	Requests() Requests
+	NetworkRequests() NetworkRequests
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.
@@ -58,7 +59,7 @@ type Sandboxes interface {
 	// Tally is Update of the figures only: LastActivity, ExecCount, ExecTime, BytesUploaded and
 	// BytesDownloaded.
 	Tally(s *sandbox.Sandbox) error
-	// Delete removes the record, its contexts and its own secrets. The records of
+	// Delete removes the record, its contexts, its own secrets and the requests for its network. The records of
 	// its snapshots stay.
 	Delete(id sandbox.ID) error
 }

@@ -7,13 +7,14 @@ import (
 	"context"
 	"slices"
 
+	"sandpit.dev/fault"
 	"sandpit.dev/redact"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
-// Store returns the cache's store, where no event is written with a value in it: not by any
-// verb, and none has to think of it.
+// Store returns the cache's store, where no event and no request for a network is written with a value in
+// it: not by any verb, and none has to think of it.
 func (c *Cache) Store() store.Store { return redactedStore{c.store, c} }
 
 type redactedStore struct {
@@ -51,23 +52,55 @@ func (e redactedEvents) Finish(ev *sandbox.Event) error {
 	return e.Events.Finish(ev)
 }
 
-// redact takes the values out of an event: those that its sandbox's secrets have in memory,
-// or else as the transaction sees them. One that does not open is in no memory.
 func (e redactedEvents) redact(ev *sandbox.Event) error {
-	c := e.tx.cache
-	if l := c.kept(ev.Project, ev.Sandbox); l != nil {
+	l, err := e.tx.labels(ev.Project, ev.Sandbox)
+	if err == nil {
 		redactEvent(l, ev)
-		return nil
 	}
-	owners := []sandbox.ID{"", ev.Sandbox}
-	if ev.Sandbox == "" {
+	return err
+}
+
+func (tx redactedTx) NetworkRequests() store.NetworkRequests {
+	return redactedRequests{tx.Tx.NetworkRequests(), tx}
+}
+
+type redactedRequests struct {
+	store.NetworkRequests
+	tx redactedTx
+}
+
+// Insert takes values out of a request's words. One of a host with a value in its name is refused.
+func (q redactedRequests) Insert(r *store.NetworkRequest) error {
+	l, err := q.tx.labels(r.Project, r.Sandbox)
+	if err != nil {
+		return err
+	}
+	for _, d := range r.Domains {
+		if l.String(d) != d {
+			return fault.InvalidField("allow_domains", "a name has the value of a secret in it")
+		}
+	}
+	kept := *r
+	kept.Why = l.String(r.Why)
+	return q.NetworkRequests.Insert(&kept)
+}
+
+// labels are what takes the values of a sandbox's secrets out of records: those that it has in memory,
+// or else as the transaction sees them. One that does not open is in no memory.
+func (tx redactedTx) labels(project string, of sandbox.ID) (*redact.Labels, error) {
+	c := tx.cache
+	if l := c.kept(project, of); l != nil {
+		return l, nil
+	}
+	owners := []sandbox.ID{"", of}
+	if of == "" {
 		owners = owners[:1]
 	}
 	var all []Secret
 	for _, owner := range owners {
-		sealed, err := e.tx.Secrets().List(ev.Project, owner)
+		sealed, err := tx.Secrets().List(project, owner)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, s := range sealed {
 			if o, err := open(c.ring, &s.Secret, s.Sealed); err == nil {
@@ -76,8 +109,7 @@ func (e redactedEvents) redact(ev *sandbox.Event) error {
 		}
 	}
 	c.log.Add(named(all)...)
-	redactEvent(Labels(all), ev)
-	return nil
+	return Labels(all), nil
 }
 
 // redactEvent takes the values out of all that an event says in words.

@@ -39,8 +39,8 @@ type Request struct {
 	Until   time.Time // it is forgotten then
 }
 
-// Book is the requests that wait for an answer. Its zero value is empty. It is safe for concurrent
-// use, and kept in memory: a request that is lost grants nothing, and can be made again.
+// Book is the requests that wait for an answer, as the store has them. Its zero value is empty. It is safe
+// for concurrent use.
 type Book struct {
 	mu  sync.Mutex
 	all map[sandbox.ID][]Request
@@ -74,6 +74,18 @@ func (b *Book) Add(r Request, now time.Time) (kept Request, added bool, err erro
 	return r, true, nil
 }
 
+// Put enters requests as they are: of the store, or one whose answer could not be recorded.
+func (b *Book) Put(all ...Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = make(map[sandbox.ID][]Request)
+	}
+	for _, r := range all {
+		b.all[r.Sandbox] = append(b.all[r.Sandbox], r)
+	}
+}
+
 // List returns the requests of a project that wait, the oldest first; of is the sandbox that is meant,
 // "" for all.
 func (b *Book) List(project string, of sandbox.ID, now time.Time) []Request {
@@ -100,7 +112,7 @@ func (b *Book) Get(project, id string, now time.Time) (Request, error) {
 		}
 	}
 	return Request{}, fault.New(fault.NotFound, "no request for a network with the id %q waits for an answer", sandbox.Clip(id, 40)).
-		WithRemedy("list those that wait: sandpit network requests; each is kept for a day, and none outlives a restart of the server")
+		WithRemedy("list those that wait: sandpit network requests; each is kept for a day")
 }
 
 // Full reports whether no more requests of a project can wait.

@@ -4,6 +4,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -33,7 +34,10 @@ type Desk struct {
 	rules  permit.Rules
 	now    func() time.Time
 	book   Book
-	grants sync.Mutex // one at a time, since each adds to the policy that it finds
+
+	loading sync.Mutex
+	loaded  bool       // book has what the store has
+	grants  sync.Mutex // one at a time, since each adds to the policy that it finds
 }
 
 // NewDesk returns a desk of a server whose operator has these rules; now is the clock, nil: time.Now.
@@ -42,6 +46,24 @@ func NewDesk(e Engine, r permit.Rules, now func() time.Time) *Desk {
 		now = time.Now
 	}
 	return &Desk{engine: e, rules: r, now: now}
+}
+
+// load enters in the book, once, what waited when the server began.
+func (d *Desk) load(ctx context.Context) error {
+	d.loading.Lock()
+	defer d.loading.Unlock()
+	if d.loaded {
+		return nil
+	}
+	var all []*store.NetworkRequest
+	if err := d.engine.Store().View(ctx, func(tx store.Tx) (err error) { all, err = tx.NetworkRequests().All(); return err }); err != nil {
+		return err
+	}
+	d.loaded = true
+	for _, r := range all {
+		d.book.Put(Request(*r))
+	}
+	return nil
 }
 
 // Asks reports whether anything may be asked for on this server.
@@ -92,6 +114,9 @@ func (d *Desk) RequestNetwork(ctx context.Context, c access.Caller, ref string, 
 	if byRule {
 		return r, Granted, d.widen(ctx, c, r)
 	}
+	if err := d.load(ctx); err != nil {
+		return Request{}, "", err
+	}
 	if d.book.Full(r.Project) { // perhaps of sandboxes that are gone
 		d.waiting(ctx, c, "")
 	}
@@ -119,6 +144,9 @@ func (d *Desk) NetworkRequests(ctx context.Context, c access.Caller, ref string)
 			return nil, err
 		}
 		of = s.ID
+	}
+	if err := d.load(ctx); err != nil {
+		return nil, err
 	}
 	return d.waiting(ctx, c, of), nil
 }
@@ -149,6 +177,9 @@ func (d *Desk) answer(ctx context.Context, c access.Caller, id string, t sandbox
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Request{}, err
 	}
+	if err := d.load(ctx); err != nil {
+		return Request{}, err
+	}
 	r, err := d.book.Get(c.Project, id, d.now())
 	if err != nil {
 		return Request{}, err
@@ -159,7 +190,11 @@ func (d *Desk) answer(ctx context.Context, c access.Caller, id string, t sandbox
 	if !d.book.Remove(r) { // somebody else answered it meanwhile
 		return r, nil
 	}
-	return r, d.record(ctx, c, t, r)
+	if err := d.record(ctx, c, t, r); err != nil {
+		d.book.Put(r) // as the store has it
+		return Request{}, err
+	}
+	return r, nil
 }
 
 // widen adds to a sandbox's policy what a request names. The engine holds it to the operator's bounds.
@@ -175,12 +210,25 @@ func (d *Desk) widen(ctx context.Context, c access.Caller, r Request) error {
 	return err
 }
 
+// record commits what became of a request: that it waits, or that it was answered and waits no more.
 func (d *Desk) record(ctx context.Context, c access.Caller, t sandbox.EventType, r Request) error {
 	detail := r.ID + ": " + strings.Join(r.Allow(), ", ")
 	if r.Why != "" && t == sandbox.EventNetworkRequested {
 		detail += "; it says: " + strconv.Quote(r.Why)
 	}
 	return d.engine.Store().Update(ctx, func(tx store.Tx) error {
+		switch t {
+		case sandbox.EventNetworkRequested:
+			kept := store.NetworkRequest(r)
+			if err := cmp.Or(tx.NetworkRequests().Expire(d.now()), tx.NetworkRequests().Insert(&kept)); err != nil {
+				return err
+			}
+		default:
+			// It may have been of a sandbox that was deleted meanwhile.
+			if err := tx.NetworkRequests().Delete(r.ID); err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+		}
 		return tx.Events().Append(&sandbox.Event{
 			Sandbox: r.Sandbox, Project: r.Project, Type: t, At: d.now(), Actor: c.Actor, Via: c.Via, ProcessID: r.ID,
 			Detail: sandbox.Clip(detail, sandbox.MaxEventDetail), Done: true, OK: true,

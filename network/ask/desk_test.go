@@ -6,6 +6,7 @@ package ask_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -204,5 +205,44 @@ func TestRequestsOfDeletedSandboxesMakeRoom(t *testing.T) {
 	}
 	if _, state, err := d.RequestNetwork(t.Context(), alice, "box", nil, []string{"own.test"}, ""); err != nil || state != ask.Pending {
 		t.Errorf("with one deleted: %q, %v", state, err)
+	}
+}
+
+// A desk of the next server knows what waited; what was answered, or is of a sandbox that is gone, does not come back.
+func TestRequestsOutliveTheServer(t *testing.T) {
+	d, w, events := open(t, func(*permit.Rules) {})
+	var all []ask.Request
+	for _, name := range []string{"granted.test", "denied.test", "waits.test"} {
+		r, _, err := d.RequestNetwork(t.Context(), alice, "box", []string{"lists"}, []string{name}, "why \"it\"")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	if _, err := d.GrantNetwork(t.Context(), alice, all[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	d = ask.NewDesk(w, w.rules, nil)
+	if _, err := d.DenyNetwork(t.Context(), alice, all[1].ID); err != nil {
+		t.Fatalf("one of before: %v", err)
+	}
+	d = ask.NewDesk(w, w.rules, nil)
+	again, state, err := d.RequestNetwork(t.Context(), alice, "box", []string{"lists"}, []string{"waits.test"}, "")
+	if err != nil || state != ask.Pending || again.ID != all[2].ID || len(events(sandbox.EventNetworkRequested)) != 3 {
+		t.Errorf("asked again by the next server: %+v, %q, %v", again, state, err)
+	}
+	got, err := d.NetworkRequests(t.Context(), alice, "")
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%+v wait, %v", got, err)
+	}
+	all[2].At, all[2].Until = got[0].At, got[0].Until // clocks are kept to the microsecond
+	if !reflect.DeepEqual(got[0], all[2]) {
+		t.Errorf("it is %+v, and was %+v", got[0], all[2])
+	}
+	if err := w.Engine.Delete(t.Context(), alice, "box"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ask.NewDesk(w, w.rules, nil).NetworkRequests(t.Context(), alice, ""); err != nil || len(got) != 0 {
+		t.Errorf("of a sandbox that is gone: %+v, %v", got, err)
 	}
 }

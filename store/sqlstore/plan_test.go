@@ -209,6 +209,7 @@ func TestPlans(t *testing.T) {
 			"Secrets":        {listSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=? AND project=?)"},
 			"AllSecrets":     {allSecrets, "SCAN secrets USING INDEX sqlite_autoindex_secrets_1"},
 			"DropSecrets":    {deleteSecrets, "SEARCH secrets USING INDEX sqlite_autoindex_secrets_1 (sandbox=?)"},
+			"DropRequests":   {dropNetworkRequests, "SEARCH network_requests USING INDEX network_requests_sandbox (sandbox=?)"},
 			"LookByAge":      {lookByAge, "CO-ROUTINE look; SEARCH events USING INTEGER PRIMARY KEY (rowid>?); SCAN look"},
 			"LookByProject":  {lookByProject, "CO-ROUTINE look; SEARCH events USING COVERING INDEX events_project (project=? AND seq>? AND seq<?); SEARCH look"},
 			"FirstProject":   {firstProject, "SCAN events USING COVERING INDEX events_project"},

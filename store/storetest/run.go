@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"SnapshotLists", snapshotLists},
 		{"Volumes", volumeRecords},
 		{"Secrets", secretRecords},
+		{"NetworkRequests", networkRequestRecords},
 		{"Runs", runRecords},
 		{"Requests", requestRecords},
 		{"Values", values},
