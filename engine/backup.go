@@ -52,11 +52,12 @@ func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, err
 		if err != nil {
 			return nil, err
 		}
-		if err := b.turn.take(ctx); err != nil {
+		own, err := b.take(ctx)
+		if err != nil {
 			e.release(b)
 			return nil, err
 		}
-		done := func() { b.turn.release(); e.release(b) }
+		done := func() { own.release(); e.release(b) }
 		s := b.record.Load()
 		if s == nil {
 			done()

@@ -57,15 +57,16 @@ func (u *Use) isDown() bool {
 // checkpoint takes one in the sandbox's turn. Where the sandbox went down before,
 // there is none: its disk may be another by then.
 func (u *Use) checkpoint(ctx context.Context, after *sandbox.Event) (*sandbox.Snapshot, error) {
-	if err := u.e.take(ctx, u.b); err != nil {
+	own, err := u.e.take(ctx, u.b)
+	if err != nil {
 		return nil, err
 	}
-	defer u.b.turn.release()
+	defer own.release()
 	if u.b.record.Load() == nil || u.isDown() {
 		return nil, nil
 	}
 	line, _, _ := strings.Cut(after.Command, "\n")
-	snap, err := u.e.takeSnapshot(ctx, u.b, u.who, snapshot.Options{
+	snap, err := u.e.takeSnapshot(ctx, own, u.who, snapshot.Options{
 		Auto: true, Detail: fmt.Sprintf("after the command %s: %s", after.ProcessID, sandbox.Clip(line, 80)),
 	})
 	return snap, err

@@ -192,7 +192,7 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 	// A verb may have the turn for a while, and few sandboxes are looked at at a time: the
 	// clocks of all others must not stand still for it.
 	tctx, cancel := context.WithTimeout(ctx, turnPatience)
-	err = b.turn.take(tctx)
+	own, err := b.take(tctx)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -200,20 +200,20 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 		}
 		return
 	}
-	defer b.turn.release()
+	defer own.release()
 	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.defaults.StopGrace)
 	defer cancel()
 	if err = e.outcomes.wait(wctx, b); err == nil {
-		err = e.reconcileInstance(wctx, b, "finished after an earlier failure")
+		err = e.reconcileInstance(wctx, own, finishedLater)
 	}
 	if l := b.up(); err == nil && (l == nil || l.client.SilentSince().IsZero()) {
 		// What has a time to go by goes all the same.
-		if err = e.adoptOrphans(wctx, b); errors.Is(err, agent.ErrSilent) {
+		if err = e.adoptOrphans(wctx, own); errors.Is(err, agent.ErrSilent) {
 			err = nil
 		}
 	}
 	if err == nil {
-		err = e.expireLocked(wctx, b)
+		err = e.expireLocked(wctx, own)
 	}
 	if err != nil {
 		e.log.Error("what a clock or a repair asks for cannot be done now; it is tried again", "sandbox", id, "error", err)
@@ -225,7 +225,7 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 
 // expireLocked stops, pauses or deletes the sandbox if that is due. The caller has
 // the turn.
-func (e *Engine) expireLocked(ctx context.Context, b *entry) error {
+func (e *Engine) expireLocked(ctx context.Context, b held) error {
 	s, last, at := b.record.Load(), b.lastUse(), e.now()
 	if s == nil {
 		return nil
@@ -252,7 +252,7 @@ func (e *Engine) expireLocked(ctx context.Context, b *entry) error {
 }
 
 // idle does what is to be done with a sandbox that is idle.
-func (e *Engine) idle(ctx context.Context, b *entry, s *sandbox.Sandbox, detail string, still func(int, activity) bool) error {
+func (e *Engine) idle(ctx context.Context, b held, s *sandbox.Sandbox, detail string, still func(int, activity) bool) error {
 	if s.OnIdle == sandbox.IdlePause {
 		err := e.pause(ctx, b, core.System, sandbox.CauseIdle, detail, still)
 		if !fault.Is(err, fault.Unsupported) {
@@ -264,7 +264,7 @@ func (e *Engine) idle(ctx context.Context, b *entry, s *sandbox.Sandbox, detail 
 }
 
 // reap deletes a sandbox because a clock struck, if may agrees; see remove.
-func (e *Engine) reap(ctx context.Context, b *entry, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
+func (e *Engine) reap(ctx context.Context, b held, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
 	err := e.remove(ctx, b, core.System, cause, detail, may)
 	if err == nil && b.record.Load() == nil {
 		e.metrics.Reaped.Inc()

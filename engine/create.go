@@ -208,7 +208,7 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 		return nil, err
 	}
 	if b.up() == nil {
-		err := e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context) error { return e.start(ctx, b, core.ActorOf(c)) })
+		err := e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context, b held) error { return e.start(ctx, b, core.ActorOf(c)) })
 		if fault.Is(err, fault.NotFound) && b.record.Load() == nil {
 			return nil, nil // it was being deleted; the key is free at
 		}
@@ -253,14 +253,14 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		defer give()
 		defer e.release(b)
 		defer e.pools.Unclaim(ctx, s.ID)
-		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
+		own, err := b.take(ctx) // nobody else knows it yet
+		if err != nil {
 			return err
 		}
-		defer b.turn.release()
-		if err := e.runCreate(ctx, b, s, img, secrets.OfNew(s, r.secrets), core.ActorOf(c)); err != nil {
+		defer own.release()
+		if err := e.runCreate(ctx, own, s, img, secrets.OfNew(s, r.secrets), core.ActorOf(c)); err != nil {
 			return err
 		}
-		var err error
 		made, err = b.current()
 		return err
 	}, func(ctx context.Context) {
@@ -275,14 +275,14 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 }
 
 // runCreate is the four steps of a create.
-func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who core.Actor) error {
+func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who core.Actor) error {
 	ev := who.Event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
 	if s.Parent != "" {
 		ev.Detail += fmt.Sprintf(", from the snapshot %s", s.Parent)
 	}
 	ev.Detail = sandbox.Clip(ev.Detail+secrets.Words(own)+withPresets(s.Network), sandbox.MaxEventDetail)
-	if err := e.insert(ctx, b, s, own, who, ev); err != nil {
+	if err := e.insert(ctx, b.entry, s, own, who, ev); err != nil {
 		return err
 	}
 	e.checkpoint("create.intent")
@@ -291,13 +291,13 @@ func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, im
 	if err != nil {
 		return e.abortCreate(ctx, b, nil, who, err)
 	}
-	l := e.newLive(b, inst, img)
+	l := e.newLive(b.entry, inst, img)
 	if err := e.openNetwork(ctx, b, l, s.Network); err != nil {
 		return e.abortCreate(ctx, b, inst, who, err)
 	}
 	at := e.now()
 	h := inst.Handle()
-	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
 	}, who.Event(sandbox.EventStarted, s, at))
 	if err != nil {
@@ -311,22 +311,22 @@ func (e *Engine) runCreate(ctx context.Context, b *entry, s *sandbox.Sandbox, im
 }
 
 // abortCreate undoes a create that failed with err, and gives err.
-func (e *Engine) abortCreate(ctx context.Context, b *entry, inst runtime.Instance, who core.Actor, err error) error {
+func (e *Engine) abortCreate(ctx context.Context, b held, inst runtime.Instance, who core.Actor, err error) error {
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	s := b.record.Load()
 	if inst != nil {
 		if rmErr := inst.Remove(ctx); rmErr != nil {
 			e.log.Error("an instance of a create that failed cannot be removed; it is tried again", "sandbox", b.id, "error", rmErr)
-			e.later(b)
+			e.later(b.entry)
 			return err
 		}
 	}
 	ev := who.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: "+core.Reason(err)
-	if dbErr := e.erase(ctx, b, ev); dbErr != nil {
+	if dbErr := e.erase(ctx, b.entry, ev); dbErr != nil {
 		e.log.Error("the record of a create that failed cannot be deleted; it is tried again", "sandbox", b.id, "error", dbErr)
-		e.later(b)
+		e.later(b.entry)
 	}
 	return err
 }
@@ -348,11 +348,12 @@ func (e *Engine) removeNew(ctx context.Context, id sandbox.ID, why string) error
 		return err
 	}
 	defer e.release(b)
-	if err := e.takeToDelete(ctx, b); err != nil {
+	own, err := e.takeToDelete(ctx, b)
+	if err != nil {
 		return err
 	}
-	defer b.turn.release()
-	return e.remove(ctx, b, core.System, sandbox.CauseUser, why, nil)
+	defer own.release()
+	return e.remove(ctx, own, core.System, sandbox.CauseUser, why, nil)
 }
 
 // newSpec is what a driver needs to know of a new sandbox.

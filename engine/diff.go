@@ -60,7 +60,7 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	defer cancel()
 	var changes sandbox.Changes
 	// In the sandbox's turn, so that its disk is not exchanged under the comparison.
-	err = e.turnWork(bound, b, diffBound, e.take, func(ctx context.Context) error {
+	err = e.turnWork(bound, b, diffBound, e.take, func(ctx context.Context, b held) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(bound, cancel)() // nobody wants the rest
@@ -77,7 +77,7 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	return changes, nil
 }
 
-func (e *Engine) diff(ctx context.Context, b *entry, r DiffRequest) (sandbox.Changes, error) {
+func (e *Engine) diff(ctx context.Context, b held, r DiffRequest) (sandbox.Changes, error) {
 	s := b.record.Load()
 	if s == nil {
 		return sandbox.Changes{}, core.NoSandbox(string(b.id))

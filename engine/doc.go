@@ -45,7 +45,7 @@
 //
 // # Locks
 //
-// A entry has one turn, held by the lifecycle verb (start, stop, delete, update, a
+// An entry has one turn (what may be called with it alone takes the type held), had by the lifecycle verb (start, stop, delete, update, a
 // snapshot, a rollback, a clock, a repair) that is at it. Commands and file transfers take no turn: they
 // hold the sandbox as in use, which keeps idleness off and nothing else. A stop
 // does not wait for them; it makes them end. A pause has them wait: what was up is

@@ -44,21 +44,21 @@ func (e *Engine) parts(ctx context.Context, s *sandbox.Sandbox) (runtime.Instanc
 }
 
 // failed commits that a sandbox misses something, and gives the error for whoever
-// wanted it up. The caller has the turn.
-func (e *Engine) failed(ctx context.Context, b *entry, m *missing) error {
+// wanted it up.
+func (e *Engine) failed(ctx context.Context, b held, m *missing) error {
 	if err := e.fail(ctx, b, m); err != nil {
 		return err
 	}
 	return notUp(b.record.Load())
 }
 
-// fail commits that a sandbox misses something. The caller has the turn.
-func (e *Engine) fail(ctx context.Context, b *entry, m *missing) error {
+// fail commits that a sandbox misses something.
+func (e *Engine) fail(ctx context.Context, b held, m *missing) error {
 	s := b.record.Load()
 	e.log.Error("a sandbox has failed", "sandbox", b.id, "reason", m.what, "error", m.cause)
 	ev := core.System.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Cause, ev.Detail = false, sandbox.CauseHost, m.what
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Failed, ev.Cause, ev.Detail
 		s.UpdatedAt = ev.At
 		if s.StoppedAt.IsZero() {
@@ -71,26 +71,25 @@ func (e *Engine) fail(ctx context.Context, b *entry, m *missing) error {
 	if err := e.adoptOrphans(ctx, b); err != nil {
 		return err
 	}
-	e.plan(b)
+	e.plan(b.entry)
 	return nil
 }
 
 // mend makes a sandbox that has failed Stopped again if it misses nothing any more.
-// The caller has the turn.
-func (e *Engine) mend(ctx context.Context, b *entry) error {
+func (e *Engine) mend(ctx context.Context, b held) error {
 	s := b.record.Load()
 	if _, _, err := e.parts(ctx, s); err != nil {
 		return err
 	}
 	ev := core.System.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = sandbox.CauseHost, "what it missed is there again ("+s.StopDetail+")"
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, ev.Cause, ev.Detail
 		s.StoppedAt, s.UpdatedAt = ev.At, ev.At
 	}, ev)
 	if err != nil {
 		return err
 	}
-	e.plan(b)
+	e.plan(b.entry)
 	return nil
 }

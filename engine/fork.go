@@ -120,10 +120,11 @@ func (r *ForkRequest) check() error {
 // for the first of the two alone.
 func (e *Engine) fork(ctx context.Context, b *entry, who core.Actor, r ForkRequest) ([]*sandbox.Sandbox, error) {
 	defer e.pools.Begin()()
-	if err := e.take(ctx, b); err != nil {
+	own, err := e.take(ctx, b)
+	if err != nil {
 		return nil, err
 	}
-	give := sync.OnceFunc(b.turn.release)
+	give := sync.OnceFunc(own.release)
 	defer give()
 	if s := b.record.Load(); s != nil { // one that was deleted meanwhile has none
 		if err := s.Limits.CheckUpTo(e.defaults.Most); err != nil { // it is of a time of other bounds
@@ -210,11 +211,12 @@ func (e *Engine) spread(ctx context.Context, who core.Actor, r ForkRequest, o *o
 	for range r.Count {
 		b := e.entryOf(sandbox.NewID())
 		defer e.release(b)
-		if err := b.turn.take(ctx); err != nil { // nobody else knows it yet
+		own, err := b.take(ctx) // nobody else knows it yet
+		if err != nil {
 			return nil, err
 		}
-		defer b.turn.release()
-		f.boxes = append(f.boxes, b)
+		defer own.release()
+		f.boxes = append(f.boxes, own)
 	}
 	if err := f.intend(ctx, r); err != nil {
 		return nil, err
@@ -231,7 +233,7 @@ func (e *Engine) spread(ctx context.Context, who core.Actor, r ForkRequest, o *o
 	e.checkpoint("fork.outcome")
 	made := make([]*sandbox.Sandbox, len(f.boxes))
 	for i, b := range f.boxes {
-		e.beginSession(b, e.newLive(b, f.insts[i], o.img))
+		e.beginSession(b, e.newLive(b.entry, f.insts[i], o.img))
 		if made[i], err = b.current(); err != nil {
 			return nil, err
 		}
@@ -244,7 +246,7 @@ type forks struct {
 	e     *Engine
 	who   core.Actor
 	o     *origin
-	boxes []*entry
+	boxes []held
 	insts []runtime.Instance // of entries; nil: not made
 }
 
@@ -304,7 +306,7 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 		return err
 	}
 	for i, b := range f.boxes {
-		f.e.cacheRecord(b, records[i])
+		f.e.cacheRecord(b.entry, records[i])
 		f.e.metrics.Moved("", records[i].State)
 	}
 	f.e.metrics.Happened(append(secretEvents, events...))

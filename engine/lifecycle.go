@@ -21,7 +21,7 @@ import (
 // disk, one that is paused with its processes, and one that has failed if what it
 // missed is there again. One that runs is given as it is.
 func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, startBound, e.takeToWork, func(ctx context.Context, b *entry) error {
+	return e.verb(ctx, c, ref, startBound, e.takeToWork, func(ctx context.Context, b held) error {
 		return e.start(ctx, b, core.ActorOf(c))
 	})
 }
@@ -31,7 +31,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // one that is paused, too. One that is stopped already is given as it is, but no
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b *entry) error {
+	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b held) error {
 		return e.stop(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
 }
@@ -40,7 +40,7 @@ func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbo
 // sandbox runs after, also one that was stopped or paused. Where its start fails it is stopped;
 // it is not deleted for that, and is started by the next call, as far as that may.
 func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace+startBound, e.takeToStop, func(ctx context.Context, b *entry) error {
+	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace+startBound, e.takeToStop, func(ctx context.Context, b held) error {
 		return e.restart(ctx, b, core.ActorOf(c))
 	})
 }
@@ -48,15 +48,14 @@ func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*san
 // Delete ends a sandbox's processes at once and deletes its disk and its
 // record; what stays is its events. One that is gone is fault.NotFound.
 func (e *Engine) Delete(ctx context.Context, c access.Caller, ref string) error {
-	_, err := e.verb(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b *entry) error {
+	_, err := e.verb(ctx, c, ref, deleteBound, e.takeToDelete, func(ctx context.Context, b held) error {
 		return e.remove(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
 	return err
 }
 
-// start is the four steps, of the way up from any state. The caller has the turn,
-// and the entry is reconciled.
-func (e *Engine) start(ctx context.Context, b *entry, who core.Actor) error {
+// start is the four steps, of the way up from any state. The entry is reconciled.
+func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -75,7 +74,7 @@ func (e *Engine) start(ctx context.Context, b *entry, who core.Actor) error {
 	if err != nil {
 		return err
 	}
-	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.UpdatedAt = sandbox.Starting, e.now()
 	})
 	if err != nil {
@@ -86,13 +85,13 @@ func (e *Engine) start(ctx context.Context, b *entry, who core.Actor) error {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.checkpoint("start.done")
-	l := e.newLive(b, inst, img)
+	l := e.newLive(b.entry, inst, img)
 	if err := e.openNetwork(ctx, b, l, s.Network); err != nil {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	at := e.now()
 	h := inst.Handle()
-	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
 	}, who.Event(sandbox.EventStarted, s, at))
@@ -121,28 +120,28 @@ func (e *Engine) startAnew(ctx context.Context, inst runtime.Instance, spec runt
 }
 
 // unstart takes back a start that failed with err, and gives err.
-func (e *Engine) unstart(ctx context.Context, b *entry, inst runtime.Instance, who core.Actor, err error) error {
+func (e *Engine) unstart(ctx context.Context, b held, inst runtime.Instance, who core.Actor, err error) error {
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	stopErr := inst.Stop(ctx, 0)
 	if stopErr == nil {
 		ev := who.Event(sandbox.EventFailed, b.record.Load(), e.now())
 		ev.OK, ev.Detail = false, "start: "+core.Reason(err)
-		stopErr = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+		stopErr = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 			s.State, s.UpdatedAt = sandbox.Stopped, ev.At
 		}, ev)
 	}
 	if stopErr != nil {
 		e.log.Error("a start that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", stopErr)
-		e.later(b)
+		e.later(b.entry)
 	}
 	return err
 }
 
-// stop is the four steps. The caller has the turn, and the entry is reconciled. may
+// stop is the four steps. The entry is reconciled. may
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
-func (e *Engine) stop(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) stop(ctx context.Context, b held, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -158,19 +157,19 @@ func (e *Engine) stop(ctx context.Context, b *entry, who core.Actor, cause sandb
 	}
 	e.checkpoint("stop.intent")
 	if err := e.takeDown(ctx, l); err != nil {
-		e.drop(b)
-		e.later(b)
+		e.drop(b.entry)
+		e.later(b.entry)
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be stopped now", b.id).
 			WithRemedy("the server goes on trying; ask again in a while")
 	}
 	e.checkpoint("stop.done")
-	e.drop(b)
+	e.drop(b.entry)
 	return e.stopped(ctx, b, who)
 }
 
-// restart is stop, then start. The caller has the turn, and the entry is reconciled. What would
+// restart is stop, then start. The entry is reconciled. What would
 // keep the sandbox from coming up again is looked for before it goes down.
-func (e *Engine) restart(ctx context.Context, b *entry, who core.Actor) error {
+func (e *Engine) restart(ctx context.Context, b held, who core.Actor) error {
 	s := b.record.Load()
 	if s == nil {
 		return core.NoSandbox(string(b.id))
@@ -229,15 +228,15 @@ func (e *Engine) shutdown(ctx context.Context, l *session, grace time.Duration) 
 }
 
 // stopped commits the outcome of a stop, with the cause that its intent gave.
-func (e *Engine) stopped(ctx context.Context, b *entry, who core.Actor) error {
+func (e *Engine) stopped(ctx context.Context, b held, who core.Actor) error {
 	s := b.record.Load()
 	ev := who.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
 	}, ev)
 	if err != nil {
-		e.later(b)
+		e.later(b.entry)
 		return err
 	}
 	e.checkpoint("stop.outcome")
@@ -246,24 +245,24 @@ func (e *Engine) stopped(ctx context.Context, b *entry, who core.Actor) error {
 }
 
 // ended is what follows when a sandbox has become stopped: it is deleted, if
-// it is to be, and else its clocks go on. The caller has the turn.
-func (e *Engine) ended(ctx context.Context, b *entry) {
+// it is to be, and else its clocks go on.
+func (e *Engine) ended(ctx context.Context, b held) {
 	if err := e.adoptOrphans(ctx, b); err != nil {
 		e.log.Error("the ends of commands cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
 	}
-	e.plan(b)
+	e.plan(b.entry)
 	s := b.record.Load()
 	if s == nil || !s.DeletesItself() {
 		return
 	}
 	if err := e.autoDelete(ctx, b); err != nil {
 		e.log.Error("a sandbox that is deleted when it stops cannot be deleted now; it is tried again", "sandbox", b.id, "error", err)
-		e.later(b)
+		e.later(b.entry)
 	}
 }
 
 // autoDelete deletes a sandbox because it stopped.
-func (e *Engine) autoDelete(ctx context.Context, b *entry) error {
+func (e *Engine) autoDelete(ctx context.Context, b held) error {
 	s := b.record.Load()
 	detail := fmt.Sprintf("it is deleted when it stops (auto_delete), and it stopped (%s)", s.StopCause)
 	if s.StopDetail != "" {
@@ -274,7 +273,7 @@ func (e *Engine) autoDelete(ctx context.Context, b *entry) error {
 
 // keepDown makes a caller's stop, or pause, of what a clock or the host had stopped,
 // or paused, count as one: it is not brought up by the next call.
-func (e *Engine) keepDown(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause) error {
+func (e *Engine) keepDown(ctx context.Context, b held, who core.Actor, cause sandbox.Cause) error {
 	s := b.record.Load()
 	if cause != sandbox.CauseUser || !s.StopCause.Passes() { // no call brings it up as it is, and why it is down is worth more
 		return nil
@@ -286,14 +285,14 @@ func (e *Engine) keepDown(ctx context.Context, b *entry, who core.Actor, cause s
 	ev := who.Event(t, s, e.now())
 	ev.Cause = cause
 	ev.Detail = fmt.Sprintf("%s; it was before (%s)", who.Did(string(s.State)), s.StopCause)
-	return e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	return e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.StopCause, s.StopDetail, s.UpdatedAt = cause, ev.Detail, ev.At
 	}, ev)
 }
 
-// remove is the four steps of a delete, from any state. The caller has the turn. may (nil:
+// remove is the four steps of a delete, from any state. may (nil:
 // yes) is asked in the instant in which new uses end; if it says no, nothing is done.
-func (e *Engine) remove(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) remove(ctx context.Context, b held, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	if s == nil {
 		return core.NoSandbox(string(b.id))
@@ -319,10 +318,10 @@ func (e *Engine) remove(ctx context.Context, b *entry, who core.Actor, cause san
 		if err == nil {
 			l.pauses.End()
 		}
-		e.drop(b)
+		e.drop(b.entry)
 	}
 	if err != nil {
-		e.later(b)
+		e.later(b.entry)
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be deleted now", b.id).
 			WithRemedy("the server goes on trying; ask again in a while")
 	}
@@ -331,12 +330,12 @@ func (e *Engine) remove(ctx context.Context, b *entry, who core.Actor, cause san
 }
 
 // removed commits the outcome of a delete, with the cause that its intent gave.
-func (e *Engine) removed(ctx context.Context, b *entry, who core.Actor) error {
+func (e *Engine) removed(ctx context.Context, b held, who core.Actor) error {
 	s := b.record.Load()
 	ev := who.Event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
-	if err := e.erase(ctx, b, ev); err != nil {
-		e.later(b)
+	if err := e.erase(ctx, b.entry, ev); err != nil {
+		e.later(b.entry)
 		return err
 	}
 	e.checkpoint("delete.outcome")
@@ -354,26 +353,26 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 }
 
 // beginSession makes an instance that is up available, frozen or not, and begins to watch it.
-func (e *Engine) beginSession(b *entry, l *session) {
-	e.retain(b)
+func (e *Engine) beginSession(b held, l *session) {
+	e.retain(b.entry)
 	if l.network.differs(e.network.Bounded(b.record.Load().Network)) {
 		ctx, cancel := core.Aside(e.group.ctx)
 		defer cancel()
 		e.reopenNetwork(ctx, b, l)
 	}
 	b.put(l)
-	e.plan(b)
-	e.group.spawn(func(ctx context.Context) { e.watch(ctx, b, l) })
+	e.plan(b.entry)
+	e.group.spawn(func(ctx context.Context) { e.watch(ctx, b.entry, l) })
 }
 
 // withdraw ends new uses of a sandbox, if may (nil: yes) agrees in that instant, and
 // commits what is about to be done to it, with the cause. It gives what is up, nil for
 // nothing. Not ok: nothing is to be done, or err is why nothing can be.
-func (e *Engine) withdraw(ctx context.Context, b *entry, to sandbox.State, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) (l *session, ok bool, err error) {
+func (e *Engine) withdraw(ctx context.Context, b held, to sandbox.State, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) (l *session, ok bool, err error) {
 	if l, ok = b.withdraw(may); !ok {
 		return nil, false, nil
 	}
-	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = to, cause, detail, e.now()
 	})
 	if err != nil {
@@ -384,7 +383,7 @@ func (e *Engine) withdraw(ctx context.Context, b *entry, to sandbox.State, cause
 }
 
 // restore takes back a withdrawal after which nothing was done.
-func (e *Engine) restore(ctx context.Context, b *entry, l *session) {
+func (e *Engine) restore(ctx context.Context, b held, l *session) {
 	if l == nil {
 		return
 	}
@@ -394,7 +393,7 @@ func (e *Engine) restore(ctx context.Context, b *entry, l *session) {
 		// Its watcher found it withdrawn and left it to whoever has the turn.
 		e.sessionEnded(ctx, b, l)
 	default:
-		e.bindOwed(ctx, b, l)
+		e.bindOwed(ctx, b.entry, l)
 	}
 }
 

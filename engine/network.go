@@ -118,17 +118,16 @@ type sessionNetwork struct {
 const waitingNews = 64
 
 // openNetwork makes the instance's network what p says, at once. After an error it has none.
-// The caller has the turn.
-func (e *Engine) openNetwork(ctx context.Context, b *entry, l *session, p sandbox.NetworkPolicy) error {
+func (e *Engine) openNetwork(ctx context.Context, b held, l *session, p sandbox.NetworkPolicy) error {
 	made, err := e.openGate(ctx, b, l, p)
 	if made {
-		e.bindSecrets(ctx, b, l)
+		e.bindSecrets(ctx, b.entry, l)
 	}
 	return err
 }
 
 // openGate is openNetwork without what bound secrets need, and tells whether a gate was made.
-func (e *Engine) openGate(ctx context.Context, b *entry, l *session, p sandbox.NetworkPolicy) (made bool, err error) {
+func (e *Engine) openGate(ctx context.Context, b held, l *session, p sandbox.NetworkPolicy) (made bool, err error) {
 	o := &l.network
 	p = e.network.Bounded(p)
 	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
@@ -177,7 +176,7 @@ func (e *Engine) openGate(ctx context.Context, b *entry, l *session, p sandbox.N
 		defer share.Close()
 		defer end()
 		var recorder sync.WaitGroup
-		recorder.Go(func() { e.recordRefusals(gctx, b, news) })
+		recorder.Go(func() { e.recordRefusals(gctx, b.entry, news) })
 		gate.Serve(gctx, traffic)
 		end()
 		recorder.Wait()
@@ -215,10 +214,10 @@ func (o *sessionNetwork) differs(p sandbox.NetworkPolicy) bool {
 
 // reopenNetwork is openNetwork for a sandbox that runs already: what fails leaves it without a
 // network, says so, and is tried again.
-func (e *Engine) reopenNetwork(ctx context.Context, b *entry, l *session) {
+func (e *Engine) reopenNetwork(ctx context.Context, b held, l *session) {
 	if err := e.openNetwork(ctx, b, l, b.record.Load().Network); err != nil {
 		e.log.Error("a running sandbox has no network now; it is tried again", "sandbox", b.id, "error", err)
-		e.later(b)
+		e.later(b.entry)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // does not run is fault.State, and what its runtime cannot do fault.Unsupported. Like a stop
 // it works while the records have no room.
 func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, pauseBound, e.take, func(ctx context.Context, b *entry) error {
+	return e.verb(ctx, c, ref, pauseBound, e.take, func(ctx context.Context, b held) error {
 		return e.pause(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
 }
@@ -31,7 +31,7 @@ func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandb
 // runs is given as it is. One that is stopped has no processes: it is fault.State,
 // and the remedy start.
 func (e *Engine) Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, pauseBound, e.takeToWork, func(ctx context.Context, b *entry) error {
+	return e.verb(ctx, c, ref, pauseBound, e.takeToWork, func(ctx context.Context, b held) error {
 		switch s := b.record.Load(); s.State {
 		case sandbox.Running:
 			return nil
@@ -43,10 +43,10 @@ func (e *Engine) Resume(ctx context.Context, c access.Caller, ref string) (*sand
 	})
 }
 
-// pause is the four steps. The caller has the turn, and the entry is reconciled. may
+// pause is the four steps. The entry is reconciled. may
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
-func (e *Engine) pause(ctx context.Context, b *entry, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+func (e *Engine) pause(ctx context.Context, b held, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -74,38 +74,38 @@ func (e *Engine) pause(ctx context.Context, b *entry, who core.Actor, cause sand
 	b.put(l)
 	ev := who.Event(sandbox.EventPaused, s, e.now())
 	ev.Cause, ev.Detail = cause, detail
-	err = e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Paused, ev.At, ev.At
 	}, ev)
 	if err != nil {
-		e.later(b)
+		e.later(b.entry)
 		return err
 	}
 	e.checkpoint("pause.outcome")
-	e.plan(b)
+	e.plan(b.entry)
 	return nil
 }
 
 // unpause takes back a pause that failed with err, and gives err.
-func (e *Engine) unpause(ctx context.Context, b *entry, l *session, who core.Actor, err error) error {
+func (e *Engine) unpause(ctx context.Context, b held, l *session, who core.Actor, err error) error {
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	back := l.inst.(runtime.Pauser).Resume(ctx) // whatever the driver says of itself
 	if back != nil && !fault.Is(back, fault.State) {
 		e.log.Error("a pause that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", back)
 		b.put(l)
-		e.later(b)
+		e.later(b.entry)
 		return err
 	}
-	if dbErr := e.awoken(ctx, b, failure(who, "pause: "+core.Reason(err))); dbErr != nil {
+	if dbErr := e.awoken(ctx, b.entry, failure(who, "pause: "+core.Reason(err))); dbErr != nil {
 		e.log.Error("a pause that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", dbErr)
 		b.put(l)
-		e.later(b)
+		e.later(b.entry)
 		return err
 	}
 	l.pauses.End()
 	e.restore(ctx, b, l)
-	e.plan(b)
+	e.plan(b.entry)
 	return err
 }
 
@@ -129,14 +129,14 @@ func (e *Engine) awoken(ctx context.Context, b *entry, event func(*sandbox.Sandb
 	}, event(s))
 }
 
-// resume is the four steps. The caller has the turn, and the entry is reconciled and Paused.
-func (e *Engine) resume(ctx context.Context, b *entry, who core.Actor) error {
+// resume is the four steps. The entry is reconciled and Paused.
+func (e *Engine) resume(ctx context.Context, b held, who core.Actor) error {
 	s, l := b.record.Load(), b.standing()
 	p, ok := l.inst.(runtime.Pauser)
 	if !ok {
 		return e.cannot(ctx, s.Runtime, runtime.Pause, "resume a sandbox")
 	}
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.UpdatedAt = sandbox.Resuming, e.now()
 	})
 	if err != nil {
@@ -148,7 +148,7 @@ func (e *Engine) resume(ctx context.Context, b *entry, who core.Actor) error {
 		return e.unresume(ctx, b, who, err)
 	}
 	if err != nil { // its processes go on, and cannot be told not to
-		e.later(b)
+		e.later(b.entry)
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be resumed wholly now", b.id).
 			WithRemedy("the server goes on trying; ask again in a while")
 	}
@@ -157,42 +157,42 @@ func (e *Engine) resume(ctx context.Context, b *entry, who core.Actor) error {
 }
 
 // resumed commits that a sandbox was resumed, and lets its uses go on.
-func (e *Engine) resumed(ctx context.Context, b *entry, l *session, who core.Actor, detail string) error {
+func (e *Engine) resumed(ctx context.Context, b held, l *session, who core.Actor, detail string) error {
 	b.touch(e.now(), actResume)
-	err := e.awoken(ctx, b, func(s *sandbox.Sandbox) *sandbox.Event {
+	err := e.awoken(ctx, b.entry, func(s *sandbox.Sandbox) *sandbox.Event {
 		ev := who.Event(sandbox.EventResumed, s, s.UpdatedAt)
 		ev.Detail = detail
 		return ev
 	})
 	if err != nil {
-		e.later(b)
+		e.later(b.entry)
 		return err
 	}
 	e.checkpoint("resume.outcome")
 	l.pauses.End()
 	e.restore(ctx, b, l)
-	e.plan(b)
+	e.plan(b.entry)
 	return e.adoptOrphans(ctx, b)
 }
 
 // unresume takes back a resume that failed with err, and gives err.
-func (e *Engine) unresume(ctx context.Context, b *entry, who core.Actor, err error) error {
+func (e *Engine) unresume(ctx context.Context, b held, who core.Actor, err error) error {
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	if fault.Is(err, fault.State) {
 		// It went down, which its watcher is about to say.
-		e.later(b)
+		e.later(b.entry)
 		return fault.Wrap(fault.State, err, "the sandbox %s went down while it was paused", b.id).
 			WithRemedy("ask for it in a moment, to see why, then start it")
 	}
 	ev := who.Event(sandbox.EventFailed, b.record.Load(), e.now())
 	ev.OK, ev.Detail = false, "resume: "+core.Reason(err)
-	dbErr := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	dbErr := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.UpdatedAt = sandbox.Paused, ev.At
 	}, ev)
 	if dbErr != nil {
 		e.log.Error("a resume that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", dbErr)
-		e.later(b)
+		e.later(b.entry)
 	}
 	return err
 }

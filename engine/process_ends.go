@@ -41,7 +41,7 @@ func (l *session) ended(processID string, seen sandbox.Process) sandbox.Process 
 
 // closeRows takes a sandbox that is about to be deleted down and completes the rows of its
 // commands, while their logs are there to tell.
-func (e *Engine) closeRows(ctx context.Context, b *entry, l *session) error {
+func (e *Engine) closeRows(ctx context.Context, b held, l *session) error {
 	if err := l.inst.Stop(ctx, 0); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (e *Engine) closeRows(ctx context.Context, b *entry, l *session) error {
 }
 
 // closeOrphans completes the rows of commands of an earlier server whose sandbox is down.
-func (e *Engine) closeOrphans(ctx context.Context, b *entry, rows []*sandbox.Event) error {
+func (e *Engine) closeOrphans(ctx context.Context, b held, rows []*sandbox.Event) error {
 	s := b.record.Load()
 	cause, detail := cutOffCause(s)
 	inst, err := e.open(ctx, s)

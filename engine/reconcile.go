@@ -16,8 +16,8 @@ import (
 
 // reconcile finishes or undoes what an earlier verb, of this server or of one
 // before, left halfway. After it the sandbox is Running and up, Paused and frozen,
-// Stopped, Failed, or gone. The caller has the turn. why is for the events.
-func (e *Engine) reconcile(ctx context.Context, b *entry, why string) error {
+// Stopped, Failed, or gone. why is for the events.
+func (e *Engine) reconcile(ctx context.Context, b held, why string) error {
 	if err := e.reconcileInstance(ctx, b, why); err != nil {
 		return err
 	}
@@ -26,8 +26,8 @@ func (e *Engine) reconcile(ctx context.Context, b *entry, why string) error {
 
 // reconcileInstance is reconcile for who needs to know nothing of the sandbox's commands: it asks
 // the agent for nothing.
-func (e *Engine) reconcileInstance(ctx context.Context, b *entry, why string) error {
-	if err := e.refresh(ctx, b); err != nil {
+func (e *Engine) reconcileInstance(ctx context.Context, b held, why string) error {
+	if err := e.refresh(ctx, b.entry); err != nil {
 		return err
 	}
 	if err := e.reconcileState(ctx, b, why); err != nil {
@@ -44,7 +44,7 @@ func (e *Engine) reconcileInstance(ctx context.Context, b *entry, why string) er
 	return nil
 }
 
-func (e *Engine) reconcileState(ctx context.Context, b *entry, why string) error {
+func (e *Engine) reconcileState(ctx context.Context, b held, why string) error {
 	s := b.record.Load()
 	if s == nil {
 		return nil
@@ -83,13 +83,13 @@ func (e *Engine) reconcileState(ctx context.Context, b *entry, why string) error
 }
 
 // reconcileFailed looks whether what a sandbox misses is there again.
-func (e *Engine) reconcileFailed(ctx context.Context, b *entry) error {
+func (e *Engine) reconcileFailed(ctx context.Context, b held) error {
 	err := e.mend(ctx, b)
 	if _, still := errors.AsType[*missing](err); still {
 		return nil
 	}
 	if err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	return nil
 }
@@ -118,70 +118,70 @@ func (e *Engine) refresh(ctx context.Context, b *entry) error {
 	return nil
 }
 
-func (e *Engine) undoCreate(ctx context.Context, b *entry, why string) error {
+func (e *Engine) undoCreate(ctx context.Context, b held, why string) error {
 	s := b.record.Load()
 	if err := e.gone(ctx, s); err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	ev := core.System.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: undone; "+why
-	if err := e.erase(ctx, b, ev); err != nil {
-		return e.notReconciled(b, err)
+	if err := e.erase(ctx, b.entry, ev); err != nil {
+		return e.notReconciled(b.entry, err)
 	}
 	return nil
 }
 
-func (e *Engine) undoStart(ctx context.Context, b *entry, why string) error {
+func (e *Engine) undoStart(ctx context.Context, b held, why string) error {
 	s := b.record.Load()
 	if err := e.down(ctx, s); err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	ev := core.System.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "start: undone; "+why
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		// Why it was stopped before the start still holds, and with it whether
 		// it starts by itself.
 		s.State, s.UpdatedAt = sandbox.Stopped, ev.At
 	}, ev)
 	if err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
-	e.plan(b)
+	e.plan(b.entry)
 	return nil
 }
 
-func (e *Engine) finishStop(ctx context.Context, b *entry, why string) error {
+func (e *Engine) finishStop(ctx context.Context, b held, why string) error {
 	s := b.record.Load()
 	if err := e.down(ctx, s); err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	ev := core.System.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
 	}, ev)
 	if err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
-	e.plan(b)
+	e.plan(b.entry)
 	return nil
 }
 
-func (e *Engine) finishDelete(ctx context.Context, b *entry, why string) error {
+func (e *Engine) finishDelete(ctx context.Context, b held, why string) error {
 	s := b.record.Load()
 	if err := e.gone(ctx, s); err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	ev := core.System.Event(sandbox.EventDeleted, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail+"; "+why
-	if err := e.erase(ctx, b, ev); err != nil {
-		return e.notReconciled(b, err)
+	if err := e.erase(ctx, b.entry, ev); err != nil {
+		return e.notReconciled(b.entry, err)
 	}
 	return nil
 }
 
 // recover finds a running sandbox again, or records that it is down.
-func (e *Engine) recover(ctx context.Context, b *entry) error {
+func (e *Engine) recover(ctx context.Context, b held) error {
 	l, err := e.reopen(ctx, b)
 	if l == nil {
 		return err
@@ -200,20 +200,20 @@ func (e *Engine) recover(ctx context.Context, b *entry) error {
 }
 
 // recoverPaused finds a paused sandbox again, frozen, or records that it is down.
-func (e *Engine) recoverPaused(ctx context.Context, b *entry) error {
+func (e *Engine) recoverPaused(ctx context.Context, b held) error {
 	l, err := e.reopen(ctx, b)
 	if l == nil {
 		return err
 	}
 	p, ok := l.inst.(runtime.Pauser)
 	if !ok {
-		return e.notReconciled(b, fault.New(fault.Unsupported, "its runtime cannot pause it any more"))
+		return e.notReconciled(b.entry, fault.New(fault.Unsupported, "its runtime cannot pause it any more"))
 	}
 	if !p.Paused() { // somebody else has resumed it, or it is down
 		if err := p.Pause(ctx); fault.Is(err, fault.State) {
 			return e.found(ctx, b, l)
 		} else if err != nil {
-			return e.notReconciled(b, err)
+			return e.notReconciled(b.entry, err)
 		}
 	}
 	l.pauses.Begin()
@@ -225,7 +225,7 @@ func (e *Engine) recoverPaused(ctx context.Context, b *entry) error {
 
 // goOn lets the processes of a sandbox go on that was being paused or resumed, and
 // commits the event of it.
-func (e *Engine) goOn(ctx context.Context, b *entry, event func(*sandbox.Sandbox) *sandbox.Event) error {
+func (e *Engine) goOn(ctx context.Context, b held, event func(*sandbox.Sandbox) *sandbox.Event) error {
 	l := b.standing()
 	known := l != nil
 	if !known {
@@ -245,12 +245,12 @@ func (e *Engine) goOn(ctx context.Context, b *entry, event func(*sandbox.Sandbox
 			e.sessionEnded(ctx, b, l)
 			return nil
 		case <-ctx.Done():
-			return e.notReconciled(b, ctx.Err())
+			return e.notReconciled(b.entry, ctx.Err())
 		}
 	case fault.Is(err, fault.State):
 		return e.found(ctx, b, l)
 	case err != nil:
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	if !known {
 		if down, err := e.fallen(ctx, b, l); down {
@@ -258,13 +258,13 @@ func (e *Engine) goOn(ctx context.Context, b *entry, event func(*sandbox.Sandbox
 		}
 		e.fit(ctx, b, l)
 	}
-	if err := e.awoken(ctx, b, event); err != nil {
-		return e.notReconciled(b, err)
+	if err := e.awoken(ctx, b.entry, event); err != nil {
+		return e.notReconciled(b.entry, err)
 	}
 	l.pauses.End()
 	if known {
 		e.restore(ctx, b, l)
-		e.plan(b)
+		e.plan(b.entry)
 	} else {
 		e.beginSession(b, l)
 	}
@@ -273,29 +273,29 @@ func (e *Engine) goOn(ctx context.Context, b *entry, event func(*sandbox.Sandbox
 
 // reopen finds the instance of a sandbox that is to be up. Without one the sandbox has
 // failed, or the error says why that is not known.
-func (e *Engine) reopen(ctx context.Context, b *entry) (*session, error) {
+func (e *Engine) reopen(ctx context.Context, b held) (*session, error) {
 	s := b.record.Load()
 	inst, err := e.open(ctx, s)
 	if fault.Is(err, fault.NotFound) {
 		if err := e.fail(ctx, b, diskGone(err)); err != nil {
-			return nil, e.notReconciled(b, err)
+			return nil, e.notReconciled(b.entry, err)
 		}
 		return nil, nil
 	}
 	if err != nil {
-		return nil, e.notReconciled(b, err)
+		return nil, e.notReconciled(b.entry, err)
 	}
 	img, err := e.images.FindDigest(s.Image, s.ImageDigest)
 	if err != nil {
 		// It runs on what it has; only the image's own variables are missed.
 		e.log.Warn("the image of a running sandbox is not found", "sandbox", b.id, "image", s.Image, "error", err)
 	}
-	return e.newLive(b, inst, img), nil
+	return e.newLive(b.entry, inst, img), nil
 }
 
 // fallen reports whether an instance that was found again is down, and if so has that
 // recorded. One that is up is there, whether or not its agent answers.
-func (e *Engine) fallen(ctx context.Context, b *entry, l *session) (bool, error) {
+func (e *Engine) fallen(ctx context.Context, b held, l *session) (bool, error) {
 	now, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := l.inst.Wait(now); err != nil {
@@ -306,10 +306,10 @@ func (e *Engine) fallen(ctx context.Context, b *entry, l *session) (bool, error)
 }
 
 // found records that a sandbox was found down, and why.
-func (e *Engine) found(ctx context.Context, b *entry, l *session) error {
+func (e *Engine) found(ctx context.Context, b held, l *session) error {
 	exit, err := l.inst.Wait(ctx)
 	if err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	if err := l.inst.Stop(ctx, 0); err != nil {
 		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
@@ -320,14 +320,14 @@ func (e *Engine) found(ctx context.Context, b *entry, l *session) error {
 		exit.Detail = strings.TrimPrefix(exit.Detail+"; it was paused", "; ")
 	}
 	if err := e.wentDown(ctx, b, exit, later(s.LastActivity, s.UpdatedAt)); err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	return nil
 }
 
 // fit makes the record's limits those of an instance that is up, where a crash may
 // have come between the two. What does not work now is tried again.
-func (e *Engine) fit(ctx context.Context, b *entry, l *session) {
+func (e *Engine) fit(ctx context.Context, b held, l *session) {
 	l.unfit = false
 	r, ok := l.inst.(runtime.Resizer)
 	if !ok {
@@ -339,7 +339,7 @@ func (e *Engine) fit(ctx context.Context, b *entry, l *session) {
 	}
 	l.unfit = true
 	e.log.Warn("the limits of a sandbox cannot be set again now; it is tried again", "sandbox", b.id, "error", err)
-	e.plan(b)
+	e.plan(b.entry)
 }
 
 // down takes the instance of a record down; one that is gone is down.

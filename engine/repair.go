@@ -111,18 +111,19 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 		return err
 	}
 	defer e.release(b)
-	if err := b.turn.take(ctx); err != nil {
+	own, err := b.take(ctx)
+	if err != nil {
 		return err
 	}
-	defer b.turn.release()
+	defer own.release()
 	e.mu.Lock()
 	e.unadopted[id] = struct{}{}
 	e.mu.Unlock()
 	sctx, cancel := context.WithTimeout(ctx, reconcileBound)
 	defer cancel()
-	err = e.reconcileInstance(sctx, b, "the server ended in the middle")
+	err = e.reconcileInstance(sctx, own, "the server ended in the middle")
 	if err == nil && b.standing() == nil {
-		err = e.adoptOrphans(sctx, b)
+		err = e.adoptOrphans(sctx, own)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -163,17 +164,18 @@ func (e *Engine) repairDiskless(ctx context.Context, id sandbox.ID) error {
 		return err
 	}
 	defer e.release(b)
-	if err := b.turn.take(ctx); err != nil {
+	own, err := b.take(ctx)
+	if err != nil {
 		return err
 	}
-	defer b.turn.release()
+	defer own.release()
 	s := b.record.Load()
 	if s == nil || s.State != sandbox.Stopped {
 		return nil
 	}
 	_, _, err = e.parts(ctx, s)
 	if missing, ok := errors.AsType[*missing](err); ok {
-		err = e.fail(ctx, b, missing)
+		err = e.fail(ctx, own, missing)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -185,9 +187,8 @@ func (e *Engine) repairDiskless(ctx context.Context, id sandbox.ID) error {
 }
 
 // adoptOrphans looks after the commands of an earlier server, once what became of
-// their sandbox is known: those of one that is paused wait until it goes on. The
-// caller has the turn.
-func (e *Engine) adoptOrphans(ctx context.Context, b *entry) error {
+// their sandbox is known: those of one that is paused wait until it goes on.
+func (e *Engine) adoptOrphans(ctx context.Context, b held) error {
 	e.mu.Lock()
 	_, orphans := e.unadopted[b.id]
 	e.mu.Unlock()
@@ -210,7 +211,7 @@ func (e *Engine) adoptOrphans(ctx context.Context, b *entry) error {
 		}
 	}
 	if unheard {
-		e.trustOwed(ctx, b, l)
+		e.trustOwed(ctx, b.entry, l)
 		l.unheard.Store(false)
 	}
 	e.mu.Lock()
@@ -220,8 +221,8 @@ func (e *Engine) adoptOrphans(ctx context.Context, b *entry) error {
 }
 
 // adoptCommands completes the rows of commands that have ended since, and
-// follows those that still run. The caller has the turn.
-func (e *Engine) adoptCommands(ctx context.Context, b *entry) error {
+// follows those that still run.
+func (e *Engine) adoptCommands(ctx context.Context, b held) error {
 	var rows []*sandbox.Event
 	err := e.store.View(ctx, func(tx store.Tx) (err error) {
 		rows, err = tx.Events().Unfinished(b.id)
@@ -239,11 +240,11 @@ func (e *Engine) adoptCommands(ctx context.Context, b *entry) error {
 		last := b.lastUse()
 		b.unhold(last.at, last.what)
 	}()
-	if rows, err = e.extension.Adopt(ctx, &Use{e, b, l, core.System, actCode}, rows); err != nil {
+	if rows, err = e.extension.Adopt(ctx, &Use{e, b.entry, l, core.System, actCode}, rows); err != nil {
 		return err
 	}
 	for _, ev := range rows {
-		if err := e.adoptCommand(ctx, b, l, ev); err != nil {
+		if err := e.adoptCommand(ctx, b.entry, l, ev); err != nil {
 			return err
 		}
 	}

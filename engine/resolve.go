@@ -91,44 +91,48 @@ func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, erro
 }
 
 // take takes the turn of an entry, and finishes what an earlier verb had to leave.
-func (e *Engine) take(ctx context.Context, b *entry) error {
-	if err := b.turn.take(ctx); err != nil {
-		return err
+func (e *Engine) take(ctx context.Context, of *entry) (held, error) {
+	b, err := of.take(ctx)
+	if err != nil {
+		return held{}, err
 	}
-	if err := e.outcomes.wait(ctx, b); err != nil {
-		b.turn.release()
-		return err
+	if err = e.outcomes.wait(ctx, of); err == nil {
+		err = e.reconcile(ctx, b, finishedLater)
 	}
-	if err := e.reconcile(ctx, b, "finished after an earlier failure"); err != nil {
-		b.turn.release()
-		return err
+	return b.unless(err)
+}
+
+// finishedLater is why an event tells of what an earlier verb had to leave.
+const finishedLater = "finished after an earlier failure"
+
+// unless gives the turn back where err is not nil.
+func (b held) unless(err error) (held, error) {
+	if err != nil {
+		b.release()
+		return held{}, err
 	}
-	return nil
+	return b, nil
 }
 
 // takeToWork is take for a verb that is not begun while the records have no room; see
 // [store.Store].
-func (e *Engine) takeToWork(ctx context.Context, b *entry) error {
-	err := e.take(ctx, b)
-	if err != nil {
-		return err
+func (e *Engine) takeToWork(ctx context.Context, of *entry) (held, error) {
+	b, err := e.take(ctx, of)
+	if err != nil || b.record.Load() == nil {
+		return b, err
 	}
-	if err = e.store.Room(); err != nil && b.record.Load() != nil {
-		b.turn.release()
-		return err
-	}
-	return nil
+	return b.unless(e.store.Room())
 }
 
 // takeToStop is take for a verb that ends the sandbox's commands, whether or not its agent
 // tells what became of them.
-func (e *Engine) takeToStop(ctx context.Context, b *entry) error {
-	if err := e.takeAway(ctx, b); err != nil {
-		return err
+func (e *Engine) takeToStop(ctx context.Context, of *entry) (held, error) {
+	b, err := e.takeAway(ctx, of)
+	if err != nil {
+		return held{}, err
 	}
-	err := e.outcomes.wait(ctx, b)
-	if err == nil {
-		err = e.reconcileInstance(ctx, b, "finished after an earlier failure")
+	if err = e.outcomes.wait(ctx, of); err == nil {
+		err = e.reconcileInstance(ctx, b, finishedLater)
 	}
 	if err == nil {
 		limit, cancel := context.WithTimeout(ctx, signPatience)
@@ -137,36 +141,30 @@ func (e *Engine) takeToStop(ctx context.Context, b *entry) error {
 		}
 		cancel()
 	}
-	if err != nil {
-		b.turn.release()
-	}
-	return err
+	return b.unless(err)
 }
 
 // takeToDelete is take for a verb that needs no reconciled sandbox: what cannot be
 // finished, for want of room perhaps, can be deleted all the same.
-func (e *Engine) takeToDelete(ctx context.Context, b *entry) error {
-	if err := e.takeAway(ctx, b); err != nil {
-		return err
+func (e *Engine) takeToDelete(ctx context.Context, of *entry) (held, error) {
+	b, err := e.takeAway(ctx, of)
+	if err != nil {
+		return held{}, err
 	}
-	err := e.outcomes.wait(ctx, b)
-	if err == nil {
-		err = e.reconcileInstance(ctx, b, "finished after an earlier failure")
+	if err = e.outcomes.wait(ctx, of); err == nil {
+		err = e.reconcileInstance(ctx, b, finishedLater)
 	}
 	if s := b.record.Load(); err != nil && ctx.Err() == nil && s != nil && !b.uncertain() && s.State.CanBecome(sandbox.Deleting) {
 		e.log.Warn("a sandbox is deleted that could not be settled", "sandbox", b.id, "state", s.State, "error", err)
-		return nil
+		return b, nil
 	}
-	if err != nil {
-		b.turn.release()
-	}
-	return err
+	return b.unless(err)
 }
 
 // verb runs a lifecycle verb to its end, in the sandbox's turn, and returns the
 // record after it. take takes the turn: e.take, or one of its kin. do finds the record
 // reconciled, unless take does without: Running and up, Paused, Stopped or Failed.
-func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *entry) error, do func(context.Context, *entry) error) (*sandbox.Sandbox, error) {
+func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *entry) (held, error), do func(context.Context, held) error) (*sandbox.Sandbox, error) {
 	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return nil, err
@@ -174,7 +172,7 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 	defer e.leave(b)
 	b.touch(e.now(), actCall)
 	var after *sandbox.Sandbox
-	err = e.turnWork(ctx, b, bound, take, func(ctx context.Context) error {
+	err = e.turnWork(ctx, b, bound, take, func(ctx context.Context, b held) error {
 		before := b.record.Load()
 		if before == nil {
 			return core.NoSandbox(ref)
@@ -196,14 +194,15 @@ func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound ti
 }
 
 // turnWork is work in the entry's turn, which take takes. It keeps the entry for as long as it goes on.
-func (e *Engine) turnWork(ctx context.Context, b *entry, bound time.Duration, take func(context.Context, *entry) error, do func(context.Context) error) error {
+func (e *Engine) turnWork(ctx context.Context, b *entry, bound time.Duration, take func(context.Context, *entry) (held, error), do func(context.Context, held) error) error {
 	e.retain(b)
 	return e.work(ctx, bound, func(ctx context.Context) error {
 		defer e.release(b)
-		if err := take(ctx, b); err != nil {
+		own, err := take(ctx, b)
+		if err != nil {
 			return err
 		}
-		defer b.turn.release()
-		return do(ctx)
+		defer own.release()
+		return do(ctx, own)
 	}, nil)
 }

@@ -44,7 +44,7 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 	case pointNow:
 		return nil, fault.InvalidField("to", "%q is where it is already; name a snapshot, or %q", pointNow, pointBase)
 	}
-	return e.verb(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b *entry) error {
+	return e.verb(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b held) error {
 		if err := e.store.Room(); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (e *Engine) Reset(ctx context.Context, c access.Caller, ref string) (*sandb
 // exchange is a rollback that is under way.
 type exchange struct {
 	e      *Engine
-	b      *entry
+	b      held
 	who    core.Actor
 	before *sandbox.Sandbox // its record before
 	to     sandbox.ID       // zero: an empty disk
@@ -70,8 +70,8 @@ type exchange struct {
 	begun  bool   // the disk may have been exchanged already
 }
 
-// rollback is the four steps. The caller has the turn, and the entry is reconciled.
-func (e *Engine) rollback(ctx context.Context, b *entry, who core.Actor, to string) error {
+// rollback is the four steps. The entry is reconciled.
+func (e *Engine) rollback(ctx context.Context, b held, who core.Actor, to string) error {
 	s := b.record.Load()
 	if s == nil {
 		return core.NoSandbox(string(b.id))
@@ -121,7 +121,7 @@ func (x *exchange) do(ctx context.Context) error {
 	runs := x.before.State != sandbox.Stopped // after it, too
 	l, _ := b.withdraw(nil)
 	at := e.now()
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Restore, s.UpdatedAt = sandbox.Restoring, x.to, at
 		if runs { // else what it was stopped for still holds
 			s.StopCause, s.StopDetail = sandbox.CauseRestore, x.what
@@ -141,7 +141,7 @@ func (x *exchange) do(ctx context.Context) error {
 		}
 		err := l.inst.Stop(ctx, 0) // what its processes would still write is not kept
 		l.pauses.End()
-		e.drop(b)
+		e.drop(b.entry)
 		if err != nil {
 			return x.unfinished(err)
 		}
@@ -171,7 +171,7 @@ func (x *exchange) atOnce(ctx context.Context, l *session) bool {
 		return false
 	}
 	l.pauses.End()
-	x.e.drop(x.b)
+	x.e.drop(x.b.entry)
 	return true
 }
 
@@ -206,7 +206,7 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	at := e.now()
 	h := inst.Handle()
 	ev := x.event(at)
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.RunningSince, s.UpdatedAt = sandbox.Running, h.Data, at, at, at
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
 		s.Restore, s.Parent = "", x.to
@@ -216,7 +216,7 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	}
 	e.holds.Unpin(b.id)
 	e.checkpoint("rollback.outcome")
-	e.beginSession(b, e.newLive(b, inst, x.img))
+	e.beginSession(b, e.newLive(b.entry, inst, x.img))
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 		bad.OK, bad.Detail = false, "start after it was "+x.what+": "+core.Reason(failed)
 		evs = append(evs, bad)
 	}
-	err := x.e.commit(ctx, x.b, func(s *sandbox.Sandbox) {
+	err := x.e.commit(ctx, x.b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Restore, s.Parent, s.UpdatedAt = sandbox.Stopped, "", x.to, ev.At
 		if s.StoppedAt.IsZero() {
 			s.StoppedAt = ev.At
@@ -246,7 +246,7 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 		}
 	}, evs...)
 	if err != nil {
-		x.e.later(x.b)
+		x.e.later(x.b.entry)
 		return err
 	}
 	x.e.holds.Unpin(x.b.id)
@@ -270,7 +270,7 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 		disk = "its disk is what it was or what it was to become, whole"
 	}
 	ev.OK, ev.Detail = false, sandbox.Clip("rollback: "+core.Reason(err)+"; "+disk, sandbox.MaxEventDetail)
-	dbErr := x.e.commit(ctx, x.b, func(s *sandbox.Sandbox) {
+	dbErr := x.e.commit(ctx, x.b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Restore, s.UpdatedAt = to, "", ev.At
 		switch {
 		case to == sandbox.Failed:
@@ -294,7 +294,7 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 
 // unfinished leaves the rest to settling.
 func (x *exchange) unfinished(err error) error {
-	x.e.later(x.b)
+	x.e.later(x.b.entry)
 	return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be rolled back now", x.b.id).
 		WithRemedy("the server goes on trying; ask again in a while")
 }
@@ -335,7 +335,7 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 
 // finishRestore reconciles a sandbox that is Restoring: its disk is exchanged, again if
 // it was, and it is down. A snapshot that is gone leaves the disk as it is.
-func (e *Engine) finishRestore(ctx context.Context, b *entry, why string) error {
+func (e *Engine) finishRestore(ctx context.Context, b held, why string) error {
 	s := b.record.Load()
 	x := &exchange{e: e, b: b, who: core.System, before: s, to: s.Restore, begun: true}
 	x.what = "made fresh; " + why
@@ -346,20 +346,20 @@ func (e *Engine) finishRestore(ctx context.Context, b *entry, why string) error 
 		x.what = s.StopDetail + "; " + why
 	}
 	if err := e.down(ctx, s); err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	switch err := e.swap(ctx, s, x.to); fault.Of(err) {
 	case "":
 	case fault.NotFound, fault.State: // what it needs is gone, and waiting brings nothing back
 		if x.undo(ctx, err) != err {
-			return e.notReconciled(b, err)
+			return e.notReconciled(b.entry, err)
 		}
 		return nil
 	default:
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	if err := x.finish(ctx, nil); err != nil {
-		return e.notReconciled(b, err)
+		return e.notReconciled(b.entry, err)
 	}
 	return nil
 }

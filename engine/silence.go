@@ -77,13 +77,14 @@ func (e *Engine) awaitAnswer(ctx context.Context, b *entry, l *session) {
 // adoptBehind reconciles a sandbox, whose agent nobody has heard of since the server began,
 // in its turn. Those of silent agents come back to it by awaitAnswer.
 func (e *Engine) adoptBehind(ctx context.Context, b *entry) {
-	if b.turn.take(ctx) != nil {
+	own, err := b.take(ctx)
+	if err != nil {
 		return
 	}
-	defer b.turn.release()
+	defer own.release()
 	wctx, cancel := context.WithTimeout(ctx, reconcileBound)
 	defer cancel()
-	err := e.reconcile(wctx, b, "finished after an earlier failure")
+	err = e.reconcile(wctx, own, finishedLater)
 	switch {
 	case err == nil:
 		e.plan(b)
@@ -93,8 +94,8 @@ func (e *Engine) adoptBehind(ctx context.Context, b *entry) {
 	}
 }
 
-// hear waits for the first word of an agent since the server began. The caller has the turn.
-func (e *Engine) hear(ctx context.Context, b *entry, l *session) error {
+// hear waits for the first word of an agent since the server began.
+func (e *Engine) hear(ctx context.Context, b held, l *session) error {
 	if time.Since(l.asked) < stillSilent { // the others who waited for the turn share the answer
 		return agent.Silent()
 	}
@@ -134,13 +135,13 @@ func (e *Engine) hear(ctx context.Context, b *entry, l *session) error {
 
 // takeAway takes the turn of an entry whose sandbox is to end: nobody else goes on to wait for
 // the first word of its agent with it.
-func (e *Engine) takeAway(ctx context.Context, b *entry) error {
+func (e *Engine) takeAway(ctx context.Context, b *entry) (held, error) {
 	b.ending.Add(1)
 	defer b.ending.Add(-1)
 	if cancel := b.hearing.Load(); cancel != nil {
 		(*cancel)()
 	}
-	return b.turn.take(ctx)
+	return b.take(ctx)
 }
 
 // heard waits until the agent of a sandbox that runs was heard of, and the commands of an
@@ -149,7 +150,7 @@ func (e *Engine) heard(ctx context.Context, b *entry) error {
 	if l := b.up(); l == nil || !l.unheard.Load() {
 		return nil
 	}
-	return e.turnWork(ctx, b, reconcileBound, e.take, func(context.Context) error { return nil })
+	return e.turnWork(ctx, b, reconcileBound, e.take, func(context.Context, held) error { return nil })
 }
 
 // heardIfItAnswers is heard for who reads what is on record, silent agent or not.

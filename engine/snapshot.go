@@ -44,7 +44,7 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 		return nil, fault.InvalidField("replace", "is given without a name: there is nothing to replace")
 	}
 	var kept *sandbox.Snapshot
-	_, err := e.verb(ctx, c, ref, snapshotBound, e.takeToWork, func(ctx context.Context, b *entry) error {
+	_, err := e.verb(ctx, c, ref, snapshotBound, e.takeToWork, func(ctx context.Context, b held) error {
 		if err := e.secrets.Refuse(ctx, b.project, b.id, secrets.Plain{"name": {r.Name}}); err != nil {
 			return err
 		}
@@ -58,14 +58,14 @@ func (e *Engine) CreateSnapshot(ctx context.Context, c access.Caller, ref string
 	return kept, nil
 }
 
-// takeSnapshot takes one. The caller has the turn, and the entry is reconciled.
-func (e *Engine) takeSnapshot(ctx context.Context, b *entry, who core.Actor, o snapshot.Options) (*sandbox.Snapshot, error) {
+// takeSnapshot takes one. The entry is reconciled.
+func (e *Engine) takeSnapshot(ctx context.Context, b held, who core.Actor, o snapshot.Options) (*sandbox.Snapshot, error) {
 	s := b.record.Load()
 	if s == nil {
 		return nil, core.NoSandbox(string(b.id))
 	}
 	return e.snapshots.Take(ctx, s, who, o, func(ctx context.Context, parent sandbox.ID, more func(store.Tx) error, ev *sandbox.Event) error {
-		return e.commitWith(ctx, b, func(s *sandbox.Sandbox) { s.Parent = parent }, more, ev)
+		return e.commitWith(ctx, b.entry, func(s *sandbox.Sandbox) { s.Parent = parent }, more, ev)
 	})
 }
 

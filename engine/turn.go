@@ -29,6 +29,20 @@ func (t *turn) take(ctx context.Context) error {
 
 func (t *turn) release() { <-t.slot }
 
+// held is an entry whose turn is held: what takes one may only be called then. The turn is taken by
+// entry.take, or by one of the engine's that take it, and given back by release, once.
+type held struct{ *entry }
+
+// take waits for the turn of an entry.
+func (b *entry) take(ctx context.Context) (held, error) {
+	if err := b.turn.take(ctx); err != nil {
+		return held{}, err
+	}
+	return held{b}, nil
+}
+
+func (b held) release() { b.turn.release() }
+
 // takeKey takes the turn of a key that may have no sandbox yet; give it back by
 // the function. Turns that nobody wants are not kept.
 func (e *Engine) takeKey(ctx context.Context, n name) (give func(), err error) {

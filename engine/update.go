@@ -28,14 +28,14 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p upda
 	if err := p.Check(e.now(), e.defaults.Limits, e.defaults.Most); err != nil {
 		return nil, err
 	}
-	return e.verb(ctx, c, ref, updateBound, e.takeToWork, func(ctx context.Context, b *entry) error {
+	return e.verb(ctx, c, ref, updateBound, e.takeToWork, func(ctx context.Context, b held) error {
 		return e.update(ctx, b, core.ActorOf(c), p)
 	})
 }
 
 // update has no intent: what an instance was given and the record does not say, after
 // a crash or a commit that failed, is taken back by making it fit the record.
-func (e *Engine) update(ctx context.Context, b *entry, who core.Actor, p update.Patch) error {
+func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Patch) error {
 	s := b.record.Load()
 	if err := e.patchMounts(ctx, s, &p); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (e *Engine) update(ctx context.Context, b *entry, who core.Actor, p update.
 		if l != nil && limits != s.Limits {
 			e.fit(actx, b, l)
 			l.unfit = true // which of the two the store has is seen later
-			e.later(b)
+			e.later(b.entry)
 		}
 	}
 	if p.Network != nil && l != nil {
@@ -92,7 +92,7 @@ func (e *Engine) update(ctx context.Context, b *entry, who core.Actor, p update.
 	if p.Network != nil {
 		ev.Detail = sandbox.Clip(ev.Detail+withPresets(*p.Network), sandbox.MaxEventDetail)
 	}
-	err := e.commitWith(ctx, b, func(s *sandbox.Sandbox) { p.Apply(s, at) }, func(tx store.Tx) error {
+	err := e.commitWith(ctx, b.entry, func(s *sandbox.Sandbox) { p.Apply(s, at) }, func(tx store.Tx) error {
 		if p.Volumes != nil {
 			if err := volume.Mountable(tx, s.Project, *p.Volumes); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (e *Engine) update(ctx context.Context, b *entry, who core.Actor, p update.
 	if l != nil && p.Env != nil {
 		l.setEnv(*p.Env, b.record.Load().Mounts)
 	}
-	e.plan(b)
+	e.plan(b.entry)
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (e *Engine) mayIdle(ctx context.Context, runtimeName string, a *sandbox.Idl
 }
 
 // resize returns an instance that is up other limits than its record has.
-func (e *Engine) resize(ctx context.Context, b *entry, l *session, limits sandbox.Limits) error {
+func (e *Engine) resize(ctx context.Context, b held, l *session, limits sandbox.Limits) error {
 	why := "its runtime does not"
 	if r, ok := l.inst.(runtime.Resizer); ok {
 		err := r.Resize(ctx, limits)
@@ -148,7 +148,7 @@ func (e *Engine) resize(ctx context.Context, b *entry, l *session, limits sandbo
 			why = core.Reason(err)
 		default: // a part may have been changed
 			l.unfit = true
-			e.later(b)
+			e.later(b.entry)
 			return err
 		}
 	}

@@ -98,7 +98,7 @@ func (e *Engine) wake(ctx context.Context, b *entry, who core.Actor, may func(*s
 	if err := e.store.Room(); err != nil {
 		return err
 	}
-	return e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context) error {
+	return e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context, b held) error {
 		if s := b.record.Load(); s != nil && s.State != sandbox.Running && !may(s) {
 			return notUp(s)
 		}

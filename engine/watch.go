@@ -94,22 +94,23 @@ func (e *Engine) watch(ctx context.Context, b *entry, l *session) {
 	// The turn may be held by a verb that is taking it down, or that fails to.
 	e.retain(b)
 	defer e.release(b)
-	if b.turn.take(ctx) != nil {
+	own, err := b.take(ctx)
+	if err != nil {
 		return
 	}
-	defer b.turn.release()
+	defer own.release()
 	if b.standing() != l {
 		return
 	}
-	e.sessionEnded(ctx, b, l)
+	e.sessionEnded(ctx, own, l)
 }
 
-// sessionEnded records that the sandbox went down by itself. The caller has the turn.
-func (e *Engine) sessionEnded(ctx context.Context, b *entry, l *session) {
+// sessionEnded records that the sandbox went down by itself.
+func (e *Engine) sessionEnded(ctx context.Context, b held, l *session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileBound)
 	defer cancel()
 	b.withdraw(nil)
-	e.drop(b)
+	e.drop(b.entry)
 	if err := l.inst.Stop(ctx, 0); err != nil { // frees what the host still holds for it
 		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
 	}
@@ -120,13 +121,13 @@ func (e *Engine) sessionEnded(ctx context.Context, b *entry, l *session) {
 	}
 	if err := e.wentDown(ctx, b, exit, e.now()); err != nil {
 		e.log.Error("a sandbox went down, and that cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
-		e.later(b)
+		e.later(b.entry)
 	}
 }
 
 // wentDown commits that the sandbox went down by itself. It is known to have run
 // until then.
-func (e *Engine) wentDown(ctx context.Context, b *entry, exit runtime.Exit, then time.Time) error {
+func (e *Engine) wentDown(ctx context.Context, b held, exit runtime.Exit, then time.Time) error {
 	if exit.Cause == sandbox.CauseNone || exit.Cause == sandbox.CauseStopped {
 		exit.Cause = sandbox.CauseHost // we did not stop it
 	}
@@ -134,7 +135,7 @@ func (e *Engine) wentDown(ctx context.Context, b *entry, exit runtime.Exit, then
 	e.log.Warn("a sandbox went down by itself", "sandbox", b.id, "cause", exit.Cause, "detail", exit.Detail)
 	ev := core.System.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = exit.Cause, sandbox.Clip(exit.Detail, sandbox.MaxEventDetail)
-	err := e.commit(ctx, b, func(s *sandbox.Sandbox) {
+	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail = sandbox.Stopped, ev.Cause, ev.Detail
 		s.StoppedAt, s.UpdatedAt = ev.At, ev.At
 		s.StopMeter(then)
