@@ -157,13 +157,13 @@ func (e *Engine) stop(ctx context.Context, b held, who core.Actor, cause sandbox
 	}
 	e.checkpoint("stop.intent")
 	if err := e.takeDown(ctx, l); err != nil {
-		e.drop(b.entry)
+		e.release(b.entry)
 		e.later(b.entry)
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be stopped now", b.id).
 			WithRemedy("the server goes on trying; ask again in a while")
 	}
 	e.checkpoint("stop.done")
-	e.drop(b.entry)
+	e.release(b.entry)
 	return e.stopped(ctx, b, who)
 }
 
@@ -318,7 +318,7 @@ func (e *Engine) remove(ctx context.Context, b held, who core.Actor, cause sandb
 		if err == nil {
 			l.pauses.End()
 		}
-		e.drop(b.entry)
+		e.release(b.entry)
 	}
 	if err != nil {
 		e.later(b.entry)
@@ -396,6 +396,3 @@ func (e *Engine) restore(ctx context.Context, b held, l *session) {
 		e.bindOwed(ctx, b.entry, l)
 	}
 }
-
-// drop ends a time of being up: the entry need not stay in memory for it.
-func (e *Engine) drop(b *entry) { e.release(b) }

@@ -141,7 +141,7 @@ func (x *exchange) do(ctx context.Context) error {
 		}
 		err := l.inst.Stop(ctx, 0) // what its processes would still write is not kept
 		l.pauses.End()
-		e.drop(b.entry)
+		e.release(b.entry)
 		if err != nil {
 			return x.unfinished(err)
 		}
@@ -171,7 +171,7 @@ func (x *exchange) atOnce(ctx context.Context, l *session) bool {
 		return false
 	}
 	l.pauses.End()
-	x.e.drop(x.b.entry)
+	x.e.release(x.b.entry)
 	return true
 }
 

@@ -110,7 +110,7 @@ func (e *Engine) sessionEnded(ctx context.Context, b held, l *session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileBound)
 	defer cancel()
 	b.withdraw(nil)
-	e.drop(b.entry)
+	e.release(b.entry)
 	if err := l.inst.Stop(ctx, 0); err != nil { // frees what the host still holds for it
 		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
 	}

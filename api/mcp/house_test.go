@@ -142,6 +142,7 @@ func (p listedPorts) Ports(ctx context.Context, c access.Caller, ref string) ([]
 	return p.of.Ports(ctx, c, ref)
 }
 
+// allPorts is service.Ports under a name that is not that of one of its methods.
 type allPorts = service.Ports
 
 func serve(t testing.TB, e service.Engine, inside service.Files, r service.Runs, c service.Sessions, groups ...string) (_ *mcp.Handler, url string) {
