@@ -117,6 +117,10 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fault.Wrap(fault.TooLarge, err, "the body has more than %d bytes", tooBig.Limit)
 	}
+	if plain := "http" + strings.TrimPrefix(where, "https"); strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return fault.New(fault.Unavailable, "the server at %s speaks HTTP, not HTTPS", where).
+			WithRemedy("use its address without TLS, where nobody listens in on the way: %s", plain)
+	}
 	return fault.Wrap(fault.Unavailable, err, "the connection to %s broke before the answer", where).
 		WithRemedy("ask again; if it was a command, it may be running: see the sandbox's processes")
 }

@@ -53,7 +53,10 @@ Nothing that a sandbox says of itself is followed on this machine.`,
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		from, to := parseEnd(args[0]), parseEnd(args[1])
-		if from.remote() == to.remote() {
+		if !from.remote() && !to.remote() {
+			return exit.Misuse(c, "neither %q nor %q is in a sandbox; write NAME:PATH for a file in the sandbox NAME, or NAME: for its /workspace", args[0], args[1])
+		}
+		if from.remote() && to.remote() {
 			return exit.Misuse(c, "one of %q and %q has to be SANDBOX:PATH, and the other a local file", args[0], args[1])
 		}
 		cl, err := a.client()
@@ -173,7 +176,7 @@ func contents(p string) (dir string, ok bool) {
 func local(p string) (os.FileInfo, error) {
 	info, err := os.Stat(p)
 	if err != nil {
-		return nil, fault.Wrap(fault.NotFound, err, "%s cannot be copied", p)
+		return nil, fault.Wrap(fault.NotFound, err, "%s cannot be copied", p).WithRemedy("name a file or directory that is on this machine")
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
 		return nil, fault.New(fault.Invalid, "%s is neither a file nor a directory (%s)", p, info.Mode().Type())

@@ -129,7 +129,7 @@ func refThenWords(c *cobra.Command, args []string) (ref string, words []string, 
 	ref, words = args[0], args[1:]
 	if len(words) > 0 && strings.HasPrefix(words[0], "-") && words[0] != "-" {
 		if err := c.Flags().Parse(words); err != nil {
-			return "", nil, exit.Misuse(c, "%s", err)
+			return "", nil, flagMistake(c, err)
 		}
 		if asked, err := c.Flags().GetBool("help"); err == nil && asked {
 			return "", nil, exit.Misuse(c, "flags that ask for help stand before SANDBOX")

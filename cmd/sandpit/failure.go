@@ -35,8 +35,9 @@ func (a *app) report(err error) int {
 	return status
 }
 
-// choose has errors written as c's flag -o asks.
+// choose has errors written as c's flag -o asks, with the names of its flags.
 func (a *app) choose(c *cobra.Command) {
+	a.command = c
 	f := c.Flags().Lookup("output")
 	a.json = f != nil && f.Changed && f.Value.String() == string(output.AsJSON)
 }
@@ -53,14 +54,14 @@ type failure struct {
 // say writes an error to standard error, without ending anything.
 func (a *app) say(err error) {
 	if a.json {
-		f := failure{Code: fault.Of(err), Message: output.Printable(output.Whole(err)), Remedy: output.Printable(a.remedy(err))}
+		f := failure{Code: fault.Of(err), Message: output.Printable(inFlags(a.command, output.Whole(err))), Remedy: output.Printable(a.remedy(err))}
 		if e, ok := errors.AsType[*fault.Error](err); ok {
 			f.Fields, f.Cause = e.Fields, string(e.Disk)
 		}
 		_ = json.NewEncoder(a.stderr).Encode(map[string]failure{"error": f})
 		return
 	}
-	fmt.Fprintln(a.stderr, a.paint(red, "sandpit:")+" "+output.Printable(output.Whole(err)))
+	fmt.Fprintln(a.stderr, a.paint(red, "sandpit:")+" "+output.Printable(inFlags(a.command, output.Whole(err))))
 	if next := a.remedy(err); next != "" {
 		fmt.Fprintln(a.stderr, a.paint(cyan, "→")+" "+output.Printable(next))
 	}
@@ -98,7 +99,7 @@ func (a *app) remedy(err error) string {
 	if name := a.SpokenTo(); name != "" && e.Code == fault.Unauthenticated {
 		return "sign in again with: sandpit login " + name
 	}
-	return e.Remedy
+	return a.nextStep(e)
 }
 
 // waiting says that a server is gone and that it is tried again: else a command just stands there.

@@ -17,6 +17,8 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/spf13/cobra"
+
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/place"
 )
@@ -38,8 +40,9 @@ type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
 	version        string
-	raw            atomic.Bool // the terminal hands every key on
-	json           bool        // errors are for programs, too: -o json
+	raw            atomic.Bool    // the terminal hands every key on
+	command        *cobra.Command // that runs, or was refused
+	json           bool           // errors are for programs, too: -o json
 }
 
 // client returns a client of the server to speak to.

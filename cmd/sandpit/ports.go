@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -107,6 +108,13 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 			_, err = fmt.Fprintln(a.stdout, p.PathURL)
 		default:
 			_, err = fmt.Fprintln(a.stdout, p.URL)
+		}
+		l, lerr := cl.Ports(c.Context(), args[0])
+		switch {
+		case fault.Is(lerr, fault.State):
+			a.warn("nothing answers there yet: %s", fault.As(lerr).Message)
+		case lerr == nil && !l.Truncated && !slices.ContainsFunc(l.Items, func(p v1.Port) bool { return p.Port == port }):
+			a.warn("nothing listens on port %d of %s yet", port, args[0])
 		}
 		return err
 	}

@@ -28,7 +28,12 @@ func newPs(a *app) *cobra.Command {
 remembered. A process here is a command that was started from outside, with all that it started.`,
 		Example: `  sandpit ps web
   sandpit ps -a -o json web`,
-		Args:              takes(1, 1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exit.Misuse(c, "no sandbox is named, whose processes to list: sandpit ps SANDBOX; sandpit ls lists the sandboxes")
+			}
+			return takes(1, 1)(c, args)
+		},
 		ValidArgsFunction: a.completeFirst,
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
@@ -208,7 +213,7 @@ Its files stay. It works where no more process can be started, as after a fork b
 		case *all && (len(args) > 1 || *signal != ""):
 			return exit.Misuse(c, "--all kills all that runs in the sandbox; give no process and no signal with it")
 		case !*all && len(args) < 2:
-			return exit.Misuse(c, "no process is named; sandpit ps %s lists them, and --all kills all that runs there", args[0])
+			return exit.Misuse(c, "no process is named; sandpit ps %[1]s lists them, --all kills all that runs there, and sandpit stop %[1]s stops the sandbox itself", args[0])
 		}
 		if *tree && *signal == "" {
 			return exit.Misuse(c, "--tree is for --signal; a kill always reaches all that a process started")

@@ -4,16 +4,13 @@
 package main
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/place"
-	"sandpit.dev/internal/spelling"
 )
 
 // Groups of the list of commands.
@@ -60,12 +57,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		a.choose(c)
 		return a.takesServer(c)
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		if err := synonymous(c, c.Flags().Args()); err != nil { // whose flags are another tool's, too
-			return err
-		}
-		return exit.Misuse(c, "%s%s", err, meantFlag(c, err))
-	})
+	root.SetFlagErrorFunc(flagMistake)
 	root.AddGroup(
 		&cobra.Group{ID: groupSandbox, Title: "Sandboxes:"},
 		&cobra.Group{ID: groupTime, Title: "Snapshots and volumes:"},
@@ -115,25 +107,6 @@ func group(c *cobra.Command, args []string) error {
 		return exit.Misuse(c, "there is no command %q", c.CommandPath()+" "+args[0])
 	}
 	return exit.Misuse(c, "there is no command %q; did you mean %s?", c.CommandPath()+" "+args[0], strings.Join(near, " or "))
-}
-
-// meantFlag is an ending for a message about a flag that is not known: the one that it was
-// likely meant to be.
-func meantFlag(c *cobra.Command, err error) string {
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok || len(unknown.GetSpecifiedName()) < 2 {
-		return ""
-	}
-	best, least := "", 3 // more slips are another word
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := spelling.Distance(unknown.GetSpecifiedName(), f.Name); d < least && !f.Hidden {
-			best, least = f.Name, d
-		}
-	})
-	if best == "" {
-		return ""
-	}
-	return "; did you mean --" + best + "?"
 }
 
 // takes checks how many arguments there are; most -1: any number.

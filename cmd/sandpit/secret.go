@@ -62,7 +62,12 @@ One newline at its end is no part of it.`,
   sandpit secret set API_KEY --from-env API_KEY --host api.example.org
   pass show key | sandpit secret set KEY --host '*.example.org' --header x-api-key
   sandpit secret set GIT_TOKEN --from-file token --host example.org --format 'token {value}'`,
-		Args:              takes(1, 1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return exit.Misuse(c, "a value is no argument: others on this machine could read it; give it on standard input, or by --from-env or --from-file")
+			}
+			return takes(1, 1)(c, args)
+		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var r v1.SetSecret

@@ -92,7 +92,8 @@ func (q tokens) Delete(project, idOrName string) error {
 	case err != nil:
 		return err
 	case len(found) == 0:
-		return fault.New(fault.NotFound, "there is no token %q", sandbox.Clip(idOrName, 80))
+		return fault.New(fault.NotFound, "there is no token %q", sandbox.Clip(idOrName, 80)).
+			WithRemedy("list the tokens to see which there are")
 	case len(found) == 2 && found[0].rank == 1:
 		return fault.InvalidField("name", "several projects have a token named %q", sandbox.Clip(idOrName, 80)).
 			WithRemedy("name the project too, or give the token's id")
