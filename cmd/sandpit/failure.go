@@ -54,7 +54,7 @@ type failure struct {
 // say writes an error to standard error, without ending anything.
 func (a *app) say(err error) {
 	if a.json {
-		f := failure{Code: fault.Of(err), Message: output.Printable(inFlags(a.command, output.Whole(err))), Remedy: output.Printable(a.remedy(err))}
+		f := failure{Code: fault.Of(err), Message: output.Printable(output.Whole(err)), Remedy: output.Printable(a.remedy(err))}
 		if e, ok := errors.AsType[*fault.Error](err); ok {
 			f.Fields, f.Cause = e.Fields, string(e.Disk)
 		}
