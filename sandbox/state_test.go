@@ -78,7 +78,7 @@ func TestThePageShowsTheTable(t *testing.T) {
 	if !ok1 || !ok2 {
 		t.Fatalf("%s has no place for the table", page)
 	}
-	want := "```\n" + diagram() + "```\n"
+	want := "```text\n" + diagram() + "```\n"
 	if shown == want {
 		return
 	}

@@ -89,7 +89,7 @@ func method(b *strings.Builder, r *bench.Report) {
 		t.add(plain(label(name)), what)
 	}
 	b.WriteString(leftAligned(t.String()))
-	b.WriteString("## Do it again\n\n```\nmake bin/sandpit-bench\nsudo bin/sandpit bench --fetch --report docs\n```\n\n" +
+	b.WriteString("## Do it again\n\n<!-- not run: it measures for an hour -->\n```sh\nmake bin/sandpit-bench\nsudo bin/sandpit bench --fetch --report docs\n```\n\n" +
 		"With `--million --sustain 300 --density 5000 --records 1000000` all marks are measured, which takes hours. " +
 		"`--quick -o json` is the comparison alone, within a minute; `sandpit bench --help` has the rest.\n")
 }

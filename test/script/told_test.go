@@ -136,9 +136,11 @@ func (m *typist) run(ctx context.Context, typed []string) ([]told, error) {
 
 // TestTold runs the transcripts of testdata/told, each with a server of its own. A transcript reads
 // as a terminal does: a line that begins with "$ " was typed, then comes what was printed on both
-// streams, and [STATUS] where that is not 0. Lines that begin with # are headings.
+// streams, and [STATUS] where that is not 0. Lines that begin with # are headings. The pages of the
+// project are transcripts as well, see testPages.
 func TestTold(t *testing.T) {
 	images := needRoot(t)
+	t.Run("pages", func(t *testing.T) { testPages(t, images) })
 	for _, test := range []struct {
 		name  string
 		least int // commands
