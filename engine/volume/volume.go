@@ -83,7 +83,7 @@ func (k *Keeper) Create(ctx context.Context, project string, r Request, who core
 	defer give()
 	err = k.core.Store.Update(ctx, func(tx store.Tx) error { return tx.Volumes().Insert(v) })
 	if fault.Is(err, fault.Exists) {
-		return Info{}, fault.Wrap(fault.Exists, err, "the project has a volume named %q already", v.Name).
+		return Info{}, fault.New(fault.Exists, "the project has a volume named %q already", v.Name).
 			WithRemedy("mount that one, or choose another name")
 	}
 	if err != nil {
