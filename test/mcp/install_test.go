@@ -282,7 +282,6 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 		a := openCounted(t, s)
 		for what, command := range map[string]string{
 			"curl":                        "curl -sS --fail " + x.pip + "/sandpit-apple/",
-			"git":                         "git ls-remote " + x.pip + "/sandpit-apple 2>&1 | grep 'not found'", // and not that the server is not trusted
 			"Python":                      `python3 -c "import urllib.request; print(urllib.request.urlopen('` + x.pip + `/sandpit-apple/').status)"`,
 			"Node":                        `node -e "fetch('` + x.npmTLS + `/sandpit-pear').then(r => console.log(r.status))"`,
 			"npm":                         "npm view --registry " + x.npmTLS + " sandpit-pear version",
