@@ -80,6 +80,33 @@ type RemoveFileOptions struct {
 	Recursive bool // also a directory with all in it; else one that is not empty is fault.State
 }
 
+// PackFilesOptions configure the making of a tar archive of files inside.
+type PackFilesOptions struct {
+	User    string
+	Follow  bool     // what links lead to, in their place
+	Exclude []string // patterns of names, or with a slash of paths below the top, where ** stands for any directories
+}
+
+// UnpackFilesOptions configure the unpacking of a tar archive inside.
+type UnpackFilesOptions struct {
+	User        string
+	Most        int64 // bytes of all files; 0 or less: any
+	MakeParents bool  // make the directory, and those above it
+	Owners      bool  // as root: files get the owners that the archive says
+	Sync        bool  // return when all is on the disk, and not up to a second before
+}
+
+// FilesPacked reports what is in an archive, or what was made of one.
+type FilesPacked struct {
+	Entries int64
+	Bytes   int64 // of files
+	Left    []FileLeftOut
+	LeftAll int64 // how many are left out; Left names the first of them
+}
+
+// FileLeftOut is what is not in an archive, or was not made of one, and why.
+type FileLeftOut struct{ Path, Reason string }
+
 // SearchFilesOptions configure a search below a directory.
 type SearchFilesOptions struct {
 	User       string

@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options) {
 	t.Run("Init", func(t *testing.T) { testInit(t, open, o) })
 	t.Run("Files", func(t *testing.T) { testFiles(t, open, o) })
 	t.Run("Tree", func(t *testing.T) { testTree(t, open, o) })
+	t.Run("Archive", func(t *testing.T) { testArchive(t, open, o) })
 	t.Run("Search", func(t *testing.T) { testSearch(t, open, o) })
 	t.Run("Ports", func(t *testing.T) { testPorts(t, open) })
 	t.Run("Dial", func(t *testing.T) { testDial(t, open) })

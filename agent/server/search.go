@@ -18,6 +18,7 @@ import (
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/glob"
 )
 
 const (
@@ -41,7 +42,7 @@ type search struct {
 	ctx   context.Context
 	c     *conn
 	v     View
-	glob  glob
+	glob  glob.Glob
 	find  *pattern // nil: files are listed
 	depth int
 	limit int
@@ -129,7 +130,7 @@ func newSearch(r *wire.Search) (*search, error) {
 	g := wire.UnescapeName(r.Glob)
 	ok := len(g) <= wire.MaxSearchPattern
 	if ok {
-		x.glob, ok = newGlob(g)
+		x.glob, ok = glob.New(g)
 	}
 	if !ok {
 		return nil, fault.InvalidField("glob", "%q is not a valid name pattern of at most %d bytes", clip(r.Glob, 80), wire.MaxSearchPattern).
@@ -195,7 +196,7 @@ func (x *search) entry(dir int, rel []string, fi wire.FileInfo, dev uint64) erro
 	if order < 0 {
 		return nil
 	}
-	if x.find == nil && order > 0 && x.glob.match(rel) {
+	if x.find == nil && order > 0 && x.glob.Match(rel) {
 		x.sum.Files++
 		if err := x.give(wire.Found{Path: wire.EscapeName(strings.Join(rel, "/")), File: &fi}); err != nil {
 			return err
@@ -213,7 +214,7 @@ func (x *search) entry(dir int, rel []string, fi wire.FileInfo, dev uint64) erro
 			return nil
 		}
 		return x.walk(sub, rel, dev)
-	case fi.Type == wire.File && x.find != nil && x.glob.match(rel):
+	case fi.Type == wire.File && x.find != nil && x.glob.Match(rel):
 		file, err := x.openAt(dir, name, 0, dev)
 		if err != nil {
 			x.sum.Closed++

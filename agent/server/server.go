@@ -214,7 +214,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	switch req.Op {
-	case wire.OpStart, wire.OpStartMasked, wire.OpWrite: // they ask when all has come
+	case wire.OpStart, wire.OpStartMasked, wire.OpWrite, wire.OpUnpack: // they ask when all has come
 	default:
 		if c.gone() {
 			return
@@ -277,6 +277,12 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		return s.stream(func() error { return s.serveRead(c, req) })
 	case wire.OpWrite:
 		return s.serveWrite(c, req)
+	case wire.OpPack:
+		ctx, done := c.until(ctx)
+		defer done()
+		return s.stream(func() error { return s.servePack(ctx, c, req) })
+	case wire.OpUnpack:
+		return s.stream(func() error { return s.serveUnpack(ctx, c, req) })
 	case wire.OpStat:
 		return s.serveStat(c, req)
 	case wire.OpList:

@@ -44,21 +44,29 @@ func (y *syncer) add(fd int) {
 		_ = unix.Close(fd)
 		return
 	}
+	y.put(st.Dev, fd, false)
+}
+
+// addAll takes the descriptor of a directory on whose file system many files were written.
+func (y *syncer) addAll(dev uint64, fd int) { y.put(dev, fd, true) }
+
+func (y *syncer) put(dev uint64, fd int, whole bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.waiting == nil {
 		y.waiting = make(map[uint64]*unsynced)
 		y.srv.work.Go(y.run)
 	}
-	u := y.waiting[st.Dev]
+	u := y.waiting[dev]
 	switch {
 	case u == nil && len(y.waiting) == syncDevices:
 		_ = unix.Close(fd)
 		return
 	case u == nil:
 		u = &unsynced{}
-		y.waiting[st.Dev] = u
+		y.waiting[dev] = u
 	}
+	u.whole = u.whole || whole
 	switch {
 	case len(u.files) < syncFiles:
 		u.files = append(u.files, fd)

@@ -71,6 +71,12 @@ const (
 	OpRead = "read"
 	// OpWrite: Path, User, Mode, Size, Parents, Sync; Data, End. Reply after End is a Written, Done.
 	OpWrite = "write"
+	// OpPack: Path, User, Pack. Reply is the FileInfo of what is packed, then Data, which is a tar
+	// archive of it; Done is a Packed.
+	OpPack = "pack"
+	// OpUnpack: Path, User, Size, Parents, Sync, Owners; Data, which is a tar archive, and End. It is
+	// unpacked as it comes. Reply after End is an Unpacked, Done.
+	OpUnpack = "unpack"
 	// OpStat: Path, User. Reply is a FileInfo, Done.
 	OpStat = "stat"
 	// OpList: Path, User, Limit. Reply is the directory's FileInfo, Items (arrays of FileInfo), Done is a Listing.
@@ -123,6 +129,8 @@ type Request struct {
 	Overwrite bool   `json:"overwrite,omitempty"`
 
 	Search *Search `json:"search,omitempty"`
+	Pack   *Pack   `json:"pack,omitempty"`
+	Owners bool    `json:"owners,omitempty"` // of an archive that root unpacks: files get the owners that it says
 }
 
 // Start is what to run.

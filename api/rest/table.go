@@ -205,6 +205,10 @@ func (a *API) operations() []httpapi.Operation {
 			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
 		raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
 		op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
+		raw("packFiles", "GET /sandboxes/{id}/archive", "Read a file or a tree as a tar archive: links as links, modes, times. The trailer Sandpit-Left-Out says what is not in it (Unpacked). One that breaks off ends without its last chunk.", http.StatusOK, a.packFiles).
+			Media("", v1.ArchiveType),
+		op("unpackFiles", "PUT /sandboxes/{id}/archive", "Make files of a tar archive, which is the raw body, below a directory: whatever the archive says, nothing outside of that, no devices, no set-user-id bits.", http.StatusOK, a.unpackFiles).
+			Media(v1.ArchiveType, ""),
 		op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
 		raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
 			Media("", "text/event-stream"),

@@ -17,6 +17,9 @@ type Files interface {
 	ReadFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error)
 	// WriteFile writes a file whole or not at all.
 	WriteFile(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o sandbox.WriteFileOptions) (info sandbox.FileInfo, created bool, err error)
+	// PackFiles opens a file or a tree as a tar archive, and UnpackFiles makes files of one.
+	PackFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.PackFilesOptions) (sandbox.FileInfo, *files.Archive, error)
+	UnpackFiles(ctx context.Context, c access.Caller, ref, path string, r io.Reader, o sandbox.UnpackFilesOptions) (sandbox.FilesPacked, error)
 	StatFile(ctx context.Context, c access.Caller, ref, path, user string) (sandbox.FileInfo, error)
 	// EachFile calls each with the entries of a directory in order, until it returns an error;
 	// sandbox.ErrEnough ends the list without one.

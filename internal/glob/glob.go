@@ -1,24 +1,26 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package glob matches paths below a directory with patterns.
+package glob
 
 import (
 	"path"
 	"strings"
 )
 
-// glob chooses files by name, or by path where it has a slash.
-type glob struct {
+// Glob is a pattern for files: for their names, or where it has a slash for their paths, in which
+// ** stands for any directories. The zero value matches all.
+type Glob struct {
 	parts []string // nil: all
 	whole bool     // of the path, not of the name alone
 }
 
-// newGlob reads a pattern; ok tells that it is one.
-func newGlob(s string) (g glob, ok bool) {
+// New returns the Glob of a pattern; ok reports whether it is one.
+func New(s string) (g Glob, ok bool) {
 	s = strings.TrimPrefix(s, "./")
 	if s == "" {
-		return glob{}, true
+		return Glob{}, true
 	}
 	if !strings.Contains(s, "/") {
 		g.parts = []string{s}
@@ -39,8 +41,8 @@ func newGlob(s string) (g glob, ok bool) {
 	return g, true
 }
 
-// match reports whether a path below the directory is meant.
-func (g *glob) match(rel []string) bool {
+// Match reports whether a path below the directory, in its parts, is meant.
+func (g *Glob) Match(rel []string) bool {
 	switch {
 	case g.parts == nil:
 		return true

@@ -1,0 +1,404 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/wire"
+	"sandpit.dev/fault"
+)
+
+const (
+	// unpackedAtOnce is how many entries are made in one turn of the view's, with at most
+	// unpackedArena bytes, of files of at most unpackedSmall.
+	unpackedAtOnce = 64
+	unpackedArena  = 256 << 10
+	unpackedSmall  = 64 << 10
+)
+
+// unpacker makes files of a tar archive of which nothing is trusted, below one directory and with
+// the rights of the view's user. Each name is resolved beneath that directory by the kernel, so that no
+// link leads out of it, whether it was there, came in the archive or is put there meanwhile.
+type unpacker struct {
+	s      *Server
+	ctx    context.Context
+	v      View
+	owners bool
+	top    int
+	fresh  bool // the top was made for it
+
+	parent int    // open directory; below 0: none
+	where  string // its path below the top
+	seen   map[uint64]int
+	made   []madeDir // that the walk is in
+	wait   []unpacked
+	arena  []byte
+	sum    wire.Unpacked
+}
+
+// unpacked is an entry that waits to be made.
+type unpacked struct {
+	*tar.Header
+	name string // clean, below the top; "." is the top itself
+	data []byte // of a small file
+}
+
+// madeDir is a directory that was made: it gets its mode and its time when all in it is there.
+type madeDir struct {
+	name string
+	*tar.Header
+}
+
+// serveUnpack takes a tar archive.
+func (s *Server) serveUnpack(ctx context.Context, c *conn, req *wire.Request) error {
+	v, err := s.view(req.User)
+	var p string
+	if err == nil {
+		p, err = s.absolute("path", req.Path)
+	}
+	if err != nil {
+		return s.refuseUpload(c, err)
+	}
+	u := &unpacker{
+		s: s, ctx: ctx, v: v, owners: req.Owners && v.Identity().UID == 0, top: -1, parent: -1,
+		seen: make(map[uint64]int), arena: make([]byte, 0, unpackedArena),
+	}
+	defer u.close()
+	v.Do(func() { err = u.begin(p, req.Parents) })
+	if err != nil {
+		return s.refuseUpload(c, fileFault(v, "write", p, err))
+	}
+	body := &dataReader{c: c}
+	err = u.read(tar.NewReader(body), req.Size)
+	if err == nil {
+		_, err = io.Copy(io.Discard, body) // what stands behind the archive's end
+	}
+	if err != nil {
+		v.Do(func() { u.leaveDirs("") })
+		return s.refuseUpload(c, fileFault(v, "write", p, err))
+	}
+	if err := u.sync(req.Sync); err != nil {
+		return fileFault(v, "write", p, err)
+	}
+	return c.answer(u.sum)
+}
+
+// begin opens the directory. It runs within Do.
+func (u *unpacker) begin(p string, parents bool) (err error) {
+	if u.top, err = u.s.openDir(p); !errors.Is(err, unix.ENOENT) || !parents {
+		return err
+	}
+	if err = u.s.makeParents(p); err == nil {
+		u.fresh = true
+		u.top, err = u.s.openDir(p)
+	}
+	return err
+}
+
+func (u *unpacker) close() {
+	closeAll([]int{u.top, u.parent})
+	for _, fd := range u.seen {
+		_ = unix.Close(fd)
+	}
+}
+
+// read takes the archive, with at most most bytes of content; 0 or less: any.
+func (u *unpacker) read(tr *tar.Reader, most int64) error {
+	var size int64
+	for {
+		if err := u.ctx.Err(); err != nil {
+			return err
+		}
+		h, err := tr.Next()
+		if err == io.EOF {
+			return u.flush(true)
+		}
+		if err != nil {
+			return notArchive(err)
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue
+		}
+		u.sum.Entries++
+		name, why := cleanName(h.Name)
+		if why == "" {
+			why = unpackable(h)
+		}
+		if why != "" {
+			u.leave(h.Name, why)
+			continue
+		}
+		if h.Typeflag != tar.TypeReg {
+			h.Size = 0
+		}
+		if size += h.Size; size < 0 || most > 0 && size > most {
+			return fault.New(fault.TooLarge, "the archive's files have more than %d bytes", most).WithRemedy("copy it in parts")
+		}
+		if h.Size > unpackedSmall {
+			if err := u.flush(false); err != nil {
+				return err
+			}
+			if err := u.large(tr, h, name); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(u.wait) == unpackedAtOnce || cap(u.arena)-len(u.arena) < int(h.Size) {
+			if err := u.flush(false); err != nil {
+				return err
+			}
+		}
+		at := len(u.arena)
+		u.arena = u.arena[:at+int(h.Size)]
+		data := u.arena[at:]
+		if _, err := io.ReadFull(tr, data); err != nil {
+			return notArchive(err)
+		}
+		u.wait = append(u.wait, unpacked{h, name, data})
+	}
+}
+
+// notArchive is the error of bytes that are no tar archive; others are passed on.
+func notArchive(err error) error {
+	if errors.Is(err, tar.ErrHeader) || errors.Is(err, tar.ErrFieldTooLong) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.New(fault.Invalid, "the body is not a tar archive, or not a whole one: %s", clip(err.Error(), 200)).
+			WithRemedy("send what tar c writes, not compressed")
+	}
+	return err
+}
+
+// cleanName returns the path of an entry below the directory, or why it is none.
+func cleanName(name string) (clean, why string) {
+	switch {
+	case name == "", strings.IndexByte(name, 0) >= 0:
+		return "", "it has no name"
+	case len(name) > wire.MaxPath:
+		return "", "its name is too long"
+	case name[0] == '/':
+		return "", "its name is absolute"
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return "", "its name has .."
+		}
+	}
+	return path.Clean(name), ""
+}
+
+// unpackable returns why an entry is not made, "" if it is.
+func unpackable(h *tar.Header) string {
+	switch h.Typeflag {
+	case tar.TypeDir, tar.TypeSymlink:
+		return ""
+	case tar.TypeReg, tar.TypeRegA, tar.TypeCont, tar.TypeGNUSparse: //nolint:staticcheck // old archives have it
+		h.Typeflag = tar.TypeReg
+		return ""
+	case tar.TypeLink:
+		return ""
+	case tar.TypeChar, tar.TypeBlock:
+		return "a device"
+	case tar.TypeFifo:
+		return "a named pipe"
+	}
+	return "its type is not known"
+}
+
+func (u *unpacker) leave(name, why string) { leftOut(&u.sum, name, why) }
+
+// flush makes what waits. At the last all directories are finished, too.
+func (u *unpacker) flush(last bool) (err error) {
+	u.v.Do(func() {
+		for i := range u.wait {
+			w := &u.wait[i]
+			if err = u.settle(w.Name, u.make(w)); err != nil {
+				return
+			}
+		}
+		if last {
+			u.leaveDirs("")
+		}
+	})
+	clear(u.wait)
+	u.wait, u.arena = u.wait[:0], u.arena[:0]
+	return err
+}
+
+// settle notes an entry that cannot be made, and returns errors that end all.
+func (u *unpacker) settle(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, one := range []error{
+		unix.EACCES, unix.EPERM, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG, unix.EEXIST, unix.ENOENT, unix.ENOTEMPTY,
+		unix.EINVAL, unix.EROFS, unix.EMLINK, unix.ETXTBSY, unix.EBUSY, unix.EFBIG, errPseudo,
+	} {
+		if errors.Is(err, one) {
+			u.leave(name, leftWord(err))
+			return nil
+		}
+	}
+	if _, told := errors.AsType[*fault.Error](err); told {
+		u.leave(name, leftWord(err))
+		return nil
+	}
+	return err
+}
+
+// make makes an entry. It runs within Do.
+func (u *unpacker) make(w *unpacked) error {
+	u.leaveDirs(w.name)
+	if w.name == "." {
+		if u.fresh && w.Typeflag == tar.TypeDir {
+			u.fresh = false
+			u.made = append(u.made, madeDir{".", w.Header})
+		}
+		return nil
+	}
+	dir, name := path.Split(w.name)
+	parent, err := u.open(path.Clean(dir))
+	if err != nil {
+		return err
+	}
+	switch w.Typeflag {
+	case tar.TypeDir:
+		return u.dir(parent, name, w)
+	case tar.TypeSymlink:
+		return u.symlink(parent, name, w.Header)
+	case tar.TypeLink:
+		return u.link(parent, name, w.Linkname)
+	}
+	fd, tmp, err := u.create(parent, name, false)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for b := w.data; len(b) > 0; {
+		n, werr := unix.Write(fd, b)
+		if werr == unix.EINTR {
+			continue
+		}
+		if werr != nil {
+			_ = unix.Unlinkat(parent, tmp, 0)
+			return werr
+		}
+		b = b[n:]
+	}
+	return u.finish(parent, fd, tmp, name, w.Header)
+}
+
+// open opens a directory below the top, and keeps it until the next: most entries stand in the
+// directory of the one before. One that no entry named is made. It runs within Do.
+func (u *unpacker) open(dir string) (int, error) {
+	if u.parent >= 0 && u.where == dir {
+		return u.parent, nil
+	}
+	fd, err := beneath(u.top, dir)
+	if errors.Is(err, unix.ENOENT) {
+		if err = u.makeMissing(dir); err == nil {
+			fd, err = beneath(u.top, dir)
+		}
+	}
+	if err != nil {
+		return -1, err
+	}
+	closeAll([]int{u.parent})
+	u.parent, u.where = fd, dir
+	u.note(fd)
+	return fd, nil
+}
+
+// note remembers the file system of a directory that is written to.
+func (u *unpacker) note(fd int) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || len(u.seen) == syncDevices {
+		return
+	}
+	if _, known := u.seen[st.Dev]; known {
+		return
+	}
+	if d, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+		u.seen[st.Dev] = d
+	}
+}
+
+// beneath opens a directory below another for use with the *at calls: behind no link that leads
+// out of that, and on no file system of the kernel's.
+func beneath(top int, dir string) (int, error) {
+	fd, err := openat2(top, dir, unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return -1, err
+	}
+	if err := checkStorage(fd); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// makeMissing makes every directory of a path that is missing.
+func (u *unpacker) makeMissing(dir string) error {
+	at := "."
+	for part := range strings.SplitSeq(dir, "/") {
+		fd, err := beneath(u.top, at)
+		if err != nil {
+			return err
+		}
+		err = unix.Mkdirat(fd, part, 0o755)
+		_ = unix.Close(fd)
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		at = path.Join(at, part)
+	}
+	return nil
+}
+
+// sync brings what was made to the disk: now, or within the second.
+func (u *unpacker) sync(now bool) error {
+	for dev, fd := range u.seen {
+		if now {
+			if err := unix.Syncfs(fd); err != nil {
+				return err
+			}
+			continue
+		}
+		u.s.syncer.addAll(dev, fd)
+		delete(u.seen, dev)
+	}
+	return nil
+}
+
+// dataReader reads the Data of an upload as a stream.
+type dataReader struct {
+	c    *conn
+	rest []byte
+	end  bool
+}
+
+func (r *dataReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.end {
+			return 0, io.EOF
+		}
+		b, err := r.c.data()
+		if err != nil {
+			return 0, err
+		}
+		r.rest, r.end = b, b == nil
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
