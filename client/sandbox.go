@@ -38,6 +38,17 @@ func (c *Client) Update(ctx context.Context, ref string, r v1.UpdateSandbox) (*v
 	return c.sandbox(ctx, request{method: "PATCH", path: of(ref, ""), body: r})
 }
 
+// Rename gives a sandbox another key. One that another sandbox has is fault.Exists. Renaming it to
+// the key that it has is not an error. The request names the sandbox by its id, so that it can be
+// sent again when it is not known what became of it.
+func (c *Client) Rename(ctx context.Context, ref, key string) (*v1.Sandbox, error) {
+	s, err := c.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return c.Update(ctx, s.ID, v1.UpdateSandbox{Key: &key})
+}
+
 // Start starts a stopped sandbox. Starting one that runs is not an error.
 func (c *Client) Start(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/start")})

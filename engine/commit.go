@@ -73,7 +73,7 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 	}
 	b.stale = false
 	if to != nil {
-		b.record.Store(to)
+		e.setRecord(b, to)
 		e.metrics.Moved(from.State, to.State)
 	}
 	e.metrics.Happened(events)

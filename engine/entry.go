@@ -77,7 +77,7 @@ type session struct {
 	pauses  pausing.Clock
 	network sessionNetwork
 	bound   boundSecrets
-	unfit   bool // whether it has the limits of the record is not known; guarded by the turn
+	unfit   bool // whether it has the limits and the host name of the record is not known; guarded by the turn
 
 	// unheard is that an earlier server brought it up, and its agent has not answered yet or
 	// its commands are not adopted: uses wait for that in the entry's turn.
@@ -139,14 +139,32 @@ func (e *Engine) load(ctx context.Context, b *entry) error {
 // cacheRecord makes s the entry's record.
 func (e *Engine) cacheRecord(b *entry, s *sandbox.Sandbox) {
 	b.read, b.project = true, s.Project
-	b.record.Store(s)
+	e.setRecord(b, s)
 	if last := e.clock.used(b.id); last.at.After(b.lastUse().at) {
 		b.touch(last.at, last.what)
 	}
+}
+
+// setRecord makes s the entry's record, which is found by its key alone from then on.
+func (e *Engine) setRecord(b *entry, s *sandbox.Sandbox) {
+	was := b.record.Swap(s)
+	if was != nil && was.Key == s.Key {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if was != nil {
+		e.unnameLocked(was)
+	}
 	if s.Key != "" {
-		e.mu.Lock()
 		e.names[name{s.Project, s.Key}] = s.ID
-		e.mu.Unlock()
+	}
+}
+
+// unnameLocked has s not be found by its key any more, unless that is another's by now.
+func (e *Engine) unnameLocked(s *sandbox.Sandbox) {
+	if n := (name{s.Project, s.Key}); e.names[n] == s.ID {
+		delete(e.names, n)
 	}
 }
 
@@ -176,9 +194,7 @@ func (e *Engine) release(b *entry) {
 	if s == nil {
 		return
 	}
-	if s.Key != "" {
-		delete(e.names, name{s.Project, s.Key})
-	}
+	e.unnameLocked(s)
 	if last := b.lastUse(); s.TTL > 0 && last.at.After(s.LastActivity) {
 		e.clock.remember(b.id, last) // the record does not know of it
 	}
@@ -195,11 +211,7 @@ func (e *Engine) forget(b *entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.unadopted, b.id)
-	if s.Key != "" {
-		if n := (name{s.Project, s.Key}); e.names[n] == b.id {
-			delete(e.names, n)
-		}
-	}
+	e.unnameLocked(s)
 }
 
 // current is a copy of the record, with what memory knows better. It is

@@ -329,17 +329,25 @@ func (e *Engine) found(ctx context.Context, b held, l *session) error {
 // have come between the two. What does not work now is tried again.
 func (e *Engine) fit(ctx context.Context, b held, l *session) {
 	l.unfit = false
-	r, ok := l.inst.(runtime.Resizer)
-	if !ok {
-		return
+	s := b.record.Load()
+	err := l.setHostname(ctx, s)
+	if r, ok := l.inst.(runtime.Resizer); ok && err == nil {
+		err = r.Resize(ctx, s.Limits)
 	}
-	err := r.Resize(ctx, b.record.Load().Limits)
 	if err == nil || fault.Is(err, fault.Unsupported) || fault.Is(err, fault.State) {
 		return
 	}
 	l.unfit = true
-	e.log.Warn("the limits of a sandbox cannot be set again now; it is tried again", "sandbox", b.id, "error", err)
+	e.log.Warn("the limits and the host name of a sandbox cannot be set again now; it is tried again", "sandbox", b.id, "error", err)
 	e.plan(b.entry)
+}
+
+// setHostname has what is up bear the name of its record, where its runtime can do so.
+func (l *session) setHostname(ctx context.Context, s *sandbox.Sandbox) error {
+	if n, ok := l.inst.(runtime.Namer); ok {
+		return n.SetHostname(ctx, s.Hostname())
+	}
+	return nil
 }
 
 // down takes the instance of a record down; one that is gone is down.

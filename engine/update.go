@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"sandpit.dev/access"
@@ -27,6 +28,13 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p upda
 	}
 	if err := p.Check(e.now(), e.defaults.Limits, e.defaults.Most); err != nil {
 		return nil, err
+	}
+	if p.Key != nil { // nobody creates a sandbox by it meanwhile
+		give, err := e.awaitKey(ctx, name{c.Project, *p.Key})
+		if err != nil {
+			return nil, err
+		}
+		defer give()
 	}
 	return e.verb(ctx, c, ref, updateBound, e.takeToWork, func(ctx context.Context, b held) error {
 		return e.update(ctx, b, core.ActorOf(c), p)
@@ -89,6 +97,9 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 	at := e.now()
 	ev := who.Event(sandbox.EventUpdated, s, at)
 	ev.Detail = "changed " + strings.Join(names, ", ") // names only: values may be secrets
+	if p.Key != nil && *p.Key != s.Key {
+		ev.Detail = sandbox.Clip(ev.Detail+"; the key was "+strconv.Quote(s.Key)+" and is "+strconv.Quote(*p.Key), sandbox.MaxEventDetail)
+	}
 	if p.Network != nil {
 		ev.Detail = sandbox.Clip(ev.Detail+withPresets(*p.Network), sandbox.MaxEventDetail)
 	}
@@ -102,9 +113,19 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 	}, ev)
 	if err != nil {
 		undo()
+		if p.Key != nil && fault.Is(err, fault.Exists) {
+			err = fault.As(err).WithRemedy("choose another key, or rename or delete the sandbox that has it")
+		}
 		return err
 	}
 	e.checkpoint("update.outcome")
+	if l != nil && p.Key != nil {
+		if err := l.setHostname(ctx, b.record.Load()); err != nil { // the record counts, and what is up follows it
+			e.log.Warn("the host name of a sandbox cannot be set now; it is tried again", "sandbox", b.id, "error", err)
+			l.unfit = true
+			e.later(b.entry)
+		}
+	}
 	if l != nil && p.Env != nil {
 		l.setEnv(*p.Env, b.record.Load().Mounts)
 	}

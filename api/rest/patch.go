@@ -12,6 +12,7 @@ import (
 // patch makes the engine's patch out of all spellings of an update.
 func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox) (update.Patch, error) {
 	var p update.Patch
+	p.Key = httpapi.Either(sp, "key", b.Key, "session_key", b.SessionKey)
 	if env := httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars); env != nil {
 		p.Env = &env
 	}

@@ -115,6 +115,9 @@ type CreateSandbox struct {
 // UpdateSandbox changes a sandbox, which may run: what is there is changed, the rest
 // stays.
 type UpdateSandbox struct {
+	Key        *string `json:"key,omitempty" jsonschema:"another name: 1 to 255 printable characters without a slash; 409 if another sandbox of the project has it. It is found by that alone from then on, and its host name follows"`
+	SessionKey *string `json:"session_key,omitempty" jsonschema:"the same as key"`
+
 	Env      map[string]string `json:"env,omitzero" jsonschema:"replaces all variables, for commands that are begun from then on"`
 	EnvVars  map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`
 	Metadata map[string]string `json:"metadata,omitzero" jsonschema:"replaces all labels"`

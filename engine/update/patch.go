@@ -18,6 +18,7 @@ import (
 // Patch is what shall change of a sandbox; nil fields stay. All can change while it
 // runs, where its runtime can do so.
 type Patch struct {
+	Key         *string
 	Env         *map[string]string // the whole of it; of commands begun afterwards
 	Metadata    *map[string]string // likewise
 	IdleTimeout *time.Duration     // zero: never
@@ -45,6 +46,9 @@ type Patch struct {
 // none is above most.
 func (p Patch) Check(at time.Time, least, most sandbox.Limits) error {
 	var k check.Fields
+	if p.Key != nil {
+		k.Key(*p.Key)
+	}
 	if p.Env != nil {
 		k.Env(*p.Env)
 	}
@@ -100,6 +104,7 @@ func (p Patch) Fields(s *sandbox.Sandbox) []string {
 		name    string
 		changes bool
 	}{
+		{"key", differs(p.Key, s.Key)},
 		{"cpu_cores", differs(p.CPU, s.Limits.CPU)},
 		{"memory_mb", differs(p.MemoryMB, s.Limits.MemoryMB)},
 		{"disk_mb", differs(p.DiskMB, s.Limits.DiskMB)},
@@ -128,6 +133,9 @@ func (p Patch) Fields(s *sandbox.Sandbox) []string {
 // Plain returns what p would have on record in plain text.
 func (p Patch) Plain() secrets.Plain {
 	o := secrets.Plain{}
+	if p.Key != nil {
+		o["key"] = []string{*p.Key}
+	}
 	if p.Env != nil {
 		o.Add("env", *p.Env)
 	}
@@ -143,6 +151,7 @@ func (p Patch) Plain() secrets.Plain {
 // Apply makes the changes.
 func (p Patch) Apply(s *sandbox.Sandbox, at time.Time) {
 	s.UpdatedAt = at
+	Set(&s.Key, p.Key)
 	s.Limits = p.Limits(s.Limits)
 	if p.Env != nil {
 		s.Env = maps.Clone(*p.Env)

@@ -103,9 +103,10 @@ func stopSandbox() toolset.Tool {
 func updateSandbox() toolset.Tool {
 	return toolset.Tool{
 		Name: "update_sandbox", Title: "Change a sandbox", Destructive: true, Idempotent: true,
-		About: "Change a sandbox's limits, network, environment, volumes or clocks. What is left out stays. All but volumes can change while it runs; the network changes at once, for open connections too.",
+		About: "Change a sandbox's name, limits, network, environment, volumes or clocks. What is left out stays. All but volumes can change while it runs; the network changes at once, for open connections too.",
 		Params: []toolset.Param{
 			{Name: "sandbox", Kind: toolset.Text, Required: true, About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
+			{Name: "new_name", Kind: toolset.Text, Field: "key", About: "Another name for it.", Aliases: []string{"key", "rename_to"}},
 			{Name: "memory_mb", Kind: toolset.Integer, Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, About: "Memory in MiB.", Aliases: []string{"memory"}},
 			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores.", Aliases: []string{"cpu", "cpu_cores"}},
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB.", Aliases: []string{"disk"}},
@@ -158,6 +159,7 @@ func applyPatch(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 // patch reads what shall change; problems are kept in a.
 func patch(a *toolset.Args) update.Patch {
 	var p update.Patch
+	given(a, "new_name", &p.Key, a.Text)
 	given(a, "cpus", &p.CPU, func(n string) float64 { return a.Number(n, 0) })
 	whole := func(n string) int { return int(a.Number(n, 0)) }
 	given(a, "memory_mb", &p.MemoryMB, whole)

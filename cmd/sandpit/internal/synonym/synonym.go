@@ -29,6 +29,7 @@ func Commands() map[string]string {
 		"sandpit ports":           {"port"},
 		"sandpit preview":         {"expose", "open", "url", "preview-url"},
 		"sandpit ps":              {"top", "stats", "metrics"},
+		"sandpit rename":          {"mv", "move"},
 		"sandpit reset":           {"recreate", "wipe", "reinstall"},
 		"sandpit restart":         {"reboot"},
 		"sandpit resume":          {"unpause", "unfreeze", "thaw"},
