@@ -69,7 +69,7 @@ func countedRecipe(hang bool) recipe {
 			if _, err := fmt.Fprintln(f, name); err != nil {
 				return err
 			}
-			if hang && name == "settle" {
+			if hang && name == "configure" {
 				// What a build leaves at the worst: a program with a child, and a mount.
 				return w.confined(ctx, hostEnv(), os.Stdout, "sh", "-c",
 					`mount -t tmpfs none "$1" && sleep 600 & echo hanging; sleep 600; true`, "sh", w.root)
@@ -155,7 +155,7 @@ func TestTwoProcesses(t *testing.T) {
 		if gotA != gotB || !strings.HasSuffix(gotA, rootName+" <nil>") {
 			t.Errorf("one says %q, the other %q", gotA, gotB)
 		}
-		if got := runs(t, dir); got != "copy settle" {
+		if got := runs(t, dir); got != "copy configure" {
 			t.Errorf("the stages ran %q, want each once", got)
 		}
 	})
@@ -198,7 +198,7 @@ func TestTwoProcesses(t *testing.T) {
 		if data, err := os.ReadFile(filepath.Join(img.Root, "etc/leaf")); err != nil || string(data) != "green\n" {
 			t.Errorf("the image's file holds %q (%v)", data, err)
 		}
-		if got := runs(t, dir); got != "copy settle settle" {
+		if got := runs(t, dir); got != "copy configure configure" {
 			t.Errorf("the stages ran %q: the first was to be kept, the second to run again", got)
 		}
 	})

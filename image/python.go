@@ -70,7 +70,7 @@ func pythonRecipe() recipe {
 				return debian(ctx, w, debianSuite, pythonPackages, dpkgOptions)
 			}},
 			{Name: "node", Weight: 10, Run: node},
-			{Name: "settle", Weight: 5, Run: settle},
+			{Name: "configure", Weight: 5, Run: configure},
 		},
 		Versions: pythonVersions,
 	}

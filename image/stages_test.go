@@ -217,7 +217,7 @@ func TestParseVersions(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestConfigure(t *testing.T) {
 	t.Run("TheUserIsAddedOnce", func(t *testing.T) {
 		dir := plant(t, map[string]string{
 			"etc/passwd": "root:x:0:0::/root:/bin/sh\nnotsandbox:x:5:5::/:/bin/sh\n", "etc/group": "root:x:0:\n", "etc/shadow": "root:*:1::::::\n", "etc/gshadow": "root:*::\n",

@@ -42,7 +42,7 @@ func treeRecipe(revision int, copying func(ctx context.Context, w *work) error) 
 				}
 				return os.WriteFile(filepath.Join(w.root, "etc/leaf"), []byte("green\n"), 0o644)
 			}},
-			{Name: "settle", Weight: 1, Run: func(_ context.Context, w *work) error {
+			{Name: "configure", Weight: 1, Run: func(_ context.Context, w *work) error {
 				w.resolved("leaf", "1")
 				return nil
 			}},

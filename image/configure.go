@@ -20,8 +20,8 @@ const (
 	sandboxHome = "home/sandbox"
 )
 
-// settledFiles are files of the root that must not be the build host's.
-var settledFiles = map[string]string{
+// configuredFiles are files of the root that must not be the build host's.
+var configuredFiles = map[string]string{
 	"etc/hostname":    "sandbox\n",
 	"etc/hosts":       "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n",
 	"etc/resolv.conf": "",
@@ -33,9 +33,9 @@ var settledFiles = map[string]string{
 	sandboxHome + "/.npmrc": "prefix=/home/sandbox/.local\nupdate-notifier=false\n",
 }
 
-// settle makes the root what sandboxes expect: the user, the directories, the
+// configure makes the root what sandboxes expect: the user, the directories, the
 // names, and nothing of the host that built it.
-func settle(ctx context.Context, w *work) error {
+func configure(ctx context.Context, w *work) error {
 	root, err := os.OpenRoot(w.root)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func settle(ctx context.Context, w *work) error {
 			return err
 		}
 	}
-	for name, content := range settledFiles {
+	for name, content := range configuredFiles {
 		if err := replaceFile(root, name, content, 0o644); err != nil {
 			return err
 		}
