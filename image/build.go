@@ -160,7 +160,7 @@ func (w *work) publish(ctx context.Context, r recipe) (Image, error) {
 	w.lines = new(tail)
 	w.from, w.span = 1, 0
 	w.progress(0, "reading the versions that are inside")
-	versions, err := r.Versions(ctx, w)
+	found, err := r.Inspect(ctx, w)
 	if err != nil {
 		return Image{}, &BuildError{Image: r.Name, Stage: "inspect", Output: w.lines.lines(), Err: err}
 	}
@@ -170,7 +170,7 @@ func (w *work) publish(ctx context.Context, r recipe) (Image, error) {
 	}
 	m := manifest{
 		Schema: manifestSchema, Name: r.Name, Digest: digest(w.state.Recipe, w.state.Resolved), Recipe: w.state.Recipe,
-		Created: time.Now().UTC(), SizeBytes: size, Files: files, Versions: versions, Env: r.Env,
+		Created: time.Now().UTC(), SizeBytes: size, Files: files, Versions: found.Versions, Absent: found.Absent, Env: r.Env,
 	}
 	if err := m.write(w.dir); err != nil {
 		return Image{}, err

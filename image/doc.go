@@ -33,6 +33,15 @@
 // Every program of a build lives in a process namespace that dies with this
 // process, and its mounts die with it.
 //
+// # What Python caches
+//
+// Python and pytest take a cached .pyc for a source's by size and time in whole
+// seconds. The image's sitecustomize.py keeps none of a source that is less than
+// two seconds old, so that the next edit within that second is not passed over.
+// It holds for the image's own Python and virtual environments of it. What
+// py_compile is called for by a program of the user's, and Pythons that the user
+// installs, follow Python's own rule.
+//
 // # Where Node comes from
 //
 // Debian 12 has Node 18; the image has Node 22, which runs TypeScript. It is

@@ -26,6 +26,8 @@ type Image struct {
 	// Versions says what is really inside ("python": "3.11.2"), as read from
 	// the finished root.
 	Versions map[string]string
+	// Absent lists, sorted, what people look for and Root was found to lack ("docker").
+	Absent []string
 	// SizeBytes is what Root takes on disk; Files counts its entries.
 	SizeBytes int64
 	Files     int64
@@ -49,6 +51,7 @@ type manifest struct {
 	SizeBytes int64             `json:"size_bytes"`
 	Files     int64             `json:"files"`
 	Versions  map[string]string `json:"versions"`
+	Absent    []string          `json:"absent,omitempty"`
 	Env       map[string]string `json:"env"`
 }
 
@@ -92,7 +95,7 @@ func load(dir string) (Image, error) {
 		return Image{}, fmt.Errorf("%s is not a directory", root)
 	}
 	return Image{
-		Name: m.Name, Digest: m.Digest, Root: root, Versions: m.Versions, SizeBytes: m.SizeBytes,
+		Name: m.Name, Digest: m.Digest, Root: root, Versions: m.Versions, Absent: m.Absent, SizeBytes: m.SizeBytes,
 		Files: m.Files, Created: m.Created, Env: m.Env, recipe: m.Recipe,
 	}, nil
 }

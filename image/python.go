@@ -23,9 +23,12 @@ var pythonPackages = []string{
 	// what was asked for
 	"python3", "python3-pip", "python3-venv", "python3-numpy", "python3-matplotlib", "ipython3",
 	"procps", "git", "curl", "jq", "ripgrep", "ca-certificates", "less", "unzip", "xz-utils",
+	// what agents reach for, and cannot install where the network is off
+	"python3-pandas", "python3-pytest", "python3-requests",
+	"gcc", "g++", "make", "libc6-dev", "python3-dev", "wget", "rsync", "openssh-client",
 	// numpy's own choice of a BLAS is many times slower
 	"libopenblas0-pthread",
-	// matplotlib's fonttools wants this or scipy, which draws in a compiler: 750 MB more
+	// matplotlib's fonttools wants this or scipy, which is larger
 	"python3-munkres",
 	// small, and missed at once by who works in a shell
 	"nano", "vim-tiny", "file", "patch", "zip", "bzip2", "netbase", "tzdata",
@@ -42,15 +45,18 @@ var dpkgOptions = []string{
 	"path-exclude=/usr/share/doc/*",
 	"path-include=/usr/share/doc/*/copyright",
 	"path-exclude=/usr/lib/python3*/EXTERNALLY-MANAGED",
+	// Extensions of Python are built without its static library.
+	"path-exclude=/usr/lib/*/libpython3*.a",
+	"path-exclude=/usr/lib/python3*/config-*/libpython3*.a",
 }
 
-// pythonRecipe is a Debian 12 with Python 3, the usual tools of a shell, and
-// a Node that runs TypeScript.
+// pythonRecipe is a Debian 12 with Python 3, a compiler, the usual tools of a
+// shell, and a Node that runs TypeScript.
 func pythonRecipe() recipe {
 	return recipe{
 		Entry: Entry{
 			Name:  "python",
-			Title: "Debian 12 with Python 3.11, numpy, matplotlib, ipython, pip, Node 22, git, curl, jq and ripgrep",
+			Title: "Debian with Python, numpy, pandas, matplotlib, ipython, pytest, requests, pip, Node, a C and C++ compiler, make, git, curl, wget, rsync, ssh, jq and ripgrep",
 			Aliases: []string{
 				"python-3.12", "python-3.12-bare", "python:3.12", "node-22", "ubuntu-24.04",
 				"mcpgateway/sandbox-python:3.12", "mcpgateway/sandbox-runtime:latest", "mcpgateway/skills-runtime:latest",
@@ -58,20 +64,22 @@ func pythonRecipe() recipe {
 		},
 		Contents: map[string]any{
 			// Revision changes when the code of a stage changes what comes out.
-			"revision": 1,
-			"suite":    debianSuite,
-			"packages": pythonPackages,
-			"dpkg":     dpkgOptions,
-			"node":     []string{nodeRangeNPM, nodeRangePip, npmRange},
+			"revision":      2,
+			"suite":         debianSuite,
+			"packages":      pythonPackages,
+			"dpkg":          dpkgOptions,
+			"node":          []string{nodeRangeNPM, nodeRangePip, npmRange},
+			"sitecustomize": siteCustomize,
 		},
 		Env: map[string]string{"PATH": searchPath, "LANG": "C.UTF-8"},
 		Stages: []stage{
-			{Name: "packages", Weight: 40, Run: func(ctx context.Context, w *work) error {
+			{Name: "packages", Weight: 60, Run: func(ctx context.Context, w *work) error {
 				return debian(ctx, w, debianSuite, pythonPackages, dpkgOptions)
 			}},
 			{Name: "node", Weight: 10, Run: node},
 			{Name: "configure", Weight: 5, Run: configure},
+			{Name: "sitecustomize", Weight: 1, Run: customizePython},
 		},
-		Versions: pythonVersions,
+		Inspect: pythonContents,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,9 @@ func run(t *testing.T, img image.Image, uid, script string) string {
 	return strings.TrimSpace(string(out))
 }
 
+//go:embed edited_test.py
+var editedScript string
+
 // makeWheel writes a small wheel; pip needs no network for it.
 const makeWheel = `python3 - <<'END'
 import zipfile
@@ -78,11 +82,20 @@ python -c 'import leaf; print(leaf.__file__)'`, "/usr/local/lib/python3.11/dist-
 		"IPythonRuns":         {"1000", `ipython --no-banner -c 'print(6*7)'`, "42"},
 		"NodeRunsTypeScript":  {"1000", `printf 'interface P { n: number }\nconst p: P = { n: 42 };\nconsole.log(p.n as number);\n' >a.ts; node a.ts 2>/dev/null`, "42"},
 		"NpmPacksAndInstalls": {"1000", `mkdir p; echo '{"name":"leaf","version":"1.0.0","bin":{"leaf":"l.js"}}' >p/package.json; printf '#!/usr/bin/env node\nconsole.log("green")\n' >p/l.js; chmod +x p/l.js; npm install -g --silent --offline ./p; leaf`, "green"},
-		"GitCommits":          {"1000", `git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one; git log --format=%s`, "one"},
-		"RipgrepFinds":        {"1000", `echo needle >a; rg -l needle`, "a"},
-		"JqReads":             {"1000", `echo '{"a":[1,2]}' | jq -c .a`, "[1,2]"},
-		"CurlSpeaksTLS":       {"1000", `curl --version | grep -o ' https ' | tr -d ' '`, "https"},
-		"SmallToolsAreThere":  {"1000", `command -v less unzip xz ps top nano vi file patch zip bzip2 bash python python3 pip pip3 ipython ipython3 npx | wc -l`, "19"},
+		"PandasReads":         {"1000", `printf 'a,b\n1,2\n3,4\n' >t.csv; python -c 'import pandas; print(pandas.read_csv("t.csv").b.sum())'`, "6"},
+		"PytestRuns":          {"1000", `printf 'def test_a():\n    assert True\n' >test_a.py; pytest -q | tail -n 1 | cut -d ' ' -f 1,2`, "1 passed"},
+		"RequestsAsk":         {"1000", `python3 -c 'import requests; print(requests.Request("GET", "http://a/b", params={"c": 1}).prepare().url)'`, "http://a/b?c=1"},
+		"CAndCPlusPlusAreCompiled": {"1000", `printf '#include <stdio.h>\nint main(void) { puts("c"); }\n' >c.c; printf '#include <iostream>\nint main() { std::cout << "c++" << std::endl; }\n' >d.cc
+printf 'all: c d\n\t./c\n\t./d\n' >Makefile; make -s`, "c\nc++"},
+		"AnExtensionOfPythonIsBuilt": {"1000", `printf '#include <Python.h>\nstatic struct PyModuleDef d = {PyModuleDef_HEAD_INIT, "leaf"};\nPyMODINIT_FUNC PyInit_leaf(void) { return PyModule_Create(&d); }\n' >leaf.c
+printf 'from setuptools import Extension, setup\nsetup(name="leaf", version="1.0", ext_modules=[Extension("leaf", ["leaf.c"])])\n' >setup.py
+python3 setup.py -q build_ext --inplace 2>/dev/null; python3 -c 'import leaf; print(leaf.__name__)'`, "leaf"},
+		"FilesAreCopied":     {"1000", `mkdir a b; echo green >a/leaf; rsync -a a/ b/; cat b/leaf; ssh -V 2>&1 | cut -c 1-7; wget --version | cut -c 1-8 | head -n 1`, "green\nOpenSSH\nGNU Wget"},
+		"GitCommits":         {"1000", `git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one; git log --format=%s`, "one"},
+		"RipgrepFinds":       {"1000", `echo needle >a; rg -l needle`, "a"},
+		"JqReads":            {"1000", `echo '{"a":[1,2]}' | jq -c .a`, "[1,2]"},
+		"CurlSpeaksTLS":      {"1000", `curl --version | grep -o ' https ' | tr -d ' '`, "https"},
+		"SmallToolsAreThere": {"1000", `command -v less unzip xz ps top nano vi file patch zip bzip2 bash python python3 pip pip3 ipython ipython3 npx | wc -l`, "19"},
 		"CertificatesAreThere": {"1000", `python -c 'import ssl; print(len(ssl.create_default_context().get_ca_certs()) > 50)'`,
 			"True"},
 		"TheLocaleIsUTF8":      {"1000", `locale charmap; python -c 'print("é🐍")'`, "UTF-8\né🐍"},
@@ -99,6 +112,23 @@ python -c 'import leaf; print(leaf.__file__)'`, "/usr/local/lib/python3.11/dist-
 			}
 		})
 	}
+
+	t.Run("AFileThatIsEditedTwiceInASecondRunsAsItIs", func(t *testing.T) {
+		got := run(t, img, "1000", "cat >edited.py <<'END'\n"+editedScript+"END\npython3 -m venv --system-site-packages v\npython3 edited.py /usr/bin/python3 v/bin/python")
+		each := "1 2\n1 2\n1 failed 1 passed\n"
+		if want := each + each + "cached True"; got != want {
+			t.Errorf("it prints\n%s\nwant\n%s", got, want)
+		}
+	})
+
+	t.Run("WhatIsSaidToBeAbsentIs", func(t *testing.T) {
+		if !slices.Contains(img.Absent, "docker") {
+			t.Errorf("it lacks %v, want docker among them", img.Absent)
+		}
+		for _, name := range img.Absent {
+			run(t, img, "1000", "! command -v "+name+"; ! python3 -c 'import "+name+"' 2>/dev/null")
+		}
+	})
 
 	t.Run("VersionsSayWhatIsReallyInside", func(t *testing.T) {
 		for tool, script := range map[string]string{

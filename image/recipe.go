@@ -21,8 +21,15 @@ type recipe struct {
 	Contents any
 	Env      map[string]string
 	Stages   []stage
-	// Versions reads from the finished root what is really inside.
-	Versions func(ctx context.Context, w *work) (map[string]string, error)
+	// Inspect reads from the finished root what is really inside.
+	Inspect func(ctx context.Context, w *work) (contents, error)
+}
+
+// contents is what a root was found to have: tools with their versions, and
+// which of those that people look for it lacks.
+type contents struct {
+	Versions map[string]string
+	Absent   []string
 }
 
 // stage is one step of a build.

@@ -217,6 +217,13 @@ func TestParseVersions(t *testing.T) {
 	}
 }
 
+func TestParseAbsent(t *testing.T) {
+	got := parseAbsent("go=1.24\nabsent=uv\nabsent=docker\nabsent=uv\nabsent=\nabsent=\x1b[2J\nabsent=a b\n absent=java\nnotabsent=ruby\n")
+	if diff := cmp.Diff([]string{"docker", "java", "uv"}, got); diff != "" {
+		t.Errorf("absent (-want +got):\n%s", diff)
+	}
+}
+
 func TestConfigure(t *testing.T) {
 	t.Run("TheUserIsAddedOnce", func(t *testing.T) {
 		dir := plant(t, map[string]string{

@@ -47,9 +47,9 @@ func treeRecipe(revision int, copying func(ctx context.Context, w *work) error) 
 				return nil
 			}},
 		},
-		Versions: func(_ context.Context, w *work) (map[string]string, error) {
+		Inspect: func(_ context.Context, w *work) (contents, error) {
 			data, err := os.ReadFile(filepath.Join(w.root, "etc/leaf"))
-			return map[string]string{"leaf": strings.TrimSpace(string(data))}, err
+			return contents{map[string]string{"leaf": strings.TrimSpace(string(data))}, []string{"bark"}}, err
 		},
 	}
 }
@@ -76,6 +76,9 @@ func TestEnsure(t *testing.T) {
 		built, err := s.Ensure(t.Context(), "wood")
 		if err != nil {
 			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"bark"}, built.Absent); diff != "" {
+			t.Errorf("absent (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(map[string]string{"leaf": "green"}, built.Versions); diff != "" {
 			t.Errorf("versions (-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -21,19 +22,35 @@ var versionsScript string
 // pythonTools are the keys that versions.sh must print: if a tool is missing or does not start,
 // the build fails.
 var pythonTools = []string{
-	"debian", "bash", "python", "pip", "numpy", "matplotlib", "ipython", "node", "npm", "git", "curl", "jq", "ripgrep",
+	"debian", "bash", "python", "pip", "numpy", "pandas", "matplotlib", "ipython", "pytest", "requests", "node", "npm",
+	"gcc", "gxx", "make", "git", "curl", "wget", "rsync", "ssh", "jq", "ripgrep",
 }
 
 var versionLine = regexp.MustCompile(`^([a-z]+)=v?([0-9][0-9A-Za-z.+~:_-]{0,63})$`)
 
-// pythonVersions runs every tool of the finished root and reads its version,
-// and runs a line of TypeScript, since that is what Node is there for.
-func pythonVersions(ctx context.Context, w *work) (map[string]string, error) {
+var absentLine = regexp.MustCompile(`^absent=([a-z][a-z0-9-]{0,31})$`)
+
+// pythonContents runs every tool of the finished root and reads its version,
+// looks for what many expect, and runs a line of TypeScript, since that is what
+// Node is there for.
+func pythonContents(ctx context.Context, w *work) (contents, error) {
 	out, err := w.chroot(ctx, inside{}, "bash", "-c", versionsScript)
 	if err != nil {
-		return nil, err
+		return contents{}, err
 	}
-	return parseVersions(out, pythonTools)
+	versions, err := parseVersions(out, pythonTools)
+	return contents{versions, parseAbsent(out)}, err
+}
+
+func parseAbsent(out string) []string {
+	var absent []string
+	for line := range strings.Lines(out) {
+		if m := absentLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			absent = append(absent, m[1])
+		}
+	}
+	slices.Sort(absent)
+	return slices.Compact(absent)
 }
 
 func parseVersions(out string, want []string) (map[string]string, error) {
