@@ -4,6 +4,7 @@
 package mcp_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,10 +14,12 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/image"
 	"sandpit.dev/internal/mcpbridge"
 )
 
@@ -99,8 +102,11 @@ func TestWithoutAGuardNobodyIsServed(t *testing.T) {
 	}
 }
 
-// broken is an engine whose every method panics.
+// broken is an engine whose every method panics, but for the list of images: a session reads
+// it as it begins.
 type broken struct{ service.Engine }
+
+func (broken) Images(context.Context, access.Caller) ([]image.Status, error) { return nil, nil }
 
 func TestAPanicIsAnAnswerThatTellsNothing(t *testing.T) {
 	t.Parallel()

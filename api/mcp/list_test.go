@@ -280,7 +280,7 @@ func TestInstructionsStayWithinTheirBudget(t *testing.T) {
 	for _, h := range []*house{open(t), openWith(t, toolset.Groups()...)} {
 		got := h.alice().InitializeResult().Instructions
 		if len(got) == 0 || len(got) > 1500 {
-			t.Errorf("the instructions have %d bytes, want 1 to 1500", len(got))
+			t.Errorf("the instructions have %d bytes, want 1 to 1500 before the versions of an image", len(got))
 		}
 	}
 }

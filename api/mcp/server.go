@@ -57,7 +57,7 @@ func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Ser
 			return h.serve(ctx, req, &t), nil
 		})
 	}
-	s.AddReceivingMiddleware(refuseUnknown(p, h.groups))
+	s.AddReceivingMiddleware(refuseUnknown(p, h.groups), tellInside(h.services.Images))
 	if len(hidden) > 0 {
 		s.AddReceivingMiddleware(refuseHidden(h, hidden))
 	}

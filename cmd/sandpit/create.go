@@ -117,5 +117,9 @@ func (a *app) tellDiffers(s *v1.Sandbox) {
 func (a *app) create(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
 	done := a.showBuilds(ctx, cl)
 	defer done()
-	return cl.Create(ctx, r)
+	s, created, err = cl.Create(ctx, r)
+	if err == nil && s.AskedImage != "" && s.AskedImage != s.Image {
+		a.warn("the image %q is %q here: %s", s.AskedImage, s.Image, versionsText(s.Versions))
+	}
+	return s, created, err
 }

@@ -56,15 +56,20 @@ func newImageLs(a *app) *cobra.Command {
 				if img.Default {
 					name += " (default)"
 				}
-				var versions []string
-				for _, n := range slices.Sorted(maps.Keys(img.Versions)) {
-					versions = append(versions, n+" "+img.Versions[n])
-				}
-				return []string{name, status, size, output.Ago(now, img.BuiltAt), strings.Join(versions, ", ")}
+				return []string{name, status, size, output.Ago(now, img.BuiltAt), versionsText(img.Versions)}
 			},
 		})
 	}
 	return c
+}
+
+// versionsText lists what is inside an image.
+func versionsText(versions map[string]string) string {
+	var list []string
+	for _, n := range slices.Sorted(maps.Keys(versions)) {
+		list = append(list, n+" "+versions[n])
+	}
+	return strings.Join(list, ", ")
 }
 
 func newImageBuild(a *app) *cobra.Command {

@@ -44,7 +44,7 @@ func words() *toolset.Words {
 	}
 }
 
-const instructions = `Isolated, stateful Linux sandboxes (Debian, Python 3, Node 22, git).
+const instructions = `Isolated, stateful Linux sandboxes` + toolset.InsideMark + `.
 
 - create_sandbox makes one and says its id, which all other tools take. Use one for a whole task, and destroy_sandbox when you are done.
 - Each execute_command begins anew in /workspace: chain steps that need a directory (cd app && make). Relative paths of files begin there, too. Start servers with & and a redirection, and get a link by preview_link.

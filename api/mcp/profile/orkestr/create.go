@@ -79,7 +79,9 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		return nil, err
 	}
 	c.Ref = string(s.ID)
-	return answer(s)
+	out := shapeOf(s)
+	out.Versions = c.VersionsOf(ctx, s)
+	return handle(out)
 }
 
 // shape is a sandbox as clients expect it [inf]; variables are not repeated,
@@ -87,8 +89,10 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 type shape struct {
 	ID        string            `json:"id"`
 	Status    string            `json:"status"`
-	Template  string            `json:"template"`
-	Size      string            `json:"size,omitempty"` // where the amounts are those of one
+	Template  string            `json:"template"` // as it was asked for
+	Image     string            `json:"image"`
+	Versions  map[string]string `json:"image_versions,omitempty"` // what is inside the image
+	Size      string            `json:"size,omitempty"`           // where the amounts are those of one
 	CPU       float64           `json:"cpu"`
 	MemoryMB  int               `json:"memory_mb"`
 	DiskMB    int               `json:"disk_mb"`
@@ -101,7 +105,7 @@ type shape struct {
 
 func shapeOf(s *sandbox.Sandbox) shape {
 	out := shape{
-		ID: string(s.ID), Status: string(s.State), Template: s.AskedImage, CPU: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB,
+		ID: string(s.ID), Status: string(s.State), Template: s.AskedImage, Image: s.Image, CPU: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB,
 		DiskMB: s.Limits.DiskMB, Network: string(s.Network.Mode), Region: toolset.OnlyRegion, Metadata: s.Metadata,
 		CreatedAt: toolset.TimeText(s.CreatedAt),
 	}

@@ -44,7 +44,7 @@ func words() *toolset.Words {
 	}
 }
 
-const instructions = `Isolated, ephemeral Linux sandboxes (Debian, Python 3, Node 22, git).
+const instructions = `Isolated, ephemeral Linux sandboxes` + toolset.InsideMark + `.
 
 - create_sandbox makes one and gives its id, which all other tools take as sandbox_id. Terminate it when you are done; timeout_seconds terminates it by itself.
 - Work in /workspace; relative paths begin there. Each run_shell and run_code begins anew: files stay, variables and the directory do not.

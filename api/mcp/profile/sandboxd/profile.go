@@ -32,7 +32,7 @@ func Profile() toolset.Profile {
 	}
 }
 
-const instructions = `Persistent Linux sandboxes (Debian, Python 3, Node 22, git). An identifier, of a conversation perhaps, names one that is kept between runs.
+const instructions = `Persistent Linux sandboxes` + toolset.InsideMark + `. An identifier, of a conversation perhaps, names one that is kept between runs.
 
 - run_sandbox runs commands in order in the sandbox of an identifier, and makes it first if it is missing. It answers at once with run_id and status_url; with options.await_completion it waits and the answer holds the result in "final".
 - Each command has a shell of its own and begins in /workspace. Commands run as user sandbox; options.as_user root may change the system. There is no network but loopback.

@@ -119,7 +119,7 @@ func instructions(groups []string) string {
 
 const ofState = `- Before something risky: snapshot_sandbox. rollback_sandbox undoes all since then; fork_sandbox makes copies to try several ways.`
 
-const always = `sandpit gives you isolated Linux sandboxes (Debian, Python 3, Node 22, git, ripgrep) that keep their files between calls.
+const always = `sandpit gives you isolated Linux sandboxes` + toolset.InsideMark + ` that keep their files between calls.
 
 - Leave "sandbox" out to work in your default sandbox: it is made when first needed. Give a name to use another one; create_sandbox makes it.
 - Work in /workspace; relative paths begin there. Files stay until the sandbox is deleted; an idle one stops, and starts again when used. Put results for the user under /artifacts: they are listed with links.

@@ -21,7 +21,7 @@ import (
 func createSandbox() toolset.Tool {
 	return toolset.Tool{
 		Name: "create_sandbox", Title: "Create a sandbox", Idempotent: true,
-		About: "Create an isolated Linux sandbox (Python 3, Node 22, git, bash), or get the one that has this name, started if it was stopped. " +
+		About: "Create an isolated Linux sandbox" + toolset.InsideMark + ", or get the one that has this name, started if it was stopped. " +
 			"Files under /workspace stay until it is deleted. It stops when idle and starts again by itself when used. " +
 			"Lifetime: until delete_sandbox, or ttl_minutes if given. run_command makes a default sandbox by itself: use this only for another name, image or size.",
 		Params: []toolset.Param{
@@ -71,6 +71,7 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	c.Ref = s.Ref()
 	shown := describe(ctx, c, s)
+	shown.Versions = c.VersionsOf(ctx, s)
 	verdict := "created sandbox " + s.Ref()
 	if !created {
 		verdict = "sandbox " + s.Ref() + " exists and is " + string(s.State)
@@ -164,7 +165,6 @@ type wholeShape struct {
 	shape
 	StopDetail       string            `json:"stop_detail,omitempty"`
 	Runtime          string            `json:"runtime"`
-	AskedImage       string            `json:"requested_image,omitempty"`
 	Digest           string            `json:"image_digest"`
 	Pids             int               `json:"pids"`
 	EnvNames         []string          `json:"env_names,omitempty"` // values are not shown
@@ -194,9 +194,7 @@ func wholeShapeFor(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) who
 		ParentSnapshot: string(s.Parent), ForkedFrom: string(s.ForkedFrom), StartedAt: toolset.TimeText(s.StartedAt), StoppedAt: toolset.TimeText(s.StoppedAt),
 		Commands: s.ExecCount, CommandSeconds: s.ExecTime.Seconds(), BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
 	}
-	if s.AskedImage != s.Image {
-		out.AskedImage = s.AskedImage
-	}
+	out.Versions = c.VersionsOf(ctx, s)
 	if s.Checkpoints != sandbox.CheckpointsOff {
 		out.Checkpoints = string(s.Checkpoints)
 	}

@@ -19,8 +19,12 @@ type shape struct {
 	State     string `json:"state"`
 	StopCause string `json:"stop_cause,omitempty"`
 	Image     string `json:"image"`
-	Workdir   string `json:"workdir"`
-	Network   string `json:"network"`
+	// AskedImage is the image as it was asked for, where that is another name.
+	AskedImage string `json:"requested_image,omitempty"`
+	// Versions are what is inside the image, where the answer is about one sandbox.
+	Versions map[string]string `json:"image_versions,omitempty"`
+	Workdir  string            `json:"workdir"`
+	Network  string            `json:"network"`
 	*networkShape
 	CPUs        float64 `json:"cpus"`
 	MemoryMB    int     `json:"memory_mb"`
@@ -155,6 +159,9 @@ func shapeOf(s *sandbox.Sandbox) shape {
 	if s.OnIdle == sandbox.IdlePause && s.IdleTimeout > 0 {
 		out.IdleAction = string(s.OnIdle)
 	}
+	if s.AskedImage != s.Image {
+		out.AskedImage = s.AskedImage
+	}
 	for _, m := range s.Mounts {
 		out.Volumes = append(out.Volumes, mountText(m))
 	}
@@ -176,8 +183,15 @@ func (s *shape) lines() []string {
 	if s.UnresponsiveSince != "" {
 		life += "; its process 1 has not answered since " + s.UnresponsiveSince + ": wait, or stop it and start it again"
 	}
+	image := s.Image
+	if s.AskedImage != "" {
+		image += ", asked for as " + toolset.PrintablePath(s.AskedImage)
+	}
+	if s.Versions != nil {
+		image += " (inside: " + toolset.VersionsText(s.Versions) + ")"
+	}
 	return append([]string{
-		fmt.Sprintf("id %s · image %s · %s CPU, %d MiB memory, %d MiB disk · %s", s.ID, s.Image, toolset.Decimal(s.CPUs), s.MemoryMB, s.DiskMB, s.networkText()),
+		fmt.Sprintf("id %s · image %s · %s CPU, %d MiB memory, %d MiB disk · %s", s.ID, image, toolset.Decimal(s.CPUs), s.MemoryMB, s.DiskMB, s.networkText()),
 		"workdir " + s.Workdir + " · " + life,
 	}, s.extras()...)
 }
