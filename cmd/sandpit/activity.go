@@ -26,7 +26,7 @@ func newActivity(a *app) *cobra.Command {
 	}
 	most := c.Flags().IntP("lines", "n", 50, "how many events, counted from the newest; 0: all")
 	types := c.Flags().StringSlice("type", nil, "only these types (exec, file.upload, …), separated by commas")
-	out := output.FormatFlag(c)
+	how := output.ListFlags(c, "the ids of processes only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *most < 0 {
 			return exit.Misuse(c, "--lines %d is less than 0", *most)
@@ -49,15 +49,17 @@ func newActivity(a *app) *cobra.Command {
 			}
 		}
 		slices.Reverse(events)
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, events)
+		if how.Names() { // of those that are about a process
+			events = slices.DeleteFunc(events, func(e *v1.Event) bool { return e.ProcessID == "" })
 		}
-		now := time.Now()
-		rows := make([][]string, 0, len(events))
-		for _, e := range events {
-			rows = append(rows, []string{output.Ago(now, &e.At), e.Actor + "/" + e.Via, e.Type, became(e), about(e)})
-		}
-		return output.Table(a.stdout, []string{"WHEN", "WHO", "WHAT", "RESULT", "ABOUT"}, rows)
+		return output.List(a.stdout, how, events, func(e *v1.Event) string { return e.ProcessID }, output.Columns[*v1.Event]{
+			Head: []string{"WHEN", "WHO", "WHAT", "RESULT", "ABOUT"},
+			Row: func(e *v1.Event, now time.Time) []string {
+				return []string{output.Ago(now, &e.At), e.Actor + "/" + e.Via, e.Type, became(e), about(e)}
+			},
+			WideHead: []string{"PROCESS"},
+			WideRow:  func(e *v1.Event, _ time.Time) []string { return []string{e.ProcessID} },
+		})
 	}
 	return c
 }

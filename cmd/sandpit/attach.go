@@ -42,7 +42,8 @@ A PROCESS is an id, the beginning of one, or last.`,
 		ValidArgsFunction: a.completeProcess,
 	}
 	history := c.Flags().Bool("history", false, "show first what it has written so far")
-	noStdin := c.Flags().BoolP("no-stdin", "n", false, "leave standard input alone")
+	noStdin := new(bool)
+	noStdinFlag(c.Flags(), noStdin, "leave standard input alone")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {

@@ -40,14 +40,14 @@ func newCode(a *app) *cobra.Command {
 language has a context that lives until the sandbox stops, and sandpit context makes more of them.
 
 The code is CODE, a file of this machine, or standard input for "-". What it prints comes as it is written, then
-the value of its last expression as text; images are saved as files with -o DIR, and else only named.
+the value of its last expression as text; images are saved as files with --save DIR, and else only named.
 
 The exit status is 0, or 1 after an error in the code (of bash its own), or that of a context that ended. Ctrl-C
 interrupts the code; its variables stay. A failure of sandpit's own exits with 125.`,
 		Example: `  sandpit code web -c 'x = 6'
   sandpit code web -c 'x * 7'
   sandpit code web -l javascript script.js
-  sandpit code web -o plots analysis.py`,
+  sandpit code web --save plots analysis.py`,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeFirst,
 		Args:                  takes(1, 2),
@@ -58,7 +58,10 @@ interrupts the code; its variables stay. A failure of sandpit's own exits with 1
 	f.StringVarP(&r.language, "language", "l", "", "python (the default), javascript, typescript or bash")
 	f.StringVar(&r.context, "context", "", "run in the context with this id")
 	f.BoolVar(&r.stateless, "stateless", false, "run in a context that lives for this code alone")
-	f.StringVarP(&r.dir, "output", "o", "", "save images in this directory")
+	f.StringVar(&r.dir, "save", "", "save images in this directory")
+	f.StringVarP(&r.dir, "output", "o", "", "")
+	_ = f.MarkHidden("output") // what --save was called
+	_ = c.MarkFlagDirname("save")
 	f.Var(&r.timeout, "timeout", "interrupt it after this long (default 5m)")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("context", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -198,7 +201,7 @@ func indented(j json.RawMessage) string {
 // save writes an image to a file that is not there yet, or says that there is one.
 func (r *codeRun) save(a *app, kind string, data []byte) error {
 	if r.dir == "" {
-		a.warn("a %s image of %s is not shown; -o DIR saves it", strings.ToUpper(kind), output.Bytes(int64(len(data))))
+		a.warn("a %s image of %s is not shown; --save DIR saves it", strings.ToUpper(kind), output.Bytes(int64(len(data))))
 		return nil
 	}
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {

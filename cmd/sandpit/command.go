@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
@@ -62,7 +63,7 @@ func (a *app) commandFlags(c *cobra.Command, withEnv bool) *command {
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
 	f.Var(&m.timeout, "timeout", "kill it after this long")
 	f.BoolVarP(&m.stdin, "interactive", "i", false, "give it standard input, whatever it is")
-	f.BoolVarP(&m.noStdin, "no-stdin", "n", false, "leave standard input alone, also if it is a pipe or a file")
+	noStdinFlag(f, &m.noStdin, "leave standard input alone, also if it is a pipe or a file")
 	f.BoolVarP(&m.tty, "tty", "t", false, "run it at a terminal, as sandpit shell does")
 	if withEnv {
 		m.env = flags.EnvFlags(f, a.Getenv, "environment variable of this command")
@@ -70,6 +71,14 @@ func (a *app) commandFlags(c *cobra.Command, withEnv bool) *command {
 	f.SetInterspersed(false) // what follows CMD is CMD's
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
 	return m
+}
+
+// noStdinFlag adds --no-stdin. Its letter -n, which is "how many" elsewhere, stays for who has it in scripts,
+// and is in no help: pflag says of what is deprecated on standard output, where the command's own output is.
+func noStdinFlag(f *pflag.FlagSet, to *bool, usage string) {
+	f.BoolVar(to, "no-stdin", false, usage)
+	f.BoolVarP(to, "null-stdin", "n", false, usage)
+	_ = f.MarkHidden("null-stdin")
 }
 
 // check takes the words of the command, and refuses what makes no sense.
@@ -163,8 +172,8 @@ func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref str
 	return a.ended(m, out, came)
 }
 
-// collect runs a command and prints its result as JSON.
-func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
+// collect runs a command and prints its result as data.
+func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec, as output.Format) error {
 	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	r.MaxOutputBytes = nil // it is held in memory here
@@ -187,7 +196,7 @@ func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref st
 	if m.state != nil {
 		all = v1.ShellExecResult{ExecResult: out, Shell: *m.state}
 	}
-	if err := output.JSON(a.stdout, all); err != nil {
+	if err := output.Data(a.stdout, as, all); err != nil {
 		return exit.Own(err)
 	}
 	if out.ExitCode == nil {

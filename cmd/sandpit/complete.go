@@ -4,13 +4,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"path"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
 // completeTimeout is how long a person at a prompt waits without noticing.
@@ -143,4 +148,141 @@ func (a *app) completeMount(c *cobra.Command, args []string, word string) ([]str
 		names[i] += ":/"
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeImages completes names of images.
+func (a *app) completeImages(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		found, err := cl.Images(ctx)
+		for i := range found {
+			out = append(append(out, found[i].Name), found[i].Aliases...)
+		}
+		return out, err
+	}), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePresets completes names for lists of hosts, the last of several with commas between them.
+func (a *app) completePresets(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndexByte(typed, ',')+1]
+	return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		all, err := cl.Presets(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range all.Items {
+			out = append(out, before+p.Name)
+		}
+		return out, nil
+	}), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRequests completes ids of what agents asked to reach.
+func (a *app) completeRequests(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		found, err := cl.NetworkRequests(ctx, "")
+		for i := range found {
+			out = append(out, found[i].ID)
+		}
+		return out, err
+	}), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRuns completes ids of runs, the newest first.
+func (a *app) completeRuns(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		for r, err := range cl.Runs(ctx, client.RunQuery{Limit: 100}) {
+			if err != nil || len(out) == 100 {
+				return out, err
+			}
+			if !slices.Contains(args, r.RunID) {
+				out = append(out, r.RunID)
+			}
+		}
+		return out, nil
+	}), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeTokens completes names of tokens.
+func (a *app) completeTokens(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		found, err := cl.Tokens(ctx, "")
+		for i := range found {
+			if !slices.Contains(args, found[i].Name) {
+				out = append(out, found[i].Name)
+			}
+		}
+		return out, err
+	}), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePath completes the name of a sandbox, then a path in it.
+func (a *app) completePath(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeFirst(c, args, typed)
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.pathsInside(c.Context(), args[0], typed, false), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeDirectory completes a directory in the sandbox that is the first argument.
+func (a *app) completeDirectory(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.pathsInside(c.Context(), args[0], typed, true), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// maxCompleted is how many names of a directory are offered at most.
+const maxCompleted = 1000
+
+// pathsInside returns the paths in a sandbox that begin as typed; directories end with a slash. It
+// starts no sandbox that is down. A name that is no line of text is left out: a shell would take it
+// for another.
+func (a *app) pathsInside(ctx context.Context, ref, typed string, directories bool) []string {
+	dir, begin := path.Split(typed)
+	return a.soon(ctx, func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		s, err := cl.Get(ctx, ref)
+		if err != nil || s.Status != "running" {
+			return nil, err
+		}
+		files, _, err := cl.ListFiles(ctx, ref, cmp.Or(dir, "."), "", maxCompleted)
+		for i := range files {
+			f := &files[i]
+			name := f.Name
+			isDir := f.Type == "dir"
+			switch {
+			case !strings.HasPrefix(name, begin) || output.Printable(name) != name || directories && !isDir:
+			case begin == "" && strings.HasPrefix(name, "."):
+			case isDir:
+				out = append(out, dir+name+"/")
+			default:
+				out = append(out, dir+name)
+			}
+		}
+		return out, err
+	})
+}
+
+// completePort completes the name of a sandbox, then a port that something listens on there.
+func (a *app) completePort(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeFirst(c, args, typed)
+	}
+	return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		l, err := cl.Ports(ctx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range l.Items {
+			if n := strconv.Itoa(p.Port); p.Protocol == "tcp" && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+		return out, nil
+	}), cobra.ShellCompDirectiveNoFileComp
 }

@@ -55,10 +55,11 @@ func newContextCreate(a *app) *cobra.Command {
 	f.StringVarP(&language, "language", "l", "python", "python, javascript, typescript or bash")
 	f.StringVarP(&cwd, "cwd", "w", "", "where it starts (default /workspace, as root /root)")
 	f.StringVarP(&user, "user", "u", "", "sandbox (the default) or root")
+	_ = c.RegisterFlagCompletionFunc("cwd", a.completeDirectory)
 	env := flags.EnvFlags(f, a.Getenv, "environment variable of its code")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -70,11 +71,7 @@ func newContextCreate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, made)
-		}
-		_, err = fmt.Fprintln(a.stdout, output.Printable(made.ID))
-		return err
+		return output.One(a.stdout, *out, made, made.ID, made.ID)
 	}
 	return c
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,9 +46,10 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.StringVar(&m.from, "from-snapshot", "", "begin with the disk of this snapshot: its id, or SANDBOX/NAME")
 	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	f.StringVar(&m.network, "network", "", "what it may reach: off, restricted or open")
-	m.reach = reachFlags(c)
+	m.reach = a.reachFlags(c)
 	m.clocks = flags.ClockFlags(c)
-	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
+	_ = c.RegisterFlagCompletionFunc("network", cobra.FixedCompletions([]string{"off", "restricted", "open"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
 	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
 	return m
@@ -83,7 +83,7 @@ What is not said is the server's default.`,
 		Args: namedByFlag("sandbox"),
 	}
 	m := a.makingFlags(c)
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -93,15 +93,11 @@ What is not said is the server's default.`,
 		if err != nil {
 			return err
 		}
-		if !created && *out != output.AsJSON {
+		if !created && !out.IsData() {
 			a.warn("%s existed already", s.Ref())
 		}
 		a.tellDiffers(s)
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, s)
-		}
-		_, err = fmt.Fprintln(a.stdout, s.ID)
-		return err
+		return output.One(a.stdout, *out, s, s.Ref(), s.ID)
 	}
 	return c
 }

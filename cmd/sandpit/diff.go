@@ -45,8 +45,8 @@ of the disk.`,
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, d)
+		if out.IsData() {
+			return output.Data(a.stdout, *out, d)
 		}
 		w := bufio.NewWriter(a.stdout)
 		for i := range d.Items {

@@ -76,15 +76,15 @@ status is then 1 if something is left to mend.`,
 				checks = append(checks, daemon.Repair(c.Context(), cfg, false)...)
 			}
 		}
-		if *out == output.AsJSON {
-			if err := output.JSON(a.stdout, checks); err != nil {
+		if out.IsData() {
+			if err := output.Data(a.stdout, *out, checks); err != nil {
 				return err
 			}
 		}
 		bad := false
 		for _, k := range checks {
 			bad = bad || k.Status == daemon.Failed || *repair && k.Status != daemon.Passed
-			if *out == output.AsText {
+			if !out.IsData() {
 				mark := map[daemon.CheckStatus]string{daemon.Passed: "✓", daemon.Warned: "!", daemon.Failed: "✗"}[k.Status]
 				fmt.Fprintf(a.stdout, "%s %-18s %s\n", mark, output.Printable(k.Name), output.Printable(k.Detail))
 				if k.Done != "" {

@@ -27,7 +27,7 @@ CMD and its arguments are run as they are, without a shell; -c takes shell text,
 Flags may stand before SANDBOX or between it and CMD; all after CMD is CMD's own.
 
 Standard input is given to the command, as it comes, if it is a pipe or a file, and with -i whatever it
-is; -n leaves it alone, in a loop that reads a file, say. A stopped sandbox is started, unless somebody stopped it on purpose.
+is; --no-stdin leaves it alone, in a loop that reads a file, say. A stopped sandbox is started, unless somebody stopped it on purpose.
 
 With --detach it is not waited for: its process id is printed, for sandpit ps, logs, attach and kill. It
 goes on whatever becomes of us, of the connection and of the server, without a time limit unless --timeout
@@ -53,6 +53,7 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 		Args:                  cobra.ArbitraryArgs,
 	}
 	m := a.commandFlags(c, true)
+	_ = c.RegisterFlagCompletionFunc("cwd", a.completeDirectory)
 	detach := c.Flags().BoolP("detach", "d", false, "print the process id and do not wait for the command")
 	c.Flags().StringVar(&m.in, "shell", "", "run it in the shell of this `NAME`, which keeps what it leaves behind")
 	out := output.FormatFlag(c)
@@ -84,8 +85,8 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 		if err != nil {
 			return exit.Own(err)
 		}
-		if *out == output.AsJSON {
-			return m.collect(c.Context(), a, cl, ref, r)
+		if out.IsData() {
+			return m.collect(c.Context(), a, cl, ref, r, *out)
 		}
 		return m.stream(c.Context(), a, cl, ref, r)
 	}
@@ -110,7 +111,7 @@ func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref str
 	if err != nil {
 		return exit.Own(err)
 	}
-	if out != output.AsJSON {
+	if !out.IsData() {
 		_, err := fmt.Fprintln(a.stdout, output.Printable(p.ID()))
 		return exit.Own(err)
 	}
@@ -118,7 +119,7 @@ func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref str
 	if err != nil {
 		return exit.Own(err)
 	}
-	return exit.Own(output.JSON(a.stdout, rec))
+	return exit.Own(output.Data(a.stdout, out, rec))
 }
 
 // refThenWords splits off SANDBOX, and reads flags that stand after it.

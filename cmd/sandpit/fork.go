@@ -4,8 +4,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
@@ -35,7 +33,7 @@ made, or none.`,
 	labels := flags.Pairs{}
 	f.Var(labels, "label", "label, instead of those of the sandbox; may be given again")
 	_ = c.RegisterFlagCompletionFunc("from", a.completePoint())
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *count < 1 {
 			return exit.Misuse(c, "--count %d is less than 1", *count)
@@ -52,13 +50,13 @@ made, or none.`,
 		switch {
 		case err != nil:
 			return err
-		case *out == output.AsJSON && *count == 1 && len(forks) == 1:
-			return output.JSON(a.stdout, &forks[0])
-		case *out == output.AsJSON:
-			return output.JSON(a.stdout, forks)
+		case out.IsData() && *count == 1 && len(forks) == 1:
+			return output.Data(a.stdout, *out, &forks[0])
+		case out.IsData():
+			return output.Data(a.stdout, *out, forks)
 		}
 		for i := range forks {
-			if _, err := fmt.Fprintln(a.stdout, forks[i].ID); err != nil {
+			if err := output.One(a.stdout, *out, nil, forks[i].Ref(), forks[i].ID); err != nil {
 				return err
 			}
 		}

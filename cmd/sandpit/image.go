@@ -80,9 +80,9 @@ func newImageBuild(a *app) *cobra.Command {
 already costs nothing; a build that was broken off goes on where it was; and it goes on when
 this command is.`,
 		Args:              takes(0, 1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.completeImages,
 	}
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -104,11 +104,7 @@ this command is.`,
 				return err
 			}
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, img)
-		}
-		_, err = fmt.Fprintf(a.stdout, "%s is ready (%s)\n", img.Name, output.Bytes(img.SizeBytes))
-		return err
+		return output.One(a.stdout, *out, img, img.Name, fmt.Sprintf("%s is ready (%s)", img.Name, output.Bytes(img.SizeBytes)))
 	}
 	return c
 }

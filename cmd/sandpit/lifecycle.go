@@ -25,7 +25,7 @@ func newStart(a *app) *cobra.Command {
 // prints them.
 func (a *app) verb(c *cobra.Command, do func(cl *client.Client, ctx context.Context, ref string) (*v1.Sandbox, error)) *cobra.Command {
 	c.Args, c.ValidArgsFunction = takes(1, -1), a.completeAll
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -51,12 +51,12 @@ func (a *app) each(ctx context.Context, refs []string, f output.Format, do func(
 			continue
 		}
 		done = append(done, s)
-		if f == output.AsText {
+		if !f.IsData() {
 			fmt.Fprintln(a.stdout, output.Printable(s.Ref()))
 		}
 	}
-	if f == output.AsJSON {
-		if err := output.JSON(a.stdout, done); err != nil {
+	if f.IsData() {
+		if err := output.Data(a.stdout, f, done); err != nil {
 			return err
 		}
 	}
@@ -69,8 +69,8 @@ func (a *app) one(ctx context.Context, ref string, f output.Format, do func(cont
 	if err != nil {
 		return err
 	}
-	if f == output.AsJSON {
-		return output.JSON(a.stdout, s)
+	if f.IsData() {
+		return output.Data(a.stdout, f, s)
 	}
 	_, err = fmt.Fprintln(a.stdout, output.Printable(s.Ref()))
 	return err
@@ -145,7 +145,7 @@ To begin their processes anew and keep the files, use sandpit restart.`,
 		ValidArgsFunction: a.completeAll,
 	}
 	force := c.Flags().BoolP("force", "f", false, "yes, all files are to be lost")
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		if !*force {
 			return fault.New(fault.State, "a reset gives %s an empty disk: the files in it are lost", refs[0]).

@@ -277,8 +277,8 @@ func newWhoami(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, identity{p.URL, *who})
+		if out.IsData() {
+			return output.Data(a.stdout, *out, identity{p.URL, *who})
 		}
 		return writeIdentity(a.stdout, p, who, time.Now())
 	}

@@ -5,8 +5,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,19 +21,23 @@ import (
 
 func newLogs(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "logs [flags] SANDBOX PROCESS",
-		Short: "Show what a process wrote",
+		Use:   "logs [flags] SANDBOX [PROCESS]",
+		Short: "Show what a process wrote, or all of a sandbox",
 		Long: `Show what a process of a sandbox wrote, its standard error on ours; with -f also what it goes on to write,
 until it ends. A connection that breaks and a server that is restarted are got over without losing anything.
-A PROCESS is an id, the beginning of one, or last.`,
+A PROCESS is an id, the beginning of one, or last.
+
+Without a PROCESS it is what all wrote that are remembered, the oldest first, each line with the beginning of its process's
+id; with -f then what those that run and those that are started from now on write, as it comes, until it is interrupted.`,
 		Example: `  sandpit logs -f web $(sandpit exec --detach web -- npm run dev)
   sandpit logs web last
+  sandpit logs -f -n 5 web
   sandpit logs -n 20 --stream stderr web p1q2r3s4t5u6v7w8`,
-		Args:              takes(2, 2),
+		Args:              takes(1, 2),
 		ValidArgsFunction: a.completeProcess,
 	}
 	follow := c.Flags().BoolP("follow", "f", false, "go on until the process ends")
-	lines := c.Flags().IntP("tail", "n", -1, "only so many lines of what there is already; -1: all")
+	lines := c.Flags().IntP("tail", "n", -1, "only so many lines of what there is already, of each process; -1: all")
 	stream := c.Flags().String("stream", "", "only stdout or stderr")
 	_ = c.RegisterFlagCompletionFunc("stream", cobra.FixedCompletions([]string{v1.StreamStdout, v1.StreamStderr}, cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -49,20 +55,16 @@ A PROCESS is an id, the beginning of one, or last.`,
 		}
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
+		if len(args) == 1 {
+			all := &allLogs{app: a, cl: cl, ref: args[0], only: *stream, lines: *lines, follow: *follow}
+			return interrupt.Ended(ctx, all.show(ctx))
+		}
 		p, err := openProcess(ctx, cl, args[0], args[1])
 		if err != nil {
 			return interrupt.Ended(ctx, err)
 		}
 		l := &logs{app: a, process: p, only: *stream}
-		if *lines >= 0 {
-			if err := l.tail(ctx, *lines); err != nil {
-				return interrupt.Ended(ctx, err)
-			}
-			if !*follow || l.ended {
-				return nil
-			}
-		}
-		return interrupt.Ended(ctx, l.show(ctx, !*follow))
+		return interrupt.Ended(ctx, l.from(ctx, *lines, *follow))
 	}
 	return c
 }
@@ -74,6 +76,19 @@ type logs struct {
 	only    string // the stream; empty: both
 	cursor  int64
 	ended   bool
+
+	out, err io.Writer // nil: those of the app
+}
+
+// from shows the last lines of what there is already, or with -1 all, and then what comes if it
+// is to follow.
+func (l *logs) from(ctx context.Context, lines int, follow bool) error {
+	if lines >= 0 {
+		if err := l.tail(ctx, lines); err != nil || !follow || l.ended {
+			return err
+		}
+	}
+	return l.show(ctx, !follow)
 }
 
 // show writes what comes after the cursor.
@@ -110,9 +125,9 @@ func (l *logs) write(out client.Output) error {
 		l.warn("output is missing here (%s): %s", missing(out.Gap), out.Gap.Why)
 	case out.Exit != nil || !l.wants(out):
 	default:
-		w := l.stdout
+		w := cmp.Or(l.out, l.stdout)
 		if out.Stderr {
-			w = l.stderr
+			w = cmp.Or(l.err, l.stderr)
 		}
 		_, err := w.Write(out.Data)
 		if interrupt.PipeBroken(err) { // nobody reads us, and the signal is on its way

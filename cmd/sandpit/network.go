@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,12 +48,13 @@ type reach struct {
 	learn          bool
 }
 
-func reachFlags(c *cobra.Command) *reach {
+func (a *app) reachFlags(c *cobra.Command) *reach {
 	r := &reach{f: c.Flags()}
 	r.f.StringSliceVar(&r.allow, "allow", nil, "preset that may be reached, such as python (see sandpit network presets), or name or address; may be given again")
 	r.f.StringSliceVar(&r.domains, "allow-domain", nil, "name that may be reached, or *.NAME for all below it; may be given again")
 	r.f.StringSliceVar(&r.cidrs, "allow-cidr", nil, "address, or range of addresses, that may be reached without a name; may be given again")
 	r.f.StringSliceVar(&r.ports, "allow-port", nil, "port, or range such as 8000-8100, that both are bound to; may be given again")
+	_ = c.RegisterFlagCompletionFunc("allow", a.completePresets)
 	r.f.BoolVar(&r.learn, "learn", false, "let through what the lists would refuse, and note it")
 	return r
 }
@@ -101,7 +103,7 @@ func newNetworkSet(a *app) *cobra.Command {
 		}
 		return a.completeAll(c, args, prefix)
 	}
-	r := reachFlags(c)
+	r := a.reachFlags(c)
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
@@ -137,8 +139,8 @@ func newNetworkShow(a *app) *cobra.Command {
 		if s.NetworkPolicy != nil {
 			p = *s.NetworkPolicy
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, p)
+		if out.IsData() {
+			return output.Data(a.stdout, *out, p)
 		}
 		return writePolicy(a.stdout, p)
 	}
@@ -190,7 +192,7 @@ func newNetworkLog(a *app) *cobra.Command {
 	}
 	refused := c.Flags().Bool("refused", false, "only what was refused")
 	propose := c.Flags().Bool("propose", false, "print the command that allows what was tried")
-	out := output.FormatFlag(c)
+	how := output.ListFlags(c, "what was tried only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -213,30 +215,34 @@ func newNetworkLog(a *app) *cobra.Command {
 			}
 			log.Items = kept
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, log)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(log.Items))
-		for i := range log.Items {
-			e := &log.Items[i]
-			what := "allowed"
-			switch {
-			case e.Learned:
-				what = "learnt"
-			case !e.Allowed:
-				what = "refused"
-			}
-			at := e.Address
-			if e.Port > 0 {
-				at = net.JoinHostPort(e.Address, strconv.Itoa(e.Port))
-			}
-			rows = append(rows, []string{what, e.Protocol, e.Name, at, strconv.FormatInt(e.Count, 10), output.Ago(now, &e.LastAt), e.Reason})
-		}
-		return output.Table(a.stdout, []string{"WHAT", "BY", "NAME", "ADDRESS", "TIMES", "LAST", "REASON"}, rows)
+		return output.List(a.stdout, how, log.Items, attempted, output.Columns[v1.NetworkEntry]{
+			Head: []string{"WHAT", "BY", "NAME", "ADDRESS", "TIMES", "LAST", "REASON"},
+			Row: func(e v1.NetworkEntry, now time.Time) []string {
+				what := "allowed"
+				switch {
+				case e.Learned:
+					what = "learnt"
+				case !e.Allowed:
+					what = "refused"
+				}
+				return []string{what, e.Protocol, e.Name, addressOf(e), strconv.FormatInt(e.Count, 10), output.Ago(now, &e.LastAt), e.Reason}
+			},
+			Whole: log,
+		})
 	}
 	return c
 }
+
+// addressOf is where an entry of the log led to.
+func addressOf(e v1.NetworkEntry) string {
+	if e.Port == 0 {
+		return e.Address
+	}
+	return net.JoinHostPort(e.Address, strconv.Itoa(e.Port))
+}
+
+// attempted is what an entry of the log tried to reach, by name where it had one.
+func attempted(e v1.NetworkEntry) string { return cmp.Or(e.Name, addressOf(e)) }
 
 // proposal is the command that sets a policy.
 func proposal(sandbox string, p v1.NetworkPolicy) string {
@@ -264,33 +270,33 @@ package tool's settings in the image or on the server's host say is read when a 
 		Args: takes(0, 0),
 	}
 	image := c.Flags().String("image", "", "of sandboxes of this image; see sandpit image ls")
-	_ = c.RegisterFlagCompletionFunc("image", cobra.NoFileCompletions)
-	out := output.FormatFlag(c)
+	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
+	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		all, err := cl.Presets(c.Context(), *image)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case *out == output.AsJSON:
-			return output.JSON(a.stdout, all)
-		}
-		var rows [][]string
-		for _, p := range all.Items {
-			if len(p.Domains) == 0 {
-				rows = append(rows, []string{p.Name, "none", "", p.About})
-			}
-			for _, d := range p.Domains {
-				rows = append(rows, []string{p.Name, d.Domain, d.Source, p.About})
-			}
 		}
 		if !all.Built {
 			a.warn("the image is not built yet, so what it says itself is missing")
 		}
-		return output.Table(a.stdout, []string{"PRESET", "NAME", "FROM", "WHERE THE LIST IS FROM"}, rows)
+		return output.List(a.stdout, how, all.Items, func(p v1.Preset) string { return p.Name }, output.Columns[v1.Preset]{
+			Head: []string{"PRESET", "NAME", "FROM", "WHERE THE LIST IS FROM"},
+			Rows: func(p v1.Preset, _ time.Time) (rows [][]string) {
+				if len(p.Domains) == 0 {
+					return [][]string{{p.Name, "none", "", p.About}}
+				}
+				for _, d := range p.Domains {
+					rows = append(rows, []string{p.Name, d.Domain, d.Source, p.About})
+				}
+				return rows
+			},
+			Whole: all,
+		})
 	}
 	return c
 }
@@ -304,29 +310,27 @@ are an agent's own, and may be anybody's who wrote what it read. A request is ke
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeAll,
 	}
-	out := output.FormatFlag(c)
+	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		all, err := cl.NetworkRequests(c.Context(), strings.Join(args, ""))
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case *out == output.AsJSON:
-			return output.JSON(a.stdout, v1.NetworkRequestList{Items: all})
 		}
-		now := time.Now()
-		rows := make([][]string, 0, len(all))
-		for _, r := range all {
-			why := ""
-			if r.Reason != "" {
-				why = fmt.Sprintf("%q", r.Reason)
-			}
-			rows = append(rows, []string{r.ID, r.Sandbox, asked(&r), r.Actor, output.Ago(now, r.CreatedAt), why})
-		}
-		return output.Table(a.stdout, []string{"REQUEST", "SANDBOX", "ASKS FOR", "BY", "ASKED", "SAYS"}, rows)
+		return output.List(a.stdout, how, all, func(r v1.NetworkRequest) string { return r.ID }, output.Columns[v1.NetworkRequest]{
+			Head: []string{"REQUEST", "SANDBOX", "ASKS FOR", "BY", "ASKED", "SAYS"},
+			Row: func(r v1.NetworkRequest, now time.Time) []string {
+				why := ""
+				if r.Reason != "" {
+					why = fmt.Sprintf("%q", r.Reason)
+				}
+				return []string{r.ID, r.Sandbox, asked(&r), r.Actor, output.Ago(now, r.CreatedAt), why}
+			},
+			Whole: v1.NetworkRequestList{Items: all},
+		})
 	}
 	return c
 }
@@ -351,7 +355,7 @@ func asked(r *v1.NetworkRequest) string {
 
 func newNetworkAnswer(a *app, verb, short, done string, do func(*client.Client, context.Context, string) (*v1.NetworkRequest, error)) *cobra.Command {
 	c := &cobra.Command{
-		Use: verb + " [flags] REQUEST", Short: short, Args: takes(1, 1), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: verb + " [flags] REQUEST", Short: short, Args: takes(1, 1), ValidArgsFunction: a.completeRequests,
 	}
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -363,8 +367,8 @@ func newNetworkAnswer(a *app, verb, short, done string, do func(*client.Client, 
 		switch {
 		case err != nil:
 			return err
-		case *out == output.AsJSON:
-			return output.JSON(a.stdout, r)
+		case out.IsData():
+			return output.Data(a.stdout, *out, r)
 		}
 		_, err = fmt.Fprintln(a.stdout, output.Printable(fmt.Sprintf(done, r.Sandbox, asked(r))))
 		return err

@@ -34,7 +34,7 @@ func TestWhatMayBeReachedIsReadOfFlags(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &cobra.Command{}
-			r := reachFlags(c)
+			r := new(app).reachFlags(c)
 			if err := c.ParseFlags(tc.flags); err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,7 @@ private; "sandpit preview" makes a link that others can open.`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	out := output.FormatFlag(c)
+	how := output.ListFlags(c, "ports only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -45,21 +46,20 @@ private; "sandpit preview" makes a link that others can open.`,
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, l)
-		}
-		rows := make([][]string, 0, len(l.Items))
-		for _, p := range l.Items {
-			pid := ""
-			if p.PID != 0 {
-				pid = strconv.Itoa(p.PID)
-			}
-			rows = append(rows, []string{strconv.Itoa(p.Port), p.Protocol, p.Address, pid, p.Command, p.User, p.URL})
-		}
 		if l.Truncated {
 			a.warn("there is more than could be listed")
 		}
-		return output.Table(a.stdout, []string{"PORT", "PROTOCOL", "ADDRESS", "PID", "COMMAND", "USER", "URL"}, rows)
+		return output.List(a.stdout, how, l.Items, func(p v1.Port) string { return strconv.Itoa(p.Port) }, output.Columns[v1.Port]{
+			Head: []string{"PORT", "PROTOCOL", "ADDRESS", "PID", "COMMAND", "USER", "URL"},
+			Row: func(p v1.Port, _ time.Time) []string {
+				pid := ""
+				if p.PID != 0 {
+					pid = strconv.Itoa(p.PID)
+				}
+				return []string{strconv.Itoa(p.Port), p.Protocol, p.Address, pid, p.Command, p.User, p.URL}
+			},
+			Whole: l,
+		})
 	}
 	return c
 }
@@ -82,7 +82,7 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 		Example: `  sandpit exec --detach web -- python3 -m http.server 8000
   sandpit preview web 8000 --expires 1d`,
 		Args:              takes(2, 2),
-		ValidArgsFunction: a.completeFirst,
+		ValidArgsFunction: a.completePort,
 	}
 	var expires flags.Period
 	c.Flags().Var(&expires, "expires", "how long it is good, at most 30d (default 1h)")
@@ -102,8 +102,8 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 			return err
 		}
 		switch {
-		case *out == output.AsJSON:
-			return output.JSON(a.stdout, p)
+		case out.IsData():
+			return output.Data(a.stdout, *out, p)
 		case *byPath:
 			_, err = fmt.Fprintln(a.stdout, p.PathURL)
 		default:
@@ -130,7 +130,7 @@ databases, debuggers, HTTP. LOCAL is REMOTE where it is left out; 0 takes a free
 		Example: `  sandpit forward web 8000
   sandpit forward web 15432:5432 9229`,
 		Args:              takes(2, -1),
-		ValidArgsFunction: a.completeFirst,
+		ValidArgsFunction: a.completePort,
 	}
 	address := c.Flags().String("address", "127.0.0.1", "local address to listen on")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -171,7 +171,7 @@ arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 
 			if err != nil {
 				return interrupt.Ended(ctx, err)
 			}
-			if ended = append(ended, rec); *out == output.AsText {
+			if ended = append(ended, rec); !out.IsData() {
 				status := "-" // it is not known
 				if rec.ExitCode != nil {
 					status = strconv.Itoa(*rec.ExitCode)
@@ -181,8 +181,8 @@ arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 
 				}
 			}
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, ended)
+		if out.IsData() {
+			return output.Data(a.stdout, *out, ended)
 		}
 		return nil
 	}

@@ -23,7 +23,7 @@ it runs, and its host name follows. A name that another sandbox has is refused; 
 		Args:              takes(2, 2),
 		ValidArgsFunction: a.completeFirst,
 	}
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {

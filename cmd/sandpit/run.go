@@ -78,8 +78,8 @@ CMD, -c and standard input are as with sandpit exec.`,
 				m.leave = []byte{} // whoever left it would find nothing again
 			}
 			return a.atTerminal(ctx, cl, s.ID, m)
-		case *out == output.AsJSON:
-			return m.collect(ctx, a, cl, s.ID, r)
+		case out.IsData():
+			return m.collect(ctx, a, cl, s.ID, r, *out)
 		}
 		return m.stream(ctx, a, cl, s.ID, r)
 	}

@@ -83,7 +83,7 @@ func newRunsLs(a *app) *cobra.Command {
 		Use: "ls [flags] [SANDBOX]", Aliases: []string{"list"}, Short: "List runs, newest first", Args: takes(0, 1), ValidArgsFunction: a.completeAll,
 	}
 	most := c.Flags().IntP("limit", "n", 50, "at most so many")
-	out := output.FormatFlag(c)
+	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -103,22 +103,21 @@ func newRunsLs(a *app) *cobra.Command {
 			}
 			found = append(found, *r)
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, found)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(found))
-		for i := range found {
-			r := &found[i]
-			rows = append(rows, []string{r.RunID, r.Identifier, r.State, strconv.Itoa(len(r.Artifacts)), output.Ago(now, &r.CreatedAt)})
-		}
-		return output.Table(a.stdout, []string{"ID", "SANDBOX", "STATE", "ARTIFACTS", "CREATED"}, rows)
+		return output.List(a.stdout, how, found, func(r v1.Run) string { return r.RunID }, output.Columns[v1.Run]{
+			Head: []string{"ID", "SANDBOX", "STATE", "ARTIFACTS", "CREATED"},
+			Row: func(r v1.Run, now time.Time) []string {
+				return []string{r.RunID, r.Identifier, r.State, strconv.Itoa(len(r.Artifacts)), output.Ago(now, &r.CreatedAt)}
+			},
+		})
 	}
 	return c
 }
 
 func newRunsShow(a *app) *cobra.Command {
-	c := &cobra.Command{Use: "show RUN", Short: "Show a run with the output of its commands, as JSON", Args: takes(1, 1), ValidArgsFunction: cobra.NoFileCompletions}
+	c := &cobra.Command{
+		Use: "show [flags] RUN", Short: "Show a run with the output of its commands, as JSON or YAML", Args: takes(1, 1), ValidArgsFunction: a.completeRuns,
+	}
+	out := output.FormatsFlag(c, output.AsJSON, output.AsJSON, output.AsYAML)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -128,14 +127,14 @@ func newRunsShow(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return output.JSON(a.stdout, r)
+		return output.Data(a.stdout, *out, r)
 	}
 	return c
 }
 
 func newRunsFollow(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "follow RUN", Short: "Show the output of a run until it ends, and exit as it did", Args: takes(1, 1), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "follow RUN", Short: "Show the output of a run until it ends, and exit as it did", Args: takes(1, 1), ValidArgsFunction: a.completeRuns,
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
@@ -148,7 +147,7 @@ func newRunsFollow(a *app) *cobra.Command {
 }
 
 func newRunsCancel(a *app) *cobra.Command {
-	c := &cobra.Command{Use: "cancel RUN...", Short: "End runs: what runs is killed, and nothing more begun", Args: takes(1, -1), ValidArgsFunction: cobra.NoFileCompletions}
+	c := &cobra.Command{Use: "cancel RUN...", Short: "End runs: what runs is killed, and nothing more begun", Args: takes(1, -1), ValidArgsFunction: a.completeRuns}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -176,7 +175,7 @@ func newRunsArtifacts(a *app) *cobra.Command {
 		Args: takes(1, 3), ValidArgsFunction: a.completeAll,
 	}
 	link := c.Flags().Bool("link", false, "print a link that is good for whoever has it, for an hour")
-	out := output.FormatFlag(c)
+	how := output.ListFlags(c, "paths only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -209,15 +208,14 @@ func newRunsArtifacts(a *app) *cobra.Command {
 			return err
 		case *link:
 			return exit.Misuse(c, "a link is to one artifact: give RUN and PATH")
-		case *out == output.AsJSON:
-			return output.JSON(a.stdout, list)
 		}
-		rows := make([][]string, 0, len(list.Artifacts))
-		for i := range list.Artifacts {
-			f := &list.Artifacts[i]
-			rows = append(rows, []string{f.Path, output.Bytes(f.Size)})
-		}
-		return output.Table(a.stdout, []string{"PATH", "SIZE"}, rows)
+		return output.List(a.stdout, how, list.Artifacts, func(f v1.Artifact) string { return f.Path }, output.Columns[v1.Artifact]{
+			Head:     []string{"PATH", "SIZE"},
+			Row:      func(f v1.Artifact, _ time.Time) []string { return []string{f.Path, output.Bytes(f.Size)} },
+			WideHead: []string{"SHA256"},
+			WideRow:  func(f v1.Artifact, _ time.Time) []string { return []string{f.SHA256} },
+			Whole:    list,
+		})
 	}
 	return c
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/input"
@@ -102,8 +103,8 @@ One newline at its end is no part of it.`,
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, s)
+		if out.IsData() {
+			return output.Data(a.stdout, *out, s)
 		}
 		return nil
 	}
@@ -178,12 +179,20 @@ func newSecretLs(a *app) *cobra.Command {
 
 func newSecretRm(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:               "rm NAME... [flags]",
-		Short:             "Delete secrets; what runs keeps what it was given",
-		Args:              takes(1, -1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   "rm NAME... [flags]",
+		Short: "Delete secrets; what runs keeps what it was given",
+		Args:  takes(1, -1),
 	}
 	ref := a.sandboxFlag(c)
+	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+			found, err := cl.Secrets(ctx, *ref)
+			for i := range found {
+				out = append(out, found[i].Name)
+			}
+			return out, err
+		}), cobra.ShellCompDirectiveNoFileComp
+	}
 	c.RunE = func(c *cobra.Command, names []string) error {
 		cl, err := a.client()
 		if err != nil {

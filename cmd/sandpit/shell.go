@@ -42,6 +42,7 @@ standard input, as ssh does it.`,
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of a login shell")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
+	_ = c.RegisterFlagCompletionFunc("cwd", a.completeDirectory)
 	join := f.String("attach", "", "join the terminal of this process")
 	keys := f.String("detach-keys", "ctrl-p,ctrl-q", "keys that leave the terminal as it is; empty: none")
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))

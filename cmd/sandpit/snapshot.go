@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -47,7 +46,7 @@ instant and goes on. Processes and volumes are no part of a snapshot.`,
 	}
 	name := c.Flags().String("name", "", "the snapshot's name, unique among the sandbox's")
 	replace := c.Flags().Bool("replace", false, "delete the snapshot that has the name")
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *replace && *name == "" {
 			return exit.Misuse(c, "--replace is given without --name; there is nothing to replace")
@@ -60,11 +59,11 @@ instant and goes on. Processes and volumes are no part of a snapshot.`,
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, s)
+		name := s.ID
+		if s.Name != nil {
+			name = *s.Name
 		}
-		_, err = fmt.Fprintln(a.stdout, s.ID)
-		return err
+		return output.One(a.stdout, *out, s, name, s.ID)
 	}
 	return c
 }
@@ -141,7 +140,7 @@ changed.`,
 	}
 	to := c.Flags().String("to", "", "name or id of the snapshot, or base")
 	_ = c.RegisterFlagCompletionFunc("to", a.completePoint("base"))
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *to == "" {
 			return exit.Misuse(c, "--to is missing: name a snapshot (sandpit snapshot ls %s lists them), or base", args[0])

@@ -112,7 +112,7 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 		Args: takes(1, 1),
 	}
 	name := c.Flags().String("name", "", "the snapshot's name (default: the one in the archive)")
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		from, o := a.stdin, client.ImportOptions{Name: *name}
 		bar := progress.New(a.stderr)
@@ -145,11 +145,11 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 			return interrupt.Ended(ctx, err)
 		}
 		bar.Clear()
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, s)
+		name := s.ID
+		if s.Name != nil {
+			name = *s.Name
 		}
-		_, err = fmt.Fprintln(a.stdout, s.ID)
-		return err
+		return output.One(a.stdout, *out, s, name, s.ID)
 	}
 	return c
 }

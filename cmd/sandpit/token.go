@@ -59,8 +59,8 @@ func newTokenCreate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, t)
+		if out.IsData() {
+			return output.Data(a.stdout, *out, t)
 		}
 		a.warn("token %s of project %s, with %s; keep it, it is never shown again", t.Name, t.Project, strings.Join(t.Scopes, ", "))
 		_, err = fmt.Fprintln(a.stdout, t.Secret)
@@ -72,7 +72,7 @@ func newTokenCreate(a *app) *cobra.Command {
 func newTokenLs(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List tokens, without their secrets", Args: takes(0, 0)}
 	project := c.Flags().String("project", "", "only those of this project")
-	out := output.FormatFlag(c)
+	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -82,29 +82,26 @@ func newTokenLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, tokens)
-		}
-		now := time.Now()
-		rows := make([][]string, 0, len(tokens))
-		for _, t := range tokens {
-			expires := "never"
-			if t.ExpiresAt != nil {
-				expires = output.Ago(now, t.ExpiresAt)
-			}
-			used := "never"
-			if t.LastUsedAt != nil {
-				used = output.Ago(now, t.LastUsedAt)
-			}
-			rows = append(rows, []string{t.Name, t.ID, t.Project, strings.Join(t.Scopes, ","), output.Ago(now, &t.CreatedAt), used, expires})
-		}
-		return output.Table(a.stdout, []string{"NAME", "ID", "PROJECT", "SCOPES", "CREATED", "USED", "EXPIRES"}, rows)
+		return output.List(a.stdout, how, tokens, func(t v1.Token) string { return t.ID }, output.Columns[v1.Token]{
+			Head: []string{"NAME", "ID", "PROJECT", "SCOPES", "CREATED", "USED", "EXPIRES"},
+			Row: func(t v1.Token, now time.Time) []string {
+				used, expires := "never", "never"
+				if t.LastUsedAt != nil {
+					used = output.Ago(now, t.LastUsedAt)
+				}
+				if t.ExpiresAt != nil {
+					expires = output.Ago(now, t.ExpiresAt)
+				}
+				return []string{t.Name, t.ID, t.Project, strings.Join(t.Scopes, ","), output.Ago(now, &t.CreatedAt), used, expires}
+			},
+			Called: func(t v1.Token) string { return t.Name },
+		})
 	}
 	return c
 }
 
 func newTokenRm(a *app) *cobra.Command {
-	c := &cobra.Command{Use: "rm [flags] TOKEN...", Short: "End tokens, by id or name", Args: takes(1, -1), ValidArgsFunction: cobra.NoFileCompletions}
+	c := &cobra.Command{Use: "rm [flags] TOKEN...", Short: "End tokens, by id or name", Args: takes(1, -1), ValidArgsFunction: a.completeTokens}
 	project := c.Flags().String("project", "", "whose token it is, where a name alone is not clear")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()

@@ -45,7 +45,7 @@ stopped. A memory limit under what is in use is refused.`,
 	noVolumes := f.Bool("no-volumes", false, "mount none any more")
 	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
 	k := flags.ClockFlags(c)
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
 		changes := 0
 		f.Visit(func(f *pflag.Flag) {

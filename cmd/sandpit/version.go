@@ -16,8 +16,8 @@ func newVersion(a *app) *cobra.Command {
 	c := &cobra.Command{Use: "version [flags]", Short: "Print the version of this program", Args: takes(0, 0)}
 	out := output.FormatFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, map[string]string{
+		if out.IsData() {
+			return output.Data(a.stdout, *out, map[string]string{
 				"version": a.version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 			})
 		}

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -39,7 +38,7 @@ func newVolumeCreate(a *app) *cobra.Command {
 	}
 	var size flags.Megabytes
 	c.Flags().Var(&size, "size", "the most that it holds (10G); else it has no limit of its own")
-	out := output.FormatFlag(c)
+	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -49,11 +48,7 @@ func newVolumeCreate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == output.AsJSON {
-			return output.JSON(a.stdout, v)
-		}
-		_, err = fmt.Fprintln(a.stdout, output.Printable(v.Name))
-		return err
+		return output.One(a.stdout, *out, v, v.Name, v.Name)
 	}
 	return c
 }

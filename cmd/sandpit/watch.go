@@ -32,11 +32,11 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
   sandpit watch -r web src
   sandpit watch -o json -r web / | jq .path`,
 		Args:              takes(1, 2),
-		ValidArgsFunction: a.completeFirst,
+		ValidArgsFunction: a.completePath,
 	}
 	recursive := c.Flags().BoolP("recursive", "r", false, "with all that is below")
 	user := c.Flags().StringP("user", "u", "", "as sandbox (the default) or root")
-	out := output.FormatFlag(c)
+	out := output.FormatsFlag(c, output.AsText, output.AsText, output.AsJSON)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -62,7 +62,7 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
 			case err != nil:
 				return err
 			}
-			if *out == output.AsJSON {
+			if out.IsData() {
 				err = lines.Encode(e)
 			} else {
 				_, err = fmt.Fprintln(a.stdout, watchLine(e))

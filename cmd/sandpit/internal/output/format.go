@@ -22,12 +22,32 @@ const (
 	AsText Format = "text"
 	AsJSON Format = "json"
 	AsYAML Format = "yaml"
-	asName Format = "name"
-	asWide Format = "wide" // a table with more columns
+	AsName Format = "name"
+	AsWide Format = "wide" // a table with more columns
 )
 
-// FormatFlag adds -o for a command that prints text or JSON.
-func FormatFlag(c *cobra.Command) *Format { return FormatsFlag(c, AsText, AsText, AsJSON) }
+// FormatFlag adds -o for a command that prints text or data.
+func FormatFlag(c *cobra.Command) *Format { return FormatsFlag(c, AsText, AsText, AsJSON, AsYAML) }
+
+// NamedFlag adds -o for a command that prints one thing, or its name.
+func NamedFlag(c *cobra.Command) *Format {
+	return FormatsFlag(c, AsText, AsText, AsName, AsJSON, AsYAML)
+}
+
+// IsData reports whether f is for programs: JSON or YAML.
+func (f Format) IsData() bool { return f == AsJSON || f == AsYAML }
+
+// One prints one thing as data, by its name, or as text.
+func One(w io.Writer, as Format, v any, name, text string) error {
+	switch {
+	case as.IsData():
+		return Data(w, as, v)
+	case as == AsName:
+		text = name
+	}
+	_, err := fmt.Fprintln(w, Printable(text))
+	return err
+}
 
 // FormatsFlag adds -o with the words that c takes.
 func FormatsFlag(c *cobra.Command, normal Format, words ...Format) *Format {

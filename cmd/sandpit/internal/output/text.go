@@ -50,13 +50,13 @@ func Ago(now time.Time, t *time.Time) string {
 		if d < 2*time.Second {
 			return "now"
 		}
-		return span(d) + " ago"
+		return Span(d) + " ago"
 	}
-	return "in " + span(t.Sub(now))
+	return "in " + Span(t.Sub(now))
 }
 
-// span is a duration in one unit.
-func span(d time.Duration) string {
+// Span is a duration in one unit.
+func Span(d time.Duration) string {
 	for _, u := range []struct {
 		length time.Duration
 		name   string

@@ -27,7 +27,7 @@ func Commands() map[string]string {
 		"sandpit network show":    {"network ls", "network list", "network inspect"},
 		"sandpit pause":           {"freeze", "suspend"},
 		"sandpit ports":           {"port"},
-		"sandpit preview":         {"expose", "open", "url", "preview-url"},
+		"sandpit preview":         {"expose", "url", "preview-url"},
 		"sandpit ps":              {"top", "stats", "metrics"},
 		"sandpit rename":          {"mv", "move"},
 		"sandpit reset":           {"recreate", "wipe", "reinstall"},

@@ -1,0 +1,65 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/browser"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
+)
+
+func newOpen(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "open [flags] SANDBOX PORT",
+		Short: "Show what a port serves over HTTP in this machine's browser",
+		Long: `Make a link to what a port in a sandbox serves over HTTP, and open it in this machine's browser: the program in
+BROWSER, or what the system opens pages with. Where there is none, the link is printed. Whoever has the link can open it until it
+expires; other users of this machine may see it among the processes for a moment.`,
+		Example: `  sandpit exec --detach web -- python3 -m http.server 8000
+  sandpit open web 8000`,
+		Args:              takes(2, 2),
+		ValidArgsFunction: a.completePort,
+	}
+	var expires flags.Period
+	c.Flags().Var(&expires, "expires", "how long the link is good, at most 30d (default 1h)")
+	byPath := c.Flags().Bool("path", false, "open the form by path, where the preview's own host name cannot be reached")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		port, err := portOf(c, args[1])
+		if err != nil {
+			return err
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		p, err := cl.Preview(c.Context(), args[0], v1.CreatePreview{Port: port, ExpiresSeconds: expires.Seconds()})
+		if err != nil {
+			return err
+		}
+		link := p.URL
+		if *byPath {
+			link = p.PathURL
+		}
+		err = browser.Open(runtime.GOOS, a.Getenv, link)
+		switch {
+		case err == nil:
+			a.warn("port %d of %s is open in the browser", port, args[0])
+			return nil
+		case errors.Is(err, browser.ErrNone):
+			a.warn("there is no browser here; the link is good until %s", p.ExpiresAt.Local().Format("15:04"))
+		default:
+			a.warn("the browser does not open it: %v", err)
+		}
+		_, err = fmt.Fprintln(a.stdout, output.Printable(link))
+		return err
+	}
+	return c
+}
