@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/entry"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -129,16 +130,10 @@ func (u *unpacker) read(tr *tar.Reader, most int64) error {
 			continue
 		}
 		u.sum.Entries++
-		name, why := cleanName(h.Name)
-		if why == "" {
-			why = unpackable(h)
-		}
+		name, why := entry.Check(h)
 		if why != "" {
 			u.leave(h.Name, why)
 			continue
-		}
-		if h.Typeflag != tar.TypeReg {
-			h.Size = 0
 		}
 		if size += h.Size; size < 0 || most > 0 && size > most {
 			return fault.New(fault.TooLarge, "the archive's files have more than %d bytes", most).WithRemedy("copy it in parts")
@@ -176,42 +171,6 @@ func notArchive(err error) error {
 	return err
 }
 
-// cleanName returns the path of an entry below the directory, or why it is none.
-func cleanName(name string) (clean, why string) {
-	switch {
-	case name == "", strings.IndexByte(name, 0) >= 0:
-		return "", "it has no name"
-	case len(name) > wire.MaxPath:
-		return "", "its name is too long"
-	case name[0] == '/':
-		return "", "its name is absolute"
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == ".." {
-			return "", "its name has .."
-		}
-	}
-	return path.Clean(name), ""
-}
-
-// unpackable returns why an entry is not made, "" if it is.
-func unpackable(h *tar.Header) string {
-	switch h.Typeflag {
-	case tar.TypeDir, tar.TypeSymlink:
-		return ""
-	case tar.TypeReg, tar.TypeRegA, tar.TypeCont, tar.TypeGNUSparse: //nolint:staticcheck // old archives have it
-		h.Typeflag = tar.TypeReg
-		return ""
-	case tar.TypeLink:
-		return ""
-	case tar.TypeChar, tar.TypeBlock:
-		return "a device"
-	case tar.TypeFifo:
-		return "a named pipe"
-	}
-	return "its type is not known"
-}
-
 func (u *unpacker) leave(name, why string) { leftOut(&u.sum, name, why) }
 
 // flush makes what waits. At the last all directories are finished, too.
@@ -219,7 +178,7 @@ func (u *unpacker) flush(last bool) (err error) {
 	u.v.Do(func() {
 		for i := range u.wait {
 			w := &u.wait[i]
-			if err = u.settle(w.Name, u.make(w)); err != nil {
+			if err = u.note(w.Name, u.make(w)); err != nil {
 				return
 			}
 		}
@@ -232,8 +191,8 @@ func (u *unpacker) flush(last bool) (err error) {
 	return err
 }
 
-// settle notes an entry that cannot be made, and returns errors that end all.
-func (u *unpacker) settle(name string, err error) error {
+// note notes an entry that cannot be made, and returns errors that end all.
+func (u *unpacker) note(name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -312,12 +271,12 @@ func (u *unpacker) open(dir string) (int, error) {
 	}
 	closeAll([]int{u.parent})
 	u.parent, u.where = fd, dir
-	u.note(fd)
+	u.remember(fd)
 	return fd, nil
 }
 
-// note remembers the file system of a directory that is written to.
-func (u *unpacker) note(fd int) {
+// remember keeps the file system of a directory that is written to.
+func (u *unpacker) remember(fd int) {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || len(u.seen) == syncDevices {
 		return

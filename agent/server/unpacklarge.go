@@ -24,7 +24,7 @@ func (u *unpacker) large(tr *tar.Reader, h *tar.Header, name string) error {
 		}
 	})
 	if err != nil {
-		return u.settle(h.Name, err) // its content is passed over
+		return u.note(h.Name, err) // its content is passed over
 	}
 	defer unix.Close(fd)
 	if err = u.content(fd, tr, h.Size); err != nil {
@@ -32,7 +32,7 @@ func (u *unpacker) large(tr *tar.Reader, h *tar.Header, name string) error {
 		return notArchive(err)
 	}
 	u.v.Do(func() { err = u.finish(parent, fd, tmp, base, h) })
-	return u.settle(h.Name, err)
+	return u.note(h.Name, err)
 }
 
 func (u *unpacker) content(fd int, r io.Reader, size int64) error {

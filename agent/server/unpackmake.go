@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/entry"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -73,7 +74,7 @@ func (u *unpacker) symlink(parent int, name string, h *tar.Header) error {
 
 // link gives a file below the top one more name.
 func (u *unpacker) link(parent int, name, target string) error {
-	clean, why := cleanName(target)
+	clean, why := entry.Path(target)
 	if why != "" {
 		return fault.New(fault.Invalid, "a link to %q: %s", clip(wire.EscapeName(target), 200), why)
 	}

@@ -31,7 +31,7 @@ func (m *Mounts) Set(s string) error {
 func parseMount(s string) (v1.MountVolume, error) {
 	bad := fmt.Errorf("%q is not a valid mount; write it as NAME:/PATH, NAME/SUB:/PATH or NAME:/PATH:ro", s)
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, ".") {
-		return v1.MountVolume{}, fmt.Errorf("%q has a path of this machine, of which nothing is mounted; copy it in with: sandpit cp PATH SANDBOX:", s)
+		return v1.MountVolume{}, fmt.Errorf("%q has a path of this machine, of which nothing is mounted; copy it in by sandpit cp PATH SANDBOX:PATH", s)
 	}
 	volume, path, ok := strings.Cut(s, ":/")
 	if !ok || volume == "" {
