@@ -71,6 +71,11 @@ func TestTheInputOfAProcessEndsAWhileAfterItsLastReader(t *testing.T) {
 			time.Sleep(d)
 			synctest.Wait()
 		}
+		follow := func(n int) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.holders += n
+		}
 		p.endReader(p.beginReader(0, true))
 		back := p.beginReader(0, true)
 		if pass(2 * wire.LostPatience); !open() {
@@ -83,11 +88,11 @@ func TestTheInputOfAProcessEndsAWhileAfterItsLastReader(t *testing.T) {
 		if pass(wire.LostPatience + time.Second); !open() {
 			t.Error("it ended, and somebody sent more")
 		}
-		p.holders++
+		follow(1)
 		if pass(2 * wire.LostPatience); !open() {
 			t.Error("it ended, and somebody follows")
 		}
-		p.holders--
+		follow(-1)
 		if pass(2 * wire.LostPatience); open() {
 			t.Error("it did not end")
 		}
