@@ -31,11 +31,11 @@ type Archive struct {
 }
 
 // LeftOut returns what is not in the archive, once Read has returned io.EOF: the first of it, and how much
-// it is in all.
+// it is in all, below 0 where that is not known.
 func (a *Archive) LeftOut() (first []v1.LeftOut, all int64) {
 	var sum v1.Unpacked
 	if err := json.Unmarshal([]byte(a.resp.Trailer.Get(v1.LeftOutTrailer)), &sum); err != nil {
-		return nil, 0 // something on the way took the trailer
+		return nil, -1 // something on the way took the trailer
 	}
 	return sum.LeftOut, max(sum.LeftOutTotal, int64(len(sum.LeftOut)))
 }
