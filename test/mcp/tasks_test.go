@@ -176,7 +176,7 @@ git add . && git commit -qm first`}, "exit 0 ")
 	a.calls, a.bytes = 0, 0
 	a.do("run_command", args{"command": "git clone -q /tmp/src calc && cd calc && python3 -m unittest 2>&1"}, "exit 1 ", "-1 != 5")
 	a.do("read_file", args{"path": "calc/calc.py"}, "return a - b")
-	a.do("edit_file", args{"path": "calc/calc.py", "old_text": "a - b", "new_text": "sum((a, b))"})
+	a.do("edit_file", args{"path": "calc/calc.py", "old_text": "a - b", "new_text": "a + b"})
 	a.do("run_command", args{"command": "cd calc && python3 -m unittest 2>&1"}, "exit 0 ", "OK")
 }
 
