@@ -105,7 +105,7 @@ func (e *Engine) take(ctx context.Context, of *entry) (held, error) {
 // finishedLater is why an event tells of what an earlier verb had to leave.
 const finishedLater = "finished after an earlier failure"
 
-// unless gives the turn back where err is not nil.
+// unless releases the turn where err is not nil.
 func (b held) unless(err error) (held, error) {
 	if err != nil {
 		b.release()

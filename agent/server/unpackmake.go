@@ -72,7 +72,7 @@ func (u *unpacker) symlink(parent int, name string, h *tar.Header) error {
 	})
 }
 
-// link gives a file below the top one more name.
+// link adds a name to a file below the top.
 func (u *unpacker) link(parent int, name, target string) error {
 	clean, why := entry.Path(target)
 	if why != "" {
@@ -142,7 +142,7 @@ func (u *unpacker) create(parent int, name string, apart bool) (fd int, tmp stri
 	return fd, tmp, err
 }
 
-// finish gives a file its mode, time and name.
+// finish sets the mode and time of a file, and renames it to its own name.
 func (u *unpacker) finish(parent, fd int, tmp, name string, h *tar.Header) error {
 	err := u.attributes(fd, h)
 	if err == nil && tmp != name {

@@ -59,7 +59,7 @@ func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, 
 	return nil
 }
 
-// commandEvents returns the stream that the client asks for, and what gives it a frame.
+// commandEvents returns the stream that the client asks for, and a function that writes a frame to it.
 func (c *call) commandEvents() (*commandEvents, func(sandbox.Frame) error) {
 	if framed := httpapi.Accepted(c.R, v1.FramesType); framed != nil {
 		s := &commandEvents{Events: c.Frames(v1.FramesType), framed: framed}

@@ -147,7 +147,7 @@ func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox) {
 	s.poke()
 }
 
-// healthy takes one for box out of the pool, whose agent answers; nil if there is none.
+// healthy takes one whose agent answers out of the pool, for box, or returns nil if there is none.
 func (s *Pools) healthy(ctx context.Context, p *pool, box *sandbox.Sandbox) *Entry {
 	for {
 		one := p.Take(box)

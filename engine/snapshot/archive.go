@@ -18,7 +18,7 @@ import (
 )
 
 // Export writes a snapshot, which the caller holds, to w as an archive that Import reads, on this
-// server or another. What w got before an error is not an archive: its end is missing.
+// server or another. What was written to w before an error is not an archive: its end is missing.
 func (k *Keeper) Export(ctx context.Context, snap *sandbox.Snapshot, w io.Writer) error {
 	d, err := k.Driver(snap.Runtime)
 	if err != nil {

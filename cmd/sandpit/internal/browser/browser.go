@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// ErrNone is that there is no browser here: no screen, or no program that opens one.
+// ErrNone is returned where there is no screen, or no program that opens a page.
 var ErrNone = errors.New("there is no browser here")
 
-// settled is how long a program may take to say that it cannot open a page. Some are the browser
+// startPatience is how long a program may take to say that it cannot open a page. Some are the browser
 // themselves, and run on.
-const settled = 3 * time.Second
+const startPatience = 3 * time.Second
 
 // Open has a browser show a page of the web. Where none can be found it is [ErrNone]. goos is the
 // system's name, and getenv has the variables of this program.
@@ -46,7 +46,7 @@ func Open(goos string, getenv func(string) string, page string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", line[0], err)
 		}
-	case <-time.After(settled):
+	case <-time.After(startPatience):
 	}
 	return nil
 }

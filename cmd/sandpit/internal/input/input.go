@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input hands what a person gives on: to a command while it runs, or as a text with a bound.
+// Package input reads what a person types: as a stream for a command that runs, or as a bounded text.
 package input
 
 import (

@@ -50,7 +50,7 @@ type Columns[T any] struct {
 	Called func(one T) string // what -o name prints of one; nil: what -q does
 }
 
-// List prints what was found. Name gives what -q prints of one.
+// List prints what was found. Name returns what -q prints of one.
 func List[T any](w io.Writer, how Listing, found []T, name func(one T) string, in Columns[T]) error {
 	if !*how.quiet && *how.format == AsName && in.Called != nil {
 		name = in.Called

@@ -18,7 +18,7 @@ import (
 	"sandpit.dev/internal/running"
 )
 
-// runDirs are where a server of this machine may have told of itself: the
+// runDirs returns where a server of this machine may have left its address: the
 // user's own place first, then root's.
 func (f *Finder) runDirs() []string {
 	if dir := f.Getenv("SANDPIT_RUN_DIR"); dir != "" {
@@ -30,7 +30,7 @@ func (f *Finder) runDirs() []string {
 	})
 }
 
-// Local finds the server of this machine. dir is where it told of itself.
+// Local finds the server of this machine. dir is where it left its address.
 func (f *Finder) Local() (s running.Server, dir string, err error) {
 	for _, dir := range f.runDirs() {
 		s, err := running.Read(dir)

@@ -48,7 +48,7 @@ type Finder struct {
 	last   atomic.Pointer[string] // the name of the kept server that was found last
 }
 
-// SpokenTo returns the name of the kept server that was found last; empty: it is none of those.
+// SpokenTo returns the name of the kept server that was found last, or "" where the server is no kept one.
 func (f *Finder) SpokenTo() string {
 	if name := f.last.Load(); name != nil {
 		return *name

@@ -20,7 +20,7 @@ func Size(f *os.File) (cols, rows int) {
 	return min(cols, 1000), min(rows, 1000)
 }
 
-// Of gives the file behind w if a person looks at it.
+// Of returns the file behind w, and reports whether it is a terminal.
 func Of(w any) (*os.File, bool) {
 	f, ok := w.(*os.File)
 	if !ok || f == nil || !term.IsTerminal(int(f.Fd())) {

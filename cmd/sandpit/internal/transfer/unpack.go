@@ -180,7 +180,7 @@ func (u *unpacker) make(tr *tar.Reader, rel string, h *tar.Header) error {
 	return errors.New("neither a file nor a directory")
 }
 
-// dir makes a directory, or goes into one that is there. A link in its place is none.
+// dir makes a directory, or goes into one that is there. A link to a directory counts as none.
 func (u *unpacker) dir(in *os.Root, rel string, h *tar.Header) error {
 	if len(u.in) >= maxDepth {
 		return errors.New("it is too deep in the tree")
@@ -220,7 +220,7 @@ func (u *unpacker) leaveAll() {
 	}
 }
 
-// finish gives the last directory its mode and time, and closes it.
+// finish sets the mode and time of the last directory, and closes it.
 func (u *unpacker) finish() {
 	d := u.in[len(u.in)-1]
 	u.in = u.in[:len(u.in)-1]
@@ -258,7 +258,7 @@ func (u *unpacker) place(in *os.Root, name string, do func(as string) error) err
 	return err
 }
 
-// link gives a file of the copy one more name.
+// link adds a name to a file of the copy.
 func (u *unpacker) link(in *os.Root, rel string, h *tar.Header) error {
 	of, why := below(h.Linkname)
 	top := u.in[0].root
