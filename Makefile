@@ -22,10 +22,10 @@ help: ## Print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 build: agent ## Build bin/sandpit, one static binary with the agent in it
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sandpit ./cmd/sandpit
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sandpit ./cmd/sandpit
 
 agent:
-	$(GO) build -trimpath -ldflags '-s -w' -o agent/embedded/bin/sandpit-agent ./cmd/sandpit-agent
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o agent/embedded/bin/sandpit-agent ./cmd/sandpit-agent
 
 up: setup build ## Set up, start the server, run a first program, say how to connect
 	bin/sandpit up --try
