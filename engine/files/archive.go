@@ -30,29 +30,14 @@ func (s *Service) PackFiles(ctx context.Context, c access.Caller, ref, path stri
 	if err != nil {
 		return sandbox.FileInfo{}, nil, err
 	}
-	if err := s.engine.Store().Room(); err != nil { // for its event
-		u.End()
-		return sandbox.FileInfo{}, nil, err
-	}
-	ev := newEvent(u, sandbox.EventDownload, path, o.User)
-	rctx, cancel := s.engine.Bind(ctx)
-	info, from, err := u.Client().Pack(rctx, path, o)
+	var from *agent.Archive
+	info, d, err := s.download(ctx, u, path, o.User, func(ctx context.Context) (info sandbox.FileInfo, _ io.ReadCloser, err error) {
+		info, from, err = u.Client().Pack(ctx, path, o)
+		return info, from, err
+	})
 	if err != nil {
-		err = u.Fail(ctx, err)
-		record(ctx, u, ev, err)
-		cancel()
-		u.End()
 		return sandbox.FileInfo{}, nil, err
 	}
-	ectx := context.WithoutCancel(ctx)
-	d := &download{ReadCloser: from}
-	d.over = func(n int64, err error) {
-		ev.Bytes = n
-		_ = record(ectx, u, ev, err) // logged; the bytes are delivered
-		cancel()
-		u.End()
-	}
-	context.AfterFunc(rctx, func() { _ = d.Close() })
 	return info, &Archive{d, from}, nil
 }
 
@@ -62,18 +47,10 @@ func (s *Service) UnpackFiles(ctx context.Context, c access.Caller, ref, path st
 	if err != nil {
 		return sandbox.FilesPacked{}, err
 	}
-	defer u.End()
-	ev := newEvent(u, sandbox.EventUpload, path, o.User)
-	bound, cancel := s.engine.Bind(ctx)
-	defer cancel()
-	count := &counted{r: r}
-	sum, err := u.Client().Unpack(bound, path, count, o)
-	ev.Bytes = count.n
-	if err != nil {
-		err = u.Fail(ctx, err)
-	}
-	if dbErr := record(ctx, u, ev, err); err == nil {
-		err = dbErr
-	}
+	var sum sandbox.FilesPacked
+	err = s.upload(ctx, u, path, o.User, r, func(ctx context.Context, r io.Reader) error {
+		sum, err = u.Client().Unpack(ctx, path, r, o)
+		return err
+	})
 	return sum, err
 }

@@ -54,13 +54,27 @@ func (s *Service) ReadFile(ctx context.Context, c access.Caller, ref, path strin
 	if err != nil {
 		return sandbox.FileInfo{}, nil, err
 	}
+	info, d, err := s.download(ctx, u, path, o.User, func(ctx context.Context) (sandbox.FileInfo, io.ReadCloser, error) {
+		return u.Client().ReadFile(ctx, path, o)
+	})
+	if err != nil {
+		return sandbox.FileInfo{}, nil, err
+	}
+	return info, d, nil
+}
+
+// download returns what open opens inside, bound to ctx and to the engine. Its end ends the use of the
+// sandbox, and is recorded.
+func (s *Service) download(
+	ctx context.Context, u *engine.Use, path, user string, open func(context.Context) (sandbox.FileInfo, io.ReadCloser, error),
+) (sandbox.FileInfo, *download, error) {
 	if err := s.engine.Store().Room(); err != nil { // for its event
 		u.End()
 		return sandbox.FileInfo{}, nil, err
 	}
-	ev := newEvent(u, sandbox.EventDownload, path, o.User)
+	ev := newEvent(u, sandbox.EventDownload, path, user)
 	rctx, cancel := s.engine.Bind(ctx)
-	info, r, err := u.Client().ReadFile(rctx, path, o)
+	info, r, err := open(rctx)
 	if err != nil {
 		err = u.Fail(ctx, err)
 		record(ctx, u, ev, err)
@@ -121,12 +135,24 @@ func (s *Service) WriteFile(ctx context.Context, c access.Caller, ref, path stri
 	if err != nil {
 		return sandbox.FileInfo{}, false, err
 	}
+	var info sandbox.FileInfo
+	var created bool
+	err = s.upload(ctx, u, path, o.User, r, func(ctx context.Context, r io.Reader) error {
+		info, created, err = u.Client().WriteFile(ctx, path, r, o)
+		return err
+	})
+	return info, created, err
+}
+
+// upload has write take r inside, bound to ctx and to the engine, ends the use of the sandbox, and records
+// how much was read.
+func (s *Service) upload(ctx context.Context, u *engine.Use, path, user string, r io.Reader, write func(context.Context, io.Reader) error) error {
 	defer u.End()
-	ev := newEvent(u, sandbox.EventUpload, path, o.User)
+	ev := newEvent(u, sandbox.EventUpload, path, user)
 	bound, cancel := s.engine.Bind(ctx)
 	defer cancel()
 	count := &counted{r: r}
-	info, created, err := u.Client().WriteFile(bound, path, count, o)
+	err := write(bound, count)
 	ev.Bytes = count.n
 	if err != nil {
 		err = u.Fail(ctx, err)
@@ -134,7 +160,7 @@ func (s *Service) WriteFile(ctx context.Context, c access.Caller, ref, path stri
 	if dbErr := record(ctx, u, ev, err); err == nil {
 		err = dbErr
 	}
-	return info, created, err
+	return err
 }
 
 type counted struct {
