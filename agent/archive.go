@@ -13,8 +13,8 @@ import (
 )
 
 // Pack opens a file or a tree as a tar archive, whose entries begin with the last name of the path, or
-// with "." where it ends in none. A link is packed as a link. The archive is the sandbox's word:
-// whoever unpacks it trusts none of it. The caller closes it, and it ends with ctx.
+// with "." where it ends in none. A link is packed as a link. Hostile code may have
+// written the archive: nothing in it is to be trusted. The caller closes it, and it ends with ctx.
 func (c *Client) Pack(ctx context.Context, path string, o sandbox.PackFilesOptions) (sandbox.FileInfo, *Archive, error) {
 	var w wire.FileInfo
 	s, err := c.call(ctx, &wire.Request{Op: wire.OpPack, Path: path, User: o.User, Pack: &wire.Pack{Follow: o.Follow, Exclude: o.Exclude}}, &w)

@@ -22,8 +22,8 @@ type PackOptions struct {
 	Exclude []string // patterns of names, or with a slash of paths below the top, where ** stands for any directories
 }
 
-// Archive is a tar archive of files in a sandbox. Its names and all in it are the sandbox's word: whoever
-// unpacks it trusts none of it (os.Root). It is complete when Read returned io.EOF. The caller closes it.
+// Archive is a tar archive of files in a sandbox. Hostile code may have written it:
+// unpack it confined, by os.Root. It is complete when Read returned io.EOF. The caller closes it.
 type Archive struct {
 	io.ReadCloser
 	Type string // of what is packed: file, dir or symlink

@@ -38,8 +38,8 @@ func (c *Client) Update(ctx context.Context, ref string, r v1.UpdateSandbox) (*v
 	return c.sandbox(ctx, request{method: "PATCH", path: of(ref, ""), body: r})
 }
 
-// Rename gives a sandbox another key. One that another sandbox has is fault.Exists. Renaming it to
-// the key that it has is not an error. The request names the sandbox by its id, so that it can be
+// Rename changes the key of a sandbox. A key in use is fault.Exists; the key that the sandbox has
+// already is not an error. The request names the sandbox by its id, so that it can be
 // sent again when it is not known what became of it.
 func (c *Client) Rename(ctx context.Context, ref, key string) (*v1.Sandbox, error) {
 	s, err := c.Get(ctx, ref)

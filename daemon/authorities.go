@@ -44,8 +44,8 @@ func authorities(files []string) ([]byte, *x509.CertPool, error) {
 	return text.Bytes(), roots, nil
 }
 
-// readAuthorities returns the certificates of the files, each once. What is no certificate of an
-// authority is an error: whoever names a file means all of it.
+// readAuthorities returns the certificates of the files, each once. A block that is not the
+// certificate of an authority is an error: the operator means the file to be used whole.
 func readAuthorities(files []string) (all []*x509.Certificate, err error) {
 	for _, name := range files {
 		of, err := readAuthorityFile(name)

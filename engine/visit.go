@@ -21,7 +21,7 @@ type Visit struct {
 	who core.Actor
 }
 
-// Look visits a sandbox, for who asks for nothing that runs in it. Leave it.
+// Look visits a sandbox without using it: nothing is run in it. The caller ends the visit with Leave.
 func (e *Engine) Look(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*Visit, error) {
 	b, err := e.visit(ctx, c, scope, ref)
 	if err != nil {

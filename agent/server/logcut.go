@@ -77,7 +77,7 @@ func (p *process) cutLog() bool {
 	if need := l.held() + endRoom; need > l.room/4*3 { // else it has only asked ahead
 		keep := l.budget.lend(l.room / 2)
 		defer l.budget.giveBack(keep)
-		if p.behindLocked() > min(keep, l.held()/2) { // that would be lost to who is to get all
+		if p.behindLocked() > min(keep, l.held()/2) { // a reader would lose output
 			return false
 		}
 		if !l.rewrite(min(keep, l.held()/2), time.Now()) {

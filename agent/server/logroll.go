@@ -56,7 +56,7 @@ func (l *logFile) roll(at time.Time) {
 	l.rollTo(l.keep, at)
 }
 
-// renew lets go of the oldest frames by another file, and reports whether it did.
+// renew drops the oldest frames by writing the others to a new file, and reports whether it did.
 func (l *logFile) renew(at time.Time) bool {
 	room := l.budget.lend(l.keep)
 	defer l.budget.giveBack(room)

@@ -53,7 +53,7 @@ type process struct {
 	rec         wire.Record
 	streams     [2]*stream // stdout, stderr; nil: there is none
 	log         *logFile
-	readers     *readers      // who gets all of the output; nil: nobody does
+	readers     *readers      // followers that get all of the output; nil: there are none
 	more        chan struct{} // closed when the log grew or the result stands; nil: nobody waits
 	killCause   string        // why we killed it
 	killDetail  string

@@ -14,8 +14,8 @@ import (
 // slowest of them, and for a while after the last one was lost. Its process's mu guards it.
 //
 // They read the log, as all followers do, and the log goes on rolling: the program is held up
-// long before what it lets go of is what a reader is still to get. What was sent may be lost
-// with the server that it was sent to, so the log keeps more than that behind each of them.
+// long before the log drops a frame that a reader has not got. What was sent may be lost with
+// the server that it was sent to, so the log keeps frames behind each reader, too.
 type readers struct {
 	all    []*reader
 	left   time.Time     // when the last of them was lost
@@ -65,9 +65,9 @@ func (p *process) endReader(r *reader) {
 	}
 }
 
-// forsakeLater ends the input of a process whose last reader was lost, once it was waited for, as
-// the end of a terminal's or a pipe's other end would: the program would wait for what nobody sends.
-// It does not where somebody follows the process still, or has sent more than taken since.
+// forsakeLater closes the input of a process whose last reader was lost, after wire.LostPatience:
+// otherwise the program would wait for a client that is gone. It leaves the input open while the
+// process has followers, and while clients send more than the bytes taken.
 func (p *process) forsakeLater(taken int64) {
 	time.AfterFunc(wire.LostPatience, func() {
 		p.mu.Lock()

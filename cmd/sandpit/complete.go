@@ -241,8 +241,8 @@ func (a *app) completeDirectory(c *cobra.Command, args []string, typed string) (
 const maxCompleted = 1000
 
 // pathsInside returns the paths in a sandbox that begin as typed; directories end with a slash. It
-// starts no sandbox that is down. A name that is no line of text is left out: a shell would take it
-// for another.
+// does not start a stopped sandbox. Names with line ends or control characters are left out: a shell
+// would read them as other names.
 func (a *app) pathsInside(ctx context.Context, ref, typed string, directories bool) []string {
 	dir, begin := path.Split(typed)
 	return a.soon(ctx, func(ctx context.Context, cl *client.Client) (out []string, err error) {

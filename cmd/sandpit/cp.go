@@ -163,10 +163,10 @@ func newCopier(a *app, cl *client.Client, user string, most int64) *copier {
 	return t
 }
 
-// maxTold is how many are told of what is left out.
+// maxTold bounds the entries that are printed as left out.
 const maxTold = 100
 
-// leftOut tells of what is not copied.
+// leftOut prints an entry that is not copied.
 func (t *copier) leftOut(name, why string) {
 	if t.left++; t.left <= maxTold {
 		t.copy.Bar.Clear()
@@ -174,7 +174,7 @@ func (t *copier) leftOut(name, why string) {
 	}
 }
 
-// leftInside tells of what a sandbox left out: the first of it, and how much it is in all.
+// leftInside prints what a sandbox left out: the first entries, and the number of all.
 func (t *copier) leftInside(first []v1.LeftOut, all int64) {
 	for _, l := range first {
 		t.leftOut(l.Path, l.Reason)
@@ -186,7 +186,7 @@ func (t *copier) leftInside(first []v1.LeftOut, all int64) {
 	}
 }
 
-// leftBy tells of what is not in an archive that was read.
+// leftBy prints what an archive that was read lacks.
 func (t *copier) leftBy(a *client.Archive) {
 	first, all := a.LeftOut()
 	if all < 0 {

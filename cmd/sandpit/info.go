@@ -20,7 +20,7 @@ import (
 	"sandpit.dev/internal/servers"
 )
 
-// serverInfo is what is known of a server, and of who asks it.
+// serverInfo is what a server says of itself and of the caller.
 type serverInfo struct {
 	Server string `json:"server"`
 	*v1.Info

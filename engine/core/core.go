@@ -97,8 +97,8 @@ func AppendAll(tx store.Tx, events []*sandbox.Event) error {
 	return nil
 }
 
-// Unlist commits that a record is gone, with an event (nil: none). One that another has
-// deleted is no error.
+// Unlist commits that a record is gone, with an event (nil: none). A record that is
+// deleted already is not an error.
 func (c *Core) Unlist(ctx context.Context, remove func(store.Tx) error, ev *sandbox.Event) error {
 	var events []*sandbox.Event
 	if ev != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Archive is a tar archive that is being read. Sum reports what it holds once Read has returned io.EOF.
-// It is the sandbox's word, as its files are.
+// Hostile code may have written it.
 type Archive struct {
 	*download
 	from *agent.Archive

@@ -163,7 +163,7 @@ func (s *Pools) image(ctx context.Context, p *pool) (image.Image, error) {
 	return s.images.Ensure(ctx, p.Pool.Image)
 }
 
-// remove removes one that nobody gets. What cannot be removed is the janitor's.
+// remove removes an instance that no sandbox claims. The janitor removes what remove cannot.
 func (s *Pools) remove(ctx context.Context, one *Entry) {
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()

@@ -22,7 +22,7 @@ type Images interface {
 	Find(ctx context.Context, name string) (image.Image, error)
 }
 
-// Pools makes sandboxes ahead of creates, and gives them to those. It is safe for concurrent use.
+// Pools makes sandboxes ahead of creates. It is safe for concurrent use.
 type Pools struct {
 	core   *core.Core
 	images Images
@@ -117,8 +117,8 @@ func (s *Pools) load() (last time.Time, busy bool) {
 	return s.last, s.busy > 0
 }
 
-// Claim gives a new sandbox the id of a running instance of a pool, if there is one for it:
-// rather one with the limits that it asks for. The caller calls Unclaim once the sandbox is
+// Claim sets the id of a new sandbox to that of a running instance of a pool, if there is one:
+// rather one with the limits that are asked for. The caller calls Unclaim once the sandbox is
 // made, or was not.
 func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox) {
 	var same, others []*pool

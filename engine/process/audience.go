@@ -27,8 +27,8 @@ const (
 	frameCost = 8 << 10
 )
 
-// Audience is who follows the processes of one sandbox. The zero value is nobody. It is safe for
-// concurrent use.
+// Audience counts the followers of the processes of one sandbox. The zero value has none. It is safe
+// for concurrent use.
 type Audience struct {
 	mu    sync.Mutex
 	heard map[string]int // followers, by process

@@ -79,7 +79,7 @@ func (c *Cache) List(ctx context.Context, project string, owners ...sandbox.ID) 
 	return out, err
 }
 
-// event tells of a secret by its name and its hosts.
+// event returns the event of a change of a secret, with its name and its hosts.
 func event(t sandbox.EventType, s *sandbox.Secret, who core.Actor, at time.Time) *sandbox.Event {
 	ev := who.Event(t, &sandbox.Sandbox{ID: s.Sandbox, Project: s.Project}, at)
 	what := s.Name + ", a variable of commands"

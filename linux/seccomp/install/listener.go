@@ -24,7 +24,7 @@ type Listener struct {
 
 // Call is a system call that waits for its answer. Everything in it is the caller's to choose.
 type Call struct {
-	// Thread is who calls, by its number in the listener's pid namespace.
+	// Thread is the caller's thread id in the listener's pid namespace.
 	Thread int
 	Number int
 	Args   [6]uint64

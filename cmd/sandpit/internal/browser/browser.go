@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package browser opens web pages in the browser of whoever runs this program.
+// Package browser opens web pages in the user's browser.
 package browser
 
 import (

@@ -38,7 +38,7 @@ func Ended(ctx context.Context, err error) error {
 
 // Context returns a context that the first SIGINT, SIGTERM or SIGHUP ends, or a
 // SIGPIPE for what is read of this program, with an interruption as its cause; the
-// second does what it does to any program. stop gives signals back.
+// second has its default effect. stop restores the default for all of them.
 func Context(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got, broken := make(chan os.Signal, 1), make(chan os.Signal, 1)

@@ -45,7 +45,7 @@ func New(w io.Writer) *Bar {
 	return p
 }
 
-// Show tells of part (0 to 1) of what is named.
+// Show shows that part (0 to 1) of what is named is done.
 func (p *Bar) Show(name, text string, part float64) {
 	text = output.Printable(text)
 	p.mu.Lock()

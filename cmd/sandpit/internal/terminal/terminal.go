@@ -1,8 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal is the terminal of whoever runs this program: whether there is one, how large it is, which keys
-// leave it, what is typed without an echo.
+// Package terminal reads the user's terminal: whether there is one, its size, the keys that leave it, and what
+// is typed without an echo.
 package terminal
 
 import (

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pair is a terminal and whoever sits at it.
+// Pair opens a pseudo terminal: tty is the program's end, and person the other.
 func Pair(t *testing.T) (person, tty *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
