@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/cmd/sandpit/internal/browser"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
@@ -32,15 +31,7 @@ expires; other users of this machine may see it among the processes for a moment
 	c.Flags().Var(&expires, "expires", "how long the link is good, at most 30d (default 1h)")
 	byPath := c.Flags().Bool("path", false, "open the form by path, where the preview's own host name cannot be reached")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		port, err := portOf(c, args[1])
-		if err != nil {
-			return err
-		}
-		cl, err := a.client()
-		if err != nil {
-			return err
-		}
-		p, err := cl.Preview(c.Context(), args[0], v1.CreatePreview{Port: port, ExpiresSeconds: expires.Seconds()})
+		p, err := a.preview(c, args[0], args[1], &expires)
 		if err != nil {
 			return err
 		}
@@ -51,7 +42,7 @@ expires; other users of this machine may see it among the processes for a moment
 		err = browser.Open(runtime.GOOS, a.Getenv, link)
 		switch {
 		case err == nil:
-			a.warn("port %d of %s is open in the browser", port, args[0])
+			a.warn("port %s of %s is open in the browser", args[1], args[0])
 			return nil
 		case errors.Is(err, browser.ErrNone):
 			a.warn("there is no browser here; the link is good until %s", p.ExpiresAt.Local().Format("15:04"))

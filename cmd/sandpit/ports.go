@@ -73,6 +73,30 @@ func portOf(c *cobra.Command, s string) (int, error) {
 	return n, nil
 }
 
+// preview makes a link to a port, and warns where nothing listens on it.
+func (a *app) preview(c *cobra.Command, ref, text string, expires *flags.Period) (*v1.Preview, error) {
+	port, err := portOf(c, text)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	p, err := cl.Preview(c.Context(), ref, v1.CreatePreview{Port: port, ExpiresSeconds: expires.Seconds()})
+	if err != nil {
+		return nil, err
+	}
+	l, err := cl.Ports(c.Context(), ref)
+	switch {
+	case fault.Is(err, fault.State):
+		a.warn("nothing answers there yet: %s", fault.As(err).Message)
+	case err == nil && !l.Truncated && !slices.ContainsFunc(l.Items, func(p v1.Port) bool { return p.Port == port }):
+		a.warn("nothing listens on port %d of %s yet", port, ref)
+	}
+	return p, nil
+}
+
 func newPreview(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "preview [flags] SANDBOX PORT",
@@ -89,15 +113,7 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 	byPath := c.Flags().Bool("path", false, "print the form by path, for clients that cannot reach the preview's own host name")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		port, err := portOf(c, args[1])
-		if err != nil {
-			return err
-		}
-		cl, err := a.client()
-		if err != nil {
-			return err
-		}
-		p, err := cl.Preview(c.Context(), args[0], v1.CreatePreview{Port: port, ExpiresSeconds: expires.Seconds()})
+		p, err := a.preview(c, args[0], args[1], &expires)
 		if err != nil {
 			return err
 		}
@@ -108,13 +124,6 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 			_, err = fmt.Fprintln(a.stdout, p.PathURL)
 		default:
 			_, err = fmt.Fprintln(a.stdout, p.URL)
-		}
-		l, lerr := cl.Ports(c.Context(), args[0])
-		switch {
-		case fault.Is(lerr, fault.State):
-			a.warn("nothing answers there yet: %s", fault.As(lerr).Message)
-		case lerr == nil && !l.Truncated && !slices.ContainsFunc(l.Items, func(p v1.Port) bool { return p.Port == port }):
-			a.warn("nothing listens on port %d of %s yet", port, args[0])
 		}
 		return err
 	}
