@@ -36,13 +36,14 @@ func (f *frameReader) next() (event, error) {
 		if _, err := io.ReadFull(f.r, head[:]); err != nil {
 			return event{}, err
 		}
-		n := int(binary.BigEndian.Uint32(head[:]))
+		size := binary.BigEndian.Uint32(head[:])
 		switch {
-		case n == 0:
+		case size == 0:
 			continue
-		case n > maxOutputMessage:
-			return event{}, fmt.Errorf("a frame has %d bytes, more than %d", n, maxOutputMessage)
+		case size > maxOutputMessage:
+			return event{}, fmt.Errorf("a frame has %d bytes, more than %d", size, maxOutputMessage)
 		}
+		n := int(size)
 		kind, err := f.r.ReadByte()
 		if err != nil {
 			return event{}, unexpected(err)

@@ -61,7 +61,6 @@ type API struct {
 	backups  Backups
 	files    *filelink.Links
 	maxFile  int64
-	versions versions
 	document []byte
 	private  bool // the document is
 	handler  *httpapi.Handler

@@ -7,10 +7,8 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
-	"sandpit.dev/access"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/sandbox"
 )
@@ -58,47 +56,8 @@ func runSeconds(s *sandbox.Sandbox, now time.Time) float64 {
 // oneSandbox is sandboxOf with what is inside the image.
 func (a *API) oneSandbox(ctx context.Context, c *call, s *sandbox.Sandbox) v1.Sandbox {
 	out := sandboxOf(s)
-	out.Versions = a.versionsOf(ctx, c.Caller, s.ImageDigest)
+	out.Versions = a.Versions.Of(ctx, c.Caller, s.ImageDigest)
 	return out
-}
-
-// versions remembers what is inside an image by its digest, for which that never
-// changes, so that a create does not ask for it.
-type versions struct {
-	mu sync.Mutex
-	m  map[string]map[string]string
-}
-
-// maxVersions bounds what is remembered; a server has a handful of images.
-const maxVersions = 256
-
-// versionsOf returns nil where it cannot be told: an old image that is gone, a
-// token that may not see images.
-func (a *API) versionsOf(ctx context.Context, c access.Caller, digest string) map[string]string {
-	a.versions.mu.Lock()
-	known, ok := a.versions.m[digest]
-	a.versions.mu.Unlock()
-	if ok {
-		return known
-	}
-	images, err := a.Images.Images(ctx, c)
-	if err != nil {
-		return nil
-	}
-	a.versions.mu.Lock()
-	defer a.versions.mu.Unlock()
-	if a.versions.m == nil || len(a.versions.m) >= maxVersions {
-		a.versions.m = make(map[string]map[string]string)
-	}
-	for _, i := range images {
-		if i.Image.Digest != "" {
-			a.versions.m[i.Image.Digest] = i.Image.Versions
-		}
-	}
-	if _, ok := a.versions.m[digest]; !ok {
-		a.versions.m[digest] = nil
-	}
-	return a.versions.m[digest]
 }
 
 func text0(s *string) string {

@@ -20,6 +20,7 @@ type Services struct {
 	Requests  Requests
 	Activity  Activity
 	Images    Images
+	Versions  *Versions
 	Server    Server
 }
 
@@ -62,6 +63,7 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests) Services {
 		Requests:  q,
 		Activity:  e,
 		Images:    e,
+		Versions:  &Versions{images: e},
 		Server:    e,
 	}
 }

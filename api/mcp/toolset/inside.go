@@ -12,7 +12,6 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/service"
 	"sandpit.dev/image"
-	"sandpit.dev/sandbox"
 )
 
 // InsideMark stands in instructions and descriptions for what the default image has.
@@ -43,19 +42,4 @@ func VersionsText(versions map[string]string) string {
 		list = append(list, name+" "+versions[name])
 	}
 	return strings.Join(list, ", ")
-}
-
-// VersionsOf returns what is inside the build of the image that a sandbox runs on, or nil where
-// that is no longer the current one.
-func (c *Call) VersionsOf(ctx context.Context, s *sandbox.Sandbox) map[string]string {
-	all, err := c.Images.Images(ctx, c.Caller)
-	if err != nil {
-		return nil
-	}
-	for i := range all {
-		if all[i].Image.Digest == s.ImageDigest {
-			return all[i].Image.Versions
-		}
-	}
-	return nil
 }

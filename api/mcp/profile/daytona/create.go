@@ -116,7 +116,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		out.Notes = append(out.Notes, note)
 	}
 	if s.AskedImage != "" && s.AskedImage != s.Image {
-		out.Notes = append(out.Notes, fmt.Sprintf("the image %s is %s here: %s", toolset.Quote(toolset.Clip(s.AskedImage)), s.Image, toolset.VersionsText(c.VersionsOf(ctx, s))))
+		out.Notes = append(out.Notes, fmt.Sprintf("the image %s is %s here: %s", toolset.Quote(toolset.Clip(s.AskedImage)), s.Image, toolset.VersionsText(c.Versions.Of(ctx, c.Caller, s.ImageDigest))))
 	}
 	if a.Has("autoArchiveInterval") {
 		out.Notes = append(out.Notes, "autoArchiveInterval has no effect: a stopped sandbox keeps its files and starts from where it is")

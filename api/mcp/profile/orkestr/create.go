@@ -80,7 +80,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 	}
 	c.Ref = string(s.ID)
 	out := shapeOf(s)
-	out.Versions = c.VersionsOf(ctx, s)
+	out.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
 	return handle(out)
 }
 

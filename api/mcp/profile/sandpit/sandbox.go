@@ -71,7 +71,7 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	c.Ref = s.Ref()
 	shown := describe(ctx, c, s)
-	shown.Versions = c.VersionsOf(ctx, s)
+	shown.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
 	verdict := "created sandbox " + s.Ref()
 	if !created {
 		verdict = "sandbox " + s.Ref() + " exists and is " + string(s.State)
@@ -194,7 +194,7 @@ func wholeShapeFor(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) who
 		ParentSnapshot: string(s.Parent), ForkedFrom: string(s.ForkedFrom), StartedAt: toolset.TimeText(s.StartedAt), StoppedAt: toolset.TimeText(s.StoppedAt),
 		Commands: s.ExecCount, CommandSeconds: s.ExecTime.Seconds(), BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
 	}
-	out.Versions = c.VersionsOf(ctx, s)
+	out.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
 	if s.Checkpoints != sandbox.CheckpointsOff {
 		out.Checkpoints = string(s.Checkpoints)
 	}
