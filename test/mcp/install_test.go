@@ -283,10 +283,11 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 		for what, command := range map[string]string{
 			"curl":                        "curl -sS --fail " + x.pip + "/sandpit-apple/",
 			"Python":                      `python3 -c "import urllib.request; print(urllib.request.urlopen('` + x.pip + `/sandpit-apple/').status)"`,
+			"git":                         "git ls-remote " + x.npmTLS + "/none 2>&1 | grep 'not found'", // and not that the server is not trusted
 			"Node":                        `node -e "fetch('` + x.npmTLS + `/sandpit-pear').then(r => console.log(r.status))"`,
 			"npm":                         "npm view --registry " + x.npmTLS + " sandpit-pear version",
-			"openssl":                     `python3 -c "import ssl, socket; print(ssl.create_default_context().wrap_socket(socket.create_connection(('` + strings.TrimSuffix(strings.TrimPrefix(x.npmTLS, "https://"), "/") + `'.split(':')[0], int('` + x.npmTLS + `'.rsplit(':', 1)[1]))), server_hostname='` + npmHost + `').version())"`,
-			"apt's method":                "apt-config dump >/dev/null && curl -sS --fail --cacert /etc/ssl/certs/ca-certificates.crt " + x.npmTLS + "/sandpit-pear",
+			"Python's ssl":                `python3 -c "import ssl, socket; print(ssl.create_default_context().wrap_socket(socket.create_connection(('` + strings.TrimSuffix(strings.TrimPrefix(x.npmTLS, "https://"), "/") + `'.split(':')[0], int('` + x.npmTLS + `'.rsplit(':', 1)[1]))), server_hostname='` + npmHost + `').version())"`,
+			"the system's bundle":         "curl -sS --fail --cacert /etc/ssl/certs/ca-certificates.crt " + x.npmTLS + "/sandpit-pear",
 			"a virtual environment's pip": "python3 -m venv /tmp/v && /tmp/v/bin/pip install --index-url " + x.pip + " sandpit-apple",
 		} {
 			if got := a.call("run_command", map[string]any{"command": command}); !strings.Contains(got.text, "exit 0 ") {
