@@ -30,8 +30,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // The hosts of the tests' own indexes. Only the tests' servers know their address.
@@ -184,9 +182,9 @@ func npmIndex(t *testing.T) http.Handler {
 			scheme = "https"
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{
+		_ = json.NewEncoder(w).Encode(args{
 			"name": "sandpit-pear", "dist-tags": map[string]string{"latest": "1.0.0"},
-			"versions": map[string]any{"1.0.0": map[string]any{
+			"versions": args{"1.0.0": args{
 				"name": "sandpit-pear", "version": "1.0.0", "main": "main.js",
 				"dist": map[string]string{"tarball": scheme + "://" + r.Host + "/sandpit-pear.tgz", "shasum": fmt.Sprintf("%x", sum)},
 			}},
@@ -220,27 +218,6 @@ func (x *indexes) serve(t *testing.T, more string) *server {
 	})
 }
 
-// counted calls tools as an agent does, and counts the calls.
-type counted struct {
-	t     *testing.T
-	c     client
-	calls int
-}
-
-func openCounted(t *testing.T, s *server) *counted {
-	return &counted{t: t, c: openGo(t, &sdk.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(s.token)}}, "")}
-}
-
-func (a *counted) call(tool string, args map[string]any) answer {
-	a.t.Helper()
-	a.calls++
-	got, err := a.c.call(a.t.Context(), tool, args)
-	if err != nil {
-		a.t.Fatalf("%s: %v", tool, err)
-	}
-	return got
-}
-
 // TestAPackageIsInstalledInThreeCalls shows that an agent without a network gets a package by three calls and one
 // line that a person types.
 func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
@@ -251,8 +228,8 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 		{"npm", npmHost, "npm install --registry " + x.npm + " sandpit-pear", `node -p "require('sandpit-pear')"`, "installed by npm"},
 	} {
 		t.Run(c.tool, func(t *testing.T) {
-			a := openCounted(t, s)
-			got := a.call("run_command", map[string]any{"command": c.install + " && " + c.use})
+			a := openAgent(t, s, "")
+			got := a.call("run_command", args{"command": c.install + " && " + c.use})
 			if !strings.Contains(got.text, "exit 1 ") || !strings.Contains(got.text, "request_network") {
 				t.Fatalf("without a network:\n%s", got.text)
 			}
@@ -260,7 +237,7 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 			if n := strings.Count(got.text, "Retrying"); n > 1 {
 				t.Errorf("%s tried again %d times:\n%s", c.tool, n, got.text)
 			}
-			got = a.call("request_network", map[string]any{"allow": c.host, "reason": "to install a package"})
+			got = a.call("request_network", args{"allow": c.host, "reason": "to install a package"})
 			_, line, ok := strings.Cut(got.text, "the user types: sandpit ")
 			line, _, _ = strings.Cut(line, "\n")
 			if !ok || got.isError {
@@ -269,17 +246,18 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 			if out, err := s.command(strings.Fields(line)...).CombinedOutput(); err != nil {
 				t.Fatalf("sandpit %s: %v\n%s", line, err, out)
 			}
-			got = a.call("run_command", map[string]any{"command": c.install + " && " + c.use})
+			got = a.call("run_command", args{"command": c.install + " && " + c.use})
 			if !strings.Contains(got.text, "exit 0 ") || !strings.Contains(got.text, c.says) {
 				t.Errorf("with it:\n%s", got.text)
 			}
+			a.report("package-by-" + c.tool)
 			if a.calls > 3 {
 				t.Errorf("it took %d calls", a.calls)
 			}
 		})
 	}
 	t.Run("EveryToolTrustsTheAuthority", func(t *testing.T) {
-		a := openCounted(t, s)
+		a := openAgent(t, s, "")
 		for what, command := range map[string]string{
 			"curl":                        "curl -sS --fail " + x.pip + "/sandpit-apple/",
 			"Python":                      `python3 -c "import urllib.request; print(urllib.request.urlopen('` + x.pip + `/sandpit-apple/').status)"`,
@@ -290,12 +268,12 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 			"the system's bundle":         "curl -sS --fail --cacert /etc/ssl/certs/ca-certificates.crt " + x.npmTLS + "/sandpit-pear",
 			"a virtual environment's pip": "python3 -m venv /tmp/v && /tmp/v/bin/pip install --index-url " + x.pip + " sandpit-apple",
 		} {
-			if got := a.call("run_command", map[string]any{"command": command}); !strings.Contains(got.text, "exit 0 ") {
+			if got := a.call("run_command", args{"command": command}); !strings.Contains(got.text, "exit 0 ") {
 				t.Errorf("%s:\n%s", what, got.text)
 			}
 		}
 		// What a user set stays.
-		if got := a.call("run_command", map[string]any{"command": "SSL_CERT_FILE=/mine.pem; echo $SSL_CERT_FILE $PIP_CERT $GIT_SSL_CAINFO end"}); !strings.Contains(got.text, "/mine.pem end") {
+		if got := a.call("run_command", args{"command": "echo $SSL_CERT_FILE $PIP_CERT $GIT_SSL_CAINFO end", "env": args{"SSL_CERT_FILE": "/mine.pem"}}); !strings.Contains(got.text, "/mine.pem end") {
 			t.Errorf("variables:\n%s", got.text)
 		}
 	})
