@@ -31,10 +31,11 @@ expires; other users of this machine may see it among the processes for a moment
 	c.Flags().Var(&expires, "expires", "how long the link is good, at most 30d (default 1h)")
 	byPath := c.Flags().Bool("path", false, "open the form by path, where the preview's own host name cannot be reached")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		p, err := a.preview(c, args[0], args[1], &expires)
+		p, cl, err := a.preview(c, args[0], args[1], &expires)
 		if err != nil {
 			return err
 		}
+		a.warnSilent(c.Context(), cl, args[0], p.Port)
 		link := p.URL
 		if *byPath {
 			link = p.PathURL
@@ -42,7 +43,7 @@ expires; other users of this machine may see it among the processes for a moment
 		err = browser.Open(runtime.GOOS, a.Getenv, link)
 		switch {
 		case err == nil:
-			a.warn("port %s of %s is open in the browser", args[1], args[0])
+			a.warn("port %d of %s is open in the browser", p.Port, args[0])
 			return nil
 		case errors.Is(err, browser.ErrNone):
 			a.warn("there is no browser here; the link is good until %s", p.ExpiresAt.Local().Format("15:04"))

@@ -73,28 +73,29 @@ func portOf(c *cobra.Command, s string) (int, error) {
 	return n, nil
 }
 
-// preview makes a link to a port, and warns where nothing listens on it.
-func (a *app) preview(c *cobra.Command, ref, text string, expires *flags.Period) (*v1.Preview, error) {
+// preview makes a link to a port.
+func (a *app) preview(c *cobra.Command, ref, text string, expires *flags.Period) (*v1.Preview, *client.Client, error) {
 	port, err := portOf(c, text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cl, err := a.client()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := cl.Preview(c.Context(), ref, v1.CreatePreview{Port: port, ExpiresSeconds: expires.Seconds()})
-	if err != nil {
-		return nil, err
-	}
-	l, err := cl.Ports(c.Context(), ref)
+	return p, cl, err
+}
+
+// warnSilent warns where nothing listens on a port.
+func (a *app) warnSilent(ctx context.Context, cl *client.Client, ref string, port int) {
+	l, err := cl.Ports(ctx, ref)
 	switch {
 	case fault.Is(err, fault.State):
 		a.warn("nothing answers there yet: %s", fault.As(err).Message)
 	case err == nil && !l.Truncated && !slices.ContainsFunc(l.Items, func(p v1.Port) bool { return p.Port == port }):
 		a.warn("nothing listens on port %d of %s yet", port, ref)
 	}
-	return p, nil
 }
 
 func newPreview(a *app) *cobra.Command {
@@ -113,7 +114,7 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 	byPath := c.Flags().Bool("path", false, "print the form by path, for clients that cannot reach the preview's own host name")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		p, err := a.preview(c, args[0], args[1], &expires)
+		p, cl, err := a.preview(c, args[0], args[1], &expires)
 		if err != nil {
 			return err
 		}
@@ -125,6 +126,7 @@ expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 		default:
 			_, err = fmt.Fprintln(a.stdout, p.URL)
 		}
+		a.warnSilent(c.Context(), cl, args[0], p.Port)
 		return err
 	}
 	return c
