@@ -28,12 +28,16 @@ type shownTask struct {
 	}
 }
 
-// ask calls a method of the stateless era as a client that knows of tasks.
+// ask calls a method of the stateless era as a client that knows of tasks. An answer that a busy machine began before it was known
+// has the status 200 whatever it says; ask returns that of the error that it carries.
 func (h *house) ask(token, method, name, params string) (t shownTask, status int, body string) {
 	h.t.Helper()
 	resp, body := h.post(token, "", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+taskMeta+params+`}}`,
 		map[string]string{"Mcp-Protocol-Version": stateless, "Mcp-Method": method, "Mcp-Name": name})
-	var m struct{ Result shownTask }
+	var m struct {
+		Result shownTask
+		Error  *struct{ Code int }
+	}
 	data := body
 	if _, after, ok := strings.Cut(body, "data: "); ok {
 		data, _, _ = strings.Cut(after, "\n")
@@ -41,7 +45,11 @@ func (h *house) ask(token, method, name, params string) (t shownTask, status int
 	if err := json.Unmarshal([]byte(data), &m); err != nil {
 		h.t.Fatalf("%s: %v in %s", method, err, body)
 	}
-	return m.Result, resp.StatusCode, body
+	status = resp.StatusCode
+	if m.Error != nil && strings.HasPrefix(body, ": keep-alive\n") {
+		status = http.StatusBadRequest
+	}
+	return m.Result, status, body
 }
 
 func (h *house) runTask(t *testing.T, command string) shownTask {
