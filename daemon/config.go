@@ -199,6 +199,15 @@ func (c *Config) ReadFile(path string) error {
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "the configuration file %s cannot be read", path)
 	}
+	const remedy = "correct the file; docs/operations.md and docs/network.md say what its keys do"
+	var doc yaml.Node
+	if err := yaml.Unmarshal(b, &doc); err != nil {
+		why := strings.TrimPrefix(err.Error(), "yaml: ")
+		return fault.Wrap(fault.Invalid, err, "the configuration file %s is not valid YAML: %s", path, why).WithRemedy(remedy)
+	}
+	if wrong := configMistakes(&doc); len(wrong) > 0 {
+		return fault.New(fault.Invalid, "the configuration file %s, %s", path, strings.Join(wrong, "; ")).WithRemedy(remedy)
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	dec.KnownFields(true)
 	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {

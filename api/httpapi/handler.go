@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
+	"sandpit.dev/internal/spelling"
 	"sandpit.dev/sandbox"
 )
 
@@ -238,7 +239,7 @@ func (h *Handler) meantPath(path string, known []string) string {
 		}
 	}
 	first, _, _ := strings.Cut(rest, "/")
-	meant := nearest(first, known)
+	meant := spelling.Nearest(first, known)
 	if first == "" || meant == "" || strings.HasPrefix(path, base+"/"+meant+"/") {
 		return ""
 	}

@@ -25,3 +25,15 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestNearest(t *testing.T) {
+	known := []string{"command", "cwd", "memory_mb", "timeout_seconds"}
+	for name, want := range map[string]string{
+		"comand": "command", "cmd": "command", "Memory-MB": "memory_mb", "memory": "memory_mb", "cwx": "cwd", "": "", "nonsense": "",
+		strings.Repeat("x", 1<<20): "",
+	} {
+		if got := Nearest(name, known); got != want {
+			t.Errorf("%.20q: got %q, want %q", name, got, want)
+		}
+	}
+}
