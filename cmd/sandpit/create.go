@@ -102,10 +102,19 @@ What is not said is the server's default.`,
 	return c
 }
 
-// tellDiffers says where a sandbox that was there already is not what was asked for.
+// tellDiffers says where a sandbox that was there already is not what was asked for: by the flags
+// that asked.
 func (a *app) tellDiffers(s *v1.Sandbox) {
-	if len(s.Differs) > 0 {
-		a.warn("it was left as it is, and is not what was asked for in: %s", strings.Join(s.Differs, ", "))
+	var all []string
+	for _, field := range s.Differs {
+		if asked := givenBy(a.command, field); len(asked) > 0 {
+			all = append(all, asked...)
+		} else {
+			all = append(all, field) // of a server that compares more than we know
+		}
+	}
+	if len(all) > 0 {
+		a.warn("it was left as it is, and is not what was asked for in: %s", strings.Join(all, ", "))
 	}
 }
 

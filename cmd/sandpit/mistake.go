@@ -88,12 +88,20 @@ func inFlags(c *cobra.Command, message string) string {
 	if c == nil || end < 0 {
 		return message
 	}
-	for _, name := range flagsOf(message[:end]) {
-		if f := c.Flags().Lookup(name); f != nil && f.Changed {
-			return "--" + name + message[end:]
-		}
+	if given := givenBy(c, message[:end]); len(given) > 0 {
+		return given[0] + message[end:]
 	}
 	return message
+}
+
+// givenBy returns the flags of c that a field of the request came from, as they are typed.
+func givenBy(c *cobra.Command, field string) (given []string) {
+	for _, name := range flagsOf(field) {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed {
+			given = append(given, "--"+name)
+		}
+	}
+	return given
 }
 
 // flagsOf returns the flags that a field of a request may come from.
@@ -101,8 +109,10 @@ func flagsOf(field string) []string {
 	switch field {
 	case "cpu_cores":
 		return []string{"cpu"}
-	case "env", "image", "language", "cwd", "user", "pids", "name", "from_snapshot":
+	case "image", "language", "cwd", "user", "pids", "name", "from_snapshot", "idle_action", "auto_delete", "auto_start", "auto_resume", "checkpoints":
 		return []string{strings.ReplaceAll(field, "_", "-")}
+	case "env":
+		return []string{"env", "env-file"}
 	case "hosts", "scopes", "volumes":
 		return []string{strings.TrimSuffix(field, "s")}
 	case "key":
@@ -111,6 +121,8 @@ func flagsOf(field string) []string {
 		return []string{strings.TrimSuffix(field, "_mb")}
 	case "metadata":
 		return []string{"label"}
+	case "network":
+		return []string{"network", "allow", "allow-domain", "allow-cidr", "allow-port", "learn"}
 	case "network.mode":
 		return []string{"network"}
 	case "network.allow_presets":
@@ -118,7 +130,9 @@ func flagsOf(field string) []string {
 	case "network.allow_domains", "network.allow_cidrs", "network.allow_ports":
 		name := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(field, "network."), "s"), "_", "-")
 		return []string{name, "allow"}
-	case "ttl_seconds", "idle_timeout_seconds", "retention_seconds", "timeout_seconds":
+	case "ttl_seconds":
+		return []string{"ttl", "ttl-mode"}
+	case "idle_timeout_seconds", "retention_seconds", "timeout_seconds":
 		return []string{strings.ReplaceAll(strings.TrimSuffix(field, "_seconds"), "_", "-")}
 	}
 	return nil
