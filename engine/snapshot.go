@@ -82,8 +82,8 @@ func (e *Engine) Snapshots(ctx context.Context, c access.Caller, q snapshot.Quer
 	return e.snapshots.List(ctx, c.Project, q)
 }
 
-// Snapshot returns one. Of a sandbox (of), snap is the name of one of its snapshots, or the id of any
-// of the project's; of none (""), an id or SANDBOX/NAME.
+// Snapshot returns one: snap is its id or SANDBOX/NAME, or of a sandbox (of) the name of one of its
+// snapshots.
 func (e *Engine) Snapshot(ctx context.Context, c access.Caller, of, snap string) (*sandbox.Snapshot, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, err

@@ -194,6 +194,36 @@ func TestSnapshotNames(t *testing.T) {
 			h.keptWhole()
 		}
 	})
+	t.Run("AreTakenWithTheirSandboxWhereverOneIsNamed", func(t *testing.T) {
+		h.exec("other", "echo others > file")
+		theirs := h.snapshot("other", "z")
+		e := h.engine
+		for of, ref := range map[string]string{"box": string(theirs.ID), "other": "other/z", "": "other/" + string(theirs.ID)} {
+			if got, err := e.Snapshot(t.Context(), alice, of, ref); err != nil || got.ID != theirs.ID {
+				t.Errorf("%s of %q is %+v, %v", ref, of, got, err)
+			}
+		}
+		if _, err := e.Diff(t.Context(), alice, "box", engine.DiffRequest{From: "box/x", To: string(theirs.ID)}); err != nil {
+			t.Error(err)
+		}
+		forks, err := e.Fork(t.Context(), alice, "other", engine.ForkRequest{From: "other/z"})
+		if err != nil || len(forks) != 1 || forks[0].Parent != theirs.ID {
+			t.Errorf("got %+v, %v", forks, err)
+		}
+		if s, err := e.Rollback(t.Context(), alice, "box", "box/x"); err != nil || s.Parent == theirs.ID {
+			t.Errorf("got %+v, %v", s, err)
+		}
+		for _, ref := range []string{"box/z", "box/" + string(theirs.ID), "nobody/z", "other/z/", "/z", "other/", "../z"} {
+			_, err := e.Rollback(t.Context(), alice, "box", ref)
+			if wantCode(t, err, fault.NotFound); fault.As(err).Remedy == "" {
+				t.Errorf("%s: nothing to do next: %v", ref, err)
+			}
+		}
+		_, err = e.Rollback(t.Context(), alice, "box", "other/z")
+		if wantCode(t, err, fault.Invalid); !strings.Contains(fault.As(err).Remedy, string(theirs.ID)) {
+			t.Errorf("another's: %v", err)
+		}
+	})
 	t.Run("ThatMakeNoSenseAreRefused", func(t *testing.T) {
 		for _, r := range []engine.SnapshotRequest{
 			{Name: "now"}, {Name: "base"}, {Name: "fresh"}, {Name: "a/b"}, {Name: "a\x00"}, {Name: ".."},
@@ -225,6 +255,8 @@ func TestSnapshotsAreTheirProjects(t *testing.T) {
 	wantCode(t, err, fault.NotFound)
 	wantCode(t, e.DeleteSnapshot(t.Context(), mary, "", id), fault.NotFound)
 	_, err = e.Rollback(t.Context(), mary, "box", id)
+	wantCode(t, err, fault.NotFound)
+	_, err = e.Rollback(t.Context(), mary, "box", string(snap.Sandbox)+"/x")
 	wantCode(t, err, fault.NotFound)
 	_, err = e.Fork(t.Context(), mary, "box", engine.ForkRequest{From: id})
 	wantCode(t, err, fault.NotFound)
@@ -270,13 +302,13 @@ func TestSnapshotLists(t *testing.T) {
 	wantCode(t, err, fault.NotFound)
 
 	t.Run("NameTheSameInEveryWay", func(t *testing.T) {
-		for _, w := range [][2]string{{"box", "a"}, {"", "box/a"}, {"", string(s.ID) + "/a"}, {"", string(a.ID)}, {string(s.ID), "a"}, {"other", string(a.ID)}} {
+		for _, w := range [][2]string{{"box", "a"}, {"", "box/a"}, {"", string(s.ID) + "/a"}, {"", string(a.ID)}, {string(s.ID), "a"}, {"other", string(a.ID)}, {"box", "box/a"}, {"box", string(s.ID) + "/a"}} {
 			got, err := h.engine.Snapshot(t.Context(), alice, w[0], w[1])
 			if err != nil || got.ID != a.ID {
 				t.Errorf("%q: got %+v, %v", w, got, err)
 			}
 		}
-		for _, w := range [][2]string{{"", "a"}, {"other", "a"}, {"", "other/a"}, {"box", "box/a"}, {"", "/a"}, {"", "box/"}, {"", ""}, {"box", "now"}, {"missing", "a"}} {
+		for _, w := range [][2]string{{"", "a"}, {"other", "a"}, {"", "other/a"}, {"", "/a"}, {"", "box/"}, {"", ""}, {"box", "now"}, {"missing", "a"}} {
 			_, err := h.engine.Snapshot(t.Context(), alice, w[0], w[1])
 			wantCode(t, err, fault.NotFound)
 		}

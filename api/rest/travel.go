@@ -110,7 +110,7 @@ func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.San
 
 type diffSandbox struct {
 	Ref   string  `path:"id" doc:"the sandbox's id or key"`
-	From  *string `query:"from" doc:"the name of one of its snapshots, the id of any, or base (the default): the image"`
+	From  *string `query:"from" doc:"the name of one of its snapshots, also as SANDBOX/NAME, the id of any, or base (the default): the image"`
 	To    *string `query:"to" doc:"likewise, or now (the default): the sandbox as it is"`
 	Limit *int    `query:"limit" doc:"most changes, 1 to 10000; default 1000"`
 }

@@ -52,13 +52,13 @@ type CreateSnapshot struct {
 
 // RollbackSandbox asks to replace a sandbox's disk by that of a snapshot.
 type RollbackSandbox struct {
-	To string `json:"to" jsonschema:"the name of one of its snapshots, the id of any, or base: the image, on which nothing was changed"`
+	To string `json:"to" jsonschema:"the name of one of its snapshots, also as SANDBOX/NAME, the id of any, or base: the image, on which nothing was changed"`
 }
 
 // ForkSandbox asks for copies of a sandbox. Every field is optional.
 type ForkSandbox struct {
 	Count    *int              `json:"count,omitempty" jsonschema:"how many, 1 to 100; default 1"`
-	From     *string           `json:"from,omitempty" jsonschema:"the name of one of its snapshots, or the id of any; left out: the sandbox as it is now"`
+	From     *string           `json:"from,omitempty" jsonschema:"the name of one of its snapshots, also as SANDBOX/NAME, or the id of any; left out: the sandbox as it is now"`
 	Key      *string           `json:"key,omitempty" jsonschema:"the fork's own key, where it is one; forks have none otherwise"`
 	Metadata map[string]string `json:"metadata,omitzero" jsonschema:"labels of the forks; left out: those of the sandbox"`
 }

@@ -21,7 +21,7 @@ func newDiff(a *app) *cobra.Command {
 		Long: `Tell what changed of a sandbox's disk between two points in time: by default all that is not as in its
 image. Each line is one path: created, modified or deleted, and its size.
 
-A point is the name of one of its snapshots, the id of any, base (the image) or now. Volumes are no part
+A point is the name of one of its snapshots, also as SANDBOX/NAME, the id of any, base (the image) or now. Volumes are no part
 of the disk.`,
 		Example: `  sandpit diff web
   sandpit diff web --from before

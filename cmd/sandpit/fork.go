@@ -27,7 +27,7 @@ made, or none.`,
 	}
 	f := c.Flags()
 	count := f.IntP("count", "n", 1, "how many, at most 100")
-	from := f.String("from", "", "name or id of a snapshot, instead of the sandbox as it is now")
+	from := f.String("from", "", "a snapshot: its name, its id, or SANDBOX/NAME; instead of the sandbox as it is now")
 	key := f.String("name", "", "the fork's own key, where it is one")
 	flags.KeyIsName(f)
 	labels := flags.Pairs{}

@@ -130,7 +130,7 @@ func newRollback(a *app) *cobra.Command {
 		Long: `Give a sandbox the disk of a snapshot: its processes end, and what changed since is lost, but on volumes.
 Id, key and snapshots stay. One that ran runs afterwards; one that was stopped stays stopped.
 
-SNAPSHOT is the name of one of its snapshots, the id of any, or base: the image, on which nothing was
+SNAPSHOT is the name of one of its snapshots, also as SANDBOX/NAME, the id of any, or base: the image, on which nothing was
 changed.`,
 		Example: `  sandpit snapshot create web --name before
   sandpit exec web -- pip install -r requirements.txt
@@ -138,7 +138,7 @@ changed.`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completeFirst,
 	}
-	to := c.Flags().String("to", "", "name or id of the snapshot, or base")
+	to := c.Flags().String("to", "", "the snapshot: its name, its id, or SANDBOX/NAME; or base")
 	_ = c.RegisterFlagCompletionFunc("to", a.completePoint("base"))
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -54,8 +54,8 @@ func (k *Keeper) List(ctx context.Context, project string, r Query) (Page, error
 	return p, nil
 }
 
-// Find finds one that is ready. Of a sandbox (of), ref is the name of one of its snapshots, or the
-// id of any of the project's; of none (""), an id or SANDBOX/NAME.
+// Find finds one that is ready, by its id or as SANDBOX/NAME. Of a sandbox (of), the name of one of its
+// snapshots will do, and SANDBOX is to be that one: another's is meant only where its id is given.
 func (k *Keeper) Find(ctx context.Context, project, of, ref string) (found *sandbox.Snapshot, err error) {
 	err = k.core.Store.View(ctx, func(tx store.Tx) error {
 		found, err = byRef(tx, project, of, ref)
@@ -83,8 +83,8 @@ func (k *Keeper) Hold(ctx context.Context, project, of, ref string) (*sandbox.Sn
 }
 
 func byRef(tx store.Tx, project, of, ref string) (*sandbox.Snapshot, error) {
-	whole := ref
-	if owner, rest, ok := strings.Cut(ref, "/"); ok && of == "" {
+	whole, about := ref, of
+	if owner, rest, ok := strings.Cut(ref, "/"); ok {
 		of, ref = owner, rest
 	}
 	var owner sandbox.ID
@@ -109,6 +109,22 @@ func byRef(tx store.Tx, project, of, ref string) (*sandbox.Snapshot, error) {
 	// What is another project's is as missing as what never was.
 	if err != nil || snap.Project != project || snap.State != sandbox.SnapshotReady {
 		return nil, notFound(whole, of)
+	}
+	if whole == ref {
+		return snap, nil
+	}
+	if snap.Sandbox != owner { // by its id
+		return nil, fault.New(fault.NotFound, "there is no snapshot %q: %s is one of the sandbox %s", sandbox.Clip(whole, 80), snap.ID, snap.Sandbox).
+			WithRemedy("leave the sandbox out: an id needs none")
+	}
+	if about != "" {
+		if owner, err = ownerOf(tx, project, about); err != nil {
+			return nil, err
+		}
+	}
+	if snap.Sandbox != owner {
+		return nil, fault.New(fault.Invalid, "the snapshot %q is another sandbox's", sandbox.Clip(whole, 80)).
+			WithRemedy("name one of this sandbox's; if the other's is meant, give its id, %s", snap.ID)
 	}
 	return snap, nil
 }

@@ -297,7 +297,7 @@ func deleteSnapshot() toolset.Tool {
 		Name: "delete_snapshot", Title: "Delete a snapshot", Destructive: true, Idempotent: true,
 		About: "Delete a snapshot for ever. The sandbox, and what was made from it, stay.",
 		Params: []toolset.Param{
-			{Name: "snapshot", Kind: toolset.Text, Required: true, About: "Name of one of the sandbox's snapshots, or id of any.", Aliases: []string{"name", "snapshot_name", "snapshot_id"}},
+			{Name: "snapshot", Kind: toolset.Text, Required: true, About: "Name of one of the sandbox's snapshots, or id or SANDBOX/NAME of any.", Aliases: []string{"name", "snapshot_name", "snapshot_id"}},
 			paramWhich(),
 		},
 		Example: `{"sandbox": "my-project", "snapshot": "before-upgrade"}`,
@@ -307,7 +307,7 @@ func deleteSnapshot() toolset.Tool {
 				c.Args.Add("snapshot", "is empty")
 			}
 			of := ""
-			if !sandbox.ValidID(name) || c.Args.Has("sandbox") { // an id needs no sandbox, which may be gone
+			if !sandbox.ValidID(name) && !strings.Contains(name, "/") || c.Args.Has("sandbox") { // these need no sandbox, which may be gone
 				var err error
 				if of, err = place(ctx, c, false); err != nil {
 					return nil, err
