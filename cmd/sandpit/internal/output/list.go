@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"slices"
 	"time"
 
@@ -64,6 +65,9 @@ func List[T any](w io.Writer, how Listing, found []T, name func(one T) string, i
 		}
 		return nil
 	case how.by.t != nil:
+		if err := how.by.check(reflect.TypeFor[T]()); err != nil { // also where there is nothing to print
+			return err
+		}
 		for _, one := range found {
 			if err := how.by.Write(w, one); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"text/template"
 )
@@ -38,12 +39,23 @@ func (f *Template) Set(s string) error {
 		return fmt.Errorf("%q is not a valid template: %s; write it as '{{.id}} {{.status}}', with the fields of -o json",
 			s, strings.TrimPrefix(err.Error(), "template: "))
 	}
-	f.t = t
+	f.t = t.Option("missingkey=zero")
 	return nil
+}
+
+// check refuses a template with a field that no value of a type has.
+func (f *Template) check(t reflect.Type) error {
+	r := &fieldReader{root: t}
+	r.list(f.t.Root, t)
+	return r.err
 }
 
 // Write prints v with the template, and ends the line.
 func (f *Template) Write(w io.Writer, v any) error {
+	t := reflect.TypeOf(v)
+	if err := f.check(t); err != nil {
+		return err
+	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -55,7 +67,7 @@ func (f *Template) Write(w io.Writer, v any) error {
 		return err
 	}
 	var out bytes.Buffer
-	if err := f.t.Execute(&out, inert(plain)); err != nil {
+	if err := f.t.Execute(&out, whole(inert(plain), t)); err != nil {
 		return fmt.Errorf("--format cannot print this: %w", err)
 	}
 	out.WriteByte('\n')
