@@ -12,6 +12,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
@@ -118,13 +119,16 @@ func (a *app) tellDiffers(s *v1.Sandbox) {
 	}
 }
 
-// create makes a sandbox, and shows what it waits for where that is an image.
+// create makes a sandbox, and shows what it waits for where that is an image. An interrupt ends it: the
+// server deletes then what it makes, unless that has a key.
 func (a *app) create(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
+	ctx, stop := interrupt.Context(ctx)
+	defer stop()
 	done := a.showBuilds(ctx, cl)
 	defer done()
 	s, created, err = cl.Create(ctx, r)
 	if err == nil && s.AskedImage != "" && s.AskedImage != s.Image {
 		a.warn("the image %q is %q here: %s", s.AskedImage, s.Image, versionsText(s.Versions))
 	}
-	return s, created, err
+	return s, created, interrupt.Ended(ctx, err)
 }

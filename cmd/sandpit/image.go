@@ -15,6 +15,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/progress"
 	"sandpit.dev/fault"
@@ -92,16 +93,22 @@ this command is.`,
 		if len(args) == 1 {
 			name = args[0]
 		}
-		img, err := imageNamed(c.Context(), cl, name)
+		ctx, stop := interrupt.Context(c.Context())
+		defer stop()
+		img, err := imageNamed(ctx, cl, name)
 		if err != nil {
-			return err
+			return interrupt.Ended(ctx, err)
 		}
 		if img.Status != "ready" {
-			if _, err := cl.BuildImage(c.Context(), img.Name, 0); err != nil {
-				return err
+			name := img.Name
+			if _, err = cl.BuildImage(ctx, name, 0); err == nil {
+				img, err = a.watchImage(ctx, cl, name)
 			}
-			if img, err = a.watchImage(c.Context(), cl, img.Name); err != nil {
-				return err
+			if err != nil && ctx.Err() != nil {
+				a.warn("the build goes on; see how far it is with: sandpit image build %s", name)
+			}
+			if err != nil {
+				return interrupt.Ended(ctx, err)
 			}
 		}
 		return output.One(a.stdout, *out, img, img.Name, fmt.Sprintf("%s is ready (%s)", img.Name, output.Bytes(img.SizeBytes)))

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -94,7 +96,7 @@ func (a *app) atTerminal(ctx context.Context, cl *client.Client, ref string, m *
 	if kind := a.Getenv("TERM"); kind != "" {
 		r.Term = &kind
 	}
-	p, err := cl.StartProcess(ctx, ref, r)
+	p, err := a.startOurs(ctx, cl, ref, r)
 	if err != nil {
 		return exit.Own(err)
 	}
@@ -106,12 +108,33 @@ func (a *app) atTerminal(ctx context.Context, cl *client.Client, ref string, m *
 func (a *app) atPipes(ctx context.Context, cl *client.Client, ref string, m *command) error {
 	r := m.started()
 	r.StreamStdin, r.MaxOutputBytes = new(true), new(int64(maxOutput))
-	p, err := cl.StartProcess(ctx, ref, r)
+	p, err := a.startOurs(ctx, cl, ref, r)
 	if err != nil {
 		return exit.Own(err)
 	}
 	at := &attached{app: a, process: p, keys: a.stdin, hangUp: true}
 	return at.run(ctx)
+}
+
+// startOurs starts a process that ends with us. An interrupt waits until the server has told which
+// process it is, and kills that.
+func (a *app) startOurs(ctx context.Context, cl *client.Client, ref string, r v1.StartProcess) (*client.Process, error) {
+	ctx, stop := interrupt.Context(ctx)
+	defer stop()
+	steady, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		a.warn("interrupted: it is ended as soon as the server says which process it is")
+		time.AfterFunc(killBound, cancel)
+	})()
+	p, err := cl.StartProcess(steady, ref, r)
+	if ctx.Err() == nil {
+		return p, err
+	}
+	if err == nil {
+		a.kill(ctx, p)
+	}
+	return nil, interrupt.Ended(ctx, ctx.Err())
 }
 
 // recentScreen is how many bytes of what a terminal has shown are shown again.
