@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sandpit.dev/fault"
 )
@@ -146,6 +147,7 @@ type aptCount struct {
 	// when it only tries, so it counts when unpacking begins.
 	planned     int
 	total, seen int
+	fetch       aptFetch
 }
 
 var newlyInstalled = regexp.MustCompile(`, (\d+) newly installed`)
@@ -154,7 +156,7 @@ var newlyInstalled = regexp.MustCompile(`, (\d+) newly installed`)
 // has said it for all its steps.
 const leastPackages = 220
 
-func newAptCount(w *work) *aptCount { return &aptCount{w: w} }
+func newAptCount(w *work) *aptCount { return &aptCount{w: w, fetch: aptFetch{now: time.Now}} }
 
 func (c *aptCount) line(line string) {
 	if m := newlyInstalled.FindStringSubmatch(line); m != nil {
@@ -163,7 +165,10 @@ func (c *aptCount) line(line string) {
 		}
 		return
 	}
+	fetching := c.fetch.line(line)
 	switch {
+	case fetching != "":
+		line = fetching
 	case strings.HasPrefix(line, "Get:"):
 	case strings.HasPrefix(line, "Unpacking "):
 		c.total += 2 * c.planned
@@ -174,7 +179,12 @@ func (c *aptCount) line(line string) {
 	default:
 		return
 	}
-	c.w.progress(float64(c.seen)/float64(max(c.total, 2*leastPackages)), line)
+	part := float64(c.seen) / float64(max(c.total, 2*leastPackages))
+	if c.fetch.size > 0 { // else all is in the cache
+		const ofFetching = 0.3
+		part = ofFetching*c.fetch.part() + (1-ofFetching)*part
+	}
+	c.w.progress(part, line)
 }
 
 // debPackage is one installed package.
