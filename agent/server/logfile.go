@@ -76,8 +76,8 @@ func (s *Server) newLog(id string, output int64) (*logFile, error) {
 	}, nil
 }
 
-// settle makes the file, and brings to disk what is in memory.
-func (l *logFile) settle() {
+// makeFile makes the file, if it is still to be made, and brings to disk what is in memory.
+func (l *logFile) makeFile() {
 	if !l.later {
 		return
 	}
@@ -136,7 +136,7 @@ func (l *logFile) fit(n int64, at time.Time) int64 {
 		return n
 	}
 	l.why = wire.CutLogs
-	l.settle()
+	l.makeFile()
 	l.rollTo((l.room-endRoom)/2, at)
 	return min(n, l.room-endRoom-l.held())
 }
@@ -148,7 +148,7 @@ func (l *logFile) add(b []byte, tail int) bool {
 			l.tail = append(l.tail, b...)
 			return true
 		}
-		l.settle()
+		l.makeFile()
 	}
 	if len(l.tail) == 0 && l.write(b) {
 		return true

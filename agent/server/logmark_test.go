@@ -23,7 +23,7 @@ func TestAPlaceInALogIsFoundByItsMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.settle()
+	l.makeFile()
 	defer l.close()
 	where := []int64{0} // by number
 	for range 20_000 {

@@ -31,7 +31,7 @@ type process struct {
 	pidfd    *os.File // nil: this kernel has none
 	terminal *os.File // the pty's master; nil: no terminal
 	limit    timeLimit
-	settling *time.Timer          // until the log's file is made
+	deferred *time.Timer          // until the log's file is made
 	began    time.Time            // with the monotonic clock
 	buried   chan unix.WaitStatus // brings the status once the reaper has it; nil: there is none
 	oomKills int64                // the counters' values when it began; below zero: unknown
@@ -110,11 +110,11 @@ func (p *process) run(timeout time.Duration) {
 			p.kill(wire.CauseTimeout, "its time limit of "+timeout.String()+" passed")
 		})
 	}
-	p.settling = time.AfterFunc(deferral, func() {
+	p.deferred = time.AfterFunc(deferral, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.forgotten {
-			p.log.settle()
+			p.log.makeFile()
 		}
 	})
 	p.srv.work.Go(p.wait)
@@ -260,7 +260,7 @@ func (p *process) wakeLocked() {
 func (p *process) wait() {
 	status := p.reap()
 	p.limit.end()
-	p.settling.Stop()
+	p.deferred.Stop()
 	p.awaitTree()
 	p.drainRest()
 	p.logAllHeld()
@@ -396,6 +396,9 @@ func (p *process) endLocked(now time.Time) {
 	at := p.log.end()
 	if p.log.add(wire.AppendLog(nil, wire.LogExit, p.log.seq, now, text), 2*maxTail) {
 		p.log.exit = at
+	}
+	if p.readers != nil {
+		p.readers.endWait()
 	}
 	close(p.ended)
 	p.wakeLocked()

@@ -20,6 +20,7 @@ type readers struct {
 	all    []*reader
 	left   time.Time     // when the last of them was lost
 	leftAt int64         // and where it was
+	lost   *time.Timer   // of closeForsaken, from when it was lost; nil: none was. It ends with the process
 	got    chan struct{} // closed when one has got on, came or was lost; nil: nobody waits
 }
 
@@ -45,6 +46,7 @@ func (p *process) beginReader(off int64, lossless bool) *reader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers.all = append(p.readers.all, r)
+	p.readers.endWait()
 	p.readers.wake()
 	return r
 }
@@ -61,26 +63,39 @@ func (p *process) endReader(r *reader) {
 	rs.left, rs.leftAt = time.Now(), r.off
 	rs.wake()
 	if len(rs.all) == 0 && p.rec.Result == nil && p.stdinTurn != nil {
-		p.forsakeLater(p.stdinTaken.Load())
+		p.awaitUseLocked()
 	}
 }
 
-// forsakeLater closes the input of a process whose last reader was lost, after wire.LostPatience:
-// otherwise the program would wait for a client that is gone. It leaves the input open while the
-// process has followers, and while clients send more than the bytes taken.
-func (p *process) forsakeLater(taken int64) {
-	time.AfterFunc(wire.LostPatience, func() {
-		p.mu.Lock()
-		over := p.rec.Result != nil || len(p.readers.all) > 0
-		used := p.holders > 0 || p.stdinTaken.Load() != taken
-		if !over && used {
-			p.forsakeLater(p.stdinTaken.Load())
-		}
-		p.mu.Unlock()
-		if !over && !used {
-			p.closeStdin()
-		}
-	})
+// awaitUseLocked has the input of a process whose last reader was lost end after wire.LostPatience,
+// unless somebody uses it by then.
+func (p *process) awaitUseLocked() {
+	taken := p.stdinTaken.Load()
+	p.readers.endWait()
+	p.readers.lost = time.AfterFunc(wire.LostPatience, func() { p.closeForsaken(taken) })
+}
+
+// closeForsaken closes the input of a process that has no reader, so that its program does not wait for a
+// client that is gone. The input stays open for another wait where the process has followers, or clients
+// have sent more than the bytes taken.
+func (p *process) closeForsaken(taken int64) {
+	p.mu.Lock()
+	over := p.rec.Result != nil || len(p.readers.all) > 0
+	used := p.holders > 0 || p.stdinTaken.Load() != taken
+	if !over && used {
+		p.awaitUseLocked()
+	}
+	p.mu.Unlock()
+	if !over && !used {
+		p.closeStdin()
+	}
+}
+
+// endWait ends the wait of closeForsaken.
+func (rs *readers) endWait() {
+	if rs.lost != nil {
+		rs.lost.Stop()
+	}
 }
 
 // gotOnLocked notes where a reader is.
