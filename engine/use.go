@@ -5,9 +5,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/agent"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -138,10 +140,8 @@ const recently = 5 * time.Second
 
 // wentDown waits a moment for the news that the sandbox is down.
 func (u *Use) wentDown(ctx context.Context) bool {
-	select {
-	case <-u.l.down:
+	if u.isDown() {
 		return true
-	default:
 	}
 	t := time.NewTimer(recently)
 	defer t.Stop()
@@ -162,16 +162,24 @@ func (u *Use) Fail(ctx context.Context, err error) error {
 	default:
 		return err
 	}
-	if u.b.standing() == u.l {
-		select {
-		case <-u.l.down:
-		default:
-			return err
-		}
+	if u.b.standing() == u.l && !u.isDown() && !u.lostAgent(ctx, err) {
+		return err
 	}
 	if !u.wentDown(ctx) {
 		return err
 	}
 	return fault.Wrap(fault.State, err, "the sandbox %s went down meanwhile (%s)", u.b.id, u.l.exit.Cause).
 		WithRemedy("start it, then ask again")
+}
+
+// lostAgent reports whether the agent of a call that failed with err is gone. Connections to it break before
+// the watcher hears that its sandbox is down.
+func (u *Use) lostAgent(ctx context.Context, err error) bool {
+	if !fault.Is(err, fault.Unavailable) || errors.Is(err, agent.ErrSilent) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, recently)
+	defer cancel()
+	_, err = u.l.client.Ping(ctx)
+	return err != nil && !errors.Is(err, agent.ErrSilent)
 }
