@@ -4,23 +4,7 @@
 package mcp
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"bytes"
-	"compress/gzip"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"sandpit.dev/internal/indextest"
 )
 
 // The hosts of the tests' own indexes. Only the tests' servers know their address.
@@ -49,27 +34,8 @@ type indexes struct {
 func openIndexes(t *testing.T) *indexes {
 	t.Helper()
 	x := &indexes{address: ownAddress(t)}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "an authority of a test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	server := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: pipHost}, DNSNames: []string{pipHost, npmHost},
-		NotBefore: authority.NotBefore, NotAfter: authority.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, KeyUsage: x509.KeyUsageDigitalSignature,
-	}
-	sign := func(c *x509.Certificate) []byte {
-		der, err := x509.CreateCertificate(rand.Reader, c, authority, key.Public(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return der
-	}
-	x.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: sign(authority)})
-	over := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{sign(server)}, PrivateKey: key}}}
+	authority, over := indextest.Authority(t, pipHost, npmHost)
+	x.authority = authority
 	open := func(host string, h http.Handler, secure bool) string {
 		s := httptest.NewUnstartedServer(h)
 		l, err := net.Listen("tcp", net.JoinHostPort(x.address, "0"))
@@ -90,8 +56,8 @@ func openIndexes(t *testing.T) *indexes {
 		return scheme + "://" + net.JoinHostPort(host, port)
 	}
 	x.pip = open(pipHost, pipIndex(t), true) + "/simple"
-	x.npm = open(npmHost, npmIndex(t), false)
-	x.npmTLS = open(npmHost, npmIndex(t), true)
+	pear := indextest.NPM(t, "sandpit-pear", "module.exports = 'installed by npm'\n")
+	x.npm, x.npmTLS = open(npmHost, pear, false), open(npmHost, pear, true)
 	return x
 }
 
@@ -114,83 +80,13 @@ func ownAddress(t *testing.T) string {
 // pipIndex serves the package sandpit-apple as a wheel.
 func pipIndex(t *testing.T) http.Handler {
 	t.Helper()
-	var wheel bytes.Buffer
-	z := zip.NewWriter(&wheel)
-	var record strings.Builder
-	const info = "sandpit_apple-1.0.dist-info/"
-	for _, f := range [][2]string{
-		{"sandpit_apple.py", "kind = 'installed by pip'\n"},
-		{info + "METADATA", "Metadata-Version: 2.1\nName: sandpit-apple\nVersion: 1.0\n"},
-		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
-		{info + "RECORD", ""},
-	} {
-		if f[0] == info+"RECORD" {
-			f[1] = record.String() + f[0] + ",,\n"
-		}
-		sum := sha256.Sum256([]byte(f[1]))
-		fmt.Fprintf(&record, "%s,sha256=%s,%d\n", f[0], base64.RawURLEncoding.EncodeToString(sum[:]), len(f[1]))
-		w, err := z.Create(f[0])
-		if err == nil {
-			_, err = w.Write([]byte(f[1]))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	const name = "sandpit_apple-1.0-py3-none-any.whl"
+	name, wheel := indextest.Wheel(t, "sandpit-apple", "kind = 'installed by pip'\n")
 	m := http.NewServeMux()
 	m.HandleFunc("GET /simple/sandpit-apple/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><a href="/files/%s">%s</a>`, name, name)
 	})
-	m.HandleFunc("GET /files/"+name, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(wheel.Bytes()) })
-	return m
-}
-
-// npmIndex serves the package sandpit-pear.
-func npmIndex(t *testing.T) http.Handler {
-	t.Helper()
-	var packed bytes.Buffer
-	g := gzip.NewWriter(&packed)
-	w := tar.NewWriter(g)
-	for _, f := range [][2]string{
-		{"package/package.json", `{"name": "sandpit-pear", "version": "1.0.0", "main": "main.js"}`},
-		{"package/main.js", "module.exports = 'installed by npm'\n"},
-	} {
-		err := w.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1]))})
-		if err == nil {
-			_, err = w.Write([]byte(f[1]))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha1.Sum(packed.Bytes())
-	m := http.NewServeMux()
-	m.HandleFunc("GET /sandpit-pear", func(w http.ResponseWriter, r *http.Request) {
-		scheme := "http"
-		if r.TLS != nil {
-			scheme = "https"
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(args{
-			"name": "sandpit-pear", "dist-tags": map[string]string{"latest": "1.0.0"},
-			"versions": args{"1.0.0": args{
-				"name": "sandpit-pear", "version": "1.0.0", "main": "main.js",
-				"dist": map[string]string{"tarball": scheme + "://" + r.Host + "/sandpit-pear.tgz", "shasum": fmt.Sprintf("%x", sum)},
-			}},
-		})
-	})
-	m.HandleFunc("GET /sandpit-pear.tgz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(packed.Bytes()) })
+	m.HandleFunc("GET /files/"+name, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(wheel) })
 	return m
 }
 

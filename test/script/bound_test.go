@@ -35,8 +35,7 @@ func (v *vault) count(host, auth string) int {
 func openVault(t *testing.T, w *world) (*vault, []byte) {
 	t.Helper()
 	v := &vault{seen: make(map[string]int)}
-	var names registries
-	config := names.certify(t)
+	authority, config := certify(t)
 	repo := repository(t)
 	site := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		host, _, _ := strings.Cut(r.Host, ":")
@@ -54,7 +53,7 @@ func openVault(t *testing.T, w *world) (*vault, []byte) {
 		}
 	})
 	w.serve(t, site, config)
-	return v, names.authority
+	return v, authority
 }
 
 // clients are programs of the image as anybody uses them: nothing tells them of an authority.

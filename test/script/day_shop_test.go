@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"sandpit.dev/internal/indextest"
 )
 
 // shop is what the agent's day is about: a repository, an index with what it requires,
@@ -35,9 +37,8 @@ func openShop(t *testing.T, w *world) *shop {
 	s := &shop{feed: feed{news: make(chan struct{})}}
 	index, files := pythonIndex(t, os.DirFS("testdata/day/index"), map[string][]string{"proof": {"tally>=1.0"}, "tally": nil})
 	sites := map[string]http.Handler{"git.example": git, "pypi.example": index, "files.example": files, "web.example": &s.feed}
-	var names registries
-	certificate := names.certify(t)
-	s.authority = names.authority
+	authority, certificate := certify(t)
+	s.authority = authority
 	w.serve(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		host, _, _ := strings.Cut(r.Host, ":")
 		if h := sites[host]; h != nil {
@@ -59,7 +60,7 @@ func pythonIndex(t *testing.T, folder fs.FS, packages map[string][]string) (inde
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, content := name+"-1.0-py3-none-any.whl", wheel(t, name, string(module), requires...)
+		file, content := indextest.Wheel(t, name, string(module), requires...)
 		pages.Handle("GET /simple/"+name+"/", text("text/html",
 			fmt.Sprintf(`<a href="https://files.example/%s#sha256=%x">%[1]s</a>`, file, sha256.Sum256(content))))
 		wheels.Handle("GET /"+file, text("application/octet-stream", string(content)))

@@ -4,27 +4,13 @@
 package script
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/sha512"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log"
-	"math/big"
 	"net/http"
 	"net/http/cgi"
 	"net/netip"
@@ -36,6 +22,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"sandpit.dev/internal/indextest"
 )
 
 // registries serve what the tools of an image ask for, each by a name of its own, all
@@ -62,9 +50,13 @@ var hosts = []string{"apt.example", "files.example", "git.example", "npm.example
 func openRegistries(t *testing.T, w *world) *registries {
 	t.Helper()
 	r := &registries{drips: make(chan *drip, 8), asked: make(map[string]int)}
+	authority, certificate := certify(t)
+	r.authority = authority
+	file, gadget := indextest.Wheel(t, "gadget", "print('a gadget')\n")
 	sites := map[string]http.Handler{
-		"apt.example": debian(t), "files.example": wheels(t), "git.example": repository(t), "npm.example": npm(t),
-		"pypi.example": text("text/html", `<a href="https://files.example/gadget-1.0-py3-none-any.whl">gadget-1.0-py3-none-any.whl</a>`),
+		"apt.example": debian(t), "files.example": text("application/octet-stream", string(gadget)), "git.example": repository(t),
+		"npm.example":  indextest.NPM(t, "gizmo", "console.log('a gizmo')\n"),
+		"pypi.example": text("text/html", fmt.Sprintf(`<a href="https://files.example/%s">%[1]s</a>`, file)),
 		"web.example":  http.HandlerFunc(r.web),
 	}
 	site := http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
@@ -82,7 +74,7 @@ func openRegistries(t *testing.T, w *world) *registries {
 		}
 		http.Error(rw, "the wrong door", http.StatusMisdirectedRequest)
 	})
-	w.serve(t, site, r.certify(t))
+	w.serve(t, site, certificate)
 	return r
 }
 
@@ -117,39 +109,10 @@ type quiet struct{}
 
 func (quiet) Write(b []byte) (int, error) { return len(b), nil }
 
-// certify makes the authority, and a certificate of it for every name there is.
-func (r *registries) certify(t *testing.T) *tls.Config {
+// certify returns an authority, and what a server needs to answer as each of the registries.
+func certify(t *testing.T) (authority []byte, server *tls.Config) {
 	t.Helper()
-	sign := func(c, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) []byte {
-		b, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), parentKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	newKey := func() *ecdsa.PrivateKey {
-		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	from, to := time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
-	ca, caKey := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the test's authority"}, NotBefore: from, NotAfter: to,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}, newKey()
-	leaf, leafKey := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "the test's hosts"}, NotBefore: from, NotAfter: to,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames: []string{"*.example"},
-	}, newKey()
-	leaf.DNSNames = append(leaf.DNSNames, hosts...) // some clients take no star so near the root
-	authority := sign(ca, ca, caKey, caKey)
-	r.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority})
-	return &tls.Config{Certificates: []tls.Certificate{{
-		Certificate: [][]byte{sign(leaf, ca, leafKey, caKey), authority}, PrivateKey: leafKey,
-	}}}
+	return indextest.Authority(t, append([]string{"*.example"}, hosts...)...) // some clients take no star so near the root
 }
 
 // web is a site with a page, and one that sends visitors on.
@@ -186,69 +149,6 @@ func text(kind, body string) http.Handler {
 	})
 }
 
-// wheels serves a package for Python, whose index is on another host.
-func wheels(t *testing.T) http.Handler {
-	t.Helper()
-	return text("application/octet-stream", string(wheel(t, "gadget", "print('a gadget')\n")))
-}
-
-// wheel makes a package for Python, of one module, and with it what it requires.
-func wheel(t *testing.T, name, module string, requires ...string) []byte {
-	t.Helper()
-	info := name + "-1.0.dist-info/"
-	about := "Metadata-Version: 2.1\nName: " + name + "\nVersion: 1.0\n"
-	for _, other := range requires {
-		about += "Requires-Dist: " + other + "\n"
-	}
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for _, f := range [][2]string{
-		{name + ".py", module},
-		{info + "METADATA", about},
-		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
-		{info + "RECORD", fmt.Sprintf("%s.py,,\n%[2]sMETADATA,,\n%[2]sWHEEL,,\n%[2]sRECORD,,\n", name, info)},
-	} {
-		e, err := z.Create(f[0])
-		if err == nil {
-			_, err = e.Write([]byte(f[1]))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-// npm serves a package for Node.
-func npm(t *testing.T) http.Handler {
-	t.Helper()
-	ball := tarball(t, [][2]string{
-		{"package/package.json", `{"name":"gizmo","version":"1.0.0","main":"index.js"}`},
-		{"package/index.js", "console.log('a gizmo')\n"},
-	})
-	sum := sha512.Sum512(ball)
-	about, err := json.Marshal(map[string]any{
-		"name": "gizmo", "dist-tags": map[string]string{"latest": "1.0.0"},
-		"versions": map[string]any{"1.0.0": map[string]any{
-			"name": "gizmo", "version": "1.0.0", "main": "index.js",
-			"dist": map[string]string{
-				"tarball":   "https://npm.example/gizmo/-/gizmo-1.0.0.tgz",
-				"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
-			},
-		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /gizmo", text("application/json", string(about)))
-	mux.Handle("GET /gizmo/-/gizmo-1.0.0.tgz", text("application/octet-stream", string(ball)))
-	return mux
-}
-
 // debian serves a repository with one package, of one directory and without a signature.
 func debian(t *testing.T) http.Handler {
 	t.Helper()
@@ -260,8 +160,8 @@ func debian(t *testing.T) http.Handler {
 		body []byte
 	}{
 		{"debian-binary", []byte("2.0\n")},
-		{"control.tar.gz", tarball(t, [][2]string{{"./control", control}})},
-		{"data.tar.gz", tarball(t, [][2]string{{"./opt/widget", "a widget\n"}})},
+		{"control.tar.gz", indextest.Tarball(t, [][2]string{{"./control", control}})},
+		{"data.tar.gz", indextest.Tarball(t, [][2]string{{"./opt/widget", "a widget\n"}})},
 	} {
 		fmt.Fprintf(&deb, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", m.name, 0, 0, 0, "100644", len(m.body))
 		deb.Write(m.body)
@@ -276,27 +176,6 @@ func debian(t *testing.T) http.Handler {
 	mux.Handle("GET /Packages", text("text/plain", packages))
 	mux.Handle("GET /widget_1.0_all.deb", text("application/octet-stream", deb.String()))
 	return mux
-}
-
-// tarball returns a compressed archive of files.
-func tarball(t *testing.T, files [][2]string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	a := tar.NewWriter(z)
-	for _, f := range files {
-		err := a.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1])), ModTime: time.Unix(1, 0), Typeflag: tar.TypeReg})
-		if err == nil {
-			_, err = a.Write([]byte(f[1]))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(a.Close(), z.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 // repository serves one of git, to read from and to write to; nil: this host has no git.
