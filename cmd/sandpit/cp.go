@@ -31,7 +31,8 @@ in DIR. SOURCE and TARGET are local paths or SANDBOX:PATH, where PATH starts at 
 
 All goes in one stream, with links as links, hard links, permissions, times and any names; owners are those who
 copy. A link that is named itself is followed, and with -L those below, too. What has a file's name is replaced,
-and not followed. A file comes whole or not at all; a copy that is killed may leave one file .sandpit-* here.
+and not followed. A file comes whole or not at all; a copy that is killed may leave one file .sandpit-* here,
+on Linux only where it was about to replace a file.
 
 A copy to this machine ends where it would write more than --max-size: a file in a sandbox may claim any size.
 Special files are left out, and so are links on the way out that may lead out of what is copied: each with a

@@ -32,6 +32,7 @@ type Copy struct {
 	// Left is called with what is left out, and why.
 	Left func(name, why string)
 
+	named bool  // files that are written have a name from the first, as where they must; tests have it so
 	spent int64 // of Most
 	done  int64 // bytes that were moved
 }

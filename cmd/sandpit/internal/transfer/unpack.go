@@ -7,17 +7,25 @@ import (
 	"archive/tar"
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"sandpit.dev/fault"
+)
+
+const (
+	// madeAtOnce is how many entries are made while the next are read, with at most madeArena bytes
+	// of files of at most madeSmall.
+	madeAtOnce = 128
+	madeArena  = 256 << 10
+	madeSmall  = 64 << 10
 )
 
 // Unpack makes what an archive out of a sandbox holds: the file or directory that it begins with gets the
@@ -25,10 +33,65 @@ import (
 // in a directory that the archive named before and that is open here, and what has no place in one, is no
 // file, directory or link that stays below the top, is left out. A file is there whole or not at all.
 func (c *Copy) Unpack(ctx context.Context, r io.Reader, to string) error {
-	u := &unpacker{Copy: c, to: filepath.Clean(to), buf: make([]byte, copyBuffer)}
-	defer u.leaveAll()
+	u := &unpacker{Copy: c, tree: maker{to: filepath.Clean(to), named: c.named || !canName()}, waiting: newBatch(), making: newBatch()}
 	br := bufio.NewReaderSize(r, streamBuffer)
-	tr := tar.NewReader(br)
+	err := u.read(ctx, tar.NewReader(br))
+	if e := u.flush(); err == nil { // what came before an error is whole
+		err = e
+	}
+	if e := u.wait(); err == nil {
+		err = e
+	}
+	u.tree.leaveAll()
+	u.tellLeft()
+	if err == nil {
+		err = rest(br)
+	}
+	return err
+}
+
+// unpacker reads an archive, and has a second goroutine make the entries that were read while it reads
+// the next.
+type unpacker struct {
+	*Copy
+	begun   bool
+	waiting *batch // that are read
+
+	busy   sync.WaitGroup // one goroutine at most, which has the rest meanwhile
+	making *batch
+	tree   maker
+}
+
+// batch is some entries, in their order.
+type batch struct {
+	entries []entry
+	arena   []byte // of their content
+	err     error  // of making them
+}
+
+func newBatch() *batch {
+	return &batch{entries: make([]entry, 0, madeAtOnce), arena: make([]byte, 0, madeArena)}
+}
+
+func (b *batch) clear() {
+	clear(b.entries)
+	b.entries, b.arena, b.err = b.entries[:0], b.arena[:0], nil
+}
+
+// entry is what is wanted of an entry of an archive. A header is not kept: what else it holds may be large.
+type entry struct {
+	kind   byte
+	name   string // in the archive
+	rel    string // below the top, which is ""
+	target string // of a link
+	size   int64
+	mode   fs.FileMode
+	time   time.Time
+	data   []byte // of a small file
+}
+
+// read reads an archive to its end. Each entry counts, so that none goes on for ever.
+func (u *unpacker) read(ctx context.Context, tr *tar.Reader) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -38,69 +101,120 @@ func (c *Copy) Unpack(ctx context.Context, r io.Reader, to string) error {
 		case err == io.EOF && !u.begun:
 			return fault.New(fault.Unavailable, "the archive is empty")
 		case err == io.EOF:
-			return rest(br)
-		case err != nil:
-			return c.brokeOff(err)
-		}
-		if err := u.entry(tr, h); err != nil {
-			return err
-		}
-	}
-}
-
-type unpacker struct {
-	*Copy
-	to    string
-	begun bool
-	in    []openDir // the directories that the archive is in, beginning with the top
-	buf   []byte
-}
-
-// openDir is a directory of the copy. One that was made gets its mode and time when all in it is there.
-type openDir struct {
-	rel  string // below the top, which is ""
-	root *os.Root
-	made bool
-	mode fs.FileMode
-	time time.Time
-}
-
-// entry makes an entry. Each counts, so that no archive goes on for ever.
-func (u *unpacker) entry(tr *tar.Reader, h *tar.Header) error {
-	if err := u.spend(h.Name, h.Size); err != nil {
-		return err
-	}
-	if h.Typeflag == tar.TypeXGlobalHeader {
-		return nil
-	}
-	rel, why := below(h.Name)
-	switch {
-	case why != "":
-	case !u.begun:
-		return u.begin(tr, rel, h)
-	case rel == "":
-		if h.Typeflag != tar.TypeDir || len(u.in) == 0 {
-			why = "there is one such already"
-		}
-	default:
-		u.leave(rel)
-		if len(u.in) == 0 || u.in[len(u.in)-1].rel != parentOf(rel) {
-			why = "its directory is not in the archive"
-			break
-		}
-		err := u.make(tr, rel, h)
-		if err == nil {
 			return nil
+		case err != nil:
+			return u.brokeOff(err)
 		}
-		if _, told := errors.AsType[*fault.Error](err); told || endsAll(err) {
+		if err := u.spend(h.Name, h.Size); err != nil {
 			return err
 		}
-		why = reason(err)
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue
+		}
+		e, why := entryOf(h)
+		if why != "" {
+			u.Left(h.Name, why)
+			continue
+		}
+		if err := u.take(tr, &e); err != nil {
+			return err
+		}
+	}
+}
+
+// entryOf returns what is wanted of an entry, or why there is nothing. The permissions are without
+// set-user-id bits.
+func entryOf(h *tar.Header) (e entry, why string) {
+	if _, why = below(h.Name); why == "" && len(h.Linkname) > maxPath {
+		why = "the path that it leads to is too long"
 	}
 	if why != "" {
-		u.Left(h.Name, why)
+		return entry{}, why
 	}
+	e = entry{kind: h.Typeflag, name: strings.Clone(h.Name), size: h.Size, mode: fs.FileMode(h.Mode) & fs.ModePerm, time: h.ModTime}
+	e.rel, _ = below(e.name)
+	switch e.kind {
+	case tar.TypeGNUSparse:
+		e.kind = tar.TypeReg
+	case tar.TypeSymlink, tar.TypeLink:
+		e.target = strings.Clone(h.Linkname)
+	}
+	return e, ""
+}
+
+// take has an entry made: soon, if it is small, else now.
+func (u *unpacker) take(tr *tar.Reader, e *entry) error {
+	if !u.begun || e.kind == tar.TypeReg && e.size > madeSmall {
+		err := u.flush()
+		if err == nil {
+			err = u.wait()
+		}
+		if err != nil {
+			return err
+		}
+		content := &counted{r: tr, c: u.Copy, name: path.Base(e.name), size: e.size}
+		if !u.begun {
+			u.begun = true
+			return u.tree.begin(e, content)
+		}
+		err = u.tree.note(e, u.tree.make(e, content))
+		u.tellLeft()
+		return err
+	}
+	b := u.waiting
+	if len(b.entries) == madeAtOnce || cap(b.arena)-len(b.arena) < int(e.size) && e.kind == tar.TypeReg {
+		if err := u.flush(); err != nil {
+			return err
+		}
+		b = u.waiting
+	}
+	if e.kind == tar.TypeReg && e.size > 0 {
+		at := len(b.arena)
+		e.data = b.arena[at : at+int(e.size)]
+		content := &counted{r: tr, c: u.Copy, name: path.Base(e.name), size: e.size}
+		if n, err := io.ReadFull(content, e.data); err != nil {
+			return cut(e, int64(n), err)
+		}
+		b.arena = b.arena[:at+len(e.data)]
+	}
+	b.entries = append(b.entries, *e)
 	return nil
+}
+
+// cut is the error of a file that the archive does not have whole.
+func cut(e *entry, done int64, err error) error {
+	return fault.Wrap(fault.Unavailable, err, "%s broke off after %d of %d bytes", e.name, done, e.size)
+}
+
+// flush begins to make what waits, once what was begun before is made.
+func (u *unpacker) flush() error {
+	if len(u.waiting.entries) == 0 {
+		return nil
+	}
+	if err := u.wait(); err != nil {
+		u.waiting.clear() // where one cannot be made, neither can the next
+		return err
+	}
+	u.waiting, u.making = u.making, u.waiting
+	u.busy.Go(func() { u.making.err = u.tree.makeAll(u.making.entries) })
+	return nil
+}
+
+// wait waits for what is being made.
+func (u *unpacker) wait() error {
+	u.busy.Wait()
+	u.tellLeft()
+	err := u.making.err
+	u.making.clear()
+	return err
+}
+
+// tellLeft tells what was left out. Nothing is being made meanwhile.
+func (u *unpacker) tellLeft() {
+	for _, l := range u.tree.left {
+		u.Left(l.name, l.why)
+	}
+	u.tree.left = u.tree.left[:0]
 }
 
 // endsAll reports whether after an error no other entry can be made, either.
@@ -111,201 +225,4 @@ func endsAll(err error) bool {
 		}
 	}
 	return false
-}
-
-func parentOf(rel string) string {
-	if dir := path.Dir(rel); dir != "." {
-		return dir
-	}
-	return ""
-}
-
-// begin makes the first entry, which is the copy's top.
-func (u *unpacker) begin(tr *tar.Reader, rel string, h *tar.Header) error {
-	u.begun = true
-	if rel != "" || h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeReg {
-		return fault.New(fault.Unavailable, "the archive begins with %q, which is no file or directory that was asked for", h.Name)
-	}
-	if h.Typeflag == tar.TypeDir {
-		return u.beginTree(h)
-	}
-	root, err := os.OpenRoot(filepath.Dir(u.to))
-	if err != nil {
-		return fault.Wrap(fault.Denied, err, "%s cannot be written", u.to)
-	}
-	defer root.Close()
-	err = u.file(root, filepath.Base(u.to), tr, h)
-	if _, told := errors.AsType[*fault.Error](err); err == nil || told {
-		return err
-	}
-	return fault.Wrap(fault.Denied, err, "%s cannot be written", u.to)
-}
-
-func (u *unpacker) beginTree(h *tar.Header) error {
-	top := openDir{mode: modeOf(h), time: h.ModTime}
-	err := os.Mkdir(u.to, 0o700)
-	if top.made = err == nil; errors.Is(err, fs.ErrExist) {
-		info, serr := os.Stat(u.to) // a link that the user named may lead to it
-		if serr == nil && !info.IsDir() {
-			return fault.New(fault.Exists, "%s is a file, and %s a directory", u.to, h.Name)
-		}
-		err = serr
-	}
-	if err == nil {
-		top.root, err = os.OpenRoot(u.to)
-	}
-	if err != nil {
-		return fault.Wrap(fault.Denied, err, "the directory %s cannot be made or written to", u.to)
-	}
-	u.in = append(u.in, top)
-	return nil
-}
-
-// make makes an entry in the directory that the archive is in.
-func (u *unpacker) make(tr *tar.Reader, rel string, h *tar.Header) error {
-	in, name := u.in[len(u.in)-1].root, path.Base(rel)
-	switch h.Typeflag {
-	case tar.TypeDir:
-		return u.dir(in, rel, h)
-	case tar.TypeReg, tar.TypeGNUSparse:
-		return u.file(in, name, tr, h)
-	case tar.TypeSymlink:
-		if !staysBelow(len(u.in)-1, h.Linkname) {
-			return errors.New("a link to " + h.Linkname)
-		}
-		return u.place(in, name, func(as string) error { return in.Symlink(h.Linkname, as) })
-	case tar.TypeLink:
-		return u.link(in, rel, h)
-	}
-	return errors.New("neither a file nor a directory")
-}
-
-// dir makes a directory, or goes into one that is there. A link to a directory counts as none.
-func (u *unpacker) dir(in *os.Root, rel string, h *tar.Header) error {
-	if len(u.in) >= maxDepth {
-		return errors.New("it is too deep in the tree")
-	}
-	d, name := openDir{rel: rel, mode: modeOf(h), time: h.ModTime}, path.Base(rel)
-	err := in.Mkdir(name, 0o700)
-	if d.made = err == nil; errors.Is(err, fs.ErrExist) {
-		var info fs.FileInfo
-		if info, err = in.Lstat(name); err == nil && !info.IsDir() {
-			return fault.New(fault.Exists, "%s is there already, and is no directory", filepath.Join(u.to, rel))
-		}
-	}
-	if err == nil {
-		d.root, err = in.OpenRoot(name)
-	}
-	if err != nil {
-		return err
-	}
-	u.in = append(u.in, d)
-	return nil
-}
-
-// leave finishes the directories that a path is not in.
-func (u *unpacker) leave(rel string) {
-	for len(u.in) > 1 {
-		d := u.in[len(u.in)-1]
-		if len(rel) > len(d.rel) && rel[:len(d.rel)] == d.rel && rel[len(d.rel)] == '/' {
-			return
-		}
-		u.finish()
-	}
-}
-
-func (u *unpacker) leaveAll() {
-	for len(u.in) > 0 {
-		u.finish()
-	}
-}
-
-// finish sets the mode and time of the last directory, and closes it.
-func (u *unpacker) finish() {
-	d := u.in[len(u.in)-1]
-	u.in = u.in[:len(u.in)-1]
-	defer d.root.Close()
-	if !d.made {
-		return
-	}
-	err := d.root.Chmod(".", d.mode|0o700) // its owner may always go on to write to it, and remove it
-	if err == nil {
-		err = d.root.Chtimes(".", time.Time{}, d.time)
-	}
-	if err != nil {
-		u.Left(filepath.Join(u.to, d.rel), "its mode and time: "+reason(err))
-	}
-}
-
-// modeOf is the permissions of an entry, and no set-user-id bits.
-func modeOf(h *tar.Header) fs.FileMode { return fs.FileMode(h.Mode) & fs.ModePerm }
-
-// temporary is a name that nobody can have foreseen.
-func temporary() string { return ".sandpit-" + rand.Text() }
-
-// place makes something in the place of what has its name, which is not followed.
-func (u *unpacker) place(in *os.Root, name string, do func(as string) error) error {
-	err := do(name)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	tmp := temporary()
-	if err := do(tmp); err != nil {
-		return err
-	}
-	err = in.Rename(tmp, name)
-	_ = in.Remove(tmp) // a rename leaves two names of one file
-	return err
-}
-
-// link adds a name to a file of the copy.
-func (u *unpacker) link(in *os.Root, rel string, h *tar.Header) error {
-	of, why := below(h.Linkname)
-	top := u.in[0].root
-	if why == "" {
-		if info, err := top.Lstat(of); err != nil || !info.Mode().IsRegular() {
-			why = "no file"
-		}
-	}
-	if why != "" {
-		return errors.New("another name of " + h.Linkname + ": " + why)
-	}
-	err := top.Link(of, rel)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return u.place(in, path.Base(rel), func(as string) error { return top.Link(of, path.Join(path.Dir(rel), as)) })
-}
-
-// file writes one file: apart, and then in the place of what has its name.
-func (u *unpacker) file(in *os.Root, name string, tr *tar.Reader, h *tar.Header) (err error) {
-	tmp := temporary()
-	w, err := in.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = w.Close()
-			_ = in.Remove(tmp)
-		}
-	}()
-	r := &counted{r: tr, c: u.Copy, name: name, size: h.Size}
-	_, err = io.CopyBuffer(struct{ io.Writer }{w}, r, u.buf)
-	if r.err != nil {
-		return fault.Wrap(fault.Unavailable, r.err, "%s broke off after %d of %d bytes", h.Name, r.done, h.Size)
-	}
-	if err == nil {
-		if err := w.Chmod(modeOf(h)); err != nil {
-			return err
-		}
-		err = w.Close()
-	}
-	if err != nil {
-		return fault.Wrap(fault.Exhausted, err, "%s cannot be written", h.Name)
-	}
-	if err := in.Chtimes(tmp, time.Time{}, h.ModTime); err != nil {
-		u.Left(h.Name, "its time: "+reason(err))
-	}
-	return in.Rename(tmp, name)
 }

@@ -147,6 +147,11 @@ func TestUnpackConfinesHostileArchives(t *testing.T) {
 			must(t, os.Mkdir(filepath.Join(top, "outside"), 0o755))
 			left, err := unpack(t, archive(t, c.entries...), filepath.Join(top, "out"), plenty)
 			must(t, err)
+			defer func() { // the same where files cannot be without a name
+				named := filepath.Join(t.TempDir(), "out")
+				must(t, (&Copy{Most: plenty, Left: func(string, string) {}, named: true}).Unpack(t.Context(), archive(t, c.entries...), named))
+				differ(t, tree(t, filepath.Join(top, "out")), tree(t, named))
+			}()
 			want := map[string]string{"precious": "-rw------- precious", "outside": d, "out": d}
 			for name, is := range c.want {
 				want["out/"+name] = is
@@ -278,6 +283,60 @@ func TestUnpackOfWhatIsNoWholeArchive(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A file that is there is replaced, by one that is large or small, and one that breaks off leaves it.
+func TestUnpackReplacesAFileByAWholeOne(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		for _, size := range []int{5, madeSmall + 1} {
+			top := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(top, "f"), []byte("old"), 0o600))
+			c := &Copy{Most: plenty, Left: func(name, why string) { t.Errorf("left out: %s: %s", name, why) }, named: named}
+			content := strings.Repeat("n", size)
+			if err := c.Unpack(t.Context(), cutArchive(t, content, size/2), top); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("an archive that breaks off: %v", err)
+			}
+			differ(t, map[string]string{"f": "-rw------- old"}, tree(t, top))
+			must(t, c.Unpack(t.Context(), cutArchive(t, content, size), top))
+			differ(t, map[string]string{"f": "-rw-r--r-- " + content}, tree(t, top))
+		}
+	}
+}
+
+// cutArchive returns an archive of a directory with one file, f, of which there are so many bytes.
+func cutArchive(t *testing.T, content string, bytesOf int) io.Reader {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	d := dir("d")
+	must(t, w.WriteHeader(&d))
+	must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "d/f", Mode: 0o644, Size: int64(len(content))}))
+	if _, err := io.WriteString(w, content[:bytesOf]); err != nil {
+		t.Fatal(err)
+	}
+	if bytesOf == len(content) {
+		must(t, w.Close())
+	}
+	return &b
+}
+
+// More entries than are made at once come in their order: the second of a name replaces the first, and a link
+// finds the file that it is another name of.
+func TestUnpackMakesEntriesInTheirOrder(t *testing.T) {
+	entries := []tar.Header{dir("d")}
+	want := map[string]string{}
+	for i := range 3 * madeAtOnce {
+		name := fmt.Sprintf("f%04d", i)
+		long := tar.Header{Typeflag: tar.TypeReg, Name: "d/" + name, Mode: 0o600}
+		entries = append(entries, long, file("d/"+name), hard("d/l"+name, "d/"+name))
+		want[name], want["l"+name] = "-rw-r--r-- evil", "-rw-r--r-- evil"
+	}
+	top := filepath.Join(t.TempDir(), "out")
+	left, err := unpack(t, archive(t, entries...), top, 16<<20)
+	if err != nil || len(left) > 0 {
+		t.Fatal(err, left)
+	}
+	differ(t, want, tree(t, top))
 }
 
 func TestUnpackKeepsModesAndTimes(t *testing.T) {
