@@ -137,6 +137,9 @@ func (e *Engine) awaitKey(ctx context.Context, n name) (give func(), err error) 
 }
 
 func (e *Engine) awaitImage(ctx context.Context, name string) (image.Image, error) {
+	if img, err := e.images.Find(ctx, name); !fault.Is(err, fault.NotFound) {
+		return img, err
+	}
 	bound, cancel := e.group.bind(ctx)
 	defer cancel()
 	img, err := e.images.Ensure(bound, name)

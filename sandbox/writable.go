@@ -5,6 +5,7 @@ package sandbox
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -57,12 +58,7 @@ func ForRoot(env map[string]string, mounts []Mount) map[string]string {
 	for name, value := range env {
 		switch name {
 		case "PATH":
-			var kept []string
-			for dir := range strings.SplitSeq(value, ":") {
-				if !UserDecides(dir, mounts) {
-					kept = append(kept, dir)
-				}
-			}
+			kept := slices.DeleteFunc(strings.Split(value, ":"), func(dir string) bool { return UserDecides(dir, mounts) })
 			if len(kept) == 0 {
 				continue // the agent's own
 			}

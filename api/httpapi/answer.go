@@ -105,6 +105,9 @@ func encodedSize(v any) int64 { return sizeOf(reflect.ValueOf(v)) }
 
 const sizeOfScalar = 24
 
+// textMap is the maps of which a look at each text by reflection would allocate it.
+var textMap = reflect.TypeFor[map[string]string]()
+
 func sizeOf(v reflect.Value) (n int64) {
 	switch v.Kind() {
 	case reflect.String:
@@ -125,6 +128,12 @@ func sizeOf(v reflect.Value) (n int64) {
 		}
 		return n + 2
 	case reflect.Map:
+		if v.CanConvert(textMap) {
+			for name, text := range v.Convert(textMap).Interface().(map[string]string) {
+				n += 2 + textSize(name) + textSize(text)
+			}
+			return n + 2
+		}
 		for it := v.MapRange(); it.Next(); {
 			n += 2 + sizeOf(it.Key()) + sizeOf(it.Value())
 		}

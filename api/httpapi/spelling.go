@@ -49,6 +49,9 @@ func (s *Spellings) Wrote(own, other string) {
 
 // Err returns one error about all that is wrong, or nil.
 func (s *Spellings) Err() error {
+	if len(s.bad) == 0 && len(s.parts) == 0 {
+		return nil
+	}
 	bad := slices.Clone(s.bad)
 	for _, field := range slices.Sorted(maps.Keys(s.parts)) {
 		bad = append(bad, inside(field, slices.Clone(s.parts[field].bad))...)

@@ -116,6 +116,9 @@ func createSecrets(sp *httpapi.Spellings, all map[string]any) map[string]secrets
 		sp.Add("secrets", "has %d, more than %d", len(all), sandbox.MaxSecrets)
 		return nil
 	}
+	if len(all) == 0 {
+		return nil
+	}
 	out := make(map[string]secrets.Request, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		field := "secrets." + sandbox.Clip(name, 80)

@@ -7,19 +7,19 @@ import "time"
 
 // Sandbox is one sandbox as its owner sees it.
 type Sandbox struct {
-	ID         string            `json:"id" jsonschema:"the server's name for it, for ever: 16 lower-case letters and digits"`
-	Key        *string           `json:"key" jsonschema:"the caller's own name for it, accepted wherever an id is"`
-	SessionKey *string           `json:"session_key" jsonschema:"the same as key"`
-	Project    string            `json:"project" jsonschema:"the project that owns it"`
-	Status     string            `json:"status" jsonschema:"creating, running, pausing, paused, resuming, stopping, stopped, starting, restoring, failed or deleting; deleted in the answer to what stopped one with auto_delete"`
-	StopCause  string            `json:"stop_cause,omitempty" jsonschema:"why it is stopped, paused or failed: user, idle, ttl, host, oom, restore, restart, …"`
-	StopDetail string            `json:"stop_detail,omitempty" jsonschema:"the evidence for stop_cause, for people"`
-	Image      string            `json:"image" jsonschema:"the image's own name"`
-	AskedImage string            `json:"requested_image" jsonschema:"the image or template as it was asked for"`
-	Digest     string            `json:"image_digest" jsonschema:"the build of the image that it runs on for ever"`
-	Versions   map[string]string `json:"image_versions,omitempty" jsonschema:"what is really inside the image, where the answer is about one sandbox"`
-	Runtime    string            `json:"runtime" jsonschema:"what isolates it"`
-	Workspace  string            `json:"workspace_path" jsonschema:"where commands start and relative paths begin"`
+	ID         string   `json:"id" jsonschema:"the server's name for it, for ever: 16 lower-case letters and digits"`
+	Key        *string  `json:"key" jsonschema:"the caller's own name for it, accepted wherever an id is"`
+	SessionKey *string  `json:"session_key" jsonschema:"the same as key"`
+	Project    string   `json:"project" jsonschema:"the project that owns it"`
+	Status     string   `json:"status" jsonschema:"creating, running, pausing, paused, resuming, stopping, stopped, starting, restoring, failed or deleting; deleted in the answer to what stopped one with auto_delete"`
+	StopCause  string   `json:"stop_cause,omitempty" jsonschema:"why it is stopped, paused or failed: user, idle, ttl, host, oom, restore, restart, …"`
+	StopDetail string   `json:"stop_detail,omitempty" jsonschema:"the evidence for stop_cause, for people"`
+	Image      string   `json:"image" jsonschema:"the image's own name"`
+	AskedImage string   `json:"requested_image" jsonschema:"the image or template as it was asked for"`
+	Digest     string   `json:"image_digest" jsonschema:"the build of the image that it runs on for ever"`
+	Versions   Versions `json:"image_versions,omitempty" jsonschema:"what is really inside the image, where the answer is about one sandbox"`
+	Runtime    string   `json:"runtime" jsonschema:"what isolates it"`
+	Workspace  string   `json:"workspace_path" jsonschema:"where commands start and relative paths begin"`
 
 	CPUCores float64 `json:"cpu_cores" jsonschema:"CPU cores that its commands may use together"`
 	MemoryMB int     `json:"memory_mb" jsonschema:"memory in MiB, without swap"`

@@ -62,39 +62,57 @@ const pausedPoll = 100 * time.Millisecond
 // bound since now; and, if the engine's life ends while it is frozen, then: nothing would
 // come of waiting.
 func (n *Clock) Bound(ctx, life context.Context, bound time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	end, slept := time.Now().Add(bound), n.Total()
-	var mu sync.Mutex // the first look may come before the timer is known
-	var timer *time.Timer
-	mu.Lock()
-	timer = time.AfterFunc(bound, func() {
-		left := time.Until(end) + n.Total() - slept
-		switch {
-		case left <= 0:
-			cancel(context.DeadlineExceeded)
-		case life.Err() != nil && n.Paused():
-			cancel(errLeft)
-		default:
-			mu.Lock()
-			defer mu.Unlock()
-			if ctx.Err() == nil {
-				timer.Reset(max(left, pausedPoll))
-			}
-		}
-	})
-	mu.Unlock()
-	stop := context.AfterFunc(life, func() {
+	b := &bounded{clock: n, life: life, end: time.Now().Add(bound), slept: n.Total()}
+	b.ctx, b.cancel = context.WithCancelCause(ctx)
+	b.mu.Lock()
+	b.timer = time.AfterFunc(bound, b.look)
+	b.mu.Unlock()
+	b.stop = context.AfterFunc(life, func() {
 		if n.Paused() {
-			cancel(errLeft)
+			b.cancel(errLeft)
 		}
 	})
-	return ctx, func() {
-		stop()
-		mu.Lock()
-		defer mu.Unlock()
-		timer.Stop()
-		cancel(context.Canceled)
+	return b.ctx, b.over
+}
+
+// bounded is one context of Bound, in one piece: every command has two.
+type bounded struct {
+	clock  *Clock
+	life   context.Context
+	end    time.Time
+	slept  time.Duration // before it began
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stop   func() bool
+
+	mu    sync.Mutex // the first look may come before the timer is known
+	timer *time.Timer
+}
+
+// look ends the context when its time is over, and else looks again later.
+func (b *bounded) look() {
+	left := time.Until(b.end) + b.clock.Total() - b.slept
+	switch {
+	case left <= 0:
+		b.cancel(context.DeadlineExceeded)
+	case b.life.Err() != nil && b.clock.Paused():
+		b.cancel(errLeft)
+	default:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.ctx.Err() == nil {
+			b.timer.Reset(max(left, pausedPoll))
+		}
 	}
+}
+
+// over ends the context.
+func (b *bounded) over() {
+	b.stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.timer.Stop()
+	b.cancel(context.Canceled)
 }
 
 // errLeft is that the engine ended while an instance was frozen. What was about to

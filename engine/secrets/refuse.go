@@ -41,6 +41,9 @@ func (c *Cache) Refuse(ctx context.Context, project string, id sandbox.ID, p Pla
 	if err != nil {
 		return err
 	}
+	if len(more) == 0 && set.Labels.Empty() {
+		return nil
+	}
 	known := []*redact.Labels{set.Labels, Labels(more)}
 	var k check.Fields
 	for _, field := range slices.Sorted(maps.Keys(p)) {

@@ -16,6 +16,7 @@ type requests struct{ tx *tx }
 const requestColumns = "id, project, hash, created_at, made, status, header, answer"
 
 const (
+	hasRequest = "SELECT 1 FROM requests WHERE id = $1"
 	getRequest = "SELECT " + requestColumns + " FROM requests WHERE id = $1"
 	// The same request again; it keeps its place.
 	amendRequest  = "UPDATE requests SET made = made || $3 WHERE id = $1 AND created_at = $2"
@@ -35,9 +36,17 @@ const pruneEvery = 64
 var _ store.Requests = requests{}
 
 func (q requests) Get(id []byte) (*store.KeyedRequest, error) {
+	var one int64
+	found, err := q.tx.row(hasRequest, []any{id}, &one) // nearly always there is none, and a row of one column is cheap to ask for
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fault.New(fault.NotFound, "there is no such keyed request")
+	}
 	var r store.KeyedRequest
 	var created, status int64
-	found, err := q.tx.row(getRequest, []any{id}, &r.ID, &r.Project, &r.Hash, &created, &r.Made, &status, &r.Header, &r.Answer)
+	found, err = q.tx.row(getRequest, []any{id}, &r.ID, &r.Project, &r.Hash, &created, &r.Made, &status, &r.Header, &r.Answer)
 	if err != nil {
 		return nil, err
 	}
