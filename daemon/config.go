@@ -112,6 +112,9 @@ type NetworkConfig struct {
 	// Ask is what tools may ask a person to let a sandbox reach: nothing, presets or names, which
 	// is the default and means both. Asking grants nothing.
 	Ask string `yaml:"ask"`
+	// Elicit has the MCP client that asks show its person a form, whose answer grants or denies: false
+	// unless it is set. The server cannot tell a person from a program that answers forms.
+	Elicit bool `yaml:"elicit"`
 	// AllowPrivate are ranges beyond the public internet that sandboxes may reach, as
 	// far as their own policy allows. The host's own addresses are not among them
 	// unless each is named.

@@ -61,6 +61,9 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 	if len(cfg.Network.CAFiles) > 0 {
 		checks = append(checks, checkAuthorities(cfg.Network.CAFiles, time.Now()))
 	}
+	if cfg.Network.Elicit {
+		checks = append(checks, cfg.Network.checkElicit())
+	}
 	if probe && os.Geteuid() == 0 {
 		for _, k := range cfg.Runtimes.list() {
 			checks = append(checks, tryRuntime(ctx, cfg.Data, k)...)

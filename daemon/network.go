@@ -47,6 +47,7 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 	if o.Ask, err = permit.CheckAsk("network.ask", c.Ask); err != nil {
 		return o, err
 	}
+	o.Elicit = c.Elicit
 	if o.Operator.Allow, err = ranges("network.allow_private", c.AllowPrivate); err != nil {
 		return o, err
 	}
@@ -67,6 +68,17 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 		return o, err
 	}
 	return o, nil
+}
+
+// checkElicit is the doctor's check of the switch, where it is on.
+func (c NetworkConfig) checkElicit() Check {
+	const name = "elicitation"
+	for field, value := range map[string]string{"network.ask": c.Ask, "network.max_mode": c.MaxMode} {
+		if value == string(permit.AskNothing) || value == string(sandbox.NetworkOff) {
+			return warning(name, "remove network.elicit, or change "+field, "network.elicit has no effect, since %s is %s", field, value)
+		}
+	}
+	return ok(name, "network.elicit is on: what an MCP client says that its person answered grants networks, also if a program answered")
 }
 
 // thisMachine is the server's host, as its package tools see it.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"sandpit.dev/fault"
@@ -63,7 +64,6 @@ func TestNetworkConfig(t *testing.T) {
 	if o.Quota != egress.DefaultQuota() {
 		t.Errorf("a quota that nobody asked for: %+v", o.Quota)
 	}
-	o, err = NetworkConfig{MaxMode: "open", Names: NamesConfig{Different: 7, QuestionsPerMinute: 9}}.options()
 	o2, err2 := NetworkConfig{MaxMode: "open", Presets: map[string][]string{"intranet": {"git.test"}, "github": {}}}.options()
 	if got := o2.Presets.Names(); err2 != nil || !slices.Equal(got, []string{"debian", "huggingface", "intranet", "node", "python"}) {
 		t.Errorf("presets %q, %v", got, err2)
@@ -77,9 +77,42 @@ func TestNetworkConfig(t *testing.T) {
 			t.Errorf("by default %q: %+v, %v", text, o.Default, err)
 		}
 	}
+	o, err = NetworkConfig{MaxMode: "open", Elicit: true, Names: NamesConfig{Different: 7, QuestionsPerMinute: 9}}.options()
+	if !o.Elicit || o2.Elicit {
+		t.Errorf("elicitation is %v where it is on, and %v where nobody switched it on", o.Elicit, o2.Elicit)
+	}
 	want := egress.DefaultQuota()
 	want.Names, want.QuestionsPerMinute = 7, 9
 	if err != nil || o.Quota != want {
 		t.Errorf("%+v, %v", o.Quota, err)
+	}
+}
+
+func TestTheDoctorTellsWhoGrants(t *testing.T) {
+	cfg := Config{Network: NetworkConfig{MaxMode: "open"}}
+	find := func() (found []Check) {
+		for _, c := range Doctor(t.Context(), cfg, false) {
+			if c.Name == "elicitation" {
+				found = append(found, c)
+			}
+		}
+		return found
+	}
+	if got := find(); got != nil {
+		t.Errorf("off as shipped: %+v", got)
+	}
+	cfg.Network.Elicit = true
+	if got := find(); len(got) != 1 || got[0].Status != Passed || !strings.Contains(got[0].Detail, "also if a program answered") {
+		t.Errorf("on: %+v", got)
+	}
+	for field, change := range map[string]func(*NetworkConfig){
+		"network.ask is nothing":  func(n *NetworkConfig) { n.Ask = "nothing" },
+		"network.max_mode is off": func(n *NetworkConfig) { n.MaxMode = "off" },
+	} {
+		n := cfg.Network
+		change(&n)
+		if c := n.checkElicit(); c.Status != Warned || !strings.Contains(c.Detail, field) || c.Remedy == "" {
+			t.Errorf("%s: %+v", field, c)
+		}
 	}
 }

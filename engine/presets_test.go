@@ -208,3 +208,26 @@ func TestTheOperatorsNetworkIsOfWhoeverAsksForNone(t *testing.T) {
 		t.Errorf("as shipped: %+v", p)
 	}
 }
+
+// bound is an update's, which says no, and what it was asked.
+type bound struct{ was, becomes sandbox.NetworkPolicy }
+
+func (b *bound) Within(was, becomes sandbox.NetworkPolicy) error {
+	b.was, b.becomes = was, becomes
+	return fault.New(fault.State, "no")
+}
+
+func TestAnUpdateIsHeldToItsBound(t *testing.T) {
+	h, root := presets(t)
+	s := h.create(engine.CreateRequest{Key: "net", Network: reaching("python")})
+	writeImage(t, root, "etc/pip.conf", "[global]\nindex-url = https://later.test/simple\n")
+	b := &bound{}
+	_, err := h.engine.Update(t.Context(), alice, "net", update.Patch{Key: new("other"), Network: reaching("python", "intranet"), Bound: b})
+	wantCode(t, err, fault.State)
+	if !b.was.Equal(s.Network) || !slices.Equal(b.becomes.AllowDomains, []string{"git.test", "*.pages.test", "later.test"}) || len(b.becomes.PresetDomains) != 3 {
+		t.Errorf("it is asked of %+v, which was %+v", b.becomes, b.was)
+	}
+	if got, err := h.engine.Get(t.Context(), alice, "net"); err != nil || !got.Network.Equal(s.Network) {
+		t.Errorf("a bound refused, and it is %+v, %v", got, err)
+	}
+}

@@ -53,6 +53,9 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 		if err == nil {
 			n, err = e.network.Resolve(n, imageOf(func() (image.Image, error) { return e.imageKept(s.Image, s.ImageDigest) }))
 		}
+		if err == nil && p.Bound != nil {
+			err = p.Bound.Within(e.InForce(s.Network), n)
+		}
 		if err != nil {
 			return err
 		}

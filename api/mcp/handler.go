@@ -48,10 +48,15 @@ type Options struct {
 	// TaskAfter is how long a call takes before a client that knows of tasks gets one;
 	// zero: 10 s.
 	TaskAfter time.Duration
+	// AskWait is how long a call waits for a person's answer to a form, where it has to wait; zero: 45 s.
+	AskWait time.Duration
 	// Memory bounds what requests and their answers hold; nil: a budget of its own.
 	Memory *budget.Budget
 	Extend Extension
 }
+
+// defaultAskWait is less than what clients wait for an answer.
+const defaultAskWait = 45 * time.Second
 
 // Extension adds to what a handler offers. It is called for every server of the SDK's
 // that a handler makes, one for each profile and each kind of token.
@@ -68,6 +73,7 @@ type Handler struct {
 	log       *slog.Logger
 	groups    []string
 	keepAlive time.Duration
+	askWait   time.Duration
 
 	files    *filelink.Links
 	previews toolset.Previews
@@ -96,6 +102,9 @@ func New(o Options) (*Handler, error) {
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
+	}
+	if h.askWait = o.AskWait; h.askWait <= 0 {
+		h.askWait = defaultAskWait
 	}
 	if h.profile == "" {
 		h.profile = sandpit.Name

@@ -109,7 +109,7 @@ func refuseHidden(h *Handler, hidden map[string]*toolset.Tool) mcp.Middleware {
 }
 
 func (h *Handler) call(by *transport.Call, t *toolset.Tool) *toolset.Call {
-	return &toolset.Call{Call: by, Tool: t, Services: h.services, Log: h.log, Groups: h.groups, Links: h.files, Previews: h.previews}
+	return &toolset.Call{Call: by, Tool: t, Services: h.services, Log: h.log, Groups: h.groups, AskWait: h.askWait, Links: h.files, Previews: h.previews}
 }
 
 // serve answers one call. It runs in a goroutine of the SDK's, where no guard

@@ -46,4 +46,7 @@ type Requests interface {
 	NetworkRequests(ctx context.Context, c access.Caller, ref string) ([]ask.Request, error)
 	GrantNetwork(ctx context.Context, c access.Caller, id string) (ask.Request, error)
 	DenyNetwork(ctx context.Context, c access.Caller, id string) (ask.Request, error)
+	// ShowNetwork and AnswerNetwork are for a client that asks its own person, where the operator has it so.
+	ShowNetwork(c access.Caller, r ask.Request) (form string)
+	AnswerNetwork(ctx context.Context, c access.Caller, form, ref string, presets, domains []string, ch ask.Choice) (ask.Request, ask.State, error)
 }

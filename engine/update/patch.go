@@ -38,8 +38,17 @@ type Patch struct {
 	Network     *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
 	Mounts      *[]volume.Mount        // the whole of it; only while it is stopped
 
+	Bound Bound // of what Network comes to; nil: none
+
 	// Volumes is what Mounts comes to; nil: no change. The engine fills it in.
 	Volumes *[]sandbox.Mount
+}
+
+// Bound bounds what a sandbox may reach after an update.
+type Bound interface {
+	// Within is asked when nothing has changed yet. was is what is in force until then, becomes what would be, with
+	// all that presets stand for. An error is the update's.
+	Within(was, becomes sandbox.NetworkPolicy) error
 }
 
 // Check returns fault.Invalid with every wrong field. Limits that the patch leaves out are least, and

@@ -34,6 +34,7 @@ type Desk struct {
 	rules  permit.Rules
 	now    func() time.Time
 	book   Book
+	forms  forms
 
 	loading sync.Mutex
 	loaded  bool       // book has what the store has
@@ -79,6 +80,7 @@ const (
 	Pending State = "pending" // a person has to grant it
 	Granted State = "granted" // an operator's rule, or a person, granted it
 	Allowed State = "allowed" // the sandbox may reach all of it already
+	Denied  State = "denied"  // a person does not want it
 )
 
 // RequestNetwork asks that a sandbox may reach presets and exact names besides what it may reach, with
@@ -112,7 +114,7 @@ func (d *Desk) RequestNetwork(ctx context.Context, c access.Caller, ref string, 
 		return Request{}, "", err
 	}
 	if byRule {
-		return r, Granted, d.widen(ctx, c, r)
+		return r, Granted, d.widen(ctx, c, r, nil)
 	}
 	if err := d.load(ctx); err != nil {
 		return Request{}, "", err
@@ -120,11 +122,13 @@ func (d *Desk) RequestNetwork(ctx context.Context, c access.Caller, ref string, 
 	if d.book.Full(r.Project) { // perhaps of sandboxes that are gone
 		d.waiting(ctx, c, "")
 	}
+	names := r.Names // one that waits may be of a time when its presets stood for others
 	r, added, err := d.book.Add(r, d.now())
+	r.Names = names
 	if err != nil || !added {
 		return r, Pending, err
 	}
-	if err := d.record(ctx, c, sandbox.EventNetworkRequested, r); err != nil {
+	if err := d.record(ctx, c, sandbox.EventNetworkRequested, r, ""); err != nil {
 		d.book.Remove(r)
 		return Request{}, "", err
 	}
@@ -163,17 +167,18 @@ func (d *Desk) waiting(ctx context.Context, c access.Caller, of sandbox.ID) (out
 	return out
 }
 
-// GrantNetwork lets a sandbox reach what was asked for. No tool calls it: a person does.
+// GrantNetwork lets a sandbox reach what was asked for. No tool calls it: a person does. See also AnswerNetwork.
 func (d *Desk) GrantNetwork(ctx context.Context, c access.Caller, id string) (Request, error) {
-	return d.answer(ctx, c, id, sandbox.EventNetworkGranted, func(r Request) error { return d.widen(ctx, c, r) })
+	return d.answer(ctx, c, id, sandbox.EventNetworkGranted, "", func(r Request) error { return d.widen(ctx, c, r, nil) })
 }
 
 // DenyNetwork forgets a request.
 func (d *Desk) DenyNetwork(ctx context.Context, c access.Caller, id string) (Request, error) {
-	return d.answer(ctx, c, id, sandbox.EventNetworkDenied, func(Request) error { return nil })
+	return d.answer(ctx, c, id, sandbox.EventNetworkDenied, "", func(Request) error { return nil })
 }
 
-func (d *Desk) answer(ctx context.Context, c access.Caller, id string, t sandbox.EventType, do func(Request) error) (Request, error) {
+// answer answers a request that waits; how is what the event says of the way that the answer came.
+func (d *Desk) answer(ctx context.Context, c access.Caller, id string, t sandbox.EventType, how string, do func(Request) error) (Request, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Request{}, err
 	}
@@ -190,15 +195,16 @@ func (d *Desk) answer(ctx context.Context, c access.Caller, id string, t sandbox
 	if !d.book.Remove(r) { // somebody else answered it meanwhile
 		return r, nil
 	}
-	if err := d.record(ctx, c, t, r); err != nil {
+	if err := d.record(ctx, c, t, r, how); err != nil {
 		d.book.Put(r) // as the store has it
 		return Request{}, err
 	}
 	return r, nil
 }
 
-// widen adds to a sandbox's policy what a request names. The engine holds it to the operator's bounds.
-func (d *Desk) widen(ctx context.Context, c access.Caller, r Request) error {
+// widen adds to a sandbox's policy what a request names. The engine holds it to the operator's bounds, and
+// to another, if that is not nil.
+func (d *Desk) widen(ctx context.Context, c access.Caller, r Request, b update.Bound) error {
 	d.grants.Lock()
 	defer d.grants.Unlock()
 	s, err := d.engine.Get(ctx, c, string(r.Sandbox))
@@ -206,13 +212,17 @@ func (d *Desk) widen(ctx context.Context, c access.Caller, r Request) error {
 		return err
 	}
 	p := permit.Widen(d.engine.InForce(s.Network), r.Presets, r.Domains)
-	_, err = d.engine.Update(ctx, c, string(r.Sandbox), update.Patch{Network: &p})
+	_, err = d.engine.Update(ctx, c, string(r.Sandbox), update.Patch{Network: &p, Bound: b})
 	return err
 }
 
 // record commits what became of a request: that it waits, or that it was answered and waits no more.
-func (d *Desk) record(ctx context.Context, c access.Caller, t sandbox.EventType, r Request) error {
+// how is added to the event.
+func (d *Desk) record(ctx context.Context, c access.Caller, t sandbox.EventType, r Request, how string) error {
 	detail := r.ID + ": " + strings.Join(r.Allow(), ", ")
+	if how != "" {
+		detail = sandbox.Clip(detail, sandbox.MaxEventDetail-len(how)-len("…")) + how
+	}
 	if r.Why != "" && t == sandbox.EventNetworkRequested {
 		detail += "; it says: " + strconv.Quote(r.Why)
 	}

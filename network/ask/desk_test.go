@@ -43,6 +43,12 @@ func (w *wired) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.
 
 func (w *wired) Update(_ context.Context, _ access.Caller, _ string, p update.Patch) (*sandbox.Sandbox, error) {
 	checked, err := w.rules.Check(p.Network)
+	if err == nil {
+		checked, err = w.rules.Resolve(checked, func() (permit.Image, error) { return permit.Image{}, nil })
+	}
+	if err == nil && p.Bound != nil {
+		err = p.Bound.Within(w.InForce(w.now), checked)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -121,6 +121,48 @@ func Widen(p sandbox.NetworkPolicy, presets, domains []string) sandbox.NetworkPo
 	return p
 }
 
+// Exceeds returns something that a policy allows and neither of two others does: the one that was in
+// force, and one of names that somebody was shown. It returns "" if there is nothing.
+func Exceeds(p, was, shown sandbox.NetworkPolicy) string {
+	if was.Mode == sandbox.NetworkOpen {
+		return ""
+	}
+	if was.Mode != sandbox.NetworkRestricted {
+		was = sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowPorts: p.AllowPorts}
+	}
+	switch {
+	case p.Mode == sandbox.NetworkOpen || p.Learn && !was.Learn:
+		return "every host"
+	case !slices.Equal(p.AllowPorts, was.AllowPorts):
+		return "other ports"
+	}
+	for _, c := range p.AllowCIDRs {
+		if !slices.Contains(was.AllowCIDRs, c) {
+			return c.String()
+		}
+	}
+	for _, d := range p.AllowDomains {
+		// A name that an image alone says reaches less than the same name of somebody else's.
+		image := fromImage(p, d)
+		if !slices.ContainsFunc([]sandbox.NetworkPolicy{was, shown}, func(o sandbox.NetworkPolicy) bool {
+			if !image {
+				o.AllowDomains = slices.DeleteFunc(slices.Clone(o.AllowDomains), func(d string) bool { return fromImage(o, d) })
+			}
+			return allows(o, d)
+		}) {
+			return d
+		}
+	}
+	return ""
+}
+
+// fromImage reports whether a policy has a name for what an image says alone.
+func fromImage(p sandbox.NetworkPolicy, domain string) bool {
+	return slices.ContainsFunc(p.PresetDomains, func(d sandbox.PresetDomain) bool {
+		return d.Domain == domain && d.Source == sandbox.PresetFromImage
+	})
+}
+
 func added(to, more []string) []string {
 	for _, s := range more {
 		if !slices.Contains(to, s) {

@@ -4,6 +4,7 @@
 package permit
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -96,5 +97,46 @@ func TestWiden(t *testing.T) {
 	}
 	if !Covers(was, sandbox.NetworkPolicy{AllowDomains: []string{"image.test"}}) || Covers(was, sandbox.NetworkPolicy{AllowDomains: []string{"own.test", "x.test"}}) || Covers(sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, was) {
 		t.Error("what a policy covers")
+	}
+}
+
+func TestExceeds(t *testing.T) {
+	image := func(d string) sandbox.PresetDomain {
+		return sandbox.PresetDomain{Preset: "python", Domain: d, Source: sandbox.PresetFromImage}
+	}
+	https := []sandbox.PortRange{{First: 443, Last: 443}}
+	was := sandbox.NetworkPolicy{
+		Mode: sandbox.NetworkRestricted, AllowDomains: []string{"was.test", "*.wild.test"}, AllowPorts: https,
+		AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+	}
+	shown := sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"shown.test", "image.test", "*.all.test"}, PresetDomains: []sandbox.PresetDomain{image("image.test")}}
+	change := func(by func(*sandbox.NetworkPolicy)) sandbox.NetworkPolicy {
+		p := was
+		p.AllowDomains = append(slices.Clone(was.AllowDomains), shown.AllowDomains...)
+		p.PresetDomains = slices.Clone(shown.PresetDomains)
+		by(&p)
+		return p
+	}
+	for name, tc := range map[string]struct {
+		p, was sandbox.NetworkPolicy
+		want   string
+	}{
+		"what was shown":                    {change(func(*sandbox.NetworkPolicy) {}), was, ""},
+		"less":                              {change(func(p *sandbox.NetworkPolicy) { p.AllowDomains = p.AllowDomains[:1] }), was, ""},
+		"below a wildcard":                  {change(func(p *sandbox.NetworkPolicy) { p.AllowDomains = append(p.AllowDomains, "a.wild.test", "b.all.test") }), was, ""},
+		"another name":                      {change(func(p *sandbox.NetworkPolicy) { p.AllowDomains = append(p.AllowDomains, "more.test") }), was, "more.test"},
+		"all below one":                     {change(func(p *sandbox.NetworkPolicy) { p.AllowDomains = append(p.AllowDomains, "*.shown.test") }), was, "*.shown.test"},
+		"an image's word as another's":      {change(func(p *sandbox.NetworkPolicy) { p.PresetDomains = nil }), was, "image.test"},
+		"another's word as an image's":      {change(func(p *sandbox.NetworkPolicy) { p.PresetDomains = append(p.PresetDomains, image("shown.test")) }), was, ""},
+		"addresses":                         {change(func(p *sandbox.NetworkPolicy) { p.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/23")} }), was, "192.0.2.0/23"},
+		"ports":                             {change(func(p *sandbox.NetworkPolicy) { p.AllowPorts = nil }), was, "other ports"},
+		"learning":                          {change(func(p *sandbox.NetworkPolicy) { p.Learn = true }), was, "every host"},
+		"open":                              {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, was, "every host"},
+		"open as it was":                    {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, ""},
+		"what was there before, off by now": {change(func(p *sandbox.NetworkPolicy) { p.AllowCIDRs, p.AllowPorts = nil, nil }), sandbox.NetworkPolicy{Mode: sandbox.NetworkOff, AllowDomains: []string{"was.test"}}, "was.test"},
+	} {
+		if got := Exceeds(tc.p, tc.was, shown); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }

@@ -27,6 +27,8 @@ type Rules struct {
 	// Default is the policy of a sandbox for which a caller asks for none; its zero value is off.
 	Default sandbox.NetworkPolicy
 	Ask     Ask // what may be asked for; "" is names
+	// Elicit has what was asked for granted or denied through the client that asked, too.
+	Elicit  bool
 	Presets *preset.Set
 }
 

@@ -44,7 +44,13 @@ type goClient struct{ session *sdk.ClientSession }
 // openGo opens a session. version is the newest that it speaks; "": that of the SDK.
 func openGo(t *testing.T, transport sdk.Transport, version string) client {
 	t.Helper()
-	c := sdk.NewClient(&sdk.Implementation{Name: "test-go", Version: "1"}, nil)
+	return openGoWith(t, transport, version, nil)
+}
+
+// openGoWith is openGo with what the client can do besides.
+func openGoWith(t *testing.T, transport sdk.Transport, version string, can *sdk.ClientOptions) client {
+	t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "test-go", Version: "1"}, can)
 	var o *sdk.ClientSessionOptions
 	if version != "" {
 		o = &sdk.ClientSessionOptions{ProtocolVersion: version}

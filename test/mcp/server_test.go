@@ -65,6 +65,7 @@ type server struct {
 	url   string // of MCP
 	token string
 	env   []string // of the server's own commands
+	dir   string
 }
 
 // serve starts one, which ends with the test.
@@ -77,17 +78,32 @@ func serve(t *testing.T) *server {
 // server's own directory.
 func serveBy(t *testing.T, by func(cmd *exec.Cmd, dir string)) *server {
 	t.Helper()
+	s := place(t)
+	cmd := s.begin(t, by)
+	t.Cleanup(func() { end(t, cmd, syscall.SIGTERM) })
+	t.Cleanup(func() { s.empty(t) }) // sandboxes outlive their server
+	return s
+}
+
+// place makes the directory of a server that is not started yet.
+func place(t *testing.T) *server {
+	t.Helper()
 	skiptest.WithoutRoot(t, "the native runtime does")
 	imagetest.Python(t)
 	dir := t.TempDir()
-	s := &server{env: []string{
+	return &server{dir: dir, env: []string{
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + dir,
 		"SANDPIT_RUN_DIR=" + filepath.Join(dir, "run"), "SANDPIT_DATA=" + filepath.Join(dir, "data"),
 		"SANDPIT_IMAGES=" + imagetest.Dir(t), "SANDPIT_LISTEN=127.0.0.1:0",
 	}}
+}
+
+// begin starts it, see serveBy. Whoever calls it ends it.
+func (s *server) begin(t *testing.T, by func(cmd *exec.Cmd, dir string)) *exec.Cmd {
+	t.Helper()
 	cmd := s.command("serve")
 	if by != nil {
-		by(cmd, dir)
+		by(cmd, s.dir)
 	}
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -97,16 +113,14 @@ func serveBy(t *testing.T, by func(cmd *exec.Cmd, dir string)) *server {
 			t.Logf("the server said:\n%s", log.Bytes()[max(0, log.Len()-4<<10):])
 		}
 	})
-	t.Cleanup(func() { end(t, cmd, syscall.SIGTERM) })
-	t.Cleanup(func() { s.empty(t) }) // sandboxes outlive their server
 	rest, ok := strings.CutPrefix(line, "sandpit is ready at ")
 	address, _, _ := strings.Cut(rest, ";")
-	token, err := os.ReadFile(filepath.Join(dir, "data/admin-token"))
+	token, err := os.ReadFile(filepath.Join(s.dir, "data/admin-token"))
 	if !ok || err != nil {
 		t.Fatalf("the server said %q; %v", line, err)
 	}
 	s.url, s.token = address+"/mcp", strings.TrimSpace(string(token))
-	return s
+	return cmd
 }
 
 func (s *server) command(args ...string) *exec.Cmd {

@@ -24,7 +24,15 @@ type Answer struct {
 	Images     []*mcp.ImageContent // more of them
 	Links      []*mcp.ResourceLink // to files that it speaks of
 	Structured any                 // complete by itself, or nil
+	Ask        *Question           // nil: the answer is all of the above; else it is this alone
 	exact      bool                // the verdict is the whole text, which programs read: notes stand apart
+}
+
+// Question is what the person in front of the client is asked. The client calls again with what was said.
+type Question struct {
+	Name  string // by which that call has it
+	State string // that comes back with it; nobody but the server can make use of it
+	Form  *mcp.ElicitParams
 }
 
 // Section is a part whose content is not the server's.
@@ -32,6 +40,9 @@ type Section struct{ Title, Body string }
 
 // Result returns the answer as the protocol has it.
 func (a *Answer) Result() *mcp.CallToolResult {
+	if q := a.Ask; q != nil {
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{q.Name: q.Form}, RequestState: q.State}
+	}
 	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text()}}}
 	if a.exact && len(a.Notes) > 0 {
 		r.Content = append(r.Content, &mcp.TextContent{Text: "note: " + strings.Join(a.Notes, "\nnote: ")})

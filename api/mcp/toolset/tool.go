@@ -6,6 +6,7 @@ package toolset
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -44,7 +45,8 @@ type Call struct {
 	Groups   []string // of tools, that are switched on
 	Args     *Args
 	Progress *Progress
-	Ref      string // the sandbox that it works in, once known
+	Ref      string        // the sandbox that it works in, once known
+	AskWait  time.Duration // how long the call may wait for a person
 
 	Links    *filelink.Links // to files; nil: there are none
 	Previews Previews        // nil: there are none to ports

@@ -23,10 +23,11 @@ type Call struct {
 	Address *http.Request // of the server, as the caller reaches it; nil: not known
 	Task    *Task         // that the call may become; nil: the client knows of none
 
-	session  string       // of the handshake era
-	delivery *delivery    // nil: the answer's way back is not the handshake era's
-	room     *budget.Room // of the request; nil: it has none
-	own      *budget.Room // of the call; nil: of a call that is not a tool's
+	req      *mcp.CallToolRequest // nil: it is not a tool's
+	session  string               // of the handshake era
+	delivery *delivery            // nil: the answer's way back is not the handshake era's
+	room     *budget.Room         // of the request; nil: it has none
+	own      *budget.Room         // of the call; nil: of a call that is not a tool's
 }
 
 // Where a call's token info holds what is known of its request.
@@ -64,7 +65,7 @@ func CallOf(req mcp.Request) *Call {
 // call's session or connection, or with the server. done is called when it is answered.
 func (h *Handler) Begin(ctx context.Context, req *mcp.CallToolRequest) (_ context.Context, c *Call, done func()) {
 	c = CallOf(req)
-	c.session, c.Task, c.own = req.Session.ID(), taskOf(ctx), h.memory.Open(c.Caller.Project)
+	c.req, c.session, c.Task, c.own = req, req.Session.ID(), taskOf(ctx), h.memory.Open(c.Caller.Project)
 	ctx, end := h.calls.begin(ctx, c)
 	return ctx, c, func() {
 		end()

@@ -14,7 +14,7 @@ import (
 func requestNetwork() toolset.Tool {
 	return toolset.Tool{
 		Name: "request_network", Title: "Ask for a network", Idempotent: true,
-		About: "Ask that a sandbox may reach hosts, as to install packages. What the operator's rules allow holds at once; else the answer has the line that the user types to grant it.",
+		About: "Ask that a sandbox may reach hosts, as to install packages. What the operator's rules allow holds at once; else the user is asked, by your client or by a line that the answer has for them to type.",
 		Params: []toolset.Param{
 			paramSandbox(),
 			{Name: "allow", Kind: toolset.Text, Required: true, Field: "allow_domains", About: "Presets (python, node, debian, github, huggingface) and exact host names, with commas.", Aliases: []string{"allow_domains", "domains", "hosts", "presets"}},
@@ -41,25 +41,64 @@ func askForNetwork(ctx context.Context, c *toolset.Call) (*toolset.Answer, error
 	if err != nil {
 		return nil, err
 	}
+	// The client calls again with what was said to a form, where it was not waited for.
+	said, form, again := c.Said(networkQuestion)
+	if again {
+		r, state, err := c.Requests.AnswerNetwork(ctx, c.Caller, form, ref, presets, domains, networkChoice(said))
+		if err != nil {
+			return nil, err
+		}
+		if state != "" {
+			return networkAnswer(r, state, true), nil
+		}
+	}
 	r, state, err := c.Requests.RequestNetwork(ctx, c.Caller, ref, presets, domains, why)
 	if err != nil {
 		return nil, err
 	}
+	if state != ask.Pending || again {
+		return networkAnswer(r, state, false), nil
+	}
+	choice, form, first := askPerson(ctx, c, r)
+	if first != nil {
+		return first, nil
+	}
+	if form == "" {
+		return networkAnswer(r, state, false), nil
+	}
+	answered, became, err := c.Requests.AnswerNetwork(ctx, c.Caller, form, ref, presets, domains, choice)
+	if err != nil {
+		return nil, err
+	}
+	if became == "" { // the form is older than what is taken, which a call that waits is not
+		answered, became = r, state
+	}
+	return networkAnswer(answered, became, true), nil
+}
+
+// networkAnswer says what became of a request; shown: the client's person was asked.
+func networkAnswer(r ask.Request, state ask.State, shown bool) *toolset.Answer {
 	out := requestShape{Sandbox: r.Ref, State: string(state), Allow: r.Allow()}
 	ans := &toolset.Answer{}
 	what := named(r.Allow())
-	switch state {
-	case ask.Allowed:
+	switch {
+	case state == ask.Allowed:
 		ans.Verdict = "sandbox " + r.Ref + " may reach " + what + " already"
-	case ask.Granted:
+	case state == ask.Granted && shown:
+		ans.Verdict = "granted by the user: sandbox " + r.Ref + " may reach " + what + " now"
+	case state == ask.Granted:
 		ans.Verdict = "granted by the operator's rule: sandbox " + r.Ref + " may reach " + what + " now"
+	case state == ask.Denied:
+		ans.Verdict = "denied by the user: sandbox " + r.Ref + " may not reach " + what
+		ans.Lines = []string{"next: work without it, or tell the user what it is needed for; asking again at once shows the user no form"}
 	default:
 		out.ID, out.Line, out.ExpiresAt = r.ID, "sandpit network grant "+r.ID, toolset.TimeText(r.Until)
 		ans.Verdict = "not granted yet: the user has to allow sandbox " + r.Ref + " to reach " + what
-		ans.Lines = []string{
-			"the user types: " + out.Line,
-			"next: show the user that line, and say why; try again when they have typed it. It is kept until " + out.ExpiresAt,
+		if shown {
+			ans.Lines = append(ans.Lines, "the user was shown a form by your client, and it was not answered")
 		}
+		ans.Lines = append(ans.Lines, "the user types: "+out.Line,
+			"next: show the user that line, and say why; try again when they have typed it. It is kept until "+out.ExpiresAt)
 	}
 	for _, d := range r.Names {
 		out.Names = append(out.Names, d.Domain)
@@ -68,13 +107,13 @@ func askForNetwork(ctx context.Context, c *toolset.Call) (*toolset.Answer, error
 		ans.Lines = append(ans.Lines, "the presets stand for "+named(out.Names))
 	}
 	ans.Structured = out
-	return ans, nil
+	return ans
 }
 
 // requestShape is the structured answer.
 type requestShape struct {
 	Sandbox   string   `json:"sandbox"`
-	State     string   `json:"state"` // pending, granted, or allowed: already
+	State     string   `json:"state"` // pending, granted, denied, or allowed: already
 	Allow     []string `json:"allow"`
 	Names     []string `json:"preset_names,omitempty"`
 	ID        string   `json:"request_id,omitempty"`
