@@ -37,13 +37,13 @@ import (
 type Config struct {
 	Listen     string   `yaml:"listen"`      // host:port
 	Data       string   `yaml:"data"`        // directory of everything that lasts
-	Images     string   `yaml:"images"`      // directory of images; "": Data/images
 	Hosts      []string `yaml:"hosts"`       // names that requests may be addressed to, beside loopback and Listen's own
 	Origins    []string `yaml:"origins"`     // web origins that may call, beside same-origin pages
 	Public     []string `yaml:"public"`      // what is served without a token: connect, metrics, openapi
 	AdminToken string   `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
 	RunDir     string   `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
 
+	Images  ImagesConfig  `yaml:"images"`
 	Log     LogConfig     `yaml:"log"`
 	Preview PreviewConfig `yaml:"preview"`
 	MCP     MCPConfig     `yaml:"mcp"`
@@ -222,7 +222,7 @@ func (c *Config) ReadFile(path string) error {
 // ReadEnv overrides fields of c by the variables that getenv knows.
 func (c *Config) ReadEnv(getenv func(string) string) error {
 	variables := map[string]any{
-		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images,
+		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images.Dir,
 		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir,
 		"SANDPIT_SECRETS_KEY": &c.Secrets.Keys, "SANDPIT_SECRETS_KEY_FILE": &c.Secrets.KeyFile,
 		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_LOG_FILE": &c.Log.File, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
@@ -349,7 +349,7 @@ func (c *Config) Check() error {
 			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
 		}
 	}
-	for _, p := range []*string{&c.Data, &c.Images, &c.Secrets.KeyFile, &c.Log.File} {
+	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Secrets.KeyFile, &c.Log.File} {
 		if *p == "" {
 			continue
 		}
@@ -369,10 +369,10 @@ func (c *Config) Check() error {
 		}
 		c.Network.CAFiles[i] = abs
 	}
-	if c.Images == "" {
-		c.Images = filepath.Join(c.Data, "images")
+	if c.Images.Dir == "" {
+		c.Images.Dir = filepath.Join(c.Data, "images")
 	}
-	return nil
+	return c.Images.policy().Check()
 }
 
 // LimitsConfig bounds what sandboxes may ask for.

@@ -34,7 +34,7 @@ func TestConfig(t *testing.T) {
 		if err := c.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := c.Images, "/var/lib/sandpit/images"; got != want {
+		if got, want := c.Images.Dir, "/var/lib/sandpit/images"; got != want {
 			t.Errorf("images: got %q, want %q", got, want)
 		}
 	})

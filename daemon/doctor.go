@@ -56,7 +56,7 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 	checks := []Check{
 		checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), fs.checkOverlay(), fs.checkBtrfs("/dev/loop-control"),
 		checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
-		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images), checkFiles(), checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"),
+		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images.Dir), checkFiles(), checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"),
 	}
 	if len(cfg.Network.CAFiles) > 0 {
 		checks = append(checks, checkAuthorities(cfg.Network.CAFiles, time.Now()))

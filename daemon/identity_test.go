@@ -32,7 +32,7 @@ func newInstallation(t *testing.T) *installation {
 	dir := t.TempDir()
 	cfg := DefaultConfig()
 	cfg.Listen, cfg.Data, cfg.RunDir, cfg.PrebuildImage = "127.0.0.1:0", filepath.Join(dir, "data"), filepath.Join(dir, "run"), false
-	cfg.Images, cfg.Pools = filepath.Join(dir, "images"), nil
+	cfg.Images.Dir, cfg.Pools = filepath.Join(dir, "images"), nil
 	return &installation{t, cfg}
 }
 

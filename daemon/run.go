@@ -127,7 +127,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	images, err := image.Open(image.Options{Dir: cfg.Images, Authorities: network.Authorities, Logger: log})
+	images, err := image.Open(image.Options{Dir: cfg.Images.Dir, Authorities: network.Authorities, Policy: cfg.Images.policy(), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -155,6 +155,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		Runtimes: drivers,
 		Default:  cfg.Runtimes.list()[0].Name(),
 		Images:   images,
+		Policy:   cfg.Images.policy(),
 		Defaults: engine.Defaults{
 			Limits: cfg.Limits(), Most: most, IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
 			CommandTimeout: cfg.Defaults.CommandTimeout, ForbidRoot: !cfg.AllowRoot,

@@ -62,7 +62,7 @@ func TestARuntimeIsALineInTheList(t *testing.T) {
 	i := newInstallation(t)
 	kind := newOwn(t)
 	i.cfg.Others = []runtime.Kind{kind} // the line
-	i.cfg.Images, i.cfg.AdminToken = imagetest.Dir(t), "an-admin-token-of-a-test"
+	i.cfg.Images.Dir, i.cfg.AdminToken = imagetest.Dir(t), "an-admin-token-of-a-test"
 
 	t.Run("Configuration", func(t *testing.T) {
 		cfg := i.cfg

@@ -26,6 +26,7 @@ import (
 type CreateRequest struct {
 	Key         string // see sandbox.CheckKey; empty: none
 	Image       string // a name of the catalogue, or another spelling of one
+	ImageExact  bool   // a name that says something else than what is inside is fault.NotFound
 	Limits      sandbox.Limits
 	Env         map[string]string // of every command
 	Metadata    map[string]string
@@ -91,7 +92,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 			return s, false, err
 		}
 	}
-	img, err := e.imageOf(ctx, entry, disks)
+	img, err := e.imageOf(ctx, entry, &r, disks)
 	if err == nil {
 		err = e.core.RoomFor(r.Runtime) // a pool's sandbox has a disk that nothing can be written to
 	}

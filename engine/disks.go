@@ -46,7 +46,11 @@ func (e *Engine) disks(ctx context.Context, project string, r *CreateRequest) (*
 	if r.Env == nil {
 		r.Env = snap.Env
 	}
-	return &disks{snap: snap, release: release}, image.Entry{Name: snap.Image}, nil
+	entry, err := e.images.Resolve(snap.Image)
+	if err != nil {
+		entry = image.Entry{Name: snap.Image} // who looks for the build says what is wrong
+	}
+	return &disks{snap: snap, release: release}, entry, nil
 }
 
 // agree refuses a request for something else than the snapshot is of.
@@ -69,10 +73,17 @@ func (e *Engine) agree(r *CreateRequest, snap *sandbox.Snapshot) error {
 }
 
 // imageOf returns the image of a new sandbox: for a snapshot exactly the one that it was
-// made of, else the newest, which is built if it has to be.
-func (e *Engine) imageOf(ctx context.Context, entry image.Entry, d *disks) (image.Image, error) {
-	if d.snap == nil {
-		return e.awaitImage(ctx, entry.Name)
+// made of, else the newest, which is built if it has to be. It is one that the operator allows.
+func (e *Engine) imageOf(ctx context.Context, entry image.Entry, r *CreateRequest, d *disks) (image.Image, error) {
+	if err := e.policy.Admit(entry, r.Image); err != nil {
+		return image.Image{}, err
 	}
-	return e.imageKept(d.snap.Image, d.snap.ImageDigest)
+	if d.snap != nil {
+		return e.imageKept(d.snap.Image, d.snap.ImageDigest)
+	}
+	img, err := e.awaitImage(ctx, entry.Name)
+	if err == nil {
+		err = e.policy.Fit(r.Image, img, r.ImageExact)
+	}
+	return img, err
 }

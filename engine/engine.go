@@ -21,6 +21,7 @@ import (
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/preset"
@@ -36,6 +37,7 @@ type Options struct {
 	Runtimes map[string]runtime.Driver // required: the drivers by name; at least one
 	Default  string                    // the driver of a create that names none; may be empty with one driver
 	Images   Images                    // required
+	Policy   image.Policy              // what new sandboxes may have of them
 	Defaults Defaults
 	Network  NetworkOptions
 	Keys     *seal.Ring       // of secrets; nil: a key of its own, so that none outlives the engine
@@ -110,6 +112,7 @@ type Engine struct {
 	runtimes   map[string]runtime.Driver
 	fallback   string
 	images     Images
+	policy     image.Policy
 	defaults   Defaults
 	network    NetworkOptions
 	shares     egress.Shares
@@ -185,7 +188,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, defaults: d, network: o.Network, ring: o.Keys,
+		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, policy: o.Policy, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
 		clock: newClock(), holds: hold.New(snapshot.Patience), runsDropped: make(chan struct{}, 1),
 		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),

@@ -286,5 +286,5 @@ func (c catalogue) FindDigest(name, digest string) (image.Image, error) {
 
 func (c catalogue) List(ctx context.Context) ([]image.Status, error) {
 	img, err := c.Ensure(ctx, "python")
-	return []image.Status{{Entry: image.Entry{Name: "python"}, State: image.Ready, Image: img}}, err
+	return []image.Status{{Entry: image.Entry{Name: "python"}, Default: true, Allowed: true, State: image.Ready, Image: img}}, err
 }

@@ -44,7 +44,7 @@ func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
 	if !fault.Is(err, fault.NotFound) {
 		return img, err
 	}
-	r, resolveErr := resolve(s.recipes, name)
+	r, resolveErr := resolve(s.recipes, s.policy, name)
 	if resolveErr != nil {
 		return Image{}, resolveErr
 	}

@@ -40,8 +40,8 @@ func catalogue() []recipe {
 func (e Entry) names() []string { return append([]string{e.Name}, e.Aliases...) }
 
 // resolve finds the recipe that a caller's name means. The empty name and
-// "default" mean the first one.
-func resolve(recipes []recipe, name string) (recipe, error) {
+// "default" mean the first one. The remedy names those that may be had.
+func resolve(recipes []recipe, policy Policy, name string) (recipe, error) {
 	if err := checkName(name); err != nil {
 		return recipe{}, err
 	}
@@ -53,7 +53,9 @@ func resolve(recipes []recipe, name string) (recipe, error) {
 		if slices.Contains(r.names(), name) {
 			return r, nil
 		}
-		known = append(known, r.names()...)
+		if policy.Allows(r.Entry, "") {
+			known = append(known, r.names()...)
+		}
 	}
 	return recipe{}, fault.New(fault.NotFound, "there is no image %s", shown(name)).
 		WithRemedy("use one of: %s", strings.Join(known, ", "))

@@ -36,7 +36,7 @@ func openDir(t *testing.T, dir string, recipes ...recipe) *Store {
 func TestResolve(t *testing.T) {
 	s := openTest(t)
 	for _, name := range []string{
-		"", "default", "python", "python-3.12", "python-3.12-bare", "python:3.12", "node-22", "ubuntu-24.04",
+		"", "default", "python", "python-3.12", "python-3.12-bare", "python:3.12", "node-22", "ubuntu-24.04", "debian-12", "code-interpreter",
 		"mcpgateway/sandbox-python:3.12", "mcpgateway/sandbox-runtime:latest", "mcpgateway/skills-runtime:latest",
 	} {
 		t.Run("IsPythonFor/"+name, func(t *testing.T) {

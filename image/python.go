@@ -58,6 +58,7 @@ func pythonRecipe() recipe {
 			Name:  "python",
 			Title: "Debian with Python, numpy, pandas, matplotlib, ipython, pytest, requests, pip, Node, a C and C++ compiler, make, git, curl, wget, rsync, ssh, jq and ripgrep",
 			Aliases: []string{
+				"debian-12", "code-interpreter",
 				"python-3.12", "python-3.12-bare", "python:3.12", "node-22", "ubuntu-24.04",
 				"mcpgateway/sandbox-python:3.12", "mcpgateway/sandbox-runtime:latest", "mcpgateway/skills-runtime:latest",
 			},

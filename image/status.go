@@ -24,7 +24,10 @@ const (
 // Status is one catalogue entry as it is now.
 type Status struct {
 	Entry
-	State State
+	// Default is true for the image that the empty name means, Allowed for those that new sandboxes
+	// may have.
+	Default, Allowed bool
+	State            State
 	// Stage, Text and Progress (0 to 1, never going back) are of a build that
 	// goes on in this process, or that this process waits for.
 	Stage, Text string
@@ -37,12 +40,12 @@ type Status struct {
 	Output []string
 }
 
-// List returns every catalogue entry, in the catalogue's order. Polling it is how progress is
+// List returns every catalogue entry, the default one first. Polling it is how progress is
 // shown: it costs a directory read for an entry that is not ready, and nothing for one that is.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
 	all := make([]Status, 0, len(s.recipes))
-	for _, r := range s.recipes {
-		st := Status{Entry: r.Entry, State: Ready, Progress: 1}
+	for i, r := range s.recipes {
+		st := Status{Entry: r.Entry, Default: i == 0, Allowed: s.policy.Allows(r.Entry, ""), State: Ready, Progress: 1}
 		img, err := s.Find(ctx, r.Name)
 		switch {
 		case err == nil:
@@ -71,4 +74,19 @@ func (s *Store) unready(st *Status) {
 			st.Stage, st.Output = be.Stage, be.Output
 		}
 	}
+}
+
+// Notes returns, by alias, what [Note] says of those aliases that say something else than what is
+// inside. It is empty while that is not known.
+func (s *Status) Notes() map[string]string {
+	var notes map[string]string
+	for _, a := range s.Aliases {
+		if n := Note(a, s.Name, s.Image.Versions); n != "" {
+			if notes == nil {
+				notes = make(map[string]string)
+			}
+			notes[a] = n
+		}
+	}
+	return notes
 }

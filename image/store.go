@@ -27,6 +27,8 @@ type Options struct {
 	Dir string
 	// Authorities are certificates in PEM that builds trust besides those that the host trusts.
 	Authorities []byte
+	// Policy is the operator's. Its default is the first of the list.
+	Policy Policy
 	// Logger gets the start, the stages and the end of builds; nil logs nothing.
 	Logger *slog.Logger
 }
@@ -37,7 +39,8 @@ type Store struct {
 	dir         string
 	authorities []byte
 	log         *slog.Logger
-	recipes     []recipe
+	recipes     []recipe // the default one first
+	policy      Policy
 
 	mu     sync.RWMutex
 	ready  map[string]Image // current, by catalogue name
@@ -63,6 +66,9 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	if strings.ContainsAny(dir, "\n\t\x00") {
 		return nil, fault.InvalidField("dir", "the directory of images %s has a control character in its name", shown(dir))
 	}
+	if recipes, err = preferred(recipes, opts.Policy); err != nil {
+		return nil, err
+	}
 	// Images hold setuid programs that the host does not keep up to date: only
 	// this user may reach them.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -76,7 +82,7 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes,
+		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes, policy: opts.Policy,
 		ready: make(map[string]Image), digest: make(map[string]Image),
 		builds: make(map[string]*build), failed: make(map[string]error),
 	}
@@ -89,6 +95,29 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	}
 	defer l.release()
 	return s, s.clean()
+}
+
+// preferred puts the policy's default first.
+func preferred(recipes []recipe, p Policy) ([]recipe, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	r, err := resolve(recipes, Policy{}, p.Default)
+	if err != nil {
+		e := fault.As(err)
+		return nil, fault.InvalidField("images.default", "%s", e.Message).WithRemedy("%s", e.Remedy)
+	}
+	if !p.Allows(r.Entry, p.Default) {
+		return nil, fault.InvalidField("images.allowed", "does not have the default image, which is %s", r.Name).
+			WithRemedy("add it to the list, or name another as images.default")
+	}
+	all := []recipe{r}
+	for _, o := range recipes {
+		if o.Name != r.Name {
+			all = append(all, o)
+		}
+	}
+	return all, nil
 }
 
 // clean removes dead work directories. The caller holds the lock.
@@ -113,7 +142,7 @@ func (s *Store) clean() error {
 // looks at nothing but the catalogue. An unknown name is fault.NotFound, one
 // that cannot be a name fault.Invalid.
 func (s *Store) Resolve(name string) (Entry, error) {
-	r, err := resolve(s.recipes, name)
+	r, err := resolve(s.recipes, s.policy, name)
 	return r.Entry, err
 }
 
@@ -121,7 +150,7 @@ func (s *Store) Resolve(name string) (Entry, error) {
 // an image built by an older recipe: see FindDigest. An image that was found before is returned
 // without a system call.
 func (s *Store) Find(ctx context.Context, name string) (Image, error) {
-	r, err := resolve(s.recipes, name)
+	r, err := resolve(s.recipes, s.policy, name)
 	if err != nil {
 		return Image{}, err
 	}
@@ -169,7 +198,7 @@ func (s *Store) skipped(path string, err error) {
 // an older recipe. The digest may be given with or without "sha256:", whole or
 // by its first 12 digits. One that is not on disk is fault.NotFound.
 func (s *Store) FindDigest(name, digest string) (Image, error) {
-	r, err := resolve(s.recipes, name)
+	r, err := resolve(s.recipes, s.policy, name)
 	if err != nil {
 		return Image{}, err
 	}

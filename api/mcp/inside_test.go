@@ -87,9 +87,9 @@ func TestCreateTellsTheImageAskedForAndWhatIsInside(t *testing.T) {
 		args arguments
 		want []string
 	}{
-		"sandpit": {"create_sandbox", arguments{"image": "python-3.12"}, []string{"image python, asked for as python-3.12 (inside: python 3.13.5)"}},
-		"orkestr": {"create_sandbox", arguments{"template": "python-3.12"}, []string{`"template":"python-3.12"`, `"image":"python"`, `"image_versions":{"python":"3.13.5"}`}},
-		"daytona": {"create_sandbox", arguments{"snapshot": "python-3.12"}, []string{`the image "python-3.12" is python here: python 3.13.5`}},
+		"sandpit": {"create_sandbox", arguments{"image": "python-3.12"}, []string{"image python, asked for as python-3.12 (inside: python 3.13.5)", `"python-3.12" names python 3.12, and the image python has python 3.13.5`}},
+		"orkestr": {"create_sandbox", arguments{"template": "python-3.12"}, []string{`"template":"python-3.12"`, `"image":"python"`, `"image_versions":{"python":"3.13.5"}`, `names python 3.12, and the image python has python 3.13.5`}},
+		"daytona": {"create_sandbox", arguments{"snapshot": "python-3.12"}, []string{`the image "python-3.12" is python here: python 3.13.5`, `"python-3.12" names python 3.12, and the image python has python 3.13.5`}},
 	} {
 		t.Run(profile, func(t *testing.T) {
 			h := open(t)

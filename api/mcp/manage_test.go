@@ -233,7 +233,7 @@ type factory struct {
 }
 
 func (f *factory) Images(context.Context, access.Caller) ([]image.Status, error) {
-	ready := image.Status{Entry: image.Entry{Name: "python", Aliases: []string{"py"}, Title: "Python"}, State: image.Ready}
+	ready := image.Status{Entry: image.Entry{Name: "python", Aliases: []string{"py"}, Title: "Python"}, Default: true, Allowed: true, State: image.Ready}
 	ready.Image.SizeBytes, ready.Image.Versions = 1<<30, map[string]string{"python": "3.13"}
 	return []image.Status{ready, f.status}, nil
 }

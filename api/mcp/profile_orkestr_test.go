@@ -112,7 +112,7 @@ func TestOrkestrSandboxes(t *testing.T) {
 	if got := read[orkestrBox](t, s, "create_sandbox", arguments{"template": "node"}); got.ExpiresAt != nil || got.Metadata == nil || got.Network != "off" {
 		t.Errorf("with nothing but a template: %+v", got)
 	}
-	refused(t, s, "create_sandbox", nil, "argument template is missing", `next: call create_sandbox again, for example with {"template": "python-3.12"}`)
+	refused(t, s, "create_sandbox", nil, "argument template is missing", `next: call create_sandbox again, for example with {"template": "python"}`)
 	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 9}, "argument timeout_seconds 9 is outside 10 to 3600")
 	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 3601}, "argument timeout_seconds 3601 is outside 10 to 3600")
 	refused(t, s, "create_sandbox", arguments{"template": "python", "size": "huge"}, `argument size "huge" is not one of small, medium, large`)

@@ -21,10 +21,8 @@ func (a *API) listImages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.I
 		return v1.ImageList{}, err
 	}
 	out := v1.ImageList{Items: make([]v1.Image, 0, len(images))}
-	for i, s := range images {
-		img := imageOf(s)
-		img.Default = i == 0 // the catalogue's first entry is what an empty name means
-		out.Items = append(out.Items, img)
+	for _, s := range images {
+		out.Items = append(out.Items, imageOf(s))
 	}
 	return out, nil
 }
@@ -73,7 +71,7 @@ func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image
 
 func imageOf(s image.Status) v1.Image {
 	out := v1.Image{
-		Name: s.Name, Description: s.Title, Aliases: append([]string{}, s.Aliases...), Status: string(s.State),
+		Name: s.Name, Description: s.Title, Aliases: append([]string{}, s.Aliases...), AliasNotes: s.Notes(), Default: s.Default, Allowed: s.Allowed, Status: string(s.State),
 		Digest: s.Image.Digest, Versions: mapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: timeOrNull(s.Image.Created),
 	}
 	switch s.State {

@@ -96,6 +96,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateReq
 	if sliding != nil {
 		r.SlidingTTL = *sliding
 	}
+	r.ImageExact = b.ImageExact != nil && *b.ImageExact
 	if b.FromSnapshot != nil {
 		if r.From = *b.FromSnapshot; r.From == "" {
 			sp.Add("from_snapshot", "is empty; leave it out for an empty disk")

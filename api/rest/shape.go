@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 )
 
@@ -57,6 +58,7 @@ func runSeconds(s *sandbox.Sandbox, now time.Time) float64 {
 func (a *API) oneSandbox(ctx context.Context, c *call, s *sandbox.Sandbox) v1.Sandbox {
 	out := sandboxOf(s)
 	out.Versions = a.Versions.Of(ctx, c.Caller, s.ImageDigest)
+	out.ImageNote = image.Note(s.AskedImage, s.Image, out.Versions)
 	return out
 }
 

@@ -10,7 +10,9 @@ type Image struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Aliases     []string          `json:"aliases" jsonschema:"other names that mean it"`
+	AliasNotes  map[string]string `json:"alias_notes,omitempty" jsonschema:"of those of them that say something else than what is inside: what is there"`
 	Default     bool              `json:"default" jsonschema:"whether a sandbox that names no image gets it"`
+	Allowed     bool              `json:"allowed" jsonschema:"whether the operator lets new sandboxes have it"`
 	Status      string            `json:"status" jsonschema:"missing, building, ready or failed"`
 	Digest      string            `json:"digest,omitempty"`
 	Versions    map[string]string `json:"versions" jsonschema:"what is really inside"`

@@ -16,6 +16,7 @@ type Sandbox struct {
 	StopDetail string   `json:"stop_detail,omitempty" jsonschema:"the evidence for stop_cause, for people"`
 	Image      string   `json:"image" jsonschema:"the image's own name"`
 	AskedImage string   `json:"requested_image" jsonschema:"the image or template as it was asked for"`
+	ImageNote  string   `json:"image_note,omitempty" jsonschema:"where requested_image says something else than what is inside: what it names, and what is there"`
 	Digest     string   `json:"image_digest" jsonschema:"the build of the image that it runs on for ever"`
 	Versions   Versions `json:"image_versions,omitempty" jsonschema:"what is really inside the image, where the answer is about one sandbox"`
 	Runtime    string   `json:"runtime" jsonschema:"what isolates it"`
@@ -77,6 +78,7 @@ type CreateSandbox struct {
 	SessionKey *string `json:"session_key,omitempty" jsonschema:"the same as key"`
 	Image      *string `json:"image,omitempty" jsonschema:"what to run on; see GET /images"`
 	Template   *string `json:"template,omitempty" jsonschema:"the same as image"`
+	ImageExact *bool   `json:"image_exact,omitempty" jsonschema:"true: a name that says something else than what is inside is refused; else the answer's image_note says so"`
 	Runtime    *string `json:"runtime,omitempty" jsonschema:"what isolates it; see GET /info"`
 
 	FromSnapshot *string        `json:"from_snapshot,omitempty" jsonschema:"begin with the disk of a snapshot: its id, or SANDBOX/NAME; image, limits and variables are those of the snapshot where nothing else is asked for"`

@@ -50,7 +50,7 @@ That is a program of its own, sandpit-bench, which has to be beside this one; in
 		if err := cfg.Check(); err != nil {
 			return err
 		}
-		err = syscall.Exec(program, append([]string{benchName}, args...), append(os.Environ(), "SANDPIT_IMAGES="+cfg.Images, "SANDPIT_BENCH_PROGRAM="+own))
+		err = syscall.Exec(program, append([]string{benchName}, args...), append(os.Environ(), "SANDPIT_IMAGES="+cfg.Images.Dir, "SANDPIT_BENCH_PROGRAM="+own))
 		return fault.Wrap(fault.Unavailable, err, "%s cannot be executed", program)
 	}
 	return c

@@ -20,6 +20,7 @@ import (
 type making struct {
 	c            *cobra.Command
 	key, image   string
+	exact        bool
 	from         string
 	cpu          float64
 	memory, disk flags.Megabytes
@@ -38,6 +39,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
 	flags.KeyIsName(f)
 	f.StringVar(&m.image, "image", "", "what to run on; see sandpit image ls")
+	f.BoolVar(&m.exact, "image-exact", false, "refuse an image whose name says something else than what is inside")
 	f.Float64Var(&m.cpu, "cpu", 0, "CPU cores (0.5, 2)")
 	f.Var(&m.memory, "memory", "memory (512M, 2G)")
 	f.Var(&m.disk, "disk", "disk (1G)")
@@ -59,7 +61,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 func (m *making) request() v1.CreateSandbox {
 	f, k := m.c.Flags(), m.clocks
 	return v1.CreateSandbox{
-		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), CPUCores: flags.Given(f, "cpu", m.cpu),
+		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), ImageExact: flags.Given(f, "image-exact", m.exact), CPUCores: flags.Given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
 		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes,
 		Network:            m.reach.policy(m.network),
@@ -127,7 +129,11 @@ func (a *app) create(ctx context.Context, cl *client.Client, r v1.CreateSandbox)
 	done := a.showBuilds(ctx, cl)
 	defer done()
 	s, created, err = cl.Create(ctx, r)
-	if err == nil && s.AskedImage != "" && s.AskedImage != s.Image {
+	switch {
+	case err != nil:
+	case s.ImageNote != "":
+		a.warn("%s; inside: %s", s.ImageNote, versionsText(s.Versions))
+	case s.AskedImage != "" && s.AskedImage != s.Image:
 		a.warn("the image %q is %q here: %s", s.AskedImage, s.Image, versionsText(s.Versions))
 	}
 	return s, created, interrupt.Ended(ctx, err)

@@ -64,7 +64,7 @@ func (s *serverFlags) settings(getenv func(string) string) (daemon.Config, error
 	if err := cfg.ReadEnv(getenv); err != nil {
 		return cfg, err
 	}
-	for name, to := range map[string]*string{"listen": &cfg.Listen, "data": &cfg.Data, "images": &cfg.Images, "log-format": &cfg.Log.Format} {
+	for name, to := range map[string]*string{"listen": &cfg.Listen, "data": &cfg.Data, "images": &cfg.Images.Dir, "log-format": &cfg.Log.Format} {
 		if flag := f.Lookup(name); flag.Changed {
 			*to = flag.Value.String()
 		}
@@ -80,7 +80,7 @@ func (s *serverFlags) settings(getenv func(string) string) (daemon.Config, error
 // line is the command line of a server with these flags, whose working directory
 // is another.
 func (s *serverFlags) line(cfg daemon.Config) []string {
-	args := []string{"serve", "--data=" + cfg.Data, "--images=" + cfg.Images}
+	args := []string{"serve", "--data=" + cfg.Data, "--images=" + cfg.Images.Dir}
 	for _, name := range []string{"listen", "log-level", "log-format", "new-records", "new-store", "new-id"} {
 		if f := s.c.Flags().Lookup(name); f != nil && f.Changed {
 			args = append(args, "--"+name+"="+f.Value.String())

@@ -50,5 +50,5 @@ func (i Images) List(ctx context.Context) ([]image.Status, error) {
 		return nil, err
 	}
 	e, err := i.Resolve("python")
-	return []image.Status{{Entry: e, State: image.Ready, Image: img}}, err
+	return []image.Status{{Entry: e, Default: true, Allowed: true, State: image.Ready, Image: img}}, err
 }

@@ -11,7 +11,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/service"
-	"sandpit.dev/image"
 )
 
 // InsideMark stands in instructions and descriptions for what the default image has.
@@ -22,7 +21,7 @@ const InsideMark = "{inside}"
 // caller's to see.
 func Inside(ctx context.Context, images service.Images, c access.Caller) string {
 	all, err := images.Images(ctx, c)
-	if err != nil || len(all) == 0 || all[0].State != image.Ready {
+	if err != nil || len(all) == 0 { // the default one is the first
 		return ""
 	}
 	text := VersionsText(all[0].Image.Versions)

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 )
 
@@ -116,7 +117,11 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		out.Notes = append(out.Notes, note)
 	}
 	if s.AskedImage != "" && s.AskedImage != s.Image {
-		out.Notes = append(out.Notes, fmt.Sprintf("the image %s is %s here: %s", toolset.Quote(toolset.Clip(s.AskedImage)), s.Image, toolset.VersionsText(c.Versions.Of(ctx, c.Caller, s.ImageDigest))))
+		versions := c.Versions.Of(ctx, c.Caller, s.ImageDigest)
+		out.Notes = append(out.Notes, fmt.Sprintf("the image %s is %s here: %s", toolset.Quote(toolset.Clip(s.AskedImage)), s.Image, toolset.VersionsText(versions)))
+		if note := image.Note(s.AskedImage, s.Image, versions); note != "" {
+			out.Notes = append(out.Notes, note)
+		}
 	}
 	if a.Has("autoArchiveInterval") {
 		out.Notes = append(out.Notes, "autoArchiveInterval has no effect: a stopped sandbox keeps its files and starts from where it is")

@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 )
 
@@ -36,7 +37,7 @@ func create() toolset.Tool {
 		Name: "create_sandbox", Title: "Create a sandbox",
 		About: "Create a sandbox: an isolated, ephemeral Linux environment. Answers with its id and status.",
 		Params: []toolset.Param{
-			{Name: "template", Kind: toolset.Text, Required: true, Field: "image", About: "python-3.12 (pip and common libraries), python-3.12-bare, node-22 or ubuntu-24.04.", Aliases: []string{"image"}},
+			{Name: "template", Kind: toolset.Text, Required: true, Field: "image", About: "What it runs on: python (Debian with Python, its common libraries and Node), or another name for that; image_versions in the answer says what is inside.", Aliases: []string{"image"}},
 			{Name: "size", Kind: toolset.Text, Enum: []string{"small", "medium", "large"}, About: "CPU and memory; get_sandbox_limits says how much. Default: the server's."},
 			{Name: "network", Kind: toolset.Text, Enum: []string{"off", "restricted", "open"}, About: "off (default), restricted to what the server's operator lists, or open."},
 			{Name: "timeout_seconds", Kind: toolset.Integer, Min: leastLife, Max: mostLife, About: "Terminate it after so many seconds, whatever it does. Default: never."},
@@ -44,7 +45,7 @@ func create() toolset.Tool {
 			{Name: "metadata", Kind: toolset.Texts, About: "Labels of your own.", Aliases: []string{"labels"}},
 			{Name: "region", Kind: toolset.Text, About: "Left out: where there is room."},
 		},
-		Example: `{"template": "python-3.12"}`,
+		Example: `{"template": "python"}`,
 		Run:     makeSandbox,
 	}
 }
@@ -81,6 +82,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 	c.Ref = string(s.ID)
 	out := shapeOf(s)
 	out.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
+	out.ImageNote = image.Note(s.AskedImage, s.Image, out.Versions)
 	return handle(out)
 }
 
@@ -92,6 +94,7 @@ type shape struct {
 	Template  string            `json:"template"` // as it was asked for
 	Image     string            `json:"image"`
 	Versions  map[string]string `json:"image_versions,omitempty"` // what is inside the image
+	ImageNote string            `json:"image_note,omitempty"`     // where template says something else
 	Size      string            `json:"size,omitempty"`           // where the amounts are those of one
 	CPU       float64           `json:"cpu"`
 	MemoryMB  int               `json:"memory_mb"`

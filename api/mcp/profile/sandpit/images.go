@@ -6,6 +6,7 @@ package sandpit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 type imageShape struct {
 	Name      string            `json:"name"`
 	Aliases   []string          `json:"aliases,omitempty"`
+	Untrue    []string          `json:"untrue_aliases,omitempty"` // those that say something else than what is inside
 	About     string            `json:"about,omitempty"`
 	Status    string            `json:"status"`
 	Default   bool              `json:"default,omitempty"`
@@ -30,7 +32,13 @@ type imageShape struct {
 }
 
 func imageShapeOf(s *image.Status) imageShape {
-	out := imageShape{Name: s.Name, Aliases: s.Aliases, About: s.Title, Status: string(s.State), SizeBytes: s.Image.SizeBytes, Versions: s.Image.Versions}
+	notes := s.Notes()
+	out := imageShape{Name: s.Name, Default: s.Default, Untrue: slices.Sorted(maps.Keys(notes)), About: s.Title, Status: string(s.State), SizeBytes: s.Image.SizeBytes, Versions: s.Image.Versions}
+	for _, a := range s.Aliases {
+		if notes[a] == "" {
+			out.Aliases = append(out.Aliases, a)
+		}
+	}
 	switch s.State {
 	case image.Building:
 		out.Stage, out.Progress = s.Stage, s.Progress
@@ -69,6 +77,9 @@ func (i *imageShape) line() string {
 	if len(i.Aliases) > 0 {
 		line += " · also " + strings.Join(i.Aliases, ", ")
 	}
+	if len(i.Untrue) > 0 {
+		line += " · and, though they say something else, " + strings.Join(i.Untrue, ", ")
+	}
 	return line
 }
 
@@ -87,11 +98,11 @@ func listImages() toolset.Tool {
 			if err != nil {
 				return nil, err
 			}
+			all = slices.DeleteFunc(all, func(s image.Status) bool { return !s.Allowed })
 			out := imageList{Images: make([]imageShape, 0, len(all))}
 			ans := &toolset.Answer{Verdict: toolset.Counted(len(all), "image", "images")}
 			for i := range all {
 				sh := imageShapeOf(&all[i])
-				sh.Default = i == 0 // the catalogue's first entry is what an empty name means
 				out.Images = append(out.Images, sh)
 				ans.Lines = append(ans.Lines, sh.line())
 			}

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 )
 
@@ -72,11 +73,15 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	c.Ref = s.Ref()
 	shown := describe(ctx, c, s)
 	shown.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
+	shown.ImageNote = image.Note(s.AskedImage, s.Image, shown.Versions)
 	verdict := "created sandbox " + s.Ref()
 	if !created {
 		verdict = "sandbox " + s.Ref() + " exists and is " + string(s.State)
 	}
 	out := &toolset.Answer{Verdict: verdict, Lines: shown.lines(), Structured: createdShape{created, shown}}
+	if shown.ImageNote != "" {
+		out.Notes = append(out.Notes, shown.ImageNote)
+	}
 	if differs := service.Differs(&r, s); !created && len(differs) > 0 {
 		note := "it existed already and was left as it is; it differs from this call in " + strings.Join(differs, ", ")
 		if c.Has(toolset.GroupManage) {

@@ -23,8 +23,10 @@ type shape struct {
 	AskedImage string `json:"requested_image,omitempty"`
 	// Versions are what is inside the image, where the answer is about one sandbox.
 	Versions map[string]string `json:"image_versions,omitempty"`
-	Workdir  string            `json:"workdir"`
-	Network  string            `json:"network"`
+	// ImageNote says where the name that was asked for says something else.
+	ImageNote string `json:"image_note,omitempty"`
+	Workdir   string `json:"workdir"`
+	Network   string `json:"network"`
 	*networkShape
 	CPUs        float64 `json:"cpus"`
 	MemoryMB    int     `json:"memory_mb"`

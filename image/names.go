@@ -1,0 +1,105 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// promise is what a name says is inside: python-3.12 says python 3.12.
+type promise struct{ tool, version string }
+
+// distributions are the names that stand for a whole system. An image has one of them.
+func distributions() []string {
+	return []string{"debian", "ubuntu", "alpine", "fedora", "centos", "rockylinux", "almalinux", "archlinux", "opensuse"}
+}
+
+// languages are the other names whose version people mean by an image's.
+func languages() map[string]string {
+	return map[string]string{
+		"python": "python", "node": "node", "nodejs": "node", "go": "go", "golang": "go", "ruby": "ruby", "rust": "rust",
+		"java": "java", "openjdk": "java", "php": "php", "perl": "perl", "bun": "bun", "deno": "deno",
+	}
+}
+
+// releases are names of releases of distributions, as names and tags have them.
+func releases() map[string]promise {
+	return map[string]promise{
+		"bullseye": {"debian", "11"}, "bookworm": {"debian", "12"}, "trixie": {"debian", "13"},
+		"focal": {"ubuntu", "20.04"}, "jammy": {"ubuntu", "22.04"}, "noble": {"ubuntu", "24.04"},
+	}
+}
+
+var (
+	versionOfTag  = regexp.MustCompile(`^v?([0-9]+(?:\.[0-9]+)*)(?:[-_].*)?$`)
+	versionOfName = regexp.MustCompile(`^(.+?)[-_]v?([0-9]+(?:\.[0-9]+)*)(?:[-_].*)?$`)
+)
+
+// promised returns what a name says is inside. A name without a known tool and a version says nothing.
+func promised(name string) (promise, bool) {
+	base, _, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], "@")
+	repository, tag, _ := strings.Cut(base, ":")
+	tool, version := repository, ""
+	if m := versionOfTag.FindStringSubmatch(tag); m != nil {
+		version = m[1]
+	} else if m := versionOfName.FindStringSubmatch(repository); m != nil {
+		tool, version = m[1], m[2]
+	} else if r, ok := releases()[tag]; ok && r.tool == repository {
+		return r, true
+	}
+	// The last word says what it is: sandbox-python is python.
+	tool = tool[strings.LastIndexAny(tool, "-_")+1:]
+	if version == "" {
+		return promise{}, false
+	}
+	if slices.Contains(distributions(), tool) {
+		return promise{tool, version}, true
+	}
+	if l, ok := languages()[tool]; ok {
+		return promise{l, version}, true
+	}
+	return promise{}, false
+}
+
+// kept reports whether a version is the one that was promised, or one of it: 3.12.4 is one of 3.12.
+func (p promise) kept(version string) bool {
+	return version == p.version || strings.HasPrefix(version, p.version+".")
+}
+
+// Note says in a sentence where a name that was asked for says something else than what is inside
+// the image that it got: another version, or an image of somebody else's. It is "" where the name
+// is true, where it says nothing of what is inside, and where that is not known.
+func Note(asked, name string, versions map[string]string) string {
+	if asked == "" || len(versions) == 0 {
+		return ""
+	}
+	if p, ok := promised(asked); ok {
+		inside, has := versions[p.tool]
+		switch {
+		case has && !p.kept(inside):
+			return fmt.Sprintf("%s names %s %s, and the image %s has %s %s", shown(asked), p.tool, p.version, name, p.tool, inside)
+		case !has && slices.Contains(distributions(), p.tool):
+			return fmt.Sprintf("%s names %s %s, and the image %s %s", shown(asked), p.tool, p.version, name, systemOf(versions, p.tool))
+		case !has:
+			return fmt.Sprintf("%s names %s %s, and the image %s has no %s", shown(asked), p.tool, p.version, name, p.tool)
+		}
+	}
+	if strings.Contains(asked, "/") && asked != name {
+		return fmt.Sprintf("%s is the image %s here", shown(asked), name)
+	}
+	return ""
+}
+
+// systemOf says which system is inside instead of another.
+func systemOf(versions map[string]string, other string) string {
+	for _, d := range distributions() {
+		if v := versions[d]; v != "" {
+			return "is " + d + " " + v
+		}
+	}
+	return "is not known to be " + other
+}
