@@ -21,6 +21,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	imagekeeper "sandpit.dev/engine/images"
 	"sandpit.dev/engine/metrics"
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/fault"
@@ -183,7 +184,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: eng, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), images: imagekeeper.New(eng, images), tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
@@ -40,6 +41,7 @@ type surfaceParts struct {
 	runs           *runs.Runner
 	code           *code.Service
 	requests       *ask.Desk
+	images         *images.Keeper
 	tokens         *bearer.Authority
 	backups        *backups
 	keys           *keyed.Keys
@@ -81,6 +83,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		return surfaces{}, err
 	}
 	services := service.Of(p.engine, files.New(p.engine, 0), doors, p.code, p.runs, p.requests)
+	services.Keeper = p.images
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

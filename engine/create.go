@@ -290,6 +290,9 @@ func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img 
 		return err
 	}
 	e.checkpoint("create.intent")
+	if _, err := e.images.FindDigest(img.Name, img.Digest); err != nil { // whoever deletes it may not have seen the record
+		return e.abortCreate(ctx, b, nil, who, fault.Wrap(fault.Conflict, err, "the image %s was deleted while the sandbox was made", img.Name).WithRemedy("ask again"))
+	}
 	inst, err := e.pools.Instance(ctx, s, newSpec(s, img))
 	e.checkpoint("create.done")
 	if err != nil {

@@ -222,7 +222,10 @@ func (e *Engine) spread(ctx context.Context, who core.Actor, r ForkRequest, o *o
 		return nil, err
 	}
 	e.checkpoint("fork.intents")
-	err := f.make(ctx)
+	_, err := e.images.FindDigest(o.img.Name, o.img.Digest) // whoever deletes it may not have seen the records
+	if err == nil {
+		err = f.make(ctx)
+	}
 	e.checkpoint("fork.done")
 	if err == nil {
 		err = f.outcome(ctx)

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 )
@@ -35,6 +36,9 @@ func (e *Engine) Images(ctx context.Context, c access.Caller) ([]image.Status, e
 	defer e.group.leave()
 	return e.images.List(ctx)
 }
+
+// Pools returns what is made ahead of creates.
+func (e *Engine) Pools() *prewarm.Pools { return e.pools }
 
 // BuildImage builds an image, unless it is built, and waits for it. The build
 // goes on when ctx ends; Images shows how far it is.

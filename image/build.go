@@ -25,6 +25,7 @@ const maxBuildTime = time.Hour
 type build struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	anew   bool // also where there is a current one
 
 	// Guarded by Store.mu.
 	stage, text string
@@ -40,35 +41,66 @@ type build struct {
 // goes on when ctx ends, and ends with Close. A failed build is an error for every caller that
 // waited; the next call tries again.
 func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
-	img, err := s.Find(ctx, name)
-	if !fault.Is(err, fault.NotFound) {
-		return img, err
-	}
-	r, resolveErr := resolve(s.recipes, s.policy, name)
-	if resolveErr != nil {
-		return Image{}, resolveErr
-	}
-	b, err := s.start(ctx, r)
+	r, err := resolve(s.recipes, s.policy, name)
 	if err != nil {
 		return Image{}, err
 	}
-	select {
-	case <-b.done:
-		return b.img, b.err
-	case <-ctx.Done():
-		return Image{}, ctx.Err()
+	img, err := s.Find(ctx, r.Name)
+	if !fault.Is(err, fault.NotFound) {
+		return img, err
+	}
+	return s.await(ctx, r, false)
+}
+
+// Rebuild builds an image as Ensure does, also where there is a current one, which stays in use
+// meanwhile, and for the sandboxes that have it. Where a build goes on it is that.
+func (s *Store) Rebuild(ctx context.Context, name string) (Image, error) {
+	r, err := resolve(s.recipes, s.policy, name)
+	if err != nil {
+		return Image{}, err
+	}
+	return s.await(ctx, r, true)
+}
+
+// await joins the build of r or begins one, and waits for it.
+func (s *Store) await(ctx context.Context, r recipe, anew bool) (Image, error) {
+	for {
+		b, err := s.start(ctx, r, anew)
+		if err != nil {
+			return Image{}, err
+		}
+		if b == nil {
+			if _, err := s.awaitLeaving(ctx, r.Name); err != nil {
+				return Image{}, err
+			}
+			if !anew { // what was being removed may have stayed
+				if img, err := s.Find(ctx, r.Name); !fault.Is(err, fault.NotFound) {
+					return img, err
+				}
+			}
+			continue
+		}
+		select {
+		case <-b.done:
+			return b.img, b.err
+		case <-ctx.Done():
+			return Image{}, ctx.Err()
+		}
 	}
 }
 
-// start joins the build of r or begins one.
-func (s *Store) start(ctx context.Context, r recipe) (*build, error) {
+// start joins the build of r or begins one. It returns nil while builds of it are being removed.
+func (s *Store) start(ctx context.Context, r recipe, anew bool) (*build, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.leaving[r.Name] != nil {
+		return nil, nil
+	}
 	if b := s.builds[r.Name]; b != nil {
 		return b, nil
 	}
-	b := &build{cancel: func() {}, done: make(chan struct{})}
-	if img, ok := s.ready[r.Name]; ok {
+	b := &build{cancel: func() {}, done: make(chan struct{}), anew: anew}
+	if img, ok := s.ready[r.Name]; ok && !anew {
 		// It was finished since the caller looked.
 		b.img = img
 		close(b.done)
@@ -82,16 +114,24 @@ func (s *Store) start(ctx context.Context, r recipe) (*build, error) {
 	s.wg.Go(func() {
 		defer b.cancel()
 		img, err := s.build(ctx, r, b)
+		if err == nil {
+			if err = s.keep(img); err != nil {
+				err = fault.Wrap(fault.Unavailable, err, "the image %q was removed by another server as soon as it was built", r.Name)
+			}
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.builds, r.Name)
-		if err == nil {
+		delete(s.stale, r.Name)
+		switch {
+		case err == nil:
 			s.ready[r.Name] = img
 			delete(s.failed, r.Name)
-		} else {
-			if s.closed {
-				err = closedError()
-			}
+		case s.closed:
+			err = closedError()
+		case b.anew && s.ready[r.Name].Name != "":
+			s.stale[r.Name] = err
+		default:
 			s.failed[r.Name] = err
 		}
 		b.img, b.err = img, err
@@ -120,8 +160,10 @@ func (s *Store) build(ctx context.Context, r recipe, b *build) (Image, error) {
 		return Image{}, err
 	}
 	defer l.release()
-	if img, err := s.current(r); !fault.Is(err, fault.NotFound) {
-		return img, err
+	if !b.anew {
+		if img, err := s.current(r); !fault.Is(err, fault.NotFound) {
+			return img, err
+		}
 	}
 	s.log.Info("building an image", "image", r.Name, "dir", s.dir)
 	w, err := openWork(work, filepath.Join(s.dir, "cache"), r.hash(), l, s.log)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -139,6 +140,40 @@ python3 setup.py -q build_ext --inplace 2>/dev/null; python3 -c 'import leaf; pr
 			if got, want := img.Versions[tool], run(t, img, "1000", script); got != want {
 				t.Errorf("%s is said to be %q and is %q", tool, got, want)
 			}
+		}
+	})
+
+	// Every name of the list, against what programs inside say of themselves.
+	t.Run("EveryNameIsTrueOrSaidNotToBe", func(t *testing.T) {
+		inside := map[string]string{
+			"python": run(t, img, "1000", `python3 --version | cut -d ' ' -f 2`), "node": run(t, img, "1000", `node --version | tr -d v`),
+			run(t, img, "1000", `. /etc/os-release; echo "$ID"`): run(t, img, "1000", `. /etc/os-release; echo "$VERSION_ID"`),
+		}
+		says := regexp.MustCompile(`(python|node|ubuntu|debian)[-:]([0-9.]+)`)
+		s, err := image.Open(image.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		all, err := s.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(all, func(st image.Status) bool { return st.Name == img.Name })
+		if at < 0 || !slices.Contains(all[at].Aliases, "debian-12") || !slices.Contains(all[at].Aliases, "code-interpreter") {
+			t.Fatalf("listed are %+v", all)
+		}
+		for _, name := range append([]string{img.Name}, all[at].Aliases...) {
+			holds := !strings.Contains(name, "/")
+			if m := says.FindStringSubmatch(name); m != nil {
+				holds = holds && (inside[m[1]] == m[2] || strings.HasPrefix(inside[m[1]], m[2]+"."))
+			}
+			if note := image.Note(name, img.Name, img.Versions); (note == "") != holds {
+				t.Errorf("of %s is said %q, and inside are %v", name, note, inside)
+			}
+		}
+		if strings.ContainsAny(all[at].Title, "0123456789") {
+			t.Errorf("the title %q names a version that nobody reads from inside", all[at].Title)
 		}
 	})
 

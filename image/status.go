@@ -32,10 +32,10 @@ type Status struct {
 	// goes on in this process, or that this process waits for.
 	Stage, Text string
 	Progress    float64
-	// Image is set when State is Ready.
+	// Image is set when State is Ready, and while one that is there is built anew.
 	Image Image
-	// Err says why the last build failed; Output is the last lines of its
-	// failing stage, bounded as in BuildError.
+	// Err says why the last build failed, also of one that is there; Output is the last lines of
+	// its failing stage, bounded as in BuildError.
 	Err    error
 	Output []string
 }
@@ -50,6 +50,7 @@ func (s *Store) List(ctx context.Context) ([]Status, error) {
 		switch {
 		case err == nil:
 			st.Image = img
+			s.anew(&st)
 		case fault.Is(err, fault.NotFound):
 			s.unready(&st)
 		default:
@@ -69,10 +70,26 @@ func (s *Store) unready(st *Status) {
 		return
 	}
 	if err := s.failed[st.Name]; err != nil {
-		st.State, st.Err = Failed, err
-		if be, ok := errors.AsType[*BuildError](err); ok {
-			st.Stage, st.Output = be.Stage, be.Output
-		}
+		st.State = Failed
+		st.failedOf(err)
+	}
+}
+
+// anew says how a build of an image goes that is there.
+func (s *Store) anew(st *Status) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if b := s.builds[st.Name]; b != nil {
+		st.State, st.Stage, st.Text, st.Progress = Building, b.stage, b.text, b.progress
+	} else if err := s.stale[st.Name]; err != nil {
+		st.failedOf(err)
+	}
+}
+
+func (s *Status) failedOf(err error) {
+	s.Err = err
+	if be, ok := errors.AsType[*BuildError](err); ok {
+		s.Stage, s.Output = be.Stage, be.Output
 	}
 }
 

@@ -47,8 +47,12 @@ type Store struct {
 	digest map[string]Image // by name and directory digits
 	builds map[string]*build
 	failed map[string]error
+	stale  map[string]error // why the last build of one that is there failed
 	closed bool
-	wg     sync.WaitGroup
+
+	leaving map[string]*Withdrawal // by catalogue name
+	held    map[string]*os.File    // locked directories of builds that were found, as digest has them
+	wg      sync.WaitGroup
 }
 
 // Open makes the directory and removes what killed builds left that no build
@@ -84,7 +88,8 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	s := &Store{
 		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes, policy: opts.Policy,
 		ready: make(map[string]Image), digest: make(map[string]Image),
-		builds: make(map[string]*build), failed: make(map[string]error),
+		builds: make(map[string]*build), failed: make(map[string]error), stale: make(map[string]error),
+		leaving: make(map[string]*Withdrawal), held: make(map[string]*os.File),
 	}
 	l, err := tryLock(dir)
 	if err != nil {
@@ -122,8 +127,14 @@ func preferred(recipes []recipe, p Policy) ([]recipe, error) {
 
 // clean removes dead work directories. The caller holds the lock.
 func (s *Store) clean() error {
+	if err := removeRest(s.dir); err != nil {
+		return err
+	}
 	for _, r := range s.recipes {
 		dir := filepath.Join(s.dir, r.Name)
+		if err := removeRest(dir); err != nil {
+			return err
+		}
 		if err := os.RemoveAll(filepath.Join(dir, trashName)); err != nil {
 			return err
 		}
@@ -164,13 +175,27 @@ func (s *Store) Find(ctx context.Context, name string) (Image, error) {
 		return Image{}, err
 	}
 	img, err = s.current(r)
+	if err == nil {
+		err = s.keep(img)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Image{}, notBuilt(r.Name)
+	}
 	if err != nil {
 		return Image{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.leaving[r.Name] != nil {
+		return Image{}, notBuilt(r.Name) // or not for long
+	}
 	s.ready[r.Name] = img
 	return img, nil
+}
+
+func notBuilt(name string) error {
+	return fault.New(fault.NotFound, "the image %q is not built yet", name).
+		WithRemedy("wait for the server's build, or run: sandpit image build %s", name)
 }
 
 // current looks on disk for the newest image of the recipe as it is compiled in.
@@ -180,10 +205,9 @@ func (s *Store) current(r recipe) (Image, error) {
 		return Image{}, err
 	}
 	hash := r.hash()
-	images = slices.DeleteFunc(images, func(img Image) bool { return img.recipe != hash })
+	images = slices.DeleteFunc(images, func(img Image) bool { return img.recipe != hash || s.leaves(r.Name, img.Digest) })
 	if len(images) == 0 {
-		return Image{}, fault.New(fault.NotFound, "the image %q is not built yet", r.Name).
-			WithRemedy("wait for the server's build, or run: sandpit image build %s", r.Name)
+		return Image{}, notBuilt(r.Name)
 	}
 	return slices.MaxFunc(images, func(a, b Image) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Digest, b.Digest))
@@ -212,6 +236,12 @@ func (s *Store) FindDigest(name, digest string) (Image, error) {
 	s.mu.RUnlock()
 	if !ok {
 		img, err = load(filepath.Join(s.dir, r.Name, hex[:digestDir]))
+		if err == nil && s.leaves(r.Name, img.Digest) {
+			return Image{}, leavingError(r.Name)
+		}
+		if err == nil {
+			err = s.keep(img)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return Image{}, noDigest(r.Name, hex)
 		}
@@ -219,7 +249,9 @@ func (s *Store) FindDigest(name, digest string) (Image, error) {
 			return Image{}, err
 		}
 		s.mu.Lock()
-		s.digest[key] = img
+		if s.leaving[r.Name] == nil {
+			s.digest[key] = img
+		}
 		s.mu.Unlock()
 	}
 	if !strings.HasPrefix(strings.TrimPrefix(img.Digest, "sha256:"), hex) {
@@ -243,6 +275,12 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, f := range s.held {
+		_ = f.Close()
+		delete(s.held, key)
+	}
 	return nil
 }
 

@@ -21,8 +21,20 @@ func (a *API) listImages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.I
 		return v1.ImageList{}, err
 	}
 	out := v1.ImageList{Items: make([]v1.Image, 0, len(images))}
+	names := make([]string, 0, len(images))
 	for _, s := range images {
 		out.Items = append(out.Items, imageOf(s))
+		names = append(names, s.Name)
+	}
+	if a.Keeper == nil {
+		return out, nil
+	}
+	counts, err := a.Keeper.Counts(ctx, c.Caller, names)
+	if err != nil {
+		return v1.ImageList{}, err
+	}
+	for i := range out.Items {
+		out.Items[i].Sandboxes = new(counts[out.Items[i].Name])
 	}
 	return out, nil
 }
@@ -30,6 +42,7 @@ func (a *API) listImages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.I
 type buildImage struct {
 	Name string `path:"name" doc:"the image's name, or another spelling of it"`
 	Wait *int   `query:"wait_seconds" doc:"how long to wait for its end, 0 to 3600; default 0"`
+	Body v1.BuildImage
 }
 
 // shortBuild is what an answer waits for at least, so that a build that fails at
@@ -49,7 +62,15 @@ func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image
 	defer done()
 	wctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	s, err := a.Images.BuildImage(wctx, c.Caller, in.Name)
+	build := a.Images.BuildImage
+	if in.Body.Rebuild {
+		k, err := a.keeper()
+		if err != nil {
+			return v1.Image{}, err
+		}
+		build = k.Rebuild
+	}
+	s, err := build(wctx, c.Caller, in.Name)
 	if err == nil {
 		return imageOf(s), nil
 	}
@@ -77,9 +98,11 @@ func imageOf(s image.Status) v1.Image {
 	switch s.State {
 	case image.Building:
 		out.Phase, out.Text, out.Progress = s.Stage, s.Text, new(s.Progress)
-	case image.Failed:
-		out.Phase, out.Output = s.Stage, s.Output
-		out.Error = fault.As(s.Err).Message
+	default:
+		if s.Err != nil {
+			out.Phase, out.Output = s.Stage, s.Output
+			out.Error = fault.As(s.Err).Message
+		}
 	}
 	return out
 }

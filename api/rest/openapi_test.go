@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
 )
 
@@ -60,7 +61,7 @@ func (h *house) document() (document, []byte) {
 
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	h := open(t)
+	h := open(t, func(o *rest.Options) { o.Services.Keeper = &shelf{} })
 	doc, body := h.document()
 	t.Run("IsTheGoldenOne", func(t *testing.T) {
 		if *update {

@@ -229,6 +229,11 @@ func (a *API) operations() []httpapi.Operation {
 		op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
 			Extend(keyless("the second joins the build")),
+		op("getImage", "GET /images/{name}", "Get all that is known of an image: its builds on disk, also older ones, and who uses each.", http.StatusOK, a.getImage),
+		op("deleteImage", "DELETE /images/{name}", "Delete the builds of an image, or the one with a digest. While somebody uses one: 409, with who does. With force the sandboxes and snapshots that do are deleted with it, and a build that goes on ends; dry_run says what that is.", http.StatusOK, a.deleteImage),
+		op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get.", http.StatusOK, a.pruneImages).
+			Example(v1.PruneImages{DryRun: true}).
+			Extend(keyless("the second finds nothing")),
 		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. For the server's own administrator's token alone. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),

@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/images"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 )
@@ -25,6 +26,15 @@ type Images interface {
 	Images(ctx context.Context, c access.Caller) ([]image.Status, error)
 	// BuildImage waits for a build that goes on whoever waits.
 	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
+}
+
+// Keeper administers images.
+type Keeper interface {
+	Inspect(ctx context.Context, c access.Caller, name string) (images.Details, error)
+	Counts(ctx context.Context, c access.Caller, names []string) (map[string]int, error)
+	Rebuild(ctx context.Context, c access.Caller, name string) (image.Status, error)
+	Delete(ctx context.Context, c access.Caller, d images.Deletion) (images.Deleted, error)
+	Prune(ctx context.Context, c access.Caller, p images.Pruning) (images.Pruned, error)
 }
 
 // Server says what the server is and can do.

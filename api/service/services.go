@@ -20,6 +20,7 @@ type Services struct {
 	Requests  Requests
 	Activity  Activity
 	Images    Images
+	Keeper    Keeper // nil: nobody administers images
 	Versions  *Versions
 	Server    Server
 }

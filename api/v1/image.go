@@ -17,6 +17,7 @@ type Image struct {
 	Digest      string            `json:"digest,omitempty"`
 	Versions    map[string]string `json:"versions" jsonschema:"what is really inside"`
 	SizeBytes   int64             `json:"size_bytes"`
+	Sandboxes   *int              `json:"sandboxes,omitempty" jsonschema:"in the list: how many have it, in any of its builds and of all projects"`
 	BuiltAt     *time.Time        `json:"built_at"`
 	Phase       string            `json:"phase,omitempty" jsonschema:"what a build is doing"`
 	Text        string            `json:"text,omitempty" jsonschema:"the same in a line for people"`
@@ -28,4 +29,79 @@ type Image struct {
 // ImageList is the catalogue.
 type ImageList struct {
 	Items []Image `json:"items"`
+}
+
+// BuildImage says how an image is to be built.
+type BuildImage struct {
+	Rebuild bool `json:"rebuild,omitempty" jsonschema:"build it anew also where there is a current build; that one stays in use meanwhile"`
+}
+
+// ImageDetails is all that is known of an image.
+type ImageDetails struct {
+	Image
+	Files     int64             `json:"files" jsonschema:"of the current build: files and directories"`
+	Absent    []string          `json:"absent" jsonschema:"what people look for, and it lacks"`
+	Env       map[string]string `json:"env" jsonschema:"variables of every command"`
+	DiskBytes int64             `json:"disk_bytes" jsonschema:"what all builds take on disk"`
+	Builds    []ImageBuild      `json:"builds" jsonschema:"what is on disk, newest first"`
+}
+
+// ImageBuild is one build of an image on disk. It never changes.
+type ImageBuild struct {
+	Digest    string            `json:"digest"`
+	Current   bool              `json:"current" jsonschema:"whether new sandboxes get it"`
+	BuiltAt   *time.Time        `json:"built_at"`
+	SizeBytes int64             `json:"size_bytes"`
+	Files     int64             `json:"files"`
+	Versions  map[string]string `json:"versions"`
+	Users     ImageUsers        `json:"users"`
+}
+
+// ImageUsers is who uses builds of an image.
+type ImageUsers struct {
+	SandboxCount  int            `json:"sandbox_count" jsonschema:"of all projects"`
+	Sandboxes     []ImageUser    `json:"sandboxes" jsonschema:"those that the caller sees, at most 100"`
+	SnapshotCount int            `json:"snapshot_count" jsonschema:"of all projects"`
+	Snapshots     []ImageUser    `json:"snapshots" jsonschema:"those that the caller sees, at most 100"`
+	Pools         map[string]int `json:"pools" jsonschema:"sandboxes that nobody has asked for yet, by pool"`
+}
+
+// ImageUser is a sandbox or a snapshot that uses an image.
+type ImageUser struct {
+	ID      string `json:"id"`
+	Key     string `json:"key,omitempty" jsonschema:"of a sandbox"`
+	Name    string `json:"name,omitempty" jsonschema:"of a snapshot"`
+	Project string `json:"project"`
+	Status  string `json:"status"`
+}
+
+// ImageDeletion is what was deleted of an image, or would be.
+type ImageDeletion struct {
+	Name       string     `json:"name"`
+	DryRun     bool       `json:"dry_run" jsonschema:"nothing was deleted: this is what would be"`
+	Digests    []string   `json:"digests" jsonschema:"of the builds"`
+	FreedBytes int64      `json:"freed_bytes"`
+	Users      ImageUsers `json:"users" jsonschema:"what was deleted with them; for a dry run what uses them, and force deletes"`
+}
+
+// PruneImages says what is to be removed besides builds that nobody uses.
+type PruneImages struct {
+	Cache  bool `json:"cache,omitempty" jsonschema:"also what builds downloaded, which the next one downloads again"`
+	DryRun bool `json:"dry_run,omitempty" jsonschema:"only say what would be removed"`
+}
+
+// ImagesPruned is what was removed, or would be.
+type ImagesPruned struct {
+	DryRun     bool          `json:"dry_run" jsonschema:"nothing was removed: this is what would be"`
+	Builds     []PrunedBuild `json:"builds"`
+	CacheBytes int64         `json:"cache_bytes"`
+	FreedBytes int64         `json:"freed_bytes" jsonschema:"of the builds and the cache"`
+	KeptBytes  int64         `json:"kept_bytes" jsonschema:"of the builds that stay"`
+}
+
+// PrunedBuild is a build that nobody used.
+type PrunedBuild struct {
+	Name      string `json:"name"`
+	Digest    string `json:"digest"`
+	SizeBytes int64  `json:"size_bytes"`
 }

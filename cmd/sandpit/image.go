@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,11 +25,11 @@ import (
 func newImage(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "image",
-		Short: "List and build what sandboxes run on",
+		Short: "List, build, inspect and delete what sandboxes run on",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  group,
 	}
-	c.AddCommand(newImageLs(a), newImageBuild(a))
+	c.AddCommand(newImageLs(a), newImageBuild(a), newImageInspect(a), newImageRm(a), newImagePrune(a))
 	return c
 }
 
@@ -45,7 +46,7 @@ func newImageLs(a *app) *cobra.Command {
 			return err
 		}
 		return output.List(a.stdout, how, found, func(img v1.Image) string { return img.Name }, output.Columns[v1.Image]{
-			Head: []string{"NAME", "STATUS", "SIZE", "BUILT", "INSIDE"},
+			Head: []string{"NAME", "STATUS", "SIZE", "BUILT", "SANDBOXES", "INSIDE"},
 			Row: func(img v1.Image, now time.Time) []string {
 				name, status, size := img.Name, img.Status, ""
 				if status == "building" {
@@ -57,7 +58,11 @@ func newImageLs(a *app) *cobra.Command {
 				if img.Default {
 					name += " (default)"
 				}
-				return []string{name, status, size, output.Ago(now, img.BuiltAt), versionsText(img.Versions)}
+				used := ""
+				if img.Sandboxes != nil {
+					used = strconv.Itoa(*img.Sandboxes)
+				}
+				return []string{name, status, size, output.Ago(now, img.BuiltAt), used, versionsText(img.Versions)}
 			},
 		})
 	}
@@ -84,6 +89,7 @@ this command is.`,
 		ValidArgsFunction: a.completeImages,
 	}
 	out := output.NamedFlag(c)
+	rebuild := c.Flags().Bool("rebuild", false, "also where there is a current build; that one stays in use meanwhile")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.client()
 		if err != nil {
@@ -98,6 +104,11 @@ this command is.`,
 		img, err := imageNamed(ctx, cl, name)
 		if err != nil {
 			return interrupt.Ended(ctx, err)
+		}
+		if *rebuild {
+			if img, err = a.rebuildImage(c.Context(), cl, img.Name); err != nil {
+				return err
+			}
 		}
 		if img.Status != "ready" {
 			name := img.Name
@@ -115,6 +126,16 @@ this command is.`,
 	}
 	return c
 }
+
+// rebuildImage has an image built anew, shows how far that is, and returns it.
+func (a *app) rebuildImage(ctx context.Context, cl *client.Client, name string) (*v1.Image, error) {
+	done := a.showBuilds(ctx, cl)
+	defer done()
+	return cl.RebuildImage(ctx, name, rebuildWait)
+}
+
+// rebuildWait is longer than a build may take.
+const rebuildWait = time.Hour
 
 // Times of watching a build.
 const (

@@ -135,7 +135,11 @@ func (s *Pools) make(ctx context.Context, p *pool) (*Entry, error) {
 		s.remove(ctx, old)
 	}
 	box := &sandbox.Sandbox{ID: sandbox.NewID(), Limits: p.Limits}
-	s.own(box.ID)
+	s.own(box.ID, use{p.Name, img.Digest})
+	if _, err := s.images.FindDigest(img.Name, img.Digest); err != nil { // whoever deletes it has not seen this one
+		s.disown(box.ID)
+		return nil, err
+	}
 	ev := core.System.Event(sandbox.EventPrepared, box, s.core.Now())
 	ev.Detail = "pool " + p.Name
 	if err := s.core.Append(ctx, ev); err != nil {

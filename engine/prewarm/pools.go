@@ -20,6 +20,7 @@ type Images interface {
 	Resolve(name string) (image.Entry, error)
 	Ensure(ctx context.Context, name string) (image.Image, error)
 	Find(ctx context.Context, name string) (image.Image, error)
+	FindDigest(name, digest string) (image.Image, error)
 }
 
 // Pools makes sandboxes ahead of creates. It is safe for concurrent use.
@@ -30,7 +31,7 @@ type Pools struct {
 	wake   chan struct{} // something changed
 
 	mu      sync.Mutex
-	owned   map[sandbox.ID]bool   // those without a record, from before they are made until they have one or are gone
+	owned   map[sandbox.ID]use    // those without a record, from before they are made until they have one or are gone
 	claimed map[sandbox.ID]*Entry // given to a create that has not used them yet
 	busy    int                   // creates at work
 	last    time.Time             // when one last was
@@ -39,7 +40,7 @@ type Pools struct {
 // Open checks pools, whose limits are least where they name none and at most most, and makes
 // nothing yet: see Fill.
 func Open(c *core.Core, images Images, list []Pool, least, most sandbox.Limits) (*Pools, error) {
-	s := &Pools{core: c, images: images, wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]bool), claimed: make(map[sandbox.ID]*Entry)}
+	s := &Pools{core: c, images: images, wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]use), claimed: make(map[sandbox.ID]*Entry)}
 	if len(list) > MaxPools {
 		return nil, fault.InvalidField("pools", "there are %d; at most %d can be", len(list), MaxPools)
 	}
@@ -78,10 +79,38 @@ func (s *Pools) poke() {
 	}
 }
 
-func (s *Pools) own(id sandbox.ID) {
+// use is what a pool's sandbox is of.
+type use struct{ pool, digest string }
+
+func (s *Pools) own(id sandbox.ID, u use) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.owned[id] = true
+	s.owned[id] = u
+}
+
+// Using returns how many sandboxes without a record each pool has of a build of an image, those
+// that are being made included.
+func (s *Pools) Using(digest string) map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := make(map[string]int)
+	for _, u := range s.owned {
+		if u.digest == digest {
+			n[u.pool]++
+		}
+	}
+	return n
+}
+
+// Drop removes the ready ones of a build of an image. Those that are being made are not ready.
+func (s *Pools) Drop(ctx context.Context, digest string) {
+	var wg sync.WaitGroup
+	for _, p := range s.list {
+		for _, one := range p.TakeBuild(digest) {
+			wg.Go(func() { s.remove(ctx, one) })
+		}
+	}
+	wg.Wait()
 }
 
 func (s *Pools) disown(id sandbox.ID) {
@@ -94,7 +123,8 @@ func (s *Pools) disown(id sandbox.ID) {
 func (s *Pools) Owns(id sandbox.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owned[id]
+	_, ok := s.owned[id]
+	return ok
 }
 
 // Begin notes that a create is at work, until done.

@@ -169,6 +169,21 @@ func (s *Stock) TakeAll() []*Entry {
 	return all
 }
 
+// TakeBuild takes out what is of one build of an image.
+func (s *Stock) TakeBuild(digest string) []*Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*Entry
+	s.ready = slices.DeleteFunc(s.ready, func(e *Entry) bool {
+		if e.Image.Digest == digest {
+			out = append(out, e)
+		}
+		return e.Image.Digest == digest
+	})
+	s.tell()
+	return out
+}
+
 func (s *Stock) removeAt(n int) *Entry {
 	e := s.ready[n]
 	s.ready = slices.Delete(s.ready, n, n+1)

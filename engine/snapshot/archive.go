@@ -78,7 +78,11 @@ func (k *Keeper) unpack(ctx context.Context, project string, r io.Reader, name s
 		return nil, err
 	}
 	k.core.Checkpoint("import.intent")
-	got, err := d.Import(ctx, snap.ID, layer, k.most)
+	_, err = k.images.FindDigest(snap.Image, snap.ImageDigest) // whoever deletes it may not have seen the record
+	var got runtime.Snapshot
+	if err == nil {
+		got, err = d.Import(ctx, snap.ID, layer, k.most)
+	}
 	err = layer.End(err)
 	k.core.Checkpoint("import.done")
 	if err != nil {

@@ -1,0 +1,120 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"sandpit.dev/access"
+	"sandpit.dev/api/rest"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine/images"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/sandbox"
+)
+
+// shelf is a keeper of one image, which sandboxes of two projects use.
+type shelf struct{ asked []any }
+
+func (*shelf) build() image.Build {
+	return image.Build{Image: image.Image{Name: "python", Digest: "sha256:" + strings.Repeat("a", 64), SizeBytes: 4096}, Current: true}
+}
+
+func (*shelf) use() images.Use {
+	return images.Use{
+		Sandboxes: []*sandbox.Sandbox{
+			{ID: "aaaaaaaaaaaaaaaa", Key: "mine", Project: access.DefaultProject, State: sandbox.Running},
+			{ID: "bbbbbbbbbbbbbbbb", Key: "hers", Project: "other", State: sandbox.Stopped},
+		},
+		Snapshots: []*sandbox.Snapshot{{ID: "cccccccccccccccc", Name: "her-snapshot", Project: "other"}},
+		Pools:     map[string]int{"recent": 2},
+	}
+}
+
+func (s *shelf) Inspect(_ context.Context, _ access.Caller, name string) (images.Details, error) {
+	s.asked = append(s.asked, name)
+	return images.Details{
+		Status: image.Status{Entry: image.Entry{Name: "python", Aliases: []string{"python-3.12"}}, State: image.Ready, Image: image.Image{Versions: map[string]string{"python": "3.11.2"}}},
+		Builds: []images.Build{{Build: s.build(), Use: s.use()}},
+	}, nil
+}
+
+func (*shelf) Counts(context.Context, access.Caller, []string) (map[string]int, error) {
+	return map[string]int{"python": 2}, nil
+}
+
+func (s *shelf) Rebuild(_ context.Context, _ access.Caller, name string) (image.Status, error) {
+	s.asked = append(s.asked, name)
+	return image.Status{Entry: image.Entry{Name: "python"}, State: image.Ready}, nil
+}
+
+func (s *shelf) Delete(_ context.Context, _ access.Caller, d images.Deletion) (images.Deleted, error) {
+	s.asked = append(s.asked, d)
+	if !d.Force {
+		return images.Deleted{}, fault.New(fault.Conflict, "it is in use")
+	}
+	return images.Deleted{Name: "python", Builds: []image.Image{s.build().Image}, Bytes: 4096, Use: s.use()}, nil
+}
+
+func (s *shelf) Prune(_ context.Context, _ access.Caller, p images.Pruning) (images.Pruned, error) {
+	s.asked = append(s.asked, p)
+	return images.Pruned{Builds: []image.Image{s.build().Image}, Bytes: 4096, Kept: 1}, nil
+}
+
+func TestImagesAreAdministered(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	h := open(t, func(o *rest.Options) { o.Services.Keeper = s })
+	other := h.as("third", access.SandboxesRead)
+
+	got := h.do("GET", "/v1/images/mcpgateway%2Fsandbox-python:3.12", nil)
+	if text := string(got.body); got.StatusCode != http.StatusOK || !strings.Contains(text, `"hers"`) || !strings.Contains(text, `"her-snapshot"`) || !strings.Contains(text, `"disk_bytes":4096`) || !strings.Contains(text, `"alias_notes"`) {
+		t.Errorf("%d %s", got.StatusCode, text)
+	}
+	got = other.do("GET", "/v1/images/python", nil)
+	if text := string(got.body); got.StatusCode != http.StatusOK || strings.Contains(text, "hers") || strings.Contains(text, "mine") || strings.Contains(text, "her-snapshot") ||
+		!strings.Contains(text, `"sandbox_count":2`) || !strings.Contains(text, `"snapshot_count":1`) {
+		t.Errorf("what another project sees: %d %s", got.StatusCode, text)
+	}
+	if got := h.do("GET", "/v1/images", nil); !strings.Contains(string(got.body), `"sandboxes":2`) {
+		t.Errorf("%s", got.body)
+	}
+	if got := h.do("DELETE", "/v1/images/python", nil); got.StatusCode != http.StatusConflict {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if got := h.do("DELETE", "/v1/images/python?digest=", nil); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("an empty digest: %d %s", got.StatusCode, got.body)
+	}
+	if got := h.do("DELETE", "/v1/images/python?digest=aaaaaaaaaaaa&force=true&dry_run=true", nil); got.StatusCode != http.StatusOK || !strings.Contains(string(got.body), `"dry_run":true`) {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if got := h.do("POST", "/v1/images/prune", v1.PruneImages{Cache: true, DryRun: true}); got.StatusCode != http.StatusOK || !strings.Contains(string(got.body), `"freed_bytes":4096`) {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if got := h.do("POST", "/v1/images/python/build", v1.BuildImage{Rebuild: true}); got.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if got := h.do("POST", "/v1/images/python/build", nil); got.StatusCode != http.StatusOK {
+		t.Errorf("a build without a body: %d %s", got.StatusCode, got.body)
+	}
+	want := []any{
+		"mcpgateway/sandbox-python:3.12", "python", images.Deletion{Name: "python"},
+		images.Deletion{Name: "python", Digest: "aaaaaaaaaaaa", Force: true, DryRun: true}, images.Pruning{Cache: true, DryRun: true}, "python",
+	}
+	if len(s.asked) != len(want) {
+		t.Fatalf("asked were %v", s.asked)
+	}
+	for i := range want {
+		if s.asked[i] != want[i] {
+			t.Errorf("asked was %+v, want %+v", s.asked[i], want[i])
+		}
+	}
+	if got := open(t).do("GET", "/v1/images/python", nil); got.StatusCode != http.StatusNotImplemented {
+		t.Errorf("without a keeper: %d %s", got.StatusCode, got.body)
+	}
+}

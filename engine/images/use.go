@@ -1,0 +1,157 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sandpit.dev/access"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// Use is who uses a build of an image, or several.
+type Use struct {
+	Sandboxes []*sandbox.Sandbox
+	Snapshots []*sandbox.Snapshot
+	Pools     map[string]int // sandboxes that nobody has asked for yet, by pool
+}
+
+// Empty reports whether nobody does.
+func (u *Use) Empty() bool { return len(u.Sandboxes)+len(u.Snapshots)+len(u.Pools) == 0 }
+
+// Sees reports whether a caller may know more of what a project has than how much: the server's own
+// administrator of all projects, others of theirs.
+func Sees(c access.Caller, project string) bool { return c.TokenID == "" || c.Project == project }
+
+// others counts what belongs to projects that the caller does not see.
+func (u *Use) others(c access.Caller) (sandboxes, snapshots int) {
+	for _, s := range u.Sandboxes {
+		if !Sees(c, s.Project) {
+			sandboxes++
+		}
+	}
+	for _, s := range u.Snapshots {
+		if !Sees(c, s.Project) {
+			snapshots++
+		}
+	}
+	return sandboxes, snapshots
+}
+
+// shownNames is how many names a message has.
+const shownNames = 5
+
+// words says who uses something, in the words of a message to a caller.
+func (u *Use) words(c access.Caller) string {
+	var parts []string
+	var names []string
+	for _, s := range u.Sandboxes {
+		if Sees(c, s.Project) {
+			names = append(names, sandbox.Clip(s.Ref(), 40))
+		}
+	}
+	parts = appendCounted(parts, len(u.Sandboxes), "sandbox", "sandboxes", names)
+	names = nil
+	for _, s := range u.Snapshots {
+		if Sees(c, s.Project) {
+			names = append(names, string(s.ID))
+		}
+	}
+	parts = appendCounted(parts, len(u.Snapshots), "snapshot", "snapshots", names)
+	for _, p := range slices.Sorted(maps.Keys(u.Pools)) {
+		parts = appendCounted(parts, u.Pools[p], "ready sandbox of the pool "+p, "ready sandboxes of the pool "+p, nil)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func appendCounted(parts []string, n int, one, many string, names []string) []string {
+	if n == 0 {
+		return parts
+	}
+	word := many
+	if n == 1 {
+		word = one
+	}
+	text := fmt.Sprintf("%d %s", n, word)
+	if len(names) > 0 {
+		if len(names) > shownNames {
+			names = append(names[:shownNames:shownNames], "…")
+		}
+		text += " (" + strings.Join(names, ", ") + ")"
+	}
+	return append(parts, text)
+}
+
+// uses returns who uses each build of an image, by its digest.
+func (k *Keeper) uses(ctx context.Context, name string) (map[string]*Use, error) {
+	all := make(map[string]*Use)
+	of := func(digest string) *Use {
+		if all[digest] == nil {
+			all[digest] = new(Use)
+		}
+		return all[digest]
+	}
+	err := k.engine.Store().View(ctx, func(tx store.Tx) error {
+		for q := (store.SandboxQuery{Image: name, Oldest: true, Limit: store.MaxPage}); ; {
+			page, next, err := tx.Sandboxes().List(q)
+			if err != nil {
+				return err
+			}
+			for _, s := range page {
+				u := of(s.ImageDigest)
+				u.Sandboxes = append(u.Sandboxes, s)
+			}
+			if q.Cursor = next; next == "" {
+				break
+			}
+		}
+		for q := (store.SnapshotQuery{Oldest: true, Limit: store.MaxPage}); ; {
+			page, next, err := tx.Snapshots().List(q)
+			if err != nil {
+				return err
+			}
+			for _, s := range page {
+				if s.Image == name {
+					u := of(s.ImageDigest)
+					u.Snapshots = append(u.Snapshots, s)
+				}
+			}
+			if q.Cursor = next; next == "" {
+				return nil
+			}
+		}
+	})
+	return all, err
+}
+
+// use returns who uses any of these builds of an image.
+func (k *Keeper) use(ctx context.Context, name string, digests []string) (*Use, error) {
+	// What is made ahead is asked for first: it has a record before it stops being the pool's.
+	out := &Use{Pools: k.pools(digests)}
+	all, err := k.uses(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range digests {
+		if u := all[d]; u != nil {
+			out.Sandboxes, out.Snapshots = append(out.Sandboxes, u.Sandboxes...), append(out.Snapshots, u.Snapshots...)
+		}
+	}
+	return out, nil
+}
+
+func (k *Keeper) pools(digests []string) map[string]int {
+	n := make(map[string]int)
+	for _, d := range digests {
+		for pool, count := range k.engine.Pools().Using(d) {
+			n[pool] += count
+		}
+	}
+	return n
+}
