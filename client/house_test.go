@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
@@ -42,7 +43,7 @@ func open(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil)), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
+	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); srv.Close() })

@@ -29,6 +29,7 @@ import (
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/runs"
@@ -82,7 +83,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	services := service.Of(p.engine, files.New(p.engine, 0), doors, p.code, p.runs, p.requests)
+	services := service.Of(p.engine, files.New(p.engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine, skills.Options{}))
 	services.Keeper = p.images
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})

@@ -239,7 +239,7 @@ func (b *entry) known(s *sandbox.Sandbox) {
 func clone(s *sandbox.Sandbox) *sandbox.Sandbox {
 	c := *s
 	c.Env, c.Metadata, c.Handle = maps.Clone(s.Env), maps.Clone(s.Metadata), slices.Clone(s.Handle)
-	c.Mounts = slices.Clone(s.Mounts)
+	c.Mounts, c.Skills = slices.Clone(s.Mounts), slices.Clone(s.Skills)
 	return &c
 }
 

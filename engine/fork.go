@@ -266,6 +266,9 @@ func (f *forks) record(id sandbox.ID, r ForkRequest, at time.Time) *sandbox.Sand
 	if r.Metadata != nil {
 		s.Metadata = maps.Clone(r.Metadata)
 	}
+	if r.From == "" { // a snapshot's disk may have other ones
+		s.Skills = slices.Clone(p.Skills)
+	}
 	return s
 }
 

@@ -42,9 +42,29 @@ func (u *Use) NewCallEvent(t sandbox.EventType) *sandbox.Event {
 func (u *Use) RecordCall(ctx context.Context, ev *sandbox.Event, count func(*sandbox.Sandbox)) error {
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()
-	err := u.e.tally(ctx, u.b, count, func(tx store.Tx) error { return tx.Events().Append(ev) }, ev)
+	return u.recorded(ev, u.e.tally(ctx, u.b, count, func(tx store.Tx) error { return tx.Events().Append(ev) }, ev))
+}
+
+// RecordChange is RecordCall for a change of the record that is true of the sandbox's disk as the
+// use found it. Where the sandbox went down meanwhile, which may have cost it that disk, nothing is
+// written, and the error is fault.State.
+func (u *Use) RecordChange(ctx context.Context, ev *sandbox.Event, change func(*sandbox.Sandbox)) error {
+	ctx, cancel := core.Aside(ctx)
+	defer cancel()
+	return u.recorded(ev, u.e.commitWith(ctx, u.b, change, func(tx store.Tx) error {
+		if u.b.standing() != u.l {
+			return fault.New(fault.State, "the sandbox %s went down meanwhile", u.b.id).WithRemedy("ask again")
+		}
+		return tx.Events().Append(ev)
+	}, ev))
+}
+
+func (u *Use) recorded(ev *sandbox.Event, err error) error {
+	if fault.Is(err, fault.State) {
+		return err
+	}
 	if err != nil {
-		u.e.log.Error("a file transfer cannot be recorded", "sandbox", u.b.id, "type", ev.Type, "error", err)
+		u.e.log.Error("a call cannot be recorded", "sandbox", u.b.id, "type", ev.Type, "error", err)
 		return fault.Wrap(fault.Unavailable, err, "it was done, and cannot be recorded")
 	}
 	return nil

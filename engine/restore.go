@@ -209,7 +209,7 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.RunningSince, s.UpdatedAt = sandbox.Running, h.Data, at, at, at
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
-		s.Restore, s.Parent = "", x.to
+		s.Restore, s.Parent, s.Skills = "", x.to, nil
 	}, ev)
 	if err != nil {
 		return x.unfinished(err) // settling takes it down
@@ -237,7 +237,7 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 		evs = append(evs, bad)
 	}
 	err := x.e.commit(ctx, x.b.entry, func(s *sandbox.Sandbox) {
-		s.State, s.Restore, s.Parent, s.UpdatedAt = sandbox.Stopped, "", x.to, ev.At
+		s.State, s.Restore, s.Parent, s.Skills, s.UpdatedAt = sandbox.Stopped, "", x.to, nil, ev.At
 		if s.StoppedAt.IsZero() {
 			s.StoppedAt = ev.At
 		}

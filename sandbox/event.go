@@ -43,6 +43,11 @@ const (
 	EventSecret        EventType = "secret.set"     // Detail has its name and hosts; Sandbox is empty for a project's
 	EventSecretDeleted EventType = "secret.deleted" // likewise
 
+	EventSkill          EventType = "skill.created"   // ProcessID is the skill's id; Sandbox is empty, as of the next two
+	EventSkillReplaced  EventType = "skill.replaced"  // by another package
+	EventSkillDeleted   EventType = "skill.deleted"   // from the project; where it is installed it stays
+	EventSkillInstalled EventType = "skill.installed" // Path is the directory; Detail has its name
+
 	EventPreview       EventType = "preview.created" // a link to a port was made; ProcessID is the link's id
 	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time
 )

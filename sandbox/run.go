@@ -130,7 +130,10 @@ type RunEvent struct {
 }
 
 // NewRunID makes a random UUID (version 4).
-func NewRunID() string {
+func NewRunID() string { return NewUUID() }
+
+// NewUUID makes a random UUID (version 4).
+func NewUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80

@@ -24,6 +24,7 @@ type Sandbox struct {
 	Env      map[string]string // of every command
 	Metadata map[string]string // the caller's own labels
 	Mounts   []Mount           // volumes
+	Skills   []Skill           // installed on its disk, in the order of their installation
 	Network  NetworkPolicy     // in its normal form
 	Clocks
 

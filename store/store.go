@@ -36,6 +36,7 @@ type Tx interface {
 	Secrets() Secrets
 	Requests() Requests
 	NetworkRequests() NetworkRequests
+	Skills() Skills
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.

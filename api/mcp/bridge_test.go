@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/image"
 	"sandpit.dev/internal/mcpbridge"
 )
@@ -74,7 +75,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	h := open(t)
 	for name, o := range map[string]mcp.Options{
 		"Services": {Caller: guard.Caller},
-		"Caller":   {Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine))},
+		"Caller":   {Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{}))},
 	} {
 		if _, err := mcp.New(o); err == nil {
 			t.Errorf("without %s: it was taken", name)

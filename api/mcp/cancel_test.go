@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/internal/mcpbridge"
 	"sandpit.dev/sandbox"
 )
@@ -26,7 +27,7 @@ import (
 // again serves the house's engine by a second handler, with other options.
 func (h *house) again(change func(*mcp.Options)) *house {
 	h.t.Helper()
-	o := mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Version: "test"}
+	o := mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{})), Caller: guard.Caller, Version: "test"}
 	change(&o)
 	handler, err := mcp.New(o)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
@@ -117,6 +118,17 @@ func deskOf(e service.Engine) service.Requests {
 	return ask.NewDesk(real, permit.Rules{Presets: set}, nil)
 }
 
+// noSkills keeps none.
+type noSkills struct{ service.Skills }
+
+// skillsOf returns the skills of an engine, or noSkills for a test's own engine.
+func skillsOf(e service.Engine) service.Skills {
+	if real, ok := e.(*engine.Engine); ok {
+		return skills.New(real, skills.Options{})
+	}
+	return noSkills{}
+}
+
 // portsOf returns the ports of an engine; of a test's own those that it lists, if it does.
 func portsOf(e service.Engine) service.Ports {
 	switch e := e.(type) {
@@ -151,7 +163,7 @@ func serve(t testing.TB, e service.Engine, inside service.Files, r service.Runs,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Services: service.Of(e, inside, portsOf(e), c, r, deskOf(e)), Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	return serveWith(t, mcp.Options{Services: service.Of(e, inside, portsOf(e), c, r, deskOf(e), skillsOf(e)), Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
 
 // serveWith serves a handler with these options, and the guard's callers.

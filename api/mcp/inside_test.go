@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/image"
 )
 
@@ -46,7 +47,7 @@ func TestInstructionsAndDescriptionsTellWhatIsInside(t *testing.T) {
 			t.Run(profile+"/"+version, func(t *testing.T) {
 				h := open(t)
 				status := image.Status{State: image.Missing}
-				s := service.Of(h.engine, h.inside, portsOf(h.engine), h.code, h.runs, deskOf(h.engine))
+				s := service.Of(h.engine, h.inside, portsOf(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{}))
 				s.Images = oneImage{&status}
 				h.handler, h.url = serveWith(t, mcp.Options{Services: s, Profile: profile, Version: "test"})
 				read := func() (instructions, tools string) {
@@ -93,7 +94,7 @@ func TestCreateTellsTheImageAskedForAndWhatIsInside(t *testing.T) {
 	} {
 		t.Run(profile, func(t *testing.T) {
 			h := open(t)
-			s := service.Of(h.engine, h.inside, portsOf(h.engine), h.code, h.runs, deskOf(h.engine))
+			s := service.Of(h.engine, h.inside, portsOf(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{}))
 			h.handler, h.url = serveWith(t, mcp.Options{Services: s, Profile: profile, Version: "test"})
 			var got strings.Builder
 			for _, part := range call(t, h.alice(), asked.tool, asked.args).Content {

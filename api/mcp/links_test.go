@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/sandbox"
 )
 
@@ -113,7 +114,7 @@ func TestExposePort(t *testing.T) {
 func TestAServerWithoutLinks(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller})
+	handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{})), Caller: guard.Caller})
 	if err != nil {
 		t.Fatal(err)
 	}

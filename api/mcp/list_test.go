@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/fault"
 )
 
@@ -179,7 +180,7 @@ func TestGroupsOfTools(t *testing.T) {
 		{
 			toolset.GroupManage, 2500,
 			[]string{
-				"build_image", "create_context", "end_context", "open_terminal", "resize_terminal", "run_in_shell",
+				"build_image", "create_context", "end_context", "install_skills", "open_terminal", "resize_terminal", "run_in_shell",
 				"start_sandbox", "stop_sandbox", "update_sandbox",
 			},
 			nil, []string{"end_context", "open_terminal", "run_in_shell", "stop_sandbox", "update_sandbox"},
@@ -188,11 +189,11 @@ func TestGroupsOfTools(t *testing.T) {
 			toolset.GroupInspect, 1600,
 			[]string{
 				"get_network_log", "get_sandbox", "list_activity", "list_contexts", "list_images", "list_ports", "list_processes", "list_runs",
-				"list_secrets", "watch_files",
+				"list_secrets", "list_skills", "watch_files",
 			},
 			[]string{
 				"get_network_log", "get_sandbox", "list_activity", "list_contexts", "list_images", "list_ports", "list_processes", "list_runs",
-				"list_secrets", "watch_files",
+				"list_secrets", "list_skills", "watch_files",
 			}, nil,
 		},
 		{toolset.GroupVolumes, 400, []string{"create_volume", "delete_volume", "list_volumes"}, []string{"list_volumes"}, []string{"delete_volume"}},
@@ -269,7 +270,7 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 func TestAnUnknownGroupIsRefused(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Groups: []string{"no-such"}})
+	_, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{})), Caller: guard.Caller, Groups: []string{"no-such"}})
 	if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, "no-such") || !strings.Contains(e.Remedy, toolset.GroupState) {
 		t.Errorf("got %v (%s), want Invalid that names it and what there is", err, e.Remedy)
 	}

@@ -26,7 +26,9 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/internal/checktest"
+	"sandpit.dev/skill"
 )
 
 func resource(t *testing.T, s *sdk.ClientSession, uri string) (*sdk.ResourceContents, error) {
@@ -126,7 +128,7 @@ func TestResources(t *testing.T) {
 					}
 				}
 				res, err := s.ListResourceTemplates(t.Context(), nil)
-				if err != nil || len(res.ResourceTemplates) != 1 || res.ResourceTemplates[0].URITemplate != "sandbox://{id}/{+path}" {
+				if err != nil || len(res.ResourceTemplates) != 2 || res.ResourceTemplates[0].URITemplate != "sandbox://{id}/{+path}" {
 					t.Errorf("templates: %+v, %v", res, err)
 				}
 			})
@@ -147,7 +149,7 @@ func TestAnotherSourceOfArtifacts(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []error{nil, errors.New("it is broken")} {
 		h := open(t)
-		_, h.url = serveWith(t, mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Artifacts: recent{failed}})
+		_, h.url = serveWith(t, mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{})), Artifacts: recent{failed}})
 		res, err := h.alice().ListResources(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +199,7 @@ func TestSkill(t *testing.T) {
 		return out
 	}
 	list := ask("skills/list", "").Result
-	if list.ResultType != "complete" || list.TTLMs <= 0 || list.CacheScope != "public" || len(list.Skills) != 1 {
+	if list.ResultType != "complete" || list.TTLMs <= 0 || list.CacheScope != "private" || len(list.Skills) != 1 {
 		t.Fatalf("got %+v", list)
 	}
 	k := list.Skills[0]
@@ -218,6 +220,74 @@ func TestSkill(t *testing.T) {
 	}
 	if got := ask("skills/list", `,"cursor":"x"`); got.Error == nil || got.Error.Code != jsonrpc.CodeInvalidParams {
 		t.Errorf("a cursor: %+v", got)
+	}
+}
+
+func TestSkillsOfTheProjectAreResources(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	kept := skills.New(h.engine, skills.Options{})
+	caller := access.Caller{Project: "default", Actor: "alice", Via: "test", Scopes: []access.Scope{access.SandboxesWrite, access.SandboxesRead}}
+	for _, name := range []string{"pdf", "sandpit"} {
+		text := "---\nname: " + name + "\ndescription: reads\nallowed-tools: Read\n---\nhow"
+		if _, _, err := kept.AddSkill(t.Context(), caller, []byte(text), skill.Manual); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := h.alice()
+	res, err := s.ListResources(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, r := range res.Resources {
+		c, err := resource(t, s, r.URI)
+		if strings.HasPrefix(r.URI, "skill://") && r.Name == "pdf" && r.URI == "skill://pdf/SKILL.md" {
+			found++
+			if err != nil || !strings.HasSuffix(c.Text, "how") || c.MIMEType != "text/markdown" {
+				t.Errorf("%s: got %+v, %v", r.URI, c, err)
+			}
+		}
+		if r.Name == "sandpit" && r.Description == "reads" {
+			found++
+			if r.URI == "skill://sandpit/SKILL.md" || err != nil || !strings.HasSuffix(c.Text, "how") {
+				t.Errorf("the project's own: %s, %+v, %v", r.URI, c, err)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d of 2 skills are listed in %+v", found, res.Resources)
+	}
+	for _, uri := range []string{"skill://none/SKILL.md", "skill://pdf/none", "skill://pdf/../x", "skill://pdf/SKILL.md?x=1", "skill://u@pdf/SKILL.md", "skill://pdf/"} {
+		if c, err := resource(t, s, uri); err == nil {
+			t.Errorf("%s: got %+v", uri, c)
+		}
+	}
+	if c, err := resource(t, h.session("t-stranger", handshake, nil), "skill://pdf/SKILL.md"); err == nil {
+		t.Errorf("another project reads %+v", c)
+	}
+	got := call(t, s, "create_sandbox", arguments{"name": "lab", "skills": "pdf"})
+	if got.IsError {
+		t.Fatalf("got %+v", got)
+	}
+	out := call(t, s, "read_file", arguments{"sandbox": "lab", "path": "skills/pdf/SKILL.md"})
+	if text := out.Content[0].(*sdk.TextContent).Text; !strings.Contains(text, "name: pdf") {
+		t.Errorf("got %s", text)
+	}
+	if got := call(t, s, "create_sandbox", arguments{"name": "none", "skills": "no-such"}); !got.IsError {
+		t.Errorf("a skill that is not there: %+v", got)
+	}
+	m := openWith(t, toolset.GroupManage, toolset.GroupInspect)
+	got = call(t, m.alice(), "install_skills", arguments{"sandbox": "", "skills": "pdf"})
+	if !got.IsError {
+		t.Errorf("an empty name: %+v", got)
+	}
+	got = call(t, m.alice(), "install_skills", arguments{"skills": "pdf"})
+	if text := got.Content[0].(*sdk.TextContent).Text; got.IsError || !strings.Contains(text, `there is no skill "pdf"`) {
+		t.Errorf("got %s", text)
+	}
+	if got = call(t, m.alice(), "list_skills", arguments{}); got.IsError {
+		t.Errorf("got %+v", got)
 	}
 }
 

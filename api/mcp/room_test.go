@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/internal/budget"
 )
 
@@ -50,7 +51,7 @@ func TestAProjectThatHoldsItsShareIsRefusedAndAnotherIsNot(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	b := budget.New(budget.Options{Total: 16 << 20, Wait: time.Millisecond})
-	_, h.url = serveWith(t, mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Version: "test", Memory: b})
+	_, h.url = serveWith(t, mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{})), Version: "test", Memory: b})
 	alice, mary := callers["t-alice"], callers["t-stranger"]
 	if alice.Project == mary.Project {
 		t.Fatal("the two are of one project")

@@ -33,6 +33,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/runs"
 )
 
@@ -71,7 +72,7 @@ func openRuns(t testing.TB, change func(*engine.Options)) *runHouse {
 // serve serves the engine.
 func (h *runHouse) serve() {
 	t, e, r := h.t, h.server.Engine, h.server.Runs
-	handler, err := mcp.New(mcp.Options{Services: service.Of(e, h.server.Files, ports.New(e), h.server.Code, r, deskOf(e)), Caller: guard.Caller, Version: "test", Groups: []string{toolset.GroupRuns}, Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
+	handler, err := mcp.New(mcp.Options{Services: service.Of(e, h.server.Files, ports.New(e), h.server.Code, r, deskOf(e), skills.New(e, skills.Options{})), Caller: guard.Caller, Version: "test", Groups: []string{toolset.GroupRuns}, Files: h.files, KeepAlive: 100 * time.Millisecond, TaskAfter: h.after})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func TestProfiles(t *testing.T) {
 	})
 
 	t.Run("ByConfiguration", func(t *testing.T) {
-		handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Profile: sandboxd.Name})
+		handler, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{})), Caller: guard.Caller, Profile: sandboxd.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +283,7 @@ func TestProfiles(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine)), Caller: guard.Caller, Profile: "nonsense"}); err == nil {
+		if _, err := mcp.New(mcp.Options{Services: service.Of(h.engine, h.inside, ports.New(h.engine), h.code, h.runs, deskOf(h.engine), skills.New(h.engine, skills.Options{})), Caller: guard.Caller, Profile: "nonsense"}); err == nil {
 			t.Error("a profile that is none was taken")
 		}
 	})

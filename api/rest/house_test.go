@@ -21,6 +21,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/skills"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/preset"
@@ -56,7 +57,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	must(t, err)
 	presets, err := preset.New(preset.Options{})
 	must(t, err)
-	o := rest.Options{Services: service.Of(s.Engine, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil)), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
+	o := rest.Options{Services: service.Of(s.Engine, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	for _, f := range change {
 		f(&o)
 	}

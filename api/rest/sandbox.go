@@ -39,8 +39,14 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 	defer done()
 	s, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
 	created := made
+	if !made && err == nil && in.Body.Skills != nil {
+		err = a.Skills.CheckSkills(ctx, c.Caller, in.Body.Skills)
+	}
 	if !made && err == nil {
 		s, created, err = a.Sandboxes.Create(ctx, c.Caller, r)
+	}
+	if err == nil && in.Body.Skills != nil {
+		s, err = a.Skills.EquipSandbox(ctx, c.Caller, s, created, in.Body.Skills)
 	}
 	if err != nil {
 		return v1.Sandbox{}, sp.Rename(httpapi.Cause(ctx, err))

@@ -69,6 +69,25 @@ func (a *API) operations() []httpapi.Operation {
 		op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
 		op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
 
+		op("createSkill", "POST /skills", "Make a skill of the text of its SKILL.md. The same one again is that which is there (200).", http.StatusCreated, a.createSkill).
+			Also(http.StatusOK, "", reflect.TypeFor[v1.Skill](), "It is there already.").
+			Example(v1.CreateSkill{Name: new("release-notes"), Description: new("Writes release notes. Use when a version is about to be published."), SkillMDContent: "# Release notes\n\n1. Read the log since the last tag.\n"}).
+			Extend(keyless("the same skill again is that which is there")),
+		op("uploadSkill", "POST /skills/upload", "Keep a skill that comes as the raw body: a ZIP archive (.zip, .skill) with SKILL.md at its root or in its only directory, or a SKILL.md alone; or as the part file of a form. At most 10 MiB and 100 files. The same one again is that which is there (200).", http.StatusCreated, a.uploadSkill).
+			Media(anyBytes, "").
+			Also(http.StatusOK, "", reflect.TypeFor[v1.Skill](), "It is there already.").
+			Extend(keyless("the same skill again is that which is there")),
+		op("listSkills", "GET /skills", "List the project's skills, without the texts of their SKILL.md.", http.StatusOK, a.listSkills),
+		op("getSkill", "GET /skills/{skill}", "Get a skill, with the text of its SKILL.md.", http.StatusOK, a.getSkill),
+		op("replaceSkill", "PUT /skills/{skill}", "Put another package in a skill's place, as for uploadSkill. Where it is installed it stays as it is until it is installed again.", http.StatusOK, a.replaceSkill).
+			Media(anyBytes, ""),
+		op("deleteSkill", "DELETE /skills/{skill}", "Delete a skill from the project. Where it is installed it stays.", http.StatusNoContent, a.deleteSkill),
+		raw("skillPackage", "GET /skills/{skill}/package", "Get a skill as a ZIP archive, with one directory of its name.", http.StatusOK, a.skillPackage).
+			Media("", v1.SkillType),
+		op("installSkills", "POST /sandboxes/{id}/skills", "Install skills into a sandbox, each in /workspace/skills and its name. What is there as it is to be stays.", http.StatusOK, a.installSkills).
+			Example(v1.InstallSkills{SkillIDs: []string{"data-analyzer"}}).
+			Extend(keyless("twice is as once")),
+
 		op("setSecret", "PUT /secrets/{secret}", "Set a secret of the project, for all its sandboxes. Commands and connections that begin from then on have it. Needs the scope admin.", http.StatusOK, a.setSecret).
 			Example(v1.SetSecret{Value: "a-key", Hosts: []string{"api.example.org"}}),
 		op("listSecrets", "GET /secrets", "List the project's secrets, without their values.", http.StatusOK, a.listSecrets),

@@ -21,6 +21,7 @@ type Services struct {
 	Activity  Activity
 	Images    Images
 	Keeper    Keeper // nil: nobody administers images
+	Skills    Skills
 	Versions  *Versions
 	Server    Server
 }
@@ -47,7 +48,7 @@ type Sessions interface {
 }
 
 // Of returns the services of an engine and of what is built on it.
-func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests) Services {
+func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests, k Skills) Services {
 	return Services{
 		Sandboxes: e,
 		Snapshots: e,
@@ -64,6 +65,7 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests) Services {
 		Requests:  q,
 		Activity:  e,
 		Images:    e,
+		Skills:    k,
 		Versions:  &Versions{images: e},
 		Server:    e,
 	}
@@ -71,5 +73,5 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests) Services {
 
 // Complete reports whether there is something for every noun.
 func (s *Services) Complete() bool {
-	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Requests != nil && s.Activity != nil && s.Images != nil && s.Server != nil
+	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Requests != nil && s.Activity != nil && s.Images != nil && s.Skills != nil && s.Server != nil
 }

@@ -33,9 +33,10 @@ type Sandbox struct {
 	EnvNames       []string          `json:"env_names" jsonschema:"names of the variables that its commands get; values are never shown"`
 	Metadata       map[string]string `json:"metadata" jsonschema:"the caller's own labels"`
 
-	Volumes        []Mount `json:"volumes" jsonschema:"what it mounts"`
-	ParentSnapshot *string `json:"parent_snapshot" jsonschema:"the snapshot that its disk descends from, which may be gone; null: its image"`
-	ForkedFrom     *string `json:"forked_from" jsonschema:"the sandbox that it was forked from, which may be gone; null: none"`
+	Volumes        []Mount          `json:"volumes" jsonschema:"what it mounts"`
+	Skills         []InstalledSkill `json:"skills" jsonschema:"installed on the disk that it has; what a snapshot brought along is not listed before it is installed again"`
+	ParentSnapshot *string          `json:"parent_snapshot" jsonschema:"the snapshot that its disk descends from, which may be gone; null: its image"`
+	ForkedFrom     *string          `json:"forked_from" jsonschema:"the sandbox that it was forked from, which may be gone; null: none"`
 
 	IdleTimeoutSeconds int64      `json:"idle_timeout_seconds" jsonschema:"idle this long and idle_action is done; 0: never"`
 	IdleAction         string     `json:"idle_action" jsonschema:"stop or pause"`
@@ -84,6 +85,8 @@ type CreateSandbox struct {
 	FromSnapshot *string        `json:"from_snapshot,omitempty" jsonschema:"begin with the disk of a snapshot: its id, or SANDBOX/NAME; image, limits and variables are those of the snapshot where nothing else is asked for"`
 	Volumes      []MountVolume  `json:"volumes,omitzero" jsonschema:"volumes to mount, at most 16"`
 	Secrets      map[string]any `json:"secrets,omitzero" jsonschema:"secrets of its own by name, at most 64: each a value, which becomes a variable of commands, or an object with value, hosts, header and format; see setSecretOf"`
+
+	Skills []string `json:"skills,omitzero" jsonschema:"skills to install before the answer, by id or name, at most 50: all of them, or the error; a new sandbox without a key is deleted then"`
 
 	Size     *string  `json:"size,omitempty" jsonschema:"small (1 core, 512 MiB), medium (2 cores, 2048 MiB) or large (4 cores, 8192 MiB)"`
 	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`

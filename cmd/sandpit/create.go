@@ -28,6 +28,7 @@ type making struct {
 	env          *flags.Variables
 	labels       flags.Pairs
 	volumes      flags.Mounts
+	skills       []string
 	network      string
 	reach        *reach
 	clocks       *flags.Clocks
@@ -48,12 +49,14 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.Var(m.labels, "label", "label to find it by; may be given again")
 	f.StringVar(&m.from, "from-snapshot", "", "begin with the disk of this snapshot: its id, or SANDBOX/NAME")
 	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
+	f.StringSliceVar(&m.skills, "skill", nil, "install this skill in it; may be given again")
 	f.StringVar(&m.network, "network", "", "what it may reach: off, restricted or open")
 	m.reach = a.reachFlags(c)
 	m.clocks = flags.ClockFlags(c)
 	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
 	_ = c.RegisterFlagCompletionFunc("network", cobra.FixedCompletions([]string{"off", "restricted", "open"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
+	_ = c.RegisterFlagCompletionFunc("skill", a.completeSkills)
 	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
 	return m
 }
@@ -63,7 +66,7 @@ func (m *making) request() v1.CreateSandbox {
 	return v1.CreateSandbox{
 		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), ImageExact: flags.Given(f, "image-exact", m.exact), CPUCores: flags.Given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
-		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes,
+		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
 		Network:            m.reach.policy(m.network),
 		IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(),
 		AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),

@@ -29,12 +29,14 @@ func newRun(a *app) *cobra.Command {
 		Short: "Run a command in a new sandbox, and delete that afterwards",
 		Long: `Run a command in a new sandbox, with its output as it comes and its exit status as ours, and delete
 the sandbox afterwards. With --name the sandbox has that key, is used again if it exists, and is kept;
-with --keep it is kept, and its id is said on standard error.
+with --keep it is kept, and its id is said on standard error. With --repo a repository is cloned into
+/workspace/repo first; unless the flags of the network say otherwise, the sandbox may reach its host and nothing else.
 
 CMD, -c and standard input are as with sandpit exec.`,
 		Example: `  sandpit run python -c 'print(2 ** 100)'
   sandpit run --name lab -c 'pip list | head'
-  sandpit run --memory 2G -- python - < train.py`,
+  sandpit run --memory 2G -- python - < train.py
+  sandpit run --repo https://github.com/psf/requests -c 'cd repo && ls'`,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		Args:                  cobra.ArbitraryArgs,
@@ -42,6 +44,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 	made := a.makingFlags(c)
 	m := a.commandFlags(c, false)
 	keep := c.Flags().Bool("keep", false, "keep the sandbox")
+	repo := c.Flags().String("repo", "", "clone this repository into /workspace/repo before the command begins")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := m.check(args); err != nil {
@@ -57,6 +60,15 @@ CMD, -c and standard input are as with sandpit exec.`,
 			return exit.Own(err)
 		}
 		spec := made.request()
+		var from *repository
+		if c.Flags().Changed("repo") {
+			got, err := readRepository(*repo)
+			if err != nil {
+				return exit.Own(err)
+			}
+			got.reach(&spec)
+			from = &got
+		}
 		throwaway := spec.Key == nil && !*keep
 		if throwaway && spec.IdleTimeoutSeconds == nil && spec.RetentionSeconds == nil {
 			spec.IdleTimeoutSeconds, spec.RetentionSeconds = new(int64(throwawayIdle)), new(int64(throwawayRetention))
@@ -71,6 +83,11 @@ CMD, -c and standard input are as with sandpit exec.`,
 			defer a.throwAway(ctx, cl, s.ID)
 		case spec.Key == nil:
 			a.warn("the sandbox is %s", s.ID)
+		}
+		if from != nil {
+			if err := a.clone(ctx, cl, s.ID, *from); err != nil {
+				return exit.Own(err)
+			}
 		}
 		switch {
 		case m.tty:

@@ -57,15 +57,20 @@ be secrets.`,
 	return c
 }
 
-func (a *app) export(ctx context.Context, cl *client.Client, snapshot, file string) (err error) {
+func (a *app) export(ctx context.Context, cl *client.Client, snapshot, file string) error {
 	r, err := cl.ExportSnapshot(ctx, snapshot)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	return a.receive(ctx, r, "export "+snapshot, file)
+}
+
+// receive writes what comes to a file, whole or not at all, or with "-" to standard output.
+func (a *app) receive(ctx context.Context, r io.Reader, what, file string) (err error) {
 	bar := progress.New(a.stderr)
 	defer bar.Clear()
-	from := &progress.Reader{R: r, See: func(n int64) { bar.Count("export "+snapshot, n) }}
+	from := &progress.Reader{R: r, See: func(n int64) { bar.Count(what, n) }}
 	if file == "-" {
 		_, err := io.Copy(a.stdout, from)
 		return err

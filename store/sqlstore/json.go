@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"sandpit.dev/sandbox"
+	"sandpit.dev/skill"
 )
 
 // The JSON of this package's columns, for two things that the standard library
@@ -103,6 +104,49 @@ func mountsText(mounts []sandbox.Mount) string {
 			b = append(appendString(b, s), ',')
 		}
 		b = append(strconv.AppendInt(b, truth(m.ReadOnly), 10), ']')
+	}
+	return string(append(b, ']'))
+}
+
+// listText is a JSON array of strings.
+func listText(list []string) string {
+	if len(list) == 0 {
+		return "[]"
+	}
+	var b []byte
+	for i, s := range list {
+		b = appendString(append(b, "[,"[min(i, 1)]), s)
+	}
+	return string(append(b, ']'))
+}
+
+// skillFilesText is a JSON array of [path, size, 1 if it can be run].
+func skillFilesText(files []skill.FileInfo) string {
+	if len(files) == 0 {
+		return "[]"
+	}
+	b := make([]byte, 0, 48*len(files))
+	for i, f := range files {
+		b = append(b, "[,"[min(i, 1)], '[')
+		b = append(appendString(b, f.Path), ',')
+		b = append(strconv.AppendInt(b, f.Size, 10), ',')
+		b = append(strconv.AppendInt(b, truth(f.Exec), 10), ']')
+	}
+	return string(append(b, ']'))
+}
+
+// skillsText is a JSON array of [id, name, digest, time in microseconds].
+func skillsText(skills []sandbox.Skill) string {
+	if len(skills) == 0 {
+		return noSkills
+	}
+	b := make([]byte, 0, 160*len(skills))
+	for i, s := range skills {
+		b = append(b, "[,"[min(i, 1)], '[')
+		for _, text := range []string{s.ID, s.Name, s.Digest} {
+			b = append(appendString(b, text), ',')
+		}
+		b = append(strconv.AppendInt(b, micros(s.InstalledAt), 10), ']')
 	}
 	return string(append(b, ']'))
 }
@@ -240,6 +284,66 @@ func parseMounts(text string) ([]sandbox.Mount, error) {
 		m.ReadOnly = r.number() == 1
 		r.skip("]")
 		out = append(out, m)
+		if r.text == "]" {
+			break
+		}
+	}
+	return out, r.err
+}
+
+func parseList(text string) ([]string, error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	var out []string
+	r := reader{text: text}
+	for r.skip("[,") != 0 {
+		out = append(out, r.string())
+		if r.text == "]" {
+			break
+		}
+	}
+	return out, r.err
+}
+
+func parseSkillFiles(text string) ([]skill.FileInfo, error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	var out []skill.FileInfo
+	r := reader{text: text}
+	for r.skip("[,") != 0 {
+		r.skip("[")
+		f := skill.FileInfo{Path: r.string()}
+		r.skip(",")
+		f.Size = r.number()
+		r.skip(",")
+		f.Exec = r.number() == 1
+		r.skip("]")
+		out = append(out, f)
+		if r.text == "]" {
+			break
+		}
+	}
+	return out, r.err
+}
+
+func parseSkills(text string) ([]sandbox.Skill, error) {
+	if text == noSkills {
+		return nil, nil
+	}
+	var out []sandbox.Skill
+	r := reader{text: text}
+	for r.skip("[,") != 0 {
+		r.skip("[")
+		var s sandbox.Skill
+		for _, to := range []*string{&s.ID, &s.Name, &s.Digest} {
+			*to = r.string()
+			r.skip(",")
+		}
+		s.InstalledAt = fromMicros(r.number())
+		r.skip("]")
+		out = append(out, s)
 		if r.text == "]" {
 			break
 		}

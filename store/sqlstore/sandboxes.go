@@ -21,12 +21,12 @@ const sandboxColumns = "id, project, key, image, image_digest, asked_image, runt
 	" cpu, memory_mb, disk_mb, pids, env, metadata, idle_timeout, retention, expires_at," +
 	" state, stop_cause, stop_detail, handle, created_at, updated_at, started_at, stopped_at, last_activity," +
 	" exec_count, exec_time, bytes_uploaded, bytes_downloaded, revision," +
-	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since, network"
+	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since, network, skills"
 
 const (
 	insertSandbox = "INSERT INTO sandboxes (" + sandboxColumns + ", search) VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44) ON CONFLICT DO NOTHING"
+		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45) ON CONFLICT DO NOTHING"
 	getSandbox   = "SELECT " + sandboxColumns + " FROM sandboxes WHERE id = $1"
 	sandboxByKey = "SELECT " + sandboxColumns + " FROM sandboxes WHERE project = $1 AND key = $2 AND key <> ''"
 	// The owner, the id and the time of its making never change.
@@ -36,16 +36,16 @@ const (
 		" handle = $15, updated_at = $16, started_at = $17, stopped_at = $18, last_activity = $19," +
 		" exec_count = $20, exec_time = $21, bytes_uploaded = $22, bytes_downloaded = $23," +
 		" on_idle = $24, auto_delete = $25, ttl = $26, auto_start = $27, auto_resume = $28, checkpoints = $29," +
-		" restore_to = $30, parent = $31, forked_from = $32, run_time = $33, running_since = $34, network = $35, revision = revision + 1"
-	thatSandbox = " WHERE id = $36 AND project = $37 AND revision = $38"
+		" restore_to = $30, parent = $31, forked_from = $32, run_time = $33, running_since = $34, network = $35, skills = $36, revision = revision + 1"
+	thatSandbox = " WHERE id = $37 AND project = $38 AND revision = $39"
 	// An index is written when a statement names a column of it, whether or not
 	// that changes. So there are three: the change after a command names none, the
 	// change of a state that column alone; each finds a row only where the others
 	// stay as they are.
-	updateSandbox  = setSandbox + thatSandbox + keptSandbox + " AND state = $42"
-	moveSandbox    = setSandbox + ", state = $42" + thatSandbox + keptSandbox
-	replaceSandbox = setSandbox + ", mounts = $39, key = $40, image = $41, state = $42, search = $43" + thatSandbox
-	keptSandbox    = " AND mounts = $39 AND key = $40 AND image = $41"
+	updateSandbox  = setSandbox + thatSandbox + keptSandbox + " AND state = $43"
+	moveSandbox    = setSandbox + ", state = $43" + thatSandbox + keptSandbox
+	replaceSandbox = setSandbox + ", mounts = $40, key = $41, image = $42, state = $43, search = $44" + thatSandbox
+	keptSandbox    = " AND mounts = $40 AND key = $41 AND image = $42"
 	tallySandbox   = "UPDATE sandboxes SET last_activity = $1, exec_count = $2, exec_time = $3, bytes_uploaded = $4," +
 		" bytes_downloaded = $5, revision = revision + 1 WHERE id = $6 AND project = $7 AND revision = $8"
 	replacedByIt  = "SELECT project, revision, state, mounts FROM sandboxes WHERE id = $1"
@@ -62,6 +62,9 @@ const (
 
 // noMounts is the column of a sandbox without any, see [mountsText].
 const noMounts = "[]"
+
+// noSkills is likewise that of one without installed skills.
+const noSkills = "[]"
 
 // awake is the condition of the partial index of that name, word by word.
 const awake = "state <> 'stopped'"
@@ -84,7 +87,7 @@ func (q sandboxes) Insert(s *sandbox.Sandbox) error {
 		micros(s.CreatedAt), micros(s.UpdatedAt), micros(s.StartedAt), micros(s.StoppedAt), micros(s.LastActivity),
 		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded, int64(1),
 		mountsText(s.Mounts), string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
-		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network),
+		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network), skillsText(s.Skills),
 		searchText(s))
 	if err != nil {
 		return err
@@ -168,7 +171,7 @@ func (q sandboxes) Update(s *sandbox.Sandbox) error {
 		s.Handle, micros(s.UpdatedAt), micros(s.StartedAt), micros(s.StoppedAt), micros(s.LastActivity),
 		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded,
 		string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
-		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network),
+		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network), skillsText(s.Skills),
 		string(s.ID), s.Project, s.Revision, mounts, s.Key, s.Image, string(s.State),
 	}
 	n, err := q.tx.exec(updateSandbox, args...)
@@ -394,7 +397,7 @@ func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any,
 type sandboxRow struct {
 	s                                                        sandbox.Sandbox
 	memory, disk, pids                                       int64
-	env, metadata, mounts, network                           string
+	env, metadata, mounts, network, skills                   string
 	expires, created, updated, started, stopped, last, since int64
 	autoDelete, autoStart, autoResume                        int64
 }
@@ -410,7 +413,7 @@ func (r *sandboxRow) dest() []any {
 		&r.created, &r.updated, &r.started, &r.stopped, &r.last,
 		&s.ExecCount, (*int64)(&s.ExecTime), &s.BytesUploaded, &s.BytesDownloaded, &s.Revision,
 		&r.mounts, (*string)(&s.OnIdle), &r.autoDelete, (*int64)(&s.TTL), &r.autoStart, &r.autoResume, (*string)(&s.Checkpoints),
-		(*string)(&s.Restore), (*string)(&s.Parent), (*string)(&s.ForkedFrom), (*int64)(&s.RunTime), &r.since, &r.network,
+		(*string)(&s.Restore), (*string)(&s.Parent), (*string)(&s.ForkedFrom), (*int64)(&s.RunTime), &r.since, &r.network, &r.skills,
 	}
 }
 
@@ -439,6 +442,9 @@ func (r *sandboxRow) sandbox() (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	if s.Network, err = parseNetwork(r.network); err != nil {
+		return nil, err
+	}
+	if s.Skills, err = parseSkills(r.skills); err != nil {
 		return nil, err
 	}
 	return &s, nil

@@ -33,6 +33,8 @@ func (t *tx) Runs() store.Runs           { return runs{t} }
 func (t *tx) Secrets() store.Secrets     { return secrets{t} }
 func (t *tx) Requests() store.Requests   { return requests{t} }
 
+func (t *tx) Skills() store.Skills { return skills{t} }
+
 func (t *tx) NetworkRequests() store.NetworkRequests { return networkRequests{t} }
 
 // ready reports whether t may still be used, for writing if so asked. It is

@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"SnapshotLists", snapshotLists},
 		{"Volumes", volumeRecords},
 		{"Secrets", secretRecords},
+		{"Skills", skillRecords},
 		{"NetworkRequests", networkRequestRecords},
 		{"Runs", runRecords},
 		{"Requests", requestRecords},
@@ -60,6 +61,10 @@ func box(n int) *sandbox.Sandbox {
 		Mounts: []sandbox.Mount{
 			{Volume: volumeID(n), Name: "data", Path: "/data", Sub: "a/b", ReadOnly: true},
 			{Volume: volumeID(n + 1), Path: "/more"},
+		},
+		Skills: []sandbox.Skill{
+			{ID: "0b9f4f9e-0000-4000-8000-000000000001", Name: "data-analyzer", Digest: "sha256:a", InstalledAt: at.Add(6e6)},
+			{ID: "0b9f4f9e-0000-4000-8000-000000000002", Name: "pdf", Digest: "sha256:b", InstalledAt: at.Add(7e6)},
 		},
 		Network: sandbox.NetworkPolicy{
 			Mode: sandbox.NetworkRestricted, AllowDomains: []string{"example.org", "*.example.net"},

@@ -24,7 +24,7 @@ type profile struct {
 	files     *filelink.Links // nil: there are no links to files
 	artifacts Artifacts
 	log       *slog.Logger
-	skill     *skill
+	skill     *listedSkill
 	cells     *cells
 }
 
@@ -57,6 +57,7 @@ func (sp *profile) serve(s *mcp.Server) {
 	sp.serveResources(s)
 	servePrompts(s)
 	serveSkill(s, sp.skill)
+	sp.serveSkills(s)
 }
 
 // toolsOf are those of a group.
@@ -83,12 +84,12 @@ func toolsOf(group string, cs *cells) []toolset.Tool {
 	case toolset.GroupManage:
 		return []toolset.Tool{
 			updateSandbox(), startSandbox(), stopSandbox(), runInShell(), createContext(), endContext(),
-			openTerminal(), resizeTerminal(), buildImage(),
+			openTerminal(), resizeTerminal(), buildImage(), installSkills(),
 		}
 	case toolset.GroupInspect:
 		return []toolset.Tool{
 			getSandbox(), listActivity(), listProcesses(), listRuns(), listContexts(), listPorts(),
-			getNetworkLog(), listSecrets(), listImages(), watchFiles(),
+			getNetworkLog(), listSecrets(), listImages(), listSkills(), watchFiles(),
 		}
 	case toolset.GroupVolumes:
 		return []toolset.Tool{createVolume(), listVolumes(), deleteVolume()}

@@ -35,6 +35,7 @@ func createSandbox() toolset.Tool {
 			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach (network restricted), separated by commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
 			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro behind it for reading only."),
 			{Name: "from_snapshot", Kind: toolset.Text, Field: "from", About: "Begin with this snapshot's files: its id, or SANDBOX/NAME.", Aliases: []string{"snapshot"}},
+			paramSkills(false, "Skills to install in it, by name, separated by commas."),
 			{Name: "env", Kind: toolset.Texts, About: "Environment variables of every command in it.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "ttl_minutes", Kind: toolset.Number, Min: 1, Max: toolset.MaxMinutes, Field: "timeout_seconds", About: "Delete it after this, files included. Default: never.", Aliases: []string{"ttl"}},
 			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long, files kept. Default 30; 0: never."},
@@ -63,10 +64,19 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if a.Has("from_snapshot") && r.From == "" {
 		a.Add("from_snapshot", "is empty; leave it out for an empty disk")
 	}
+	refs := a.List("skills")
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
+	if a.Has("skills") {
+		if err := c.Skills.CheckSkills(ctx, c.Caller, refs); err != nil {
+			return nil, err
+		}
+	}
 	s, created, err := c.Sandboxes.Create(ctx, c.Caller, r)
+	if err == nil && a.Has("skills") {
+		s, err = c.Skills.EquipSandbox(ctx, c.Caller, s, created, refs)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +184,7 @@ type wholeShape struct {
 	Pids             int               `json:"pids"`
 	EnvNames         []string          `json:"env_names,omitempty"` // values are not shown
 	Labels           map[string]string `json:"labels,omitempty"`
+	Skills           []string          `json:"skills,omitempty"` // names of those that are installed
 	UnusedTTLMinutes float64           `json:"unused_ttl_minutes,omitempty"`
 	RetentionMinutes float64           `json:"retention_minutes,omitempty"`
 	AutoDelete       bool              `json:"auto_delete,omitempty"`
@@ -198,6 +209,9 @@ func wholeShapeFor(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) who
 		UnusedTTLMinutes: s.TTL.Minutes(), RetentionMinutes: s.Retention.Minutes(), AutoDelete: s.AutoDelete, AutoStart: s.AutoStart, AutoResume: s.AutoResume,
 		ParentSnapshot: string(s.Parent), ForkedFrom: string(s.ForkedFrom), StartedAt: toolset.TimeText(s.StartedAt), StoppedAt: toolset.TimeText(s.StoppedAt),
 		Commands: s.ExecCount, CommandSeconds: s.ExecTime.Seconds(), BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
+	}
+	for _, k := range s.Skills {
+		out.Skills = append(out.Skills, k.Name)
 	}
 	out.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
 	if s.Checkpoints != sandbox.CheckpointsOff {
@@ -227,6 +241,7 @@ func (s *wholeShape) wholeLines() []string {
 	add(s.Checkpoints != "", "checkpoints: a snapshot after each command that changed files")
 	add(len(s.EnvNames) > 0, "variables: %s (values are not shown)", named(s.EnvNames))
 	add(len(s.Labels) > 0, "labels: %s", named(slices.Sorted(maps.Keys(s.Labels))))
+	add(len(s.Skills) > 0, "skills, under %s: %s", sandbox.Skills, named(s.Skills))
 	add(s.ParentSnapshot != "", "its disk descends from the snapshot %s", s.ParentSnapshot)
 	add(s.ForkedFrom != "", "forked from the sandbox %s", s.ForkedFrom)
 	add(true, "%d commands of %s together; it ran for %s in all; %d processes at most; runtime %s", s.Commands,

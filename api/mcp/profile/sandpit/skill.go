@@ -14,8 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/skill"
 )
 
 // The skill that teaches an agent the sandboxes. Clients that know the extension of
@@ -23,17 +24,13 @@ import (
 const (
 	extensionSkills = "io.modelcontextprotocol/skills"
 	skillRoot       = "skill://sandpit/"
-	skillFile       = "SKILL.md"
-	// skillTTL is how long a client may keep it, in milliseconds: it changes with
-	// the server's version.
-	skillTTL = 3_600_000
 )
 
 //go:embed skill
 var skillFiles embed.FS
 
-// skill is a skill as the extension lists it.
-type skill struct {
+// listedSkill is a skill as the extension lists it.
+type listedSkill struct {
 	URI         string         `json:"uri"`
 	Frontmatter map[string]any `json:"frontmatter"`
 	Resources   []skillPart    `json:"resources"`
@@ -43,13 +40,13 @@ type skill struct {
 // skillPart is one file of a skill.
 type skillPart struct {
 	URI    string `json:"uri"`
-	Digest string `json:"digest"`
+	Digest string `json:"digest,omitempty"`
 	Size   int    `json:"size"`
 }
 
 // readSkill reads the skill's files, its own first.
-func readSkill() (*skill, error) {
-	s := &skill{URI: skillRoot + skillFile, texts: make(map[string]string)}
+func readSkill() (*listedSkill, error) {
+	s := &listedSkill{URI: skillRoot + skill.File, texts: make(map[string]string)}
 	sub, err := fs.Sub(skillFiles, "skill")
 	if err != nil {
 		return nil, err
@@ -102,24 +99,8 @@ func frontmatter(text string) (map[string]any, error) {
 	return out, nil
 }
 
-type (
-	skillsParams struct {
-		mcp.ParamsBase
-		Cursor string `json:"cursor,omitempty"`
-		URI    string `json:"uri,omitempty"`
-	}
-	skillsResult struct {
-		mcp.ResultBase
-		ResultType string   `json:"resultType"`
-		TTLMs      int      `json:"ttlMs"`
-		CacheScope string   `json:"cacheScope"`
-		Skills     []*skill `json:"skills,omitempty"`
-		Skill      *skill   `json:"skill,omitempty"`
-	}
-)
-
-// serveSkill adds the skill to a server: as resources, and by the extension's methods.
-func serveSkill(s *mcp.Server, k *skill) {
+// serveSkill adds the skill to a server, as resources.
+func serveSkill(s *mcp.Server, k *listedSkill) {
 	for _, part := range k.Resources {
 		r := &mcp.Resource{URI: part.URI, MIMEType: "text/markdown", Size: int64(part.Size)}
 		r.Name = strings.TrimSuffix(path.Base(part.URI), ".md")
@@ -132,22 +113,4 @@ func serveSkill(s *mcp.Server, k *skill) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: part.URI, MIMEType: r.MIMEType, Text: k.texts[part.URI]}}}, nil
 		})
 	}
-	result := skillsResult{ResultType: "complete", TTLMs: skillTTL, CacheScope: "public"}
-	// Refused would be the names of the protocol's own methods, and nothing else.
-	_ = mcp.AddReceivingCustomMethod(s, "skills/list", func(_ context.Context, _ *mcp.ServerSession, p *skillsParams) (*skillsResult, error) {
-		if p != nil && p.Cursor != "" {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is one page of skills, and the cursor is of none"}
-		}
-		out := result
-		out.Skills = []*skill{k}
-		return &out, nil
-	})
-	_ = mcp.AddReceivingCustomMethod(s, "skills/get", func(_ context.Context, _ *mcp.ServerSession, p *skillsParams) (*skillsResult, error) {
-		if p == nil || p.URI != k.URI {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such skill; there is " + k.URI}
-		}
-		out := result
-		out.Skill = k
-		return &out, nil
-	})
 }

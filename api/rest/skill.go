@@ -1,0 +1,269 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/skill"
+)
+
+const (
+	maxForm = skill.MaxBytes + 64<<10 // of a package in a form
+	// skillCost is what a byte of a package costs while it is read: as it came, unpacked, and packed.
+	skillCost = 4
+)
+
+func (a *API) uploadSkill(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Skill, error) {
+	data, err := a.skillBody(ctx, c)
+	if err != nil {
+		return v1.Skill{}, err
+	}
+	return a.addSkill(ctx, c, data, skill.Imported)
+}
+
+type createSkill struct{ Body v1.CreateSkill }
+
+func (a *API) createSkill(ctx context.Context, c *call, in *createSkill) (v1.Skill, error) {
+	b := &in.Body
+	text := b.SkillMDContent
+	if strings.TrimSpace(text) == "" {
+		return v1.Skill{}, fault.InvalidField("skill_md_content", "is empty; a skill is the text of its SKILL.md")
+	}
+	if !skill.HasHead(text) {
+		if b.Name == nil || b.Description == nil {
+			return v1.Skill{}, fault.InvalidField("skill_md_content", "has no front matter, which says the name and the description of the skill").
+				WithRemedy("begin it with front matter, or send name and description beside it")
+		}
+		if err := skill.CheckName("name", *b.Name); err != nil {
+			return v1.Skill{}, err
+		}
+		var err error
+		if text, err = skill.Compose(*b.Name, *b.Description, text); err != nil {
+			return v1.Skill{}, err
+		}
+	}
+	p, err := skill.Read([]byte(text))
+	if err != nil {
+		return v1.Skill{}, err
+	}
+	for _, f := range []struct {
+		name      string
+		said, has string
+		given     bool
+	}{{"name", text0(b.Name), p.Name, b.Name != nil}, {"description", strings.TrimSpace(text0(b.Description)), p.Description, b.Description != nil}} {
+		if f.given && f.said != f.has {
+			return v1.Skill{}, fault.InvalidField(f.name, "%q is not what the front matter of skill_md_content says, %q", sandbox.Clip(f.said, 80), sandbox.Clip(f.has, 80)).
+				WithRemedy("leave it out, or send what the front matter says")
+		}
+	}
+	return a.addSkill(ctx, c, []byte(text), skill.Manual)
+}
+
+func (a *API) addSkill(ctx context.Context, c *call, data []byte, from skill.Source) (v1.Skill, error) {
+	k, added, err := a.Skills.AddSkill(ctx, c.Caller, data, from)
+	if err != nil {
+		return v1.Skill{}, err
+	}
+	if !added {
+		c.Status = http.StatusOK
+	}
+	c.W.Header().Set("Location", "/v1/skills/"+k.ID)
+	return oneSkill(k), nil
+}
+
+// skillBody reads a package: the raw body, or the part "file" of a form.
+func (a *API) skillBody(ctx context.Context, c *call) ([]byte, error) {
+	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, guard.WithStatus(http.StatusUnsupportedMediaType,
+			fault.New(fault.Malformed, "the body is encoded as %q; a skill is sent as it is", sandbox.Clip(enc, 40)).
+				WithRemedy("send it without the header Content-Encoding"))
+	}
+	media, params, err := mime.ParseMediaType(c.R.Header.Get("Content-Type"))
+	form := err == nil && media == "multipart/form-data"
+	most := int64(skill.MaxBytes)
+	if form {
+		most = maxForm
+	}
+	size := c.R.ContentLength
+	if size > most {
+		return nil, guard.TooLarge(skill.MaxBytes)
+	}
+	if size < 0 {
+		size = most
+	}
+	if err := c.Reserve(ctx, skillCost*size); err != nil {
+		return nil, err
+	}
+	var body io.Reader = http.MaxBytesReader(nil, c.R.Body, most)
+	if form {
+		if body, err = formFile(body, params["boundary"]); err != nil {
+			return nil, err
+		}
+	}
+	var b bytes.Buffer
+	_, err = b.ReadFrom(io.LimitReader(body, skill.MaxBytes+1))
+	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, guard.TooLarge(tooBig.Limit)
+	}
+	if err == nil && b.Len() > skill.MaxBytes {
+		return nil, guard.TooLarge(skill.MaxBytes)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Malformed, err, "the body cannot be read to its end")
+	}
+	return b.Bytes(), nil
+}
+
+// formFile returns the part of a form that is named file.
+func formFile(body io.Reader, boundary string) (io.Reader, error) {
+	const needs = "the form has no part named file, with the skill in it"
+	r := multipart.NewReader(body, boundary)
+	for range 10 {
+		p, err := r.NextRawPart()
+		if err != nil {
+			return nil, fault.Wrap(fault.Malformed, err, needs).WithRemedy("send the skill itself as the body, or a form with it as the part file")
+		}
+		if p.FormName() == "file" {
+			return p, nil
+		}
+	}
+	return nil, fault.New(fault.Malformed, needs).WithRemedy("send the skill itself as the body")
+}
+
+type listSkills struct {
+	Search *string `query:"search" doc:"only those with this in name, description or tags"`
+}
+
+func (a *API) listSkills(ctx context.Context, c *call, in *listSkills) (v1.SkillList, error) {
+	got, err := a.Skills.ListSkills(ctx, c.Caller, text0(in.Search))
+	if err != nil {
+		return v1.SkillList{}, err
+	}
+	out := v1.SkillList{Items: make([]v1.Skill, 0, len(got)), Total: len(got)}
+	for _, k := range got {
+		out.Items = append(out.Items, skillOf(k))
+	}
+	return out, nil
+}
+
+type bySkill struct {
+	Skill string `path:"skill" doc:"the skill's id or name"`
+}
+
+func (a *API) getSkill(ctx context.Context, c *call, in *bySkill) (v1.Skill, error) {
+	k, err := a.Skills.Skill(ctx, c.Caller, in.Skill)
+	if err != nil {
+		return v1.Skill{}, err
+	}
+	return oneSkill(k), nil
+}
+
+func (a *API) replaceSkill(ctx context.Context, c *call, in *bySkill) (v1.Skill, error) {
+	data, err := a.skillBody(ctx, c)
+	if err != nil {
+		return v1.Skill{}, err
+	}
+	k, err := a.Skills.ReplaceSkill(ctx, c.Caller, in.Skill, data, skill.Imported)
+	if err != nil {
+		return v1.Skill{}, err
+	}
+	return oneSkill(k), nil
+}
+
+func (a *API) deleteSkill(ctx context.Context, c *call, in *bySkill) (httpapi.None, error) {
+	return httpapi.None{}, a.Skills.DeleteSkill(ctx, c.Caller, in.Skill)
+}
+
+// skillPackage sends a skill as a ZIP archive.
+func (a *API) skillPackage(ctx context.Context, c *call, in *bySkill) error {
+	k, err := a.Skills.Skill(ctx, c.Caller, in.Skill)
+	if err == nil {
+		err = c.Reserve(ctx, k.Size)
+	}
+	var pkg []byte
+	if err == nil {
+		k, pkg, err = a.Skills.SkillPackage(ctx, c.Caller, k.ID)
+	}
+	if err != nil {
+		return err
+	}
+	h := c.W.Header()
+	h.Set("Content-Type", v1.SkillType)
+	h.Set("Content-Disposition", `attachment; filename="`+k.Name+`.skill"`)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(pkg)))
+	if c.R.Method == http.MethodHead {
+		c.W.WriteHeader(http.StatusOK)
+		return nil
+	}
+	w := c.StallWriter()
+	defer w.Close()
+	_, err = w.Write(pkg)
+	return err
+}
+
+type installSkills struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.InstallSkills
+}
+
+func (a *API) installSkills(ctx context.Context, c *call, in *installSkills) (v1.SkillsInstalled, error) {
+	ctx, done := c.Bound(ctx)
+	defer done()
+	got, err := a.Skills.InstallSkills(ctx, c.Caller, in.Ref, in.Body.SkillIDs)
+	if err != nil {
+		return v1.SkillsInstalled{}, httpapi.Cause(ctx, err)
+	}
+	out := v1.SkillsInstalled{
+		Installed: append([]string{}, got.New...), AlreadyInstalled: append([]string{}, got.Already...), NotFound: append([]string{}, got.Missing...),
+		ExtractionErrors: make([]v1.SkillNotInstalled, 0, len(got.Failed)),
+	}
+	for _, f := range got.Failed {
+		out.ExtractionErrors = append(out.ExtractionErrors, v1.SkillNotInstalled{ID: f.ID, Name: f.Name, Error: f.Reason})
+	}
+	return out, nil
+}
+
+// oneSkill is skillOf with the text.
+func oneSkill(k *skill.Skill) v1.Skill {
+	out := skillOf(k)
+	out.SkillMDContent = &k.Text
+	return out
+}
+
+func skillOf(k *skill.Skill) v1.Skill {
+	out := v1.Skill{
+		ID: k.ID, Name: k.Name, Description: k.Description, Author: k.Author, Version: k.Version, License: k.License, Compatibility: k.Compatibility,
+		Tags: append([]string{}, k.Tags...), AllowedTools: append([]string{}, k.AllowedTools...), SourceType: string(k.Source), Digest: k.Digest,
+		PackageSizeBytes: k.Size, Files: make([]v1.SkillFile, 0, len(k.Files)), Project: k.Project,
+		CreatedAt: k.CreatedAt.UTC(), UpdatedAt: k.UpdatedAt.UTC(), CreatedBy: k.CreatedBy,
+	}
+	for _, f := range k.Files {
+		out.Files = append(out.Files, v1.SkillFile{Path: f.Path, SizeBytes: f.Size})
+	}
+	return out
+}
+
+func installedOf(skills []sandbox.Skill) []v1.InstalledSkill {
+	out := make([]v1.InstalledSkill, 0, len(skills))
+	for _, k := range skills {
+		out = append(out, v1.InstalledSkill{ID: k.ID, Name: k.Name, Digest: k.Digest, InstalledAt: k.InstalledAt.UTC()})
+	}
+	return out
+}
