@@ -349,7 +349,7 @@ func (c *Config) Check() error {
 			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
 		}
 	}
-	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Secrets.KeyFile, &c.Log.File} {
+	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Images.Catalogue, &c.Secrets.KeyFile, &c.Log.File} {
 		if *p == "" {
 			continue
 		}

@@ -17,6 +17,8 @@ import (
 // place is Dir.
 type ImagesConfig struct {
 	Dir string `yaml:"dir"` // directory of images; "": Data/images
+	// Catalogue is a directory of more entries of the catalogue, beside ours; "": none.
+	Catalogue string `yaml:"catalogue"`
 	// Default is a name of the image of a sandbox that names none; "": python.
 	Default string `yaml:"default"`
 	// Allowed are names and patterns of the images that new sandboxes may have; empty: all.

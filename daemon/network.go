@@ -15,8 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/build"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/policy"
@@ -90,6 +92,12 @@ func thisMachine() preset.Machine {
 		}
 	}
 	return m
+}
+
+// hostOfBuilds returns what builds of images take over of this host.
+func hostOfBuilds(more []byte) (build.Host, error) {
+	trusted, err := image.HostAuthorities(more)
+	return build.Host{Variables: thisMachine().Variables(), Authorities: trusted}, err
 }
 
 // searchDomains returns the domains that a host completes names with, by its resolv.conf and its own name.

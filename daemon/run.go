@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/build"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	imagekeeper "sandpit.dev/engine/images"
@@ -26,6 +27,7 @@ import (
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
+	catalogue "sandpit.dev/image/entry"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
@@ -128,7 +130,12 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	images, err := image.Open(image.Options{Dir: cfg.Images.Dir, Authorities: network.Authorities, Policy: cfg.Images.policy(), Logger: log})
+	network.Builds = build.Project
+	entries, err := catalogue.Catalogue(cfg.Images.Catalogue)
+	if err != nil {
+		return err
+	}
+	images, err := image.Open(image.Options{Dir: cfg.Images.Dir, Entries: entries, Authorities: network.Authorities, Policy: cfg.Images.policy(), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -173,6 +180,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Logger: log})
+	images.Use(builder)
 	codes := code.New(eng, code.Options{Memory: memory, Metrics: code.NewMetrics(registry), Logger: log})
 	runner := runs.New(eng, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
 	tokens, err := openTokens(cfg, keys.Store(), log)
@@ -198,7 +207,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	server.RegisterOnShutdown(s.close)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return eng.Run(ctx, runner.Resume) })
+	group.Go(func() error { return eng.Run(ctx, builder.Resume, runner.Resume) })
 	group.Go(func() error {
 		removeAbandoned(ctx, host, log)
 		return nil

@@ -92,7 +92,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 			return s, false, err
 		}
 	}
-	img, err := e.imageOf(ctx, entry, &r, disks)
+	img, err := e.imageOf(ctx, c, entry, &r, disks)
 	if err == nil {
 		err = e.core.RoomFor(r.Runtime) // a pool's sandbox has a disk that nothing can be written to
 	}

@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 
+	"sandpit.dev/access"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
@@ -74,12 +75,15 @@ func (e *Engine) agree(r *CreateRequest, snap *sandbox.Snapshot) error {
 
 // imageOf returns the image of a new sandbox: for a snapshot exactly the one that it was
 // made of, else the newest, which is built if it has to be. It is one that the operator allows.
-func (e *Engine) imageOf(ctx context.Context, entry image.Entry, r *CreateRequest, d *disks) (image.Image, error) {
+func (e *Engine) imageOf(ctx context.Context, c access.Caller, entry image.Entry, r *CreateRequest, d *disks) (image.Image, error) {
 	if err := e.policy.Admit(entry, r.Image); err != nil {
 		return image.Image{}, err
 	}
 	if d.snap != nil {
 		return e.imageKept(d.snap.Image, d.snap.ImageDigest)
+	}
+	if err := e.mayBuild(ctx, c, entry); err != nil {
+		return image.Image{}, err
 	}
 	img, err := e.awaitImage(ctx, entry.Name)
 	if err == nil {

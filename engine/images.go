@@ -39,6 +39,17 @@ func (e *Engine) Images(ctx context.Context, c access.Caller) ([]image.Status, e
 
 // Pools returns what is made ahead of creates.
 func (e *Engine) Pools() *prewarm.Pools { return e.pools }
+// mayBuild refuses a caller who is no administrator an image that only those have built.
+func (e *Engine) mayBuild(ctx context.Context, c access.Caller, entry image.Entry) error {
+	if !entry.ByAdmin || c.May(access.Admin) {
+		return nil
+	}
+	if _, err := e.images.Find(ctx, entry.Name); !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return fault.New(fault.NotFound, "the image %q is not built on this server, and only an administrator has it built", entry.Name).
+		WithRemedy("ask one to run: sandpit image build %s; or use another image", entry.Name)
+}
 
 // BuildImage builds an image, unless it is built, and waits for it. The build
 // goes on when ctx ends; Images shows how far it is.

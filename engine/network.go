@@ -32,6 +32,9 @@ type NetworkOptions struct {
 	Resolver     egress.Resolver                                                      // nil: the host's
 	Dial         func(ctx context.Context, network, address string) (net.Conn, error) // nil: the host's
 	Roots        *x509.CertPool                                                       // that hosts of bound secrets are verified by; nil: the host's
+	// Builds is the project of the sandboxes in which images are built, which no token can have: the
+	// host's own package mirrors may have private addresses there. "": none.
+	Builds string
 	// Authorities are certificates in PEM that sandboxes with a network trust besides the usual ones.
 	Authorities []byte
 }
@@ -134,7 +137,9 @@ func (e *Engine) openGate(ctx context.Context, b held, l *session, p sandbox.Net
 		o.close()
 		return false, nil
 	}
-	rules := policy.New(p, e.network.Operator)
+	operator := e.network.Operator
+	operator.Mirrors = e.network.Builds != "" && b.record.Load().Project == e.network.Builds
+	rules := policy.New(p, operator)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.gate != nil {

@@ -113,7 +113,11 @@ func (s *Store) start(ctx context.Context, r recipe, anew bool) (*build, error) 
 	s.builds[r.Name] = b
 	s.wg.Go(func() {
 		defer b.cancel()
-		img, err := s.build(ctx, r, b)
+		do := s.build
+		if r.made != nil {
+			do = s.buildSandboxed
+		}
+		img, err := do(ctx, r, b)
 		if err == nil {
 			if err = s.keep(img); err != nil {
 				err = fault.Wrap(fault.Unavailable, err, "the image %q was removed by another server as soon as it was built", r.Name)
@@ -210,40 +214,44 @@ func (w *work) publish(ctx context.Context, r recipe) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	m := manifest{
+	return place(w.dir, manifest{
 		Schema: manifestSchema, Name: r.Name, Digest: digest(w.state.Recipe, w.state.Resolved), Recipe: w.state.Recipe,
 		Created: time.Now().UTC(), SizeBytes: size, Files: files, Versions: found.Versions, Absent: found.Absent, Env: r.Env,
-	}
-	if err := m.write(w.dir); err != nil {
+	})
+}
+
+// place names the finished image in the work directory dir, atomically.
+func place(dir string, m manifest) (Image, error) {
+	if err := m.write(dir); err != nil {
 		return Image{}, err
 	}
 	hex, err := digestHex(m.Digest)
 	if err != nil {
 		return Image{}, err
 	}
-	final := filepath.Join(filepath.Dir(w.dir), hex[:digestDir])
+	final := filepath.Join(filepath.Dir(dir), hex[:digestDir])
 	if _, err := load(final); err == nil {
 		// The very same versions were built before, by the same recipe.
-		if err := discard(w.dir); err != nil {
+		if err := discard(dir); err != nil {
 			return Image{}, err
 		}
 		return load(final)
 	}
-	entries, err := os.ReadDir(w.dir)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return Image{}, err
 	}
 	for _, e := range entries {
-		if e.Name() != rootName && e.Name() != manifestName {
-			if err := os.RemoveAll(filepath.Join(w.dir, e.Name())); err != nil {
+		if e.Name() != rootName && e.Name() != manifestName && e.Name() != buildLogName {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return Image{}, err
 			}
 		}
 	}
-	if err := syncDir(w.dir, true); err != nil {
+	if err := syncDir(dir, true); err != nil {
 		return Image{}, err
 	}
-	if err := os.Rename(w.dir, final); err != nil {
+	if err := os.Rename(dir, final); err != nil {
 		return Image{}, err
 	}
 	if err := syncDir(filepath.Dir(final), false); err != nil {

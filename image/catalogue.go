@@ -21,6 +21,9 @@ type Entry struct {
 	Title string
 	// Aliases are the other spellings that resolve to the entry.
 	Aliases []string
+	// ByAdmin says that only an administrator has it built: its steps reach package mirrors, and take
+	// minutes.
+	ByAdmin bool
 }
 
 // MaxNameBytes bounds an image's name.

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"sandpit.dev/image/entry"
 )
 
 // recipe says how an entry is built. Its stages run in order in one work
@@ -23,6 +25,8 @@ type recipe struct {
 	Stages   []stage
 	// Inspect reads from the finished root what is really inside.
 	Inspect func(ctx context.Context, w *work) (contents, error)
+	// made is the entry of what is made in a sandbox; it has no Stages and no Inspect. Nil: it is made here.
+	made *entry.Entry
 }
 
 // contents is what a root was found to have: tools with their versions, and

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/image/entry"
 )
 
 // Options configure a store; only Dir is required.
@@ -29,6 +30,8 @@ type Options struct {
 	Authorities []byte
 	// Policy is the operator's. Its default is the first of the list.
 	Policy Policy
+	// Entries are more of the catalogue, which a [Builder] makes; see Store.Use.
+	Entries []entry.Entry
 	// Logger gets the start, the stages and the end of builds; nil logs nothing.
 	Logger *slog.Logger
 }
@@ -41,6 +44,7 @@ type Store struct {
 	log         *slog.Logger
 	recipes     []recipe // the default one first
 	policy      Policy
+	builder     Builder // nil: nothing is made in sandboxes
 
 	mu     sync.RWMutex
 	ready  map[string]Image // current, by catalogue name
@@ -57,7 +61,13 @@ type Store struct {
 
 // Open makes the directory and removes what killed builds left that no build
 // can continue, unless a build is going on. It builds nothing.
-func Open(opts Options) (*Store, error) { return open(opts, catalogue()) }
+func Open(opts Options) (*Store, error) {
+	recipes, err := withEntries(catalogue(), opts.Entries)
+	if err != nil {
+		return nil, err
+	}
+	return open(opts, recipes)
+}
 
 func open(opts Options, recipes []recipe) (*Store, error) {
 	if opts.Dir == "" {
@@ -139,7 +149,7 @@ func (s *Store) clean() error {
 			return err
 		}
 		work := filepath.Join(dir, workName)
-		if st, err := readState(work); err == nil && st.fits(r.hash()) {
+		if st, err := readState(work); err == nil && st.fits(r.hash()) && r.made == nil {
 			continue
 		}
 		if err := discard(work); err != nil {

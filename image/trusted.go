@@ -66,6 +66,12 @@ func (w *work) trusted(host string) ([]byte, error) {
 	return append(append(bytes.TrimRight(text, "\n"), '\n'), w.authorities...), nil
 }
 
+// HostAuthorities returns the authorities that this host trusts, in PEM, and more behind them.
+func HostAuthorities(more []byte) ([]byte, error) {
+	w := &work{authorities: more}
+	return w.trusted(hostBundle(os.Getenv("SSL_CERT_FILE")))
+}
+
 // trustFile writes trusted into a file beside the root, and returns its path.
 func (w *work) trustFile(name, host string) (string, error) {
 	text, err := w.trusted(host)

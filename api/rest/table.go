@@ -253,6 +253,9 @@ func (a *API) operations() []httpapi.Operation {
 		op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get.", http.StatusOK, a.pruneImages).
 			Example(v1.PruneImages{DryRun: true}).
 			Extend(keyless("the second finds nothing")),
+		op("importImage", "POST /images/{name}/import", "Import an entry of the catalogue: another name of buildImage, for those who know it by that.", http.StatusOK, a.buildImage).
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
+			Extend(keyless("the second joins the build")),
 		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. For the server's own administrator's token alone. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),

@@ -88,7 +88,9 @@ var rules = []rule{
 	{"agent/agenttest", []string{"fault", "sandbox", "agent", "redact", "redact/redacttest", "internal"}, "the suite looks at the agent from outside"},
 	{"agent/embedded", nil, "bytes know nothing"},
 	{"kernel", []string{"fault", "redact"}, "cells of code know a transport, never a sandbox, an agent or the engine"},
-	{"image", []string{"fault", "sandbox", "internal"}, "images know no sandbox"},
+	{"image", []string{"fault", "sandbox", "image/entry", "internal"}, "images know no sandbox"},
+	{"image/entry", []string{"fault", "internal/spelling"}, "an entry is the same whatever does its steps"},
+	{"build", []string{"fault", "sandbox", "access", "agent", "engine", "engine/secrets", "engine/snapshot", "image", "image/entry"}, "builds stand above the engine, which does not know them; they know no coat"},
 	{"engine", []string{"fault", "engine/trust", "engine/retention", "engine/metrics", "engine/hold", "engine/snapshot", "engine/volume", "engine/alarm", "engine/prewarm", "engine/core", "engine/janitor", "sandbox", "access", "runtime", "store", "agent", "image", "network/egress", "network/permit", "network/policy", "network/preset", "internal", "internal/budget", "redact", "redact/redactlog", "engine/check", "engine/process", "engine/pausing", "engine/secrets", "engine/update"}, "verbs know contracts, never a driver, a database or a coat"},
 	{"engine/check", []string{"fault", "sandbox"}, "a field is right or wrong whatever verb it is for"},
 	{"engine/alarm", []string{"sandbox"}, "it says when, and not what is due then"},
@@ -263,6 +265,7 @@ var confined = map[string][]string{
 	"github.com/cilium/ebpf/asm":                 {"linux/steer"},
 	"github.com/cilium/ebpf/link":                {"linux/steer"},
 	"go.yaml.in/yaml/v3":                         {"cmd/sandpit", "daemon", "skill"},
+	"go.yaml.in/yaml/v3":                         {"cmd/sandpit", "daemon", "image/entry"},
 	"github.com/BurntSushi/toml":                 {"internal/mcpsetup"},
 }
 

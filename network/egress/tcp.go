@@ -134,7 +134,7 @@ func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, poli
 		for _, a := range addrs {
 			if a == f.to.Addr() {
 				f.name.Store(&name)
-				return first, p.Connection(f.to, true)
+				return first, p.Connection(f.to, p.AddressOf(name, f.to.Addr()) == policy.Allowed)
 			}
 		}
 	}

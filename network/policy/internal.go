@@ -30,7 +30,7 @@ func (p *Policy) Records(name string) Reason {
 // Addresses reports whether the addresses of a name may be asked for. Each of them is held to
 // Outside; names of the server's own network have some that pass only if the operator allows ranges of it.
 func (p *Policy) Addresses(name string) Reason {
-	if len(p.operator.Allow) == 0 && isSpecial(name) {
+	if len(p.operator.Allow) == 0 && isSpecial(name) && !p.mirrors[name] {
 		return Private
 	}
 	return Allowed

@@ -18,6 +18,9 @@ type Operator struct {
 	Allow []netip.Prefix
 	// Block are ranges that none reaches. It goes over Allow.
 	Block []netip.Prefix
+	// Mirrors says that names which the host's own package tools are set to may stand for private
+	// addresses: it holds of sandboxes in which the server builds images.
+	Mirrors bool
 	// Search are the domains that the server's host completes names with: names below them
 	// may be of its own network.
 	Search []string
@@ -30,6 +33,7 @@ type Policy struct {
 	names    map[string]bool
 	below    map[string]bool // names below one of these
 	public   map[string]bool // names that an image chose, whose addresses are of the public internet or none
+	mirrors  map[string]bool // names whose addresses may be private, see Operator.Mirrors
 }
 
 // Reason is why something was refused; "" if it was not.
@@ -58,7 +62,7 @@ const (
 
 // New makes the policy; p is normal, see [sandbox.NetworkPolicy.Normal].
 func New(p sandbox.NetworkPolicy, o Operator) *Policy {
-	out := &Policy{p: p, operator: o, names: make(map[string]bool), below: make(map[string]bool), public: make(map[string]bool)}
+	out := &Policy{p: p, operator: o, names: make(map[string]bool), below: make(map[string]bool), public: make(map[string]bool), mirrors: make(map[string]bool)}
 	for _, d := range p.AllowDomains {
 		if rest, wild := strings.CutPrefix(d, "*."); wild {
 			out.below[rest] = true
@@ -67,8 +71,11 @@ func New(p sandbox.NetworkPolicy, o Operator) *Policy {
 		}
 	}
 	for _, d := range p.PresetDomains {
-		if d.Source == sandbox.PresetFromImage {
+		switch {
+		case d.Source == sandbox.PresetFromImage:
 			out.public[d.Domain] = true
+		case d.Source == sandbox.PresetFromHost && o.Mirrors:
+			out.mirrors[d.Domain] = true
 		}
 	}
 	return out
@@ -153,15 +160,28 @@ func (p *Policy) Outside(a netip.Addr) Reason {
 
 // AddressOf reports whether an address may be told, and connected to, for a name that may be asked
 // for. It is Outside, but that the ranges which the operator allows do not count for names that an
-// image chose: its author is not one who may say that a sandbox reaches them.
+// image chose: its author is not one who may say that a sandbox reaches them. Mirrors of the host's
+// may have private addresses where the operator's word is so.
 func (p *Policy) AddressOf(name string, a netip.Addr) Reason {
-	if reason := p.Outside(a); reason != Allowed {
+	if reason := p.Outside(a); reason == Private && p.mirrors[host(name)] && elsewhere(a) {
+		return Allowed
+	} else if reason != Allowed {
 		return reason
 	}
 	if p.public[host(name)] && !public(a) {
 		return Private
 	}
 	return Allowed
+}
+
+// elsewhere reports whether an address may be another machine's: it is neither this one's own nor
+// of the link, where clouds tell machines what they are.
+func elsewhere(a netip.Addr) bool {
+	a = a.Unmap()
+	if inner, ok := carried(a); ok {
+		return elsewhere(inner)
+	}
+	return a.IsValid() && a.Zone() == "" && !within(a, near)
 }
 
 // blocksCarried reports whether a carries an address that is blocked.
@@ -171,12 +191,12 @@ func blocksCarried(a netip.Addr, blocked []netip.Prefix) bool {
 }
 
 // Connection reports whether an address may be connected to. named says that a name
-// was asked for that may be, and the address was the answer.
+// was asked for that may be, and the address was the answer, which AddressOf allows.
 func (p *Policy) Connection(to netip.AddrPort, named bool) Reason {
 	switch {
 	case p.p.Mode != sandbox.NetworkOpen && p.p.Mode != sandbox.NetworkRestricted:
 		return Off
-	case p.Outside(to.Addr()) != Allowed:
+	case p.Outside(to.Addr()) != Allowed && !(named && len(p.mirrors) > 0 && p.Outside(to.Addr()) == Private):
 		return p.Outside(to.Addr())
 	case !p.port(to.Port()):
 		return Port

@@ -125,3 +125,51 @@ func TestNamesThatAnImageChose(t *testing.T) {
 		}
 	}
 }
+
+func TestMirrorsOfTheHostMayBePrivateWhereImagesAreBuilt(t *testing.T) {
+	asked := sandbox.NetworkPolicy{
+		Mode: sandbox.NetworkRestricted, AllowDomains: []string{"mirror.corp", "image.example", "own.example"},
+		PresetDomains: []sandbox.PresetDomain{
+			{Preset: "python", Domain: "mirror.corp", Source: sandbox.PresetFromHost},
+			{Preset: "python", Domain: "image.example", Source: sandbox.PresetFromImage},
+		},
+	}
+	block := prefixes("10.9.0.0/16")
+	p, plain := New(asked, Operator{Mirrors: true, Block: block}), New(asked, Operator{Block: block})
+	for _, c := range []struct {
+		name, address string
+		want          Reason
+	}{
+		{"mirror.corp", "10.0.0.5", Allowed},
+		{"mirror.corp", "fd12::5", Allowed},
+		{"mirror.corp", "93.184.216.1", Allowed},
+		{"mirror.corp", "10.9.0.5", Blocked},
+		{"mirror.corp", "127.0.0.1", Private},
+		{"mirror.corp", "::1", Private},
+		{"mirror.corp", "169.254.169.254", Private},
+		{"mirror.corp", "64:ff9b::a9fe:a9fe", Private},
+		{"mirror.corp", "100.100.100.200", Private},
+		{"mirror.corp", "fd00:ec2::254", Private},
+		{"mirror.corp", "224.0.0.1", Private},
+		{"image.example", "10.0.0.5", Private},
+		{"own.example", "10.0.0.5", Private},
+	} {
+		a := netip.MustParseAddr(c.address)
+		if got := p.AddressOf(c.name, a); got != c.want {
+			t.Errorf("%s for %s: %q, want %q", c.address, c.name, got, c.want)
+		}
+		if got := plain.AddressOf(c.name, a); got == Allowed && !public(a) {
+			t.Errorf("%s for %s where no image is built: allowed", c.address, c.name)
+		}
+		at := netip.AddrPortFrom(a, 443)
+		if got := p.Connection(at, p.AddressOf(c.name, a) == Allowed); (got == Allowed) != (c.want == Allowed) {
+			t.Errorf("a connection to %s for %s: %q", c.address, c.name, got)
+		}
+		if got := p.Connection(at, false); got == Allowed {
+			t.Errorf("a connection to %s without a name: allowed", c.address)
+		}
+	}
+	if p.Addresses("mirror.corp") != Allowed || plain.Addresses("mirror.corp") != Private || p.Addresses("other.corp") != Private {
+		t.Error("special names")
+	}
+}

@@ -55,6 +55,13 @@ var carriers = []struct {
 // unknown.
 var local = prefixes("64:ff9b:1::/48")
 
+// near are addresses of a machine itself, of its link and of what a cloud tells it: no mirror is there.
+var near = prefixes(
+	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
+	"100.100.100.200/32", "168.63.129.16/32", "192.0.0.0/24",
+	"::/127", "fe80::/10", "fec0::/10", "ff00::/8", "fd00:ec2::/32",
+)
+
 func prefixes(texts ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(texts))
 	for i, t := range texts {

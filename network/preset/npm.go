@@ -20,26 +20,7 @@ func npm(m Machine, _ *Machine) []string {
 	}
 	var out []string
 	for _, home := range homes {
-		var files []string
-		for _, dir := range npmHomes {
-			files = append(files, dir+"/npmrc")
-		}
-		files = append(files, "usr/etc/npmrc", "usr/local/etc/npmrc", "etc/npmrc")
-		if home != "" {
-			files = append(files, home+"/.npmrc")
-		}
-		registry := ""
-		var scoped []string
-		for _, f := range files { // the later goes over the earlier
-			one, more := npmSettings(m.read(f, maxSettings))
-			if one != "" {
-				registry = one
-			}
-			scoped = append(scoped, more...)
-		}
-		if v := m.env("npm_config_registry", "NPM_CONFIG_REGISTRY"); v != "" {
-			registry = v
-		}
+		registry, scoped := npmSays(m, home)
 		if registry == "" {
 			out = append(out, npmDefault(m)...)
 		} else {
@@ -48,6 +29,29 @@ func npm(m Machine, _ *Machine) []string {
 		out = append(out, hosts(scoped...)...)
 	}
 	return out
+}
+
+// npmSays returns what npm's files and variables say of registries, to a user of m.
+func npmSays(m Machine, home string) (registry string, scoped []string) {
+	var files []string
+	for _, dir := range npmHomes {
+		files = append(files, dir+"/npmrc")
+	}
+	files = append(files, "usr/etc/npmrc", "usr/local/etc/npmrc", "etc/npmrc")
+	if home != "" {
+		files = append(files, home+"/.npmrc")
+	}
+	for _, f := range files { // the later goes over the earlier
+		one, more := npmSettings(m.read(f, maxSettings))
+		if one != "" {
+			registry = one
+		}
+		scoped = append(scoped, more...)
+	}
+	if v := m.env("npm_config_registry", "NPM_CONFIG_REGISTRY"); v != "" {
+		registry = v
+	}
+	return registry, scoped
 }
 
 // npmSettings reads what an npmrc says of registries: the one for all, and those for scopes.

@@ -18,24 +18,7 @@ func pip(m Machine, _ *Machine) []string {
 	}
 	var out []string
 	for _, home := range homes { // each user has settings of their own
-		files := []string{"etc/xdg/pip/pip.conf", "etc/pip.conf"}
-		if home != "" {
-			files = append(files, home+"/.pip/pip.conf", home+"/.config/pip/pip.conf")
-		}
-		if named := strings.TrimPrefix(m.env("PIP_CONFIG_FILE"), "/"); named != "" {
-			files = append(files, named)
-		}
-		says := make(map[string]string)
-		for _, f := range files { // the later goes over the earlier
-			for key, value := range pipSettings(m.read(f, maxSettings)) {
-				says[key] = value
-			}
-		}
-		for key, variable := range map[string]string{"index-url": "PIP_INDEX_URL", "extra-index-url": "PIP_EXTRA_INDEX_URL", "find-links": "PIP_FIND_LINKS"} {
-			if v := m.env(variable); v != "" {
-				says[key] = v
-			}
-		}
+		says := pipSays(m, home)
 		index := hosts(strings.Fields(says["index-url"])...)
 		if index == nil && says["index-url"] == "" {
 			index = pipDefault(m)
@@ -44,6 +27,35 @@ func pip(m Machine, _ *Machine) []string {
 		out = append(out, hosts(strings.Fields(says["extra-index-url"]+" "+says["find-links"])...)...)
 	}
 	return out
+}
+
+// pipVariables are the variables by which pip takes a setting.
+var pipVariables = map[string]string{"index-url": "PIP_INDEX_URL", "extra-index-url": "PIP_EXTRA_INDEX_URL", "find-links": "PIP_FIND_LINKS", trustedHost: "PIP_TRUSTED_HOST"}
+
+// trustedHost are hosts that pip takes packages from without TLS.
+const trustedHost = "trusted-host"
+
+// pipSays returns what pip's files and variables say of where packages are, to a user of m.
+func pipSays(m Machine, home string) map[string]string {
+	files := []string{"etc/xdg/pip/pip.conf", "etc/pip.conf"}
+	if home != "" {
+		files = append(files, home+"/.pip/pip.conf", home+"/.config/pip/pip.conf")
+	}
+	if named := strings.TrimPrefix(m.env("PIP_CONFIG_FILE"), "/"); named != "" {
+		files = append(files, named)
+	}
+	says := make(map[string]string)
+	for _, f := range files { // the later goes over the earlier
+		for key, value := range pipSettings(m.read(f, maxSettings)) {
+			says[key] = value
+		}
+	}
+	for key, variable := range pipVariables {
+		if v := m.env(variable); v != "" {
+			says[key] = v
+		}
+	}
+	return says
 }
 
 // pipSettings reads what a pip.conf says of where packages are, for pip install.
@@ -69,7 +81,7 @@ func pipSettings(text string) map[string]string {
 			}
 			name := strings.TrimLeft(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(trimmed[:at]), "_", "-")), "-")
 			switch name {
-			case "index-url", "extra-index-url", "find-links":
+			case "index-url", "extra-index-url", "find-links", trustedHost:
 				key = name
 				section[key] = strings.TrimSpace(trimmed[at+1:])
 			}

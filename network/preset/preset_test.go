@@ -5,6 +5,7 @@ package preset
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,5 +284,20 @@ func TestPublishedPresetsSaySoWithSourceAndDate(t *testing.T) {
 				t.Errorf("%+v: %v", d, err)
 			}
 		}
+	}
+}
+
+func TestSettingsAsVariables(t *testing.T) {
+	files := fstest.MapFS{
+		"etc/pip.conf":   {Data: []byte("[global]\nindex-url = https://u:p@pypi.mirror.test/simple\nextra-index-url = /opt/wheels\n trusted-host = x\n[install]\ntrusted-host = pypi.mirror.test:8443 $(id)\nfind-links = /opt/wheels\n")},
+		"home/me/.npmrc": {Data: []byte("registry=https://npm.mirror.test/\n")},
+	}
+	got := Machine{Files: files, Homes: []string{"home/me"}}.Variables()
+	want := map[string]string{"PIP_INDEX_URL": "https://u:p@pypi.mirror.test/simple", "PIP_TRUSTED_HOST": "pypi.mirror.test:8443", "npm_config_registry": "https://npm.mirror.test/"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := (Machine{}).Variables(); len(got) > 0 {
+		t.Errorf("of nothing: %v", got)
 	}
 }
