@@ -39,6 +39,7 @@ func (e *Engine) Images(ctx context.Context, c access.Caller) ([]image.Status, e
 
 // Pools returns what is made ahead of creates.
 func (e *Engine) Pools() *prewarm.Pools { return e.pools }
+
 // mayBuild refuses a caller who is no administrator an image that only those have built.
 func (e *Engine) mayBuild(ctx context.Context, c access.Caller, entry image.Entry) error {
 	if !entry.ByAdmin || c.May(access.Admin) {
