@@ -162,9 +162,10 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 			"npm":                         "npm view --registry " + x.npmTLS + " sandpit-pear version",
 			"Python's ssl":                `python3 -c "import ssl, socket; print(ssl.create_default_context().wrap_socket(socket.create_connection(('` + strings.TrimSuffix(strings.TrimPrefix(x.npmTLS, "https://"), "/") + `'.split(':')[0], int('` + x.npmTLS + `'.rsplit(':', 1)[1]))), server_hostname='` + npmHost + `').version())"`,
 			"the system's bundle":         "curl -sS --fail --cacert /etc/ssl/certs/ca-certificates.crt " + x.npmTLS + "/sandpit-pear",
+			"apt":                         aptUpdate(x.npmTLS) + ` 2>&1 | grep '404 '`, // and not that the server is not trusted
 			"a virtual environment's pip": "python3 -m venv /tmp/v && /tmp/v/bin/pip install --index-url " + x.pip + " sandpit-apple",
 		} {
-			if got := a.call("run_command", args{"command": command}); !strings.Contains(got.text, "exit 0 ") {
+			if got := a.call("run_command", args{"command": command, "wait_seconds": 55}); !strings.Contains(got.text, "exit 0 ") {
 				t.Errorf("%s:\n%s", what, got.text)
 			}
 		}

@@ -70,7 +70,7 @@ func askForNetwork(ctx context.Context, c *toolset.Call) (*toolset.Answer, error
 	if err != nil {
 		return nil, err
 	}
-	if became == "" { // the form is older than what is taken, which a call that waits is not
+	if became == "" { // another call of the same asked meanwhile, and its form counts
 		answered, became = r, state
 	}
 	return networkAnswer(answered, became, true), nil
