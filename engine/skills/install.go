@@ -273,6 +273,12 @@ func (w *install) whole(ctx context.Context) bool {
 // put unpacks the skill beside its place, and moves it there. The archive's names begin below the
 // workspace, which is not the sandbox's user's to exchange, so that no link put in the way is followed.
 func (w *install) put(ctx context.Context, old bool) error {
+	select {
+	case w.s.packages <- struct{}{}:
+		defer func() { <-w.s.packages }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	pkg, err := w.read(ctx)
 	if err != nil {
 		return err

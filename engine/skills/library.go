@@ -33,7 +33,11 @@ type Service struct {
 	engine     *engine.Engine
 	checkpoint func(string)
 	turns      turns
+	packages   chan struct{} // holds one of maxUnpacking for each package that is in memory for an install
 }
+
+// maxUnpacking is how many packages are in memory for installs at once, whatever the number of sandboxes.
+const maxUnpacking = 4
 
 // Options configure a [Service]. The zero value works.
 type Options struct {
@@ -46,7 +50,7 @@ func New(e *engine.Engine, o Options) *Service {
 	if o.Checkpoint == nil {
 		o.Checkpoint = func(string) {}
 	}
-	return &Service{engine: e, checkpoint: o.Checkpoint}
+	return &Service{engine: e, checkpoint: o.Checkpoint, packages: make(chan struct{}, maxUnpacking)}
 }
 
 // AddSkill keeps a skill that comes as a ZIP archive or as the text of a SKILL.md. The same one again is
