@@ -1,0 +1,165 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/image/entry"
+	"sandpit.dev/internal/skiptest"
+)
+
+func TestEntriesBeginWithWhatThereIs(t *testing.T) {
+	e := func(name, base string, aliases ...string) entry.Entry {
+		return entry.Entry{Name: name, Base: base, Aliases: aliases, Env: map[string]string{"A": "b"}, Source: name + ".yaml"}
+	}
+	for title, c := range map[string]struct {
+		entries []entry.Entry
+		says    string
+	}{
+		"one":            {[]entry.Entry{e("one", "python")}, ""},
+		"in a row":       {[]entry.Entry{e("two", "other/one:1"), e("one", "python", "other/one:1")}, ""},
+		"no such base":   {[]entry.Entry{e("one", "ptyhon")}, `one.yaml: there is no image "ptyhon"`},
+		"itself":         {[]entry.Entry{e("one", "one")}, "begins with itself"},
+		"in a circle":    {[]entry.Entry{e("one", "two"), e("two", "three"), e("three", "one")}, "begins with itself"},
+		"a name of ours": {[]entry.Entry{e("python", "python")}, `the name "python" belongs to the image python`},
+		"an alias twice": {[]entry.Entry{e("one", "python", "x"), e("two", "python", "x")}, `two.yaml: the name "x" belongs to the image one`},
+	} {
+		all, err := withEntries([]recipe{{Entry: Entry{Name: "python"}}}, c.entries)
+		if c.says == "" && (err != nil || len(all) != len(c.entries)+1) || c.says != "" && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %d, %v; want %q", title, len(all), err, c.says)
+		}
+	}
+}
+
+// maker is a builder with a layer of its own.
+type maker struct {
+	layer  []byte
+	fail   error // of Build, after some output
+	broken error // of the layer, at its half
+	jobs   []Job
+	closed int
+}
+
+func (m *maker) Build(_ context.Context, j Job) (*Built, error) {
+	m.jobs = append(m.jobs, j)
+	j.Report("step 1 of 1", "doing it", 0.5)
+	fmt.Fprintln(j.Log, "what the step says")
+	if m.fail != nil {
+		return nil, m.fail
+	}
+	return &Built{
+		Layer: func(_ context.Context, w io.Writer) error {
+			if m.broken != nil {
+				_, _ = w.Write(m.layer[:len(m.layer)/2])
+				return m.broken
+			}
+			_, err := w.Write(m.layer)
+			return err
+		},
+		Resolved: map[string]string{"pip": "hash"}, Packages: map[string]string{"extra": "1.0"}, Inspected: "tool=2.0\nabsent=docker\nhostile=1\n",
+		Close: sync.OnceFunc(func() { m.closed++ }),
+	}, nil
+}
+
+func TestAnEntryIsBuiltAndKept(t *testing.T) {
+	skiptest.WithoutRoot(t, "files of an image have owners")
+	dir := t.TempDir()
+	small := recipe{Entry: Entry{Name: "small"}, Stages: []stage{{Name: "files", Weight: 1, Run: func(_ context.Context, w *work) error {
+		return errors.Join(os.MkdirAll(filepath.Join(w.root, "etc"), 0o755), os.WriteFile(filepath.Join(w.root, "etc/base"), []byte("base"), 0o644))
+	}}}, Env: map[string]string{"PATH": "/bin", "A": "base"}, Inspect: func(context.Context, *work) (contents, error) {
+		return contents{Versions: map[string]string{"tool": "1.0", "gone": "1.0"}}, nil
+	}}
+	begin := func(m *maker) *Store {
+		t.Helper()
+		recipes, err := withEntries([]recipe{small}, []entry.Entry{{Name: "mine", Base: "small", Env: map[string]string{"A": "b"}, Steps: []entry.Step{{Title: "doing it"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := open(Options{Dir: dir}, recipes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		s.Use(m)
+		return s
+	}
+	inside := func(name string) []string {
+		t.Helper()
+		all, err := os.ReadDir(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, e := range all {
+			out = append(out, e.Name())
+		}
+		return out
+	}
+
+	m := &maker{layer: layerOf(t, dirEntry("etc"), fileEntry("etc/mine")), fail: fault.New(fault.Timeout, "it took too long").WithRemedy("wait")}
+	s := begin(m)
+	if _, err := s.Ensure(t.Context(), "mine"); !fault.Is(err, fault.Timeout) || fault.As(err).Remedy != "wait" || !strings.Contains(fault.As(err).Message, `building the image "mine" failed in step 1 of 1: it took too long`) {
+		t.Errorf("a failed step: %v", err)
+	}
+	all, err := s.List(t.Context())
+	if err != nil || all[1].State != Failed || len(all[1].Output) != 1 || all[1].Output[0] != "what the step says" || all[1].Stage != "step 1 of 1" {
+		t.Errorf("the status: %+v, %v", all[1], err)
+	}
+	if got := inside("mine"); len(got) != 1 || got[0] != buildLogName {
+		t.Errorf("left are %q", got)
+	}
+
+	m.fail, m.broken = nil, errors.New("the disk broke")
+	if _, err := s.Ensure(t.Context(), "mine"); err == nil {
+		t.Error("half a layer made an image")
+	}
+	if got := inside("mine"); len(got) != 1 || m.closed != 1 {
+		t.Errorf("left are %q, closed %d times", got, m.closed)
+	}
+
+	m.broken = nil
+	img, err := s.Ensure(t.Context(), "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(img.Root, "etc/mine")); err != nil || string(got) != "etc/mine" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if img.Env["A"] != "b" || img.Env["PATH"] != "/bin" || fmt.Sprint(img.Versions) != "map[extra:1.0 tool:2.0]" || fmt.Sprint(img.Absent) != "[docker]" {
+		t.Errorf("%+v", img)
+	}
+	if text, err := os.ReadFile(filepath.Join(filepath.Dir(img.Root), buildLogName)); err != nil || string(text) != "what the step says\n" {
+		t.Errorf("the log: %q, %v", text, err)
+	}
+
+	// The same base, entry and versions make the same digest, and a killed build leaves nothing to go on with.
+	for _, e := range inside("mine") {
+		if e != buildLogName {
+			if err := os.Rename(filepath.Join(dir, "mine", e), filepath.Join(dir, "mine", workName)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s = begin(m)
+	if got := inside("mine"); len(got) != 1 {
+		t.Errorf("left are %q", got)
+	}
+	again, err := s.Ensure(t.Context(), "mine")
+	if err != nil || again.Digest != img.Digest {
+		t.Errorf("%s, %v; want %s", again.Digest, err, img.Digest)
+	}
+	if base, err := s.Find(t.Context(), "small"); err != nil || len(m.jobs) != 4 || m.jobs[3].Base.Digest != base.Digest {
+		t.Errorf("%v, %d jobs", err, len(m.jobs))
+	}
+}
