@@ -24,6 +24,9 @@ type Plain map[string][]string
 
 // Add adds a map of a field, its names and values.
 func (p Plain) Add(field string, m map[string]string) {
+	if len(m) == 0 {
+		return
+	}
 	for _, n := range slices.Sorted(maps.Keys(m)) {
 		p[field] = append(p[field], n, m[n])
 	}
