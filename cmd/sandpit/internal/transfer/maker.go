@@ -212,6 +212,11 @@ func (m *maker) link(in *os.Root, name string, e *entry) error {
 
 // file writes one file, and puts it in the place of what has its name.
 func (m *maker) file(in *openDir, name string, e *entry, content *counted) error {
+	if content == nil && !m.named {
+		if err := m.small(in, name, e); err != errNamed {
+			return err
+		}
+	}
 	w, err := m.create(in)
 	if err != nil {
 		return err

@@ -19,6 +19,9 @@ type newFile struct {
 	tmp string // its name meanwhile; "": it has none
 }
 
+// errNamed is the error where files have to have a name from the first.
+var errNamed = errors.New("files without a name are not possible here")
+
 // create begins a file in a directory.
 func (m *maker) create(in *openDir) (*newFile, error) {
 	if !m.named {
