@@ -18,11 +18,11 @@ import (
 // allocationBounds are of what the server allocates for an operation, with what it does behind the
 // answer. A busy machine adds a tenth.
 var allocationBounds = []bound{
-	{"create/allocations", 630, 950, "a seventh is the two commits, a quarter the request"},
+	{"create/allocations", 740, 850, "a fifth is the two commits, a quarter the request"},
 	{"create/allocated-bytes", 50e3, 90e3, "what each object weighs"},
-	{"exec/allocations", 285, 430, "a quarter is the two commits, a quarter the request"},
+	{"exec/allocations", 357, 410, "a quarter is the two commits, a quarter the request"},
 	{"exec/allocated-bytes", 21e3, 32e3, "what each object weighs"},
-	{"delete/allocations", 620, 930, "with the layer that is emptied behind the answer"},
+	{"delete/allocations", 480, 700, "with the layer that is emptied behind the answer"},
 	{"delete/allocated-bytes", 21e3, 36e3, "what each object weighs"},
 }
 
