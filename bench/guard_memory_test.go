@@ -18,7 +18,7 @@ import (
 // allocationBounds are of what the server allocates for an operation, with what it does behind the
 // answer. A busy machine adds a tenth.
 var allocationBounds = []bound{
-	{"create/allocations", 740, 850, "a fifth is the two commits, a quarter the request"},
+	{"create/allocations", 740, 850, "a fifth is the two commits, a third the driver"},
 	{"create/allocated-bytes", 50e3, 90e3, "what each object weighs"},
 	{"exec/allocations", 357, 410, "a quarter is the two commits, a quarter the request"},
 	{"exec/allocated-bytes", 21e3, 32e3, "what each object weighs"},
