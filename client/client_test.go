@@ -311,6 +311,14 @@ func TestAdministration(t *testing.T) {
 	if i, err := h.BuildImage(ctx, "python", time.Second); err != nil || i.Status != "ready" {
 		t.Errorf("got %+v, %v", i, err)
 	}
+	if i, err := h.PullImage(ctx, "debian:12-slim", time.Second); err != nil || i.Status != "ready" {
+		t.Errorf("pulled %+v, %v", i, err)
+	}
+	_, err = h.PullImage(ctx, "nosuch", time.Second)
+	wantCode(t, err, fault.NotFound)
+	if l, err := h.ImportImages(ctx, strings.NewReader("an archive"), client.ImportImageOptions{Name: "a:1"}); err != nil || len(l) != 1 || l[0].Status != "ready" {
+		t.Errorf("imported %+v, %v", l, err)
+	}
 	if i, err := h.Info(ctx); err != nil || i.Version != "v0.0.0-test" || i.Runtime != "memory" || len(i.Runtimes[0].Capabilities) == 0 {
 		t.Errorf("got %+v, %v", i, err)
 	}

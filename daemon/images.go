@@ -23,6 +23,8 @@ type ImagesConfig struct {
 	Default string `yaml:"default"`
 	// Allowed are names and patterns of the images that new sandboxes may have; empty: all.
 	Allowed []string `yaml:"allowed"`
+	// Registries are those of images that the operator says something of.
+	Registries []RegistryConfig `yaml:"registries"`
 	// Exact refuses names that say something else than what is inside: python-3.12, where there is
 	// another Python.
 	Exact bool `yaml:"exact"`

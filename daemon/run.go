@@ -32,6 +32,7 @@ import (
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
 	"sandpit.dev/network/ask"
+	"sandpit.dev/network/policy"
 	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/runs"
 	"sandpit.dev/store/keyed"
@@ -135,7 +136,14 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	images, err := image.Open(image.Options{Dir: cfg.Images.Dir, Entries: entries, Authorities: network.Authorities, Policy: cfg.Images.policy(), Logger: log})
+	registries, err := registriesOf(cfg.Images.Registries, os.Getenv)
+	if err != nil {
+		return err
+	}
+	images, err := image.Open(image.Options{
+		Dir: cfg.Images.Dir, Entries: entries, Authorities: network.Authorities, Policy: cfg.Images.policy(),
+		Public: policy.Public, Registries: registries, Roots: rootsOf(network.Authorities), Logger: log,
+	})
 	if err != nil {
 		return err
 	}

@@ -267,6 +267,12 @@ func TestEveryVerb(t *testing.T) {
 		wantCode(t, err, fault.Denied)
 		_, err = h.engine.BuildImage(t.Context(), alice, "python")
 		wantCode(t, err, fault.Denied)
+		_, err = h.engine.PullImage(t.Context(), alice, "debian")
+		wantCode(t, err, fault.Denied)
+		_, err = h.engine.ImportImages(t.Context(), alice, nil, "")
+		wantCode(t, err, fault.Denied)
+		_, err = h.engine.PullImage(t.Context(), chief, "debian") // the test's images are no store
+		wantCode(t, err, fault.Unsupported)
 		st, err := h.engine.BuildImage(t.Context(), chief, "")
 		if err != nil || st.Name != "python" {
 			t.Errorf("got %+v, %v", st, err)

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"io"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/prewarm"
@@ -26,6 +27,55 @@ type Images interface {
 	// FindDigest returns exactly the image that a sandbox was made from.
 	FindDigest(name, digest string) (image.Image, error)
 	List(ctx context.Context) ([]image.Status, error)
+}
+
+// Importer is what images have that take those of others; *image.Store has it.
+type Importer interface {
+	// Import makes images of an archive, see [image.Store.Import].
+	Import(ctx context.Context, archive io.Reader, as string) ([]image.Status, error)
+	// Pull brings an image from its registry, see [image.Store.Pull].
+	Pull(ctx context.Context, reference string) (image.Status, error)
+}
+
+// ImportImages makes images of an archive of others: docker save's, or an OCI layout's. as names
+// the image in place of the archive's own name; "" keeps that.
+func (e *Engine) ImportImages(ctx context.Context, c access.Caller, archive io.Reader, as string) ([]image.Status, error) {
+	var made []image.Status
+	err := e.bring(ctx, c, func(ctx context.Context, from Importer) (err error) {
+		made, err = from.Import(ctx, archive, as)
+		return err
+	})
+	return made, err
+}
+
+// PullImage brings an image of others from its registry, and waits for it. The pull goes on when
+// ctx ends; Images shows how far it is.
+func (e *Engine) PullImage(ctx context.Context, c access.Caller, reference string) (image.Status, error) {
+	var made image.Status
+	err := e.bring(ctx, c, func(ctx context.Context, from Importer) (err error) {
+		made, err = from.Pull(ctx, reference)
+		return err
+	})
+	return made, err
+}
+
+// bring has an administrator bring images of others.
+func (e *Engine) bring(ctx context.Context, c access.Caller, do func(context.Context, Importer) error) error {
+	if err := e.enterWork(c, access.Admin); err != nil {
+		return err
+	}
+	defer e.group.leave()
+	from, ok := e.images.(Importer)
+	if !ok {
+		return fault.New(fault.Unsupported, "this server takes no images of others")
+	}
+	bound, cancel := e.group.bind(ctx)
+	defer cancel()
+	err := do(bound, from)
+	if err != nil && bound.Err() != nil && ctx.Err() == nil {
+		return shuttingDown()
+	}
+	return err
 }
 
 // Images gives every image of the catalogue and how far it is on this machine.

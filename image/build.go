@@ -41,13 +41,13 @@ type build struct {
 // goes on when ctx ends, and ends with Close. A failed build is an error for every caller that
 // waited; the next call tries again.
 func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
-	r, err := resolve(s.recipes, s.policy, name)
-	if err != nil {
-		return Image{}, err
+	r, resolveErr := resolve(s.recipes, s.policy, name)
+	if resolveErr == nil {
+		name = r.Name
 	}
-	img, err := s.Find(ctx, r.Name)
-	if !fault.Is(err, fault.NotFound) {
-		return img, err
+	img, err := s.Find(ctx, name)
+	if resolveErr != nil || !fault.Is(err, fault.NotFound) {
+		return img, err // nothing here builds an image of others
 	}
 	return s.await(ctx, r, false)
 }

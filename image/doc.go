@@ -17,6 +17,7 @@
 //	DIR/NAME/.building/        the build that is going on, or that was killed
 //	DIR/NAME/DIGEST12/rootfs/  an image's files
 //	DIR/NAME/DIGEST12/image.json
+//	DIR/.oci/                  images that others made, see package oci
 //
 // An image appears by one rename of a complete and flushed directory, so what
 // has a digest for a name is whole. A killed build leaves only .building,

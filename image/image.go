@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"sandpit.dev/image/oci"
 )
 
 // Image is one built root file system. It is complete and never changes. The
@@ -34,6 +36,8 @@ type Image struct {
 	Created   time.Time
 	// Env is what a process in the image should find in its environment (PATH, LANG).
 	Env map[string]string
+	// Other tells of an image that others made; nil: it is of the catalogue.
+	Other *oci.Image
 
 	recipe string
 }

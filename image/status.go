@@ -40,7 +40,7 @@ type Status struct {
 	Output []string
 }
 
-// List returns every catalogue entry, the default one first. Polling it is how progress is
+// List returns every catalogue entry, the default one first, and after them the images of others. Polling it is how progress is
 // shown: it costs a directory read for an entry that is not ready, and nothing for one that is.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
 	all := make([]Status, 0, len(s.recipes))
@@ -58,7 +58,7 @@ func (s *Store) List(ctx context.Context) ([]Status, error) {
 		}
 		all = append(all, st)
 	}
-	return all, nil
+	return append(all, s.listOthers()...), nil
 }
 
 func (s *Store) unready(st *Status) {

@@ -6,9 +6,11 @@ package image
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +21,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/image/entry"
+	"sandpit.dev/image/oci"
 )
 
 // Options configure a store; only Dir is required.
@@ -32,6 +35,10 @@ type Options struct {
 	Policy Policy
 	// Entries are more of the catalogue, which a [Builder] makes; see Store.Use.
 	Entries []entry.Entry
+	// Public, Registries and Roots say from where images of others are pulled, see [oci.Options].
+	Public     func(netip.Addr) bool
+	Registries []oci.Registry
+	Roots      *x509.CertPool
 	// Logger gets the start, the stages and the end of builds; nil logs nothing.
 	Logger *slog.Logger
 }
@@ -44,7 +51,8 @@ type Store struct {
 	log         *slog.Logger
 	recipes     []recipe // the default one first
 	policy      Policy
-	builder     Builder // nil: nothing is made in sandboxes
+	builder     Builder    // nil: nothing is made in sandboxes
+	others      *oci.Store // images that others made
 
 	mu     sync.RWMutex
 	ready  map[string]Image // current, by catalogue name
@@ -100,6 +108,9 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 		ready: make(map[string]Image), digest: make(map[string]Image),
 		builds: make(map[string]*build), failed: make(map[string]error), stale: make(map[string]error),
 		leaving: make(map[string]*Withdrawal), held: make(map[string]*os.File),
+	}
+	if s.others, err = oci.Open(oci.Options{Dir: filepath.Join(dir, othersName), Public: opts.Public, Registries: opts.Registries, Roots: opts.Roots, Logger: log}); err != nil {
+		return nil, err
 	}
 	l, err := tryLock(dir)
 	if err != nil {
@@ -159,11 +170,15 @@ func (s *Store) clean() error {
 	return nil
 }
 
-// Resolve returns the catalogue's entry for a name as a caller writes it. It
-// looks at nothing but the catalogue. An unknown name is fault.NotFound, one
-// that cannot be a name fault.Invalid.
+// Resolve returns the catalogue's entry for a name as a caller writes it, or that of an image of
+// others that is here. It looks at nothing on the disk for one that is. An unknown name is
+// fault.NotFound, one that cannot be a name fault.Invalid.
 func (s *Store) Resolve(name string) (Entry, error) {
 	r, err := resolve(s.recipes, s.policy, name)
+	if fault.Is(err, fault.NotFound) {
+		img, err := s.other(name, err)
+		return img.entry(), err
+	}
 	return r.Entry, err
 }
 
@@ -172,6 +187,9 @@ func (s *Store) Resolve(name string) (Entry, error) {
 // without a system call.
 func (s *Store) Find(ctx context.Context, name string) (Image, error) {
 	r, err := resolve(s.recipes, s.policy, name)
+	if fault.Is(err, fault.NotFound) {
+		return s.other(name, err)
+	}
 	if err != nil {
 		return Image{}, err
 	}
@@ -232,11 +250,17 @@ func (s *Store) skipped(path string, err error) {
 // an older recipe. The digest may be given with or without "sha256:", whole or
 // by its first 12 digits. One that is not on disk is fault.NotFound.
 func (s *Store) FindDigest(name, digest string) (Image, error) {
-	r, err := resolve(s.recipes, s.policy, name)
+	hex, err := digestHex(digest)
 	if err != nil {
 		return Image{}, err
 	}
-	hex, err := digestHex(digest)
+	if img, ok := s.otherDigest(name, hex); ok {
+		return img, nil
+	}
+	r, err := resolve(s.recipes, s.policy, name)
+	if fault.Is(err, fault.NotFound) {
+		return Image{}, noDigest(name, hex)
+	}
 	if err != nil {
 		return Image{}, err
 	}
@@ -291,7 +315,7 @@ func (s *Store) Close() error {
 		_ = f.Close()
 		delete(s.held, key)
 	}
-	return nil
+	return s.others.Close()
 }
 
 // private refuses a directory that others could have laid out, or can change: a

@@ -6,6 +6,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -24,6 +25,14 @@ type oneImage struct{ status *image.Status }
 
 func (o oneImage) BuildImage(context.Context, access.Caller, string) (image.Status, error) {
 	return *o.status, nil
+}
+
+func (o oneImage) PullImage(context.Context, access.Caller, string) (image.Status, error) {
+	return *o.status, nil
+}
+
+func (o oneImage) ImportImages(context.Context, access.Caller, io.Reader, string) ([]image.Status, error) {
+	return []image.Status{*o.status}, nil
 }
 
 func (o oneImage) Images(context.Context, access.Caller) ([]image.Status, error) {

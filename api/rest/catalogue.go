@@ -93,7 +93,7 @@ func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image
 func imageOf(s image.Status) v1.Image {
 	out := v1.Image{
 		Name: s.Name, Description: s.Title, Aliases: append([]string{}, s.Aliases...), AliasNotes: s.Notes(), Default: s.Default, Allowed: s.Allowed, Status: string(s.State),
-		Digest: s.Image.Digest, Versions: mapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: timeOrNull(s.Image.Created),
+		Digest: s.Image.Digest, Versions: mapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: timeOrNull(s.Image.Created), Config: configOf(s.Image),
 	}
 	switch s.State {
 	case image.Building:

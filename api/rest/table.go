@@ -256,6 +256,13 @@ func (a *API) operations() []httpapi.Operation {
 		op("importImage", "POST /images/{name}/import", "Import an entry of the catalogue: another name of buildImage, for those who know it by that.", http.StatusOK, a.buildImage).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
 			Extend(keyless("the second joins the build")),
+		op("pullImage", "POST /images/pull", "Bring an image from its registry. The pull goes on whether one waits or not.", http.StatusOK, a.pullImage).
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
+			Example(v1.PullImage{Reference: "debian:12-slim"}).
+			Extend(keyless("the second joins the pull")),
+		op("importImages", "POST /images/import", "Make images of an archive, which is the raw body: what docker save wrote, or a tar of an OCI layout, compressed or not. Its digests are verified; one that is here already costs its transport.", http.StatusCreated, a.importImages).
+			Media(v1.ImageType, "").
+			Extend(keyless("the second finds the image there")),
 		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. For the server's own administrator's token alone. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),

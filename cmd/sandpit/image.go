@@ -25,11 +25,11 @@ import (
 func newImage(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "image",
-		Short: "List, build, inspect and delete what sandboxes run on",
+		Short: "List, build, pull, import, inspect and delete what sandboxes run on",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  group,
 	}
-	c.AddCommand(newImageLs(a), newImageBuild(a), newImageInspect(a), newImageRm(a), newImagePrune(a))
+	c.AddCommand(newImageLs(a), newImageBuild(a), newImagePull(a), newImageImport(a), newImageInspect(a), newImageRm(a), newImagePrune(a))
 	return c
 }
 
@@ -45,28 +45,33 @@ func newImageLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return output.List(a.stdout, how, found, func(img v1.Image) string { return img.Name }, output.Columns[v1.Image]{
-			Head: []string{"NAME", "STATUS", "SIZE", "BUILT", "SANDBOXES", "INSIDE"},
-			Row: func(img v1.Image, now time.Time) []string {
-				name, status, size := img.Name, img.Status, ""
-				if status == "building" {
-					status = fmt.Sprintf("building %.0f%%", 100*part(&img))
-				}
-				if img.SizeBytes > 0 {
-					size = output.Bytes(img.SizeBytes)
-				}
-				if img.Default {
-					name += " (default)"
-				}
-				used := ""
-				if img.Sandboxes != nil {
-					used = strconv.Itoa(*img.Sandboxes)
-				}
-				return []string{name, status, size, output.Ago(now, img.BuiltAt), used, versionsText(img.Versions)}
-			},
-		})
+		return output.List(a.stdout, how, found, func(img v1.Image) string { return img.Name }, imageColumns())
 	}
 	return c
+}
+
+// imageColumns are those of a list of images.
+func imageColumns() output.Columns[v1.Image] {
+	return output.Columns[v1.Image]{
+		Head: []string{"NAME", "STATUS", "SIZE", "BUILT", "SANDBOXES", "INSIDE"},
+		Row: func(img v1.Image, now time.Time) []string {
+			name, status, size := img.Name, img.Status, ""
+			if status == "building" {
+				status = fmt.Sprintf("building %.0f%%", 100*part(&img))
+			}
+			if img.SizeBytes > 0 {
+				size = output.Bytes(img.SizeBytes)
+			}
+			if img.Default {
+				name += " (default)"
+			}
+			used := ""
+			if img.Sandboxes != nil {
+				used = strconv.Itoa(*img.Sandboxes)
+			}
+			return []string{name, status, size, output.Ago(now, img.BuiltAt), used, versionsText(img.Versions)}
+		},
+	}
 }
 
 // versionsText lists what is inside an image.
@@ -161,6 +166,10 @@ func (a *app) watchImage(ctx context.Context, cl *client.Client, name string) (*
 			bar.Clear()
 			for _, line := range img.Output {
 				fmt.Fprintln(a.stderr, "  "+output.Printable(line))
+			}
+			if img.Phase == "pull" {
+				return nil, fault.New(fault.Unavailable, "the image %s cannot be pulled: %s", img.Name, img.Error).
+					WithRemedy("mend that, then go on with what is missing: sandpit image pull %s", img.Name)
 			}
 			return nil, fault.New(fault.Unavailable, "the image %s cannot be built: %s", img.Name, img.Error).
 				WithRemedy("mend that, then go on where it stopped with: sandpit image build %s", img.Name)

@@ -35,7 +35,7 @@ func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 		// Variables that the script has set are the server's, too.
 		s.env = nil
 		for _, name := range []string{
-			"PATH", "HOME", "SANDPIT_RUN_DIR", "SANDPIT_DATA", "SANDPIT_IMAGES", "SANDPIT_LISTEN", "SANDPIT_ADMIN_TOKEN", "SANDPIT_MCP_GROUPS", "SANDPIT_SECRETS_KEY", "SANDPIT_SECRETS_KEY_FILE",
+			"PATH", "HOME", "SANDPIT_CONFIG", "SANDPIT_RUN_DIR", "SANDPIT_DATA", "SANDPIT_IMAGES", "SANDPIT_LISTEN", "SANDPIT_ADMIN_TOKEN", "SANDPIT_MCP_GROUPS", "SANDPIT_SECRETS_KEY", "SANDPIT_SECRETS_KEY_FILE",
 		} {
 			if v := ts.Getenv(name); v != "" {
 				s.env = append(s.env, name+"="+v)

@@ -1,0 +1,97 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/progress"
+	"sandpit.dev/fault"
+)
+
+func newImageImport(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "import [flags] FILE",
+		Short: "Make images of an archive that docker save or another tool wrote",
+		Long: `Make images of an archive: what docker save or podman save wrote, or a tar of an OCI layout, compressed or
+not; "-" is standard input. An image that is made for several machines is taken for the server's. Sandboxes
+name it by its own name, by --name, or by its digest. It needs no preparation: what a sandbox needs is added.`,
+		Example: `  docker save app:1.4 | sandpit image import -
+  skopeo copy docker://debian:12-slim oci-archive:debian.tar:debian:12-slim && sandpit image import debian.tar
+  sandpit create --image debian:12-slim`,
+		Args: takes(1, 1),
+	}
+	name := c.Flags().String("name", "", "a name for the image, as debian:12-slim (default: the one in the archive)")
+	how := output.ListFlags(c, "names only")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		from, o := a.stdin, client.ImportImageOptions{Name: *name}
+		bar := progress.New(a.stderr)
+		defer bar.Clear()
+		see := func(n int64) { bar.Count("import", n) }
+		if args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
+			}
+			defer f.Close()
+			info, err := f.Stat()
+			if err != nil {
+				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
+			}
+			if !info.Mode().IsRegular() {
+				return fault.New(fault.Invalid, "%s is not a file (%s)", args[0], info.Mode().Type())
+			}
+			from, o.Size = f, info.Size()
+			see = func(n int64) { bar.Bytes("import "+filepath.Base(args[0]), n, o.Size) }
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interrupt.Context(c.Context())
+		defer stop()
+		made, err := cl.ImportImages(ctx, &progress.Reader{R: from, See: see}, o)
+		if err != nil {
+			return interrupt.Ended(ctx, err)
+		}
+		bar.Clear()
+		for i := range made {
+			for _, line := range importNotes(&made[i]) {
+				fmt.Fprintln(a.stderr, line)
+			}
+		}
+		return output.List(a.stdout, how, made, func(img v1.Image) string { return img.Name }, imageColumns())
+	}
+	return c
+}
+
+// importNotes say what of an image is otherwise in a sandbox.
+func importNotes(img *v1.Image) []string {
+	c := img.Config
+	if c == nil {
+		return nil
+	}
+	var notes []string
+	note := func(format string, args ...any) {
+		notes = append(notes, output.Printable("note: "+img.Name+": "+fmt.Sprintf(format, args...)))
+	}
+	if c.User != "" && c.User != "root" && c.User != "0" {
+		note("its user is %s; commands run as the sandbox's own, with the number 1000", c.User)
+	}
+	if c.LeftOut > 0 {
+		note("%d device nodes are left out: a sandbox has its own", c.LeftOut)
+	}
+	if c.Foreign > 0 {
+		note("%d files are of users above 65535, which a sandbox does not have, and belong to nobody", c.Foreign)
+	}
+	return notes
+}
