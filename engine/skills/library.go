@@ -75,7 +75,7 @@ func (s *Service) AddSkill(ctx context.Context, c access.Caller, data []byte, fr
 		case !fault.Is(err, fault.NotFound):
 			return err
 		}
-		if err := room(tx, c.Project, k.Size); err != nil {
+		if err := room(tx, c.Project, 1, k.Size); err != nil {
 			return err
 		}
 		added = true
@@ -110,12 +110,12 @@ func record(p *skill.Package, pkg []byte, from skill.Source) *skill.Skill {
 }
 
 // room refuses what is more than a project may keep.
-func room(tx store.Tx, project string, more int64) error {
+func room(tx store.Tx, project string, skills int, bytes int64) error {
 	n, size, err := tx.Skills().Usage(project)
 	if err != nil {
 		return err
 	}
-	if n >= MaxSkills || size+more > MaxBytes {
+	if n+skills > MaxSkills || size+bytes > MaxBytes {
 		return fault.New(fault.Exhausted, "the project keeps %d skills of %d bytes; at most %d of %d bytes together are allowed", n, size, MaxSkills, MaxBytes).
 			WithRemedy("delete skills that are not needed")
 	}
@@ -199,13 +199,10 @@ func (s *Service) ReplaceSkill(ctx context.Context, c access.Caller, ref string,
 			return nil
 		}
 		k.ID, k.Project, k.CreatedAt, k.CreatedBy, k.UpdatedAt = is.ID, is.Project, is.CreatedAt, is.CreatedBy, s.engine.Now()
-		if err := tx.Skills().Delete(is.ID); err != nil { // so that its own bytes do not count
+		if err := room(tx, c.Project, 0, k.Size-is.Size); err != nil {
 			return err
 		}
-		if err := room(tx, c.Project, k.Size); err != nil {
-			return err
-		}
-		if err := tx.Skills().Insert(k, pkg); err != nil {
+		if err := tx.Skills().Replace(k, pkg); err != nil {
 			return err
 		}
 		return tx.Events().Append(event(c, sandbox.EventSkillReplaced, k))
