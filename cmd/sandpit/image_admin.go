@@ -77,7 +77,7 @@ it is refused with who does. With --force they are deleted with it, and a build 
 	return c
 }
 
-// deletionText says what was deleted, or would be, a line for each kind.
+// deletionText says what was deleted, or would be.
 func deletionText(d *v1.ImageDeletion) string {
 	verb, with := "deleted", "deleted with it"
 	if d.DryRun {
@@ -107,7 +107,7 @@ func deletionText(d *v1.ImageDeletion) string {
 	if len(users) > 0 {
 		lines = append(lines, with+": "+output.Printable(strings.Join(users, ", ")))
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "; ")
 }
 
 func counted(n int, one, many string) string {
