@@ -82,6 +82,13 @@ func (c *Client) Reset(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/reset")})
 }
 
+// Archive packs the disk of a stopped sandbox, and has it kept elsewhere: it takes no room where
+// sandboxes run. Start brings it back. Archiving one that is archived is not an error; one that
+// runs is fault.State.
+func (c *Client) Archive(ctx context.Context, ref string) (*v1.Sandbox, error) {
+	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/archive")})
+}
+
 // Pause freezes a sandbox's processes and keeps their memory. Its meter and the timeouts of its
 // commands stop, too. Pausing one that is paused is not an error.
 func (c *Client) Pause(ctx context.Context, ref string) (*v1.Sandbox, error) {

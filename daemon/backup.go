@@ -182,7 +182,7 @@ type taking struct {
 }
 
 func (t *taking) all(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{t.volumes, t.snapshots, t.sandboxes, t.artifacts} {
+	for _, step := range []func(context.Context) error{t.volumes, t.snapshots, t.sandboxes, t.archives, t.artifacts} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -340,17 +340,36 @@ func (t *taking) sandbox(ctx context.Context, s *sandbox.Sandbox) error {
 		return err
 	}
 	t.images[backup.Image{Name: s.Image, Digest: s.ImageDigest}] = true
-	if s.State != sandbox.Restoring {
+	if s.State != sandbox.Restoring && s.Archive == (sandbox.Archive{}) {
 		return nil
 	}
-	// Its disk was kept in its turn: the exchange is done, or undone.
+	// Its disk was kept in its turn: the exchange is done, or undone. One that is archived is in the backup
+	// with its disk, and so is stopped there.
 	return t.records.Update(ctx, func(tx store.Tx) error {
 		s, err := tx.Sandboxes().Get(s.ID)
 		if err != nil {
 			return err
 		}
-		s.State, s.Restore = sandbox.Running, ""
+		if s.State != sandbox.Restoring {
+			s.State, s.Archive = sandbox.Stopped, sandbox.Archive{}
+		} else {
+			s.State, s.Restore = sandbox.Running, ""
+		}
 		return tx.Sandboxes().Update(s)
+	})
+}
+
+// archives takes those that nobody owns out of the copy: a server that is made of the backup may keep its
+// archives in the same place, where another one's are not its own to remove.
+func (t *taking) archives(ctx context.Context) error {
+	return t.records.Update(ctx, func(tx store.Tx) error {
+		all, err := tx.UnownedArchives().All()
+		for _, a := range all {
+			if err == nil {
+				err = tx.UnownedArchives().Delete(a.ID)
+			}
+		}
+		return err
 	})
 }
 

@@ -50,6 +50,7 @@ type Config struct {
 	Runs    RunsConfig    `yaml:"runs"`
 	Events  EventsConfig  `yaml:"events"`
 	Answers AnswersConfig `yaml:"answers"`
+	Archive ArchiveConfig `yaml:"archive"`
 
 	Network NetworkConfig `yaml:"network"`
 	Secrets SecretsConfig `yaml:"secrets"`
@@ -223,13 +224,16 @@ func (c *Config) ReadFile(path string) error {
 func (c *Config) ReadEnv(getenv func(string) string) error {
 	variables := map[string]any{
 		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images.Dir,
-		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir,
+		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir, "SANDPIT_ARCHIVE_DIR": &c.Archive.Dir,
 		"SANDPIT_SECRETS_KEY": &c.Secrets.Keys, "SANDPIT_SECRETS_KEY_FILE": &c.Secrets.KeyFile,
 		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_LOG_FILE": &c.Log.File, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
 		"SANDPIT_MAX_MEMORY_MB": &c.Ceilings.Max.MemoryMB, "SANDPIT_MAX_DISK_MB": &c.Ceilings.Max.DiskMB, "SANDPIT_MAX_PIDS": &c.Ceilings.Max.Pids,
 	}
 	for _, k := range c.Runtimes.list() {
 		maps.Copy(variables, k.Variables())
+	}
+	for name, p := range c.Archive.S3.Environment.variables() {
+		variables[name] = p
 	}
 	for name, p := range variables {
 		v := getenv(name)
@@ -325,6 +329,9 @@ func (c *Config) Check() error {
 	if err := c.Answers.check(); err != nil {
 		return err
 	}
+	if err := c.Archive.check(); err != nil {
+		return err
+	}
 	switch c.Log.Format {
 	case "text", "json":
 	default:
@@ -349,7 +356,7 @@ func (c *Config) Check() error {
 			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
 		}
 	}
-	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Images.Catalogue, &c.Secrets.KeyFile, &c.Log.File} {
+	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Images.Catalogue, &c.Secrets.KeyFile, &c.Log.File, &c.Archive.Dir, &c.Archive.S3.CredentialsFile} {
 		if *p == "" {
 			continue
 		}

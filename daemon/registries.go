@@ -30,8 +30,8 @@ type RegistryConfig struct {
 	DockerConfig string `yaml:"docker_config"`
 }
 
-// maxCredentials bounds a file of credentials.
-const maxCredentials = 1 << 20
+// maxRegistryCredentials bounds a file of credentials.
+const maxRegistryCredentials = 1 << 20
 
 // registriesOf reads the credentials of registries.
 func registriesOf(list []RegistryConfig, getenv func(string) string) ([]oci.Registry, error) {
@@ -81,7 +81,7 @@ func readCredentials(path string) ([]byte, error) {
 		return nil, fault.Wrap(fault.Invalid, err, "the credentials of a registry in %s cannot be read", path)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxCredentials))
+	data, err := io.ReadAll(io.LimitReader(f, maxRegistryCredentials))
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the credentials of a registry in %s cannot be read", path)
 	}

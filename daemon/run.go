@@ -166,6 +166,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	archives, err := cfg.archives()
+	if err != nil {
+		return err
+	}
 	eng, err := engine.New(engine.Options{
 		Store:    keys.Store(),
 		Runtimes: drivers,
@@ -176,14 +180,15 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 			Limits: cfg.Limits(), Most: most, IdleTimeout: orNever(cfg.Defaults.IdleTimeout), Retention: orNever(cfg.Defaults.Retention),
 			CommandTimeout: cfg.Defaults.CommandTimeout, ForbidRoot: !cfg.AllowRoot,
 		},
-		Network: network,
-		Pools:   cfg.pools(),
-		Events:  retention.Options{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
-		Version: opts.Version,
-		Logger:  log,
-		Keys:    seals,
-		Redact:  secrets,
-		Metrics: metrics.New(registry),
+		Network:  network,
+		Archives: archives,
+		Pools:    cfg.pools(),
+		Events:   retention.Options{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
+		Version:  opts.Version,
+		Logger:   log,
+		Keys:     seals,
+		Redact:   secrets,
+		Metrics:  metrics.New(registry),
 	})
 	if err != nil {
 		return err

@@ -29,8 +29,8 @@ func undueUp(ctx context.Context, k runtime.HostKind, data, namespace string) (m
 		switch state, there := states[id]; {
 		case !there:
 			undue[id] = "it runs, and the records do not know it: they are older"
-		case state == sandbox.Stopped:
-			undue[id] = "it runs, and is stopped in the records: they are older"
+		case state.Down():
+			undue[id] = "it runs, and is " + string(state) + " in the records: they are older"
 		}
 	}
 	return undue, nil

@@ -43,7 +43,7 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, r Ac
 	if err := e.heardIfItAnswers(ctx, b); err != nil {
 		return nil, "", err
 	}
-	if err := e.outcomes.wait(ctx, b); err != nil {
+	if err := e.outcomes.Wait(ctx, b); err != nil {
 		return nil, "", err
 	}
 	q := store.EventQuery{

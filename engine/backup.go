@@ -4,7 +4,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -45,9 +47,10 @@ func (e *Engine) MayBackUp(c access.Caller) error {
 }
 
 // KeepSandbox keeps the disk of a sandbox for a backup, in its turn: its processes stand still for
-// an instant. A sandbox that is not there is NotFound, and a disk that is not there State.
+// an instant. That of one that is archived is read from there. A sandbox that is not there is NotFound, and a disk that is not there State.
 func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
-	return e.keepDisk(ctx, func(ctx context.Context) (*toKeep, error) {
+	var elsewhere *KeptDisk
+	kept, err := e.keepDisk(ctx, func(ctx context.Context) (*toKeep, error) {
 		b, err := e.acquire(ctx, id)
 		if err != nil {
 			return nil, err
@@ -63,6 +66,11 @@ func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, err
 			done()
 			return nil, core.NoSandbox(string(id))
 		}
+		if s.State == sandbox.Archived {
+			defer done()
+			elsewhere, err = e.keepArchived(ctx, s)
+			return nil, cmp.Or(err, errElsewhere)
+		}
 		return &toKeep{s.Project, s.Runtime, int64(s.Limits.DiskMB) << 20, func(as sandbox.ID) (int64, error) {
 			d, err := e.snapshots.Driver(s.Runtime)
 			if err != nil {
@@ -75,7 +83,14 @@ func (e *Engine) KeepSandbox(ctx context.Context, id sandbox.ID) (*KeptDisk, err
 			return got.SizeBytes, err
 		}, done}, nil
 	})
+	if err == errElsewhere {
+		return elsewhere, nil
+	}
+	return kept, err
 }
+
+// errElsewhere is why a disk is not kept: the sandbox is archived.
+var errElsewhere = errors.New("the disk is in the archive")
 
 // KeepVolume keeps what a volume holds for a backup. A volume that is not there is NotFound.
 func (e *Engine) KeepVolume(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
@@ -198,34 +213,15 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 	return &KeptDisk{e.exporting(a, snap.ID, max(size, disk.limit)), func() { release(); e.group.leave() }}, nil
 }
 
-// exporting writes a disk that holds so many bytes, and ends with the engine. Files that share what
-// they hold (cp --reflink) are written each by itself: where that comes to much more than the disk
-// holds it is TooLarge, so that one sandbox does not fill a backup.
+// exporting writes a disk that holds so many bytes, and ends with the engine.
 func (e *Engine) exporting(a runtime.Archiver, id sandbox.ID, holds int64) func(context.Context, io.Writer) error {
 	return func(ctx context.Context, w io.Writer) error {
 		bound, cancel := e.group.bind(ctx)
 		defer cancel()
-		if holds > 0 {
-			most := 2*holds + 1<<30
-			w = &boundedWriter{w, most, most}
-		}
-		err := a.ExportDisk(bound, id, w)
+		err := a.ExportDisk(bound, id, core.Bounded(w, holds))
 		if err != nil && bound.Err() != nil && ctx.Err() == nil {
 			return shuttingDown()
 		}
 		return err
 	}
-}
-
-// boundedWriter takes so many bytes.
-type boundedWriter struct {
-	w          io.Writer
-	left, most int64
-}
-
-func (b *boundedWriter) Write(p []byte) (int, error) {
-	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, fault.New(fault.TooLarge, "its files come to more than %d MB, twice what the disk may hold: many of them share what they hold", b.most>>20)
-	}
-	return b.w.Write(p)
 }

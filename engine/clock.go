@@ -145,7 +145,7 @@ func (e *Engine) runSweep(ctx context.Context) {
 func (e *Engine) sweep(ctx context.Context) error {
 	soon := e.now().Add(horizon)
 	q := store.SandboxQuery{
-		States: []sandbox.State{sandbox.Stopped, sandbox.Failed}, DueBefore: soon, Limit: store.MaxPage, Oldest: true,
+		States: []sandbox.State{sandbox.Stopped, sandbox.Archived, sandbox.Failed}, DueBefore: soon, Limit: store.MaxPage, Oldest: true,
 	}
 	for {
 		var page []*sandbox.Sandbox
@@ -203,7 +203,7 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 	defer own.release()
 	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.defaults.StopGrace)
 	defer cancel()
-	if err = e.outcomes.wait(wctx, b); err == nil {
+	if err = e.outcomes.Wait(wctx, b); err == nil {
 		err = e.reconcileInstance(wctx, own, finishedLater)
 	}
 	if l := b.up(); err == nil && (l == nil || l.client.SilentSince().IsZero()) {
@@ -242,9 +242,11 @@ func (e *Engine) expireLocked(ctx context.Context, b held) error {
 		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", check.Seconds(s.TTL), e.lastWords(s, last)), still)
 	case s.DeletesItself():
 		return e.autoDelete(ctx, b)
-	case (s.State == sandbox.Stopped || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
+	case (s.State.Down() || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
 		return e.reap(ctx, b, sandbox.CauseRetain, fmt.Sprintf("it was %s for %s s (retention), since %s (%s); %s",
 			s.State, check.Seconds(s.Retention), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause, e.lastWords(s, last)), nil)
+	case e.archived.Claim(s):
+		e.archiveBehind(b.entry)
 	case s.State == sandbox.Running && due(s.IdleTimeout, used):
 		return e.idle(ctx, b, s, fmt.Sprintf("it was idle for %s s (idle_timeout); %s", check.Seconds(s.IdleTimeout), e.lastWords(s, last)), still)
 	}
@@ -315,7 +317,7 @@ func (e *Engine) plan(b *entry) {
 	at := e.next(s, busy, last)
 	soon := e.now().Add(horizon)
 	switch s.State {
-	case sandbox.Stopped, sandbox.Failed:
+	case sandbox.Stopped, sandbox.Archived, sandbox.Failed:
 		if at.After(soon) {
 			at = time.Time{} // a sweep finds it in time
 		}
@@ -346,7 +348,10 @@ func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
 		if s.IdleTimeout > 0 {
 			at = earlier(at, used.Add(s.IdleTimeout))
 		}
-	case sandbox.Stopped, sandbox.Paused:
+	case sandbox.Stopped, sandbox.Archived, sandbox.Paused:
+		if a := e.archived.Due(s); !a.IsZero() {
+			at = earlier(at, a)
+		}
 		if s.Retention > 0 {
 			at = earlier(at, s.StoppedAt.Add(s.Retention))
 		}

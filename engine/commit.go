@@ -149,6 +149,9 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 		}
 	}
 	e.metrics.Happened([]*sandbox.Event{ev})
+	if s.Archive.ID != "" {
+		e.archived.SweepBehind()
+	}
 	if len(left) > 0 {
 		e.group.spawn(func(ctx context.Context) { e.snapshots.DiscardAll(ctx, left, core.Actor{Name: ev.Actor, Via: ev.Via}) })
 	}

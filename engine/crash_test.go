@@ -55,11 +55,16 @@ func doCrash(dir, point string) error {
 	}
 	var armed atomic.Bool
 	o := options(st, host.Driver())
+	o.Archives = archiveOf(dir)
 	at := point
 	if rest, ok := strings.CutPrefix(point, "claim."); ok { // of a create that finds a full pool
 		o.Pools, at = []prewarm.Pool{{Image: "python", Min: 1}}, "create."+rest
 	}
 	if rest, ok := strings.CutPrefix(point, "restart."); ok { // at a point of its stop, of its start, or between
+		at = rest
+	}
+	away, rest, isAway := strings.Cut(strings.TrimPrefix(point, archiving), ":")
+	if isAway = isAway && strings.HasPrefix(point, archiving); isAway {
 		at = rest
 	}
 	kept, rest, isKept := "", "", false
@@ -87,6 +92,9 @@ func doCrash(dir, point string) error {
 	go func() { _ = e.Run(ctx) }()
 	if err := e.WaitReady(ctx); err != nil {
 		return err
+	}
+	if isAway {
+		return crashArchiving(ctx, e, away, &armed)
 	}
 	if isKept {
 		return crashKept(ctx, e, kept, &armed)

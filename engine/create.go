@@ -24,26 +24,27 @@ import (
 // CreateRequest is what a new sandbox shall be. Zero fields take the server's
 // defaults, see [Defaults].
 type CreateRequest struct {
-	Key         string // see sandbox.CheckKey; empty: none
-	Image       string // a name of the catalogue, or another spelling of one
-	ImageExact  bool   // a name that says something else than what is inside is fault.NotFound
-	Limits      sandbox.Limits
-	Env         map[string]string // of every command
-	Metadata    map[string]string
-	IdleTimeout *time.Duration         // nil: the default; zero: never
-	Retention   *time.Duration         // likewise
-	TTL         time.Duration          // from at to deletion, whatever it does; zero: never
-	SlidingTTL  time.Duration          // without a use for so long it is deleted, running or not; zero: never
-	OnIdle      *sandbox.IdleAction    // nil: stop
-	AutoDelete  *bool                  // nil: no
-	AutoStart   *bool                  // nil: yes
-	AutoResume  *bool                  // nil: no
-	Checkpoints *sandbox.Checkpoints   // nil: off
-	Network     *sandbox.NetworkPolicy // nil: the default
-	Runtime     string
-	From        string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
-	Mounts      []volume.Mount
-	Secrets     map[string]secrets.Request // of the sandbox itself, by their names
+	Key          string // see sandbox.CheckKey; empty: none
+	Image        string // a name of the catalogue, or another spelling of one
+	ImageExact   bool   // a name that says something else than what is inside is fault.NotFound
+	Limits       sandbox.Limits
+	Env          map[string]string // of every command
+	Metadata     map[string]string
+	IdleTimeout  *time.Duration         // nil: the default; zero: never
+	Retention    *time.Duration         // likewise
+	ArchiveAfter time.Duration          // stopped this long it is archived; zero: never
+	TTL          time.Duration          // from at to deletion, whatever it does; zero: never
+	SlidingTTL   time.Duration          // without a use for so long it is deleted, running or not; zero: never
+	OnIdle       *sandbox.IdleAction    // nil: stop
+	AutoDelete   *bool                  // nil: no
+	AutoStart    *bool                  // nil: yes
+	AutoResume   *bool                  // nil: no
+	Checkpoints  *sandbox.Checkpoints   // nil: off
+	Network      *sandbox.NetworkPolicy // nil: the default
+	Runtime      string
+	From         string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
+	Mounts       []volume.Mount
+	Secrets      map[string]secrets.Request // of the sandbox itself, by their names
 
 	secrets []secrets.Secret // what Secrets comes to
 	unasked bool             // Network was nil
@@ -168,6 +169,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 	}
 	k.Clock("idle_timeout_seconds", *r.IdleTimeout)
 	k.Clock("retention_seconds", *r.Retention)
+	k.Clock("archive_after_seconds", r.ArchiveAfter)
 	k.Clock("ttl_seconds", r.TTL)
 	k.Clock("ttl_seconds", r.SlidingTTL)
 	k.OnIdle(r.OnIdle)
@@ -208,7 +210,7 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 			WithRemedy("use another key, leave the image out, or delete the sandbox %s first", b.id)
 	}
 	b.touch(e.now(), actCall)
-	if err := e.outcomes.wait(ctx, b); err != nil {
+	if err := e.outcomes.Wait(ctx, b); err != nil {
 		return nil, err
 	}
 	if b.up() == nil {
@@ -236,7 +238,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
 		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network,
 		Clocks: sandbox.Clocks{
-			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention, TTL: r.SlidingTTL,
+			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
 			AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
 		},
 		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -107,7 +108,7 @@ func (e *Engine) diff(ctx context.Context, b held, r DiffRequest) (sandbox.Chang
 func (e *Engine) point(ctx context.Context, s *sandbox.Sandbox, ref string) (runtime.Point, func(), error) {
 	switch ref {
 	case pointNow:
-		return runtime.Point{Instance: s.ID}, func() {}, nil
+		return runtime.Point{Instance: s.ID}, func() {}, archived.Refuse(s, "compared with")
 	case pointBase, pointFresh:
 		return runtime.Point{}, func() {}, nil
 	}

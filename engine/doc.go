@@ -30,7 +30,7 @@
 // A command's outcome is committed behind the answer to its caller: its row is
 // there since the intent, and its agent keeps the result for a repair. Who reads
 // a sandbox's record or events, or takes its turn, waits for such commits first
-// (type outcomes).
+// (package outcomes).
 //
 // Who asked is in the event of the outcome. For a crash in between it is kept in
 // the record's StopDetail, which the repair's event quotes. A create has an event

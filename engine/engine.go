@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/blob"
+	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/hold"
 	"sandpit.dev/engine/janitor"
 	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/outcomes"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/engine/secrets"
@@ -47,6 +50,7 @@ type Options struct {
 	Metrics  *metrics.Metrics // nil: none
 	Pools    []prewarm.Pool   // sandboxes that are made ahead
 	Events   retention.Options
+	Archives blob.Store // where disks of archived sandboxes are kept; nil: nowhere
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
 	JanitorRound time.Duration
@@ -131,13 +135,14 @@ type Engine struct {
 	wall  func() time.Time
 	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see Engine.lastUse
 
-	hearing   chan struct{} // held by who waits for the first word of an agent, unasked
-	outcomes  outcomes
-	holds     *hold.Table // on snapshots and volumes
+	hearing   chan struct{}          // held by who waits for the first word of an agent, unasked
+	outcomes  outcomes.Table[*entry] // of commands
+	holds     *hold.Table            // on snapshots and volumes
 	pools     *prewarm.Pools
 	janitor   *janitor.Janitor
 	snapshots *snapshot.Keeper
 	volumes   *volume.Keeper
+	archived  *archived.Keeper
 	// runsDropped has a value after a delete that dropped runs.
 	runsDropped chan struct{}
 	pruner      *retention.Pruner
@@ -230,12 +235,13 @@ func New(o Options) (*Engine, error) {
 	}
 	e.snapshots = snapshot.New(e.core, e.images, int64(d.Limits.DiskMB)<<20)
 	e.volumes = volume.New(e.core)
+	e.archived = archived.New(e.core, e.snapshots, o.Archives, e.swap)
 	var err error
 	if e.pools, err = prewarm.Open(e.core, e.images, o.Pools, d.Limits, d.Most); err != nil {
 		return nil, err
 	}
 	e.janitor = janitor.New(e.core, janitor.Options{
-		Round: o.JanitorRound, Each: e.askBusy,
+		Round: o.JanitorRound, Each: func(ctx context.Context) { e.askBusy(ctx); e.archived.SweepBehind() },
 		Spare: func(id sandbox.ID) bool { return e.pools.Owns(id) || e.inMemory(id) },
 	})
 	e.pruner = retention.New(e.store, o.Events, retention.Needs{Round: e.janitor.Round(), Now: e.now, Spare: e.pools.Owns}, e.metrics.EventsPruned, e.log)

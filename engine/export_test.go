@@ -10,7 +10,7 @@ import (
 
 // Recorded waits until the results that callers have are in the store.
 func (e *Engine) Recorded(ctx context.Context) error {
-	return e.outcomes.waitFor(ctx, func(*entry) bool { return true })
+	return e.outcomes.WaitFor(ctx, func(*entry) bool { return true })
 }
 
 // Held counts what the engine keeps in memory.

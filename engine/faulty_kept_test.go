@@ -81,3 +81,11 @@ func (f *faulty) VolumeUsage(ctx context.Context, id sandbox.ID) (int64, error) 
 }
 
 func (f *faulty) Volumes(ctx context.Context) ([]sandbox.ID, error) { return f.volumes().Volumes(ctx) }
+
+func (f *faulty) ExportDisk(ctx context.Context, id sandbox.ID, w io.Writer) error {
+	return f.Export(ctx, id, w)
+}
+
+func (f *faulty) ImportDisk(ctx context.Context, id sandbox.ID, r io.Reader, most int64) (runtime.Snapshot, error) {
+	return f.Import(ctx, id, r, most)
+}

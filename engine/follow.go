@@ -151,7 +151,7 @@ func (f *follower) conclude(ctx context.Context, res sandbox.Result) ExecResult 
 		r.SnapshotID = f.u.KeepChanges(ctx, f.event, r.ChangesTotal, r.ChangesComplete)
 	}
 	e.metrics.Ran(f.event, &res)
-	end := e.outcomes.begin(f.u.b)
+	end := e.outcomes.Begin(f.u.b)
 	e.group.spawn(func(ctx context.Context) {
 		defer f.u.End()
 		defer end()

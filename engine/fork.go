@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
@@ -189,6 +190,9 @@ func (e *Engine) origin(ctx context.Context, b *entry, who core.Actor, r ForkReq
 		o.disk, o.descend, o.release = snap.ID, snap.ID, release
 		o.what = fmt.Sprintf("forked from %s at the snapshot %s", s.ID, snapshot.Describe(snap))
 		return o, nil
+	}
+	if err := archived.Refuse(s, "forked"); err != nil {
+		return nil, err
 	}
 	o.what, o.descend = "forked from "+string(s.ID), s.Parent
 	if _, ok := d.(runtime.Forker); ok && r.Count == 1 {

@@ -72,6 +72,7 @@ func (h *house) serve(change ...func(*engine.Options)) {
 	h.t.Helper()
 	h.faulty = &faulty{Driver: h.host.Driver()}
 	o := options(h.store, h.faulty)
+	o.Archives = archiveOf(h.dir)
 	for _, f := range change {
 		f(&o)
 	}

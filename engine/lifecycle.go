@@ -64,6 +64,8 @@ func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 		return nil
 	case s.State == sandbox.Paused:
 		return e.resume(ctx, b, who)
+	case s.State == sandbox.Archived:
+		return e.unarchive(ctx, b, who)
 	case s.State == sandbox.Failed:
 		return notUp(s) // settling it has looked whether what it misses is there again
 	}
@@ -146,7 +148,7 @@ func (e *Engine) stop(ctx context.Context, b held, who core.Actor, cause sandbox
 	switch {
 	case s == nil:
 		return core.NoSandbox(string(b.id))
-	case s.State == sandbox.Stopped:
+	case s.State.Down():
 		return e.keepDown(ctx, b, who, cause)
 	case s.State == sandbox.Failed:
 		return nil // it is as down as can be

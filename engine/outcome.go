@@ -109,7 +109,7 @@ func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration,
 // caller, and ends the use then. Who reads the sandbox's record or events waits for that.
 func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
 	u.e.metrics.Ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
-	end := u.e.outcomes.begin(u.b)
+	end := u.e.outcomes.Begin(u.b)
 	u.e.group.spawn(func(ctx context.Context) {
 		defer u.End()
 		defer end()

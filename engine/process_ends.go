@@ -104,7 +104,7 @@ func (u *Use) tellEnds(ctx context.Context, recs []sandbox.Process) error {
 	if len(cut) == 0 {
 		return nil
 	}
-	if err := u.e.outcomes.wait(ctx, u.b); err != nil {
+	if err := u.e.outcomes.Wait(ctx, u.b); err != nil {
 		return err
 	}
 	q := store.EventQuery{Sandbox: u.b.id, Types: []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal}, Limit: store.MaxPage}

@@ -66,7 +66,7 @@ func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q
 	if err := e.heardIfItAnswers(ctx, b); err != nil {
 		return nil, err
 	}
-	if err := e.outcomes.wait(ctx, b); err != nil {
+	if err := e.outcomes.Wait(ctx, b); err != nil {
 		return nil, err
 	}
 	q.Sandbox, q.Project = b.id, c.Project

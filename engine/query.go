@@ -22,7 +22,7 @@ func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox
 	}
 	defer e.leave(b)
 	b.touch(e.now(), actCall)
-	if err := e.outcomes.wait(ctx, b); err != nil {
+	if err := e.outcomes.Wait(ctx, b); err != nil {
 		return nil, err
 	}
 	return b.current()
@@ -74,11 +74,15 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 		Project: c.Project, States: r.States, Image: r.Image, Search: r.Search, Metadata: r.Metadata,
 		Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor, Offset: r.Offset,
 	}
-	if err := e.outcomes.waitProject(ctx, c.Project); err != nil {
+	err := e.outcomes.WaitFor(ctx, func(of *entry) bool {
+		s := of.record.Load()
+		return s != nil && s.Project == c.Project // without a record: it was deleted, and nobody lists it
+	})
+	if err != nil {
 		return Page{}, err
 	}
 	var p Page
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	err = e.store.View(ctx, func(tx store.Tx) (err error) {
 		if p.Items, p.Next, err = tx.Sandboxes().List(q); err != nil {
 			return err
 		}

@@ -62,6 +62,8 @@ func (e *Engine) reconcileState(ctx context.Context, b held, why string) error {
 			ev.Detail = why
 			return ev
 		})
+	case sandbox.Archiving, sandbox.Unarchiving:
+		return e.settleArchive(ctx, b, why)
 	case sandbox.Stopping:
 		return e.finishStop(ctx, b, why)
 	case sandbox.Restoring:

@@ -26,7 +26,7 @@ const repairsAtOnce = 16
 
 // repair makes what is and what the records say the same again, after a server
 // that ended at any instant. Its error is the store's; what else fails is logged
-// and tried again by the clock. Sandboxes that are stopped need nothing, unless their
+// and tried again by the clock. Sandboxes that are stopped or archived need nothing, unless their
 // disks are gone: however many there are, none is opened.
 func (e *Engine) repair(ctx context.Context) error {
 	began := time.Now()
@@ -81,7 +81,7 @@ func (e *Engine) unreconciledIDs(ctx context.Context) ([]sandbox.ID, error) {
 	var ids []sandbox.ID
 	q := store.SandboxQuery{Limit: store.MaxPage, Oldest: true}
 	q.States = slices.DeleteFunc(sandbox.States(), func(s sandbox.State) bool {
-		return s == sandbox.Stopped || s == sandbox.Deleted
+		return s.Down() || s == sandbox.Deleted
 	})
 	for {
 		var page []*sandbox.Sandbox

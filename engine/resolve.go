@@ -96,7 +96,7 @@ func (e *Engine) take(ctx context.Context, of *entry) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	if err = e.outcomes.wait(ctx, of); err == nil {
+	if err = e.outcomes.Wait(ctx, of); err == nil {
 		err = e.reconcile(ctx, b, finishedLater)
 	}
 	return b.unless(err)
@@ -131,7 +131,7 @@ func (e *Engine) takeToStop(ctx context.Context, of *entry) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	if err = e.outcomes.wait(ctx, of); err == nil {
+	if err = e.outcomes.Wait(ctx, of); err == nil {
 		err = e.reconcileInstance(ctx, b, finishedLater)
 	}
 	if err == nil {
@@ -151,7 +151,7 @@ func (e *Engine) takeToDelete(ctx context.Context, of *entry) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	if err = e.outcomes.wait(ctx, of); err == nil {
+	if err = e.outcomes.Wait(ctx, of); err == nil {
 		err = e.reconcileInstance(ctx, b, finishedLater)
 	}
 	if s := b.record.Load(); err != nil && ctx.Err() == nil && s != nil && !b.uncertain() && s.State.CanBecome(sandbox.Deleting) {

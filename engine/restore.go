@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
@@ -75,6 +76,9 @@ func (e *Engine) rollback(ctx context.Context, b held, who core.Actor, to string
 	s := b.record.Load()
 	if s == nil {
 		return core.NoSandbox(string(b.id))
+	}
+	if err := archived.Refuse(s, "rolled back"); err != nil {
+		return err
 	}
 	if _, err := e.snapshots.Driver(s.Runtime); err != nil {
 		return err

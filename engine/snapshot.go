@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/snapshot"
@@ -63,6 +64,9 @@ func (e *Engine) takeSnapshot(ctx context.Context, b held, who core.Actor, o sna
 	s := b.record.Load()
 	if s == nil {
 		return nil, core.NoSandbox(string(b.id))
+	}
+	if err := archived.Refuse(s, "kept in a snapshot"); err != nil {
+		return nil, err
 	}
 	return e.snapshots.Take(ctx, s, who, o, func(ctx context.Context, parent sandbox.ID, more func(store.Tx) error, ev *sandbox.Event) error {
 		return e.commitWith(ctx, b.entry, func(s *sandbox.Sandbox) { s.Parent = parent }, more, ev)

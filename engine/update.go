@@ -138,8 +138,8 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 
 // mayChange refuses what would have no effect, or one that nobody expects.
 func (e *Engine) mayChange(ctx context.Context, s *sandbox.Sandbox, p update.Patch) error {
-	if p.AutoDelete != nil && *p.AutoDelete && s.State == sandbox.Stopped {
-		return fault.New(fault.State, "auto_delete: the sandbox %s is stopped already, and would be deleted at once", s.Ref()).
+	if p.AutoDelete != nil && *p.AutoDelete && s.State.Down() {
+		return fault.New(fault.State, "auto_delete: the sandbox %s is %s already, and would be deleted at once", s.Ref(), s.State).
 			WithRemedy("start it first (start %s), or delete it", s.Ref())
 	}
 	return e.mayIdle(ctx, s.Runtime, p.OnIdle)

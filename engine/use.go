@@ -127,8 +127,8 @@ func notUp(s *sandbox.Sandbox) error {
 	case sandbox.Failed:
 		return fault.New(fault.State, "the sandbox %s has failed (%s)", s.Ref(), why).
 			WithRemedy("put back what is missing and start it (start %s), or delete it and create a new one", s.Ref())
-	case sandbox.Stopped:
-		return fault.New(fault.State, "the sandbox %s is stopped (%s)", s.Ref(), why).
+	case sandbox.Stopped, sandbox.Archived:
+		return fault.New(fault.State, "the sandbox %s is %s (%s)", s.Ref(), s.State, why).
 			WithRemedy("start it (start %s), then ask again", s.Ref())
 	}
 	return fault.New(fault.State, "the sandbox %s is %s", s.Ref(), s.State).WithRemedy("ask again in a moment")

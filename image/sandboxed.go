@@ -118,8 +118,10 @@ func (s *Store) buildSandboxed(ctx context.Context, r recipe, b *build) (Image, 
 	if err != nil {
 		return Image{}, fault.Wrap(fault.Of(err), err, "the image %q begins with %q, which cannot be built: %s", r.Name, r.made.Base, fault.As(err).Message)
 	}
-	if img, err := s.current(r); !fault.Is(err, fault.NotFound) {
-		return img, err // another process has built it
+	if !b.anew {
+		if img, err := s.current(r); !fault.Is(err, fault.NotFound) {
+			return img, err // another process has built it
+		}
 	}
 	s.log.Info("building an image in a sandbox", "image", r.Name, "base", base.Digest)
 	text, err := openBuildLog(filepath.Join(s.dir, r.Name))

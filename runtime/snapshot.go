@@ -50,6 +50,15 @@ type Archiver interface {
 	ExportDisk(ctx context.Context, id sandbox.ID, w io.Writer) error
 }
 
+// DiskImporter is implemented by drivers that read back what their ExportDisk wrote, so that a disk can
+// be kept elsewhere for a while.
+type DiskImporter interface {
+	// ExportDisk is that of [Archiver].
+	ExportDisk(ctx context.Context, id sandbox.ID, w io.Writer) error
+	// ImportDisk makes the snapshot id of an archive of ExportDisk, as Import does of one of Export.
+	ImportDisk(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) (Snapshot, error)
+}
+
 // Restorer is implemented by instances whose disk can be replaced while they are up, in less time
 // than Stop, Rollback and Start take together.
 type Restorer interface {

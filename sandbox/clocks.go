@@ -8,12 +8,13 @@ import "time"
 // Clocks are the times at which a sandbox ends by itself. All can be changed at any time, with
 // effect from then on.
 type Clocks struct {
-	IdleTimeout time.Duration // idle this long → OnIdle; zero: never
-	OnIdle      IdleAction
-	Retention   time.Duration // stopped this long → deleted; zero: never
-	AutoDelete  bool          // deleted as soon as it is stopped, whatever stopped it
-	ExpiresAt   time.Time     // absolute: deleted then, whatever it does; zero: never
-	TTL         time.Duration // sliding: deleted when it was not used for this long, running or not; zero: never
+	IdleTimeout  time.Duration // idle this long → OnIdle; zero: never
+	OnIdle       IdleAction
+	Retention    time.Duration // stopped this long → deleted; zero: never
+	ArchiveAfter time.Duration // stopped this long → archived; zero: never
+	AutoDelete   bool          // deleted as soon as it is stopped, whatever stopped it
+	ExpiresAt    time.Time     // absolute: deleted then, whatever it does; zero: never
+	TTL          time.Duration // sliding: deleted when it was not used for this long, running or not; zero: never
 
 	AutoStart   bool        // a call starts or resumes it when a clock or the host took it down
 	AutoResume  bool        // a call resumes it also when a caller paused it

@@ -20,7 +20,7 @@ func (s *Sandbox) Wakes() bool {
 	switch s.State {
 	case Paused:
 		return s.AutoResume || s.AutoStart && s.StopCause == CauseIdle
-	case Stopped, Failed:
+	case Stopped, Archived, Failed:
 		return s.AutoStart && s.StopCause.Passes()
 	}
 	return false

@@ -15,8 +15,10 @@ const (
 	EventStopped    EventType = "sandbox.stopped"
 	EventPaused     EventType = "sandbox.paused"
 	EventResumed    EventType = "sandbox.resumed"
-	EventRestored   EventType = "sandbox.restored" // its disk was exchanged: rolled back, or made fresh
-	EventPrepared   EventType = "sandbox.prepared" // made ahead, for the next create
+	EventRestored   EventType = "sandbox.restored"   // its disk was exchanged: rolled back, or made fresh
+	EventPrepared   EventType = "sandbox.prepared"   // made ahead, for the next create
+	EventArchived   EventType = "sandbox.archived"   // its disk was packed, and left the fast store
+	EventUnarchived EventType = "sandbox.unarchived" // its disk is there again, and it is stopped
 	EventUpdated    EventType = "sandbox.updated"
 	EventDeleted    EventType = "sandbox.deleted"
 	EventExec       EventType = "exec"

@@ -29,10 +29,11 @@ type Sandbox struct {
 	Clocks
 
 	State      State
-	StopCause  Cause  // why it is stopped, paused or failed, when it is
-	StopDetail string // the evidence, for people
-	Handle     []byte // the driver's own, to find it again
-	Restore    ID     // while it is Restoring: the snapshot that its disk is to become; zero: an empty disk
+	StopCause  Cause   // why it is stopped, paused or failed, when it is
+	StopDetail string  // the evidence, for people
+	Handle     []byte  // the driver's own, to find it again
+	Restore    ID      // while it is Restoring: the snapshot that its disk is to become; zero: an empty disk
+	Archive    Archive // where its disk is packed, while it is Archiving, Archived or Unarchiving
 
 	Parent     ID // the snapshot that its disk descends from; zero: its image. It may be gone
 	ForkedFrom ID // the sandbox that it was forked from; zero: none

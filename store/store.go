@@ -37,6 +37,7 @@ type Tx interface {
 	Requests() Requests
 	NetworkRequests() NetworkRequests
 	Skills() Skills
+	UnownedArchives() UnownedArchives
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.
@@ -61,7 +62,7 @@ type Sandboxes interface {
 	// BytesDownloaded.
 	Tally(s *sandbox.Sandbox) error
 	// Delete removes the record, its contexts, its own secrets and the requests for its network. The records of
-	// its snapshots stay.
+	// its snapshots stay, and its archive is one that nobody owns.
 	Delete(id sandbox.ID) error
 }
 
@@ -87,7 +88,8 @@ type SandboxQuery struct {
 	Metadata map[string]string // all of these labels
 	// DueBefore selects sandboxes for which a clock has expired, or may have, by then, as far as
 	// their records show: a date that has come, a TTL since the last activity or with one that is
-	// still to come, a retention since the stop or pause, AutoDelete of a stopped one. Idleness
+	// still to come, a retention since the stop or pause, AutoDelete of a stopped one, ArchiveAfter since
+	// its stop. Idleness
 	// is not checked.
 	DueBefore time.Time
 	// Order: newest first by CreatedAt, unless Oldest.

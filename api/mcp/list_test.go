@@ -180,7 +180,7 @@ func TestGroupsOfTools(t *testing.T) {
 		{
 			toolset.GroupManage, 2500,
 			[]string{
-				"build_image", "create_context", "end_context", "install_skills", "open_terminal", "resize_terminal", "run_in_shell",
+				"archive_sandbox", "build_image", "create_context", "end_context", "install_skills", "open_terminal", "resize_terminal", "run_in_shell",
 				"start_sandbox", "stop_sandbox", "update_sandbox",
 			},
 			nil, []string{"end_context", "open_terminal", "run_in_shell", "stop_sandbox", "update_sandbox"},

@@ -69,12 +69,13 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 func requestBounds(limits sandbox.Limits) map[string]v1.Bound {
 	most := sandbox.MaxClock.Seconds()
 	return map[string]v1.Bound{
-		"cpu_cores":            {Min: sandbox.MinCPU, Max: limits.CPU, Unit: "cores"},
-		"memory_mb":            {Min: sandbox.MinMemoryMB, Max: float64(limits.MemoryMB), Unit: "MiB"},
-		"disk_mb":              {Min: sandbox.MinDiskMB, Max: float64(limits.DiskMB), Unit: "MiB"},
-		"pids":                 {Min: sandbox.MinPids, Max: float64(limits.Pids), Unit: "processes"},
-		"idle_timeout_seconds": {Min: 0, Max: most, Unit: "seconds"},
-		"retention_seconds":    {Min: 0, Max: most, Unit: "seconds"},
-		"ttl_seconds":          {Min: minTTL, Max: most, Unit: "seconds"},
+		"cpu_cores":             {Min: sandbox.MinCPU, Max: limits.CPU, Unit: "cores"},
+		"memory_mb":             {Min: sandbox.MinMemoryMB, Max: float64(limits.MemoryMB), Unit: "MiB"},
+		"disk_mb":               {Min: sandbox.MinDiskMB, Max: float64(limits.DiskMB), Unit: "MiB"},
+		"pids":                  {Min: sandbox.MinPids, Max: float64(limits.Pids), Unit: "processes"},
+		"idle_timeout_seconds":  {Min: 0, Max: most, Unit: "seconds"},
+		"retention_seconds":     {Min: 0, Max: most, Unit: "seconds"},
+		"archive_after_seconds": {Min: 0, Max: most, Unit: "seconds"},
+		"ttl_seconds":           {Min: minTTL, Max: most, Unit: "seconds"},
 	}
 }

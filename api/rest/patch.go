@@ -24,6 +24,7 @@ func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox) (update.Patch, error) {
 	p.CPU, p.MemoryMB, p.DiskMB, p.Pids = cpu, b.MemoryMB, b.DiskMB, b.Pids
 	p.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
 	p.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
+	p.ArchiveAfter = clock(sp, "archive_after_seconds", b.ArchiveAfterSeconds, 0)
 	p.OnIdle, p.Checkpoints = idleAction(sp, b.IdleAction), checkpoints(sp, b.Checkpoints)
 	p.AutoDelete, p.AutoStart, p.AutoResume = b.AutoDelete, b.AutoStart, b.AutoResume
 	p.TTL, p.SlidingTTL = lifetimes(sp, b.TTLSeconds, b.TimeoutSeconds, b.TTLMode, true)

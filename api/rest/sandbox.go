@@ -93,6 +93,9 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateReq
 	r.Limits = limits(sp, cpu, memory, b.DiskMB, b.Pids)
 	r.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
 	r.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
+	if after := clock(sp, "archive_after_seconds", b.ArchiveAfterSeconds, 0); after != nil {
+		r.ArchiveAfter = *after
+	}
 	r.OnIdle, r.Checkpoints = idleAction(sp, b.IdleAction), checkpoints(sp, b.Checkpoints)
 	r.AutoDelete, r.AutoStart, r.AutoResume = b.AutoDelete, b.AutoStart, b.AutoResume
 	absolute, sliding := lifetimes(sp, b.TTLSeconds, b.TimeoutSeconds, b.TTLMode, false)

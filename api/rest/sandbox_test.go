@@ -161,7 +161,7 @@ func TestList(t *testing.T) {
 			t.Errorf("got %+v", p)
 		}
 		if diff := cmp.Diff(p.StatusCounts, map[string]int{
-			"running": 4, "stopped": 1, "creating": 0, "pausing": 0, "paused": 0, "resuming": 0, "starting": 0, "stopping": 0, "restoring": 0, "failed": 0, "deleting": 0,
+			"running": 4, "stopped": 1, "archiving": 0, "archived": 0, "unarchiving": 0, "creating": 0, "pausing": 0, "paused": 0, "resuming": 0, "starting": 0, "stopping": 0, "restoring": 0, "failed": 0, "deleting": 0,
 		}); diff != "" {
 			t.Error(diff)
 		}

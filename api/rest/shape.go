@@ -26,7 +26,7 @@ func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
 		EnvNames: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Metadata: mapOrEmpty(s.Metadata),
 		Volumes: mountsOf(s.Mounts), Skills: installedOf(s.Skills), ParentSnapshot: textOrNull(string(s.Parent)), ForkedFrom: textOrNull(string(s.ForkedFrom)),
 		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), IdleAction: string(s.OnIdle),
-		RetentionSeconds: int64(s.Retention / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: timeOrNull(s.ExpiresAt),
+		RetentionSeconds: int64(s.Retention / time.Second), ArchiveAfterSeconds: int64(s.ArchiveAfter / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: timeOrNull(s.ExpiresAt),
 		AutoStart: s.AutoStart, AutoResume: s.AutoResume, Checkpoints: string(s.Checkpoints),
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), StartedAt: timeOrNull(s.StartedAt),
 		LastActivityAt: timeOrNull(s.LastActivity), UnresponsiveSince: timeOrNull(s.UnresponsiveSince), StoppedAt: timeOrNull(s.StoppedAt), RunSeconds: runSeconds(s, time.Now()),
@@ -35,6 +35,9 @@ func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
 	}
 	if out.NetworkEnabled {
 		out.NetworkPolicy = new(policyOf(s.Network))
+	}
+	if s.Archive.Whole() {
+		out.Archive = &v1.Archive{Place: s.Archive.Place, ID: string(s.Archive.ID), Digest: s.Archive.Digest, SizeBytes: s.Archive.PackedBytes, DiskBytes: s.Archive.Bytes, ArchivedAt: s.Archive.At.UTC()}
 	}
 	switch {
 	case s.TTL > 0:

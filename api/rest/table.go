@@ -38,6 +38,8 @@ func (a *API) operations() []httpapi.Operation {
 			Extend(keyless("twice is as once")),
 		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Resume)).
 			Extend(keyless("twice is as once")),
+		op("archiveSandbox", "POST /sandboxes/{id}/archive", "Pack the disk of a stopped sandbox, and keep it elsewhere until a start brings it back. One that is archived is no error. It has nothing to do with GET and PUT of this path, which move files.", http.StatusOK, a.becoming(a.Sandboxes.Archive)).
+			Extend(keyless("twice is as once")),
 		op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
 			Example(v1.RollbackSandbox{To: "base"}).
 			Extend(keyless("it makes nothing")),

@@ -50,6 +50,38 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+func TestArchiveAndStart(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "box", "archive_after_seconds": 86400})
+	checktest.Equal(t, "ArchiveAfterSeconds", s.ArchiveAfterSeconds, 86400)
+	h.says("box", "echo one > a")
+	if p := want[v1.Problem](h, 409, "POST", "/v1/sandboxes/box/archive", nil); p.Code != "state" || !strings.Contains(p.Remedy, "stop") {
+		t.Errorf("of one that runs: got %+v", p)
+	}
+	want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes/box/stop", nil)
+	for range 2 {
+		a := want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes/box/archive", nil)
+		if a.Status != "archived" || a.Archive == nil || a.Archive.SizeBytes <= 0 || a.Archive.DiskBytes <= 0 || a.Archive.Place == "" || !strings.HasPrefix(a.Archive.Digest, "sha256:") {
+			t.Errorf("got %+v, %+v", a, a.Archive)
+		}
+	}
+	if p := want[v1.Problem](h, 409, "POST", "/v1/sandboxes/box/exec", object{"command": "true"}); p.Code != "state" || !strings.Contains(p.Remedy, "start") {
+		t.Errorf("got %+v", p)
+	}
+	if got := want[v1.SandboxPage](h, 200, "GET", "/v1/sandboxes?status=archived", nil); got.Total != 1 || got.StatusCounts["archived"] != 1 || got.Items[0].Archive == nil {
+		t.Errorf("got %+v", got)
+	}
+	r := want[v1.Sandbox](h, 200, "POST", "/api/v1/sandboxes/box/start", nil)
+	if r.Status != "running" || r.Archive != nil {
+		t.Errorf("got %+v", r)
+	}
+	checktest.Equal(t, "what its file says", h.says("box", "cat a"), "one\n")
+	u := want[v1.Sandbox](h, 200, "PATCH", "/v1/sandboxes/box", object{"archive_after_seconds": 0})
+	checktest.Equal(t, "ArchiveAfterSeconds", u.ArchiveAfterSeconds, 0)
+	want[v1.Problem](h, 422, "PATCH", "/v1/sandboxes/box", object{"archive_after_seconds": -1})
+}
+
 func TestRollbackRestartAndReset(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -36,6 +36,7 @@ func Differs(r *engine.CreateRequest, s *sandbox.Sandbox) []string {
 	add("idle_timeout_seconds", other(r.IdleTimeout, s.IdleTimeout))
 	add("idle_action", other(r.OnIdle, s.OnIdle))
 	add("retention_seconds", other(r.Retention, s.Retention))
+	add("archive_after_seconds", r.ArchiveAfter != 0 && r.ArchiveAfter != s.ArchiveAfter)
 	add("ttl_seconds", r.TTL != 0 && s.ExpiresAt.IsZero() || r.SlidingTTL != 0 && r.SlidingTTL != s.TTL)
 	add("auto_delete", other(r.AutoDelete, s.AutoDelete))
 	add("auto_start", other(r.AutoStart, s.AutoStart))

@@ -27,6 +27,8 @@ type Sandboxes interface {
 	Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	// Reset replaces the disk of a sandbox by an empty one.
 	Reset(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	// Archive packs the disk of a stopped sandbox, and keeps it elsewhere until a start.
+	Archive(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Delete(ctx context.Context, c access.Caller, ref string) error
 	// EverRan reports whether a sandbox, which may be gone, was ever up.
 	EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (bool, error)

@@ -11,7 +11,7 @@ type Sandbox struct {
 	Key        *string  `json:"key" jsonschema:"the caller's own name for it, accepted wherever an id is"`
 	SessionKey *string  `json:"session_key" jsonschema:"the same as key"`
 	Project    string   `json:"project" jsonschema:"the project that owns it"`
-	Status     string   `json:"status" jsonschema:"creating, running, pausing, paused, resuming, stopping, stopped, starting, restoring, failed or deleting; deleted in the answer to what stopped one with auto_delete"`
+	Status     string   `json:"status" jsonschema:"creating, running, pausing, paused, resuming, stopping, stopped, archiving, archived, unarchiving, starting, restoring, failed or deleting; deleted in the answer to what stopped one with auto_delete"`
 	StopCause  string   `json:"stop_cause,omitempty" jsonschema:"why it is stopped, paused or failed: user, idle, ttl, host, oom, restore, restart, …"`
 	StopDetail string   `json:"stop_detail,omitempty" jsonschema:"the evidence for stop_cause, for people"`
 	Image      string   `json:"image" jsonschema:"the image's own name"`
@@ -37,17 +37,19 @@ type Sandbox struct {
 	Skills         []InstalledSkill `json:"skills" jsonschema:"installed on the disk that it has; what a snapshot brought along is not listed before it is installed again"`
 	ParentSnapshot *string          `json:"parent_snapshot" jsonschema:"the snapshot that its disk descends from, which may be gone; null: its image"`
 	ForkedFrom     *string          `json:"forked_from" jsonschema:"the sandbox that it was forked from, which may be gone; null: none"`
+	Archive        *Archive         `json:"archive,omitempty" jsonschema:"where its disk is while it is archived"`
 
-	IdleTimeoutSeconds int64      `json:"idle_timeout_seconds" jsonschema:"idle this long and idle_action is done; 0: never"`
-	IdleAction         string     `json:"idle_action" jsonschema:"stop or pause"`
-	RetentionSeconds   int64      `json:"retention_seconds" jsonschema:"stopped or paused this long and it is deleted; 0: never"`
-	AutoDelete         bool       `json:"auto_delete" jsonschema:"deleted as soon as it is stopped"`
-	ExpiresAt          *time.Time `json:"expires_at" jsonschema:"deleted then, whatever it does; null: never"`
-	TTLSeconds         *int64     `json:"ttl_seconds" jsonschema:"deleted when it was not used for this long; null: never"`
-	TTLMode            *string    `json:"ttl_mode" jsonschema:"sliding where ttl_seconds holds, else absolute where expires_at does, else null"`
-	AutoStart          bool       `json:"auto_start" jsonschema:"a call starts or resumes it when a clock or the host took it down"`
-	AutoResume         bool       `json:"auto_resume" jsonschema:"a call resumes it also when it was paused by a caller"`
-	Checkpoints        string     `json:"checkpoints" jsonschema:"off, or command: a snapshot after each command that changed a file of the workspace"`
+	IdleTimeoutSeconds  int64      `json:"idle_timeout_seconds" jsonschema:"idle this long and idle_action is done; 0: never"`
+	IdleAction          string     `json:"idle_action" jsonschema:"stop or pause"`
+	RetentionSeconds    int64      `json:"retention_seconds" jsonschema:"stopped or paused this long and it is deleted; 0: never"`
+	ArchiveAfterSeconds int64      `json:"archive_after_seconds" jsonschema:"stopped this long and it is archived; 0: never"`
+	AutoDelete          bool       `json:"auto_delete" jsonschema:"deleted as soon as it is stopped"`
+	ExpiresAt           *time.Time `json:"expires_at" jsonschema:"deleted then, whatever it does; null: never"`
+	TTLSeconds          *int64     `json:"ttl_seconds" jsonschema:"deleted when it was not used for this long; null: never"`
+	TTLMode             *string    `json:"ttl_mode" jsonschema:"sliding where ttl_seconds holds, else absolute where expires_at does, else null"`
+	AutoStart           bool       `json:"auto_start" jsonschema:"a call starts or resumes it when a clock or the host took it down"`
+	AutoResume          bool       `json:"auto_resume" jsonschema:"a call resumes it also when it was paused by a caller"`
+	Checkpoints         string     `json:"checkpoints" jsonschema:"off, or command: a snapshot after each command that changed a file of the workspace"`
 
 	CreatedAt         time.Time  `json:"created_at"`
 	UpdatedAt         time.Time  `json:"updated_at"`
@@ -63,6 +65,16 @@ type Sandbox struct {
 	BytesDownloaded int64 `json:"bytes_downloaded"`
 
 	Differs []string `json:"differs,omitempty" jsonschema:"in the answer to a create whose key was there already: the fields in which the sandbox, which was left as it is, is not what was asked for; secrets are not compared"`
+}
+
+// Archive says where the disk of a sandbox is that is archived.
+type Archive struct {
+	Place      string    `json:"place" jsonschema:"the directory or the bucket"`
+	ID         string    `json:"id" jsonschema:"its name there"`
+	Digest     string    `json:"digest" jsonschema:"of its bytes there"`
+	SizeBytes  int64     `json:"size_bytes" jsonschema:"what it takes there: packed, and without what its image has"`
+	DiskBytes  int64     `json:"disk_bytes" jsonschema:"what it unpacks to"`
+	ArchivedAt time.Time `json:"archived_at"`
 }
 
 // Ref is how to name the sandbox in a call: its key if it has one, else its id.
@@ -105,16 +117,17 @@ type CreateSandbox struct {
 	DomainAllowList  *string           `json:"domain_allow_list,omitempty" jsonschema:"domain names, separated by commas: network restricted to them"`
 	Region           *string           `json:"region,omitempty" jsonschema:"null: this server is one machine"`
 
-	IdleTimeoutSeconds *int64  `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and idle_action is done; 0: never; at most 31622400"`
-	IdleAction         *string `json:"idle_action,omitempty" jsonschema:"stop (the default) or pause"`
-	RetentionSeconds   *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
-	AutoDelete         *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
-	TimeoutSeconds     *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long after its creation, whatever it does: 10 to 31622400"`
-	TTLSeconds         *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
-	TTLMode            *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
-	AutoStart          *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
-	AutoResume         *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
-	Checkpoints        *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
+	IdleTimeoutSeconds  *int64  `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and idle_action is done; 0: never; at most 31622400"`
+	IdleAction          *string `json:"idle_action,omitempty" jsonschema:"stop (the default) or pause"`
+	RetentionSeconds    *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
+	ArchiveAfterSeconds *int64  `json:"archive_after_seconds,omitempty" jsonschema:"stopped this long and it is archived: packed, and kept elsewhere until a start brings it back; 0 (the default): never; at most 31622400"`
+	AutoDelete          *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
+	TimeoutSeconds      *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long after its creation, whatever it does: 10 to 31622400"`
+	TTLSeconds          *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
+	TTLMode             *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
+	AutoStart           *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
+	AutoResume          *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
+	Checkpoints         *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
 }
 
 // UpdateSandbox changes a sandbox, which may run: what is there is changed, the rest
@@ -141,16 +154,17 @@ type UpdateSandbox struct {
 
 	Volumes []MountVolume `json:"volumes,omitzero" jsonschema:"replaces all that it mounts, at most 16; the sandbox must be stopped"`
 
-	IdleTimeoutSeconds *int64  `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and idle_action is done; 0: never; at most 31622400"`
-	IdleAction         *string `json:"idle_action,omitempty" jsonschema:"stop (the default) or pause"`
-	RetentionSeconds   *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
-	AutoDelete         *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
-	TimeoutSeconds     *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long from now: 10 to 31622400; 0: never"`
-	TTLSeconds         *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
-	TTLMode            *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
-	AutoStart          *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
-	AutoResume         *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
-	Checkpoints        *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
+	IdleTimeoutSeconds  *int64  `json:"idle_timeout_seconds,omitempty" jsonschema:"idle this long and idle_action is done; 0: never; at most 31622400"`
+	IdleAction          *string `json:"idle_action,omitempty" jsonschema:"stop (the default) or pause"`
+	RetentionSeconds    *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
+	ArchiveAfterSeconds *int64  `json:"archive_after_seconds,omitempty" jsonschema:"stopped this long and it is archived: packed, and kept elsewhere until a start brings it back; 0 (the default): never; at most 31622400"`
+	AutoDelete          *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
+	TimeoutSeconds      *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long from now: 10 to 31622400; 0: never"`
+	TTLSeconds          *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
+	TTLMode             *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
+	AutoStart           *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
+	AutoResume          *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
+	Checkpoints         *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
 }
 
 // SandboxPage is one page of a listing, newest first unless asked otherwise.

@@ -97,6 +97,20 @@ func newStop(a *app) *cobra.Command {
 	return a.verb(&cobra.Command{Use: "stop SANDBOX...", Short: "Stop sandboxes: their processes end, their files stay"}, (*client.Client).Stop)
 }
 
+func newArchive(a *app) *cobra.Command {
+	return a.verb(&cobra.Command{
+		Use:   "archive SANDBOX...",
+		Short: "Pack the disks of stopped sandboxes, and keep them elsewhere",
+		Long: `Pack the disks of stopped sandboxes, and keep them where the server keeps archives: a directory or a bucket. They
+take no room where sandboxes run, and sandpit start brings them back, as does what else starts a stopped sandbox.
+
+An archived sandbox is deleted by its retention as a stopped one is; sandpit update --retention 0 keeps it for ever.`,
+		Example: `  sandpit stop web && sandpit archive web
+  sandpit ls -a --filter status=archived
+  sandpit update web --archive-after 1d`,
+	}, (*client.Client).Archive)
+}
+
 func newPause(a *app) *cobra.Command {
 	return a.verb(&cobra.Command{
 		Use:   "pause SANDBOX...",

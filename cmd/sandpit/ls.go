@@ -36,7 +36,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
   sandpit ls --format '{{.id}}\t{{.status}}'`,
 		Args: takes(0, 0),
 	}
-	all := c.Flags().BoolP("all", "a", false, "also those that are stopped or failed")
+	all := c.Flags().BoolP("all", "a", false, "also those that are stopped, archived or failed")
 	labels := flags.Pairs{}
 	c.Flags().Var(labels, "label", "only those with this label; may be given again")
 	var only filters
@@ -57,7 +57,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
 			q.Search = only.names[0]
 		}
 		if !*all && len(q.Status) == 0 {
-			q.Status = []string{"creating", "starting", "running", "pausing", "paused", "resuming", "restoring", "stopping"}
+			q.Status = []string{"creating", "starting", "running", "pausing", "paused", "resuming", "restoring", "stopping", "archiving", "unarchiving"}
 		}
 		found, err := output.Collect(cl.List(c.Context(), q))
 		if err != nil {
@@ -85,7 +85,11 @@ id. Several statuses are one or the other; of others all have to hold.`,
 				for _, name := range slices.Sorted(maps.Keys(s.Metadata)) {
 					labels = append(labels, name+"="+s.Metadata[name])
 				}
-				return []string{strconv.Itoa(s.DiskMB) + "M", s.Network, output.Ago(now, s.ExpiresAt), strings.Join(labels, ",")}
+				disk := strconv.Itoa(s.DiskMB) + "M"
+				if s.Archive != nil {
+					disk += " (" + output.Bytes(s.Archive.SizeBytes) + " archived)"
+				}
+				return []string{disk, s.Network, output.Ago(now, s.ExpiresAt), strings.Join(labels, ",")}
 			},
 			Called: func(s *v1.Sandbox) string { return s.Ref() },
 		})

@@ -55,7 +55,7 @@ func remove(ctx context.Context, cl *client.Client, ref string, force bool) erro
 		if err != nil {
 			return err
 		}
-		if s.Status != "stopped" && s.Status != "failed" {
+		if s.Status != "stopped" && s.Status != "archived" && s.Status != "failed" {
 			return fault.New(fault.State, "the sandbox %s is %s", ref, s.Status).
 				WithRemedy("stop it first (sandpit stop %s), or delete it all the same with -f", ref)
 		}

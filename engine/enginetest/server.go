@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/blob/dir"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
@@ -37,10 +38,11 @@ type Server struct {
 	Code   *code.Service
 	Files  *files.Service
 
-	t      testing.TB
-	runs   runs.Options
-	change []func(*engine.Options)
-	stop   func()
+	t        testing.TB
+	runs     runs.Options
+	change   []func(*engine.Options)
+	archives string
+	stop     func()
 }
 
 // Start opens a host and a store in dir, with what earlier ones left there, and starts an engine
@@ -72,7 +74,7 @@ func StartRuns(t testing.TB, dir string, r runs.Options, change ...func(*engine.
 			t.Error("closing the store:", err)
 		}
 	})
-	s := &Server{Host: host, Store: st, t: t, runs: r, change: change}
+	s := &Server{Host: host, Store: st, t: t, runs: r, change: change, archives: filepath.Join(dir, "archive")}
 	s.serve()
 	return s
 }
@@ -100,6 +102,7 @@ func (s *Server) serve() {
 	s.t.Helper()
 	s.Keys = keyed.New(s.Store, keyed.Options{})
 	o := Options(s.Keys.Store(), s.Host.Driver())
+	o.Archives = dir.New(s.archives)
 	for _, f := range s.change {
 		f(&o)
 	}

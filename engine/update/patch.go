@@ -18,25 +18,26 @@ import (
 // Patch is what shall change of a sandbox; nil fields stay. All can change while it
 // runs, where its runtime can do so.
 type Patch struct {
-	Key         *string
-	Env         *map[string]string // the whole of it; of commands begun afterwards
-	Metadata    *map[string]string // likewise
-	IdleTimeout *time.Duration     // zero: never
-	OnIdle      *sandbox.IdleAction
-	Retention   *time.Duration // zero: never
-	AutoDelete  *bool
-	TTL         *time.Duration // from at; zero: never. At most one of it and
-	ExpiresAt   *time.Time     // the same as a time; zero: never
-	SlidingTTL  *time.Duration // without a use; zero: never
-	AutoStart   *bool
-	AutoResume  *bool
-	Checkpoints *sandbox.Checkpoints
-	CPU         *float64
-	MemoryMB    *int
-	DiskMB      *int
-	Pids        *int
-	Network     *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
-	Mounts      *[]volume.Mount        // the whole of it; only while it is stopped
+	Key          *string
+	Env          *map[string]string // the whole of it; of commands begun afterwards
+	Metadata     *map[string]string // likewise
+	IdleTimeout  *time.Duration     // zero: never
+	OnIdle       *sandbox.IdleAction
+	Retention    *time.Duration // zero: never
+	ArchiveAfter *time.Duration // zero: never
+	AutoDelete   *bool
+	TTL          *time.Duration // from at; zero: never. At most one of it and
+	ExpiresAt    *time.Time     // the same as a time; zero: never
+	SlidingTTL   *time.Duration // without a use; zero: never
+	AutoStart    *bool
+	AutoResume   *bool
+	Checkpoints  *sandbox.Checkpoints
+	CPU          *float64
+	MemoryMB     *int
+	DiskMB       *int
+	Pids         *int
+	Network      *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
+	Mounts       *[]volume.Mount        // the whole of it; only while it is stopped
 
 	Bound Bound // of what Network comes to; nil: none
 
@@ -68,7 +69,7 @@ func (p Patch) Check(at time.Time, least, most sandbox.Limits) error {
 		field string
 		d     *time.Duration
 	}{
-		{"idle_timeout_seconds", p.IdleTimeout}, {"retention_seconds", p.Retention}, {"ttl_seconds", p.TTL}, {"ttl_seconds", p.SlidingTTL},
+		{"idle_timeout_seconds", p.IdleTimeout}, {"retention_seconds", p.Retention}, {"archive_after_seconds", p.ArchiveAfter}, {"ttl_seconds", p.TTL}, {"ttl_seconds", p.SlidingTTL},
 	} {
 		if c.d != nil {
 			k.Clock(c.field, *c.d)
@@ -123,6 +124,7 @@ func (p Patch) Fields(s *sandbox.Sandbox) []string {
 		{"idle_timeout_seconds", differs(p.IdleTimeout, s.IdleTimeout)},
 		{"idle_action", differs(p.OnIdle, s.OnIdle)},
 		{"retention_seconds", differs(p.Retention, s.Retention)},
+		{"archive_after_seconds", differs(p.ArchiveAfter, s.ArchiveAfter)},
 		{"auto_delete", differs(p.AutoDelete, s.AutoDelete)},
 		{"ttl_seconds", p.TTL != nil || differs(p.SlidingTTL, s.TTL)},
 		{"expires_at", p.ExpiresAt != nil && !p.ExpiresAt.Equal(s.ExpiresAt)},
@@ -171,6 +173,7 @@ func (p Patch) Apply(s *sandbox.Sandbox, at time.Time) {
 	Set(&s.IdleTimeout, p.IdleTimeout)
 	Set(&s.OnIdle, p.OnIdle)
 	Set(&s.Retention, p.Retention)
+	Set(&s.ArchiveAfter, p.ArchiveAfter)
 	Set(&s.AutoDelete, p.AutoDelete)
 	Set(&s.ExpiresAt, p.ExpiresAt)
 	Set(&s.Clocks.TTL, p.SlidingTTL)

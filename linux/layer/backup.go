@@ -94,9 +94,8 @@ func (s *Store) ImportVolume(ctx context.Context, id string, r io.Reader, maxByt
 }
 
 // ImportSnapshot makes the snapshot id of an archive of [Store.ExportDisk]; see [Store.Import].
-func (s *Store) ImportSnapshot(ctx context.Context, id string, r io.Reader, maxBytes int64) error {
-	_, err := s.importSnapshot(ctx, id, r, maxBytes, true)
-	return err
+func (s *Store) ImportSnapshot(ctx context.Context, id string, r io.Reader, maxBytes int64) (int64, error) {
+	return s.importSnapshot(ctx, id, r, maxBytes, true)
 }
 
 // fill unpacks an archive into a tree that is not in place yet, and limits it then.

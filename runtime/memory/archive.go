@@ -75,6 +75,16 @@ func (d *Driver) Export(ctx context.Context, id sandbox.ID, w io.Writer) error {
 	return out.Close()
 }
 
+// ExportDisk is Export: a disk here has no form of its own.
+func (d *Driver) ExportDisk(ctx context.Context, id sandbox.ID, w io.Writer) error {
+	return d.Export(ctx, id, w)
+}
+
+// ImportDisk is Import.
+func (d *Driver) ImportDisk(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) (runtime.Snapshot, error) {
+	return d.Import(ctx, id, r, maxBytes)
+}
+
 // archive writes the one file; a socket has no form in an archive.
 func (e *entry) archive(out *tar.Writer, first map[inode]string) error {
 	h := &tar.Header{

@@ -59,7 +59,8 @@ func (d *disks) ImportSandbox(ctx context.Context, id sandbox.ID, r io.Reader, m
 
 // ImportSnapshot makes a snapshot; see [runtime.Disks].
 func (d *disks) ImportSnapshot(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) error {
-	return d.layers.ImportSnapshot(ctx, string(id), r, maxBytes)
+	_, err := d.layers.ImportSnapshot(ctx, string(id), r, maxBytes)
+	return err
 }
 
 // ImportVolume makes a volume; see [runtime.Disks].

@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	_ runtime.Snapshotter = (*Driver)(nil)
-	_ runtime.Archiver    = (*Driver)(nil)
+	_ runtime.Snapshotter  = (*Driver)(nil)
+	_ runtime.Archiver     = (*Driver)(nil)
+	_ runtime.DiskImporter = (*Driver)(nil)
 )
 
 // littleUnwritten is how many bytes of data are rather written while an instance stands
@@ -187,6 +188,15 @@ func (d *Driver) Import(ctx context.Context, id sandbox.ID, r io.Reader, maxByte
 		return runtime.Snapshot{}, err
 	}
 	size, err := d.layers.Import(ctx, string(id), r, maxBytes)
+	return runtime.Snapshot{SizeBytes: size}, err
+}
+
+// ImportDisk makes a snapshot of an archive of ExportDisk. See [runtime.DiskImporter].
+func (d *Driver) ImportDisk(ctx context.Context, id sandbox.ID, r io.Reader, maxBytes int64) (runtime.Snapshot, error) {
+	if err := checkSnapshotID(id); err != nil {
+		return runtime.Snapshot{}, err
+	}
+	size, err := d.layers.ImportSnapshot(ctx, string(id), r, maxBytes)
 	return runtime.Snapshot{SizeBytes: size}, err
 }
 

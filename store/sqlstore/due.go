@@ -15,7 +15,8 @@ func due(w *where, t time.Time) {
 	at := w.arg(micros(t))
 	w.and("(expires_at > 0 AND expires_at <= " + at +
 		" OR ttl > 0 AND (last_activity + ttl / 1000 <= " + at + " OR last_activity > " + at + ")" +
-		" OR state IN ('stopped', 'paused') AND retention > 0 AND stopped_at + retention / 1000 <= " + at +
+		" OR state IN ('stopped', 'archived', 'paused') AND retention > 0 AND stopped_at + retention / 1000 <= " + at +
+		" OR state = 'stopped' AND archive_after > 0 AND stopped_at + archive_after / 1000 <= " + at +
 		" OR state = 'stopped' AND auto_delete <> 0)")
 }
 

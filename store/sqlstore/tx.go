@@ -36,6 +36,7 @@ func (t *tx) Requests() store.Requests   { return requests{t} }
 func (t *tx) Skills() store.Skills { return skills{t} }
 
 func (t *tx) NetworkRequests() store.NetworkRequests { return networkRequests{t} }
+func (t *tx) UnownedArchives() store.UnownedArchives { return unownedArchives{t} }
 
 // ready reports whether t may still be used, for writing if so asked. It is
 // asked before each statement, which is what ends a canceled transaction.

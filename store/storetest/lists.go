@@ -118,17 +118,21 @@ func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
 		add(sandbox.Running, sandbox.Clocks{AutoDelete: true})                // 7: never
 		add(sandbox.Stopped, sandbox.Clocks{AutoDelete: true})                // 8: always
 		add(sandbox.Running, sandbox.Clocks{IdleTimeout: time.Nanosecond})    // 9: idleness is not looked at
-		down := []sandbox.State{sandbox.Stopped, sandbox.Failed}
+		add(sandbox.Archived, sandbox.Clocks{Retention: time.Hour})           // 10: as 3
+		add(sandbox.Stopped, sandbox.Clocks{ArchiveAfter: time.Hour})         // 11: an hour after its stop
+		add(sandbox.Archived, sandbox.Clocks{ArchiveAfter: time.Hour})        // 12: never again
+		add(sandbox.Running, sandbox.Clocks{ArchiveAfter: time.Hour})         // 13: never
+		down := []sandbox.State{sandbox.Stopped, sandbox.Archived, sandbox.Failed}
 		for _, c := range []struct {
 			name string
 			q    store.SandboxQuery
 			want []int
 		}{
 			{"Before", store.SandboxQuery{DueBefore: epoch.Add(time.Hour - time.Microsecond)}, []int{8, 6}}, // 6's activity is still to come
-			{"AtTheInstant", store.SandboxQuery{DueBefore: epoch.Add(time.Hour)}, []int{8, 4, 3, 2}},
-			{"BeforeTheLast", store.SandboxQuery{DueBefore: epoch.Add(2*time.Hour - time.Microsecond)}, []int{8, 4, 3, 2}},
-			{"After", store.SandboxQuery{DueBefore: epoch.Add(2 * time.Hour)}, []int{8, 6, 4, 3, 2}},
-			{"WithStates", store.SandboxQuery{DueBefore: epoch.AddDate(1, 0, 0), States: down, Oldest: true}, []int{3, 6, 8}},
+			{"AtTheInstant", store.SandboxQuery{DueBefore: epoch.Add(time.Hour)}, []int{11, 10, 8, 4, 3, 2}},
+			{"BeforeTheLast", store.SandboxQuery{DueBefore: epoch.Add(2*time.Hour - time.Microsecond)}, []int{11, 10, 8, 4, 3, 2}},
+			{"After", store.SandboxQuery{DueBefore: epoch.Add(2 * time.Hour)}, []int{11, 10, 8, 6, 4, 3, 2}},
+			{"WithStates", store.SandboxQuery{DueBefore: epoch.AddDate(1, 0, 0), States: down, Oldest: true}, []int{3, 6, 8, 10, 11}},
 			{"InAnotherProject", store.SandboxQuery{DueBefore: epoch.AddDate(1, 0, 0), Project: "other"}, nil},
 		} {
 			want := []sandbox.ID{}

@@ -85,7 +85,7 @@ func (c *Call) next(ctx context.Context, e *fault.Error) string {
 			case err != nil:
 			case s.State == sandbox.Paused && c.Has(GroupState):
 				return fmt.Sprintf("call resume_sandbox with {\"sandbox\": %s}: its processes go on where they were", Quote(c.Ref))
-			case s.Key != "" && s.State == sandbox.Stopped:
+			case s.Key != "" && s.State.Down():
 				return fmt.Sprintf("call create_sandbox with {\"name\": %s}: it starts the sandbox again, with its files", Quote(s.Key))
 			}
 		}

@@ -61,7 +61,7 @@ func create() toolset.Tool {
 			number("autoStopInterval", "Stop it after so many idle minutes, default 15; 0: never.", noLess, 0, toolset.MaxMinutes, "idle_timeout_seconds"),
 			number("ttlMinutes", "Destroy it so many minutes after now, whatever it does; 0: never.", noLess, 0, toolset.MaxMinutes, "ttl_seconds"),
 			number("autoPauseInterval", "Pause it after so many idle minutes; 0: never. Not with autoStopInterval.", noLess, 0, toolset.MaxMinutes, "idle_timeout_seconds"),
-			number("autoArchiveInterval", "Archive it after so many minutes, default 10080. Here a stopped sandbox keeps its files as it is.", noLess, 0, toolset.MaxMinutes, ""),
+			number("autoArchiveInterval", "Archive it so many minutes after it stopped; default and 0: never. A call brings it back.", noLess, 0, toolset.MaxMinutes, "archive_after_seconds"),
 			number("autoDeleteInterval", "Destroy it so many minutes after it stopped; 0: at once; default -1: never.", "", -toolset.MaxMinutes, toolset.MaxMinutes, "retention_seconds"),
 			{Name: "volumes", Kind: toolset.Nested, Schema: volumes, Field: "mounts"},
 			{Name: "buildInfo", Kind: toolset.Nested, Schema: build},
@@ -123,9 +123,6 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 			out.Notes = append(out.Notes, note)
 		}
 	}
-	if a.Has("autoArchiveInterval") {
-		out.Notes = append(out.Notes, "autoArchiveInterval has no effect: a stopped sandbox keeps its files and starts from where it is")
-	}
 	return out, nil
 }
 
@@ -137,7 +134,7 @@ func reuse(ctx context.Context, c *toolset.Call, id string) (*toolset.Answer, er
 	if err != nil {
 		return nil, err
 	}
-	if s.State != sandbox.Running && (s.State != sandbox.Stopped || !s.AutoStart) {
+	if s.State != sandbox.Running && (!s.State.Down() || !s.AutoStart) {
 		return nil, fault.New(fault.State, "the sandbox %s is %s", c.Ref, s.State).
 			WithRemedy("leave id out to make a new one")
 	}
@@ -156,6 +153,7 @@ func clocks(a *toolset.Args, r *engine.CreateRequest) {
 	case a.Has("autoStopInterval"):
 		r.IdleTimeout = new(toolset.Minutes(stop))
 	}
+	r.ArchiveAfter = toolset.Minutes(a.Number("autoArchiveInterval", 0))
 	switch after := a.Number("autoDeleteInterval", -1); {
 	case after < 0:
 		r.Retention = new(time.Duration(0))

@@ -375,8 +375,8 @@ func stopAll(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, err := c.Sandboxes.Get(ctx, c.Caller, ref); err == nil && s.State == sandbox.Stopped {
-		return &toolset.Answer{Verdict: "nothing runs in sandbox " + ref + ", which is stopped; the next command starts it"}, nil
+	if s, err := c.Sandboxes.Get(ctx, c.Caller, ref); err == nil && s.State.Down() {
+		return &toolset.Answer{Verdict: fmt.Sprintf("nothing runs in sandbox %s, which is %s; the next command starts it", ref, s.State)}, nil
 	}
 	if err := c.Processes.KillAll(ctx, c.Caller, ref); err != nil {
 		return nil, err

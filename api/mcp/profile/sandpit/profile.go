@@ -83,7 +83,7 @@ func toolsOf(group string, cs *cells) []toolset.Tool {
 		}
 	case toolset.GroupManage:
 		return []toolset.Tool{
-			updateSandbox(), startSandbox(), stopSandbox(), runInShell(), createContext(), endContext(),
+			updateSandbox(), startSandbox(), stopSandbox(), archiveSandbox(), runInShell(), createContext(), endContext(),
 			openTerminal(), resizeTerminal(), buildImage(), installSkills(),
 		}
 	case toolset.GroupInspect:

@@ -178,35 +178,37 @@ func getSandbox() toolset.Tool {
 // wholeShape is a sandbox with all that there is to know of it.
 type wholeShape struct {
 	shape
-	StopDetail       string            `json:"stop_detail,omitempty"`
-	Runtime          string            `json:"runtime"`
-	Digest           string            `json:"image_digest"`
-	Pids             int               `json:"pids"`
-	EnvNames         []string          `json:"env_names,omitempty"` // values are not shown
-	Labels           map[string]string `json:"labels,omitempty"`
-	Skills           []string          `json:"skills,omitempty"` // names of those that are installed
-	UnusedTTLMinutes float64           `json:"unused_ttl_minutes,omitempty"`
-	RetentionMinutes float64           `json:"retention_minutes,omitempty"`
-	AutoDelete       bool              `json:"auto_delete,omitempty"`
-	AutoStart        bool              `json:"auto_start"`
-	AutoResume       bool              `json:"auto_resume,omitempty"`
-	Checkpoints      string            `json:"checkpoints,omitempty"`
-	ParentSnapshot   string            `json:"parent_snapshot,omitempty"`
-	ForkedFrom       string            `json:"forked_from,omitempty"`
-	StartedAt        string            `json:"started_at,omitempty"`
-	StoppedAt        string            `json:"stopped_at,omitempty"`
-	RunSeconds       float64           `json:"run_seconds"`
-	Commands         int64             `json:"commands"`
-	CommandSeconds   float64           `json:"command_seconds"`
-	BytesUploaded    int64             `json:"bytes_uploaded"`
-	BytesDownloaded  int64             `json:"bytes_downloaded"`
+	StopDetail          string            `json:"stop_detail,omitempty"`
+	Runtime             string            `json:"runtime"`
+	Digest              string            `json:"image_digest"`
+	Pids                int               `json:"pids"`
+	EnvNames            []string          `json:"env_names,omitempty"` // values are not shown
+	Labels              map[string]string `json:"labels,omitempty"`
+	Skills              []string          `json:"skills,omitempty"` // names of those that are installed
+	UnusedTTLMinutes    float64           `json:"unused_ttl_minutes,omitempty"`
+	RetentionMinutes    float64           `json:"retention_minutes,omitempty"`
+	ArchiveAfterMinutes float64           `json:"archive_after_minutes,omitempty"`
+	ArchivedBytes       int64             `json:"archived_bytes,omitempty"`
+	AutoDelete          bool              `json:"auto_delete,omitempty"`
+	AutoStart           bool              `json:"auto_start"`
+	AutoResume          bool              `json:"auto_resume,omitempty"`
+	Checkpoints         string            `json:"checkpoints,omitempty"`
+	ParentSnapshot      string            `json:"parent_snapshot,omitempty"`
+	ForkedFrom          string            `json:"forked_from,omitempty"`
+	StartedAt           string            `json:"started_at,omitempty"`
+	StoppedAt           string            `json:"stopped_at,omitempty"`
+	RunSeconds          float64           `json:"run_seconds"`
+	Commands            int64             `json:"commands"`
+	CommandSeconds      float64           `json:"command_seconds"`
+	BytesUploaded       int64             `json:"bytes_uploaded"`
+	BytesDownloaded     int64             `json:"bytes_downloaded"`
 }
 
 func wholeShapeFor(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) wholeShape {
 	out := wholeShape{
 		shape: describe(ctx, c, s), StopDetail: s.StopDetail, Runtime: s.Runtime, Digest: s.ImageDigest, Pids: s.Limits.Pids,
 		EnvNames: slices.Sorted(maps.Keys(s.Env)), Labels: s.Metadata,
-		UnusedTTLMinutes: s.TTL.Minutes(), RetentionMinutes: s.Retention.Minutes(), AutoDelete: s.AutoDelete, AutoStart: s.AutoStart, AutoResume: s.AutoResume,
+		UnusedTTLMinutes: s.TTL.Minutes(), RetentionMinutes: s.Retention.Minutes(), ArchiveAfterMinutes: s.ArchiveAfter.Minutes(), ArchivedBytes: s.Archive.PackedBytes, AutoDelete: s.AutoDelete, AutoStart: s.AutoStart, AutoResume: s.AutoResume,
 		ParentSnapshot: string(s.Parent), ForkedFrom: string(s.ForkedFrom), StartedAt: toolset.TimeText(s.StartedAt), StoppedAt: toolset.TimeText(s.StoppedAt),
 		Commands: s.ExecCount, CommandSeconds: s.ExecTime.Seconds(), BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
 	}
@@ -235,6 +237,8 @@ func (s *wholeShape) wholeLines() []string {
 	add(s.StopDetail != "", "why: %s", toolset.Clip(toolset.PrintablePath(s.StopDetail)))
 	add(s.UnusedTTLMinutes > 0, "deleted when unused for %s minutes", toolset.Decimal(s.UnusedTTLMinutes))
 	add(s.RetentionMinutes > 0, "deleted when stopped for %s minutes", toolset.Decimal(s.RetentionMinutes))
+	add(s.ArchiveAfterMinutes > 0, "archived when stopped for %s minutes", toolset.Decimal(s.ArchiveAfterMinutes))
+	add(s.ArchivedBytes > 0, "its disk is archived, and takes %s there", toolset.BytesText(s.ArchivedBytes))
 	add(s.AutoDelete, "deleted as soon as it is stopped")
 	add(!s.AutoStart, "a call does not start it")
 	add(s.AutoResume, "a call resumes it, whoever paused it")

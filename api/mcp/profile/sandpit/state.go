@@ -100,6 +100,18 @@ func stopSandbox() toolset.Tool {
 	}
 }
 
+func archiveSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "archive_sandbox", Title: "Archive a sandbox", Idempotent: true,
+		About:   "Put away a stopped sandbox that is not needed for a while: its disk is packed and kept elsewhere. start_sandbox brings it back with all its files, which takes longer than from stopped.",
+		Params:  []toolset.Param{paramThisSandbox()},
+		Example: `{"sandbox": "my-project"}`,
+		Run: becoming(service.Sandboxes.Archive, func(s *sandbox.Sandbox) (string, []string) {
+			return fmt.Sprintf("sandbox %s is %s: its disk is packed into %s", s.Ref(), s.State, toolset.BytesText(s.Archive.PackedBytes)), []string{"start_sandbox brings it back"}
+		}),
+	}
+}
+
 func updateSandbox() toolset.Tool {
 	return toolset.Tool{
 		Name: "update_sandbox", Title: "Change a sandbox", Destructive: true, Idempotent: true,
@@ -123,6 +135,7 @@ func updateSandbox() toolset.Tool {
 			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long; 0: never."},
 			{Name: "idle_action", Kind: toolset.Text, Enum: []string{string(sandbox.IdleStop), string(sandbox.IdlePause)}, About: "What is done then."},
 			{Name: "retention_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "retention_seconds", About: "Delete it when stopped for so long; 0: never."},
+			{Name: "archive_after_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "archive_after_seconds", About: "Archive it when stopped for so long; 0: never."},
 			{Name: "auto_delete", Kind: toolset.Boolean, About: "Delete it as soon as it is stopped."},
 			{Name: "auto_start", Kind: toolset.Boolean, About: "A call starts it when a clock or the host took it down."},
 			{Name: "auto_resume", Kind: toolset.Boolean, About: "A call resumes it also when it was paused by a caller."},
@@ -170,6 +183,7 @@ func patch(a *toolset.Args) update.Patch {
 	given(a, "unused_ttl_minutes", &p.SlidingTTL, clock)
 	given(a, "idle_minutes", &p.IdleTimeout, clock)
 	given(a, "retention_minutes", &p.Retention, clock)
+	given(a, "archive_after_minutes", &p.ArchiveAfter, clock)
 	yes := func(n string) bool { return a.Bool(n, false) }
 	given(a, "auto_delete", &p.AutoDelete, yes)
 	given(a, "auto_start", &p.AutoStart, yes)

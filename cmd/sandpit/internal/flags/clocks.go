@@ -12,6 +12,7 @@ import (
 type Clocks struct {
 	flags                 *pflag.FlagSet
 	Idle, Retention, Ttl  Period
+	Archive               Period
 	IdleAction, TtlMode   choice
 	Checkpoints           choice
 	AutoDelete, AutoStart bool
@@ -29,6 +30,7 @@ func ClockFlags(c *cobra.Command) *Clocks {
 	f.Var(&k.Idle, "idle-timeout", "stop it when idle this long (30m); 0: never")
 	f.Var(&k.IdleAction, "idle-action", "what to do when it is idle: stop or pause")
 	f.Var(&k.Retention, "retention", "delete it when stopped or paused this long (7d); 0: never")
+	f.Var(&k.Archive, "archive-after", "archive it when stopped this long (1d); 0: never")
 	f.Var(&k.Ttl, "ttl", "delete it this long from now, whatever it does (2h)")
 	f.Var(&k.TtlMode, "ttl-mode", "absolute, or sliding: --ttl begins anew whenever it is used")
 	f.BoolVar(&k.AutoDelete, "auto-delete", false, "delete it as soon as it stops")

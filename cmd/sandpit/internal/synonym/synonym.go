@@ -43,7 +43,7 @@ func Commands() map[string]string {
 		"sandpit snapshot import": {"load", "import"},
 		"sandpit snapshot export": {"export"},
 		"sandpit snapshot ls":     {"snapshot inspect"},
-		"sandpit stop":            {"container kill", "archive: what is stopped keeps its files"},
+		"sandpit stop":            {"container kill"},
 		"sandpit login":           {"auth", "auth login", "signin"},
 		"sandpit volume ls":       {"volume inspect"},
 	} {

@@ -1,0 +1,47 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package blob is the contract of what keeps packed disks elsewhere than where sandboxes run: bytes
+// by name. What keeps them may lose them, change them or be anybody's: who reads one checks it.
+package blob
+
+import (
+	"context"
+	"io"
+	"regexp"
+
+	"sandpit.dev/fault"
+)
+
+// Store keeps blobs. It is safe for concurrent use, of different names; its methods end with ctx.
+//
+// Errors: fault.Invalid for a name that none has, fault.NotFound, fault.Full, and fault.Unavailable
+// for a store that does not answer, or not as it should.
+type Store interface {
+	// Put keeps what r has to its end, in place of what has the name. It is on stable storage when
+	// Put returns. After an error nobody sees a part of it; Remove removes what room that takes.
+	Put(ctx context.Context, name string, r io.Reader) error
+	// Open returns a blob from its beginning. The caller closes it. A missing one is
+	// fault.NotFound, perhaps only when it is read.
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	// Remove deletes a blob, and what a Put that failed has left of it. A missing one is not an
+	// error.
+	Remove(ctx context.Context, name string) error
+	// Place names the store for people, without a secret: "directory /srv/archive".
+	Place() string
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
+
+// CheckName checks the name of a blob: 1 to 64 lower-case letters and digits.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return fault.InvalidField("name", "%.80q is not a valid name of a blob: it has 1 to 64 letters a-z and digits", name)
+	}
+	return nil
+}
+
+// Missing returns the error for a blob that is not there.
+func Missing(s Store, name string) *fault.Error {
+	return fault.New(fault.NotFound, "there is no archive %.80q in the %s", name, s.Place())
+}

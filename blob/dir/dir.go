@@ -1,0 +1,186 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dir keeps blobs as files of one directory. Nothing in that leads out of it, whoever
+// writes there.
+package dir
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/blob"
+	"sandpit.dev/fault"
+)
+
+const (
+	suffix  = ".sandpit" // of a blob's file
+	partial = ".part"    // of one that is being written
+)
+
+// Store is a [blob.Store] of a directory.
+type Store struct{ path, place string }
+
+var _ blob.Store = (*Store)(nil)
+
+// New returns the store of a directory, which is made when it is first used.
+func New(path string) *Store { return Named(path, "directory "+path) }
+
+// Named is New with a name for people of its own, as for a directory that may be moved.
+func Named(path, place string) *Store { return &Store{path, place} }
+
+// Place implements [blob.Store].
+func (s *Store) Place() string { return s.place }
+
+// Put implements [blob.Store].
+func (s *Store) Put(ctx context.Context, name string, r io.Reader) error {
+	if err := blob.CheckName(name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.path, 0o700); err != nil {
+		return s.failed(err, "made")
+	}
+	root, err := os.OpenRoot(s.path)
+	if err != nil {
+		return s.failed(err, "opened")
+	}
+	defer func() { _ = root.Close() }()
+	part := name + partial
+	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s.failed(err, "written to")
+	}
+	source := &reader{ctx: ctx, r: r}
+	err = write(root, part, source)
+	if err == nil {
+		if err = root.Rename(part, name+suffix); err == nil {
+			err = sync(root)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	_ = root.Remove(part) // and if not, Remove does it
+	if source.err != nil {
+		return source.err
+	}
+	return s.failed(err, "written to")
+}
+
+func write(root *os.Root, name string, r io.Reader) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// sync writes the names in a directory to the disk.
+func sync(root *os.Root) error {
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Open implements [blob.Store].
+func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := blob.CheckName(name); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, blob.Missing(s, name)
+	}
+	if err != nil {
+		return nil, s.failed(err, "opened")
+	}
+	defer func() { _ = root.Close() }()
+	// What has the name may be a pipe, which must not keep us waiting.
+	f, err := root.OpenFile(name+suffix, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, blob.Missing(s, name)
+	}
+	if err != nil {
+		return nil, s.failed(err, "read")
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no plain file")
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, s.failed(err, "read")
+	}
+	return &file{reader{ctx: ctx, r: f}, f}, nil
+}
+
+// Remove implements [blob.Store].
+func (s *Store) Remove(ctx context.Context, name string) error {
+	if err := blob.CheckName(name); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return s.failed(err, "opened")
+	}
+	defer func() { _ = root.Close() }()
+	for _, n := range []string{name + partial, name + suffix} {
+		if err := root.Remove(n); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return s.failed(err, "written to")
+		}
+	}
+	if err := sync(root); err != nil {
+		return s.failed(err, "written to")
+	}
+	return nil
+}
+
+func (s *Store) failed(err error, what string) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fault.NoSpace(fault.HostDisk, err, "the disk of the %s, where archives are kept, is full", s.Place()).
+			WithRemedy("make room there, or have the operator name another place (archive in the configuration)")
+	}
+	return fault.Wrap(fault.Unavailable, err, "the %s, where archives are kept, cannot be %s", s.Place(), what).
+		WithRemedy("see whether it is there and the server may write to it (archive.dir in the configuration)")
+}
+
+// reader ends with a context, and keeps the error of what it reads.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+	err error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.err = r.ctx.Err(); r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.r.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
+}
+
+type file struct {
+	reader
+	f *os.File
+}
+
+func (f *file) Close() error { return f.f.Close() }
