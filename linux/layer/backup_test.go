@@ -97,7 +97,7 @@ func TestDisksOfABackupAreRestored(t *testing.T) {
 		if err := other.ImportLayer(ctx, "importlayer", read(0), manyBytes, 0); !fault.Is(err, fault.Exists) {
 			t.Errorf("over a layer that exists: %v", err)
 		}
-		if err := other.ImportSnapshot(ctx, "importsnapshot", read(0), manyBytes); err != nil {
+		if _, err := other.ImportSnapshot(ctx, "importsnapshot", read(0), manyBytes); err != nil {
 			t.Fatal(err)
 		}
 		if err := other.ImportVolume(ctx, "importvolume", read(1), manyBytes, 64<<20); err != nil {
