@@ -134,9 +134,12 @@ func (w *work) close() {
 // resume makes the sandbox, of the last step that is kept or else of the base, and returns the step
 // that comes next.
 func (w *work) resume(ctx context.Context) (int, error) {
-	all, err := w.s.steps(ctx)
-	if err != nil {
-		return 0, err
+	var all []*sandbox.Snapshot
+	if !w.job.Anew {
+		var err error
+		if all, err = w.s.steps(ctx); err != nil {
+			return 0, err
+		}
 	}
 	now := w.s.engine.Now()
 	byName := make(map[string]*sandbox.Snapshot)

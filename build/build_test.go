@@ -101,6 +101,10 @@ func TestABuildDoesItsStepsAndKeepsThem(t *testing.T) {
 	if n := h.steps(); n != 4 {
 		t.Errorf("%d steps are kept, want 4", n)
 	}
+	h.must(image.Job{Steps: steps[:1], Anew: true}).Close()
+	if strings.Contains(h.log.String(), "kept") || !strings.Contains(h.log.String(), "step 1 of 1") {
+		t.Errorf("a step was taken over:\n%s", h.log.String())
+	}
 	h.clean()
 }
 

@@ -40,6 +40,20 @@ func (u *unbuilt) Ensure(ctx context.Context, name string) (image.Image, error) 
 	return u.Images.Ensure(ctx, name)
 }
 
+func TestBuildsBeginWithAnyImage(t *testing.T) {
+	h := open(t, t.TempDir(), func(o *engine.Options) {
+		o.Policy, o.Network.Builds = image.Policy{Allowed: []string{"python"}}, "_builds"
+	})
+	builds := alice
+	builds.Project = "_builds"
+	if _, _, err := h.engine.Create(t.Context(), builds, engine.CreateRequest{Image: "node"}); err != nil {
+		t.Errorf("a build: %v", err)
+	}
+	if _, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Image: "node"}); !fault.Is(err, fault.Denied) {
+		t.Errorf("anybody else: %v", err)
+	}
+}
+
 func TestOnlyAdministratorsHaveEntriesBuilt(t *testing.T) {
 	var images *unbuilt
 	h := open(t, t.TempDir(), func(o *engine.Options) {

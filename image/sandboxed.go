@@ -34,6 +34,8 @@ type Job struct {
 	Steps            []entry.Step
 	Presets, Domains []string // what the steps may reach
 	Packages         []entry.Package
+	// Anew says that no step is taken over from an earlier build.
+	Anew bool
 	// Inspect is a program for bash that tells what is inside, on standard output.
 	Inspect string
 	// Log gets the steps and their output.
@@ -141,7 +143,7 @@ func (s *Store) buildSandboxed(ctx context.Context, r recipe, b *build) (Image, 
 func (s *Store) buildOver(ctx context.Context, r recipe, b *build, base Image, text *buildLog) (Image, error) {
 	w := &jobLog{file: text, tail: new(tail)}
 	made, err := s.builder.Build(ctx, Job{
-		Name: r.Name, Base: base, Steps: r.made.Steps, Presets: r.made.Presets, Domains: r.made.Domains, Packages: r.made.Packages,
+		Name: r.Name, Base: base, Steps: r.made.Steps, Presets: r.made.Presets, Domains: r.made.Domains, Packages: r.made.Packages, Anew: b.anew,
 		Inspect: versionsScript, Log: w,
 		Report: func(stage, say string, progress float64) {
 			if w.stage != stage {

@@ -159,7 +159,10 @@ func TestAnEntryIsBuiltAndKept(t *testing.T) {
 	if err != nil || again.Digest != img.Digest {
 		t.Errorf("%s, %v; want %s", again.Digest, err, img.Digest)
 	}
-	if base, err := s.Find(t.Context(), "small"); err != nil || len(m.jobs) != 4 || m.jobs[3].Base.Digest != base.Digest {
+	if same, err := s.Rebuild(t.Context(), "mine"); err != nil || same.Digest != img.Digest || len(m.jobs) != 5 || !m.jobs[4].Anew || m.jobs[3].Anew {
+		t.Errorf("anew: %v, %d jobs", err, len(m.jobs))
+	}
+	if base, err := s.Find(t.Context(), "small"); err != nil || len(m.jobs) != 5 || m.jobs[3].Base.Digest != base.Digest {
 		t.Errorf("%v, %d jobs", err, len(m.jobs))
 	}
 }
