@@ -62,3 +62,7 @@ func (v versioned) Ensure(ctx context.Context, name string) (image.Image, error)
 	img.Versions = map[string]string{"python": "3.11.2"}
 	return img, err
 }
+
+func (v versioned) Find(ctx context.Context, name string) (image.Image, error) {
+	return v.Ensure(ctx, name)
+}
