@@ -31,7 +31,7 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, r Ac
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, "", err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if err := checkPage(r.Limit, 0); err != nil {
 		return nil, "", err
 	}
@@ -66,7 +66,7 @@ func (e *Engine) Departed(ctx context.Context, c access.Caller, id string) (*san
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	none := fault.New(fault.NotFound, "no sandbox %q was deleted", sandbox.Clip(id, 80))
 	if !sandbox.ValidID(id) {
 		return nil, none

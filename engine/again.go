@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -26,7 +27,7 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return ExecResult{}, false, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	ev, err := e.commandRow(ctx, c.Project, of, processID)
 	if err != nil {
 		return ExecResult{}, false, err
@@ -45,7 +46,7 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	if r.Started != nil {
 		r.Started(processID)
 	}
-	here, cancel := e.group.bind(ctx)
+	here, cancel := e.group.Bind(ctx)
 	defer cancel()
 	ended := ev.Done || f != nil && f.process.Record().Result != nil
 	if r.Wait > 0 && !ended {
@@ -85,8 +86,8 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 // follows it.
 func (e *Engine) unended(ctx context.Context, left ExecResult, gone error) (ExecResult, bool, error) {
 	switch {
-	case e.group.ctx.Err() != nil:
-		gone = shuttingDown()
+	case e.group.Context().Err() != nil:
+		gone = core.Stopping()
 	case gone == nil:
 		gone = ctx.Err()
 	}
@@ -158,7 +159,7 @@ func (e *Engine) EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (b
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return false, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	var rows []*sandbox.Event
 	err := e.store.View(ctx, func(tx store.Tx) (err error) {
 		rows, _, err = tx.Events().List(store.EventQuery{Project: c.Project, Sandbox: id, Types: []sandbox.EventType{sandbox.EventStarted}, Limit: 1})
@@ -173,7 +174,7 @@ func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.I
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return sandbox.Process{}, false, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	ev, err := e.commandRow(ctx, c.Project, of, processID)
 	if err != nil || process.NeverBegan(ev) {
 		return sandbox.Process{}, false, err

@@ -57,7 +57,7 @@ func (e *Engine) archiveCommit(b held) archived.Commit {
 // at once.
 func (e *Engine) archiveBehind(b *entry) {
 	e.retain(b)
-	e.group.spawn(func(ctx context.Context) {
+	e.group.Spawn(func(ctx context.Context) {
 		defer e.release(b)
 		end, err := e.archived.Begin(ctx)
 		if err != nil {
@@ -108,21 +108,21 @@ func (e *Engine) keepArchived(ctx context.Context, s *sandbox.Sandbox) (*KeptDis
 	if err != nil {
 		return nil, err
 	}
-	if err := e.group.enter(); err != nil {
+	if err := e.group.Enter(); err != nil {
 		return nil, err
 	}
 	release, err := e.holds.Share(ctx, s.Archive.ID)
 	if err != nil {
-		e.group.leave()
+		e.group.Leave()
 		return nil, err
 	}
 	return &KeptDisk{func(ctx context.Context, w io.Writer) error {
-		bound, cancel := e.group.bind(ctx)
+		bound, cancel := e.group.Bind(ctx)
 		defer cancel()
 		err := e.archived.Export(bound, s, img, w)
 		if err != nil && bound.Err() != nil && ctx.Err() == nil {
-			return shuttingDown()
+			return core.Stopping()
 		}
 		return err
-	}, func() { release(); e.group.leave() }}, nil
+	}, func() { release(); e.group.Leave() }}, nil
 }

@@ -176,7 +176,7 @@ func (b *Background) Abandon() { b.u.End() }
 func (b *Background) Watch(ended func(context.Context, *sandbox.Result)) {
 	own := b.u
 	own.b.unhold(own.e.now(), own.what)
-	own.e.group.spawn(func(ctx context.Context) {
+	own.e.group.Spawn(func(ctx context.Context) {
 		f := newFollower(own, b.reader.event, 0)
 		res, err := f.await(ctx)
 		if err != nil {

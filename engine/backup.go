@@ -128,15 +128,15 @@ func (e *Engine) KeepVolume(ctx context.Context, id sandbox.ID) (*KeptDisk, erro
 // KeepSnapshot holds a snapshot for a backup: it is not deleted meanwhile. One that is not there
 // is NotFound.
 func (e *Engine) KeepSnapshot(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
-	if err := e.group.enter(); err != nil {
+	if err := e.group.Enter(); err != nil {
 		return nil, err
 	}
 	release, err := e.holds.Share(ctx, id)
 	if err != nil {
-		e.group.leave()
+		e.group.Leave()
 		return nil, err
 	}
-	done := func() { release(); e.group.leave() }
+	done := func() { release(); e.group.Leave() }
 	var snap *sandbox.Snapshot
 	err = e.store.View(ctx, func(tx store.Tx) (err error) {
 		snap, err = tx.Snapshots().Get(id)
@@ -174,16 +174,16 @@ type toKeep struct {
 // keepDisk takes a snapshot for a backup alone. Its record belongs to no sandbox and is never
 // ready: nobody sees it, and the repair removes it.
 func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*toKeep, error)) (_ *KeptDisk, err error) {
-	if err := e.group.enter(); err != nil {
+	if err := e.group.Enter(); err != nil {
 		return nil, err
 	}
 	ok := false
 	defer func() {
 		if !ok {
-			e.group.leave()
+			e.group.Leave()
 		}
 	}()
-	bound, cancel := e.group.bind(ctx)
+	bound, cancel := e.group.Bind(ctx)
 	defer cancel()
 	bound, enough := context.WithTimeout(bound, backupBound)
 	defer enough()
@@ -210,17 +210,17 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 		return nil, err
 	}
 	ok = true
-	return &KeptDisk{e.exporting(a, snap.ID, max(size, disk.limit)), func() { release(); e.group.leave() }}, nil
+	return &KeptDisk{e.exporting(a, snap.ID, max(size, disk.limit)), func() { release(); e.group.Leave() }}, nil
 }
 
 // exporting writes a disk that holds so many bytes, and ends with the engine.
 func (e *Engine) exporting(a runtime.Archiver, id sandbox.ID, holds int64) func(context.Context, io.Writer) error {
 	return func(ctx context.Context, w io.Writer) error {
-		bound, cancel := e.group.bind(ctx)
+		bound, cancel := e.group.Bind(ctx)
 		defer cancel()
 		err := a.ExportDisk(bound, id, core.Bounded(w, holds))
 		if err != nil && bound.Err() != nil && ctx.Err() == nil {
-			return shuttingDown()
+			return core.Stopping()
 		}
 		return err
 	}

@@ -102,7 +102,7 @@ func (e *Engine) trustLocked(ctx context.Context, b *entry, l *session) {
 		a.known = true
 		a.env.Store(nil)
 		// No program needs it to be gone, so none waits for it.
-		e.group.spawn(func(ctx context.Context) {
+		e.group.Spawn(func(ctx context.Context) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			if a.keys != nil {

@@ -69,7 +69,7 @@ const (
 
 // runClock looks at each sandbox when its time comes, until ctx is done.
 func (e *Engine) runClock(ctx context.Context) {
-	e.group.spawn(e.runSweep)
+	e.group.Spawn(e.runSweep)
 	watch := alarm.HostClock{Wall: e.now(), Steady: time.Now()}
 	slots := make(chan struct{}, atOnce)
 	timer := time.NewTimer(0)
@@ -99,7 +99,7 @@ func (e *Engine) runClock(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		e.group.spawn(func(ctx context.Context) {
+		e.group.Spawn(func(ctx context.Context) {
 			defer func() { <-slots }()
 			e.expire(ctx, id)
 		})

@@ -153,7 +153,7 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 		e.archived.SweepBehind()
 	}
 	if len(left) > 0 {
-		e.group.spawn(func(ctx context.Context) { e.snapshots.DiscardAll(ctx, left, core.Actor{Name: ev.Actor, Via: ev.Via}) })
+		e.group.Spawn(func(ctx context.Context) { e.snapshots.DiscardAll(ctx, left, core.Actor{Name: ev.Actor, Via: ev.Via}) })
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return nil, false, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	disks, entry, err := e.disks(ctx, c.Project, &r)
 	if err != nil {
 		return nil, false, err
@@ -130,10 +130,10 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 }
 
 func (e *Engine) awaitKey(ctx context.Context, n name) (give func(), err error) {
-	bound, cancel := e.group.bind(ctx)
+	bound, cancel := e.group.Bind(ctx)
 	defer cancel()
-	if give, err = e.takeKey(bound, n); err != nil && ctx.Err() == nil {
-		return nil, shuttingDown()
+	if give, err = e.keys.Take(bound, n); err != nil && ctx.Err() == nil {
+		return nil, core.Stopping()
 	}
 	return give, err
 }
@@ -142,11 +142,11 @@ func (e *Engine) awaitImage(ctx context.Context, name string) (image.Image, erro
 	if img, err := e.images.Find(ctx, name); !fault.Is(err, fault.NotFound) {
 		return img, err
 	}
-	bound, cancel := e.group.bind(ctx)
+	bound, cancel := e.group.Bind(ctx)
 	defer cancel()
 	img, err := e.images.Ensure(bound, name)
 	if err != nil && bound.Err() != nil && ctx.Err() == nil {
-		return image.Image{}, shuttingDown()
+		return image.Image{}, core.Stopping()
 	}
 	return img, err
 }

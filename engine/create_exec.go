@@ -33,7 +33,7 @@ func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateReque
 	if err := e.enterWork(c, access.SandboxesWrite); err != nil { // here, so that the engine's end waits for the cleaning up
 		return Place{}, ExecResult{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if _, err := e.command(r, sink != nil); err != nil {
 		return Place{}, ExecResult{}, err
 	}

@@ -38,7 +38,7 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return sandbox.Changes{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if r.Limit < 0 || r.Limit > MaxDiff {
 		return sandbox.Changes{}, fault.InvalidField("limit", "%d is outside 0 to %d (0: %d)", r.Limit, MaxDiff, DefaultDiff)
 	}
@@ -57,7 +57,7 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	}
 	defer e.release(b)
 	b.touch(e.now(), actCall)
-	bound, cancel := e.group.bind(ctx)
+	bound, cancel := e.group.Bind(ctx)
 	defer cancel()
 	var changes sandbox.Changes
 	// In the sandbox's turn, so that its disk is not exchanged under the comparison.
@@ -71,7 +71,7 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 	})
 	if err != nil {
 		if bound.Err() != nil && ctx.Err() == nil {
-			err = shuttingDown()
+			err = core.Stopping()
 		}
 		return sandbox.Changes{}, err
 	}

@@ -129,7 +129,7 @@ type Engine struct {
 
 	phase atomic.Int32
 	ready chan struct{} // closed when phase is ready, or over
-	group *group        // set by Run before phase is ready
+	group *core.Group   // set by Run before phase is ready
 	since time.Time
 	clock *clock
 	wall  func() time.Time
@@ -151,7 +151,7 @@ type Engine struct {
 	mu      sync.Mutex
 	entries map[sandbox.ID]*entry
 	names   map[name]sandbox.ID // of the entries that have a key
-	keys    map[name]*turn      // keys that a create is at
+	keys    *core.Turns[name]   // keys that a create is at
 	// unadopted are sandboxes whose commands of an earlier server nobody follows yet.
 	unadopted map[sandbox.ID]struct{}
 }
@@ -197,7 +197,7 @@ func New(o Options) (*Engine, error) {
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
 		clock: newClock(), holds: hold.New(snapshot.Patience), runsDropped: make(chan struct{}, 1),
 		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
-		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: make(map[name]*turn),
+		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: core.NewTurns[name](),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}
 	if e.ring == nil {
@@ -231,7 +231,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e.core = &core.Core{
 		Store: e.store, Runtimes: e.runtimes, Default: e.fallback, Holds: e.holds, Metrics: e.metrics, Log: e.log, Now: e.now,
-		Checkpoint: e.checkpoint, Spawn: func(fn func(context.Context)) { e.group.spawn(fn) }, Retry: e.retry,
+		Checkpoint: e.checkpoint, Spawn: func(fn func(context.Context)) { e.group.Spawn(fn) }, Retry: e.retry,
 	}
 	e.snapshots = snapshot.New(e.core, e.images, int64(d.Limits.DiskMB)<<20)
 	e.volumes = volume.New(e.core)
@@ -265,7 +265,7 @@ func (e *Engine) Run(ctx context.Context, resume ...func(context.Context) error)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e.group = newGroup(ctx)
+	e.group = core.NewGroup(ctx)
 	e.since = e.now()
 	e.fair.Store(&e.since)
 	err := e.repair(ctx)
@@ -277,8 +277,8 @@ func (e *Engine) Run(ctx context.Context, resume ...func(context.Context) error)
 	if err == nil {
 		e.phase.Store(phaseReady)
 		close(e.ready)
-		e.group.spawn(e.runJanitor)
-		e.group.spawn(e.pruner.Run)
+		e.group.Spawn(e.runJanitor)
+		e.group.Spawn(e.pruner.Run)
 		e.runClock(ctx)
 	} else if ctx.Err() != nil {
 		err = nil
@@ -287,7 +287,7 @@ func (e *Engine) Run(ctx context.Context, resume ...func(context.Context) error)
 		close(e.ready)
 	}
 	cancel()
-	e.group.close()
+	e.group.Close()
 	e.pools.Empty(ctx)
 	return err
 }
@@ -298,7 +298,7 @@ func (e *Engine) Ready() error {
 	case phaseReady:
 		return nil
 	case phaseOver:
-		return shuttingDown()
+		return core.Stopping()
 	}
 	err := fault.New(fault.Unavailable, "the server is starting: it is looking after the sandboxes of its last run")
 	err.Retry = time.Second
@@ -316,12 +316,6 @@ func (e *Engine) WaitReady(ctx context.Context) error {
 	}
 }
 
-func shuttingDown() *fault.Error {
-	err := fault.New(fault.Unavailable, "the server is stopping")
-	err.Retry = time.Second
-	return err.WithRemedy("ask again when it is back; sandboxes and their commands go on running")
-}
-
 // enterWork is enter for verbs that begin something: a disk without room for the records
 // keeps what it has for what ends and deletes.
 func (e *Engine) enterWork(c access.Caller, scope access.Scope) error {
@@ -329,7 +323,7 @@ func (e *Engine) enterWork(c access.Caller, scope access.Scope) error {
 		return err
 	}
 	if err := e.store.Room(); err != nil {
-		e.group.leave()
+		e.group.Leave()
 		return err
 	}
 	return nil
@@ -352,7 +346,7 @@ func (e *Engine) Health() error {
 }
 
 // enter is what every verb starts with: may the caller do this at all, and is
-// the engine at work. The verb leaves by e.group.leave.
+// the engine at work. The verb leaves by e.group.Leave.
 func (e *Engine) enter(c access.Caller, scope access.Scope) error {
 	if err := c.Require(scope); err != nil {
 		return err
@@ -360,5 +354,5 @@ func (e *Engine) enter(c access.Caller, scope access.Scope) error {
 	if err := e.Ready(); err != nil {
 		return err
 	}
-	return e.group.enter()
+	return e.group.Enter()
 }

@@ -30,7 +30,7 @@ type entry struct {
 	refs    int    // guarded by Engine.mu
 	project string // set with the first record
 
-	turn *turn // of the lifecycle verbs
+	turn *core.Turn // of the lifecycle verbs
 	now  func() time.Time
 
 	// record is the last committed record; nil before it was read, and after it
@@ -91,7 +91,7 @@ func (e *Engine) acquire(ctx context.Context, id sandbox.ID) (*entry, error) {
 	e.mu.Lock()
 	b := e.entries[id]
 	if b == nil {
-		b = &entry{id: id, turn: newTurn(), now: e.now}
+		b = &entry{id: id, turn: core.NewTurn(), now: e.now}
 		e.entries[id] = b
 	}
 	b.refs++
@@ -170,7 +170,7 @@ func (e *Engine) unnameLocked(s *sandbox.Sandbox) {
 
 // entryOf adds an entry for a record that is being inserted. Release it.
 func (e *Engine) entryOf(id sandbox.ID) *entry {
-	b := &entry{id: id, turn: newTurn(), now: e.now, refs: 1}
+	b := &entry{id: id, turn: core.NewTurn(), now: e.now, refs: 1}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.entries[id] = b

@@ -207,7 +207,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	}
 	if err != nil && pausing.Left(ctx) {
 		f.abandon()
-		return nil, shuttingDown()
+		return nil, core.Stopping()
 	}
 	if err != nil {
 		err = u.Fail(ctx, pausing.Late(ctx, err))
@@ -241,7 +241,7 @@ func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 // kill ends the command, in a goroutine of the engine's.
 func (f *follower) kill() {
 	f.u.e.retain(f.u.b)
-	f.u.e.group.spawn(func(ctx context.Context) {
+	f.u.e.group.Spawn(func(ctx context.Context) {
 		defer f.u.e.release(f.u.b)
 		ctx, cancel := f.u.e.unlessPaused(ctx, f.u.l, killBound)
 		defer cancel()

@@ -17,7 +17,7 @@ func (e *Engine) Recorded(ctx context.Context) error {
 func (e *Engine) Held() (boxes, names, keys, alarms int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.entries), len(e.names), len(e.keys), e.clock.Len()
+	return len(e.entries), len(e.names), e.keys.Len(), e.clock.Len()
 }
 
 // StoodStill is what the clock does when a wait of its own ended late by so much.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"sandpit.dev/engine/core"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -60,12 +61,12 @@ func (e *Engine) Now() time.Time { return e.now() }
 func (e *Engine) Defaults() Defaults { return e.defaults }
 
 // Stopping returns the error of what ends because the server does.
-func Stopping() error { return shuttingDown() }
+func Stopping() error { return core.Stopping() }
 
 // Bind returns a context that ends with ctx or with the engine; its cause is the error for the
 // caller. It is for waiting that may be given up.
 func (e *Engine) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	return e.group.bind(ctx)
+	return e.group.Bind(ctx)
 }
 
 // Answered counts how long a command took, from its request to its answer.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
@@ -98,7 +99,7 @@ func (f *follower) kept(r *ExecResult) {
 // busy host the start alone can take seconds.
 func (f *follower) attend(ctx context.Context, r ExecRequest, began time.Time) (ExecResult, error) {
 	e := f.u.e
-	here, leave := e.group.bind(ctx)
+	here, leave := e.group.Bind(ctx)
 	defer leave()
 	if r.Wait > 0 {
 		var cancel context.CancelFunc
@@ -111,9 +112,9 @@ func (f *follower) attend(ctx context.Context, r ExecRequest, began time.Time) (
 		return f.conclude(ctx, res), nil
 	}
 	left := f.detach()
-	if e.group.ctx.Err() != nil {
+	if e.group.Context().Err() != nil {
 		f.abandon()
-		return left, shuttingDown()
+		return left, core.Stopping()
 	}
 	gone := f.sinkErr
 	if gone == nil {
@@ -122,7 +123,7 @@ func (f *follower) attend(ctx context.Context, r ExecRequest, began time.Time) (
 	if gone != nil && r.KillOnDisconnect {
 		f.kill()
 	}
-	e.group.spawn(f.stay)
+	e.group.Spawn(f.stay)
 	return left, gone // nil: Wait passed
 }
 
@@ -152,7 +153,7 @@ func (f *follower) conclude(ctx context.Context, res sandbox.Result) ExecResult 
 	}
 	e.metrics.Ran(f.event, &res)
 	end := e.outcomes.Begin(f.u.b)
-	e.group.spawn(func(ctx context.Context) {
+	e.group.Spawn(func(ctx context.Context) {
 		defer f.u.End()
 		defer end()
 		e.checkpoint("exec.answered")
@@ -243,7 +244,7 @@ func (f *follower) astray(ctx, limited context.Context, err error, lost *int) (s
 	case ctx.Err() != nil:
 		return sandbox.Result{}, true, ctx.Err()
 	case pausing.Left(limited):
-		return sandbox.Result{}, true, shuttingDown()
+		return sandbox.Result{}, true, core.Stopping()
 	case limited.Err() != nil:
 		return f.overdue(ctx), true, nil
 	case errors.Is(err, agent.ErrSilent):

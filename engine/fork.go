@@ -59,7 +59,7 @@ func (e *Engine) Fork(ctx context.Context, c access.Caller, ref string, r ForkRe
 	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	give := func() {}
 	if r.Key != "" {
 		var err error

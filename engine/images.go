@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -64,16 +65,16 @@ func (e *Engine) bring(ctx context.Context, c access.Caller, do func(context.Con
 	if err := e.enterWork(c, access.Admin); err != nil {
 		return err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	from, ok := e.images.(Importer)
 	if !ok {
 		return fault.New(fault.Unsupported, "this server takes no images of others")
 	}
-	bound, cancel := e.group.bind(ctx)
+	bound, cancel := e.group.Bind(ctx)
 	defer cancel()
 	err := do(bound, from)
 	if err != nil && bound.Err() != nil && ctx.Err() == nil {
-		return shuttingDown()
+		return core.Stopping()
 	}
 	return err
 }
@@ -83,7 +84,7 @@ func (e *Engine) Images(ctx context.Context, c access.Caller) ([]image.Status, e
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	return e.images.List(ctx)
 }
 
@@ -108,7 +109,7 @@ func (e *Engine) BuildImage(ctx context.Context, c access.Caller, name string) (
 	if err := e.enter(c, access.Admin); err != nil {
 		return image.Status{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	entry, err := e.images.Resolve(name)
 	if err != nil {
 		return image.Status{}, err

@@ -49,7 +49,7 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return Info{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	info := Info{Version: e.version, Since: e.since, Default: e.fallback, Defaults: e.defaults, Pools: e.pools.Info()}
 	for _, n := range e.core.RuntimeNames() {
 		caps, err := e.capabilities(ctx, n)

@@ -358,13 +358,13 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 func (e *Engine) beginSession(b held, l *session) {
 	e.retain(b.entry)
 	if l.network.differs(e.network.Bounded(b.record.Load().Network)) {
-		ctx, cancel := core.Aside(e.group.ctx)
+		ctx, cancel := core.Aside(e.group.Context())
 		defer cancel()
 		e.reopenNetwork(ctx, b, l)
 	}
 	b.put(l)
 	e.plan(b.entry)
-	e.group.spawn(func(ctx context.Context) { e.watch(ctx, b.entry, l) })
+	e.group.Spawn(func(ctx context.Context) { e.watch(ctx, b.entry, l) })
 }
 
 // withdraw ends new uses of a sandbox, if may (nil: yes) agrees in that instant, and

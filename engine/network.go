@@ -73,7 +73,7 @@ func (e *Engine) Presets(ctx context.Context, c access.Caller, imageName string)
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, false, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if _, err := e.images.Resolve(imageName); err != nil {
 		return nil, false, err
 	}
@@ -173,10 +173,10 @@ func (e *Engine) openGate(ctx context.Context, b held, l *session, p sandbox.Net
 	o.logMu.Unlock()
 	share := e.shares.Open(b.record.Load().Project)
 	gate := egress.NewGate(egress.Options{Share: share, Policy: rules, Journal: journal, Resolver: e.network.Resolver, Dial: e.network.Dial, Quota: e.network.Quota, Roots: e.network.Roots})
-	gctx, end := context.WithCancel(e.group.ctx)
+	gctx, end := context.WithCancel(e.group.Context())
 	done := make(chan struct{})
 	o.gate, o.end, o.done = gate, end, done
-	e.group.spawn(func(context.Context) {
+	e.group.Spawn(func(context.Context) {
 		defer close(done)
 		defer share.Close()
 		defer end()
@@ -285,7 +285,7 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return NetworkLog{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
 		return NetworkLog{}, err

@@ -110,7 +110,7 @@ func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration,
 func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
 	u.e.metrics.Ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
 	end := u.e.outcomes.Begin(u.b)
-	u.e.group.spawn(func(ctx context.Context) {
+	u.e.group.Spawn(func(ctx context.Context) {
 		defer u.End()
 		defer end()
 		commit(ctx)
@@ -123,11 +123,11 @@ func (e *Engine) Outcome(ctx context.Context, c access.Caller, of sandbox.ID, pr
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return nil, false, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if ev, err = e.commandRow(ctx, c.Project, of, processID); err != nil {
 		return nil, false, err
 	}
-	here, leave := e.group.bind(ctx)
+	here, leave := e.group.Bind(ctx)
 	defer leave()
 	if ev, err = e.commandEnd(here, ev); err != nil {
 		if ctx.Err() == nil && here.Err() != nil {

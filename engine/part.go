@@ -22,13 +22,13 @@ func (e *Engine) Enter(ctx context.Context, c access.Caller, scope access.Scope)
 	if err := e.enter(c, scope); err != nil {
 		return nil, nil, err
 	}
-	bound, cancel := e.group.bind(ctx)
-	return bound, func() { cancel(); e.group.leave() }, nil
+	bound, cancel := e.group.Bind(ctx)
+	return bound, func() { cancel(); e.group.Leave() }, nil
 }
 
 // Go runs fn in a goroutine that Run waits for. Its context ends with the engine. The caller is
 // in a verb that it has entered, in such a goroutine, or called by Run.
-func (e *Engine) Go(fn func(context.Context)) { e.group.spawn(fn) }
+func (e *Engine) Go(fn func(context.Context)) { e.group.Spawn(fn) }
 
 // Connect takes a sandbox into use, as a command does, and returns the client of its agent. It
 // starts the sandbox where a command would. what is the use in a word for people. release ends

@@ -200,7 +200,7 @@ func (e *Engine) unresume(ctx context.Context, b held, who core.Actor, err error
 // unlessPaused returns a context that ends with ctx, or when the instance was awake for bound; see
 // [pausing.Clock].
 func (e *Engine) unlessPaused(ctx context.Context, l *session, bound time.Duration) (context.Context, context.CancelFunc) {
-	return l.pauses.Bound(ctx, e.group.ctx, bound)
+	return l.pauses.Bound(ctx, e.group.Context(), bound)
 }
 
 // cannot is the error for what a runtime does not do, with the reason that it gives.

@@ -121,7 +121,7 @@ func (e *Engine) peekAs(ctx context.Context, c access.Caller, scope access.Scope
 	}
 	u, err := e.peekInto(ctx, c, ref, may)
 	if err != nil {
-		e.group.leave()
+		e.group.Leave()
 		return nil, err
 	}
 	return u, nil

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -41,7 +42,7 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 		}
 		return e.pastProcess(ctx, c, ref, processID)
 	}
-	bound, leave := e.group.bind(ctx)
+	bound, leave := e.group.Bind(ctx)
 	defer leave()
 	here, cancel := context.WithTimeout(bound, wait)
 	defer cancel()
@@ -75,7 +76,7 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 	case ctx.Err() != nil:
 		return sandbox.Process{}, ctx.Err()
 	case bound.Err() != nil:
-		return sandbox.Process{}, shuttingDown()
+		return sandbox.Process{}, core.Stopping()
 	}
 	return rec, nil
 }
@@ -93,9 +94,9 @@ func (e *Engine) awaitRow(ctx context.Context, c access.Caller, ref, processID s
 		case <-ctx.Done():
 			t.Stop()
 			return sandbox.Process{}, ctx.Err()
-		case <-e.group.ctx.Done():
+		case <-e.group.Context().Done():
 			t.Stop()
-			return sandbox.Process{}, shuttingDown()
+			return sandbox.Process{}, core.Stopping()
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (e *Engine) closeRows(ctx context.Context, b held, l *session) error {
 	}
 	select {
 	case <-l.down:
-	case <-e.group.ctx.Done():
+	case <-e.group.Context().Done():
 		return nil // nobody watches it any more; the delete completes them
 	case <-ctx.Done():
 		return ctx.Err()

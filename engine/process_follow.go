@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -130,7 +131,7 @@ var errSeenAll = errors.New("all that was asked for was given out")
 // fails or the engine ends. It is called once.
 func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error) {
 	f, e := g.f, g.f.u.e
-	here, leave := e.group.bind(ctx)
+	here, leave := e.group.Bind(ctx)
 	defer leave()
 	once := g.once && g.rec.Result == nil
 	if once && f.seen >= g.rec.LastSeq {
@@ -171,8 +172,8 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 		return end, nil
 	case f.sinkErr != nil:
 		return end, f.sinkErr
-	case e.group.ctx.Err() != nil:
-		return end, shuttingDown()
+	case e.group.Context().Err() != nil:
+		return end, core.Stopping()
 	}
 	return end, ctx.Err()
 }

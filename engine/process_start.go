@@ -67,7 +67,7 @@ func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, 
 	}
 	rec := f.process.Record()
 	f.detach()
-	e.group.spawn(f.stay)
+	e.group.Spawn(f.stay)
 	return rec, nil
 }
 

@@ -59,7 +59,7 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return Page{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if err := checkPage(r.Limit, r.Offset); err != nil {
 		return Page{}, err
 	}

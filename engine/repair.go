@@ -140,7 +140,7 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 	e.plan(b)
 	if l := b.up(); l != nil && l.unheard.Load() {
 		e.retain(b)
-		e.group.spawn(func(ctx context.Context) {
+		e.group.Spawn(func(ctx context.Context) {
 			defer e.release(b)
 			select {
 			case e.hearing <- struct{}{}:
@@ -280,12 +280,12 @@ func (e *Engine) adoptCommand(ctx context.Context, b *entry, l *session, ev *san
 		return err
 	}
 	f := newFollower(u, ev, 0)
-	e.group.spawn(f.stay)
+	e.group.Spawn(f.stay)
 	return nil
 }
 
 func (e *Engine) adoptUse(b *entry, l *session, ev *sandbox.Event) (*Use, error) {
-	if err := e.group.enter(); err != nil {
+	if err := e.group.Enter(); err != nil {
 		return nil, err
 	}
 	e.retain(b)

@@ -41,7 +41,7 @@ func (e *Engine) visit(ctx context.Context, c access.Caller, scope access.Scope,
 	}
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
-		e.group.leave()
+		e.group.Leave()
 		return nil, err
 	}
 	return b, nil
@@ -50,7 +50,7 @@ func (e *Engine) visit(ctx context.Context, c access.Caller, scope access.Scope,
 // leave ends a visit.
 func (e *Engine) leave(b *entry) {
 	e.release(b)
-	e.group.leave()
+	e.group.Leave()
 }
 
 func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, error) {

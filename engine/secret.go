@@ -35,7 +35,7 @@ func (e *Engine) SetSecret(ctx context.Context, c access.Caller, ref string, r s
 	if err := e.enterWork(c, secretScope(ref)); err != nil {
 		return sandbox.Secret{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	s, err := r.Check()
 	if err != nil {
 		return sandbox.Secret{}, err
@@ -60,7 +60,7 @@ func (e *Engine) DeleteSecret(ctx context.Context, c access.Caller, ref, name st
 	if err := e.enter(c, secretScope(ref)); err != nil {
 		return err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	return e.changeSecrets(ctx, c, ref, func(tx store.Tx, of sandbox.ID) (*sandbox.Event, error) {
 		return secrets.Delete(tx, c.Project, of, name, core.ActorOf(c), e.now())
 	})
@@ -73,7 +73,7 @@ func (e *Engine) Secrets(ctx context.Context, c access.Caller, ref string) ([]sa
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	owners := []sandbox.ID{""}
 	if ref != "" {
 		b, err := e.find(ctx, c, ref)

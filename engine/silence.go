@@ -38,7 +38,7 @@ func (e *Engine) observe(b *entry, l *session) {
 		e.metrics.Unresponsive.Inc()
 		e.log.Warn("the agent of a sandbox does not answer; it is asked again until it does", "sandbox", b.id)
 		e.retain(b)
-		e.group.spawn(func(ctx context.Context) {
+		e.group.Spawn(func(ctx context.Context) {
 			defer e.release(b)
 			e.awaitAnswer(ctx, b, l)
 		})
@@ -180,7 +180,7 @@ func (e *Engine) askBusy(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	e.group.spawn(func(context.Context) {
+	e.group.Spawn(func(context.Context) {
 		var g errgroup.Group
 		g.SetLimit(heardAtOnce)
 		for _, a := range all {

@@ -79,7 +79,7 @@ func (e *Engine) Snapshots(ctx context.Context, c access.Caller, q snapshot.Quer
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return snapshot.Page{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if err := checkPage(q.Limit, 0); err != nil {
 		return snapshot.Page{}, err
 	}
@@ -92,7 +92,7 @@ func (e *Engine) Snapshot(ctx context.Context, c access.Caller, of, snap string)
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	return e.snapshots.Find(ctx, c.Project, of, snap)
 }
 
@@ -102,7 +102,7 @@ func (e *Engine) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap s
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	found, err := e.snapshots.Find(ctx, c.Project, of, snap)
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ func (e *Engine) ExportSnapshot(ctx context.Context, c access.Caller, of, snap s
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return err
 	}
-	defer e.group.leave()
-	bound, cancel := e.group.bind(ctx)
+	defer e.group.Leave()
+	bound, cancel := e.group.Bind(ctx)
 	defer cancel()
 	kept, release, err := e.snapshots.Hold(bound, c.Project, of, snap)
 	if err != nil {
@@ -127,7 +127,7 @@ func (e *Engine) ExportSnapshot(ctx context.Context, c access.Caller, of, snap s
 	defer release()
 	err = e.snapshots.Export(bound, kept, w)
 	if err != nil && bound.Err() != nil && ctx.Err() == nil {
-		return shuttingDown()
+		return core.Stopping()
 	}
 	return err
 }
@@ -154,15 +154,15 @@ func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reade
 	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if err := e.secrets.Refuse(ctx, c.Project, "", secrets.Plain{"name": {q.Name}}); err != nil {
 		return nil, err
 	}
-	bound, cancel := e.group.bind(ctx)
+	bound, cancel := e.group.Bind(ctx)
 	defer cancel()
 	snap, err := e.snapshots.Import(bound, c.Project, r, q.Name, core.ActorOf(c))
 	if err != nil && bound.Err() != nil && ctx.Err() == nil {
-		err = shuttingDown()
+		err = core.Stopping()
 	}
 	return snap, err
 }

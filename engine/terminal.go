@@ -87,7 +87,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 	p, err := u.l.client.Start(sctx, cmd)
 	if err != nil && pausing.Left(sctx) {
 		u.End()
-		return nil, shuttingDown()
+		return nil, core.Stopping()
 	}
 	if err != nil {
 		err = u.Fail(sctx, pausing.Late(sctx, err))
@@ -95,10 +95,10 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 		u.End()
 		return nil, err
 	}
-	tctx, stop := context.WithCancel(e.group.ctx)
+	tctx, stop := context.WithCancel(e.group.Context())
 	t := &Terminal{Process: p, u: u, ev: ev, stop: stop}
 	context.AfterFunc(tctx, func() {
-		if e.group.ctx.Err() != nil {
+		if e.group.Context().Err() != nil {
 			_ = t.Close()
 		}
 	})
@@ -167,7 +167,7 @@ func (t *Terminal) Close() error {
 func (t *Terminal) over(result func(context.Context) sandbox.Result) {
 	t.once.Do(func() {
 		t.stop()
-		t.u.e.group.spawn(func(ctx context.Context) {
+		t.u.e.group.Spawn(func(ctx context.Context) {
 			defer t.u.End()
 			ctx = context.WithoutCancel(ctx)
 			awake, cancel := t.u.e.unlessPaused(ctx, t.u.l, core.CleanupBound) // hung up on while it is paused, it ends when it is resumed

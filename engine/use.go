@@ -55,7 +55,7 @@ func (e *Engine) useBy(ctx context.Context, enter func(access.Caller, access.Sco
 	}
 	u, err := e.reach(ctx, c, ref, what, (*sandbox.Sandbox).Wakes)
 	if err != nil {
-		e.group.leave()
+		e.group.Leave()
 		return nil, err
 	}
 	return u, nil
@@ -88,7 +88,7 @@ func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, m
 func (u *Use) End() {
 	u.b.unhold(u.e.now(), u.what)
 	u.e.release(u.b)
-	u.e.group.leave()
+	u.e.group.Leave()
 }
 
 // wake brings a sandbox up, after any verb that is at it, if its record and may

@@ -61,7 +61,7 @@ func (u *Use) Attached(open func(sandbox.ID) any) any { return u.b.attachedBy(op
 
 // Again returns another use of the sandbox as it is up, which has an end of its own.
 func (u *Use) Again(what string) (*Use, error) {
-	if err := u.e.group.enter(); err != nil {
+	if err := u.e.group.Enter(); err != nil {
 		return nil, err
 	}
 	u.e.retain(u.b)

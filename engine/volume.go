@@ -21,7 +21,7 @@ func (e *Engine) CreateVolume(ctx context.Context, c access.Caller, r volume.Req
 	if err := e.enterWork(c, access.SandboxesWrite); err != nil {
 		return volume.Info{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	if err := e.volumes.Check(r); err != nil {
 		return volume.Info{}, err
 	}
@@ -44,7 +44,7 @@ func (e *Engine) Volumes(ctx context.Context, c access.Caller) ([]volume.Info, e
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return nil, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	return e.volumes.List(ctx, c.Project)
 }
 
@@ -53,7 +53,7 @@ func (e *Engine) Volume(ctx context.Context, c access.Caller, ref string) (volum
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return volume.Info{}, err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	return e.volumes.Get(ctx, c.Project, ref)
 }
 
@@ -63,7 +63,7 @@ func (e *Engine) DeleteVolume(ctx context.Context, c access.Caller, ref string) 
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return err
 	}
-	defer e.group.leave()
+	defer e.group.Leave()
 	return e.work(ctx, volume.Bound, func(ctx context.Context) error {
 		return e.volumes.Delete(ctx, c.Project, ref, core.ActorOf(c))
 	}, nil)
