@@ -15,6 +15,8 @@ require (
 require (
 	github.com/coder/websocket v1.8.15 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/klauspost/compress v1.20.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 )
 
 replace sandpit.dev => ../
