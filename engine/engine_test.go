@@ -87,7 +87,7 @@ func TestMetrics(t *testing.T) {
 		"mcp_commands_total completed": 1, "mcp_commands_total failed": 1, "mcp_commands_total timed_out": 0,
 		"mcp_command_duration_seconds": 2, "mcp_reaper_deletes_total": 0,
 		"sandpit_sandboxes creating": 0, "sandpit_sandboxes running": 1, "sandpit_sandboxes stopping": 0,
-		"sandpit_sandboxes stopped": 0, "sandpit_sandboxes starting": 0, "sandpit_sandboxes deleting": 0,
+		"sandpit_sandboxes stopped": 0, "sandpit_sandboxes archiving": 0, "sandpit_sandboxes archived": 0, "sandpit_sandboxes unarchiving": 0, "sandpit_sandboxes starting": 0, "sandpit_sandboxes deleting": 0,
 		"sandpit_sandboxes pausing": 0, "sandpit_sandboxes paused": 0, "sandpit_sandboxes resuming": 0,
 		"sandpit_sandboxes restoring": 0, "sandpit_sandboxes failed": 0, "sandpit_sandboxes_unresponsive": 0, "sandpit_events_pruned_total": 0,
 		"sandpit_janitor_foreign_total": 0, "sandpit_janitor_removed_total instance": 0, "sandpit_janitor_removed_total snapshot": 0,
