@@ -87,11 +87,13 @@ func (s *Store) listOthers() []Status {
 		if p.Err != nil {
 			st.State = Failed
 		}
+		st.Allowed = s.policy.Allows(st.Entry, "")
 		pulled[p.Name] = true
 		all = append(all, st)
 	}
 	for _, o := range s.others.List() {
 		st := statusOf(o)
+		st.Allowed = s.policy.Allows(st.Entry, "")
 		if pulled[st.Name] {
 			st.Name = o.Digest // its name is about to mean another one
 		}

@@ -34,8 +34,16 @@ type Build struct {
 
 // Builds returns what is on disk of the image that a name means, newest first: also builds by
 // older recipes, on which sandboxes may still run. One that is being removed is not among them.
+// An image of others is one build.
 func (s *Store) Builds(name string) ([]Build, error) {
 	r, err := resolve(s.recipes, s.policy, name)
+	if fault.Is(err, fault.NotFound) {
+		img, err := s.other(name, err)
+		if err != nil {
+			return nil, err
+		}
+		return []Build{{Image: img, Current: true}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +88,17 @@ type Withdrawal struct {
 // fault.Conflict for them, and Ensure waits for the end of the withdrawal. It looks for no users:
 // the caller does, afterwards, and whoever begins to use an image looks after that whether it is
 // still found. Without digests it is all builds, and what a build that was broken off has left. A
-// build of the image that goes on is fault.Conflict, unless cancel ends it. End is called once.
+// build of the image that goes on is fault.Conflict, unless cancel ends it. An image of others, which
+// sandboxes can have by many names, is fault.Unsupported. End is called once.
 func (s *Store) Withdraw(name string, digests []string, cancel bool) (*Withdrawal, error) {
 	r, err := resolve(s.recipes, s.policy, name)
+	if fault.Is(err, fault.NotFound) {
+		if _, err := s.other(name, err); err != nil {
+			return nil, err
+		}
+		return nil, fault.New(fault.Unsupported, "the image %s was pulled or imported, and this version deletes only images that it built", shown(name)).
+			WithRemedy("leave it: its layers are on disk once for all images that have them")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -354,6 +354,9 @@ func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned,
 	var out Pruned
 	for _, s := range all {
 		builds, err := k.store.Builds(s.Name)
+		if fault.Is(err, fault.NotFound) {
+			continue // a pull that failed or goes on
+		}
 		if err != nil {
 			return out, err
 		}
