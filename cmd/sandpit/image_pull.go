@@ -16,7 +16,7 @@ func newImagePull(a *app) *cobra.Command {
 		Use:   "pull REFERENCE",
 		Short: "Bring an image from its registry to the server",
 		Long: `Bring an image from its registry to the server, and show how far it is. It is the server that connects: over https
-and at addresses of the public internet, unless its operator lists the registry in registries. A pull
+and at addresses of the public internet, unless its operator lists the registry in images.registries. A pull
 that was broken off begins with the layers that were finished; and it goes on when this command does not.`,
 		Example: `  sandpit image pull debian:12-slim
   sandpit create --image debian:12-slim`,

@@ -146,7 +146,7 @@ func (r *remote) redirect(req *http.Request, via []*http.Request) error {
 // refusedRemote is a fault of a registry's own.
 func refusedRemote(format string, args ...any) error {
 	return fault.New(fault.Unavailable, "the registry is refused: %s", fmt.Sprintf(format, args...)).
-		WithRemedy("use another registry, or have the operator list this one in registries")
+		WithRemedy("use another registry, or have the operator list this one in images.registries")
 }
 
 // place is where a repository is asked for.
@@ -219,7 +219,7 @@ func unreachable(p place, err error) error {
 	}
 	if errors.Is(err, errPrivate) {
 		return fault.Wrap(fault.Denied, err, "the server does not connect to %s: it, or where it leads, has no address of the public internet", shown(p.host)).
-			WithRemedy("have the operator list it in registries with private: true")
+			WithRemedy("have the operator list it in images.registries with private: true")
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -250,9 +250,9 @@ func answered(p place, what string, status int) error {
 			WithRemedy("look for its name and its tags there")
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fault.New(fault.Denied, "the registry %s does not give out %s to this server (%d): it is not there, or is not for everybody", shown(p.host), shown(p.repository), status).
-			WithRemedy("look at the name; or have the operator set the registry's credentials in registries")
+			WithRemedy("look at the name; or have the operator set the registry's credentials in images.registries")
 	case http.StatusTooManyRequests:
-		return fault.New(fault.Exhausted, "the registry %s has had enough requests of this server for now", shown(p.host)).WithRemedy("try again later, or have the operator set credentials or a mirror in registries")
+		return fault.New(fault.Exhausted, "the registry %s has had enough requests of this server for now", shown(p.host)).WithRemedy("try again later, or have the operator set credentials or a mirror in images.registries")
 	}
 	return fault.New(fault.Unavailable, "the registry %s answers %d", shown(p.host), status).WithRemedy("try again later")
 }
