@@ -95,7 +95,7 @@ func (e *Engine) unarchive(ctx context.Context, b held, who core.Actor) error {
 
 // settleArchive reconciles a sandbox that is Archiving or Unarchiving.
 func (e *Engine) settleArchive(ctx context.Context, b held, why string) error {
-	if err := e.archived.Settle(ctx, b.record.Load(), why, e.archiveCommit(b)); err != nil {
+	if err := e.archived.Reconcile(ctx, b.record.Load(), why, e.archiveCommit(b)); err != nil {
 		return e.notReconciled(b.entry, err)
 	}
 	e.plan(b.entry)

@@ -178,7 +178,7 @@ func TestGroupsOfTools(t *testing.T) {
 	}{
 		{toolset.GroupRuns, 800, []string{"run_sandbox"}, nil, []string{"run_sandbox"}},
 		{
-			toolset.GroupManage, 2500,
+			toolset.GroupManage, 2700, // with archive_sandbox and install_skills; the group is off by default
 			[]string{
 				"archive_sandbox", "build_image", "create_context", "end_context", "install_skills", "open_terminal", "resize_terminal", "run_in_shell",
 				"start_sandbox", "stop_sandbox", "update_sandbox",

@@ -259,7 +259,7 @@ func TestImages(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	e := &factory{Engine: h.engine, built: make(chan struct{}), status: image.Status{
-		Entry: image.Entry{Name: "node"}, State: image.Building, Stage: "packages", Progress: 0.5,
+		Entry: image.Entry{Name: "node"}, Allowed: true, State: image.Building, Stage: "packages", Progress: 0.5,
 	}}
 	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupManage, toolset.GroupInspect)
 	res := call(t, h.session("t-reader", handshake, nil), "list_images", nil)

@@ -336,8 +336,8 @@ func (k *Keeper) back(ctx context.Context, s *sandbox.Sandbox, who core.Actor, d
 	return err
 }
 
-// Settle finishes or undoes what was begun with a sandbox that is Archiving or Unarchiving.
-func (k *Keeper) Settle(ctx context.Context, s *sandbox.Sandbox, why string, commit Commit) error {
+// Reconcile finishes or undoes what was begun with a sandbox that is Archiving or Unarchiving.
+func (k *Keeper) Reconcile(ctx context.Context, s *sandbox.Sandbox, why string, commit Commit) error {
 	switch {
 	case s.State == sandbox.Unarchiving:
 		return k.back(ctx, s, core.System, "unarchive: undone; "+why, nil, commit)

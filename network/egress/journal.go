@@ -73,7 +73,8 @@ func (j *Journal) note(e Entry) {
 			fresh = false // else a program that tries every name makes news without end
 		}
 		e.Count, e.First, e.Last = 1, at, at
-		j.entries[key] = &e
+		kept := e // of which e, that news is told, is no part: others count in it by then
+		j.entries[key] = &kept
 	}
 	j.mu.Unlock()
 	if fresh && j.news != nil {
