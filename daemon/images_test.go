@@ -33,14 +33,14 @@ func TestImagesOfTheConfiguration(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{
-		"images: {allow: [python]}":                     "field allow not found",
-		"data: /srv/a\nimages:\n  dir: /a\n  dirs: /b":  "line 4: field dirs not found",
-		"images: [python]":                              "images: ",
-		"images: {allowed: python}":                     "images: ",
+		"images: {allow: [python]}":                     `no key "allow" in images; did you mean allowed?`,
+		"data: /srv/a\nimages:\n  dir: /a\n  dirs: /b":  `line 4: there is no key "dirs" in images`,
+		"images: [python]":                              "images is a list",
+		"images: {allowed: python}":                     "images.allowed is",
 		"images: {allowed: [\"[\"]}":                    "is not a valid pattern",
 		"images: {default: \"a\\u0000\"}":               "images.default",
-		"images: {exact: perhaps}":                      "images: ",
-		"images: {allowed: [python], exact: [1, 2, 3]}": "images: ",
+		"images: {exact: perhaps}":                      "images.exact is",
+		"images: {allowed: [python], exact: [1, 2, 3]}": "images.exact is a list",
 	} {
 		if got, err := read(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", file, got.Images, err, want)
