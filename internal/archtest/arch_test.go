@@ -150,7 +150,7 @@ var rules = []rule{
 	{"bench/cmd/sandpit-bench", []string{"fault", "bench"}, "it asks the benchmark, and prints"},
 	{"bench/tally", nil, "it counts system calls and knows nothing of whose they are"},
 	{"bench/plot", nil, "it draws numbers and knows nothing of what they are"},
-	{"test/mcp/fixture", []string{"fault", "access", "engine", "image", "runs", "api/guard", "api/mcp", "api/service"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
+	{"test/mcp/fixture", []string{"fault", "access", "engine", "image", "skill", "runs", "api/guard", "api/mcp", "api/service"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
 	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},
 }
 
