@@ -49,19 +49,8 @@ type buildImage struct {
 // once, or has nothing to do, says so.
 const shortBuild = 250 * time.Millisecond
 
-// buildImage waits a while for a build that goes on whoever waits.
+// buildImage waits a while for a build, which goes on when its caller leaves.
 func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image, error) {
-	wait := shortBuild
-	if in.Wait != nil {
-		if *in.Wait < 0 || *in.Wait > 3600 {
-			return v1.Image{}, fault.InvalidField("wait_seconds", "%d is outside 0 to 3600", *in.Wait)
-		}
-		wait = max(wait, time.Duration(*in.Wait)*time.Second)
-	}
-	ctx, done := c.Bound(ctx)
-	defer done()
-	wctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
 	build := a.Images.BuildImage
 	if in.Body.Rebuild {
 		k, err := a.keeper()
@@ -70,24 +59,45 @@ func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image
 		}
 		build = k.Rebuild
 	}
-	s, err := build(wctx, c.Caller, in.Name)
-	if err == nil {
+	return a.awaitImage(ctx, c, in.Wait, func(ctx context.Context) (image.Status, error) { return build(ctx, c.Caller, in.Name) },
+		func(s image.Status) bool {
+			return s.Name == in.Name || slices.Contains(s.Aliases, in.Name) || s.Default && in.Name == "default"
+		})
+}
+
+// awaitImage returns the image that do makes, or, where that takes longer than seconds, the first in
+// the list that is it, with 202. Where none is any more it has ended, and do says how.
+func (a *API) awaitImage(ctx context.Context, c *call, seconds *int, do func(context.Context) (image.Status, error), is func(image.Status) bool) (v1.Image, error) {
+	wait := shortBuild
+	if seconds != nil {
+		if *seconds < 0 || *seconds > 3600 {
+			return v1.Image{}, fault.InvalidField("wait_seconds", "%d is outside 0 to 3600", *seconds)
+		}
+		wait = max(wait, time.Duration(*seconds)*time.Second)
+	}
+	ctx, done := c.Bound(ctx)
+	defer done()
+	wctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	s, err := do(wctx)
+	if err != nil && ctx.Err() == nil && wctx.Err() != nil && fault.Is(err, fault.Timeout) {
+		images, err := a.Images.Images(ctx, c.Caller)
+		if err != nil {
+			return v1.Image{}, err
+		}
+		if at := slices.IndexFunc(images, is); at >= 0 {
+			c.Status = http.StatusAccepted
+			return imageOf(images[at]), nil
+		}
+		if s, err = do(ctx); err != nil {
+			return v1.Image{}, httpapi.Cause(ctx, err)
+		}
 		return imageOf(s), nil
 	}
-	if ctx.Err() != nil || wctx.Err() == nil || !fault.Is(err, fault.Timeout) {
+	if err != nil {
 		return v1.Image{}, httpapi.Cause(ctx, err)
 	}
-	images, lerr := a.Images.Images(ctx, c.Caller)
-	if lerr != nil {
-		return v1.Image{}, lerr
-	}
-	for _, s := range images {
-		if s.Name == in.Name || slices.Contains(s.Aliases, in.Name) {
-			c.Status = http.StatusAccepted
-			return imageOf(s), nil
-		}
-	}
-	return v1.Image{}, err
+	return imageOf(s), nil
 }
 
 func imageOf(s image.Status) v1.Image {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
@@ -22,41 +21,14 @@ type pullImage struct {
 	Wait *int `query:"wait_seconds" doc:"how long to wait for its end, 0 to 3600; default 0"`
 }
 
-// pullImage waits a while for a pull that goes on whoever waits.
+// pullImage waits a while for a pull, which goes on when its caller leaves.
 func (a *API) pullImage(ctx context.Context, c *call, in *pullImage) (v1.Image, error) {
-	wait := shortBuild
-	if in.Wait != nil {
-		if *in.Wait < 0 || *in.Wait > 3600 {
-			return v1.Image{}, fault.InvalidField("wait_seconds", "%d is outside 0 to 3600", *in.Wait)
-		}
-		wait = max(wait, time.Duration(*in.Wait)*time.Second)
-	}
-	ctx, done := c.Bound(ctx)
-	defer done()
-	wctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	s, err := a.Images.PullImage(wctx, c.Caller, in.Body.Reference)
-	if err == nil {
-		return imageOf(s), nil
-	}
-	if ctx.Err() != nil || wctx.Err() == nil || !fault.Is(err, fault.Timeout) {
-		return v1.Image{}, httpapi.Cause(ctx, err)
-	}
-	images, lerr := a.Images.Images(ctx, c.Caller)
-	if lerr != nil {
-		return v1.Image{}, lerr
-	}
-	for _, s := range images {
-		if s.State == image.Building && image.SameReference(s.Name, in.Body.Reference) {
-			c.Status = http.StatusAccepted
-			return imageOf(s), nil
-		}
-	}
-	// It has ended in between.
-	if s, err = a.Images.PullImage(ctx, c.Caller, in.Body.Reference); err != nil {
-		return v1.Image{}, httpapi.Cause(ctx, err)
-	}
-	return imageOf(s), nil
+	return a.awaitImage(ctx, c, in.Wait, func(ctx context.Context) (image.Status, error) {
+		return a.Images.PullImage(ctx, c.Caller, in.Body.Reference)
+	},
+		func(s image.Status) bool {
+			return s.State == image.Building && image.SameReference(s.Name, in.Body.Reference)
+		})
 }
 
 type importImages struct {

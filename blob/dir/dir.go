@@ -1,8 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dir keeps blobs as files of one directory. Nothing in that leads out of it, whoever
-// writes there.
+// Package dir keeps blobs as files of one directory. A link in that directory is not followed out
+// of it, whoever made it.
 package dir
 
 import (
@@ -54,7 +54,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) error {
 	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s.failed(err, "written to")
 	}
-	source := &reader{ctx: ctx, r: r}
+	source := blob.NewReader(ctx, r)
 	err = write(root, part, source)
 	if err == nil {
 		if err = root.Rename(part, name+suffix); err == nil {
@@ -65,8 +65,8 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) error {
 		return nil
 	}
 	_ = root.Remove(part) // and if not, Remove does it
-	if source.err != nil {
-		return source.err
+	if source.Err() != nil {
+		return source.Err()
 	}
 	return s.failed(err, "written to")
 }
@@ -121,7 +121,7 @@ func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 		_ = f.Close()
 		return nil, s.failed(err, "read")
 	}
-	return &file{reader{ctx: ctx, r: f}, f}, nil
+	return &file{blob.NewReader(ctx, f), f}, nil
 }
 
 // Remove implements [blob.Store].
@@ -160,26 +160,8 @@ func (s *Store) failed(err error, what string) error {
 		WithRemedy("see whether it is there and the server may write to it (archive.dir in the configuration)")
 }
 
-// reader ends with a context, and keeps the error of what it reads.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-	err error
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if r.err = r.ctx.Err(); r.err != nil {
-		return 0, r.err
-	}
-	n, err := r.r.Read(p)
-	if err != nil && err != io.EOF {
-		r.err = err
-	}
-	return n, err
-}
-
 type file struct {
-	reader
+	*blob.Reader
 	f *os.File
 }
 

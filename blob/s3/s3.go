@@ -8,7 +8,6 @@ package s3
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -146,7 +145,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) error {
 	if err := blob.CheckName(name); err != nil {
 		return err
 	}
-	source := &reader{ctx: ctx, r: r}
+	source := blob.NewReader(ctx, r)
 	// The sums of requests are left to the digest of the whole, which whoever reads it compares.
 	o := minio.PutObjectOptions{PartSize: partSize, NumThreads: 1, ContentType: "application/zstd", DisableContentSha256: true, SendContentMd5: true}
 	first := new(bytes.Buffer)
@@ -160,8 +159,8 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) error {
 	if err == nil {
 		return nil
 	}
-	if source.err != nil {
-		return source.err
+	if source.Err() != nil {
+		return source.Err()
 	}
 	return s.failed(ctx, name, err, "write to")
 }
@@ -232,24 +231,6 @@ func (o *object) Read(p []byte) (int, error) {
 }
 
 func (o *object) Close() error { return o.o.Close() }
-
-// reader ends with a context, and keeps the error of what it reads.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-	err error
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if r.err = r.ctx.Err(); r.err != nil {
-		return 0, r.err
-	}
-	n, err := r.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.err = err
-	}
-	return n, err
-}
 
 // stalling is a connection that breaks where no byte moves for long.
 type stalling struct{ net.Conn }
