@@ -5,8 +5,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +13,6 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/progress"
-	"sandpit.dev/fault"
 )
 
 func newImageImport(a *app) *cobra.Command {
@@ -33,33 +30,20 @@ name it by its own name, by --name, or by its digest. It needs no preparation: w
 	name := c.Flags().String("name", "", "a name for the image, as debian:12-slim (default: the one in the archive)")
 	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		from, o := a.stdin, client.ImportImageOptions{Name: *name}
 		bar := progress.New(a.stderr)
 		defer bar.Clear()
-		see := func(n int64) { bar.Count("import", n) }
-		if args[0] != "-" {
-			f, err := os.Open(args[0])
-			if err != nil {
-				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
-			}
-			defer f.Close()
-			info, err := f.Stat()
-			if err != nil {
-				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
-			}
-			if !info.Mode().IsRegular() {
-				return fault.New(fault.Invalid, "%s is not a file (%s)", args[0], info.Mode().Type())
-			}
-			from, o.Size = f, info.Size()
-			see = func(n int64) { bar.Bytes("import "+filepath.Base(args[0]), n, o.Size) }
+		from, size, done, err := a.openImport(args[0], bar)
+		if err != nil {
+			return err
 		}
+		defer done()
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		made, err := cl.ImportImages(ctx, &progress.Reader{R: from, See: see}, o)
+		made, err := cl.ImportImages(ctx, from, client.ImportImageOptions{Name: *name, Size: size})
 		if err != nil {
 			return interrupt.Ended(ctx, err)
 		}

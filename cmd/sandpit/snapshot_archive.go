@@ -119,33 +119,20 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 	name := c.Flags().String("name", "", "the snapshot's name (default: the one in the archive)")
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		from, o := a.stdin, client.ImportOptions{Name: *name}
 		bar := progress.New(a.stderr)
 		defer bar.Clear()
-		see := func(n int64) { bar.Count("import", n) }
-		if args[0] != "-" {
-			f, err := os.Open(args[0])
-			if err != nil {
-				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
-			}
-			defer f.Close()
-			info, err := f.Stat()
-			if err != nil {
-				return fault.Wrap(fault.NotFound, err, "%s cannot be read", args[0])
-			}
-			if !info.Mode().IsRegular() {
-				return fault.New(fault.Invalid, "%s is not a file (%s)", args[0], info.Mode().Type())
-			}
-			from, o.Size = f, info.Size()
-			see = func(n int64) { bar.Bytes("import "+filepath.Base(args[0]), n, o.Size) }
+		from, size, done, err := a.openImport(args[0], bar)
+		if err != nil {
+			return err
 		}
+		defer done()
 		cl, err := a.client()
 		if err != nil {
 			return err
 		}
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		s, err := cl.ImportSnapshot(ctx, &progress.Reader{R: from, See: see}, o)
+		s, err := cl.ImportSnapshot(ctx, from, client.ImportOptions{Name: *name, Size: size})
 		if err != nil {
 			return interrupt.Ended(ctx, err)
 		}
@@ -157,4 +144,27 @@ belongs to no sandbox. The server has to have the image that it was made on.`,
 		return output.One(a.stdout, *out, s, name, s.ID)
 	}
 	return c
+}
+
+// openImport opens a file to import, or standard input for "-", whose size is 0: unknown. Reading it
+// moves the bar; done closes it.
+func (a *app) openImport(file string, bar *progress.Bar) (from io.Reader, size int64, done func(), err error) {
+	if file == "-" {
+		return &progress.Reader{R: a.stdin, See: func(n int64) { bar.Count("import", n) }}, 0, func() {}, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, 0, nil, fault.Wrap(fault.NotFound, err, "%s cannot be read", file)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, 0, nil, fault.New(fault.Invalid, "%s is not a file (%s)", file, info.Mode().Type())
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, nil, fault.Wrap(fault.NotFound, err, "%s cannot be read", file)
+	}
+	size = info.Size()
+	return &progress.Reader{R: f, See: func(n int64) { bar.Bytes("import "+filepath.Base(file), n, size) }}, size, func() { _ = f.Close() }, nil
 }
