@@ -19,7 +19,7 @@ import (
 // for a store that does not answer, or not as it should.
 type Store interface {
 	// Put keeps what r has to its end, in place of what has the name. It is on stable storage when
-	// Put returns. After an error nobody sees a part of it; Remove removes what room that takes.
+	// Put returns. After an error no part of it can be opened; Remove frees the room that is left taken.
 	Put(ctx context.Context, name string, r io.Reader) error
 	// Open returns a blob from its beginning. The caller closes it. A missing one is
 	// fault.NotFound, perhaps only when it is read.

@@ -115,7 +115,7 @@ func (w *work) awaitSlot(ctx context.Context) func() (bool, error) {
 	}
 }
 
-// close deletes the sandbox, and gives back all that the build holds. Twice is fine.
+// close deletes the sandbox and releases what the build holds. It may be called twice.
 func (w *work) close() {
 	if w.box != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), tidyBound)

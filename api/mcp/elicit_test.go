@@ -243,7 +243,7 @@ func TestAClientAsksItsPerson(t *testing.T) {
 			if ev == nil || ev.Actor != "alice" || ev.Via != "mcp" || !strings.Contains(ev.Detail, "elicitation") {
 				t.Errorf("the event is %+v", ev)
 			}
-			// It may already: nobody is asked.
+			// The sandbox reaches it already: no form is shown.
 			wantParts(t, ok(t, s, "request_network", args), "already")
 			// A person who says no is not asked again at once.
 			answer = says("decline", nil)

@@ -27,7 +27,7 @@ type Images interface {
 	Images(ctx context.Context, c access.Caller) ([]image.Status, error)
 	// BuildImage waits for a build that goes on whoever waits.
 	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
-	// PullImage waits for a pull that goes on whoever waits.
+	// PullImage waits for a pull, which goes on when its callers leave.
 	PullImage(ctx context.Context, c access.Caller, reference string) (image.Status, error)
 	// ImportImages makes images of an archive of others.
 	ImportImages(ctx context.Context, c access.Caller, archive io.Reader, as string) ([]image.Status, error)

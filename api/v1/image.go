@@ -85,7 +85,7 @@ type ImageDeletion struct {
 	Users      ImageUsers `json:"users" jsonschema:"what was deleted with them; for a dry run what uses them, and force deletes"`
 }
 
-// PruneImages says what is to be removed besides builds that nobody uses.
+// PruneImages asks to remove the unused builds of images, and more.
 type PruneImages struct {
 	Cache  bool `json:"cache,omitempty" jsonschema:"also what builds downloaded, which the next one downloads again"`
 	DryRun bool `json:"dry_run,omitempty" jsonschema:"only say what would be removed"`
@@ -100,7 +100,7 @@ type ImagesPruned struct {
 	KeptBytes  int64         `json:"kept_bytes" jsonschema:"of the builds that stay"`
 }
 
-// PrunedBuild is a build that nobody used.
+// PrunedBuild is an unused build that was removed.
 type PrunedBuild struct {
 	Name      string `json:"name"`
 	Digest    string `json:"digest"`

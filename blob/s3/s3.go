@@ -83,7 +83,7 @@ type Store struct {
 
 var _ blob.Store = (*Store)(nil)
 
-// New returns the store of a bucket, and asks nobody yet.
+// New returns the store of a bucket. It sends no request.
 func New(o Options) (*Store, error) {
 	if err := o.Check("s3"); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) error {
 		return err
 	}
 	source := blob.NewReader(ctx, r)
-	// The sums of requests are left to the digest of the whole, which whoever reads it compares.
+	// Requests carry no SHA-256: readers compare the digest of the whole.
 	o := minio.PutObjectOptions{PartSize: partSize, NumThreads: 1, ContentType: "application/zstd", DisableContentSha256: true, SendContentMd5: true}
 	first := new(bytes.Buffer)
 	_, err := io.CopyN(first, source, partSize)

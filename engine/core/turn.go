@@ -14,7 +14,7 @@ type Turn struct {
 	refs int // guarded by Turns.mu; how many wait for it or have it
 }
 
-// NewTurn returns one that nobody has.
+// NewTurn returns a free turn.
 func NewTurn() *Turn { return &Turn{slot: make(chan struct{}, 1)} }
 
 // Take waits for the turn, or for ctx's end.
@@ -35,7 +35,7 @@ func (t *Turn) Take(ctx context.Context) error {
 // Release gives the turn back.
 func (t *Turn) Release() { <-t.slot }
 
-// Turns are the turns of names that may stand for nothing yet. Those that nobody wants are not kept.
+// Turns are the turns of names that may stand for nothing yet. A turn is kept only while it is held or waited for.
 type Turns[N comparable] struct {
 	mu    sync.Mutex
 	turns map[N]*Turn

@@ -252,7 +252,7 @@ func answered(p place, what string, status int) error {
 		return fault.New(fault.Denied, "the registry %s does not give out %s to this server (%d): it is not there, or is not for everybody", shown(p.host), shown(p.repository), status).
 			WithRemedy("look at the name; or have the operator set the registry's credentials in images.registries")
 	case http.StatusTooManyRequests:
-		return fault.New(fault.Exhausted, "the registry %s has had enough requests of this server for now", shown(p.host)).WithRemedy("try again later, or have the operator set credentials or a mirror in images.registries")
+		return fault.New(fault.Exhausted, "the registry %s limits the requests of this server (429)", shown(p.host)).WithRemedy("try again later, or have the operator set credentials or a mirror in images.registries")
 	}
 	return fault.New(fault.Unavailable, "the registry %s answers %d", shown(p.host), status).WithRemedy("try again later")
 }
