@@ -149,9 +149,9 @@ func (s *Service) InstallSkills(ctx context.Context, c access.Caller, ref string
 	defer u.End()
 	ctx, cancel := s.engine.Bind(ctx)
 	defer cancel()
-	give, err := s.turns.take(ctx, u.Sandbox())
+	give, err := s.turns.Take(ctx, u.Sandbox())
 	if err != nil {
-		return nil, err
+		return nil, context.Cause(ctx)
 	}
 	defer give()
 	box, err := s.engine.Get(ctx, c, string(u.Sandbox()))

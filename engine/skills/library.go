@@ -32,8 +32,8 @@ const (
 type Service struct {
 	engine     *engine.Engine
 	checkpoint func(string)
-	turns      turns
-	packages   chan struct{} // holds one of maxUnpacking for each package that is in memory for an install
+	turns      *core.Turns[sandbox.ID] // of installs into a sandbox
+	packages   chan struct{}           // holds one of maxUnpacking for each package that is in memory for an install
 }
 
 // maxUnpacking is how many packages are in memory for installs at once, whatever the number of sandboxes.
@@ -50,7 +50,7 @@ func New(e *engine.Engine, o Options) *Service {
 	if o.Checkpoint == nil {
 		o.Checkpoint = func(string) {}
 	}
-	return &Service{engine: e, checkpoint: o.Checkpoint, packages: make(chan struct{}, maxUnpacking)}
+	return &Service{engine: e, turns: core.NewTurns[sandbox.ID](), checkpoint: o.Checkpoint, packages: make(chan struct{}, maxUnpacking)}
 }
 
 // AddSkill keeps a skill that comes as a ZIP archive or as the text of a SKILL.md. The same one again is
