@@ -48,7 +48,8 @@ func (s *Store) other(name string, unknown error) (Image, error) {
 	o, err := s.others.Find(name)
 	switch {
 	case err == nil:
-		return imageOf(o, nameOf(o, name)), nil
+		img := imageOf(o, nameOf(o, name))
+		return img, s.kept(img)
 	case fault.Is(err, fault.Invalid):
 		return Image{}, unknown // it is no reference, so it was meant to be a name of the catalogue
 	case fault.Is(err, fault.NotFound):
@@ -67,13 +68,14 @@ func nameOf(o oci.Image, asked string) string {
 	return o.Digest
 }
 
-// otherDigest returns an image of others by its digest. Its name may mean another one by now.
-func (s *Store) otherDigest(name, hex string) (Image, bool) {
+// otherDigest returns an image of others by its digest, and reports whether there is one. Its name may mean another one by now.
+func (s *Store) otherDigest(name, hex string) (Image, bool, error) {
 	o, ok := s.others.Known(hex)
 	if !ok {
-		return Image{}, false
+		return Image{}, false, nil
 	}
-	return imageOf(o, name), true
+	img := imageOf(o, name)
+	return img, true, s.kept(img)
 }
 
 func (s *Store) listOthers() []Status {

@@ -42,7 +42,7 @@ func (s *Store) Builds(name string) ([]Build, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []Build{{Image: img, Current: true}}, nil
+		return []Build{{Image: img, Current: len(img.Other.References) > 0}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -78,7 +78,8 @@ func (b *Build) Is(digest string) (bool, error) {
 // Withdrawal is builds of one image that nobody finds any more, so that they can be removed.
 type Withdrawal struct {
 	s      *Store
-	r      recipe
+	r      recipe // the zero one: an image of others
+	key    string // in Store.leaving
 	builds []Image
 	whole  bool
 	done   chan struct{} // closed by End
@@ -88,16 +89,16 @@ type Withdrawal struct {
 // fault.Conflict for them, and Ensure waits for the end of the withdrawal. It looks for no users:
 // the caller does, afterwards, and whoever begins to use an image looks after that whether it is
 // still found. Without digests it is all builds, and what a build that was broken off has left. A
-// build of the image that goes on is fault.Conflict, unless cancel ends it. An image of others, which
-// sandboxes can have by many names, is fault.Unsupported. End is called once.
+// build of the image that goes on is fault.Conflict, unless cancel ends it. An image of others is withdrawn under all its
+// names; its pull or import may go on, and brings it back. End is called once.
 func (s *Store) Withdraw(name string, digests []string, cancel bool) (*Withdrawal, error) {
 	r, err := resolve(s.recipes, s.policy, name)
 	if fault.Is(err, fault.NotFound) {
-		if _, err := s.other(name, err); err != nil {
+		img, err := s.other(name, err)
+		if err != nil {
 			return nil, err
 		}
-		return nil, fault.New(fault.Unsupported, "the image %s was pulled or imported, and this version deletes only images that it built", shown(name)).
-			WithRemedy("leave it: its layers are on disk once for all images that have them")
+		return s.withdrawOther(img, digests)
 	}
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (s *Store) Withdraw(name string, digests []string, cancel bool) (*Withdrawa
 	if err != nil {
 		return nil, err
 	}
-	w := &Withdrawal{s: s, r: r, whole: len(digests) == 0, done: make(chan struct{})}
+	w := &Withdrawal{s: s, r: r, key: r.Name, whole: len(digests) == 0, done: make(chan struct{})}
 	for _, b := range all {
 		if w.whole {
 			w.builds = append(w.builds, b.Image)
@@ -164,6 +165,13 @@ func (w *Withdrawal) Remove() (bytes int64, err error) {
 		}
 	}
 	for _, img := range w.builds {
+		if img.Other != nil {
+			n, err := w.removeOther(img)
+			if bytes += n; err != nil {
+				return bytes, err
+			}
+			continue
+		}
 		trash := filepath.Join(dir, removedPrefix+dirOf(img))
 		if err := w.take(img, trash); err != nil {
 			return bytes, err
@@ -179,20 +187,13 @@ func (w *Withdrawal) Remove() (bytes int64, err error) {
 
 // take gives a build another name, if no other process uses it.
 func (w *Withdrawal) take(img Image, trash string) error {
-	w.s.letGo(w.r.Name + "/" + dirOf(img))
-	path := filepath.Dir(img.Root)
-	f, err := hold(path, unix.LOCK_EX)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return fault.Wrap(fault.Conflict, err, "the build %s of the image %q is used by another server on the same directory of images", dirOf(img), img.Name).
-			WithRemedy("delete it when that server does not use it, and has ended")
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another process removed it
-	}
-	if err != nil {
+	w.s.letGo(keyOf(img))
+	f, err := w.lock(img)
+	if err != nil || f == nil {
 		return err
 	}
 	defer f.Close()
+	path := filepath.Dir(img.Root)
 	if err := os.RemoveAll(trash); err != nil { // of a build of the same versions before
 		return err
 	}
@@ -200,6 +201,19 @@ func (w *Withdrawal) take(img Image, trash string) error {
 		return err
 	}
 	return syncDir(filepath.Dir(path), false)
+}
+
+// lock locks a build that no other process uses; nil, nil: another process removed it.
+func (w *Withdrawal) lock(img Image) (*os.File, error) {
+	f, err := hold(filepath.Dir(img.Root), unix.LOCK_EX)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fault.Wrap(fault.Conflict, err, "the build %s of the image %q is used by another server on the same directory of images", dirOf(img), img.Name).
+			WithRemedy("delete it when that server does not use it, and has ended")
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return f, err
 }
 
 // discard removes what a build that was broken off has left.
@@ -223,7 +237,7 @@ func (w *Withdrawal) discard(dir string) error {
 func (w *Withdrawal) End() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	delete(w.s.leaving, w.r.Name)
+	delete(w.s.leaving, w.key)
 	if w.whole {
 		delete(w.s.failed, w.r.Name)
 		delete(w.s.stale, w.r.Name)
@@ -351,7 +365,7 @@ func hold(path string, how int) (*os.File, error) {
 
 // keep notes that this process uses a build, so that no other one removes it. fs.ErrNotExist: one does.
 func (s *Store) keep(img Image) error {
-	key := img.Name + "/" + dirOf(img)
+	key := keyOf(img)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[key] != nil {

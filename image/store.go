@@ -254,8 +254,8 @@ func (s *Store) FindDigest(name, digest string) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	if img, ok := s.otherDigest(name, hex); ok {
-		return img, nil
+	if img, ok, err := s.otherDigest(name, hex); ok {
+		return img, err
 	}
 	r, err := resolve(s.recipes, s.policy, name)
 	if fault.Is(err, fault.NotFound) {

@@ -81,11 +81,13 @@ type Contexts interface {
 
 // SandboxQuery selects sandboxes. Zero fields select all.
 type SandboxQuery struct {
-	Project  string
-	States   []sandbox.State
-	Image    string            // exact
-	Search   string            // a part of id, key or image, letter case ignored
-	Metadata map[string]string // all of these labels
+	Project string
+	States  []sandbox.State
+	Image   string // exact
+	// ImageDigest selects by the image that they were made from, whatever its name was; exact.
+	ImageDigest string
+	Search      string            // a part of id, key or image, letter case ignored
+	Metadata    map[string]string // all of these labels
 	// DueBefore selects sandboxes for which a clock has expired, or may have, by then, as far as
 	// their records show: a date that has come, a TTL since the last activity or with one that is
 	// still to come, a retention since the stop or pause, AutoDelete of a stopped one, ArchiveAfter since

@@ -46,6 +46,9 @@ func (a *API) getImage(ctx context.Context, c *call, in *byImage) (v1.ImageDetai
 			Versions: mapOrEmpty(b.Versions), Users: imageUsersOf(c.Caller, &b.Use),
 		})
 	}
+	for _, l := range d.Layers {
+		out.Layers = append(out.Layers, v1.ImageLayer{Digest: l.Digest, DiffID: l.DiffID, SizeBytes: l.Size, Images: l.Images})
+	}
 	return out, nil
 }
 
@@ -111,7 +114,7 @@ func (a *API) pruneImages(ctx context.Context, c *call, in *pruneImages) (v1.Ima
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	got, err := k.Prune(ctx, c.Caller, images.Pruning{Cache: in.Body.Cache, DryRun: in.Body.DryRun})
+	got, err := k.Prune(ctx, c.Caller, images.Pruning{All: in.Body.All, Cache: in.Body.Cache, DryRun: in.Body.DryRun})
 	if err != nil {
 		return v1.ImagesPruned{}, httpapi.Cause(ctx, err)
 	}

@@ -45,6 +45,15 @@ type ImageDetails struct {
 	Env       map[string]string `json:"env" jsonschema:"variables of every command"`
 	DiskBytes int64             `json:"disk_bytes" jsonschema:"what all builds take on disk"`
 	Builds    []ImageBuild      `json:"builds" jsonschema:"what is on disk, newest first"`
+	Layers    []ImageLayer      `json:"layers,omitempty" jsonschema:"of an image that others made, the lowest first"`
+}
+
+// ImageLayer is a layer of an image that others made. It is on disk once for all images that have it.
+type ImageLayer struct {
+	Digest    string `json:"digest,omitempty" jsonschema:"as it was transported; an archive of docker save has none"`
+	DiffID    string `json:"diff_id" jsonschema:"of its files, as a tar archive"`
+	SizeBytes int64  `json:"size_bytes" jsonschema:"as it was transported"`
+	Images    int    `json:"images" jsonschema:"how many other images here have it"`
 }
 
 // ImageBuild is one build of an image on disk. It never changes.
@@ -81,12 +90,13 @@ type ImageDeletion struct {
 	Name       string     `json:"name"`
 	DryRun     bool       `json:"dry_run" jsonschema:"nothing was deleted: this is what would be"`
 	Digests    []string   `json:"digests" jsonschema:"of the builds"`
-	FreedBytes int64      `json:"freed_bytes"`
+	FreedBytes int64      `json:"freed_bytes" jsonschema:"of an image that others made, not those of layers that other images have"`
 	Users      ImageUsers `json:"users" jsonschema:"what was deleted with them; for a dry run what uses them, and force deletes"`
 }
 
 // PruneImages asks to remove the unused builds of images, and more.
 type PruneImages struct {
+	All    bool `json:"all,omitempty" jsonschema:"also images that were pulled or imported and have a name; else only those whose names mean others by now"`
 	Cache  bool `json:"cache,omitempty" jsonschema:"also what builds downloaded, which the next one downloads again"`
 	DryRun bool `json:"dry_run,omitempty" jsonschema:"only say what would be removed"`
 }

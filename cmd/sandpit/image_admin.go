@@ -51,7 +51,8 @@ func newImageRm(a *app) *cobra.Command {
 		Short: "Delete what is on disk of an image; not while it is used",
 		Long: `Delete what is on disk of an image, or with --digest one build of it. While sandboxes, snapshots or pools use it,
 it is refused with who does. With --force they are deleted with it, and a build that goes on ends;
---force --dry-run says what that is, and deletes nothing.`,
+--force --dry-run says what that is, and deletes nothing. An image that was pulled or imported goes with all its
+names, and the layers that no other image has with it.`,
 		Example: `  sandpit image rm python --force --dry-run
   sandpit image rm python --digest 0123456789ab`,
 		Args:              takes(1, 1),
@@ -122,10 +123,12 @@ func newImagePrune(a *app) *cobra.Command {
 		Use:   "prune [flags]",
 		Short: "Remove the builds of images that nobody uses and new sandboxes do not get",
 		Long: `Remove the builds of images that nobody uses and new sandboxes do not get, and say how many bytes that frees.
-With --dry-run nothing is removed: it says what would be, and how much the builds that stay take.`,
+With --dry-run nothing is removed: it says what would be, and how much the builds that stay take. Of images that were
+pulled or imported it is those whose names mean others by now; with --all also those that have a name.`,
 		Args: takes(0, 0),
 	}
 	var p v1.PruneImages
+	c.Flags().BoolVarP(&p.All, "all", "a", false, "also images that were pulled or imported, have a name, and that nobody uses")
 	c.Flags().BoolVar(&p.Cache, "cache", false, "also what builds downloaded, which the next one downloads again")
 	c.Flags().BoolVar(&p.DryRun, "dry-run", false, "remove nothing, and say what would be")
 	out := output.FormatsFlag(c, output.AsText, output.AsText, output.AsJSON, output.AsYAML)

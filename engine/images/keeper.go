@@ -40,6 +40,10 @@ type Store interface {
 	Withdraw(name string, digests []string, cancel bool) (*image.Withdrawal, error)
 	Rebuild(ctx context.Context, name string) (image.Image, error)
 	RemoveCache(dry bool) (int64, error)
+	Other(name string) (image.Image, bool)
+	Layers(img image.Image) []image.Layer
+	Freed(img image.Image) (int64, error)
+	CollectLayers(dry bool) (int64, error)
 }
 
 // Keeper administers images. It is safe for concurrent use.
@@ -54,7 +58,8 @@ func New(e Engine, s Store) *Keeper { return &Keeper{engine: e, store: s} }
 // Details is all that is known of an image.
 type Details struct {
 	image.Status
-	Builds []Build // newest first
+	Builds []Build       // newest first
+	Layers []image.Layer // of an image that others made, the lowest first
 }
 
 // Build is one build of an image, and who uses it.
@@ -74,16 +79,16 @@ func (k *Keeper) Inspect(ctx context.Context, c access.Caller, name string) (Det
 	if err != nil {
 		return Details{}, err
 	}
-	builds, err := k.store.Builds(status.Name)
+	builds, err := k.store.Builds(nameOf(status))
 	if err != nil {
 		return Details{}, err
 	}
-	out := Details{Status: status, Builds: make([]Build, 0, len(builds))}
+	out := Details{Status: status, Builds: make([]Build, 0, len(builds)), Layers: k.store.Layers(status.Image)}
 	pools := make(map[string]map[string]int)
 	for _, b := range builds {
 		pools[b.Digest] = k.pools([]string{b.Digest})
 	}
-	uses, err := k.uses(ctx, status.Name)
+	uses, err := k.uses(ctx, recorded(status.Name, status.Image))
 	if err != nil {
 		return Details{}, err
 	}
@@ -105,9 +110,16 @@ func (k *Keeper) Counts(ctx context.Context, c access.Caller, names []string) (m
 	}
 	defer leave()
 	all := make(map[string]int, len(names))
+	queries := make(map[string]store.SandboxQuery, len(names))
+	for _, name := range names {
+		queries[name] = store.SandboxQuery{Image: name}
+		if img, ok := k.store.Other(name); ok {
+			queries[name] = store.SandboxQuery{ImageDigest: img.Digest}
+		}
+	}
 	err = k.engine.Store().View(ctx, func(tx store.Tx) error {
-		for _, name := range names {
-			counts, err := tx.Sandboxes().Count(store.SandboxQuery{Image: name})
+		for name, q := range queries {
+			counts, err := tx.Sandboxes().Count(q)
 			if err != nil {
 				return err
 			}
@@ -132,7 +144,30 @@ func (k *Keeper) status(ctx context.Context, name string) (image.Status, error) 
 	if at := slices.IndexFunc(all, func(s image.Status) bool { return s.Name == entry.Name }); at >= 0 {
 		return all[at], nil
 	}
+	if img, ok := k.store.Other(name); ok {
+		// Asked for by a name that it has beside the one in the list.
+		if at := slices.IndexFunc(all, func(s image.Status) bool { return s.Image.Digest == img.Digest }); at >= 0 {
+			return all[at], nil
+		}
+	}
 	return image.Status{}, fault.New(fault.Internal, "the image %q is not listed", entry.Name)
+}
+
+// nameOf is what the builds of an image are asked for by: of one of others the digest, since a pull may be about to give its name
+// to another one.
+func nameOf(s image.Status) string {
+	if s.Image.Other != nil {
+		return s.Image.Digest
+	}
+	return s.Name
+}
+
+// recorded is the name under which records have an image; "": under any, as those of others.
+func recorded(name string, img image.Image) string {
+	if img.Other != nil {
+		return ""
+	}
+	return name
 }
 
 // Rebuild builds an image also where there is a current one, and waits for it. The build goes on
@@ -203,7 +238,11 @@ func (k *Keeper) Delete(ctx context.Context, c access.Caller, d Deletion) (Delet
 	if err := refuse(c, d, &out); err != nil {
 		return Deleted{}, err
 	}
-	w, err := k.store.Withdraw(entry.Name, digests, d.Force)
+	name := entry.Name
+	if len(out.Builds) > 0 && out.Builds[0].Other != nil {
+		name = out.Builds[0].Digest // what was looked at, whatever its name means by now
+	}
+	w, err := k.store.Withdraw(name, digests, d.Force)
 	if err != nil {
 		return Deleted{}, err
 	}
@@ -228,14 +267,18 @@ func (k *Keeper) look(ctx context.Context, name, digest string) (Deleted, error)
 			return out, err
 		} else if ok {
 			out.Builds = append(out.Builds, b.Image)
-			out.Bytes += b.SizeBytes
+			freed, err := k.store.Freed(b.Image)
+			if err != nil {
+				return out, err
+			}
+			out.Bytes += freed
 		}
 	}
 	if len(out.Builds) == 0 && digest != "" {
 		return out, fault.New(fault.NotFound, "there is no build of the image %q with this digest here", name).
 			WithRemedy("look which there are: sandpit image inspect %s", name)
 	}
-	use, err := k.use(ctx, name, digestsOf(out.Builds))
+	use, err := k.use(ctx, name, out.Builds)
 	if err == nil {
 		out.Use = *use
 	}
@@ -274,7 +317,7 @@ func (k *Keeper) end(ctx context.Context, c access.Caller, d Deletion, out *Dele
 	digests := digestsOf(out.Builds)
 	for {
 		changed := k.engine.Store().Changed()
-		use, err := k.use(ctx, out.Name, digests)
+		use, err := k.use(ctx, out.Name, out.Builds)
 		if err != nil {
 			return ended, err
 		}
@@ -328,6 +371,7 @@ func as(c access.Caller, project string) access.Caller {
 // Pruning is what is to be collected.
 type Pruning struct {
 	Cache  bool // also what builds downloaded
+	All    bool // also images of others that have a name
 	DryRun bool // only say what it would be
 }
 
@@ -339,8 +383,8 @@ type Pruned struct {
 	Kept       int64 // bytes of the builds that stay
 }
 
-// Prune removes the builds of all images that new sandboxes do not get and that nobody uses. One that is
-// in use by then, or whose image is being built, stays.
+// Prune removes the builds of all images that new sandboxes do not get and that nobody uses: of images of others those without a
+// name, unless it is all of them, and layers that no image has. One that is in use by then, or whose image is being built, stays.
 func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned, error) {
 	ctx, leave, err := k.engine.Enter(ctx, c, access.Admin)
 	if err != nil {
@@ -353,15 +397,19 @@ func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned,
 	}
 	var out Pruned
 	for _, s := range all {
-		builds, err := k.store.Builds(s.Name)
-		if fault.Is(err, fault.NotFound) {
-			continue // a pull that failed or goes on
+		builds, err := k.store.Builds(nameOf(s))
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+			continue // a pull that failed or goes on, or an image that is being deleted
 		}
 		if err != nil {
 			return out, err
 		}
 		for _, b := range builds {
-			removed, err := k.collect(ctx, s.Name, b, p.DryRun)
+			if s.Image.Other == nil && b.Other != nil {
+				continue // a pull of one that is here, which has a line of its own
+			}
+			b.Current = b.Current && !(p.All && b.Other != nil)
+			freed, removed, err := k.collect(ctx, s.Name, b, p.DryRun)
 			if err != nil {
 				return out, err
 			}
@@ -370,9 +418,14 @@ func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned,
 				continue
 			}
 			out.Builds = append(out.Builds, b.Image)
-			out.Bytes += b.SizeBytes
+			out.Bytes += freed
 		}
 	}
+	layers, err := k.store.CollectLayers(p.DryRun)
+	if err != nil {
+		return out, err
+	}
+	out.Bytes += layers
 	if p.Cache {
 		out.CacheBytes, err = k.store.RemoveCache(p.DryRun)
 		out.Bytes += out.CacheBytes
@@ -380,29 +433,36 @@ func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned,
 	return out, err
 }
 
-// collect removes a build that nobody uses, and reports whether it is gone.
-func (k *Keeper) collect(ctx context.Context, name string, b image.Build, dry bool) (bool, error) {
+// collect removes a build that nobody uses. It returns what that frees, and reports whether the build is gone.
+func (k *Keeper) collect(ctx context.Context, name string, b image.Build, dry bool) (int64, bool, error) {
 	if b.Current {
-		return false, nil
+		return 0, false, nil
 	}
-	digest := []string{b.Digest}
-	if use, err := k.use(ctx, name, digest); err != nil || !use.Empty() || dry {
-		return err == nil && use.Empty(), err
+	builds := []image.Image{b.Image}
+	if use, err := k.use(ctx, name, builds); err != nil || !use.Empty() {
+		return 0, false, err
 	}
-	w, err := k.store.Withdraw(name, digest, false)
+	if dry {
+		freed, err := k.store.Freed(b.Image)
+		return freed, err == nil, err
+	}
+	if b.Other != nil {
+		name = b.Digest
+	}
+	w, err := k.store.Withdraw(name, []string{b.Digest}, false)
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
-		return false, nil
+		return 0, false, nil
 	}
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	defer w.End()
-	if use, err := k.use(ctx, name, digest); err != nil || !use.Empty() {
-		return false, err
+	if use, err := k.use(ctx, name, builds); err != nil || !use.Empty() {
+		return 0, false, err
 	}
-	_, err = w.Remove()
+	freed, err := w.Remove()
 	if fault.Is(err, fault.Conflict) { // another server has it
-		return false, nil
+		return 0, false, nil
 	}
-	return err == nil, err
+	return freed, err == nil, err
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"sandpit.dev/access"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -88,7 +89,7 @@ func appendCounted(parts []string, n int, one, many string, names []string) []st
 	return append(parts, text)
 }
 
-// uses returns who uses each build of an image, by its digest.
+// uses returns who uses each build of an image, by its digest. "" is all images.
 func (k *Keeper) uses(ctx context.Context, name string) (map[string]*Use, error) {
 	all := make(map[string]*Use)
 	of := func(digest string) *Use {
@@ -117,7 +118,7 @@ func (k *Keeper) uses(ctx context.Context, name string) (map[string]*Use, error)
 				return err
 			}
 			for _, s := range page {
-				if s.Image == name {
+				if name == "" || s.Image == name {
 					u := of(s.ImageDigest)
 					u.Snapshots = append(u.Snapshots, s)
 				}
@@ -131,9 +132,13 @@ func (k *Keeper) uses(ctx context.Context, name string) (map[string]*Use, error)
 }
 
 // use returns who uses any of these builds of an image.
-func (k *Keeper) use(ctx context.Context, name string, digests []string) (*Use, error) {
+func (k *Keeper) use(ctx context.Context, name string, builds []image.Image) (*Use, error) {
+	digests := digestsOf(builds)
 	// What is made ahead is asked for first: it has a record before it stops being the pool's.
 	out := &Use{Pools: k.pools(digests)}
+	if len(builds) > 0 {
+		name = recorded(name, builds[0])
+	}
 	all, err := k.uses(ctx, name)
 	if err != nil {
 		return nil, err

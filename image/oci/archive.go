@@ -349,7 +349,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader, as string) ([]Image, er
 	if err != nil {
 		return nil, err
 	}
-	defer l.release()
+	defer s.ended(l)
 	work, err := os.MkdirTemp(filepath.Join(s.dir, workName), "archive-")
 	if err != nil {
 		return nil, err

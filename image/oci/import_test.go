@@ -137,7 +137,7 @@ func TestAnImageOfNothingIsCompletedToo(t *testing.T) {
 
 func TestLayersAreOnDiskOnce(t *testing.T) {
 	s := opened(t)
-	base := tarOf(t, file{name: "big", body: strings.Repeat("x", 1<<16)})
+	base := tarOf(t, file{name: "big", body: strings.Repeat("x", 1<<20)})
 	one, two := tarOf(t, file{name: "one", body: "1"}), tarOf(t, file{name: "two", body: "2"})
 	a := imported(t, s, layoutOf(t, "a/a:1", configOf(t, nil, base, one), gzipped, base, one), "")
 	b := imported(t, s, savedOf(t, "b/b:1", configOf(t, nil, base, two), base, two), "")
@@ -151,17 +151,21 @@ func TestLayersAreOnDiskOnce(t *testing.T) {
 	if ino(a) != ino(b) {
 		t.Error("the file of a layer that two images have is there twice")
 	}
-	if _, err := s.Collect(); err != nil {
+	if _, err := s.Collect(false); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(a.Digest); err != nil {
+	if got := s.Sharing(a); !slices.Equal(got, []int{1, 0}) {
+		t.Errorf("its layers are shared by %v images, want 1 and 0", got)
+	}
+	want, err := s.Freed(a)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if got, err := s.Remove(t.Context(), a.Digest); err != nil || got != want || got >= 1<<20 {
+		t.Errorf("freed %d, said were %d (%v); the layer that stays has %d", got, want, err, 1<<20)
 	}
 	if _, err := s.Find("a/a:1"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a removed image is found: %v", err)
-	}
-	if _, err := s.Collect(); err != nil {
-		t.Fatal(err)
 	}
 	layers, err := os.ReadDir(filepath.Join(s.dir, layersName))
 	if err != nil || len(layers) != 2 {
@@ -300,7 +304,7 @@ func TestWhatAKilledProcessLeftIsSwept(t *testing.T) {
 	if len(leftovers(t, s)) == 0 {
 		t.Error("what another process works at was swept")
 	}
-	if _, err := s.Collect(); !fault.Is(err, fault.Conflict) {
+	if _, err := s.Collect(false); !fault.Is(err, fault.Conflict) {
 		t.Errorf("layers are collected while images are made: %v", err)
 	}
 	working.release()

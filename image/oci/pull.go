@@ -108,7 +108,7 @@ func (s *Store) pull(ctx context.Context, p *pull) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	defer l.release()
+	defer s.ended(l)
 	began := time.Now()
 	for _, at := range s.remote.places(p.ref) {
 		var img Image

@@ -55,6 +55,7 @@ type Store struct {
 	turns      map[string]chan struct{} // layers and images that are being made
 	pulls      map[string]*pull         // by reference
 	failed     map[string]error         // likewise
+	owed       []Layer                  // of removed images, to be looked at when no image is being made
 	closed     bool
 	remote     *remote // nil: nothing is pulled
 	wg         sync.WaitGroup
@@ -148,9 +149,12 @@ func (s *Store) sweep() error {
 			return err
 		}
 	}
-	_, err = s.collect(orphanAge)
+	_, err = s.collect(orphanAge, nil, false)
 	return err
 }
+
+// Refresh reads anew which images there are: another process may have removed one.
+func (s *Store) Refresh() error { return s.read() }
 
 // read reads which images there are, and what references mean.
 func (s *Store) read() error {

@@ -313,6 +313,9 @@ func (q sandboxes) matching(query *store.SandboxQuery) *where {
 	if query.Image != "" {
 		w.and("image = " + w.arg(query.Image))
 	}
+	if query.ImageDigest != "" {
+		w.and("image_digest = " + w.arg(query.ImageDigest))
+	}
 	if query.Search != "" {
 		if strings.Contains(query.Search, searchBreak) {
 			w.and("1 = 0") // it would match across two fields, and it is in none
@@ -397,7 +400,7 @@ func (q sandboxes) Count(query store.SandboxQuery) (map[sandbox.State]int, error
 // the stopped ones out and reports whether they belong to the answer.
 func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any, stopped bool) {
 	var w *where
-	if query.Image == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() {
+	if query.Image == "" && query.ImageDigest == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() {
 		stopped = len(query.States) == 0 || slices.Contains(query.States, sandbox.Stopped)
 		w = ofProject(query, true)
 	} else {

@@ -52,6 +52,8 @@ func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
 			{"StateAndSearch", store.SandboxQuery{States: []sandbox.State{sandbox.Stopped}, Search: "KEY-1"}, []int{1}},
 			{"States", store.SandboxQuery{Project: "other", States: []sandbox.State{sandbox.Running, sandbox.Stopped}}, []int{2}},
 			{"Image", store.SandboxQuery{Image: "Node-22"}, []int{4}},
+			{"ImageDigest", store.SandboxQuery{ImageDigest: "sha256:d", Image: "Node-22"}, []int{4}},
+			{"AnotherImageDigest", store.SandboxQuery{ImageDigest: "sha256:e"}, nil},
 			{"ImageIsExact", store.SandboxQuery{Image: "node-22"}, nil},
 			{"SearchKey", store.SandboxQuery{Search: "KEY-1"}, []int{1}},
 			{"SearchID", store.SandboxQuery{Search: strings.ToUpper(string(boxID(9)))}, []int{9}},
