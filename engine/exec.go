@@ -63,6 +63,7 @@ type ExecRequest struct {
 	Room *budget.Room
 	// TellArtifacts has the result say whether the artifacts were left alone.
 	TellArtifacts bool
+	Redact        [][]byte // values that its output and its record are not to show, besides the sandbox's secrets
 }
 
 // ExecResult is what became of a command.
@@ -151,7 +152,7 @@ func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
 	cmd := agent.Command{
 		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, StreamStdin: r.StreamStdin, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultOutput), MaxStderr: orDefault(r.MaxStderr, DefaultOutput),
-		Lossless: r.Lossless && streamed,
+		Lossless: r.Lossless && streamed, Redact: r.Redact,
 	}
 	if cmd.Timeout == 0 {
 		cmd.Timeout = e.defaults.CommandTimeout

@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"sandpit.dev/agent"
@@ -27,7 +28,7 @@ func named(env map[string]string, name string) bool {
 
 // Prepare sets all variables that a command begins with, which has its own: those of
 // the image, over them the sandbox's, over them its secrets, over them its own; and the
-// values that its output is not to tell. Of a secret that is bound to hosts it gets the
+// values that its output is not to tell, besides those that it brings. Of a secret that is bound to hosts it gets the
 // stand-in, unless the name is taken; so it is with what programs need to know of the network. The root's have no PATH or HOME that the user decides
 // about, unless the command's own do.
 func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
@@ -59,12 +60,13 @@ func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 		}
 	}
 	masked, total := 0, 0
-	for _, v := range set.Values {
+	cmd.Redact = append(slices.Clip(set.Values), cmd.Redact...)
+	for _, v := range cmd.Redact {
 		masked += len(v)
 	}
-	if masked > agent.MaxRedactBytes || len(set.Values) > agent.MaxRedact {
+	if masked > agent.MaxRedactBytes || len(cmd.Redact) > agent.MaxRedact {
 		return fault.New(fault.Exhausted, "the sandbox has %d secrets of %d bytes, more than a command can have (%d of %d bytes)",
-			len(set.Values), masked, agent.MaxRedact, agent.MaxRedactBytes).
+			len(cmd.Redact), masked, agent.MaxRedact, agent.MaxRedactBytes).
 			WithRemedy("delete secrets that it does not need, or give commands large ones as files")
 	}
 	for n, v := range env {
@@ -74,6 +76,6 @@ func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 		return fault.InvalidField("env", "has, with what the sandbox, its secrets and its image set, %d variables of %d bytes, more than %d of %d",
 			len(env), total, agent.MaxEnv, agent.MaxEnvBytes)
 	}
-	cmd.Env, cmd.Redact = env, set.Values
+	cmd.Env = env
 	return nil
 }

@@ -47,21 +47,21 @@ func TestToolsList(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	res := listed(t, h.alice())
-	var sixteen, state []*sdk.Tool
+	var others, state []*sdk.Tool
 	for _, tool := range res.Tools {
 		if slices.Contains(stateToolNames, tool.Name) {
 			state = append(state, tool)
 		} else {
-			sixteen = append(sixteen, tool)
+			others = append(others, tool)
 		}
 	}
-	if len(sixteen) != 16 {
-		t.Errorf("got %v beside those of the group state, want sixteen", toolNames(&sdk.ListToolsResult{Tools: sixteen}))
+	if len(others) != 17 {
+		t.Errorf("got %v beside those of the group state, want 17", toolNames(&sdk.ListToolsResult{Tools: others}))
 	}
 	if got := toolNames(&sdk.ListToolsResult{Tools: state}); !slices.Equal(got, stateToolNames) {
 		t.Errorf("the group state: got %v, want %v", got, stateToolNames)
 	}
-	checkTools(t, sixteen, "testdata/tools.json", 4200)
+	checkTools(t, others, "testdata/tools.json", 4300)
 	checkTools(t, state, "testdata/tools-state.json", 2000)
 	if data, err := json.Marshal(res.Tools); err != nil || len(data)/4 > 6000 {
 		t.Errorf("all have about %d tokens, want at most 6000; %v", len(data)/4, err)
@@ -231,7 +231,7 @@ func TestGroupsAreSwitchedOnAndOff(t *testing.T) {
 	h := openWith(t, "-"+toolset.GroupProcess, "-"+toolset.GroupRuns, "-"+toolset.GroupPorts, "-"+toolset.GroupCode, toolset.GroupState, "-"+toolset.GroupState, toolset.GroupRuns, "-"+toolset.GroupRuns)
 	got := toolNames(listed(t, h.alice()))
 	want := []string{
-		"create_sandbox", "delete_sandbox", "edit_file", "get_file_url", "list_files", "list_sandboxes",
+		"create_sandbox", "delete_sandbox", "edit_file", "get_file_url", "git_clone", "list_files", "list_sandboxes",
 		"read_file", "request_network", "run_command", "search_files", "write_file",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -260,8 +260,8 @@ func TestATokensScopesNarrowTheTools(t *testing.T) {
 			if !res.IsError {
 				t.Error("it was done")
 			}
-			if got := len(toolNames(listed(t, h.session("t-alice", version, nil)))); got != 27 {
-				t.Errorf("another token sees %d tools, want 27", got)
+			if got := len(toolNames(listed(t, h.session("t-alice", version, nil)))); got != 28 {
+				t.Errorf("another token sees %d tools, want 28", got)
 			}
 		})
 	}

@@ -89,6 +89,8 @@ func (a *API) operations() []httpapi.Operation {
 		op("installSkills", "POST /sandboxes/{id}/skills", "Install skills into a sandbox, each in /workspace/skills and its name. What is there as it is to be stays.", http.StatusOK, a.installSkills).
 			Example(v1.InstallSkills{SkillIDs: []string{"data-analyzer"}}).
 			Extend(keyless("twice is as once")),
+		op("gitClone", "POST /sandboxes/{id}/git/clone", "Clone a repository into a directory of a sandbox, and answer when it is there. Credentials are told to the repository's server alone, and kept nowhere.", http.StatusOK, a.gitClone).
+			Extend(keyless("the second finds the directory there")),
 
 		op("setSecret", "PUT /secrets/{secret}", "Set a secret of the project, for all its sandboxes. Commands and connections that begin from then on have it. Needs the scope admin.", http.StatusOK, a.setSecret).
 			Example(v1.SetSecret{Value: "a-key", Hosts: []string{"api.example.org"}}),

@@ -3,6 +3,8 @@
 
 package service
 
+import "sandpit.dev/git"
+
 // Services is what a coat is given: what implements each noun.
 type Services struct {
 	Sandboxes Sandboxes
@@ -22,6 +24,7 @@ type Services struct {
 	Images    Images
 	Keeper    Keeper // nil: nobody administers images
 	Skills    Skills
+	Git       Git
 	Versions  *Versions
 	Server    Server
 }
@@ -66,6 +69,7 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests, k Skills) Se
 		Activity:  e,
 		Images:    e,
 		Skills:    k,
+		Git:       git.New(e, f),
 		Versions:  &Versions{images: e},
 		Server:    e,
 	}
@@ -73,5 +77,5 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests, k Skills) Se
 
 // Complete reports whether there is something for every noun.
 func (s *Services) Complete() bool {
-	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Requests != nil && s.Activity != nil && s.Images != nil && s.Skills != nil && s.Server != nil
+	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Requests != nil && s.Activity != nil && s.Images != nil && s.Skills != nil && s.Git != nil && s.Server != nil
 }

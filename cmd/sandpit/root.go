@@ -71,7 +71,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), newCp(a),
+		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), newCp(a), newGit(a),
 		newPorts(a), newPreview(a), newOpen(a), newForward(a),
 		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a), listOf("snapshots", newSnapshot(a), newSnapshotLs(a)), listOf("volumes", newVolume(a), newVolumeLs(a)))

@@ -5,11 +5,14 @@ package toolset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"time"
 
+	"sandpit.dev/fault"
+	"sandpit.dev/git"
 	"sandpit.dev/sandbox"
 )
 
@@ -29,13 +32,42 @@ func (c *Call) Blocked(ctx context.Context, ref string, e *Outcome, since time.T
 	if e.Running || e.ExitCode == 0 {
 		return nil
 	}
+	return c.refused(ctx, ref, e.Stderr.Text+e.Stdout.Text, since)
+}
+
+// CloneError makes the error of a clone clearer where the network's policy refused it, in terms of tools.
+func (c *Call) CloneError(ctx context.Context, err error) error {
+	f, ok := errors.AsType[*git.Failure](err)
+	if !ok || f.Host == "" {
+		return err
+	}
+	e := *fault.As(err)
+	if !c.OwnTools() {
+		e.Remedy = "see what git says; path names another directory, and a sandbox reaches what its network allows"
+	}
+	lines := c.refused(ctx, c.Ref, f.Said, f.Began)
+	if len(lines) > 0 {
+		e.Message, _, _ = strings.Cut(e.Message, git.Refused)
+	}
+	for _, line := range lines {
+		if next, ok := strings.CutPrefix(line, "next: "); !ok {
+			e.Message += "\n" + line
+		} else if c.OwnTools() {
+			e.Remedy = next
+		}
+	}
+	return &e
+}
+
+// refused says what the network's policy refused since a moment to a command that failed, and said this.
+func (c *Call) refused(ctx context.Context, ref, said string, since time.Time) []string {
 	log, err := c.Networks.NetworkLog(ctx, c.Caller, ref)
 	if err != nil {
 		return nil // what the command itself says has to do
 	}
 	ask := "ask the user, or whoever runs this server, to allow it"
 	if log.Policy.Mode == sandbox.NetworkOff || log.Policy.Mode == "" {
-		m := offline.FindStringSubmatch(e.Stderr.Text + e.Stdout.Text)
+		m := offline.FindStringSubmatch(said)
 		if m == nil {
 			return nil
 		}

@@ -64,7 +64,7 @@ func (sp *profile) serve(s *mcp.Server) {
 func toolsOf(group string, cs *cells) []toolset.Tool {
 	switch group {
 	case toolset.GroupCore:
-		return []toolset.Tool{createSandbox(), listSandboxes(), deleteSandbox(), runCommand(), readFile(), writeFile(), editFile(), requestNetwork()}
+		return []toolset.Tool{createSandbox(), listSandboxes(), deleteSandbox(), runCommand(), readFile(), writeFile(), editFile(), gitClone(), requestNetwork()}
 	case toolset.GroupCode:
 		return []toolset.Tool{runCode(cs)}
 	case toolset.GroupProcess:
