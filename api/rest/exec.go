@@ -29,6 +29,9 @@ type execInput struct {
 
 func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 	var sp httpapi.Spellings
+	if err := a.imageCommand(ctx, c, in.Ref, commandFields{&in.Body.ImageCommand, in.Body.Command, &in.Body.Argv, &in.Body.Cwd}); err != nil {
+		return err
+	}
 	r, err := execRequest(&sp, &in.Body)
 	if err != nil {
 		return err
@@ -127,6 +130,10 @@ func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) 
 	r := engine.ExecRequest{
 		Shell: text0(b.Command), Argv: b.Argv, Cwd: text0(b.Cwd), Env: b.Env,
 		User: text0(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
+	}
+	if b.ImageCommand != nil && *b.ImageCommand {
+		sp.Add("image_command", "is for a command in a sandbox that is there, outside of shells; make the sandbox first")
+		return r, sp.Err()
 	}
 	switch {
 	case b.Command == nil && b.Argv == nil:

@@ -5,6 +5,7 @@ package rest_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -64,6 +65,38 @@ func (s *shelf) Delete(_ context.Context, _ access.Caller, d images.Deletion) (i
 func (s *shelf) Prune(_ context.Context, _ access.Caller, p images.Pruning) (images.Pruned, error) {
 	s.asked = append(s.asked, p)
 	return images.Pruned{Builds: []image.Image{s.build().Image}, Bytes: 4096, Kept: 1}, nil
+}
+
+func (s *shelf) Command(_ context.Context, _ access.Caller, _ string, words []string) (images.Command, error) {
+	if len(words) == 0 {
+		words = []string{"of the image"}
+	}
+	return images.Command{Argv: append([]string{"echo", "entry"}, words...), Cwd: "/tmp"}, nil
+}
+
+func TestTheCommandOfAnImageIsRunWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	h := open(t, func(o *rest.Options) { o.Services.Keeper = &shelf{} })
+	web := "/v1/sandboxes/" + h.create().ID
+	for body, want := range map[string]string{
+		`{"image_command":true}`:                       "entry of the image",
+		`{"image_command":true,"argv":["mine"]}`:       "entry mine",
+		`{"image_command":false,"argv":["echo","no"]}`: `"stdout":"no`,
+		`{"image_command":true,"command":"echo x"}`:    "image_command",
+		`{"argv":["pwd"]}`:                             "/workspace",
+	} {
+		if got := h.do("POST", web+"/exec", json.RawMessage(body)); !strings.Contains(string(got.body), want) {
+			t.Errorf("%s: %d %s, want %s", body, got.StatusCode, got.body, want)
+		}
+	}
+	for path, body := range map[string]string{"/v1/exec": `{"image_command":true}`, web + "/shells/a/exec": `{"image_command":true}`} {
+		if got := h.do("POST", path, json.RawMessage(body)); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(got.body), "image_command") {
+			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+		}
+	}
+	if got := h.do("POST", web+"/processes", json.RawMessage(`{"image_command":true}`)); got.StatusCode != http.StatusCreated || !strings.Contains(string(got.body), `"cwd":"/tmp"`) {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
 }
 
 func TestImagesAreAdministered(t *testing.T) {

@@ -33,6 +33,9 @@ type startProcess struct {
 
 func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.Process, error) {
 	var sp httpapi.Spellings
+	if err := a.imageCommand(ctx, c, in.Ref, commandFields{&in.Body.ImageCommand, in.Body.Command, &in.Body.Argv, &in.Body.Cwd}); err != nil {
+		return v1.Process{}, err
+	}
 	r, err := startRequest(&sp, &in.Body)
 	if err != nil {
 		return v1.Process{}, err

@@ -43,6 +43,8 @@ type StartProcess struct {
 	Command *string  `json:"command,omitempty" jsonschema:"shell text"`
 	Argv    []string `json:"argv,omitempty" jsonschema:"a program and its arguments, run without a shell"`
 
+	ImageCommand *bool `json:"image_command,omitempty" jsonschema:"true: run what the image says, its entry point with its command, or with argv in place of that; cwd is the image's working directory then, unless it is given"`
+
 	Cwd    *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace, as root /root"`
 	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
 	User   *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`

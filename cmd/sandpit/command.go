@@ -41,6 +41,7 @@ const (
 type command struct {
 	c       *cobra.Command
 	shell   string
+	image   bool // run what the image says, with argv in place of its own words
 	cwd     string
 	env     *flags.Variables // with run: the sandbox's, so none: the sandbox's
 	user    string
@@ -59,6 +60,7 @@ func (a *app) commandFlags(c *cobra.Command, withEnv bool) *command {
 	m := &command{c: c, env: new(flags.Variables)}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of CMD")
+	f.BoolVar(&m.image, "image-command", false, "run what the image says: its entry point, with CMD in place of its own command, in its working directory")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
 	f.Var(&m.timeout, "timeout", "kill it after this long")
@@ -87,7 +89,9 @@ func (m *command) check(words []string) error {
 	switch {
 	case m.shell != "" && len(words) > 0:
 		return exit.Misuse(m.c, "both -c and a command are given: %s", strings.Join(words, " "))
-	case m.shell == "" && len(words) == 0:
+	case m.image && m.shell != "":
+		return exit.Misuse(m.c, "-c and --image-command contradict each other")
+	case m.shell == "" && len(words) == 0 && !m.image:
 		return exit.Misuse(m.c, "there is no command to run; the usage is: %s", m.c.UseLine())
 	case m.stdin && m.noStdin:
 		return exit.Misuse(m.c, "--interactive and --no-stdin contradict each other")
@@ -105,6 +109,9 @@ func (m *command) request(a *app) (v1.Exec, error) {
 		r.Command = &m.shell
 	} else {
 		r.Argv = m.argv
+	}
+	if m.image {
+		r.ImageCommand = &m.image
 	}
 	f := m.c.Flags()
 	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)

@@ -69,8 +69,8 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 		if err != nil {
 			return exit.Own(err)
 		}
-		if m.in != "" && (*detach || m.tty || m.cwd != "") {
-			return exit.Misuse(c, "--shell runs a command in a shell, which has a directory of its own, and no terminal; it goes with none of --detach, --tty and --cwd")
+		if m.in != "" && (*detach || m.tty || m.image || m.cwd != "") {
+			return exit.Misuse(c, "--shell runs a command in a shell, which has a directory of its own, and no terminal; it goes with none of --detach, --tty, --image-command and --cwd")
 		}
 		if m.in != "" && len(m.argv) == 1 {
 			m.shell, m.argv = m.argv[0], nil
@@ -98,6 +98,9 @@ func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref str
 	r := v1.StartProcess{Env: m.env.Value(), TimeoutSeconds: m.timeout.ExactSeconds(), Argv: m.argv}
 	if m.shell != "" {
 		r.Command = &m.shell
+	}
+	if m.image {
+		r.ImageCommand = &m.image
 	}
 	f := m.c.Flags()
 	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)

@@ -164,6 +164,8 @@ func (m *command) started() v1.StartProcess {
 	switch {
 	case m.shell != "":
 		r.Command = &m.shell
+	case m.image:
+		r.ImageCommand = &m.image
 	case len(m.argv) == 0:
 		r.Command = new(sandbox.LoginShell)
 	}

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
@@ -28,6 +29,7 @@ type Engine interface {
 	Enter(ctx context.Context, c access.Caller, scope access.Scope) (bound context.Context, leave func(), err error)
 	Store() store.Store
 	Pools() *prewarm.Pools
+	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Delete(ctx context.Context, c access.Caller, ref string) error
 	DeleteSnapshot(ctx context.Context, c access.Caller, of, snap string) error
 }
@@ -40,6 +42,7 @@ type Store interface {
 	Withdraw(name string, digests []string, cancel bool) (*image.Withdrawal, error)
 	Rebuild(ctx context.Context, name string) (image.Image, error)
 	RemoveCache(dry bool) (int64, error)
+	FindDigest(name, digest string) (image.Image, error)
 	Other(name string) (image.Image, bool)
 	Layers(img image.Image) []image.Layer
 	Freed(img image.Image) (int64, error)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -174,6 +175,27 @@ func TestAnImageOfOthersIsDeletedWhenNobodyUsesIt(t *testing.T) {
 	}
 	o.bring(t, "a/a:1", "1") // and it can be brought again
 	o.create(t, "a/a:1")
+}
+
+func TestTheCommandOfAnImageOfOthers(t *testing.T) {
+	t.Parallel()
+	o := startOthers(t)
+	archive := saved(t, "c/c:1", "1", 1)
+	archive = bytes.Replace(archive, []byte(`"Env":["V=1"]`), []byte(`"Cmd":["ab"] `), 1) // of the same length
+	if _, err := o.store.Import(t.Context(), bytes.NewReader(archive), ""); err != nil {
+		t.Fatal(err)
+	}
+	s, none := o.create(t, "c/c:1"), o.create(t, "a/a:1")
+	for words, want := range map[string]string{"": "[ab]", "x": "[x]"} {
+		got, err := o.keeper.Command(t.Context(), alice, string(s.ID), strings.Fields(words))
+		if err != nil || fmt.Sprint(got.Argv) != want {
+			t.Errorf("%q: %v, %v", words, got, err)
+		}
+	}
+	_, err := o.keeper.Command(t.Context(), alice, string(none.ID), nil)
+	want(t, err, fault.Invalid, "neither an entry point nor a command")
+	_, err = o.keeper.Command(t.Context(), mary, string(s.ID), nil)
+	want(t, err, fault.NotFound)
 }
 
 func TestAPoolOfAnImageOfOthersUsesIt(t *testing.T) {
