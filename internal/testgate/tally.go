@@ -39,6 +39,7 @@ type tally struct {
 	crashed bool           // something ended otherwise than a test that fails does
 	skips   []string
 	figures []string
+	told    time.Duration // when a line of progress was printed last
 }
 
 // parent returns the test whose subtest k is; false: k is not a subtest.
@@ -133,6 +134,7 @@ func (t *tally) ended(e event, k key, output []string, at time.Duration) {
 	switch {
 	case e.Test == "":
 		fmt.Printf("%6.0fs  %-4s  %s (%.1fs)\n", at.Seconds(), e.Action, e.Package, e.Elapsed)
+		t.told = at
 		if e.Action == "fail" {
 			t.broken = append(t.broken, e.Package)
 			t.crashed = t.crashed || !t.explains(e.Package)
@@ -140,6 +142,10 @@ func (t *tally) ended(e event, k key, output []string, at time.Duration) {
 		}
 	case e.Action == "pass":
 		t.passed[k] = true
+		if at-t.told >= quiet {
+			fmt.Printf("%6.0fs  at    %s %s\n", at.Seconds(), e.Package, e.Test)
+			t.told = at
+		}
 	case e.Action == "fail":
 		t.failed[k] = said
 		fmt.Print(said)
@@ -147,6 +153,9 @@ func (t *tally) ended(e event, k key, output []string, at time.Duration) {
 		t.skips = append(t.skips, k.String()+": "+reason(output))
 	}
 }
+
+// quiet is how long nothing is printed while tests of one package pass.
+const quiet = 30 * time.Second
 
 // maxCutOff bounds what is printed of a test that was cut off, in pieces of output, its last.
 const maxCutOff = 400
