@@ -25,6 +25,15 @@ func (c *Client) PullImage(ctx context.Context, reference string, wait time.Dura
 	return out, nil
 }
 
+// SaveImage returns an image as an OCI archive, and its digest. Whoever reads it to its end has all of it.
+func (c *Client) SaveImage(ctx context.Context, name string) (io.ReadCloser, string, error) {
+	resp, err := c.do(ctx, request{method: "GET", path: "/images/" + seg(name) + "/archive"})
+	if err != nil {
+		return nil, "", err
+	}
+	return &archive{resp.Body, "archive", "save it"}, resp.Header.Get(v1.ImageDigestHeader), nil
+}
+
 // ImportImageOptions configure the import of images. The zero value works.
 type ImportImageOptions struct {
 	Name string // a reference for the image, as debian:12-slim; empty: the archive's own

@@ -81,6 +81,9 @@ func (s *Store) withdrawOther(img Image, digests []string) (*Withdrawal, error) 
 	if s.leaving[w.key] != nil {
 		return nil, leavingError(img.Name)
 	}
+	if err := s.unread(w.builds); err != nil {
+		return nil, err
+	}
 	s.leaving[w.key] = w
 	return w, nil
 }

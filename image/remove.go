@@ -143,6 +143,9 @@ func (s *Store) Withdraw(name string, digests []string, cancel bool) (*Withdrawa
 		<-b.done
 	}
 	defer s.mu.Unlock()
+	if err := s.unread(w.builds); err != nil {
+		return nil, err
+	}
 	s.leaving[r.Name] = w
 	for _, img := range w.builds {
 		delete(s.digest, r.Name+"/"+dirOf(img))

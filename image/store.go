@@ -62,7 +62,8 @@ type Store struct {
 	stale  map[string]error // why the last build of one that is there failed
 	closed bool
 
-	leaving map[string]*Withdrawal // by catalogue name
+	leaving map[string]*Withdrawal // by catalogue name, of others by digest
+	saving  map[string]int         // how many archives are written of an image, by digest
 	held    map[string]*os.File    // locked directories of builds that were found, as digest has them
 	wg      sync.WaitGroup
 }
@@ -107,7 +108,7 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes, policy: opts.Policy,
 		ready: make(map[string]Image), digest: make(map[string]Image),
 		builds: make(map[string]*build), failed: make(map[string]error), stale: make(map[string]error),
-		leaving: make(map[string]*Withdrawal), held: make(map[string]*os.File),
+		leaving: make(map[string]*Withdrawal), saving: make(map[string]int), held: make(map[string]*os.File),
 	}
 	if s.others, err = oci.Open(oci.Options{Dir: filepath.Join(dir, othersName), Public: opts.Public, Registries: opts.Registries, Roots: opts.Roots, Logger: log}); err != nil {
 		return nil, err

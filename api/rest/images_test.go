@@ -67,6 +67,10 @@ func (s *shelf) Prune(_ context.Context, _ access.Caller, p images.Pruning) (ima
 	return images.Pruned{Builds: []image.Image{s.build().Image}, Bytes: 4096, Kept: 1}, nil
 }
 
+func (*shelf) Save(context.Context, access.Caller, string) (*images.Saving, error) {
+	return nil, fault.New(fault.NotFound, "it is not here")
+}
+
 func (s *shelf) Command(_ context.Context, _ access.Caller, _ string, words []string) (images.Command, error) {
 	if len(words) == 0 {
 		words = []string{"of the image"}

@@ -267,6 +267,8 @@ func (a *API) operations() []httpapi.Operation {
 		op("importImages", "POST /images/import", "Make images of an archive, which is the raw body: what docker save wrote, or a tar of an OCI layout, compressed or not. Its digests are verified; one that is here already costs its transport.", http.StatusCreated, a.importImages).
 			Media(v1.ImageType, "").
 			Extend(keyless("the second finds the image there")),
+		raw("saveImage", "GET /images/{name}/archive", "Get an image as an OCI archive, as it is read: a tar of an image layout with one layer. Of one image it is the same bytes on every machine; Sandpit-Image-Digest is its digest. It needs the scope admin. One that breaks off is shorter than its length.", http.StatusOK, a.saveImage).
+			Media("", v1.ImageType),
 		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. For the server's own administrator's token alone. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),

@@ -40,6 +40,8 @@ type Keeper interface {
 	Rebuild(ctx context.Context, c access.Caller, name string) (image.Status, error)
 	Delete(ctx context.Context, c access.Caller, d images.Deletion) (images.Deleted, error)
 	Prune(ctx context.Context, c access.Caller, p images.Pruning) (images.Pruned, error)
+	// Save reads an image for an archive of it.
+	Save(ctx context.Context, c access.Caller, name string) (*images.Saving, error)
 	// Command returns what the image of a sandbox says is to be run, with words in place of its own.
 	Command(ctx context.Context, c access.Caller, ref string, words []string) (images.Command, error)
 }

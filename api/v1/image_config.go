@@ -6,6 +6,9 @@ package v1
 // ImageType is the media type of an archive of images.
 const ImageType = "application/x-tar"
 
+// ImageDigestHeader has the digest of a saved image: of the manifest in its archive.
+const ImageDigestHeader = "Sandpit-Image-Digest"
+
 // ImageConfig is what the maker of an imported image wrote about it. Its variables hold in sandboxes;
 // commands run as the sandbox's own user, and the rest is told.
 type ImageConfig struct {

@@ -25,11 +25,11 @@ import (
 func newImage(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "image",
-		Short: "List, build, pull, import, inspect and delete what sandboxes run on",
+		Short: "List, build, pull, import, save, inspect and delete what sandboxes run on",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  group,
 	}
-	c.AddCommand(newImageLs(a), newImageBuild(a), newImagePull(a), newImageImport(a), newImageInspect(a), newImageRm(a), newImagePrune(a))
+	c.AddCommand(newImageLs(a), newImageBuild(a), newImagePull(a), newImageImport(a), newImageSave(a), newImageInspect(a), newImageRm(a), newImagePrune(a))
 	return c
 }
 

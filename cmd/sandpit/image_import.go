@@ -5,14 +5,17 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/progress"
+	"sandpit.dev/cmd/sandpit/internal/terminal"
 )
 
 func newImageImport(a *app) *cobra.Command {
@@ -58,6 +61,42 @@ name it by its own name, by --name, or by its digest. It needs no preparation: w
 	return c
 }
 
+func newImageSave(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "save [flags] NAME",
+		Short: "Write an image to an OCI archive, for another server or another tool",
+		Long: `Write an image to an OCI archive: a tar of an image layout, with the image's files in one layer. Of one image it is the
+same bytes on every machine, so that it has one digest, which is said on standard error. Without -o it goes to standard output.`,
+		Example: `  sandpit image save python -o python.tar
+  skopeo copy oci-archive:python.tar docker://registry.example/python:1`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeImages,
+	}
+	file := c.Flags().StringP("output", "o", "-", "write it to this file, whole or not at all")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if _, tty := terminal.Of(a.stdout); tty && *file == "-" {
+			return exit.Misuse(c, "an archive is nothing for a terminal; name a file with -o, or pipe it into something")
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interrupt.Context(c.Context())
+		defer stop()
+		r, digest, err := cl.SaveImage(ctx, args[0])
+		if err != nil {
+			return interrupt.Ended(ctx, err)
+		}
+		defer r.Close()
+		if err := a.receive(ctx, r, "save "+args[0], *file); err != nil {
+			return interrupt.Ended(ctx, err)
+		}
+		fmt.Fprintln(a.stderr, output.Printable(digest))
+		return nil
+	}
+	return c
+}
+
 // importNotes say what of an image is otherwise in a sandbox.
 func importNotes(img *v1.Image) []string {
 	c := img.Config
@@ -68,7 +107,7 @@ func importNotes(img *v1.Image) []string {
 	note := func(format string, args ...any) {
 		notes = append(notes, output.Printable("note: "+img.Name+": "+fmt.Sprintf(format, args...)))
 	}
-	if c.User != "" && c.User != "root" && c.User != "0" {
+	if name, _, _ := strings.Cut(c.User, ":"); name != "" && name != "root" && name != "0" && name != "1000" {
 		note("its user is %s; commands run as the sandbox's own, with the number 1000", c.User)
 	}
 	if c.LeftOut > 0 {

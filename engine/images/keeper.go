@@ -47,6 +47,7 @@ type Store interface {
 	Layers(img image.Image) []image.Layer
 	Freed(img image.Image) (int64, error)
 	CollectLayers(dry bool) (int64, error)
+	Save(ctx context.Context, name string) (*image.Saving, error)
 }
 
 // Keeper administers images. It is safe for concurrent use.

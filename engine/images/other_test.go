@@ -198,6 +198,31 @@ func TestTheCommandOfAnImageOfOthers(t *testing.T) {
 	want(t, err, fault.NotFound)
 }
 
+func TestAnImageThatIsBeingSavedStays(t *testing.T) {
+	t.Parallel()
+	o := startOthers(t)
+	_, err := o.keeper.Save(t.Context(), alice, "a/a:1")
+	want(t, err, fault.Denied)
+	s, err := o.keeper.Save(t.Context(), owner, "a/a:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.keeper.Delete(t.Context(), owner, images.Deletion{Name: "a/a:1", Force: true})
+	want(t, err, fault.Conflict, "is being saved")
+	var archive bytes.Buffer
+	if err := s.Write(&archive); err != nil || int64(archive.Len()) != s.Size {
+		t.Errorf("%d of %d bytes, %v", archive.Len(), s.Size, err)
+	}
+	s.Close()
+	if _, err := o.keeper.Delete(t.Context(), owner, images.Deletion{Name: "a/a:1"}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := o.store.Import(t.Context(), &archive, "")
+	if err != nil || made[0].Image.Digest != s.Digest || made[0].Name != "a/a:1" {
+		t.Errorf("imported again: %+v, %v", made, err)
+	}
+}
+
 func TestAPoolOfAnImageOfOthersUsesIt(t *testing.T) {
 	t.Parallel()
 	o := startOthers(t, func(e *engine.Options) { e.Pools = []prewarm.Pool{{Name: "ahead", Image: "a/a:1", Min: 2}} })

@@ -334,7 +334,6 @@ func (s *Store) assemble(ctx context.Context, p plan, saw func(int64)) (Image, e
 
 // measure returns what a tree takes on disk and how many entries it has.
 func measure(dir string) (size, files int64, err error) {
-	type inode struct{ dev, ino uint64 }
 	counted := make(map[inode]bool)
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
