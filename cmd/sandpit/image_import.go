@@ -108,7 +108,7 @@ func importNotes(img *v1.Image) []string {
 		notes = append(notes, output.Printable("note: "+img.Name+": "+fmt.Sprintf(format, args...)))
 	}
 	if name, _, _ := strings.Cut(c.User, ":"); name != "" && name != "root" && name != "0" && name != "1000" {
-		note("its user is %s; commands run as the sandbox's own, with the number 1000", c.User)
+		note("its user is %s; commands run with the number 1000, which that account gets here if the image has it", c.User)
 	}
 	if c.LeftOut > 0 {
 		note("%d device nodes are left out: a sandbox has its own", c.LeftOut)

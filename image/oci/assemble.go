@@ -222,7 +222,7 @@ func (a *assembly) link(from, to *os.File, base string) error {
 		err = unix.Linkat(int(from.Fd()), base, int(to.Fd()), base, 0)
 	}
 	if errors.Is(err, unix.EMLINK) {
-		return copyFile(from, to, base, a.own)
+		return copyFile(from, base, to, base, a.own)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "link", Path: base, Err: err}
@@ -292,15 +292,15 @@ func copyAttributes(from, to int) error {
 }
 
 // copyFile makes a file of its own where the layer's has as many names as the file system allows.
-func copyFile(from, to *os.File, base string, own bool) (err error) {
+func copyFile(from *os.File, name string, to *os.File, base string, own bool) (err error) {
 	var st unix.Stat_t
-	if err := unix.Fstatat(int(from.Fd()), base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(int(from.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
 		target := make([]byte, maxNameBytes)
-		n, err := unix.Readlinkat(int(from.Fd()), base, target)
+		n, err := unix.Readlinkat(int(from.Fd()), name, target)
 		if err == nil {
 			err = unix.Symlinkat(string(target[:n]), int(to.Fd()), base)
 		}
@@ -312,11 +312,11 @@ func copyFile(from, to *os.File, base string, own bool) (err error) {
 	default:
 		return &fs.PathError{Op: "link", Path: base, Err: unix.EMLINK}
 	}
-	in, err := unix.Openat(int(from.Fd()), base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	in, err := unix.Openat(int(from.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	source := os.NewFile(uintptr(in), base)
+	source := os.NewFile(uintptr(in), name)
 	defer source.Close()
 	out, err := unix.Openat(int(to.Fd()), base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {

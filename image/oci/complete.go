@@ -4,6 +4,7 @@
 package oci
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +33,8 @@ type completion struct {
 }
 
 // complete makes root one that sandboxes run in, whatever the image has: it adds the account of their
-// commands, the directories that they may write, and names that are of no host.
-func complete(root *os.Root, own bool) error {
+// commands, which is the one that user names if that is an ordinary one, the directories that they may write, and names that are of no host.
+func complete(ctx context.Context, root *os.Root, own bool, user string, left *budget) error {
 	c := completion{root, own}
 	if err := root.Chmod(".", 0o755); err != nil {
 		return err
@@ -50,6 +51,9 @@ func complete(root *os.Root, own bool) error {
 		if err := c.directory(d.name, d.mode, d.user); err != nil {
 			return err
 		}
+	}
+	if err := c.runner(ctx, user, left); err != nil {
+		return err
 	}
 	if err := c.accounts(); err != nil {
 		return err

@@ -291,7 +291,7 @@ func (s *Store) assemble(ctx context.Context, p plan, saw func(int64)) (Image, e
 	if err := assemble(ctx, root, layers, own); err != nil {
 		return Image{}, err
 	}
-	if err := complete(root, own); err != nil {
+	if err := complete(ctx, root, own, p.meta.User, left); err != nil {
 		return Image{}, err
 	}
 	img := Image{Digest: p.digest, ConfigDigest: p.config, Architecture: cmp.Or(p.arch, s.arch), Config: p.meta, Created: time.Now().UTC()}
