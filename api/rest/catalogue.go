@@ -47,7 +47,7 @@ type buildImage struct {
 
 // shortBuild is what an answer waits for at least, so that a build that fails at
 // once, or has nothing to do, says so.
-const shortBuild = 250 * time.Millisecond
+const shortBuild = 100 * time.Millisecond
 
 // buildImage waits a while for a build, which goes on when its caller leaves.
 func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image, error) {
