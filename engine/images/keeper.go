@@ -421,6 +421,7 @@ func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned,
 				out.Kept += b.SizeBytes
 				continue
 			}
+			b.Name = s.Name
 			out.Builds = append(out.Builds, b.Image)
 			out.Bytes += freed
 		}

@@ -289,7 +289,7 @@ func TestPruneOfImagesOfOthers(t *testing.T) {
 	if got, err = o.keeper.Prune(t.Context(), owner, images.Pruning{}); err != nil || len(got.Builds) != 1 || o.count(t, "images") != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err = o.keeper.Prune(t.Context(), owner, images.Pruning{All: true}); err != nil || len(got.Builds) != 1 || o.count(t, "images") != 1 {
+	if got, err = o.keeper.Prune(t.Context(), owner, images.Pruning{All: true}); err != nil || len(got.Builds) != 1 || got.Builds[0].Name != "a/a:1" || o.count(t, "images") != 1 {
 		t.Errorf("all: %+v, %v", got, err)
 	}
 	if err := o.Engine.Delete(t.Context(), alice, string(used.ID)); err != nil {
