@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"net/url"
 	"strconv"
 	"time"
@@ -29,6 +30,20 @@ func (c *Client) RebuildImage(ctx context.Context, name string, wait time.Durati
 		return nil, err
 	}
 	return out, nil
+}
+
+// ImageLog opens the output of the last build of an image, or of the one that goes on; with follow it ends
+// when that does. The caller closes it.
+func (c *Client) ImageLog(ctx context.Context, name string, follow bool) (io.ReadCloser, error) {
+	q := make(url.Values)
+	if follow {
+		q.Set("follow", "true")
+	}
+	resp, err := c.do(ctx, request{method: "GET", path: "/images/" + seg(name) + "/log", query: q})
+	if err != nil {
+		return nil, err
+	}
+	return &archive{resp.Body, "log", "ask again"}, nil
 }
 
 // DeleteImage is what is to be deleted of an image.

@@ -30,6 +30,7 @@ type build struct {
 	// Guarded by Store.mu.
 	stage, text string
 	progress    float64
+	logs        bool // its log is begun
 
 	// Written before done is closed, read after.
 	img Image
@@ -41,7 +42,7 @@ type build struct {
 // goes on when ctx ends, and ends with Close. A failed build is an error for every caller that
 // waited; the next call tries again.
 func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
-	r, resolveErr := resolve(s.recipes, s.policy, name)
+	r, resolveErr := s.resolve(name)
 	if resolveErr == nil {
 		name = r.Name
 	}
@@ -55,7 +56,7 @@ func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
 // Rebuild builds an image as Ensure does, also where there is a current one, which stays in use
 // meanwhile, and for the sandboxes that have it. Where a build goes on it is that.
 func (s *Store) Rebuild(ctx context.Context, name string) (Image, error) {
-	r, err := resolve(s.recipes, s.policy, name)
+	r, err := s.resolve(name)
 	if err != nil {
 		return Image{}, err
 	}
@@ -174,7 +175,12 @@ func (s *Store) build(ctx context.Context, r recipe, b *build) (Image, error) {
 	if err != nil {
 		return Image{}, buildFault(r.Name, err)
 	}
-	w.authorities = s.authorities
+	text, err := s.openLog(r.Name, b)
+	if err != nil {
+		return Image{}, buildFault(r.Name, err)
+	}
+	defer text.Close()
+	w.authorities, w.text = s.authorities, text
 	w.report = func(stage, text string, progress float64) { s.report(b, r.Name, stage, text, progress) }
 	if err := w.run(ctx, r); err != nil {
 		s.log.Error("building an image failed", "image", r.Name, "error", err)
@@ -203,7 +209,7 @@ func (s *Store) report(b *build, name, stage, text string, progress float64) {
 // publish inspects the finished root and names it, atomically.
 func (w *work) publish(ctx context.Context, r recipe) (Image, error) {
 	w.state.Stage = "inspect"
-	w.lines = new(tail)
+	w.lines = &tail{copy: w.text}
 	w.from, w.span = 1, 0
 	w.progress(0, "reading the versions that are inside")
 	found, err := r.Inspect(ctx, w)

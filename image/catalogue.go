@@ -21,6 +21,8 @@ type Entry struct {
 	Title string
 	// Aliases are the other spellings that resolve to the entry.
 	Aliases []string
+	// Start is the image's start command, nil for none. Nothing runs it by itself.
+	Start []string
 	// ByAdmin says that only an administrator has it built: its steps reach package mirrors, and take
 	// minutes.
 	ByAdmin bool

@@ -4,6 +4,7 @@
 package image
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,6 +13,50 @@ import (
 
 // promise is what a name says is inside: python-3.12 says python 3.12.
 type promise struct{ tool, version string }
+
+// meant are the entries that other servers' names of images mean once they are built; until then
+// they mean what has the name as an alias.
+func meant() map[string]string {
+	return map[string]string{"mcpgateway/skills-runtime:latest": "skills-runtime"}
+}
+
+// resolve is resolve with what the images that are there make of a name.
+func (s *Store) resolve(name string) (recipe, error) {
+	if own := meant()[name]; own != "" {
+		if r, ok := s.standsFor(own); ok {
+			return r, nil
+		}
+	}
+	return resolve(s.recipes, s.policy, name)
+}
+
+// standsFor returns the entry that a name means, and reports whether it is built and new sandboxes may
+// have it.
+func (s *Store) standsFor(own string) (recipe, bool) {
+	at := slices.IndexFunc(s.recipes, func(r recipe) bool { return r.Name == own })
+	if at < 0 || !s.policy.Allows(s.recipes[at].Entry, "") {
+		return recipe{}, false
+	}
+	_, err := s.Find(context.Background(), own)
+	return s.recipes[at], err == nil
+}
+
+// rename puts the names of [meant] where they belong in a list.
+func (s *Store) rename(all []Status) {
+	for name, own := range meant() {
+		at := slices.IndexFunc(all, func(st Status) bool { return st.Name == own })
+		if at < 0 || all[at].Image.Name == "" || slices.Contains(all[at].Aliases, name) {
+			continue
+		}
+		if _, ok := s.standsFor(own); !ok {
+			continue
+		}
+		for i := range all {
+			all[i].Aliases = slices.DeleteFunc(slices.Clone(all[i].Aliases), func(a string) bool { return a == name })
+		}
+		all[at].Aliases = append(all[at].Aliases, name)
+	}
+}
 
 // distributions are the names that stand for a whole system. An image has one of them.
 func distributions() []string {

@@ -36,7 +36,7 @@ type Build struct {
 // older recipes, on which sandboxes may still run. One that is being removed is not among them.
 // An image of others is one build.
 func (s *Store) Builds(name string) ([]Build, error) {
-	r, err := resolve(s.recipes, s.policy, name)
+	r, err := s.resolve(name)
 	if fault.Is(err, fault.NotFound) {
 		img, err := s.other(name, err)
 		if err != nil {
@@ -92,7 +92,7 @@ type Withdrawal struct {
 // build of the image that goes on is fault.Conflict, unless cancel ends it. An image of others is withdrawn under all its
 // names; its pull or import may go on, and brings it back. End is called once.
 func (s *Store) Withdraw(name string, digests []string, cancel bool) (*Withdrawal, error) {
-	r, err := resolve(s.recipes, s.policy, name)
+	r, err := s.resolve(name)
 	if fault.Is(err, fault.NotFound) {
 		img, err := s.other(name, err)
 		if err != nil {

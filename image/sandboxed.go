@@ -62,7 +62,7 @@ func (s *Store) Use(b Builder) { s.builder = b }
 // sandboxed makes the recipe of an entry.
 func sandboxed(e entry.Entry) recipe {
 	return recipe{
-		Entry:    Entry{Name: e.Name, Title: e.Title, Aliases: e.Aliases, ByAdmin: true},
+		Entry:    Entry{Name: e.Name, Title: e.Title, Aliases: e.Aliases, Start: e.Start, ByAdmin: true},
 		Contents: e.Recipe(),
 		Env:      e.Env,
 		made:     &e,
@@ -126,7 +126,7 @@ func (s *Store) buildSandboxed(ctx context.Context, r recipe, b *build) (Image, 
 		}
 	}
 	s.log.Info("building an image in a sandbox", "image", r.Name, "base", base.Digest)
-	text, err := openBuildLog(filepath.Join(s.dir, r.Name))
+	text, err := s.openLog(r.Name, b)
 	if err != nil {
 		return Image{}, err
 	}
@@ -180,44 +180,6 @@ type jobLog struct {
 func (l *jobLog) Write(p []byte) (int, error) {
 	_, _ = l.tail.Write(p)
 	return l.file.Write(p)
-}
-
-// buildLogName is the file with the output of the last build of an entry that is made in a sandbox, and of
-// the build of an image beside it.
-const buildLogName = "build.log"
-
-// maxBuildLog bounds it, in bytes.
-const maxBuildLog = 16 << 20
-
-// buildLog is that file, of which the first bytes are kept. It belongs to one build.
-type buildLog struct {
-	*os.File
-	left int64
-}
-
-func openBuildLog(dir string) (*buildLog, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, buildLogName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return &buildLog{File: f, left: maxBuildLog}, nil
-}
-
-// Write keeps what there is room for. A log that cannot be written ends no build.
-func (l *buildLog) Write(p []byte) (int, error) {
-	keep := p[:min(int64(len(p)), l.left)]
-	if len(keep) > 0 {
-		if l.left -= int64(len(keep)); l.left == 0 {
-			keep = append(slices.Clone(keep), "\nthe rest is not kept\n"...)
-		}
-		if _, err := l.File.Write(keep); err != nil {
-			l.left = 0
-		}
-	}
-	return len(p), nil
 }
 
 // adopt makes an image of a base and what a build changed of it, below dir. The caller has the lock.

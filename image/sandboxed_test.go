@@ -166,3 +166,46 @@ func TestAnEntryIsBuiltAndKept(t *testing.T) {
 		t.Errorf("%v, %d jobs", err, len(m.jobs))
 	}
 }
+
+func TestANameOfAnotherServersMeansTheEntryOnceThatIsBuilt(t *testing.T) {
+	skiptest.WithoutRoot(t, "files of an image have owners")
+	const name = "mcpgateway/skills-runtime:latest"
+	first := recipe{Entry: Entry{Name: "python", Aliases: []string{name, "other"}}, Stages: []stage{{Name: "files", Weight: 1, Run: func(_ context.Context, w *work) error {
+		return errors.Join(os.MkdirAll(filepath.Join(w.root, "etc"), 0o755))
+	}}}, Inspect: func(context.Context, *work) (contents, error) { return contents{}, nil }}
+	recipes, err := withEntries([]recipe{first}, []entry.Entry{{Name: "skills-runtime", Base: "python", Steps: []entry.Step{{Title: "doing it"}}, Start: []string{"serve"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := open(Options{Dir: t.TempDir()}, recipes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Use(&maker{layer: layerOf(t, dirEntry("etc"), fileEntry("etc/mine"))})
+	check := func(want string) {
+		t.Helper()
+		e, err := s.Resolve(name)
+		img, ferr := s.Ensure(t.Context(), name)
+		if err != nil || ferr != nil || e.Name != want || img.Name != want {
+			t.Errorf("it means %q, %q; want %q; %v, %v", e.Name, img.Name, want, err, ferr)
+		}
+		all, err := s.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, st := range all {
+			if has := strings.Contains(strings.Join(st.Aliases, " "), name); has != (st.Name == want) {
+				t.Errorf("%s is listed with the aliases %q, and it means %s", st.Name, st.Aliases, want)
+			}
+		}
+		if all[1].Start[0] != "serve" {
+			t.Errorf("the start command: %q", all[1].Start)
+		}
+	}
+	check("python")
+	if _, err := s.Ensure(t.Context(), "skills-runtime"); err != nil {
+		t.Fatal(err)
+	}
+	check("skills-runtime")
+}

@@ -58,6 +58,7 @@ func (s *Store) List(ctx context.Context) ([]Status, error) {
 		}
 		all = append(all, st)
 	}
+	s.rename(all)
 	return append(all, s.listOthers()...), nil
 }
 

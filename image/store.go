@@ -175,7 +175,7 @@ func (s *Store) clean() error {
 // others that is here. It looks at nothing on the disk for one that is. An unknown name is
 // fault.NotFound, one that cannot be a name fault.Invalid.
 func (s *Store) Resolve(name string) (Entry, error) {
-	r, err := resolve(s.recipes, s.policy, name)
+	r, err := s.resolve(name)
 	if fault.Is(err, fault.NotFound) {
 		img, err := s.other(name, err)
 		return img.entry(), err
@@ -187,7 +187,7 @@ func (s *Store) Resolve(name string) (Entry, error) {
 // an image built by an older recipe: see FindDigest. An image that was found before is returned
 // without a system call.
 func (s *Store) Find(ctx context.Context, name string) (Image, error) {
-	r, err := resolve(s.recipes, s.policy, name)
+	r, err := s.resolve(name)
 	if fault.Is(err, fault.NotFound) {
 		return s.other(name, err)
 	}
@@ -258,7 +258,7 @@ func (s *Store) FindDigest(name, digest string) (Image, error) {
 	if img, ok, err := s.otherDigest(name, hex); ok {
 		return img, err
 	}
-	r, err := resolve(s.recipes, s.policy, name)
+	r, err := s.resolve(name)
 	if fault.Is(err, fault.NotFound) {
 		return Image{}, noDigest(name, hex)
 	}

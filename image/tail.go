@@ -4,6 +4,7 @@
 package image
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ const (
 // complete. It is an [io.Writer] for any number of goroutines.
 type tail struct {
 	each func(line string) // may be nil
+	copy io.Writer         // gets all of the output, and never fails; may be nil
 
 	mu   sync.Mutex
 	part []byte
@@ -28,6 +30,9 @@ type tail struct {
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.copy != nil {
+		_, _ = t.copy.Write(p)
+	}
 	for _, c := range p {
 		if c == '\n' || c == '\r' {
 			t.endLocked()

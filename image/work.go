@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -29,6 +30,7 @@ type work struct {
 	// report informs the store; lines is the current stage's last output.
 	report func(stage, text string, progress float64)
 	lines  *tail
+	text   io.Writer // gets all of that; nil: nowhere
 	log    *slog.Logger
 	saved  time.Time
 }
@@ -169,7 +171,10 @@ func (w *work) run(ctx context.Context, r recipe) error {
 			continue
 		}
 		w.state.Stage = st.Name
-		w.lines = new(tail)
+		w.lines = &tail{copy: w.text}
+		if w.text != nil {
+			fmt.Fprintf(w.text, "== %s\n", st.Name)
+		}
 		w.progress(0, st.Name)
 		err := ctx.Err()
 		if err == nil {

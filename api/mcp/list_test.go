@@ -178,12 +178,12 @@ func TestGroupsOfTools(t *testing.T) {
 	}{
 		{toolset.GroupRuns, 800, []string{"run_sandbox"}, nil, []string{"run_sandbox"}},
 		{
-			toolset.GroupManage, 2700, // with archive_sandbox and install_skills; the group is off by default
+			toolset.GroupManage, 3100, // with archive_sandbox, install_skills and those that administer images; the group is off by default
 			[]string{
-				"archive_sandbox", "build_image", "create_context", "end_context", "install_skills", "open_terminal", "resize_terminal", "run_in_shell",
-				"start_sandbox", "stop_sandbox", "update_sandbox",
+				"archive_sandbox", "build_image", "create_context", "delete_image", "end_context", "inspect_image", "install_skills", "open_terminal", "prune_images",
+				"resize_terminal", "run_in_shell", "start_sandbox", "stop_sandbox", "update_sandbox",
 			},
-			nil, []string{"end_context", "open_terminal", "run_in_shell", "stop_sandbox", "update_sandbox"},
+			[]string{"inspect_image"}, []string{"delete_image", "end_context", "open_terminal", "prune_images", "run_in_shell", "stop_sandbox", "update_sandbox"},
 		},
 		{
 			toolset.GroupInspect, 1600,

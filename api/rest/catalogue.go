@@ -103,7 +103,7 @@ func (a *API) awaitImage(ctx context.Context, c *call, seconds *int, do func(con
 func imageOf(s image.Status) v1.Image {
 	out := v1.Image{
 		Name: s.Name, Description: s.Title, Aliases: append([]string{}, s.Aliases...), AliasNotes: s.Notes(), Default: s.Default, Allowed: s.Allowed, Status: string(s.State),
-		Digest: s.Image.Digest, Versions: mapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: timeOrNull(s.Image.Created), Config: configOf(s.Image),
+		Digest: s.Image.Digest, Versions: mapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: timeOrNull(s.Image.Created), Start: s.Start, Config: configOf(s.Image),
 	}
 	switch s.State {
 	case image.Building:

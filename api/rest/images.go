@@ -5,6 +5,7 @@ package rest
 
 import (
 	"context"
+	"net/http"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
@@ -123,4 +124,70 @@ func (a *API) pruneImages(ctx context.Context, c *call, in *pruneImages) (v1.Ima
 		out.Builds = append(out.Builds, v1.PrunedBuild{Name: b.Name, Digest: b.Digest, SizeBytes: b.SizeBytes})
 	}
 	return out, nil
+}
+
+type imageLog struct {
+	Name   string `path:"name" doc:"the image's name, or another spelling of it"`
+	Follow *bool  `query:"follow" doc:"wait for more while a build goes on, until it ends"`
+}
+
+// imageLog sends the output of an image's last build.
+func (a *API) imageLog(ctx context.Context, c *call, in *imageLog) error {
+	k, err := a.keeper()
+	if err != nil {
+		return err
+	}
+	ctx, done := c.Bound(ctx)
+	defer done()
+	l := &logAnswer{c: c}
+	defer l.close()
+	err = k.Log(ctx, c.Caller, in.Name, l, in.Follow != nil && *in.Follow, l.flush)
+	if err != nil && l.out == nil {
+		return httpapi.Cause(ctx, err)
+	}
+	if err != nil {
+		return err
+	}
+	l.begin() // also where it is empty
+	return nil
+}
+
+// logAnswer is an answer of text whose head is sent with its first byte, so that an error before that is
+// told by its status.
+type logAnswer struct {
+	c   *call
+	out *httpapi.StallWriter
+}
+
+func (l *logAnswer) begin() {
+	if l.out != nil {
+		return
+	}
+	h := l.c.W.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff") // what a build wrote is not for browsers to guess at
+	h.Set("Cache-Control", "no-store")
+	l.c.W.WriteHeader(http.StatusOK)
+	l.out = l.c.StallWriter()
+}
+
+func (l *logAnswer) Write(p []byte) (int, error) {
+	l.begin()
+	if l.c.R.Method == http.MethodHead {
+		return len(p), nil
+	}
+	return l.out.Write(p)
+}
+
+func (l *logAnswer) flush() error {
+	if l.out == nil {
+		return nil
+	}
+	return l.out.Flush()
+}
+
+func (l *logAnswer) close() {
+	if l.out != nil {
+		l.out.Close()
+	}
 }

@@ -6,6 +6,8 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -100,6 +102,36 @@ func TestTheCommandOfAnImageIsRunWhereItIsAskedFor(t *testing.T) {
 	}
 	if got := h.do("POST", web+"/processes", json.RawMessage(`{"image_command":true}`)); got.StatusCode != http.StatusCreated || !strings.Contains(string(got.body), `"cwd":"/tmp"`) {
 		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+}
+
+func (s *shelf) Log(_ context.Context, c access.Caller, name string, w io.Writer, follow bool, flush func() error) error {
+	if err := c.Require(access.Admin); err != nil {
+		return err
+	}
+	if name != "python" {
+		return fault.New(fault.NotFound, "there is no log")
+	}
+	if _, err := fmt.Fprintf(w, "follow %v\n", follow); err != nil {
+		return err
+	}
+	return flush()
+}
+
+func TestTheLogOfABuild(t *testing.T) {
+	t.Parallel()
+	h := open(t, func(o *rest.Options) { o.Services.Keeper = &shelf{} })
+	for path, says := range map[string]string{"/v1/images/python/log": "follow false\n", "/v1/images/python/log?follow=true": "follow true\n"} {
+		got := h.do("GET", path, nil)
+		if got.StatusCode != http.StatusOK || string(got.body) != says || got.Header.Get("Content-Type") != "text/plain; charset=utf-8" || got.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %s %v", path, got.StatusCode, got.body, got.Header)
+		}
+	}
+	if got := h.do("GET", "/v1/images/none/log", nil); got.StatusCode != http.StatusNotFound {
+		t.Errorf("none: %d %s", got.StatusCode, got.body)
+	}
+	if got := h.as("third", access.SandboxesRead).do("GET", "/v1/images/python/log", nil); got.StatusCode != http.StatusForbidden {
+		t.Errorf("who may not build: %d %s", got.StatusCode, got.body)
 	}
 }
 

@@ -44,6 +44,9 @@ type Keeper interface {
 	Save(ctx context.Context, c access.Caller, name string) (*images.Saving, error)
 	// Command returns what the image of a sandbox says is to be run, with words in place of its own.
 	Command(ctx context.Context, c access.Caller, ref string, words []string) (images.Command, error)
+	// Log writes the output of the last build, and with follow what the one that goes on writes until it ends.
+	// flush is called when there is no more for now.
+	Log(ctx context.Context, c access.Caller, name string, w io.Writer, follow bool, flush func() error) error
 }
 
 // Server says what the server is and can do.

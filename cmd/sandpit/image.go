@@ -29,7 +29,7 @@ func newImage(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  group,
 	}
-	c.AddCommand(newImageLs(a), newImageBuild(a), newImagePull(a), newImageImport(a), newImageSave(a), newImageInspect(a), newImageRm(a), newImagePrune(a))
+	c.AddCommand(newImageLs(a), newImageBuild(a), newImagePull(a), newImageImport(a), newImageSave(a), newImageLogs(a), newImageInspect(a), newImageRm(a), newImagePrune(a))
 	return c
 }
 
@@ -48,6 +48,18 @@ func newImageLs(a *app) *cobra.Command {
 		return output.List(a.stdout, how, found, func(img v1.Image) string { return img.Name }, imageColumns())
 	}
 	return c
+}
+
+// buildAndWatch has an image built, and shows how far it is until that ends.
+func (a *app) buildAndWatch(ctx context.Context, cl *client.Client, name string) (*v1.Image, error) {
+	img, err := cl.BuildImage(ctx, name, 0)
+	if err == nil {
+		img, err = a.watchImage(ctx, cl, name)
+	}
+	if err != nil && ctx.Err() != nil {
+		a.warn("the build goes on; see how far it is with: sandpit image build %s", name)
+	}
+	return img, interrupt.Ended(ctx, err)
 }
 
 // imageColumns are those of a list of images.
@@ -116,15 +128,8 @@ this command is.`,
 			}
 		}
 		if img.Status != "ready" {
-			name := img.Name
-			if _, err = cl.BuildImage(ctx, name, 0); err == nil {
-				img, err = a.watchImage(ctx, cl, name)
-			}
-			if err != nil && ctx.Err() != nil {
-				a.warn("the build goes on; see how far it is with: sandpit image build %s", name)
-			}
-			if err != nil {
-				return interrupt.Ended(ctx, err)
+			if img, err = a.buildAndWatch(ctx, cl, img.Name); err != nil {
+				return err
 			}
 		}
 		return output.One(a.stdout, *out, img, img.Name, fmt.Sprintf("%s is ready (%s)", img.Name, output.Bytes(img.SizeBytes)))

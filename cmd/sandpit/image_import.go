@@ -4,7 +4,13 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,19 +26,26 @@ import (
 
 func newImageImport(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "import [flags] FILE",
-		Short: "Make images of an archive that docker save or another tool wrote",
+		Use:   "import [flags] FILE|NAME",
+		Short: "Make images of an archive that docker save or another tool wrote; or build an entry of the catalogue",
 		Long: `Make images of an archive: what docker save or podman save wrote, or a tar of an OCI layout, compressed or
 not; "-" is standard input. An image that is made for several machines is taken for the server's. Sandboxes
-name it by its own name, by --name, or by its digest. It needs no preparation: what a sandbox needs is added.`,
+name it by its own name, by --name, or by its digest. It needs no preparation: what a sandbox needs is added.
+
+Where there is no such file, and the catalogue has an entry of that name, it is built, unless it is there, as by
+sandpit image build.`,
 		Example: `  docker save app:1.4 | sandpit image import -
   skopeo copy docker://debian:12-slim oci-archive:debian.tar:debian:12-slim && sandpit image import debian.tar
-  sandpit create --image debian:12-slim`,
+  sandpit create --image debian:12-slim
+  sandpit image import data-science`,
 		Args: takes(1, 1),
 	}
 	name := c.Flags().String("name", "", "a name for the image, as debian:12-slim (default: the one in the archive)")
 	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if done, err := a.importEntry(c, args[0], *name, how); done || err != nil {
+			return err
+		}
 		bar := progress.New(a.stderr)
 		defer bar.Clear()
 		from, size, done, err := a.openImport(args[0], bar)
@@ -93,6 +106,80 @@ same bytes on every machine, so that it has one digest, which is said on standar
 		}
 		fmt.Fprintln(a.stderr, output.Printable(digest))
 		return nil
+	}
+	return c
+}
+
+// importEntry builds the entry of the catalogue that has a name which is no file's, and reports whether there is one.
+func (a *app) importEntry(c *cobra.Command, word, name string, how output.Listing) (bool, error) {
+	if _, err := os.Lstat(word); !errors.Is(err, fs.ErrNotExist) || strings.ContainsRune(word, os.PathSeparator) && !strings.Contains(word, ":") {
+		return false, nil
+	}
+	cl, err := a.client()
+	if err != nil {
+		return false, err
+	}
+	ctx, stop := interrupt.Context(c.Context())
+	defer stop()
+	all, err := cl.Images(ctx)
+	if err != nil {
+		return false, interrupt.Ended(ctx, err)
+	}
+	at := slices.IndexFunc(all, func(i v1.Image) bool { return i.Config == nil && (i.Name == word || slices.Contains(i.Aliases, word)) })
+	if at < 0 {
+		return false, nil // what is wrong with it is said as of a file
+	}
+	if name != "" {
+		return false, exit.Misuse(c, "--name is for an archive, and %q is an entry of the catalogue", word)
+	}
+	img := &all[at]
+	if img.Status != "ready" {
+		if img, err = a.buildAndWatch(ctx, cl, img.Name); err != nil {
+			return false, err
+		}
+	}
+	return true, output.List(a.stdout, how, []v1.Image{*img}, func(img v1.Image) string { return img.Name }, imageColumns())
+}
+
+func newImageLogs(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "logs [flags] NAME",
+		Short: "Print the output of an image's last build, or of the one that goes on",
+		Long: `Print the output of the last build of an image of the catalogue, or of the one that goes on: with -f until that
+ends. It needs the scope admin.`,
+		Args: takes(1, 1), ValidArgsFunction: a.completeImages,
+	}
+	follow := c.Flags().BoolP("follow", "f", false, "wait for more while a build goes on")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interrupt.Context(c.Context())
+		defer stop()
+		r, err := cl.ImageLog(ctx, args[0], *follow)
+		if err != nil {
+			return interrupt.Ended(ctx, err)
+		}
+		defer r.Close()
+		if _, tty := terminal.Of(a.stdout); !tty {
+			_, err = io.Copy(a.stdout, r)
+			return interrupt.Ended(ctx, err)
+		}
+		// What programs wrote is not for this terminal to obey.
+		lines := bufio.NewReaderSize(r, 64<<10)
+		for {
+			line, err := lines.ReadSlice('\n')
+			if len(line) > 0 {
+				fmt.Fprintln(a.stdout, output.Printable(strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "�")))
+			}
+			switch {
+			case err == io.EOF:
+				return nil
+			case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+				return interrupt.Ended(ctx, err)
+			}
+		}
 	}
 	return c
 }

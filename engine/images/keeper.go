@@ -13,6 +13,7 @@ package images
 
 import (
 	"context"
+	"io"
 	"slices"
 	"time"
 
@@ -48,6 +49,7 @@ type Store interface {
 	Freed(img image.Image) (int64, error)
 	CollectLayers(dry bool) (int64, error)
 	Save(ctx context.Context, name string) (*image.Saving, error)
+	Log(ctx context.Context, name string, w io.Writer, follow bool, flush func() error) error
 }
 
 // Keeper administers images. It is safe for concurrent use.
@@ -172,6 +174,21 @@ func recorded(name string, img image.Image) string {
 		return ""
 	}
 	return name
+}
+
+// Log writes the output of the last build of an image, or of the one that goes on; see [image.Store.Log].
+// It tells what the host's package tools are set to, so it is for whoever may build.
+func (k *Keeper) Log(ctx context.Context, c access.Caller, name string, w io.Writer, follow bool, flush func() error) error {
+	bound, leave, err := k.engine.Enter(ctx, c, access.Admin)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	err = k.store.Log(bound, name, w, follow, flush)
+	if bound.Err() != nil && ctx.Err() == nil {
+		err = context.Cause(bound)
+	}
+	return err
 }
 
 // Rebuild builds an image also where there is a current one, and waits for it. The build goes on

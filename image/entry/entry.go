@@ -20,6 +20,9 @@ type Entry struct {
 	Steps []Step
 	// Env is what processes in the finished image find besides the base's.
 	Env map[string]string
+	// Start is the program, with its arguments, that a sandbox which wants the image's own begins with;
+	// nil: none. It decides nothing of what is on disk.
+	Start []string
 	// Presets and Domains are what the steps may reach: lists by name, and hosts.
 	Presets, Domains []string
 	// Packages are those that the lists name, whose versions are told.

@@ -33,6 +33,7 @@ run:
   - echo one
   - {run: echo two, user: sandbox, dir: /tmp, timeout: 5s}
 check: [tool --version]
+start: [tool, serve, "--port=80"]
 `), fstest.MapFS{"b.txt": {Data: []byte("beside")}})
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +63,12 @@ check: [tool --version]
 	if p := e.Packages; len(p) != 6 || p[2] != (Package{Pip, "markitdown"}) || p[4] != (Package{Npm, "@types/node"}) {
 		t.Errorf("packages %v", p)
 	}
+	if !slices.Equal(e.Start, []string{"tool", "serve", "--port=80"}) {
+		t.Errorf("start %q", e.Start)
+	}
+	if s, err := Parse("x.yaml", []byte("name: a\nbase: b\nstart: tool serve"), nil); err != nil || !slices.Equal(s.Start, []string{"/bin/sh", "-c", "tool serve"}) {
+		t.Errorf("start as a text: %q, %v", s.Start, err)
+	}
 	if s := e.Steps[5]; s.User != "sandbox" || s.Dir != "/tmp" || e.Steps[6].User != "sandbox" || e.Steps[4].User != "root" {
 		t.Errorf("users %+v", s)
 	}
@@ -82,6 +89,10 @@ func TestWhatNoEntryCanSay(t *testing.T) {
 		"name: a":                              "has no base",
 		"base: a":                              "has no name",
 		"name: a\nbase: b":                     "adds nothing",
+		"name: a\nbase: b\nstart: []":          "start has no program",
+		"name: a\nbase: b\nstart: \"\"":        "start is empty",
+		"name: a\nbase: b\nstart: {a: b}":      "start is a list",
+		"name: a\nbase: b\nstart: [\"a\\0\"]":  "zero byte",
 		"name: a\nbase: b\ntitle: \"x\\e[2J\"": "more than one line",
 		"name: a\nbase: b\napt: x":             "apt is a list",
 		"name: a\nbase: b\napt: [x, x]":        "apt: \"x\" is not a valid package",

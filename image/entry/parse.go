@@ -36,7 +36,7 @@ const (
 )
 
 // keys are those of an entry.
-var keys = []string{"name", "title", "aliases", "base", "apt", "pip", "npm", "files", "env", "run", "check", "network"}
+var keys = []string{"name", "title", "aliases", "base", "apt", "pip", "npm", "files", "env", "run", "check", "network", "start"}
 
 var (
 	fileKeys = []string{"path", "content", "from", "mode", "user"}
@@ -177,8 +177,11 @@ func (p *parser) entry(f map[string]*yaml.Node, top *yaml.Node) (Entry, error) {
 	if err := p.run(f["check"], "check", &e); err != nil {
 		return e, err
 	}
-	if len(e.Steps) == 0 && len(e.Env) == 0 {
-		return e, p.bad(top, "the entry %s adds nothing to %s: give apt, pip, npm, files, run or env", e.Name, e.Base)
+	if e.Start, err = p.start(f["start"]); err != nil {
+		return e, err
+	}
+	if len(e.Steps) == 0 && len(e.Env) == 0 && e.Start == nil {
+		return e, p.bad(top, "the entry %s adds nothing to %s: give apt, pip, npm, files, run, env or start", e.Name, e.Base)
 	}
 	if len(e.Env) > 0 {
 		for i := range e.Steps {
@@ -199,6 +202,42 @@ func (p *parser) text(n *yaml.Node, what string, most int) (string, error) {
 		return "", p.bad(n, "%s has %d bytes, more than %d", what, len(n.Value), most)
 	}
 	return n.Value, nil
+}
+
+// start reads the start command: a text for a shell, or a program and its arguments.
+func (p *parser) start(n *yaml.Node) ([]string, error) {
+	if n == nil {
+		return nil, nil
+	}
+	if n.Kind == yaml.ScalarNode {
+		text, err := p.text(n, "start", maxText)
+		if err != nil {
+			return nil, err
+		}
+		if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
+			return nil, p.bad(n, "start is empty, or has a zero byte")
+		}
+		return []string{"/bin/sh", "-c", text}, nil
+	}
+	all, err := p.elements(n, "start")
+	if err != nil {
+		return nil, err
+	}
+	var argv []string
+	for _, c := range all {
+		arg, err := p.text(c, "an element of start", maxText)
+		if err != nil {
+			return nil, err
+		}
+		if strings.ContainsRune(arg, 0) {
+			return nil, p.bad(c, "start has a zero byte")
+		}
+		argv = append(argv, arg)
+	}
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, p.bad(n, "start has no program")
+	}
+	return argv, nil
 }
 
 // elements returns the elements of a list.

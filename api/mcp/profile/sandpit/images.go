@@ -118,6 +118,7 @@ func buildImage() toolset.Tool {
 		About: "Build an image of the catalogue, unless it is built. The build goes on whether one waits or not; list_images shows how far it is. Needs a token with the scope admin.",
 		Params: []toolset.Param{
 			{Name: "image", Kind: toolset.Text, Required: true, About: "Its name, from list_images.", Aliases: []string{"name", "template"}},
+			{Name: "rebuild", Kind: toolset.Boolean, About: "Also where there is a current build."},
 			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
 		},
 		Example: `{"image": "python"}`,
@@ -127,12 +128,20 @@ func buildImage() toolset.Tool {
 
 func build(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	name, wait := c.Args.Text("image"), toolset.Seconds(c.Args.Number("wait_seconds", toolset.DefaultWait.Seconds()))
+	do := c.Images.BuildImage
+	if c.Args.Bool("rebuild", false) {
+		k, err := keeperOf(c)
+		if err != nil {
+			return nil, err
+		}
+		do = k.Rebuild
+	}
 	if err := c.Args.Err(); err != nil {
 		return nil, err
 	}
 	here, cancel := context.WithTimeout(ctx, max(wait, shortBuild))
 	defer cancel()
-	s, err := c.Images.BuildImage(here, c.Caller, name)
+	s, err := do(here, c.Caller, name)
 	if err != nil {
 		if ctx.Err() != nil || here.Err() == nil {
 			return nil, err

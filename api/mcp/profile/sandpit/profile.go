@@ -84,7 +84,7 @@ func toolsOf(group string, cs *cells) []toolset.Tool {
 	case toolset.GroupManage:
 		return []toolset.Tool{
 			updateSandbox(), startSandbox(), stopSandbox(), archiveSandbox(), runInShell(), createContext(), endContext(),
-			openTerminal(), resizeTerminal(), buildImage(), installSkills(),
+			openTerminal(), resizeTerminal(), buildImage(), inspectImage(), deleteImage(), pruneImages(), installSkills(),
 		}
 	case toolset.GroupInspect:
 		return []toolset.Tool{
