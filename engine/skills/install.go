@@ -310,6 +310,7 @@ func (w *install) put(ctx context.Context, old bool) error {
 	}
 	if err == nil && old {
 		err = w.remove(ctx, w.dir)
+		w.s.checkpoint("skill.removed")
 	}
 	if err == nil {
 		err = w.cl.Move(ctx, beside, w.dir, sandbox.MoveFileOptions{User: sandbox.UserSandbox})

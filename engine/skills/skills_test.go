@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -28,6 +29,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(killDir); dir != "" {
+		os.Exit(beKilled(dir, os.Getenv(killPoint)))
+	}
 	goleak.VerifyTestMain(m)
 }
 
