@@ -88,12 +88,12 @@ func TestABackupOfARunningServer(t *testing.T) {
 	if _, err := h.client.CreateVolume(ctx, v1.CreateVolume{Name: "data"}); err != nil {
 		t.Fatal(err)
 	}
-	for key, volumes := range map[string][]v1.MountVolume{"runs": nil, "stopped": nil, "paused": nil, "counts": nil, "mounts": {{Volume: "data", Path: "/data"}}} {
+	for key, volumes := range map[string][]v1.MountVolume{"runs": nil, "stopped": nil, "paused": nil, "counts": nil, "mounts": {{Volume: "data", Path: "/data"}}, "archived": nil} {
 		if _, _, err := h.client.Create(ctx, v1.CreateSandbox{Key: new(key), Volumes: volumes}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	trees := map[string]map[string]string{"runs": {"D": "/workspace/tree"}, "stopped": {"D": "/workspace/tree"}, "paused": {"D": "/workspace/tree"}, "mounts": {"D": "/data"}}
+	trees := map[string]map[string]string{"runs": {"D": "/workspace/tree"}, "stopped": {"D": "/workspace/tree"}, "paused": {"D": "/workspace/tree"}, "archived": {"D": "/workspace/tree"}, "mounts": {"D": "/data"}}
 	sums := make(map[string]string)
 	for key, env := range trees {
 		h.output(ctx, key, `mkdir -p "$D"`, env)
@@ -129,6 +129,20 @@ func TestABackupOfARunningServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.client.Pause(ctx, "paused"); err != nil {
+		t.Fatal(err)
+	}
+	const skill = "---\nname: pdf\ndescription: Reads PDF files.\n---\nhow\n"
+	kept, err := h.client.UploadSkill(ctx, strings.NewReader(skill), int64(len(skill)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.client.InstallSkills(ctx, "archived", []string{"pdf"}); err != nil || len(got.Installed) != 1 {
+		t.Fatalf("the installation: %+v, %v", got, err)
+	}
+	if _, err := h.client.Stop(ctx, "archived"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Archive(ctx, "archived"); err != nil {
 		t.Fatal(err)
 	}
 	// One writes: a is never more than one ahead of b, and never behind it.
@@ -213,11 +227,17 @@ func TestABackupOfARunningServer(t *testing.T) {
 		ids[id.ID], ids[id.Namespace] = true, true
 	}
 	c.start()
-	for key, want := range map[string]string{"runs": "host", "paused": "host", "mounts": "host", "stopped": "user"} {
+	for key, want := range map[string]string{"runs": "host", "paused": "host", "mounts": "host", "stopped": "user", "archived": "user"} {
 		got, err := c.client.Get(ctx, key)
 		if err != nil || got.Status != "stopped" || got.StopCause != want {
 			t.Errorf("%s: got %+v, %v; want it stopped by %s", key, got, err, want)
 		}
+	}
+	if k, err := c.client.Skill(ctx, "pdf"); err != nil || k.ID != kept.ID || k.Digest != kept.Digest {
+		t.Errorf("the skill is %+v, %v; want %+v", k, err, kept)
+	}
+	if box, err := h.client.Get(ctx, "archived"); err != nil || box.Status != "archived" {
+		t.Errorf("in the server that was backed up: %+v, %v; want it archived still", box, err)
 	}
 	if p, err := c.client.Process(ctx, "runs", writer.ID()); err != nil || p.Status == "running" {
 		t.Errorf("the writer is %+v, %v; want it cut off", p, err)
@@ -249,6 +269,12 @@ func TestABackupOfARunningServer(t *testing.T) {
 	}
 	if err := c.says(ctx, "stopped", `cat later; printf %s "$WORD" | sha256sum | cut -c 1-64`, "later\n"+hashed("the word of it")+"\n"); err != nil {
 		t.Error(err)
+	}
+	if err := c.says(ctx, "archived", "tail -n 1 skills/pdf/SKILL.md", "how\n"); err != nil {
+		t.Error(err)
+	}
+	if got, err := c.client.InstallSkills(ctx, "archived", []string{"pdf"}); err != nil || len(got.AlreadyInstalled) != 1 {
+		t.Errorf("the skill in the sandbox: %+v, %v; want it there", got, err)
 	}
 	if _, _, err := c.client.Create(ctx, v1.CreateSandbox{Key: new("from"), FromSnapshot: new("stopped/snap")}); err != nil {
 		t.Fatal(err)
