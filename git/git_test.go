@@ -239,8 +239,12 @@ func TestCredentialsAreInNoFileRecordOrMessage(t *testing.T) {
 		t.Errorf("the message has control characters: %q", fault.As(err).Message)
 	}
 	_, wrong := h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: strings.Replace(h.url, "http://", "http://u:"+password+"x@", 1) + "/app.git", Path: "no"})
-	if fault.Of(wrong) != fault.State {
+	if fault.Of(wrong) != fault.State || strings.Contains(fault.As(wrong).Message, git.Refused) {
 		t.Errorf("a wrong password: %v", wrong)
+	}
+	_, far := h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: "https://git.invalid/x"})
+	if fault.Of(far) != fault.State || !strings.Contains(fault.As(far).Message, git.Refused+"git.invalid cannot be reached") || !strings.Contains(fault.As(far).Remedy, "--allow-domain git.invalid") {
+		t.Errorf("without a network: %v", far)
 	}
 	if got := h.run("cat app/f; { grep -rF 's3cret-of' . ; env; } | grep -c 's3cret-of' || true"); got != "one\n0" {
 		t.Errorf("inside: %q", got)

@@ -6,6 +6,8 @@ package git
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -126,21 +128,31 @@ func (s *Service) run(ctx context.Context, c access.Caller, ref string, cmd comm
 	}
 	if why := s.blocked(ctx, c, ref, f); why != "" {
 		e.Message += Refused + why
-		_ = e.WithRemedy("have the sandbox reach it: sandpit network set %s restricted --allow-domain %s; or ask a person to, by POST /v1/sandboxes/%s/network/requests", ref, shown(f.Host), ref)
+		flag := "--allow-domain"
+		if _, err := netip.ParseAddr(f.Host); err == nil {
+			flag = "--allow-cidr"
+		}
+		_ = e.WithRemedy("have the sandbox reach it: sandpit network set %s restricted %s %s; or ask a person to, by POST /v1/sandboxes/%s/network/requests", ref, flag, shown(f.Host), ref)
 	}
 	return "", e
 }
 
+// unreached is how git says that it found no network.
+var unreached = regexp.MustCompile(`(?i)could not resolve host|name resolution|name or service not known|no such host|unreachable|(failed|unable|could not) (to )?connect|connection (refused|timed out|reset)`)
+
 // blocked returns why the network's policy had a command fail, "" if it had not.
 func (s *Service) blocked(ctx context.Context, c access.Caller, ref string, f *Failure) string {
-	if f.Host == "" {
-		return ""
+	if ip, err := netip.ParseAddr(f.Host); f.Host == "" || f.Host == "localhost" || err == nil && ip.IsLoopback() {
+		return "" // it is inside
 	}
 	log, err := s.engine.NetworkLog(ctx, c, ref)
 	if err != nil {
 		return "" // what git says has to do
 	}
 	if log.Policy.Mode == sandbox.NetworkOff || log.Policy.Mode == "" {
+		if !unreached.MatchString(f.Said) {
+			return ""
+		}
 		return shown(f.Host) + " cannot be reached: this sandbox has no network"
 	}
 	for _, x := range log.Entries {
