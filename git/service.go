@@ -132,7 +132,7 @@ func (s *Service) run(ctx context.Context, c access.Caller, ref string, cmd comm
 		if _, err := netip.ParseAddr(f.Host); err == nil {
 			flag = "--allow-cidr"
 		}
-		_ = e.WithRemedy("have the sandbox reach it: sandpit network set %s restricted %s %s; or ask a person to, by POST /v1/sandboxes/%s/network/requests", ref, flag, shown(f.Host), ref)
+		_ = e.WithRemedy("have the sandbox reach it: sandpit network set %s restricted %s %s, with what it may reach already; or ask a person to, by POST /v1/sandboxes/%s/network/requests", ref, flag, shown(f.Host), ref)
 	}
 	return "", e
 }
