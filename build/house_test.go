@@ -39,6 +39,8 @@ const (
 	crashDir   = "SANDPIT_TEST_CRASH_DIR"
 	crashPoint = "SANDPIT_TEST_CRASH_POINT"
 	crashAgent = "SANDPIT_TEST_CRASH_AGENT"
+	// crashImages has a Dockerfile be built with the images of a directory.
+	crashImages = "SANDPIT_TEST_CRASH_IMAGES"
 )
 
 func TestMain(m *testing.M) {
@@ -215,12 +217,26 @@ func crash(dir, point string) error {
 		return err
 	}
 	o.Checkpoint = kill
+	b := build.Options{Checkpoint: kill}
+	var images *image.Store
+	if dir := os.Getenv(crashImages); dir != "" {
+		if images, err = image.Open(image.Options{Dir: dir}); err != nil {
+			return err
+		}
+		o.Images, b.Images = images, images
+	}
 	e, err := engine.New(o)
 	if err != nil {
 		return err
 	}
-	s := build.New(e, build.Options{Checkpoint: kill})
+	s := build.New(e, b)
 	go func() { _ = e.Run(context.Background(), s.Resume) }()
+	if images != nil {
+		if err := e.WaitReady(context.Background()); err != nil {
+			return err
+		}
+		return crashDockerfile(s, kill)
+	}
 	_, err = s.Build(context.Background(), image.Job{
 		Name: "test", Base: img, Steps: crashSteps(), Log: io.Discard, Report: func(string, string, float64) {},
 	})

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
+	"sandpit.dev/network/permit"
 	"sandpit.dev/sandbox"
 )
 
@@ -43,6 +44,7 @@ type Engine interface {
 	Snapshots(ctx context.Context, c access.Caller, q snapshot.Query) (snapshot.Page, error)
 	DeleteSnapshot(ctx context.Context, c access.Caller, of, snap string) error
 	ExportSnapshot(ctx context.Context, c access.Caller, of, snap string, w io.Writer) error
+	Presets(ctx context.Context, c access.Caller, image string) (all []permit.Preset, built bool, err error)
 }
 
 // Host is what a build takes over of the host.
@@ -56,6 +58,8 @@ type Options struct {
 	// Host is asked at each build; nil: nothing is taken over.
 	Host   func() (Host, error)
 	Logger *slog.Logger // nil: discard
+	// Images are those that Dockerfiles begin with and become; nil: no Dockerfile is built.
+	Images Images
 	// Checkpoint is called at points of a build, with a name such as "build.step". Nil: not called.
 	Checkpoint func(name string)
 }
@@ -65,7 +69,7 @@ const (
 
 	// keepSteps is how long the snapshots of steps are used, and mostSteps how many are kept.
 	keepSteps = 24 * time.Hour
-	mostSteps = 40
+	mostSteps = 120
 
 	// lifetime deletes the sandbox of a build that nothing else deletes. It is longer than an image's
 	// build may take.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,8 +106,9 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// applyFrom applies the layer that write writes to the tree at root, which is one of base's files.
-func applyFrom(ctx context.Context, base, root string, write func(context.Context, io.Writer) error) error {
+// applyFrom applies the layer that write writes to the tree at root, which is one of base's files. What is at
+// the names in left stays as the base has it.
+func applyFrom(ctx context.Context, base, root string, left []string, write func(context.Context, io.Writer) error) error {
 	writing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
@@ -129,7 +131,7 @@ func applyFrom(ctx context.Context, base, root string, write func(context.Contex
 	if werr != nil {
 		return werr
 	}
-	return restore(ctx, base, root)
+	return restore(ctx, base, root, left)
 }
 
 // notKept are directories whose content a build leaves behind, and files that are the base's.
@@ -145,13 +147,13 @@ var (
 )
 
 // restore makes what a build leaves behind as the base has it.
-func restore(ctx context.Context, base, to string) error {
+func restore(ctx context.Context, base, to string, names []string) error {
 	root, err := os.OpenRoot(to)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	for _, name := range append(notKept[:len(notKept):len(notKept)], notChanged...) {
+	for _, name := range names {
 		if !beneath(root, path.Dir(name)) {
 			continue // a link has taken the place of a directory above: what it leads to is part of the image
 		}
@@ -165,6 +167,9 @@ func restore(ctx context.Context, base, to string) error {
 	}
 	return nil
 }
+
+// left is what a build of the catalogue leaves as the base has it.
+func left() []string { return slices.Concat(notKept, notChanged) }
 
 // beneath reports whether a path leads through real directories only.
 func beneath(root *os.Root, name string) bool {
@@ -414,4 +419,12 @@ func dress(f *os.File, h *tar.Header) error {
 		}
 	}
 	return nil
+}
+
+// LinkTree makes to, which is there and empty, a tree of from's directories with hard links of all else in it.
+func LinkTree(ctx context.Context, from, to string) error {
+	if err := os.Remove(to); err != nil {
+		return err
+	}
+	return linkTree(ctx, from, to)
 }

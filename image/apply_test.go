@@ -75,7 +75,7 @@ func apply(t *testing.T, base string, layer []byte) (string, error) {
 	if err := linkTree(t.Context(), base, to); err != nil {
 		t.Fatal(err)
 	}
-	return to, applyFrom(t.Context(), base, to, func(_ context.Context, w io.Writer) error {
+	return to, applyFrom(t.Context(), base, to, left(), func(_ context.Context, w io.Writer) error {
 		_, err := w.Write(layer)
 		return err
 	})

@@ -93,6 +93,11 @@ func (s *Store) listOthers() []Status {
 		pulled[p.Name] = true
 		all = append(all, st)
 	}
+	for _, st := range s.making.list() {
+		st.Allowed = s.policy.Allows(st.Entry, "")
+		pulled[st.Name] = true
+		all = append(all, st)
+	}
 	for _, o := range s.others.List() {
 		st := statusOf(o)
 		st.Allowed = s.policy.Allows(st.Entry, "")
@@ -116,6 +121,9 @@ func (i Image) entry() Entry {
 		return e
 	}
 	e.Title = "imported, linux/" + i.Other.Architecture
+	if i.Other.Built {
+		e.Title = "built of a Dockerfile, linux/" + i.Other.Architecture
+	}
 	for _, text := range i.Other.References {
 		if ref, err := oci.ParseReference(text); err == nil && ref.Familiar() != i.Name {
 			e.Aliases = append(e.Aliases, ref.Familiar())

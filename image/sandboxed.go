@@ -201,7 +201,7 @@ func adopt(ctx context.Context, dir string, r recipe, base Image, made *Built, l
 	if err := linkTree(ctx, base.Root, root); err != nil {
 		return Image{}, err
 	}
-	if err := applyFrom(ctx, base.Root, root, made.Layer); err != nil {
+	if err := applyFrom(ctx, base.Root, root, left(), made.Layer); err != nil {
 		return Image{}, err
 	}
 	size, files, err := measure(root)

@@ -53,6 +53,7 @@ type Store struct {
 	policy      Policy
 	builder     Builder    // nil: nothing is made in sandboxes
 	others      *oci.Store // images that others made
+	making      making     // images that are made of Dockerfiles
 
 	mu     sync.RWMutex
 	ready  map[string]Image // current, by catalogue name

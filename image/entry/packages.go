@@ -75,3 +75,13 @@ func (p *parser) packages(f map[string]*yaml.Node, e *Entry) error {
 	}
 	return nil
 }
+
+// Presets returns the presets by which the package tools are reached, sorted.
+func Presets() []string {
+	var all []string
+	for _, t := range tools() {
+		all = append(all, t.preset)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -74,6 +74,7 @@ type Image struct {
 	Devices      int       `json:"devices,omitempty"` // nodes that were left out: a sandbox has its own
 	Foreign      int       `json:"foreign,omitempty"` // files whose owner a sandbox does not have, given to nobody
 	Created      time.Time `json:"created"`           // here
+	Built        bool      `json:"built,omitempty"`   // it was made here, see Commit
 	// Root is the absolute path of its files. Nothing may write there.
 	Root string `json:"-"`
 	// References are the names that mean it, sorted.
