@@ -193,7 +193,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Logger: log})
+	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Images: images, Logger: log})
 	images.Use(builder)
 	codes := code.New(eng, code.Options{Memory: memory, Metrics: code.NewMetrics(registry), Logger: log})
 	runner := runs.New(eng, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
@@ -206,7 +206,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), images: imagekeeper.New(eng, images), tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: eng, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), images: imagekeeper.New(eng, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {

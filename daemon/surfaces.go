@@ -43,6 +43,7 @@ type surfaceParts struct {
 	code           *code.Service
 	requests       *ask.Desk
 	images         *images.Keeper
+	dockerfiles    service.Dockerfiles
 	tokens         *bearer.Authority
 	backups        *backups
 	keys           *keyed.Keys
@@ -84,7 +85,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		return surfaces{}, err
 	}
 	services := service.Of(p.engine, files.New(p.engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine, skills.Options{}))
-	services.Keeper = p.images
+	services.Keeper, services.Dockerfiles = p.images, p.dockerfiles
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

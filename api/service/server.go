@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/images"
 	"sandpit.dev/image"
+	"sandpit.dev/image/dockerfile"
 	"sandpit.dev/sandbox"
 )
 
@@ -47,6 +48,13 @@ type Keeper interface {
 	// Log writes the output of the last build, and with follow what the one that goes on writes until it ends.
 	// flush is called when there is no more for now.
 	Log(ctx context.Context, c access.Caller, name string, w io.Writer, follow bool, flush func() error) error
+}
+
+// Dockerfiles builds images of Dockerfiles.
+type Dockerfiles interface {
+	// BuildDockerfile makes an image of a Dockerfile in a context, which is an archive, and tells what goes on. It
+	// ends with ctx.
+	BuildDockerfile(ctx context.Context, c access.Caller, archive io.Reader, r dockerfile.Request, tell func(dockerfile.Event)) (image.Status, error)
 }
 
 // Server says what the server is and can do.

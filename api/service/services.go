@@ -7,26 +7,27 @@ import "sandpit.dev/git"
 
 // Services is what a coat is given: what implements each noun.
 type Services struct {
-	Sandboxes Sandboxes
-	Snapshots Snapshots
-	Volumes   Volumes
-	Secrets   Secrets
-	Commands  Commands
-	Processes Processes
-	Shells    Shells
-	Code      Code
-	Runs      Runs
-	Files     Files
-	Ports     Ports
-	Networks  Networks
-	Requests  Requests
-	Activity  Activity
-	Images    Images
-	Keeper    Keeper // nil: nobody administers images
-	Skills    Skills
-	Git       Git
-	Versions  *Versions
-	Server    Server
+	Sandboxes   Sandboxes
+	Snapshots   Snapshots
+	Volumes     Volumes
+	Secrets     Secrets
+	Commands    Commands
+	Processes   Processes
+	Shells      Shells
+	Code        Code
+	Runs        Runs
+	Files       Files
+	Ports       Ports
+	Networks    Networks
+	Requests    Requests
+	Activity    Activity
+	Images      Images
+	Keeper      Keeper      // nil: nobody administers images
+	Dockerfiles Dockerfiles // nil: none is built
+	Skills      Skills
+	Git         Git
+	Versions    *Versions
+	Server      Server
 }
 
 // Engine is what implements every noun but those that have a package of their own;

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +18,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/dockerbuild"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/progress"
@@ -97,17 +100,35 @@ func versionsText(versions map[string]string) string {
 
 func newImageBuild(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "build [NAME]",
-		Short: "Build an image and wait for it",
-		Long: `Build an image, the default one if none is named, and show how far it is. An image that is built
+		Use:   "build [flags] [NAME | DIR]",
+		Short: "Build an image of the catalogue, or of a Dockerfile, and wait for it",
+		Long: `Build an image of the catalogue, the default one if none is named, and show how far it is. An image that is built
 already costs nothing; a build that was broken off goes on where it was; and it goes on when
-this command is.`,
+this command is.
+
+With a directory, which has a slash in it or is . or -, or comes with -f or -t, build the directory's Dockerfile: its steps run
+in a sandbox of the server, and what they write is shown. Steps that were done before are not done again. The build
+ends with this command. "-" as the directory is a tar archive of one on standard input; "-f -" is the Dockerfile.`,
+		Example: `  sandpit image build data-science
+  sandpit image build -t app:1 .
+  sandpit image build -f deploy/Dockerfile --build-arg VERSION=1.4 --target test -t app:test .`,
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeImages,
 	}
 	out := output.NamedFlag(c)
-	rebuild := c.Flags().Bool("rebuild", false, "also where there is a current build; that one stays in use meanwhile")
+	rebuild := c.Flags().Bool("rebuild", false, "of the catalogue: also where there is a current build; that one stays in use meanwhile")
+	var of dockerbuild.Flags
+	c.Flags().StringVarP(&of.File, "file", "f", "", "the Dockerfile (default: DIR/Dockerfile)")
+	c.Flags().StringVarP(&of.Tag, "tag", "t", "", "a name for the image, as app:1.4 (default: its digest alone)")
+	c.Flags().StringVar(&of.Target, "target", "", "the stage that the image is of (default: the last)")
+	c.Flags().StringArrayVar(&of.Args, "build-arg", nil, "NAME=VALUE of an ARG, or NAME with the value it has here")
+	c.Flags().BoolVar(&of.NoCache, "no-cache", false, "do all steps, also those that were done before")
+	c.MarkFlagsMutuallyExclusive("rebuild", "file")
+	c.MarkFlagsMutuallyExclusive("rebuild", "tag")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if dir, ok := dockerDirectory(c, args); ok {
+			return a.buildDirectory(c, dir, of, *out)
+		}
 		cl, err := a.client()
 		if err != nil {
 			return err
@@ -135,6 +156,37 @@ this command is.`,
 		return output.One(a.stdout, *out, img, img.Name, fmt.Sprintf("%s is ready (%s)", img.Name, output.Bytes(img.SizeBytes)))
 	}
 	return c
+}
+
+// dockerDirectory returns the directory whose Dockerfile is meant, if one is.
+func dockerDirectory(c *cobra.Command, args []string) (string, bool) {
+	said := false
+	for _, name := range []string{"file", "tag", "target", "build-arg", "no-cache"} {
+		said = said || c.Flags().Changed(name)
+	}
+	switch {
+	case len(args) == 0:
+		return ".", said
+	case said, args[0] == ".", args[0] == "..", args[0] == "-", strings.ContainsRune(args[0], filepath.Separator):
+		return args[0], true
+	}
+	return "", false
+}
+
+// buildDirectory builds the Dockerfile of a directory.
+func (a *app) buildDirectory(c *cobra.Command, dir string, of dockerbuild.Flags, how output.Format) error {
+	cl, err := a.client()
+	if err != nil {
+		return err
+	}
+	ctx, stop := interrupt.Context(c.Context())
+	defer stop()
+	b := dockerbuild.Builder{Client: cl, Stdin: a.stdin, Log: a.stderr, Getenv: os.LookupEnv}
+	img, err := b.Build(ctx, dir, of)
+	if err != nil {
+		return interrupt.Ended(ctx, err)
+	}
+	return output.One(a.stdout, how, img, img.Name, fmt.Sprintf("%s is ready (%s)", img.Name, output.Bytes(img.SizeBytes)))
 }
 
 // rebuildImage has an image built anew, shows how far that is, and returns it.
