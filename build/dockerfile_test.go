@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -392,7 +391,7 @@ func TestAServerThatIsKilledInABuildOfADockerfileLeavesACleanStore(t *testing.T)
 }
 
 // crashDockerfile builds until it is killed: while the image is made at the latest.
-func crashDockerfile(s *build.Service, kill func(string)) error {
+func crashDockerfile(s *build.Service) error {
 	files := crashFile()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -407,12 +406,23 @@ func crashDockerfile(s *build.Service, kill func(string)) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	_, err := s.BuildDockerfile(context.Background(), admin, &b, dockerfile.Request{Name: "crash"}, func(e dockerfile.Event) {
-		if e.Stage == "keep" {
-			time.AfterFunc(200*time.Millisecond, func() { kill("commit") })
-		}
-	})
+	_, err := s.BuildDockerfile(context.Background(), admin, &b, dockerfile.Request{Name: "crash"}, func(dockerfile.Event) {})
 	return err
+}
+
+// dying is images that are killed at the point "commit": when the base's files are linked, and the layer begins.
+type dying struct {
+	*image.Store
+	kill func(string)
+}
+
+func (d dying) Commit(ctx context.Context, c image.Commit) (image.Status, error) {
+	layer := c.Layer
+	c.Layer = func(ctx context.Context, to io.Writer) error {
+		d.kill("commit")
+		return layer(ctx, to)
+	}
+	return d.Store.Commit(ctx, c)
 }
 
 func crashFile() map[string]string {

@@ -223,7 +223,7 @@ func crash(dir, point string) error {
 		if images, err = image.Open(image.Options{Dir: dir}); err != nil {
 			return err
 		}
-		o.Images, b.Images = images, images
+		o.Images, b.Images = images, dying{images, kill}
 	}
 	e, err := engine.New(o)
 	if err != nil {
@@ -235,7 +235,7 @@ func crash(dir, point string) error {
 		if err := e.WaitReady(context.Background()); err != nil {
 			return err
 		}
-		return crashDockerfile(s, kill)
+		return crashDockerfile(s)
 	}
 	_, err = s.Build(context.Background(), image.Job{
 		Name: "test", Base: img, Steps: crashSteps(), Log: io.Discard, Report: func(string, string, float64) {},
