@@ -83,7 +83,8 @@ func (s *Store) commit(ctx context.Context, digest string, c Commit) (Image, err
 		return Image{}, err
 	}
 	defer func() { _ = removeAll(work) }() // what is finished is elsewhere by then
-	if err := newBudget(s.limits, s.dir).disk(); err != nil {
+	left := newBudget(s.limits, s.dir)
+	if err := left.disk(); err != nil {
 		return Image{}, err
 	}
 	path := filepath.Join(work, rootName)
@@ -98,7 +99,7 @@ func (s *Store) commit(ctx context.Context, digest string, c Commit) (Image, err
 		return Image{}, err
 	}
 	defer root.Close()
-	if err := complete(root, os.Geteuid() == 0); err != nil {
+	if err := complete(ctx, root, os.Geteuid() == 0, c.Config.User, left); err != nil {
 		return Image{}, err
 	}
 	img := Image{Digest: digest, ConfigDigest: digest, Architecture: s.arch, Config: c.Config, Created: time.Now().UTC(), Layers: []Layer{}, Built: true}
