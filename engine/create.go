@@ -45,6 +45,7 @@ type CreateRequest struct {
 	From         string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
 	Mounts       []volume.Mount
 	Secrets      map[string]secrets.Request // of the sandbox itself, by their names
+	Template     *sandbox.Template          // what filled the request in, or is to: see engine/templates
 
 	secrets []secrets.Secret // what Secrets comes to
 	unasked bool             // Network was nil
@@ -236,7 +237,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	s := &sandbox.Sandbox{
 		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
-		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network,
+		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Template: r.Template.Kept(),
 		Clocks: sandbox.Clocks{
 			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
 			AutoStart: true, Checkpoints: sandbox.CheckpointsOff,

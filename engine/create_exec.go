@@ -5,11 +5,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
-	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -40,7 +39,7 @@ func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateReque
 	var p Place
 	var err error
 	if p.Sandbox, p.Created, err = e.Create(ctx, c, in); err != nil {
-		return Place{}, ExecResult{}, below("sandbox.", err)
+		return Place{}, ExecResult{}, check.Below("sandbox.", err)
 	}
 	if found != nil {
 		found(p)
@@ -52,22 +51,4 @@ func (e *Engine) CreateExec(ctx context.Context, c access.Caller, in CreateReque
 		e.abandon(ctx, p.Sandbox.ID, "its first command could not begin: "+core.Reason(err))
 	}
 	return p, res, err
-}
-
-// below returns an error about fields of a part of a request under their names in
-// the whole.
-func below(prefix string, err error) error {
-	e, ok := errors.AsType[*fault.Error](err)
-	if !ok || len(e.Fields) == 0 {
-		return err
-	}
-	whole := *e
-	whole.Fields = make([]fault.Field, len(e.Fields))
-	for i, f := range e.Fields {
-		whole.Fields[i] = fault.Field{Name: prefix + f.Name, Message: f.Message}
-	}
-	if e.Message == fault.InvalidFields(e.Fields...).Message {
-		whole.Message = fault.InvalidFields(whole.Fields...).Message
-	}
-	return &whole
 }

@@ -51,6 +51,8 @@ type Options struct {
 	Pools    []prewarm.Pool   // sandboxes that are made ahead
 	Events   retention.Options
 	Archives blob.Store // where disks of archived sandboxes are kept; nil: nowhere
+	// Up is told of a sandbox that has come up, or was found up, in its turn: it only begins things. Nil: nobody is.
+	Up func(*sandbox.Sandbox)
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.
 	JanitorRound time.Duration
@@ -147,6 +149,7 @@ type Engine struct {
 	runsDropped chan struct{}
 	pruner      *retention.Pruner
 	extension   Extension
+	up          func(*sandbox.Sandbox)
 
 	mu      sync.Mutex
 	entries map[sandbox.ID]*entry
@@ -196,7 +199,7 @@ func New(o Options) (*Engine, error) {
 		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, policy: o.Policy, defaults: d, network: o.Network, ring: o.Keys,
 		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
 		clock: newClock(), holds: hold.New(snapshot.Patience), runsDropped: make(chan struct{}, 1),
-		extension: noExtension{}, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
+		extension: noExtension{}, up: o.Up, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: core.NewTurns[name](),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}

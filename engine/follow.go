@@ -49,6 +49,10 @@ type follower struct {
 
 func newFollower(u *Use, ev *sandbox.Event, timeout time.Duration) *follower {
 	f := &follower{u: u, event: ev}
+	if s := u.b.record.Load(); s != nil && ev.Seq > 0 && s.StartProcess() == ev.ProcessID {
+		u.b.unhold(u.e.now(), u.what)
+		u.what = actAside
+	}
 	if timeout > 0 {
 		f.limit, f.slept = time.Now().Add(timeout+overtime), u.l.pauses.Total()
 	}

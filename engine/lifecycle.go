@@ -365,6 +365,9 @@ func (e *Engine) beginSession(b held, l *session) {
 	b.put(l)
 	e.plan(b.entry)
 	e.group.Spawn(func(ctx context.Context) { e.watch(ctx, b.entry, l) })
+	if s := b.record.Load(); e.up != nil && s != nil {
+		e.up(s)
+	}
 }
 
 // withdraw ends new uses of a sandbox, if may (nil: yes) agrees in that instant, and

@@ -35,6 +35,7 @@ const (
 	actResume   = "its resume"
 	actStart    = "its start"
 	actTerminal = "a terminal"
+	actAside    = "" // no activity: it does not keep the sandbox from idling
 )
 
 // use begins a use: may the caller, is there such a sandbox, is it up. One that
@@ -86,7 +87,9 @@ func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, m
 
 // End ends the use. It is called once, from any goroutine.
 func (u *Use) End() {
-	u.b.unhold(u.e.now(), u.what)
+	if u.what != actAside {
+		u.b.unhold(u.e.now(), u.what)
+	}
 	u.e.release(u.b)
 	u.e.group.Leave()
 }

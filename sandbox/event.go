@@ -50,6 +50,10 @@ const (
 	EventSkillDeleted   EventType = "skill.deleted"   // from the project; where it is installed it stays
 	EventSkillInstalled EventType = "skill.installed" // Path is the directory; Detail has its name
 
+	EventTemplate        EventType = "template.created" // ProcessID is the template's id; Sandbox is empty, as of the next
+	EventTemplateDeleted EventType = "template.deleted" // one version; sandboxes that were made of it stay
+	EventReady           EventType = "sandbox.ready"    // what its start command began is ready, or OK is false and Detail says why not
+
 	EventPreview       EventType = "preview.created" // a link to a port was made; ProcessID is the link's id
 	EventPreviewOpened EventType = "preview.opened"  // it was followed for the first time
 )

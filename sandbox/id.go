@@ -29,6 +29,11 @@ func NewProcessID() string { return randomName() }
 func randomName() string {
 	var b [idLen]byte
 	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
+	return nameOf(b)
+}
+
+// nameOf makes a name of bytes.
+func nameOf(b [idLen]byte) string {
 	b[0] = idLetters[int(b[0])%len(idLetters)]
 	for i := 1; i < idLen; i++ {
 		b[i] = idAlphabet[int(b[i])%len(idAlphabet)]

@@ -25,6 +25,7 @@ type Sandbox struct {
 	Metadata map[string]string // the caller's own labels
 	Mounts   []Mount           // volumes
 	Skills   []Skill           // installed on its disk, in the order of their installation
+	Template *Template         // nil: not known, it is older than templates or was made by the server itself
 	Network  NetworkPolicy     // in its normal form
 	Clocks
 

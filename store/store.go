@@ -37,6 +37,8 @@ type Tx interface {
 	Requests() Requests
 	NetworkRequests() NetworkRequests
 	Skills() Skills
+	Templates() Templates
+	Pools() Pools
 	UnownedArchives() UnownedArchives
 }
 

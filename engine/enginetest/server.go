@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/templates"
 	"sandpit.dev/runs"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/memory"
@@ -37,9 +38,12 @@ type Server struct {
 	Runs   *runs.Runner
 	Code   *code.Service
 	Files  *files.Service
+	// Creator is the engine with templates.
+	Creator *templates.Creator
 
 	t        testing.TB
 	runs     runs.Options
+	made     templates.Options
 	change   []func(*engine.Options)
 	archives string
 	stop     func()
@@ -50,11 +54,22 @@ type Server struct {
 // engine and of those after a Restart.
 func Start(t testing.TB, dir string, change ...func(*engine.Options)) *Server {
 	t.Helper()
-	return StartRuns(t, dir, runs.Options{}, change...)
+	return start(t, dir, runs.Options{}, templates.Options{}, change...)
+}
+
+// StartTemplates is Start with options of templates.
+func StartTemplates(t testing.TB, dir string, o templates.Options, change ...func(*engine.Options)) *Server {
+	t.Helper()
+	return start(t, dir, runs.Options{}, o, change...)
 }
 
 // StartRuns is Start with options of runs.
 func StartRuns(t testing.TB, dir string, r runs.Options, change ...func(*engine.Options)) *Server {
+	t.Helper()
+	return start(t, dir, r, templates.Options{}, change...)
+}
+
+func start(t testing.TB, dir string, r runs.Options, made templates.Options, change ...func(*engine.Options)) *Server {
 	t.Helper()
 	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
 	if err != nil {
@@ -74,7 +89,7 @@ func StartRuns(t testing.TB, dir string, r runs.Options, change ...func(*engine.
 			t.Error("closing the store:", err)
 		}
 	})
-	s := &Server{Host: host, Store: st, t: t, runs: r, change: change, archives: filepath.Join(dir, "archive")}
+	s := &Server{Host: host, Store: st, t: t, runs: r, made: made, change: change, archives: filepath.Join(dir, "archive")}
 	s.serve()
 	return s
 }
@@ -103,6 +118,8 @@ func (s *Server) serve() {
 	s.Keys = keyed.New(s.Store, keyed.Options{})
 	o := Options(s.Keys.Store(), s.Host.Driver())
 	o.Archives = dir.New(s.archives)
+	up, use := templates.Late()
+	o.Up = up
 	for _, f := range s.change {
 		f(&o)
 	}
@@ -111,6 +128,9 @@ func (s *Server) serve() {
 		s.t.Fatal(err)
 	}
 	s.Engine, s.Runs, s.Code, s.Files = e, runs.New(e, o.Store, s.runs), code.New(e, code.Options{}), files.New(e, 0)
+	t := templates.New(e, s.made)
+	use(t)
+	s.Creator = &templates.Creator{Engine: e, Templates: t}
 	s.stop = s.run()
 	s.t.Cleanup(s.stop)
 	if err := e.WaitReady(s.t.Context()); err != nil {
@@ -122,7 +142,7 @@ func (s *Server) serve() {
 func (s *Server) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	go func() { ended <- s.Engine.Run(ctx, s.Runs.Resume) }()
+	go func() { ended <- s.Engine.Run(ctx, s.Runs.Resume, s.Creator.Templates.Resume) }()
 	go func() { ended <- s.Keys.Run(ctx) }()
 	return sync.OnceFunc(func() {
 		cancel()

@@ -33,7 +33,9 @@ func (t *tx) Runs() store.Runs           { return runs{t} }
 func (t *tx) Secrets() store.Secrets     { return secrets{t} }
 func (t *tx) Requests() store.Requests   { return requests{t} }
 
-func (t *tx) Skills() store.Skills { return skills{t} }
+func (t *tx) Skills() store.Skills       { return skills{t} }
+func (t *tx) Templates() store.Templates { return templates{t} }
+func (t *tx) Pools() store.Pools         { return poolSizes{t} }
 
 func (t *tx) NetworkRequests() store.NetworkRequests { return networkRequests{t} }
 func (t *tx) UnownedArchives() store.UnownedArchives { return unownedArchives{t} }

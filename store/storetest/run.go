@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Volumes", volumeRecords},
 		{"Secrets", secretRecords},
 		{"Skills", skillRecords},
+		{"Templates", templateRecords},
 		{"NetworkRequests", networkRequestRecords},
 		{"UnownedArchives", unownedArchiveRecords},
 		{"Runs", runRecords},
@@ -66,6 +67,11 @@ func box(n int) *sandbox.Sandbox {
 		Skills: []sandbox.Skill{
 			{ID: "0b9f4f9e-0000-4000-8000-000000000001", Name: "data-analyzer", Digest: "sha256:a", InstalledAt: at.Add(6e6)},
 			{ID: "0b9f4f9e-0000-4000-8000-000000000002", Name: "pdf", Digest: "sha256:b", InstalledAt: at.Add(7e6)},
+		},
+		Template: &sandbox.Template{
+			ID: "tmpl_x", Name: "web", Version: 3, ChosenBy: sandbox.ChosenByProject,
+			Start: sandbox.Start{Command: "serve \"x\"\n€", Ready: sandbox.Probe{Port: 8000, Interval: time.Second, Timeout: time.Minute}},
+			Ready: sandbox.Readiness{Of: at.Add(8e6), At: at.Add(9e6), OK: n%2 == 0, Reason: "none", Output: "<b>"},
 		},
 		Network: sandbox.NetworkPolicy{
 			Mode: sandbox.NetworkRestricted, AllowDomains: []string{"example.org", "*.example.net"},
