@@ -43,7 +43,9 @@ func open(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := rest.New(rest.Options{Services: service.Of(s.Engine, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
+	services := service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil), skills.New(s.Engine, skills.Options{}))
+	services.Templates = s.Creator.Templates
+	api, err := rest.New(rest.Options{Services: services, Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); srv.Close() })

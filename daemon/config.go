@@ -58,7 +58,12 @@ type Config struct {
 	Defaults Defaults     `yaml:"defaults"`
 	Ceilings LimitsConfig `yaml:"limits"`
 	Pools    []PoolConfig `yaml:"pools"`
-	Runtimes `yaml:",inline"`
+	// Templates are those that all projects have, by name; see docs/templates.md.
+	Templates map[string]TemplateConfig `yaml:"templates"`
+	// DefaultTemplate is that of a create which names neither an image nor a template, in a project
+	// without a default of its own; "": the one that a call set.
+	DefaultTemplate string `yaml:"default_template"`
+	Runtimes        `yaml:",inline"`
 	// AllowRoot lets commands run as a sandbox's own root.
 	AllowRoot bool `yaml:"allow_root"`
 	// PrebuildImage builds the default image in the background when it is missing.
@@ -152,6 +157,7 @@ type PreviewConfig struct {
 type PoolConfig struct {
 	Name     string  `yaml:"name"`      // "": the image's, or recent
 	Image    string  `yaml:"image"`     // "": the images that the last creates asked for
+	Template string  `yaml:"template"`  // one of Templates, whose image and limits it has
 	CPU      float64 `yaml:"cpu_cores"` // limits that are left out are the defaults'
 	MemoryMB int     `yaml:"memory_mb"`
 	DiskMB   int     `yaml:"disk_mb"`
@@ -415,15 +421,19 @@ func (c *Config) hostMost() (sandbox.Limits, error) {
 }
 
 // pools returns the pools in the engine's form. The engine checks them.
-func (c *Config) pools() []prewarm.Pool {
+func (c *Config) pools() ([]prewarm.Pool, error) {
 	out := make([]prewarm.Pool, len(c.Pools))
 	for n, p := range c.Pools {
+		p, err := c.ofTemplate(p)
+		if err != nil {
+			return nil, err
+		}
 		out[n] = prewarm.Pool{
-			Name: p.Name, Image: p.Image, Min: p.Min, Max: p.Max, Refill: p.Refill,
+			Name: p.Name, Image: p.Image, Template: p.Template, Min: p.Min, Max: p.Max, Refill: p.Refill,
 			Limits: sandbox.Limits{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Pids: p.Pids},
 		}
 	}
-	return out
+	return out, nil
 }
 
 // checkLimits checks the defaults, and that the maximum is not below them.

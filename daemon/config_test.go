@@ -19,6 +19,15 @@ import (
 	"sandpit.dev/sandbox"
 )
 
+func poolsOf(t *testing.T, c Config) []prewarm.Pool {
+	t.Helper()
+	pools, err := c.pools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pools
+}
+
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sandpit.yaml")
@@ -57,7 +66,7 @@ func TestConfig(t *testing.T) {
 	})
 	t.Run("SaysWhatIsMadeAhead", func(t *testing.T) {
 		c := DefaultConfig()
-		if d := cmp.Diff([]prewarm.Pool{{Min: 2}}, c.pools()); d != "" {
+		if d := cmp.Diff([]prewarm.Pool{{Min: 2}}, poolsOf(t, c)); d != "" {
 			t.Errorf("by default (-want +got)\n%s", d)
 		}
 		read := func(file, variable string) []prewarm.Pool {
@@ -73,7 +82,7 @@ func TestConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return c.pools()
+			return poolsOf(t, c)
 		}
 		const file = "pools: [{image: python, memory_mb: 128, min: 1, max: 3, refill: 2}, {name: b, image: python, min: 1}]\n"
 		want := []prewarm.Pool{

@@ -18,7 +18,7 @@ func TestAMistakeInTheConfigurationFileIsToldWithWhatWasMeant(t *testing.T) {
 		"AnotherSectionsKey":    {"max_mode: off\n", `line 1: there is no key "max_mode"; it belongs in network`},
 		"AKeyOfTheTop":          {"log:\n  listen: a:1\n", `line 2: there is no key "listen" in log; it belongs in the top of the file`},
 		"AKeyOneSectionFurther": {"limits: {pids: 9}\n", `there is no key "pids" in limits; it belongs in limits.max`},
-		"AKeyOfSeveralSections": {"pids: 9\n", `there is no key "pids"; it belongs in defaults, limits.max or pools`},
+		"AKeyOfSeveralSections": {"pids: 9\n", `there is no key "pids"; it belongs in defaults, limits.max, pools or templates`},
 		"AKeyWithItsSection":    {"network.max_mode: off\n", `there is no key "network.max_mode"; it belongs in network, as max_mode`},
 		"AWordThatIsNone":       {"preview: {frobnicate: 1}\n", `there is no key "frobnicate" in preview; the keys there are domain`},
 		"AListsKey":             {"pools:\n- min: 1\n- mx: 2\n", `line 3: there is no key "mx" in pools; did you mean max?`},

@@ -25,6 +25,7 @@ import (
 	imagekeeper "sandpit.dev/engine/images"
 	"sandpit.dev/engine/metrics"
 	"sandpit.dev/engine/retention"
+	"sandpit.dev/engine/templates"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	catalogue "sandpit.dev/image/entry"
@@ -170,6 +171,11 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	pools, err := cfg.poolsWith(ctx, keys.Store(), images, log)
+	if err != nil {
+		return err
+	}
+	up, started := templates.Late()
 	eng, err := engine.New(engine.Options{
 		Store:    keys.Store(),
 		Runtimes: drivers,
@@ -182,7 +188,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		},
 		Network:  network,
 		Archives: archives,
-		Pools:    cfg.pools(),
+		Pools:    pools,
+		Up:       up,
 		Events:   retention.Options{Keep: cfg.Events.Keep, Count: cfg.Events.Count},
 		Version:  opts.Version,
 		Logger:   log,
@@ -193,10 +200,16 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	made, err := newTemplates(eng, &cfg, network.Rules, images, log)
+	if err != nil {
+		return err
+	}
+	started(made)
+	creator := &templates.Creator{Engine: eng, Templates: made}
 	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Images: images, Logger: log})
 	images.Use(builder)
 	codes := code.New(eng, code.Options{Memory: memory, Metrics: code.NewMetrics(registry), Logger: log})
-	runner := runs.New(eng, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
+	runner := runs.New(creator, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
 	tokens, err := openTokens(cfg, keys.Store(), log)
 	if err != nil {
 		return err
@@ -206,7 +219,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: eng, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), images: imagekeeper.New(eng, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {
@@ -220,7 +233,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	server.RegisterOnShutdown(s.close)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return eng.Run(ctx, builder.Resume, runner.Resume) })
+	group.Go(func() error { return eng.Run(ctx, builder.Resume, runner.Resume, made.Resume) })
 	group.Go(func() error {
 		removeAbandoned(ctx, host, log)
 		return nil

@@ -25,11 +25,11 @@ import (
 	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/api/service"
 	"sandpit.dev/code"
-	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
+	"sandpit.dev/engine/templates"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/runs"
@@ -38,7 +38,7 @@ import (
 
 // surfaceParts are the parameters of the surfaces.
 type surfaceParts struct {
-	engine         *engine.Engine
+	engine         *templates.Creator
 	runs           *runs.Runner
 	code           *code.Service
 	requests       *ask.Desk
@@ -79,12 +79,13 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	doors := ports.New(p.engine)
+	doors := ports.New(p.engine.Engine)
 	previews, err := newPreviews(p.links.ports, doors, p.tokens, p.log)
 	if err != nil {
 		return surfaces{}, err
 	}
-	services := service.Of(p.engine, files.New(p.engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine, skills.Options{}))
+	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
+	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles = p.images, p.dockerfiles
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})

@@ -72,6 +72,9 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		return nil, false, err
 	}
 	defer e.group.Leave()
+	if t := r.Template; t != nil && t.ChosenBy == "" && t.Asked != "" {
+		return nil, false, fault.New(fault.Unsupported, "template %q: this server keeps no templates", sandbox.Clip(t.Asked, 80))
+	}
 	disks, entry, err := e.disks(ctx, c.Project, &r)
 	if err != nil {
 		return nil, false, err

@@ -5,7 +5,6 @@ package mcp_test
 
 import (
 	"context"
-	"io"
 	"strings"
 	"testing"
 
@@ -19,8 +18,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// shelf is a keeper of one image, which a sandbox uses.
-type shelf struct{}
+// shelf is a keeper of one image, which a sandbox uses. What no tool asks for it does not have.
+type shelf struct{ service.Keeper }
 
 func (shelf) build() image.Build {
 	return image.Build{Image: image.Image{Name: "python", Digest: "sha256:" + strings.Repeat("a", 64), SizeBytes: 4096}, Current: true}
@@ -31,10 +30,6 @@ func (s shelf) Inspect(context.Context, access.Caller, string) (images.Details, 
 		Status: image.Status{Entry: image.Entry{Name: "python", Start: []string{"serve", "\x1b[2J"}}, State: image.Ready},
 		Builds: []images.Build{{Build: s.build(), Use: images.Use{Sandboxes: []*sandbox.Sandbox{{ID: "aaaaaaaaaaaaaaaa"}}, Pools: map[string]int{"recent": 2}}}},
 	}, nil
-}
-
-func (shelf) Counts(context.Context, access.Caller, []string) (map[string]int, error) {
-	return nil, nil
 }
 
 func (shelf) Rebuild(context.Context, access.Caller, string) (image.Status, error) {
@@ -53,10 +48,6 @@ func (s shelf) Delete(_ context.Context, c access.Caller, d images.Deletion) (im
 
 func (s shelf) Prune(context.Context, access.Caller, images.Pruning) (images.Pruned, error) {
 	return images.Pruned{Builds: []image.Image{s.build().Image}, Bytes: 4096, Kept: 1}, nil
-}
-
-func (shelf) Log(context.Context, access.Caller, string, io.Writer, bool, func() error) error {
-	return nil
 }
 
 func TestImagesAreAdministered(t *testing.T) {

@@ -178,22 +178,22 @@ func TestGroupsOfTools(t *testing.T) {
 	}{
 		{toolset.GroupRuns, 800, []string{"run_sandbox"}, nil, []string{"run_sandbox"}},
 		{
-			toolset.GroupManage, 3100, // with archive_sandbox, install_skills and those that administer images; the group is off by default
+			toolset.GroupManage, 3500, // with archive_sandbox, install_skills, create_template and those that administer images; the group is off by default
 			[]string{
-				"archive_sandbox", "build_image", "create_context", "delete_image", "end_context", "inspect_image", "install_skills", "open_terminal", "prune_images",
+				"archive_sandbox", "build_image", "create_context", "create_template", "delete_image", "end_context", "inspect_image", "install_skills", "open_terminal", "prune_images",
 				"resize_terminal", "run_in_shell", "start_sandbox", "stop_sandbox", "update_sandbox",
 			},
 			[]string{"inspect_image"}, []string{"delete_image", "end_context", "open_terminal", "prune_images", "run_in_shell", "stop_sandbox", "update_sandbox"},
 		},
 		{
-			toolset.GroupInspect, 1600,
+			toolset.GroupInspect, 1650, // with list_templates
 			[]string{
 				"get_network_log", "get_sandbox", "list_activity", "list_contexts", "list_images", "list_ports", "list_processes", "list_runs",
-				"list_secrets", "list_skills", "watch_files",
+				"list_secrets", "list_skills", "list_templates", "watch_files",
 			},
 			[]string{
 				"get_network_log", "get_sandbox", "list_activity", "list_contexts", "list_images", "list_ports", "list_processes", "list_runs",
-				"list_secrets", "list_skills", "watch_files",
+				"list_secrets", "list_skills", "list_templates", "watch_files",
 			}, nil,
 		},
 		{toolset.GroupVolumes, 400, []string{"create_volume", "delete_volume", "list_volumes"}, []string{"list_volumes"}, []string{"delete_volume"}},

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/images"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
@@ -133,6 +134,19 @@ func TestTheLogOfABuild(t *testing.T) {
 	if got := h.as("third", access.SandboxesRead).do("GET", "/v1/images/python/log", nil); got.StatusCode != http.StatusForbidden {
 		t.Errorf("who may not build: %d %s", got.StatusCode, got.body)
 	}
+}
+
+func (s *shelf) Pools(_ context.Context, _ access.Caller, name string) (string, []prewarm.PoolInfo, error) {
+	s.asked = append(s.asked, name)
+	return "python", []prewarm.PoolInfo{
+		{Pool: prewarm.Pool{Name: "python", Image: "python", Template: "web@1", Min: 1, Max: 3, Refill: 2}, Info: prewarm.Info{Ready: 1, Target: 1, Images: map[string]int{"python": 1}}},
+		{Pool: prewarm.Pool{Name: "recent", Image: "node"}, Info: prewarm.Info{Ready: 3, Images: map[string]int{"python": 2, "node": 1}}, Recent: true},
+	}, nil
+}
+
+func (s *shelf) ChangePool(ctx context.Context, c access.Caller, p images.PoolChange) (string, []prewarm.PoolInfo, error) {
+	s.asked = append(s.asked, p)
+	return s.Pools(ctx, c, p.Image)
 }
 
 func TestImagesAreAdministered(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -32,11 +33,7 @@ func (a *API) getInfo(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Info
 		Max: v1.Max{CPUCores: d.Most.CPU, MemoryMB: d.Most.MemoryMB, DiskMB: d.Most.DiskMB, Pids: d.Most.Pids},
 	}
 	for _, p := range i.Pools {
-		out.Pools = append(out.Pools, v1.Pool{
-			Name: p.Name, Image: p.Image, Runtime: p.Runtime,
-			CPUCores: p.Limits.CPU, MemoryMB: p.Limits.MemoryMB, DiskMB: p.Limits.DiskMB, Pids: p.Limits.Pids,
-			Min: p.Min, Max: p.Max, Target: p.Target, Ready: p.Ready, Making: p.Making, Hits: p.Hits, Misses: p.Misses,
-		})
+		out.Pools = append(out.Pools, poolOf(p))
 	}
 	for _, r := range i.Runtimes {
 		rt := v1.Runtime{Name: r.Name, Capabilities: make(map[string]v1.Capability)}
@@ -77,5 +74,13 @@ func requestBounds(limits sandbox.Limits) map[string]v1.Bound {
 		"retention_seconds":     {Min: 0, Max: most, Unit: "seconds"},
 		"archive_after_seconds": {Min: 0, Max: most, Unit: "seconds"},
 		"ttl_seconds":           {Min: minTTL, Max: most, Unit: "seconds"},
+	}
+}
+
+func poolOf(p prewarm.PoolInfo) v1.Pool {
+	return v1.Pool{
+		Name: p.Name, Image: p.Image, Runtime: p.Runtime,
+		CPUCores: p.Limits.CPU, MemoryMB: p.Limits.MemoryMB, DiskMB: p.Limits.DiskMB, Pids: p.Limits.Pids,
+		Min: p.Min, Max: p.Max, Target: p.Target, Ready: p.Ready, Making: p.Making, Hits: p.Hits, Misses: p.Misses,
 	}
 }

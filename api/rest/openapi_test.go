@@ -126,7 +126,8 @@ func TestDocument(t *testing.T) {
 		s := h.create()
 		want[any](h, 204, "PUT", "/v1/sandboxes/"+s.ID+"/files/draft.csv", []byte("x"))
 		deaf := want[v1.Process](h, 201, "POST", "/v1/sandboxes/"+s.ID+"/processes", object{"command": "trap '' INT; sleep 600", "tty": true})
-		named := strings.NewReplacer("{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE")
+		want[any](h, 201, "POST", "/v1/templates", object{"name": "listed"})
+		named := strings.NewReplacer("{template}", "listed", "{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE")
 		other := strings.NewReplacer("{id}", h.create().ID)
 		n := 0
 		for path, calls := range doc.Paths {

@@ -76,7 +76,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateReq
 	r := engine.CreateRequest{
 		Env:      httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars),
 		Metadata: b.Metadata,
-		Image:    text0(httpapi.Either(sp, "image", b.Image, "template", b.Template)),
+		Image:    text0(b.Image),
 		Runtime:  text0(b.Runtime),
 		Network:  networkWords{b.Network, b.NetworkEnabled, b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList}.read(sp),
 	}
@@ -105,6 +105,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateReq
 	if sliding != nil {
 		r.SlidingTTL = *sliding
 	}
+	askTemplate(sp, &r, b)
 	r.ImageExact = b.ImageExact != nil && *b.ImageExact
 	if b.FromSnapshot != nil {
 		if r.From = *b.FromSnapshot; r.From == "" {

@@ -24,7 +24,7 @@ func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
 		CPUCores: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, Pids: s.Limits.Pids,
 		Network: string(s.Network.Mode), NetworkEnabled: s.Network.Mode != sandbox.NetworkOff,
 		EnvNames: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Metadata: mapOrEmpty(s.Metadata),
-		Volumes: mountsOf(s.Mounts), Skills: installedOf(s.Skills), ParentSnapshot: textOrNull(string(s.Parent)), ForkedFrom: textOrNull(string(s.ForkedFrom)),
+		Volumes: mountsOf(s.Mounts), Skills: installedOf(s.Skills), Template: madeOf(s), ParentSnapshot: textOrNull(string(s.Parent)), ForkedFrom: textOrNull(string(s.ForkedFrom)),
 		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), IdleAction: string(s.OnIdle),
 		RetentionSeconds: int64(s.Retention / time.Second), ArchiveAfterSeconds: int64(s.ArchiveAfter / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: timeOrNull(s.ExpiresAt),
 		AutoStart: s.AutoStart, AutoResume: s.AutoResume, Checkpoints: string(s.Checkpoints),

@@ -71,6 +71,16 @@ func (a *API) operations() []httpapi.Operation {
 		op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
 		op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
 
+		op("createTemplate", "POST /templates", "Add a version of a template: an image, a snapshot or steps, with defaults for the sandboxes that are made of it. The same as the newest of its name again is that one (200). With steps: 202, and they are done in the background; getTemplate shows how far they are, and what a step that failed wrote.", http.StatusCreated, a.createTemplate).
+			Also(http.StatusOK, "", reflect.TypeFor[v1.Template](), "The newest version of the name is the same.").
+			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Template](), "Its steps are being done.").
+			Example(v1.CreateTemplate{Name: "web", Image: new("python"), Start: new("python3 -m http.server 8000"), Ready: &v1.ReadyProbe{Port: 8000}}).
+			Extend(keyless("the same template again is that which is there")),
+		op("listTemplates", "GET /templates", "List the versions of the project's templates, by name and newest first, then those of the server.", http.StatusOK, a.listTemplates),
+		op("getTemplate", "GET /templates/{template}", "Get a version of a template.", http.StatusOK, a.getTemplate),
+		op("updateTemplate", "PATCH /templates/{template}", "Make a template the default of the project or the server, or not any more. Else no version changes.", http.StatusOK, a.updateTemplate).
+			Example(v1.UpdateTemplate{Default: new(true)}),
+		op("deleteTemplate", "DELETE /templates/{template}", "Delete a version of a template, or by a name all of them. Sandboxes that were made of it stay, with what it starts in them.", http.StatusNoContent, a.deleteTemplate),
 		op("createSkill", "POST /skills", "Make a skill of the text of its SKILL.md. The same one again is that which is there (200).", http.StatusCreated, a.createSkill).
 			Also(http.StatusOK, "", reflect.TypeFor[v1.Skill](), "It is there already.").
 			Example(v1.CreateSkill{Name: new("release-notes"), Description: new("Writes release notes. Use when a version is about to be published."), SkillMDContent: "# Release notes\n\n1. Read the log since the last tag.\n"}).
@@ -256,6 +266,9 @@ func (a *API) operations() []httpapi.Operation {
 		raw("imageLog", "GET /images/{name}/log", "Get the output of the last build of an image of the catalogue, or of the one that goes on, as text. Needs the scope admin.", http.StatusOK, a.imageLog).
 			Media("", "text/plain"),
 		op("deleteImage", "DELETE /images/{name}", "Delete the builds of an image, or the one with a digest; one that was pulled or imported goes with all its names. While somebody uses one: 409, with who does. With force the sandboxes and snapshots that do are deleted with it, and a build that goes on ends; dry_run says what that is.", http.StatusOK, a.deleteImage),
+		op("getImagePool", "GET /images/{name}/pool", "Get the pools of an image: sandboxes that run before anybody asks for them.", http.StatusOK, a.getPool),
+		op("updateImagePool", "PATCH /images/{name}/pool", "Change a pool of an image, or make one, from now on and also after a restart of the server. Needs the scope admin.", http.StatusOK, a.updatePool).
+			Example(v1.UpdateImagePool{Min: new(2), Max: new(8)}),
 		op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get: of pulled and imported ones those without a name, or all.", http.StatusOK, a.pruneImages).
 			Example(v1.PruneImages{DryRun: true}).
 			Extend(keyless("the second finds nothing")),

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/images"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/image"
 	"sandpit.dev/image/dockerfile"
 	"sandpit.dev/sandbox"
@@ -48,6 +49,9 @@ type Keeper interface {
 	// Log writes the output of the last build, and with follow what the one that goes on writes until it ends.
 	// flush is called when there is no more for now.
 	Log(ctx context.Context, c access.Caller, name string, w io.Writer, follow bool, flush func() error) error
+	// Pools returns the pools of an image, and ChangePool changes one.
+	Pools(ctx context.Context, c access.Caller, name string) (image string, all []prewarm.PoolInfo, err error)
+	ChangePool(ctx context.Context, c access.Caller, p images.PoolChange) (image string, all []prewarm.PoolInfo, err error)
 }
 
 // Dockerfiles builds images of Dockerfiles.

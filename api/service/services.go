@@ -26,6 +26,7 @@ type Services struct {
 	Dockerfiles Dockerfiles // nil: none is built
 	Skills      Skills
 	Git         Git
+	Templates   Templates // nil: nobody keeps templates
 	Versions    *Versions
 	Server      Server
 }

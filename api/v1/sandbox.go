@@ -37,6 +37,7 @@ type Sandbox struct {
 	Skills         []InstalledSkill `json:"skills" jsonschema:"installed on the disk that it has; what a snapshot brought along is not listed before it is installed again"`
 	ParentSnapshot *string          `json:"parent_snapshot" jsonschema:"the snapshot that its disk descends from, which may be gone; null: its image"`
 	ForkedFrom     *string          `json:"forked_from" jsonschema:"the sandbox that it was forked from, which may be gone; null: none"`
+	Template       *SandboxTemplate `json:"template" jsonschema:"what it was made of, and what that starts; null: it is older than templates"`
 	Archive        *Archive         `json:"archive,omitempty" jsonschema:"where its disk is while it is archived"`
 
 	IdleTimeoutSeconds  int64      `json:"idle_timeout_seconds" jsonschema:"idle this long and idle_action is done; 0: never"`
@@ -89,8 +90,8 @@ func (s *Sandbox) Ref() string {
 type CreateSandbox struct {
 	Key        *string `json:"key,omitempty" jsonschema:"the caller's own name: 1 to 255 printable characters without a slash, unique in the project; if it exists, that sandbox is the answer (200)"`
 	SessionKey *string `json:"session_key,omitempty" jsonschema:"the same as key"`
-	Image      *string `json:"image,omitempty" jsonschema:"what to run on; see GET /images"`
-	Template   *string `json:"template,omitempty" jsonschema:"the same as image"`
+	Image      *string `json:"image,omitempty" jsonschema:"what to run on; see GET /images. It goes before the image of a template"`
+	Template   *string `json:"template,omitempty" jsonschema:"a template, by its name, NAME@VERSION or id; see GET /templates. What this request says goes before what that says. A name that no template has is an image's. Left out, with image and from_snapshot: one that is for a skill of the request, or the project's default, or the server's"`
 	ImageExact *bool   `json:"image_exact,omitempty" jsonschema:"true: a name that says something else than what is inside is refused; else the answer's image_note says so"`
 	Runtime    *string `json:"runtime,omitempty" jsonschema:"what isolates it; see GET /info"`
 

@@ -14,12 +14,14 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/templates"
 )
 
 // making holds the flags of a new sandbox.
 type making struct {
 	c            *cobra.Command
 	key, image   string
+	template     string
 	exact        bool
 	from         string
 	cpu          float64
@@ -40,6 +42,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
 	flags.KeyIsName(f)
 	f.StringVar(&m.image, "image", "", "what to run on; see sandpit image ls")
+	f.StringVar(&m.template, "template", "", "what it is made of: a template's name, NAME@VERSION or id; see sandpit template ls")
 	f.BoolVar(&m.exact, "image-exact", false, "refuse an image whose name says something else than what is inside")
 	f.Float64Var(&m.cpu, "cpu", 0, "CPU cores (0.5, 2)")
 	f.Var(&m.memory, "memory", "memory (512M, 2G)")
@@ -54,6 +57,9 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	m.reach = a.reachFlags(c)
 	m.clocks = flags.ClockFlags(c)
 	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
+	_ = c.RegisterFlagCompletionFunc("template", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return a.templates().Names(c.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
 	_ = c.RegisterFlagCompletionFunc("network", cobra.FixedCompletions([]string{"off", "restricted", "open"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
 	_ = c.RegisterFlagCompletionFunc("skill", a.completeSkills)
@@ -64,7 +70,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 func (m *making) request() v1.CreateSandbox {
 	f, k := m.c.Flags(), m.clocks
 	return v1.CreateSandbox{
-		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), ImageExact: flags.Given(f, "image-exact", m.exact), CPUCores: flags.Given(f, "cpu", m.cpu),
+		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), Template: flags.Given(f, "template", m.template), ImageExact: flags.Given(f, "image-exact", m.exact), CPUCores: flags.Given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
 		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
 		Network:            m.reach.policy(m.network),
@@ -124,6 +130,34 @@ func (a *app) tellDiffers(s *v1.Sandbox) {
 	}
 }
 
+// tellStart says what a sandbox was made of that did not say so itself, and why what its template starts is
+// not ready.
+func (a *app) tellStart(s *v1.Sandbox) {
+	t := s.Template
+	if t == nil || t.Name == nil {
+		return
+	}
+	if t.ChosenBy != "explicit" {
+		a.warn("it is made of the template %s@%d (chosen by %s)", *t.Name, *t.Version, t.ChosenBy)
+	}
+	if t.Start == nil || t.Start.Ready == nil || *t.Start.Ready {
+		return
+	}
+	a.warn("it runs, and what it starts is not ready: %s", t.Start.Reason)
+	for line := range strings.Lines(t.Start.Output) {
+		a.warn("  %s", strings.TrimSuffix(line, "\n"))
+	}
+}
+
+func newTemplate(a *app) *cobra.Command { return templates.New(a.templates()) }
+
+// templates is what the commands about templates need.
+func (a *app) templates() templates.App {
+	return templates.App{
+		Client: a.client, Getenv: a.Getenv, Out: a.stdout, Err: a.stderr, Warn: a.warn, Takes: takes, Group: group, Each: a.eachName, Soon: a.soon, Images: a.completeImages,
+	}
+}
+
 // create makes a sandbox, and shows what it waits for where that is an image. An interrupt ends it: the
 // server deletes then what it makes, unless that has a key.
 func (a *app) create(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
@@ -138,6 +172,9 @@ func (a *app) create(ctx context.Context, cl *client.Client, r v1.CreateSandbox)
 		a.warn("%s; inside: %s", s.ImageNote, versionsText(s.Versions))
 	case s.AskedImage != "" && s.AskedImage != s.Image:
 		a.warn("the image %q is %q here: %s", s.AskedImage, s.Image, versionsText(s.Versions))
+	}
+	if err == nil {
+		a.tellStart(s)
 	}
 	return s, created, interrupt.Ended(ctx, err)
 }

@@ -89,6 +89,9 @@ func start(t testing.TB, dir string, r runs.Options, made templates.Options, cha
 			t.Error("closing the store:", err)
 		}
 	})
+	if made.Resolve == nil {
+		made.Resolve = Images{}.Resolve
+	}
 	s := &Server{Host: host, Store: st, t: t, runs: r, made: made, change: change, archives: filepath.Join(dir, "archive")}
 	s.serve()
 	return s

@@ -30,6 +30,9 @@ type Pool struct {
 	Min     int            // so many are kept ready
 	Max     int            // so many at most: each create that found none adds one, each quiet minute takes one off. 0: Min
 	Refill  int            // so many are made at a time; 0: 1
+	// Template is the NAME@VERSION that Image and Limits are of, for people.
+	Template string
+	Off      bool // Max may be 0: it keeps none
 }
 
 // Bounds of pools.
@@ -53,7 +56,7 @@ type pool struct {
 }
 
 // newPool checks a pool and fills in what it leaves out.
-func (s *Pools) newPool(p Pool, least, most sandbox.Limits) (*pool, error) {
+func (s *Pools) newPool(p Pool) (*pool, error) {
 	entry, err := s.images.Resolve(p.Image)
 	if err != nil {
 		return nil, err
@@ -69,15 +72,15 @@ func (s *Pools) newPool(p Pool, least, most sandbox.Limits) (*pool, error) {
 		p.Max = p.Min
 	}
 	p.Refill = max(p.Refill, 1)
-	p.Limits = p.Limits.Or(least)
+	p.Limits = p.Limits.Or(s.least)
 	var k check.Fields
 	if s.core.Runtimes[p.Runtime] == nil {
 		k.Bad("pools.runtime", "%q is no runtime of this server", sandbox.Clip(p.Runtime, 40))
 	}
-	if p.Min < 0 || p.Max < 1 || p.Min > p.Max || p.Max > MaxPoolSize {
-		k.Bad("pools", "the pool %q has min %d and max %d; want 0 ≤ min ≤ max, and max 1 to %d", sandbox.Clip(p.Name, 40), p.Min, p.Max, MaxPoolSize)
+	if p.Min < 0 || p.Max < 0 || p.Max == 0 && !p.Off || p.Min > p.Max || p.Max > MaxPoolSize || p.Refill > MaxPoolSize {
+		k.Bad("pools", "the pool %q has min %d, max %d and refill %d; want 0 ≤ min ≤ max, and max and refill 1 to %d", sandbox.Clip(p.Name, 40), p.Min, p.Max, p.Refill, MaxPoolSize)
 	}
-	k.Limits(p.Limits, most)
+	k.Limits(p.Limits, s.most)
 	if err := k.Err(); err != nil {
 		return nil, err
 	}
@@ -91,10 +94,12 @@ func (s *Pools) newPool(p Pool, least, most sandbox.Limits) (*pool, error) {
 type PoolInfo struct {
 	Pool
 	Info
+	Recent bool // it follows the last creates; Image is the next one's
 }
 
 func (p *pool) info() PoolInfo {
-	info := PoolInfo{p.Pool, p.Info()}
+	info := PoolInfo{p.Pool, p.Info(), p.Pool.Image == ""}
+	info.Pool.Min, info.Pool.Max, info.Pool.Refill = p.size()
 	info.Pool.Image = info.Next // also of a pool without an image of its own
 	return info
 }

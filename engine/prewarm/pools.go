@@ -27,10 +27,15 @@ type Images interface {
 type Pools struct {
 	core   *core.Core
 	images Images
-	list   []*pool
 	wake   chan struct{} // something changed
+	least  sandbox.Limits
+	most   sandbox.Limits
+
+	changing sync.Mutex // held by a Change
 
 	mu      sync.Mutex
+	list    []*pool               // replaced, and never changed
+	retired []*pool               // of other images or limits, until they are empty
 	owned   map[sandbox.ID]use    // those without a record, from before they are made until they have one or are gone
 	claimed map[sandbox.ID]*Entry // given to a create that has not used them yet
 	busy    int                   // creates at work
@@ -40,13 +45,13 @@ type Pools struct {
 // Open checks pools, whose limits are least where they name none and at most most, and makes
 // nothing yet: see Fill.
 func Open(c *core.Core, images Images, list []Pool, least, most sandbox.Limits) (*Pools, error) {
-	s := &Pools{core: c, images: images, wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]use), claimed: make(map[sandbox.ID]*Entry)}
+	s := &Pools{core: c, images: images, least: least, most: most, wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]use), claimed: make(map[sandbox.ID]*Entry)}
 	if len(list) > MaxPools {
 		return nil, fault.InvalidField("pools", "there are %d; at most %d can be", len(list), MaxPools)
 	}
 	names := make(map[string]bool)
 	for _, p := range list {
-		one, err := s.newPool(p, least, most)
+		one, err := s.newPool(p)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +68,7 @@ func Open(c *core.Core, images Images, list []Pool, least, most sandbox.Limits) 
 // Info returns how each pool stands.
 func (s *Pools) Info() []PoolInfo {
 	var all []PoolInfo
-	for _, p := range s.list {
+	for _, p := range s.pools() {
 		all = append(all, p.info())
 	}
 	return all
@@ -105,7 +110,7 @@ func (s *Pools) Using(digest string) map[string]int {
 // Drop removes the ready ones of a build of an image. Those that are being made are not ready.
 func (s *Pools) Drop(ctx context.Context, digest string) {
 	var wg sync.WaitGroup
-	for _, p := range s.list {
+	for _, p := range s.all() {
 		for _, one := range p.TakeBuild(digest) {
 			wg.Go(func() { s.remove(ctx, one) })
 		}
@@ -152,7 +157,7 @@ func (s *Pools) load() (last time.Time, busy bool) {
 // made, or was not.
 func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox) {
 	var same, others []*pool
-	for _, p := range s.list {
+	for _, p := range s.pools() {
 		switch {
 		case !p.Fits(box):
 		case p.Limits == box.Limits:
@@ -242,7 +247,7 @@ func (s *Pools) Fill() time.Duration {
 	if s.core.Store.Room() != nil {
 		return wait
 	}
-	for _, p := range s.list {
+	for _, p := range s.all() {
 		if s.core.RoomFor(p.Runtime) == nil {
 			last, busy := s.load()
 			n, again := p.Due(time.Now(), last, busy)
@@ -262,7 +267,7 @@ func (s *Pools) Fill() time.Duration {
 // killed leaves it, and the next one removes it.
 func (s *Pools) Empty(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, p := range s.list {
+	for _, p := range s.all() {
 		for _, one := range p.TakeAll() {
 			wg.Go(func() { s.remove(ctx, one) })
 		}

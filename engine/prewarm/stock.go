@@ -111,6 +111,28 @@ func New(o Options) *Stock {
 	return s
 }
 
+// Resize sets how many are kept ready, how many at most, and how many are made at a time.
+func (s *Stock) Resize(least, most, refill int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.Min, s.o.Max, s.o.Refill = least, most, refill
+	s.target = min(max(s.target, least), most)
+	s.retry = time.Time{}
+}
+
+func (s *Stock) size() (least, most, refill int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.o.Min, s.o.Max, s.o.Refill
+}
+
+// empty reports whether there is nothing of it, and nothing being made.
+func (s *Stock) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ready)+s.making == 0
+}
+
 // Fits reports whether a new sandbox could be one of the stock's.
 func (s *Stock) Fits(box *sandbox.Sandbox) bool {
 	return (s.o.Recent || box.Image == s.o.Image) && box.Runtime == s.o.Runtime && box.Parent == "" && len(box.Mounts) == 0
@@ -287,6 +309,7 @@ type Info struct {
 	Target int // how many shall be ready now
 	Hits   int64
 	Misses int64
+	Images map[string]int // the ready ones, by image
 }
 
 // Info returns how the stock stands.
@@ -296,6 +319,10 @@ func (s *Stock) Info() Info {
 	i := Info{Next: s.o.Image, Ready: len(s.ready), Making: s.making, Target: s.target, Hits: s.hits, Misses: s.misses}
 	if s.recent != nil {
 		i.Next = s.recent.next(nil)
+	}
+	i.Images = make(map[string]int)
+	for _, e := range s.ready {
+		i.Images[e.Image.Name]++
 	}
 	return i
 }

@@ -37,7 +37,7 @@ func create() toolset.Tool {
 		Name: "create_sandbox", Title: "Create a sandbox",
 		About: "Create a sandbox: an isolated, ephemeral Linux environment. Answers with its id and status.",
 		Params: []toolset.Param{
-			{Name: "template", Kind: toolset.Text, Required: true, Field: "image", About: "What it runs on: python (Debian with Python, its common libraries and Node), or another name for that; image_versions in the answer says what is inside.", Aliases: []string{"image"}},
+			{Name: "template", Kind: toolset.Text, Required: true, Field: "image", About: "What it runs on: python (Debian with Python, its common libraries and Node), another name for that, or a template of your project (a name or tmpl_…); image_versions in the answer says what is inside.", Aliases: []string{"image"}},
 			{Name: "size", Kind: toolset.Text, Enum: []string{"small", "medium", "large"}, About: "CPU and memory; get_sandbox_limits says how much. Default: the server's."},
 			{Name: "network", Kind: toolset.Text, Enum: []string{"off", "restricted", "open"}, About: "off (default), restricted to what the server's operator lists, or open."},
 			{Name: "timeout_seconds", Kind: toolset.Integer, Min: leastLife, Max: mostLife, About: "Terminate it after so many seconds, whatever it does. Default: never."},
@@ -53,10 +53,14 @@ func create() toolset.Tool {
 func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	r := engine.CreateRequest{
-		Image: a.Text("template"), Env: a.Env("env"), Metadata: a.Env("metadata"),
+		Env: a.Env("env"), Metadata: a.Env("metadata"),
 		TTL: time.Duration(a.Number("timeout_seconds", 0)) * time.Second,
 	}
-	if a.Has("template") && r.Image == "" {
+	asked := a.Text("template")
+	if r.Image = asked; c.Templates != nil {
+		r.Image, r.Template = "", &sandbox.Template{Asked: asked}
+	}
+	if a.Has("template") && asked == "" {
 		a.Add("template", "is empty")
 	}
 	if size := a.Text("size"); size != "" {
@@ -116,6 +120,9 @@ func shapeOf(s *sandbox.Sandbox) shape {
 		if size == (amount{s.Limits.CPU, s.Limits.MemoryMB}) {
 			out.Size = name
 		}
+	}
+	if t := s.Template; t != nil && t.Name != "" {
+		out.Template = t.Name
 	}
 	if out.Template == "" {
 		out.Template = s.Image

@@ -84,12 +84,12 @@ func toolsOf(group string, cs *cells) []toolset.Tool {
 	case toolset.GroupManage:
 		return []toolset.Tool{
 			updateSandbox(), startSandbox(), stopSandbox(), archiveSandbox(), runInShell(), createContext(), endContext(),
-			openTerminal(), resizeTerminal(), buildImage(), inspectImage(), deleteImage(), pruneImages(), installSkills(),
+			openTerminal(), resizeTerminal(), buildImage(), inspectImage(), deleteImage(), pruneImages(), installSkills(), createTemplate(),
 		}
 	case toolset.GroupInspect:
 		return []toolset.Tool{
 			getSandbox(), listActivity(), listProcesses(), listRuns(), listContexts(), listPorts(),
-			getNetworkLog(), listSecrets(), listImages(), listSkills(), watchFiles(),
+			getNetworkLog(), listSecrets(), listImages(), listSkills(), listTemplates(), watchFiles(),
 		}
 	case toolset.GroupVolumes:
 		return []toolset.Tool{createVolume(), listVolumes(), deleteVolume()}

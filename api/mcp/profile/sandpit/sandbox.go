@@ -27,7 +27,8 @@ func createSandbox() toolset.Tool {
 			"Lifetime: until delete_sandbox, or ttl_minutes if given. run_command makes a default sandbox by itself: use this only for another name, image or size.",
 		Params: []toolset.Param{
 			{Name: "name", Kind: toolset.Text, Field: "key", About: "Your own name for it, 1 to 255 characters without /. The same name gives the same sandbox. Left out: a new one with an id only.", Aliases: []string{"key", "session_key", "identifier", "sandbox"}},
-			{Name: "image", Kind: toolset.Text, About: "Default: python.", Aliases: []string{"template"}},
+			{Name: "image", Kind: toolset.Text, About: "Default: python."},
+			{Name: "template", Kind: toolset.Text, About: "Make it of this template, a name or NAME@VERSION: an image with a command that starts."},
 			{Name: "memory_mb", Kind: toolset.Integer, Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, About: "Memory in MiB, default 512.", Aliases: []string{"memory"}},
 			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores, default 1.", Aliases: []string{"cpu", "cpu_cores"}},
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB, default 1024.", Aliases: []string{"disk"}},
@@ -65,6 +66,13 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		a.Add("from_snapshot", "is empty; leave it out for an empty disk")
 	}
 	refs := a.List("skills")
+	asked := a.Text("template")
+	switch {
+	case c.Templates != nil && (asked != "" || len(refs) > 0):
+		r.Template = &sandbox.Template{Asked: asked, Skills: refs}
+	case r.Image == "":
+		r.Image = asked
+	}
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
@@ -89,6 +97,9 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		verdict = "sandbox " + s.Ref() + " exists and is " + string(s.State)
 	}
 	out := &toolset.Answer{Verdict: verdict, Lines: shown.lines(), Structured: createdShape{created, shown}}
+	if note := shown.madeShape.note(); note != "" && created {
+		out.Notes = append(out.Notes, note)
+	}
 	if shown.ImageNote != "" {
 		out.Notes = append(out.Notes, shown.ImageNote)
 	}

@@ -25,8 +25,9 @@ type shape struct {
 	Versions map[string]string `json:"image_versions,omitempty"`
 	// ImageNote says where the name that was asked for says something else.
 	ImageNote string `json:"image_note,omitempty"`
-	Workdir   string `json:"workdir"`
-	Network   string `json:"network"`
+	*madeShape
+	Workdir string `json:"workdir"`
+	Network string `json:"network"`
 	*networkShape
 	CPUs        float64 `json:"cpus"`
 	MemoryMB    int     `json:"memory_mb"`
@@ -153,7 +154,7 @@ func (s *shape) extras() (out []string) {
 func shapeOf(s *sandbox.Sandbox) shape {
 	out := shape{
 		ID: string(s.ID), Name: s.Key, State: string(s.State), StopCause: string(s.StopCause), Image: s.Image,
-		Workdir: sandbox.Workspace, Network: string(s.Network.Mode),
+		madeShape: madeOf(s), Workdir: sandbox.Workspace, Network: string(s.Network.Mode),
 		CPUs: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, IdleMinutes: s.IdleTimeout.Minutes(),
 		ExpiresAt: toolset.TimeText(s.ExpiresAt), CreatedAt: toolset.TimeText(s.CreatedAt), LastUsedAt: toolset.TimeText(s.LastActivity),
 		UnresponsiveSince: toolset.TimeText(s.UnresponsiveSince),

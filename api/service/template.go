@@ -1,0 +1,25 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine/templates"
+	"sandpit.dev/template"
+)
+
+// Templates keeps templates. One is named by its name, by NAME@VERSION or by its id.
+type Templates interface {
+	// Create adds a version; one that is the same as the newest is that one, and added is false.
+	Create(ctx context.Context, c access.Caller, r templates.Request) (t *template.Template, added bool, err error)
+	// List returns the versions of the project and of the server.
+	List(ctx context.Context, c access.Caller) (*templates.Kept, error)
+	Get(ctx context.Context, c access.Caller, ref string) (*template.Template, error)
+	// Delete deletes a version, or by a name all of its versions.
+	Delete(ctx context.Context, c access.Caller, ref string) error
+	// SetDefault makes a template the default of the project, or of the server, or not any more.
+	SetDefault(ctx context.Context, c access.Caller, ref string, server, on bool) (*template.Template, error)
+}

@@ -1,0 +1,150 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"sandpit.dev/engine"
+	"sandpit.dev/engine/prewarm"
+	"sandpit.dev/engine/templates"
+	"sandpit.dev/fault"
+	"sandpit.dev/image"
+	"sandpit.dev/network/permit"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+	"sandpit.dev/template"
+)
+
+// TemplateConfig is a template that all projects have. A change of it is another version.
+type TemplateConfig struct {
+	Description string            `yaml:"description"`
+	Image       string            `yaml:"image"`     // "": the default image
+	CPU         float64           `yaml:"cpu_cores"` // limits that are left out are the defaults'
+	MemoryMB    int               `yaml:"memory_mb"`
+	DiskMB      int               `yaml:"disk_mb"`
+	Pids        int               `yaml:"pids"`
+	Env         map[string]string `yaml:"env"`
+	Network     string            `yaml:"network"` // off, open, or presets, names and addresses with commas; "": what the create says
+	Start       string            `yaml:"start"`   // a command that runs from each start on
+	Ready       ReadyConfig       `yaml:"ready"`
+	ForSkills   []string          `yaml:"for_skills"` // a create with one of these skills, and no image, gets it
+}
+
+// ReadyConfig says when what a template starts is ready. Without a command and a port it is at once.
+type ReadyConfig struct {
+	Command  string        `yaml:"command"`
+	Port     int           `yaml:"port"`
+	Interval time.Duration `yaml:"interval"` // 0: 500ms
+	Timeout  time.Duration `yaml:"timeout"`  // 0: 1m
+}
+
+func (c TemplateConfig) limits() sandbox.Limits {
+	return sandbox.Limits{CPU: c.CPU, MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Pids: c.Pids}
+}
+
+// specs returns the templates in the form of those that keep them, who check them.
+func (c *Config) specs(rules permit.Rules) (map[string]template.Spec, error) {
+	out := make(map[string]template.Spec, len(c.Templates))
+	for name, t := range c.Templates {
+		sp := template.Spec{
+			Description: t.Description, Image: t.Image, Limits: t.limits(), Env: t.Env, ForSkills: t.ForSkills,
+			Start: sandbox.Start{Command: t.Start, Ready: sandbox.Probe{Command: t.Ready.Command, Port: t.Ready.Port, Interval: t.Ready.Interval, Timeout: t.Ready.Timeout}},
+		}
+		if t.Network != "" {
+			p, err := rules.Parse("templates."+name+".network", t.Network)
+			if err != nil {
+				return nil, err
+			}
+			sp.Network = &p
+		}
+		out[name] = sp
+	}
+	return out, nil
+}
+
+// newTemplates returns the templates above an engine, whose options have up.
+func newTemplates(eng *engine.Engine, cfg *Config, rules permit.Rules, images *image.Store, log *slog.Logger) (*templates.Service, error) {
+	specs, err := cfg.specs(rules)
+	if err != nil {
+		return nil, err
+	}
+	s := templates.New(eng, templates.Options{
+		Resolve: images.Resolve, Network: rules.Check, Configured: specs, Default: cfg.DefaultTemplate, Logger: log,
+	})
+	return s, s.CheckConfigured()
+}
+
+// poolsWith returns the pools of the configuration as calls have changed them, and those that calls made.
+func (c *Config) poolsWith(ctx context.Context, st store.Store, images *image.Store, log *slog.Logger) ([]prewarm.Pool, error) {
+	all, err := c.pools()
+	if err != nil {
+		return nil, err
+	}
+	var sizes []store.PoolSize
+	err = st.View(ctx, func(tx store.Tx) (err error) {
+		sizes, err = tx.Pools().List()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	named := func(p prewarm.Pool) string {
+		entry, err := images.Resolve(p.Image)
+		switch {
+		case p.Name != "":
+			return p.Name
+		case p.Image == "":
+			return "recent"
+		case err != nil:
+			return p.Image
+		}
+		return entry.Name
+	}
+	for _, size := range sizes {
+		if _, err := images.Resolve(size.Image); err != nil {
+			log.Warn("a pool that a call made is left out: its image is gone", "pool", size.Name, "image", size.Image)
+			continue
+		}
+		p := prewarm.Pool{
+			Name: size.Name, Image: size.Image, Limits: size.Limits, Template: size.Template,
+			Min: size.Min, Max: size.Max, Refill: size.Refill, Off: size.Max == 0,
+		}
+		at := slices.IndexFunc(all, func(o prewarm.Pool) bool { return named(o) == size.Name })
+		switch {
+		case at >= 0:
+			all[at] = p
+		case len(all) < prewarm.MaxPools:
+			all = append(all, p)
+		default:
+			log.Warn("a pool that a call made is left out: there are too many", "pool", size.Name)
+		}
+	}
+	return all, nil
+}
+
+// ofTemplate returns the pool's image and limits where it names a template of the configuration.
+func (c *Config) ofTemplate(p PoolConfig) (PoolConfig, error) {
+	if p.Template == "" {
+		return p, nil
+	}
+	t, ok := c.Templates[p.Template]
+	if !ok {
+		return p, fault.InvalidField("pools.template", "there is no template %q in the configuration", sandbox.Clip(p.Template, 80))
+	}
+	if p.Image != "" && p.Image != t.Image || p.CPU != 0 || p.MemoryMB != 0 || p.DiskMB != 0 || p.Pids != 0 {
+		return p, fault.InvalidField("pools.template", "says the image and the limits of the pool of %q; leave them out", sandbox.Clip(p.Template, 80))
+	}
+	if t.Image == "" {
+		return p, fault.InvalidField("pools.template", "%q names no image, and a pool is of one; name it in the template", sandbox.Clip(p.Template, 80))
+	}
+	p.Image, p.CPU, p.MemoryMB, p.DiskMB, p.Pids = t.Image, t.CPU, t.MemoryMB, t.DiskMB, t.Pids
+	if p.Name == "" {
+		p.Name = p.Template
+	}
+	return p, nil
+}
