@@ -19,6 +19,7 @@ import (
 
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/internal/mcpbridge"
 	"sandpit.dev/sandbox"
@@ -247,6 +248,16 @@ func (s slowImages) Ensure(ctx context.Context, name string) (image.Image, error
 		return s.Images.Ensure(ctx, name)
 	case <-ctx.Done():
 		return image.Image{}, ctx.Err()
+	}
+}
+
+// Find finds none before.
+func (s slowImages) Find(ctx context.Context, name string) (image.Image, error) {
+	select {
+	case <-s.gate:
+		return s.Images.Find(ctx, name)
+	default:
+		return image.Image{}, fault.New(fault.NotFound, "the image is not built")
 	}
 }
 

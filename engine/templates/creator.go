@@ -5,6 +5,7 @@ package templates
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"sandpit.dev/access"
@@ -143,7 +144,9 @@ func (s *Service) Fill(ctx context.Context, c access.Caller, r *engine.CreateReq
 	switch {
 	case t == nil && explicit: // another spelling of an image
 		if r.Image != "" && r.Image != asked.Asked {
-			return fault.InvalidField("template", "%q is no template, and image says %q; send one of them", sandbox.Clip(asked.Asked, 80), sandbox.Clip(r.Image, 80))
+			return fault.InvalidFields(
+				fault.Field{Name: "image", Message: fmt.Sprintf("%q is not what template says, which is another image's name", sandbox.Clip(r.Image, 80))},
+				fault.Field{Name: "template", Message: fmt.Sprintf("%q is no template; send one of them", sandbox.Clip(asked.Asked, 80))})
 		}
 		if s.o.Resolve != nil {
 			if _, err := s.o.Resolve(asked.Asked); fault.Is(err, fault.NotFound) {
