@@ -242,6 +242,15 @@ type slowImages struct {
 	gate chan struct{}
 }
 
+func (s slowImages) Find(ctx context.Context, name string) (image.Image, error) {
+	select {
+	case <-s.gate:
+		return s.Images.Find(ctx, name)
+	default:
+		return image.Image{}, fault.New(fault.NotFound, "it is not built yet")
+	}
+}
+
 func (s slowImages) Ensure(ctx context.Context, name string) (image.Image, error) {
 	select {
 	case <-s.gate:
