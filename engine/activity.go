@@ -50,7 +50,7 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, r Ac
 		Project: c.Project, Sandbox: b.id, ProcessID: r.ProcessID, Types: r.Types, Since: r.Since, Until: r.Until,
 		After: r.After, Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor,
 	}
-	err = e.store.View(ctx, func(tx store.Tx) error {
+	err = e.core.Store.View(ctx, func(tx store.Tx) error {
 		page, next, err = tx.Events().List(q)
 		return err
 	})
@@ -72,7 +72,7 @@ func (e *Engine) Departed(ctx context.Context, c access.Caller, id string) (*san
 		return nil, none
 	}
 	var page []*sandbox.Event
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		page, _, err = tx.Events().List(store.EventQuery{
 			Project: c.Project, Sandbox: sandbox.ID(id), Types: []sandbox.EventType{sandbox.EventDeleted}, Limit: 1,
 		})

@@ -125,7 +125,7 @@ func (e *Engine) commandRow(ctx context.Context, project string, of sandbox.ID, 
 		Types: []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal, sandbox.EventCode},
 	}
 	var rows []*sandbox.Event
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		rows, _, err = tx.Events().List(q)
 		return err
 	})
@@ -141,7 +141,7 @@ func (e *Engine) commandRow(ctx context.Context, project string, of sandbox.ID, 
 // commandEnd waits until the row of a command is complete.
 func (e *Engine) commandEnd(ctx context.Context, ev *sandbox.Event) (*sandbox.Event, error) {
 	for {
-		changed := e.store.Changed()
+		changed := e.core.Store.Changed()
 		ev, err := e.commandRow(ctx, ev.Project, ev.Sandbox, ev.ProcessID)
 		if err != nil || ev.Done {
 			return ev, err
@@ -161,7 +161,7 @@ func (e *Engine) EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (b
 	}
 	defer e.group.Leave()
 	var rows []*sandbox.Event
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		rows, _, err = tx.Events().List(store.EventQuery{Project: c.Project, Sandbox: id, Types: []sandbox.EventType{sandbox.EventStarted}, Limit: 1})
 		return err
 	})

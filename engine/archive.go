@@ -73,7 +73,7 @@ func (e *Engine) archiveBehind(b *entry) {
 				check.Seconds(s.ArchiveAfter), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause))
 		})
 		if err != nil && ctx.Err() == nil {
-			e.log.Error("a sandbox cannot be archived now; it is tried again", "sandbox", b.id, "error", err)
+			e.core.Log.Error("a sandbox cannot be archived now; it is tried again", "sandbox", b.id, "error", err)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func (e *Engine) keepArchived(ctx context.Context, s *sandbox.Sandbox) (*KeptDis
 	if err := e.group.Enter(); err != nil {
 		return nil, err
 	}
-	release, err := e.holds.Share(ctx, s.Archive.ID)
+	release, err := e.core.Holds.Share(ctx, s.Archive.ID)
 	if err != nil {
 		e.group.Leave()
 		return nil, err

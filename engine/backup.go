@@ -95,12 +95,12 @@ var errElsewhere = errors.New("the disk is in the archive")
 // KeepVolume keeps what a volume holds for a backup. A volume that is not there is NotFound.
 func (e *Engine) KeepVolume(ctx context.Context, id sandbox.ID) (*KeptDisk, error) {
 	return e.keepDisk(ctx, func(ctx context.Context) (*toKeep, error) {
-		done, err := e.holds.Share(ctx, id)
+		done, err := e.core.Holds.Share(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		var v *sandbox.Volume
-		err = e.store.View(ctx, func(tx store.Tx) (err error) {
+		err = e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 			v, err = tx.Volumes().Get(id)
 			return err
 		})
@@ -131,14 +131,14 @@ func (e *Engine) KeepSnapshot(ctx context.Context, id sandbox.ID) (*KeptDisk, er
 	if err := e.group.Enter(); err != nil {
 		return nil, err
 	}
-	release, err := e.holds.Share(ctx, id)
+	release, err := e.core.Holds.Share(ctx, id)
 	if err != nil {
 		e.group.Leave()
 		return nil, err
 	}
 	done := func() { release(); e.group.Leave() }
 	var snap *sandbox.Snapshot
-	err = e.store.View(ctx, func(tx store.Tx) (err error) {
+	err = e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		snap, err = tx.Snapshots().Get(id)
 		return err
 	})
@@ -203,7 +203,7 @@ func (e *Engine) keepDisk(ctx context.Context, prepare func(context.Context) (*t
 	var size int64
 	release, err := e.snapshots.Borrow(bound, snap, "backup.intent", func() (err error) {
 		size, err = disk.keep(snap.ID)
-		e.checkpoint("backup.done")
+		e.core.Checkpoint("backup.done")
 		return err
 	})
 	if err != nil {

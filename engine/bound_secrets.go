@@ -109,7 +109,7 @@ func (e *Engine) trustLocked(ctx context.Context, b *entry, l *session) {
 				return
 			}
 			if complaint := trust.Remove(ctx, l.client); complaint != "" && ctx.Err() == nil {
-				e.log.Info("a sandbox still trusts the authority of bound secrets that it no longer has", "sandbox", b.id, "why", complaint)
+				e.core.Log.Info("a sandbox still trusts the authority of bound secrets that it no longer has", "sandbox", b.id, "why", complaint)
 			}
 		})
 	}
@@ -196,9 +196,9 @@ func (e *Engine) complain(ctx context.Context, b *entry, a *boundSecrets, compla
 	}
 	ev := core.System.Event(sandbox.EventNetworkRefused, s, e.now())
 	ev.OK, ev.Detail = false, sandbox.Clip(complaint, sandbox.MaxEventDetail)
-	if err := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); err != nil {
-		e.log.Warn("why a sandbox may not trust what it should cannot be recorded", "sandbox", b.id, "error", err, "why", complaint)
+	if err := e.core.Store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); err != nil {
+		e.core.Log.Warn("why a sandbox may not trust what it should cannot be recorded", "sandbox", b.id, "error", err, "why", complaint)
 		return
 	}
-	e.metrics.Happened([]*sandbox.Event{ev})
+	e.core.Metrics.Happened([]*sandbox.Event{ev})
 }

@@ -31,11 +31,11 @@ func (u *Use) KeepChanges(ctx context.Context, after *sandbox.Event, changes int
 	e := u.e
 	snap, err := u.checkpoint(ctx, after)
 	if err != nil {
-		e.log.Error("the checkpoint after a command cannot be taken", "sandbox", u.b.id, "process", after.ProcessID, "error", err)
+		e.core.Log.Error("the checkpoint after a command cannot be taken", "sandbox", u.b.id, "process", after.ProcessID, "error", err)
 		ev := u.who.Event(sandbox.EventFailed, s, e.now())
 		ev.OK, ev.Detail = false, fmt.Sprintf("checkpoint after the command %s: %s", after.ProcessID, core.Reason(err))
-		if dbErr := e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); dbErr == nil {
-			e.metrics.Happened([]*sandbox.Event{ev})
+		if dbErr := e.core.Store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) }); dbErr == nil {
+			e.core.Metrics.Happened([]*sandbox.Event{ev})
 		}
 		return ""
 	}

@@ -109,7 +109,7 @@ func (e *Engine) runClock(ctx context.Context) {
 // clockSet begins idleness anew for all: what was noted before says nothing about
 // how long ago that was. Dates stay dates.
 func (e *Engine) clockSet(at time.Time, by time.Duration) {
-	e.log.Warn("the host's clock was set, or the host slept; nothing counts as idle before now", "by", by)
+	e.core.Log.Warn("the host's clock was set, or the host slept; nothing counts as idle before now", "by", by)
 	e.fair.Store(&at)
 	if by < 0 {
 		e.clock.Shift(by) // each is looked at when it would have been
@@ -120,7 +120,7 @@ func (e *Engine) clockSet(at time.Time, by time.Duration) {
 // anything.
 func (e *Engine) stoodStill(by time.Duration) {
 	at := e.now()
-	e.log.Warn("the server stood still; nothing counts as idle before now", "by", by)
+	e.core.Log.Warn("the server stood still; nothing counts as idle before now", "by", by)
 	e.fair.Store(&at)
 }
 
@@ -135,7 +135,7 @@ func (e *Engine) runSweep(ctx context.Context) {
 			return
 		}
 		if err := e.sweep(ctx); err != nil && ctx.Err() == nil {
-			e.log.Error("the clocks of stopped sandboxes cannot be read now; it is tried again", "error", err)
+			e.core.Log.Error("the clocks of stopped sandboxes cannot be read now; it is tried again", "error", err)
 		}
 		t.Reset(sweepEvery)
 	}
@@ -149,7 +149,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 	}
 	for {
 		var page []*sandbox.Sandbox
-		err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 			page, q.Cursor, err = tx.Sandboxes().List(q)
 			return err
 		})
@@ -216,7 +216,7 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 		err = e.expireLocked(wctx, own)
 	}
 	if err != nil {
-		e.log.Error("what a clock or a repair asks for cannot be done now; it is tried again", "sandbox", id, "error", err)
+		e.core.Log.Error("what a clock or a repair asks for cannot be done now; it is tried again", "sandbox", id, "error", err)
 		e.later(b)
 		return
 	}
@@ -269,7 +269,7 @@ func (e *Engine) idle(ctx context.Context, b held, s *sandbox.Sandbox, detail st
 func (e *Engine) reap(ctx context.Context, b held, cause sandbox.Cause, detail string, may func(int, activity) bool) error {
 	err := e.remove(ctx, b, core.System, cause, detail, may)
 	if err == nil && b.record.Load() == nil {
-		e.metrics.Reaped.Inc()
+		e.core.Metrics.Reaped.Inc()
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 	last := b.lastUse()
 
 	var from, to *sandbox.Sandbox
-	err := e.store.Update(ctx, func(tx store.Tx) error {
+	err := e.core.Store.Update(ctx, func(tx store.Tx) error {
 		from, to = b.record.Load(), nil
 		if from != nil && b.stale {
 			s, err := tx.Sandboxes().Get(b.id)
@@ -74,9 +74,9 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 	b.stale = false
 	if to != nil {
 		e.setRecord(b, to)
-		e.metrics.Moved(from.State, to.State)
+		e.core.Metrics.Moved(from.State, to.State)
 	}
-	e.metrics.Happened(events)
+	e.core.Metrics.Happened(events)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own [
 	defer b.commitMu.Unlock()
 	b.secrets.Fill(own)
 	var events []*sandbox.Event
-	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
+	err := e.core.Store.Update(ctx, func(tx store.Tx) (err error) {
 		if err := volume.Mountable(tx, s.Project, s.Mounts); err != nil {
 			return err
 		}
@@ -103,8 +103,8 @@ func (e *Engine) insert(ctx context.Context, b *entry, s *sandbox.Sandbox, own [
 		return err
 	}
 	e.cacheRecord(b, s)
-	e.metrics.Moved("", s.State)
-	e.metrics.Happened(append(events, ev))
+	e.core.Metrics.Moved("", s.State)
+	e.core.Metrics.Happened(append(events, ev))
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 	}
 	var left []*sandbox.Snapshot
 	var dropped int
-	err := e.store.Update(ctx, func(tx store.Tx) (err error) {
+	err := e.core.Store.Update(ctx, func(tx store.Tx) (err error) {
 		if left, err = snapshot.Leave(tx, s); err != nil {
 			return err
 		}
@@ -141,14 +141,14 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 		return err
 	}
 	e.forget(b)
-	e.holds.Unpin(b.id)
+	e.core.Holds.Unpin(b.id)
 	if dropped > 0 {
 		select {
 		case e.runsDropped <- struct{}{}:
 		default:
 		}
 	}
-	e.metrics.Happened([]*sandbox.Event{ev})
+	e.core.Metrics.Happened([]*sandbox.Event{ev})
 	if s.Archive.ID != "" {
 		e.archived.SweepBehind()
 	}

@@ -129,7 +129,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	if err != nil {
 		return nil, false, err
 	}
-	e.metrics.CreateSeconds.Observe(time.Since(began).Seconds())
+	e.core.Metrics.CreateSeconds.Observe(time.Since(began).Seconds())
 	return s, true, nil
 }
 
@@ -179,9 +179,9 @@ func (e *Engine) fill(r *CreateRequest) error {
 	k.OnIdle(r.OnIdle)
 	k.Checkpoints(r.Checkpoints)
 	if r.Runtime == "" {
-		r.Runtime = e.fallback
+		r.Runtime = e.core.Default
 	}
-	if e.runtimes[r.Runtime] == nil {
+	if e.core.Runtimes[r.Runtime] == nil {
 		k.Bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
 	}
 	r.secrets = secrets.CheckAll(&k, r.Secrets)
@@ -295,12 +295,12 @@ func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img 
 	if err := e.insert(ctx, b.entry, s, own, who, ev); err != nil {
 		return err
 	}
-	e.checkpoint("create.intent")
+	e.core.Checkpoint("create.intent")
 	if _, err := e.images.FindDigest(img.Name, img.Digest); err != nil { // whoever deletes it may not have seen the record
 		return e.abortCreate(ctx, b, nil, who, fault.Wrap(fault.Conflict, err, "the image %s was deleted while the sandbox was made", img.Name).WithRemedy("ask again"))
 	}
 	inst, err := e.pools.Instance(ctx, s, newSpec(s, img))
-	e.checkpoint("create.done")
+	e.core.Checkpoint("create.done")
 	if err != nil {
 		return e.abortCreate(ctx, b, nil, who, err)
 	}
@@ -317,7 +317,7 @@ func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img 
 		l.network.close()
 		return e.abortCreate(ctx, b, inst, who, err)
 	}
-	e.checkpoint("create.outcome")
+	e.core.Checkpoint("create.outcome")
 	b.touch(at, actStart)
 	e.beginSession(b, l)
 	return nil
@@ -330,7 +330,7 @@ func (e *Engine) abortCreate(ctx context.Context, b held, inst runtime.Instance,
 	s := b.record.Load()
 	if inst != nil {
 		if rmErr := inst.Remove(ctx); rmErr != nil {
-			e.log.Error("an instance of a create that failed cannot be removed; it is tried again", "sandbox", b.id, "error", rmErr)
+			e.core.Log.Error("an instance of a create that failed cannot be removed; it is tried again", "sandbox", b.id, "error", rmErr)
 			e.later(b.entry)
 			return err
 		}
@@ -338,7 +338,7 @@ func (e *Engine) abortCreate(ctx context.Context, b held, inst runtime.Instance,
 	ev := who.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: "+core.Reason(err)
 	if dbErr := e.erase(ctx, b.entry, ev); dbErr != nil {
-		e.log.Error("the record of a create that failed cannot be deleted; it is tried again", "sandbox", b.id, "error", dbErr)
+		e.core.Log.Error("the record of a create that failed cannot be deleted; it is tried again", "sandbox", b.id, "error", dbErr)
 		e.later(b.entry)
 	}
 	return err
@@ -351,7 +351,7 @@ const wentAway = "whoever asked for it went away before it was made"
 func (e *Engine) abandon(ctx context.Context, id sandbox.ID, why string) {
 	err := e.removeNew(ctx, id, why)
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		e.log.Error("a sandbox that nobody waits for cannot be deleted", "sandbox", id, "error", err)
+		e.core.Log.Error("a sandbox that nobody waits for cannot be deleted", "sandbox", id, "error", err)
 	}
 }
 

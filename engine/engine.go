@@ -113,21 +113,15 @@ const (
 // Engine is the verbs over one store. All its methods are safe for concurrent
 // use, and answer fault.Unavailable unless Run is at work and Ready.
 type Engine struct {
-	core       *core.Core // what its parts share with it
-	store      store.Store
-	runtimes   map[string]runtime.Driver
-	fallback   string
-	images     Images
-	policy     image.Policy
-	defaults   Defaults
-	network    NetworkOptions
-	shares     egress.Shares
-	ring       *seal.Ring
-	secrets    *secrets.Cache
-	version    string
-	log        *slog.Logger
-	metrics    *metrics.Metrics
-	checkpoint func(string)
+	core     *core.Core // what its parts share with it
+	images   Images
+	policy   image.Policy
+	defaults Defaults
+	network  NetworkOptions
+	shares   egress.Shares
+	ring     *seal.Ring
+	secrets  *secrets.Cache
+	version  string
 
 	phase atomic.Int32
 	ready chan struct{} // closed when phase is ready, or over
@@ -139,7 +133,6 @@ type Engine struct {
 
 	hearing   chan struct{}          // held by who waits for the first word of an agent, unasked
 	outcomes  outcomes.Table[*entry] // of commands
-	holds     *hold.Table            // on snapshots and volumes
 	pools     *prewarm.Pools
 	janitor   *janitor.Janitor
 	snapshots *snapshot.Keeper
@@ -196,9 +189,9 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		runtimes: o.Runtimes, fallback: o.Default, images: o.Images, policy: o.Policy, defaults: d, network: o.Network, ring: o.Keys,
-		version: o.Version, log: o.Logger, metrics: o.Metrics, checkpoint: o.Checkpoint,
-		clock: newClock(), holds: hold.New(snapshot.Patience), runsDropped: make(chan struct{}, 1),
+		images: o.Images, policy: o.Policy, defaults: d, network: o.Network, ring: o.Keys,
+		version: o.Version,
+		clock:   newClock(), runsDropped: make(chan struct{}, 1),
 		extension: noExtension{}, up: o.Up, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: core.NewTurns[name](),
 		unadopted: make(map[sandbox.ID]struct{}),
@@ -219,22 +212,21 @@ func New(o Options) (*Engine, error) {
 		o.Redact = redactlog.New()
 	}
 	e.secrets = secrets.New(o.Store, e.ring, o.Redact, e.openSecrets)
-	e.store = e.secrets.Store()
 	if e.wall = o.Now; e.wall == nil {
 		e.wall = time.Now
 	}
-	if e.log == nil {
-		e.log = slog.New(slog.DiscardHandler)
-	}
-	if e.metrics == nil {
-		e.metrics = metrics.New(nil)
-	}
-	if e.checkpoint == nil {
-		e.checkpoint = func(string) {}
-	}
 	e.core = &core.Core{
-		Store: e.store, Runtimes: e.runtimes, Default: e.fallback, Holds: e.holds, Metrics: e.metrics, Log: e.log, Now: e.now,
-		Checkpoint: e.checkpoint, Spawn: func(fn func(context.Context)) { e.group.Spawn(fn) }, Retry: e.retry,
+		Store: e.secrets.Store(), Runtimes: o.Runtimes, Default: o.Default, Holds: hold.New(snapshot.Patience), Metrics: o.Metrics, Log: o.Logger,
+		Now: e.now, Checkpoint: o.Checkpoint, Spawn: func(fn func(context.Context)) { e.group.Spawn(fn) }, Retry: e.retry,
+	}
+	if e.core.Log == nil {
+		e.core.Log = slog.New(slog.DiscardHandler)
+	}
+	if e.core.Metrics == nil {
+		e.core.Metrics = metrics.New(nil)
+	}
+	if e.core.Checkpoint == nil {
+		e.core.Checkpoint = func(string) {}
 	}
 	e.snapshots = snapshot.New(e.core, e.images, int64(d.Limits.DiskMB)<<20)
 	e.volumes = volume.New(e.core)
@@ -247,10 +239,10 @@ func New(o Options) (*Engine, error) {
 		Round: o.JanitorRound, Each: func(ctx context.Context) { e.askBusy(ctx); e.archived.SweepBehind() },
 		Spare: func(id sandbox.ID) bool { return e.pools.Owns(id) || e.inMemory(id) },
 	})
-	e.pruner = retention.New(e.store, o.Events, retention.Needs{Round: e.janitor.Round(), Now: e.now, Spare: e.pools.Owns}, e.metrics.EventsPruned, e.log)
-	for n, r := range e.runtimes {
+	e.pruner = retention.New(e.core.Store, o.Events, retention.Needs{Round: e.janitor.Round(), Now: e.now, Spare: e.pools.Owns}, e.core.Metrics.EventsPruned, e.core.Log)
+	for n, r := range e.core.Runtimes {
 		if d, ok := r.(runtime.DiskReporter); ok {
-			e.metrics.Disk(n, d)
+			e.core.Metrics.Disk(n, d)
 		}
 	}
 	return e, nil
@@ -325,7 +317,7 @@ func (e *Engine) enterWork(c access.Caller, scope access.Scope) error {
 	if err := e.enter(c, scope); err != nil {
 		return err
 	}
-	if err := e.store.Room(); err != nil {
+	if err := e.core.Store.Room(); err != nil {
 		e.group.Leave()
 		return err
 	}
@@ -339,13 +331,13 @@ func (e *Engine) Health() error {
 		return err
 	}
 	for _, n := range e.core.RuntimeNames() {
-		if r, ok := e.runtimes[n].(runtime.DiskReporter); ok {
+		if r, ok := e.core.Runtimes[n].(runtime.DiskReporter); ok {
 			if err := r.Disk().Failed; err != nil {
 				return err
 			}
 		}
 	}
-	return e.store.Room()
+	return e.core.Store.Room()
 }
 
 // enter is what every verb starts with: may the caller do this at all, and is

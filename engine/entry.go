@@ -108,7 +108,7 @@ func (e *Engine) acquire(ctx context.Context, id sandbox.ID) (*entry, error) {
 
 // stored reads a record from the store.
 func (e *Engine) stored(ctx context.Context, id sandbox.ID) (s *sandbox.Sandbox, err error) {
-	err = e.store.View(ctx, func(tx store.Tx) (err error) {
+	err = e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		s, err = tx.Sandboxes().Get(id)
 		return err
 	})
@@ -206,7 +206,7 @@ func (e *Engine) forget(b *entry) {
 	if s == nil {
 		return
 	}
-	e.metrics.Moved(s.State, "")
+	e.core.Metrics.Moved(s.State, "")
 	e.clock.drop(b.id)
 	e.mu.Lock()
 	defer e.mu.Unlock()

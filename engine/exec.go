@@ -119,7 +119,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 		r.Started(f.event.ProcessID)
 	}
 	res, err := f.attend(ctx, r, began)
-	e.metrics.ExecSeconds.Observe(time.Since(began).Seconds())
+	e.core.Metrics.ExecSeconds.Observe(time.Since(began).Seconds())
 	return res, err
 }
 
@@ -198,7 +198,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 		u.End()
 		return nil, err
 	}
-	e.checkpoint("exec.intent")
+	e.core.Checkpoint("exec.intent")
 	f := newFollower(u, ev, cmd.Timeout)
 	f.lossless = cmd.Lossless
 	f.give(&cmd, sink, room)
@@ -216,7 +216,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 		u.End()
 		return nil, err
 	}
-	e.checkpoint("exec.started")
+	e.core.Checkpoint("exec.started")
 	return f, nil
 }
 
@@ -231,11 +231,11 @@ func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	ev.Done, ev.OK = false, false
 	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, cmd.User, cmd.Cwd
 	ev.Command = sandbox.Clip(process.CommandLine(cmd), sandbox.MaxEventCommand-len("…"))
-	err := u.e.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) })
+	err := u.e.core.Store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) })
 	if err != nil {
 		return nil, err
 	}
-	u.e.metrics.Happened([]*sandbox.Event{ev})
+	u.e.core.Metrics.Happened([]*sandbox.Event{ev})
 	return ev, nil
 }
 
@@ -248,7 +248,7 @@ func (f *follower) kill() {
 		defer cancel()
 		err := f.u.l.client.Kill(ctx, f.event.ProcessID, sandbox.CauseKilled)
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			f.u.e.log.Warn("a command whose caller went away cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
+			f.u.e.core.Log.Warn("a command whose caller went away cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
 		}
 	})
 }

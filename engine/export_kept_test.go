@@ -14,9 +14,9 @@ import (
 func (e *Engine) Strike(ctx context.Context, id sandbox.ID) { e.expire(ctx, id) }
 
 // Impatient has deletions wait only so long for those who use a snapshot.
-func (e *Engine) Impatient(d time.Duration) { e.holds.Patience = d }
+func (e *Engine) Impatient(d time.Duration) { e.core.Holds.Patience = d }
 
 // HeldSnapshots counts the snapshots that are in use, or waited for.
 func (e *Engine) HeldSnapshots() int {
-	return e.holds.Len()
+	return e.core.Holds.Len()
 }

@@ -52,7 +52,7 @@ func (noExtension) Private(sandbox.Process) bool { return false }
 func (e *Engine) Extend(x Extension) { e.extension = x }
 
 // Store returns the records, as the engine writes them: without the values of secrets.
-func (e *Engine) Store() store.Store { return e.store }
+func (e *Engine) Store() store.Store { return e.core.Store }
 
 // Now returns the time as records have it.
 func (e *Engine) Now() time.Time { return e.now() }
@@ -70,7 +70,7 @@ func (e *Engine) Bind(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Answered counts how long a command took, from its request to its answer.
-func (e *Engine) Answered(took time.Duration) { e.metrics.ExecSeconds.Observe(took.Seconds()) }
+func (e *Engine) Answered(took time.Duration) { e.core.Metrics.ExecSeconds.Observe(took.Seconds()) }
 
 // attachedBy returns what the extension keeps with the sandbox.
 func (b *entry) attachedBy(open func(sandbox.ID) any) any {

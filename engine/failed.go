@@ -55,7 +55,7 @@ func (e *Engine) failed(ctx context.Context, b held, m *missing) error {
 // fail commits that a sandbox misses something.
 func (e *Engine) fail(ctx context.Context, b held, m *missing) error {
 	s := b.record.Load()
-	e.log.Error("a sandbox has failed", "sandbox", b.id, "reason", m.what, "error", m.cause)
+	e.core.Log.Error("a sandbox has failed", "sandbox", b.id, "reason", m.what, "error", m.cause)
 	ev := core.System.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Cause, ev.Detail = false, sandbox.CauseHost, m.what
 	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {

@@ -150,19 +150,19 @@ func (f *follower) hangUp() {
 // for the repair after a crash.
 func (f *follower) conclude(ctx context.Context, res sandbox.Result) ExecResult {
 	e := f.u.e
-	e.checkpoint("exec.ended")
+	e.core.Checkpoint("exec.ended")
 	r := f.complete(ctx, res)
 	if f.event.Type == sandbox.EventExec {
 		r.SnapshotID = f.u.KeepChanges(ctx, f.event, r.ChangesTotal, r.ChangesComplete)
 	}
-	e.metrics.Ran(f.event, &res)
+	e.core.Metrics.Ran(f.event, &res)
 	end := e.outcomes.Begin(f.u.b)
 	e.group.Spawn(func(ctx context.Context) {
 		defer f.u.End()
 		defer end()
-		e.checkpoint("exec.answered")
+		e.core.Checkpoint("exec.answered")
 		f.record(ctx, r)
-		e.checkpoint("exec.outcome")
+		e.core.Checkpoint("exec.outcome")
 		f.hangUp()
 		if x, ok := f.u.l.inst.(runtime.Expecter); ok {
 			x.Expect()
@@ -283,7 +283,7 @@ func (f *follower) overdue(ctx context.Context) sandbox.Result {
 	kctx, cancel := f.u.e.unlessPaused(context.WithoutCancel(ctx), f.u.l, killBound)
 	defer cancel()
 	if err := f.u.l.client.Kill(kctx, f.event.ProcessID, sandbox.CauseTimeout); err != nil {
-		f.u.e.log.Error("a command past its limit cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
+		f.u.e.core.Log.Error("a command past its limit cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
 	}
 	return f.killed(sandbox.CauseTimeout, "its time limit passed, and its agent did not end it")
 }
@@ -324,7 +324,7 @@ func (f *follower) record(ctx context.Context, r ExecResult) {
 	if err := f.u.e.finish(ctx, f.u.b, f.event, r); err != nil {
 		// The command did end so; the caller learns it, and the agent keeps it for
 		// the repair at the next start.
-		f.u.e.log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
+		f.u.e.core.Log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
 	}
 }
 
@@ -341,13 +341,13 @@ func (f *follower) notBegun(ctx context.Context, err error) {
 		// The answer was lost, and the command may have begun without us.
 		why = process.UnknownStart
 		if err := f.u.l.client.Kill(ctx, ev.ProcessID, sandbox.CauseHost); err != nil && !fault.Is(err, fault.NotFound) {
-			e.log.Warn("whether a command was begun is not known", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", err)
+			e.core.Log.Warn("whether a command was begun is not known", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", err)
 		}
 	}
 	process.NotBegun(ev, why, err, e.now())
 	dbErr := e.tally(ctx, f.u.b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	if dbErr != nil && !fault.Is(dbErr, fault.Conflict) {
-		e.log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", dbErr)
+		e.core.Log.Error("the end of a command cannot be recorded; the next start does it", "sandbox", f.u.b.id, "process", ev.ProcessID, "error", dbErr)
 	}
 }
 

@@ -225,19 +225,19 @@ func (e *Engine) spread(ctx context.Context, who core.Actor, r ForkRequest, o *o
 	if err := f.intend(ctx, r); err != nil {
 		return nil, err
 	}
-	e.checkpoint("fork.intents")
+	e.core.Checkpoint("fork.intents")
 	_, err := e.images.FindDigest(o.img.Name, o.img.Digest) // whoever deletes it may not have seen the records
 	if err == nil {
 		err = f.make(ctx)
 	}
-	e.checkpoint("fork.done")
+	e.core.Checkpoint("fork.done")
 	if err == nil {
 		err = f.outcome(ctx)
 	}
 	if err != nil {
 		return nil, f.undo(ctx, err)
 	}
-	e.checkpoint("fork.outcome")
+	e.core.Checkpoint("fork.outcome")
 	made := make([]*sandbox.Sandbox, len(f.boxes))
 	for i, b := range f.boxes {
 		e.beginSession(b, e.newLive(b.entry, f.insts[i], o.img))
@@ -317,9 +317,9 @@ func (f *forks) intend(ctx context.Context, r ForkRequest) error {
 	}
 	for i, b := range f.boxes {
 		f.e.cacheRecord(b.entry, records[i])
-		f.e.metrics.Moved("", records[i].State)
+		f.e.core.Metrics.Moved("", records[i].State)
 	}
-	f.e.metrics.Happened(append(secretEvents, events...))
+	f.e.core.Metrics.Happened(append(secretEvents, events...))
 	return nil
 }
 
@@ -329,14 +329,14 @@ func (f *forks) commit(ctx context.Context, fn func(store.Tx) error) error {
 		b.commitMu.Lock()
 		defer b.commitMu.Unlock()
 	}
-	return f.e.store.Update(ctx, fn)
+	return f.e.core.Store.Update(ctx, fn)
 }
 
 // make has the driver make them, several at a time; the first that fails ends it.
 func (f *forks) make(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(forksAtOnce)
-	d := f.e.runtimes[f.o.parent.Runtime]
+	d := f.e.core.Runtimes[f.o.parent.Runtime]
 	for i, b := range f.boxes {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {
@@ -379,9 +379,9 @@ func (f *forks) outcome(ctx context.Context) error {
 	}
 	for i, b := range f.boxes {
 		b.record.Store(next[i])
-		f.e.metrics.Moved(sandbox.Creating, sandbox.Running)
+		f.e.core.Metrics.Moved(sandbox.Creating, sandbox.Running)
 	}
-	f.e.metrics.Happened(events)
+	f.e.core.Metrics.Happened(events)
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 
 // work is core.Group's Work; an error that nobody takes is logged.
 func (e *Engine) work(ctx context.Context, bound time.Duration, do func(context.Context) error, orphaned func(context.Context)) error {
-	return e.group.Work(ctx, bound, do, orphaned, func(err error) { e.log.Warn("a verb failed after its caller had gone", "error", err) })
+	return e.group.Work(ctx, bound, do, orphaned, func(err error) { e.core.Log.Warn("a verb failed after its caller had gone", "error", err) })
 }
 
 // Bounds of work that nobody waits for any more. They hold off a driver or a

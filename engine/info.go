@@ -50,7 +50,7 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 		return Info{}, err
 	}
 	defer e.group.Leave()
-	info := Info{Version: e.version, Since: e.since, Default: e.fallback, Defaults: e.defaults, Pools: e.pools.Info()}
+	info := Info{Version: e.version, Since: e.since, Default: e.core.Default, Defaults: e.defaults, Pools: e.pools.Info()}
 	for _, n := range e.core.RuntimeNames() {
 		caps, err := e.capabilities(ctx, n)
 		r := RuntimeInfo{Name: n, Features: make(map[string]FeatureInfo), Err: err}
@@ -60,7 +60,7 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 		}
 		info.Runtimes = append(info.Runtimes, r)
 	}
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		info.Counts, err = tx.Sandboxes().Count(store.SandboxQuery{Project: c.Project})
 		return err
 	})

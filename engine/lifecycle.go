@@ -82,11 +82,11 @@ func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 	if err != nil {
 		return err
 	}
-	e.checkpoint("start.intent")
+	e.core.Checkpoint("start.intent")
 	if err := e.startAnew(ctx, inst, core.Spec(s, img)); err != nil {
 		return e.unstart(ctx, b, inst, who, err)
 	}
-	e.checkpoint("start.done")
+	e.core.Checkpoint("start.done")
 	l := e.newLive(b.entry, inst, img)
 	if err := e.openNetwork(ctx, b, l, s.Network); err != nil {
 		return e.unstart(ctx, b, inst, who, err)
@@ -101,7 +101,7 @@ func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 		l.network.close()
 		return e.unstart(ctx, b, inst, who, err)
 	}
-	e.checkpoint("start.outcome")
+	e.core.Checkpoint("start.outcome")
 	b.touch(at, actStart)
 	e.beginSession(b, l)
 	return nil
@@ -114,7 +114,7 @@ func (e *Engine) startAnew(ctx context.Context, inst runtime.Instance, spec runt
 	if !fault.Is(err, fault.State) {
 		return err
 	}
-	e.log.Warn("a sandbox runs that is stopped in the records: it is taken down, and started", "sandbox", spec.ID)
+	e.core.Log.Warn("a sandbox runs that is stopped in the records: it is taken down, and started", "sandbox", spec.ID)
 	if err := inst.Stop(ctx, 0); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (e *Engine) unstart(ctx context.Context, b held, inst runtime.Instance, who
 		}, ev)
 	}
 	if stopErr != nil {
-		e.log.Error("a start that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", stopErr)
+		e.core.Log.Error("a start that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", stopErr)
 		e.later(b.entry)
 	}
 	return err
@@ -157,14 +157,14 @@ func (e *Engine) stop(ctx context.Context, b held, who core.Actor, cause sandbox
 	if !ok {
 		return err
 	}
-	e.checkpoint("stop.intent")
+	e.core.Checkpoint("stop.intent")
 	if err := e.takeDown(ctx, l); err != nil {
 		e.release(b.entry)
 		e.later(b.entry)
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be stopped now", b.id).
 			WithRemedy("the server goes on trying; ask again in a while")
 	}
-	e.checkpoint("stop.done")
+	e.core.Checkpoint("stop.done")
 	e.release(b.entry)
 	return e.stopped(ctx, b, who)
 }
@@ -176,7 +176,7 @@ func (e *Engine) restart(ctx context.Context, b held, who core.Actor) error {
 	if s == nil {
 		return core.NoSandbox(string(b.id))
 	}
-	if err := e.store.Room(); err != nil {
+	if err := e.core.Store.Room(); err != nil {
 		return err
 	}
 	if s.State == sandbox.Running || s.State == sandbox.Paused {
@@ -186,7 +186,7 @@ func (e *Engine) restart(ctx context.Context, b held, who core.Actor) error {
 		if err := e.stop(ctx, b, who, sandbox.CauseRestart, who.Did("restarted"), nil); err != nil {
 			return err
 		}
-		e.checkpoint("restart.stopped")
+		e.core.Checkpoint("restart.stopped")
 	}
 	return e.start(ctx, b, who)
 }
@@ -241,7 +241,7 @@ func (e *Engine) stopped(ctx context.Context, b held, who core.Actor) error {
 		e.later(b.entry)
 		return err
 	}
-	e.checkpoint("stop.outcome")
+	e.core.Checkpoint("stop.outcome")
 	e.ended(ctx, b)
 	return nil
 }
@@ -250,7 +250,7 @@ func (e *Engine) stopped(ctx context.Context, b held, who core.Actor) error {
 // it is to be, and else its clocks go on.
 func (e *Engine) ended(ctx context.Context, b held) {
 	if err := e.adoptOrphans(ctx, b); err != nil {
-		e.log.Error("the ends of commands cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
+		e.core.Log.Error("the ends of commands cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
 	}
 	e.plan(b.entry)
 	s := b.record.Load()
@@ -258,7 +258,7 @@ func (e *Engine) ended(ctx context.Context, b held) {
 		return
 	}
 	if err := e.autoDelete(ctx, b); err != nil {
-		e.log.Error("a sandbox that is deleted when it stops cannot be deleted now; it is tried again", "sandbox", b.id, "error", err)
+		e.core.Log.Error("a sandbox that is deleted when it stops cannot be deleted now; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b.entry)
 	}
 }
@@ -303,7 +303,7 @@ func (e *Engine) remove(ctx context.Context, b held, who core.Actor, cause sandb
 	if !ok {
 		return err
 	}
-	e.checkpoint("delete.intent")
+	e.core.Checkpoint("delete.intent")
 	var inst runtime.Instance
 	if l != nil {
 		inst = l.inst
@@ -327,7 +327,7 @@ func (e *Engine) remove(ctx context.Context, b held, who core.Actor, cause sandb
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be deleted now", b.id).
 			WithRemedy("the server goes on trying; ask again in a while")
 	}
-	e.checkpoint("delete.done")
+	e.core.Checkpoint("delete.done")
 	return e.removed(ctx, b, who)
 }
 
@@ -340,13 +340,13 @@ func (e *Engine) removed(ctx context.Context, b held, who core.Actor) error {
 		e.later(b.entry)
 		return err
 	}
-	e.checkpoint("delete.outcome")
+	e.core.Checkpoint("delete.outcome")
 	return nil
 }
 
 // open finds the instance of a record, up or down.
 func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance, error) {
-	d := e.runtimes[s.Runtime]
+	d := e.core.Runtimes[s.Runtime]
 	if d == nil {
 		return nil, fault.New(fault.Unavailable, "the sandbox %s needs the runtime %q, which this server is not configured for", s.ID, s.Runtime).
 			WithRemedy("start the server with that runtime")

@@ -221,7 +221,7 @@ func (o *sessionNetwork) differs(p sandbox.NetworkPolicy) bool {
 // network, says so, and is tried again.
 func (e *Engine) reopenNetwork(ctx context.Context, b held, l *session) {
 	if err := e.openNetwork(ctx, b, l, b.record.Load().Network); err != nil {
-		e.log.Error("a running sandbox has no network now; it is tried again", "sandbox", b.id, "error", err)
+		e.core.Log.Error("a running sandbox has no network now; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b.entry)
 	}
 }
@@ -249,7 +249,7 @@ func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egre
 		if s == nil {
 			return
 		}
-		if e.store.Room() != nil { // the log of its network has them
+		if e.core.Store.Room() != nil { // the log of its network has them
 			continue
 		}
 		events := make([]*sandbox.Event, len(batch))
@@ -259,13 +259,13 @@ func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egre
 			events[i] = ev
 		}
 		cctx, cancel := core.Aside(ctx)
-		err := e.store.Update(cctx, func(tx store.Tx) error { return core.AppendAll(tx, events) })
+		err := e.core.Store.Update(cctx, func(tx store.Tx) error { return core.AppendAll(tx, events) })
 		cancel()
 		if err != nil {
-			e.log.Warn("refusals of a sandbox's network cannot be recorded", "sandbox", b.id, "error", err)
+			e.core.Log.Warn("refusals of a sandbox's network cannot be recorded", "sandbox", b.id, "error", err)
 			continue
 		}
-		e.metrics.Happened(events)
+		e.core.Metrics.Happened(events)
 	}
 }
 

@@ -64,7 +64,7 @@ func (u *Use) recorded(ev *sandbox.Event, err error) error {
 		return err
 	}
 	if err != nil {
-		u.e.log.Error("a call cannot be recorded", "sandbox", u.b.id, "type", ev.Type, "error", err)
+		u.e.core.Log.Error("a call cannot be recorded", "sandbox", u.b.id, "type", ev.Type, "error", err)
 		return fault.Wrap(fault.Unavailable, err, "it was done, and cannot be recorded")
 	}
 	return nil
@@ -72,14 +72,14 @@ func (u *Use) recorded(ev *sandbox.Event, err error) error {
 
 // Begin commits the intent of a command: its event, and what more, which may be nil, writes.
 func (u *Use) Begin(ctx context.Context, ev *sandbox.Event, more func(store.Tx) error) error {
-	err := u.e.store.Update(ctx, func(tx store.Tx) error {
+	err := u.e.core.Store.Update(ctx, func(tx store.Tx) error {
 		if err := tx.Events().Append(ev); err != nil || more == nil {
 			return err
 		}
 		return more(tx)
 	})
 	if err == nil {
-		u.e.metrics.Happened([]*sandbox.Event{ev})
+		u.e.core.Metrics.Happened([]*sandbox.Event{ev})
 	}
 	return err
 }
@@ -108,7 +108,7 @@ func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration,
 // Conclude has commit write the outcome of a command, which is in ev, behind the answer to its
 // caller, and ends the use then. Who reads the sandbox's record or events waits for that.
 func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
-	u.e.metrics.Ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
+	u.e.core.Metrics.Ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
 	end := u.e.outcomes.Begin(u.b)
 	u.e.group.Spawn(func(ctx context.Context) {
 		defer u.End()

@@ -65,12 +65,12 @@ func (e *Engine) pause(ctx context.Context, b held, who core.Actor, cause sandbo
 	if !ok {
 		return err
 	}
-	e.checkpoint("pause.intent")
+	e.core.Checkpoint("pause.intent")
 	l.pauses.Begin() // before the freeze: no limit may pass while it is at it
 	if err := p.Pause(ctx); err != nil {
 		return e.unpause(ctx, b, l, who, err)
 	}
-	e.checkpoint("pause.done")
+	e.core.Checkpoint("pause.done")
 	b.put(l)
 	ev := who.Event(sandbox.EventPaused, s, e.now())
 	ev.Cause, ev.Detail = cause, detail
@@ -81,7 +81,7 @@ func (e *Engine) pause(ctx context.Context, b held, who core.Actor, cause sandbo
 		e.later(b.entry)
 		return err
 	}
-	e.checkpoint("pause.outcome")
+	e.core.Checkpoint("pause.outcome")
 	e.plan(b.entry)
 	return nil
 }
@@ -92,13 +92,13 @@ func (e *Engine) unpause(ctx context.Context, b held, l *session, who core.Actor
 	defer cancel()
 	back := l.inst.(runtime.Pauser).Resume(ctx) // whatever the driver says of itself
 	if back != nil && !fault.Is(back, fault.State) {
-		e.log.Error("a pause that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", back)
+		e.core.Log.Error("a pause that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", back)
 		b.put(l)
 		e.later(b.entry)
 		return err
 	}
 	if dbErr := e.awoken(ctx, b.entry, failure(who, "pause: "+core.Reason(err))); dbErr != nil {
-		e.log.Error("a pause that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", dbErr)
+		e.core.Log.Error("a pause that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", dbErr)
 		b.put(l)
 		e.later(b.entry)
 		return err
@@ -142,7 +142,7 @@ func (e *Engine) resume(ctx context.Context, b held, who core.Actor) error {
 	if err != nil {
 		return err
 	}
-	e.checkpoint("resume.intent")
+	e.core.Checkpoint("resume.intent")
 	err = p.Resume(ctx)
 	if err != nil && (fault.Is(err, fault.State) || p.Paused()) {
 		return e.unresume(ctx, b, who, err)
@@ -152,7 +152,7 @@ func (e *Engine) resume(ctx context.Context, b held, who core.Actor) error {
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be resumed wholly now", b.id).
 			WithRemedy("the server goes on trying; ask again in a while")
 	}
-	e.checkpoint("resume.done")
+	e.core.Checkpoint("resume.done")
 	return e.resumed(ctx, b, l, who, "")
 }
 
@@ -168,7 +168,7 @@ func (e *Engine) resumed(ctx context.Context, b held, l *session, who core.Actor
 		e.later(b.entry)
 		return err
 	}
-	e.checkpoint("resume.outcome")
+	e.core.Checkpoint("resume.outcome")
 	l.pauses.End()
 	e.restore(ctx, b, l)
 	e.plan(b.entry)
@@ -191,7 +191,7 @@ func (e *Engine) unresume(ctx context.Context, b held, who core.Actor, err error
 		s.State, s.UpdatedAt = sandbox.Paused, ev.At
 	}, ev)
 	if dbErr != nil {
-		e.log.Error("a resume that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", dbErr)
+		e.core.Log.Error("a resume that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", dbErr)
 		e.later(b.entry)
 	}
 	return err
@@ -214,7 +214,7 @@ func (e *Engine) cannot(ctx context.Context, runtimeName string, f runtime.Featu
 
 // capabilities asks a runtime what works, in bounded time.
 func (e *Engine) capabilities(ctx context.Context, runtimeName string) (runtime.Capabilities, error) {
-	d := e.runtimes[runtimeName]
+	d := e.core.Runtimes[runtimeName]
 	if d == nil {
 		return nil, fault.New(fault.Unavailable, "this server is not configured for the runtime %q", runtimeName)
 	}

@@ -52,7 +52,7 @@ func (e *Engine) closeRows(ctx context.Context, b held, l *session) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return e.store.Update(ctx, func(tx store.Tx) error {
+	return e.core.Store.Update(ctx, func(tx store.Tx) error {
 		rows, err := tx.Events().Unfinished(b.id)
 		for _, ev := range rows {
 			if ev.Type != sandbox.EventExec && ev.Type != sandbox.EventTerminal {
@@ -82,7 +82,7 @@ func (e *Engine) closeOrphans(ctx context.Context, b held, rows []*sandbox.Event
 			process.CutOff(ev, cause, detail, e.now())
 		}
 	}
-	return e.store.Update(ctx, func(tx store.Tx) error {
+	return e.core.Store.Update(ctx, func(tx store.Tx) error {
 		for _, ev := range rows {
 			if err := tx.Events().Finish(ev); err != nil {
 				return err
@@ -114,7 +114,7 @@ func (u *Use) tellEnds(ctx context.Context, recs []sandbox.Process) error {
 		}
 	}
 	var rows []*sandbox.Event
-	err := u.e.store.View(ctx, func(tx store.Tx) (err error) {
+	err := u.e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		rows, _, err = tx.Events().List(q)
 		return err
 	})

@@ -71,7 +71,7 @@ func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q
 	}
 	q.Sandbox, q.Project = b.id, c.Project
 	q.Types = []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal}
-	err = e.store.View(ctx, func(tx store.Tx) (err error) {
+	err = e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		rows, _, err = tx.Events().List(q)
 		return err
 	})

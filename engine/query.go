@@ -82,7 +82,7 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 		return Page{}, err
 	}
 	var p Page
-	err = e.store.View(ctx, func(tx store.Tx) (err error) {
+	err = e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		if p.Items, p.Next, err = tx.Sandboxes().List(q); err != nil {
 			return err
 		}

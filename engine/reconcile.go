@@ -109,7 +109,7 @@ func (e *Engine) refresh(ctx context.Context, b *entry) error {
 		old := b.record.Load()
 		e.cacheRecord(b, s)
 		if old != nil {
-			e.metrics.Moved(old.State, s.State)
+			e.core.Metrics.Moved(old.State, s.State)
 		}
 	case fault.Is(err, fault.NotFound):
 		e.forget(b)
@@ -190,7 +190,7 @@ func (e *Engine) recover(ctx context.Context, b held) error {
 	}
 	if p, ok := l.inst.(runtime.Pauser); ok && p.Paused() {
 		if err := p.Resume(ctx); err != nil { // down ones are seen next
-			e.log.Warn("a running sandbox is frozen, and cannot be resumed", "sandbox", b.id, "error", err)
+			e.core.Log.Warn("a running sandbox is frozen, and cannot be resumed", "sandbox", b.id, "error", err)
 		}
 	}
 	if down, err := e.fallen(ctx, b, l); down {
@@ -290,7 +290,7 @@ func (e *Engine) reopen(ctx context.Context, b held) (*session, error) {
 	img, err := e.images.FindDigest(s.Image, s.ImageDigest)
 	if err != nil {
 		// It runs on what it has; only the image's own variables are missed.
-		e.log.Warn("the image of a running sandbox is not found", "sandbox", b.id, "image", s.Image, "error", err)
+		e.core.Log.Warn("the image of a running sandbox is not found", "sandbox", b.id, "image", s.Image, "error", err)
 	}
 	return e.newLive(b.entry, inst, img), nil
 }
@@ -314,7 +314,7 @@ func (e *Engine) found(ctx context.Context, b held, l *session) error {
 		return e.notReconciled(b.entry, err)
 	}
 	if err := l.inst.Stop(ctx, 0); err != nil {
-		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
+		e.core.Log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
 	}
 	// Nobody saw when. What it did not run for sure is not counted.
 	s := b.record.Load()
@@ -340,7 +340,7 @@ func (e *Engine) fit(ctx context.Context, b held, l *session) {
 		return
 	}
 	l.unfit = true
-	e.log.Warn("the limits and the host name of a sandbox cannot be set again now; it is tried again", "sandbox", b.id, "error", err)
+	e.core.Log.Warn("the limits and the host name of a sandbox cannot be set again now; it is tried again", "sandbox", b.id, "error", err)
 	e.plan(b.entry)
 }
 

@@ -33,7 +33,7 @@ func (e *Engine) repair(ctx context.Context) error {
 	if err := e.count(ctx); err != nil {
 		return err
 	}
-	if err := e.secrets.Reseal(ctx, e.log); err != nil {
+	if err := e.secrets.Reseal(ctx, e.core.Log); err != nil {
 		return err
 	}
 	ids, err := e.unreconciledIDs(ctx)
@@ -59,19 +59,19 @@ func (e *Engine) repair(ctx context.Context) error {
 		return err
 	}
 	if len(ids) > 0 {
-		e.log.Info("the sandboxes of the last run are looked after", "sandboxes", len(ids), "took", time.Since(began))
+		e.core.Log.Info("the sandboxes of the last run are looked after", "sandboxes", len(ids), "took", time.Since(began))
 	}
 	return nil
 }
 
 // count makes the figures those of the records.
 func (e *Engine) count(ctx context.Context) error {
-	return e.store.View(ctx, func(tx store.Tx) error {
+	return e.core.Store.View(ctx, func(tx store.Tx) error {
 		counts, err := tx.Sandboxes().Count(store.SandboxQuery{})
 		if err != nil {
 			return fmt.Errorf("counting the sandboxes of the last run: %w", err)
 		}
-		e.metrics.Found(counts)
+		e.core.Metrics.Found(counts)
 		return nil
 	})
 }
@@ -85,7 +85,7 @@ func (e *Engine) unreconciledIDs(ctx context.Context) ([]sandbox.ID, error) {
 	})
 	for {
 		var page []*sandbox.Sandbox
-		err := e.store.View(ctx, func(tx store.Tx) (err error) {
+		err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 			page, q.Cursor, err = tx.Sandboxes().List(q)
 			return err
 		})
@@ -130,13 +130,13 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 			return ctx.Err()
 		}
 		e.later(b)
-		e.log.Error("a sandbox of the last run cannot be repaired now; it is tried again", "sandbox", id, "error", err)
+		e.core.Log.Error("a sandbox of the last run cannot be repaired now; it is tried again", "sandbox", id, "error", err)
 		return nil
 	}
 	if b.record.Load() == nil {
 		return nil
 	}
-	e.checkpoint("repair.settled")
+	e.core.Checkpoint("repair.settled")
 	e.plan(b)
 	if l := b.up(); l != nil && l.unheard.Load() {
 		e.retain(b)
@@ -181,7 +181,7 @@ func (e *Engine) repairDiskless(ctx context.Context, id sandbox.ID) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		e.log.Error("a sandbox whose disk is not there cannot be recorded as failed; its start does it", "sandbox", id, "error", err)
+		e.core.Log.Error("a sandbox whose disk is not there cannot be recorded as failed; its start does it", "sandbox", id, "error", err)
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (e *Engine) adoptOrphans(ctx context.Context, b held) error {
 // follows those that still run.
 func (e *Engine) adoptCommands(ctx context.Context, b held) error {
 	var rows []*sandbox.Event
-	err := e.store.View(ctx, func(tx store.Tx) (err error) {
+	err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
 		rows, err = tx.Events().Unfinished(b.id)
 		return err
 	})
@@ -267,7 +267,7 @@ func (e *Engine) adoptCommand(ctx context.Context, b *entry, l *session, ev *san
 		process.CutOff(ev, sandbox.CauseHost, process.NeverHeardOf, e.now())
 		return e.commitWith(ctx, b, func(*sandbox.Sandbox) {}, func(tx store.Tx) error { return tx.Events().Finish(ev) })
 	case err == nil && rec.Result != nil:
-		e.metrics.Ran(ev, rec.Result)
+		e.core.Metrics.Ran(ev, rec.Result)
 		return e.finish(ctx, b, ev, ExecResult{ProcessID: ev.ProcessID, Result: *rec.Result})
 	case ctx.Err() != nil:
 		return ctx.Err()

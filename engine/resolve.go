@@ -61,7 +61,7 @@ func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, erro
 	id, ok := e.names[name{project, key}]
 	e.mu.Unlock()
 	if !ok {
-		err := e.store.View(ctx, func(tx store.Tx) error {
+		err := e.core.Store.View(ctx, func(tx store.Tx) error {
 			s, err := tx.Sandboxes().ByKey(project, key)
 			if err == nil {
 				id = s.ID
@@ -121,7 +121,7 @@ func (e *Engine) takeToWork(ctx context.Context, of *entry) (held, error) {
 	if err != nil || b.record.Load() == nil {
 		return b, err
 	}
-	return b.unless(e.store.Room())
+	return b.unless(e.core.Store.Room())
 }
 
 // takeToStop is take for a verb that ends the sandbox's commands, whether or not its agent
@@ -155,7 +155,7 @@ func (e *Engine) takeToDelete(ctx context.Context, of *entry) (held, error) {
 		err = e.reconcileInstance(ctx, b, finishedLater)
 	}
 	if s := b.record.Load(); err != nil && ctx.Err() == nil && s != nil && !b.uncertain() && s.State.CanBecome(sandbox.Deleting) {
-		e.log.Warn("a sandbox is deleted that could not be settled", "sandbox", b.id, "state", s.State, "error", err)
+		e.core.Log.Warn("a sandbox is deleted that could not be settled", "sandbox", b.id, "state", s.State, "error", err)
 		return b, nil
 	}
 	return b.unless(err)

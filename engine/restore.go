@@ -46,7 +46,7 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 		return nil, fault.InvalidField("to", "%q is where it is already; name a snapshot, or %q", pointNow, pointBase)
 	}
 	return e.verb(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b held) error {
-		if err := e.store.Room(); err != nil {
+		if err := e.core.Store.Room(); err != nil {
 			return err
 		}
 		return e.rollback(ctx, b, core.ActorOf(c), to)
@@ -94,9 +94,9 @@ func (e *Engine) rollback(ctx context.Context, b held, who core.Actor, to string
 		if err != nil {
 			return err
 		}
-		e.holds.Pin(b.id, release)
+		e.core.Holds.Pin(b.id, release)
 		if err := fits(s, snap); err != nil {
-			e.holds.Unpin(b.id)
+			e.core.Holds.Unpin(b.id)
 			return err
 		}
 		x.to = snap.ID
@@ -133,11 +133,11 @@ func (x *exchange) do(ctx context.Context) error {
 		s.StopMeter(at)
 	})
 	if err != nil {
-		e.holds.Unpin(b.id)
+		e.core.Holds.Unpin(b.id)
 		e.restore(ctx, b, l)
 		return err
 	}
-	e.checkpoint("rollback.intent")
+	e.core.Checkpoint("rollback.intent")
 	if l != nil {
 		l.ending.Store(&runtime.Exit{Cause: sandbox.CauseRestore, Detail: x.what})
 		if x.atOnce(ctx, l) {
@@ -150,11 +150,11 @@ func (x *exchange) do(ctx context.Context) error {
 			return x.unfinished(err)
 		}
 	}
-	e.checkpoint("rollback.down")
+	e.core.Checkpoint("rollback.down")
 	if err := e.swap(ctx, x.before, x.to); err != nil {
 		return x.undo(ctx, err)
 	}
-	e.checkpoint("rollback.done")
+	e.core.Checkpoint("rollback.done")
 	if !runs {
 		return x.finish(ctx, nil)
 	}
@@ -171,7 +171,7 @@ func (x *exchange) atOnce(ctx context.Context, l *session) bool {
 	l.passed.Store(true)
 	if err := r.Restore(ctx, core.Spec(x.b.record.Load(), x.img), x.to); err != nil {
 		x.begun = true
-		x.e.log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)
+		x.e.core.Log.Warn("a disk cannot be exchanged at once; it is done step by step", "sandbox", x.b.id, "error", err)
 		return false
 	}
 	l.pauses.End()
@@ -191,7 +191,7 @@ func (x *exchange) start(ctx context.Context) error {
 		defer cancel()
 		if inst != nil {
 			if stopErr := inst.Stop(actx, 0); stopErr != nil {
-				e.log.Error("a start that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", stopErr)
+				e.core.Log.Error("a start that failed cannot be taken back; it is tried again", "sandbox", b.id, "error", stopErr)
 				return x.unfinished(err)
 			}
 		}
@@ -206,7 +206,7 @@ func (x *exchange) start(ctx context.Context) error {
 // started commits that the sandbox is up on its new disk.
 func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	e, b := x.e, x.b
-	e.checkpoint("rollback.started")
+	e.core.Checkpoint("rollback.started")
 	at := e.now()
 	h := inst.Handle()
 	ev := x.event(at)
@@ -218,8 +218,8 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	if err != nil {
 		return x.unfinished(err) // settling takes it down
 	}
-	e.holds.Unpin(b.id)
-	e.checkpoint("rollback.outcome")
+	e.core.Holds.Unpin(b.id)
+	e.core.Checkpoint("rollback.outcome")
 	e.beginSession(b, e.newLive(b.entry, inst, x.img))
 	return nil
 }
@@ -253,8 +253,8 @@ func (x *exchange) finish(ctx context.Context, failed error) error {
 		x.e.later(x.b.entry)
 		return err
 	}
-	x.e.holds.Unpin(x.b.id)
-	x.e.checkpoint("rollback.outcome")
+	x.e.core.Holds.Unpin(x.b.id)
+	x.e.core.Checkpoint("rollback.outcome")
 	x.e.ended(ctx, x.b)
 	return nil
 }
@@ -288,10 +288,10 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 		}
 	}, ev)
 	if dbErr != nil {
-		x.e.log.Error("a rollback that failed cannot be recorded; it is tried again", "sandbox", x.b.id, "error", dbErr)
+		x.e.core.Log.Error("a rollback that failed cannot be recorded; it is tried again", "sandbox", x.b.id, "error", dbErr)
 		return x.unfinished(err)
 	}
-	x.e.holds.Unpin(x.b.id)
+	x.e.core.Holds.Unpin(x.b.id)
 	x.e.ended(ctx, x.b)
 	return err
 }
@@ -316,7 +316,7 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 		if !fault.Is(err, fault.State) {
 			return err
 		}
-		e.log.Warn("a sandbox runs that is stopped in the records: it is taken down, and its disk exchanged", "sandbox", s.ID)
+		e.core.Log.Warn("a sandbox runs that is stopped in the records: it is taken down, and its disk exchanged", "sandbox", s.ID)
 		if err := inst.Stop(ctx, 0); err != nil {
 			return err
 		}
@@ -331,7 +331,7 @@ func (e *Engine) swap(ctx context.Context, s *sandbox.Sandbox, to sandbox.ID) er
 	}
 	whole := core.Spec(s, img)
 	whole.From = to
-	if inst, err = e.runtimes[s.Runtime].Create(ctx, whole); err != nil {
+	if inst, err = e.core.Runtimes[s.Runtime].Create(ctx, whole); err != nil {
 		return err
 	}
 	return inst.Stop(ctx, 0)
@@ -384,10 +384,10 @@ func (e *Engine) pinRestore(ctx context.Context, s *sandbox.Sandbox) error {
 	if s.State != sandbox.Restoring || s.Restore == "" {
 		return nil
 	}
-	release, err := e.holds.Share(ctx, s.Restore)
+	release, err := e.core.Holds.Share(ctx, s.Restore)
 	if err != nil {
 		return err
 	}
-	e.holds.Pin(s.ID, release)
+	e.core.Holds.Pin(s.ID, release)
 	return nil
 }

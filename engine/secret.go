@@ -118,7 +118,7 @@ func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string,
 			defer e.release(b)
 		}
 		var ev *sandbox.Event
-		err := e.store.Update(ctx, func(tx store.Tx) (err error) {
+		err := e.core.Store.Update(ctx, func(tx store.Tx) (err error) {
 			if b != nil {
 				if _, err := tx.Sandboxes().Get(of); fault.Is(err, fault.NotFound) {
 					return core.NoSandbox(ref)
@@ -140,7 +140,7 @@ func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string,
 			e.secrets.InvalidateProject(c.Project)
 		}
 		e.bindAll(ctx, c.Project, of)
-		e.metrics.Happened([]*sandbox.Event{ev})
+		e.core.Metrics.Happened([]*sandbox.Event{ev})
 		return nil
 	}, nil)
 }

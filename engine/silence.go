@@ -31,12 +31,12 @@ const (
 func (e *Engine) observe(b *entry, l *session) {
 	l.client.Observe(l.pauses.Paused, func(silent bool) {
 		if !silent {
-			e.metrics.Unresponsive.Dec()
-			e.log.Info("the agent of a sandbox answers again, or the sandbox is down", "sandbox", b.id)
+			e.core.Metrics.Unresponsive.Dec()
+			e.core.Log.Info("the agent of a sandbox answers again, or the sandbox is down", "sandbox", b.id)
 			return
 		}
-		e.metrics.Unresponsive.Inc()
-		e.log.Warn("the agent of a sandbox does not answer; it is asked again until it does", "sandbox", b.id)
+		e.core.Metrics.Unresponsive.Inc()
+		e.core.Log.Warn("the agent of a sandbox does not answer; it is asked again until it does", "sandbox", b.id)
 		e.retain(b)
 		e.group.Spawn(func(ctx context.Context) {
 			defer e.release(b)
@@ -89,7 +89,7 @@ func (e *Engine) adoptBehind(ctx context.Context, b *entry) {
 	case err == nil:
 		e.plan(b)
 	case ctx.Err() == nil && !errors.Is(err, agent.ErrSilent) && b.ending.Load() == 0:
-		e.log.Error("the commands of a sandbox of the last run cannot be looked after now; it is tried again", "sandbox", b.id, "error", err)
+		e.core.Log.Error("the commands of a sandbox of the last run cannot be looked after now; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b)
 	}
 }

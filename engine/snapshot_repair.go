@@ -49,7 +49,7 @@ func (e *Engine) expireKept(ctx context.Context, id sandbox.ID) {
 	defer cancel()
 	soon, enough := context.WithTimeout(wctx, expireWait)
 	defer enough()
-	give, err := e.holds.Own(soon, id)
+	give, err := e.core.Holds.Own(soon, id)
 	if err != nil {
 		e.retry(id) // in use, or a verb is at it
 		return
@@ -59,7 +59,7 @@ func (e *Engine) expireKept(ctx context.Context, id sandbox.ID) {
 		err = e.volumes.Reconcile(wctx, id)
 	}
 	if err != nil {
-		e.log.Error("a snapshot or a volume that was begun or deleted cannot be settled now; it is tried again", "id", id, "error", err)
+		e.core.Log.Error("a snapshot or a volume that was begun or deleted cannot be settled now; it is tried again", "id", id, "error", err)
 		e.retry(id)
 	}
 }

@@ -179,7 +179,7 @@ func (t *Terminal) over(result func(context.Context) sandbox.Result) {
 			ctx, done := core.Aside(ctx)
 			defer done()
 			if err := t.u.e.finish(ctx, t.u.b, t.ev, ExecResult{ProcessID: t.ev.ProcessID, Result: res}); err != nil {
-				t.u.e.log.Error("the end of a terminal cannot be recorded; the next start does it", "sandbox", t.u.b.id, "process", t.ev.ProcessID, "error", err)
+				t.u.e.core.Log.Error("the end of a terminal cannot be recorded; the next start does it", "sandbox", t.u.b.id, "process", t.ev.ProcessID, "error", err)
 			}
 		})
 	})

@@ -76,7 +76,7 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 		if err := e.resize(ctx, b, l, limits); err != nil {
 			return err
 		}
-		e.checkpoint("update.done")
+		e.core.Checkpoint("update.done")
 	}
 	// What cannot be kept of it is taken back: the record says what is in force.
 	undo := func() {
@@ -121,10 +121,10 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 		}
 		return err
 	}
-	e.checkpoint("update.outcome")
+	e.core.Checkpoint("update.outcome")
 	if l != nil && p.Key != nil {
 		if err := l.setHostname(ctx, b.record.Load()); err != nil { // the record counts, and what is up follows it
-			e.log.Warn("the host name of a sandbox cannot be set now; it is tried again", "sandbox", b.id, "error", err)
+			e.core.Log.Warn("the host name of a sandbox cannot be set now; it is tried again", "sandbox", b.id, "error", err)
 			l.unfit = true
 			e.later(b.entry)
 		}

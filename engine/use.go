@@ -100,7 +100,7 @@ func (e *Engine) wake(ctx context.Context, b *entry, who core.Actor, may func(*s
 	if s := b.record.Load(); s != nil && !s.State.Intent() && s.State != sandbox.Running && !may(s) {
 		return notUp(s) // without waiting for anything
 	}
-	if err := e.store.Room(); err != nil {
+	if err := e.core.Store.Room(); err != nil {
 		return err
 	}
 	return e.turnWork(ctx, b, startBound, e.take, func(ctx context.Context, b held) error {

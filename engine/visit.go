@@ -77,7 +77,7 @@ func (v *Visit) Record(ctx context.Context, ev *sandbox.Event) error {
 // RecordFirst commits an event unless there is one of its type and ProcessID.
 func (v *Visit) RecordFirst(ctx context.Context, ev *sandbox.Event) error {
 	first := false
-	err := v.e.store.Update(ctx, func(tx store.Tx) error {
+	err := v.e.core.Store.Update(ctx, func(tx store.Tx) error {
 		page, _, err := tx.Events().List(store.EventQuery{
 			Project: ev.Project, Sandbox: ev.Sandbox, ProcessID: ev.ProcessID, Types: []sandbox.EventType{ev.Type}, Limit: 1,
 		})
@@ -87,7 +87,7 @@ func (v *Visit) RecordFirst(ctx context.Context, ev *sandbox.Event) error {
 		return tx.Events().Append(ev)
 	})
 	if err == nil && first {
-		v.e.metrics.Happened([]*sandbox.Event{ev})
+		v.e.core.Metrics.Happened([]*sandbox.Event{ev})
 	}
 	return err
 }

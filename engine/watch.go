@@ -112,7 +112,7 @@ func (e *Engine) sessionEnded(ctx context.Context, b held, l *session) {
 	b.withdraw(nil)
 	e.release(b.entry)
 	if err := l.inst.Stop(ctx, 0); err != nil { // frees what the host still holds for it
-		e.log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
+		e.core.Log.Warn("what is left of a sandbox that went down cannot be freed", "sandbox", b.id, "error", err)
 	}
 	exit := l.exit
 	if l.pauses.Paused() {
@@ -120,7 +120,7 @@ func (e *Engine) sessionEnded(ctx context.Context, b held, l *session) {
 		l.pauses.End()
 	}
 	if err := e.wentDown(ctx, b, exit, e.now()); err != nil {
-		e.log.Error("a sandbox went down, and that cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
+		e.core.Log.Error("a sandbox went down, and that cannot be recorded; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b.entry)
 	}
 }
@@ -132,7 +132,7 @@ func (e *Engine) wentDown(ctx context.Context, b held, exit runtime.Exit, then t
 		exit.Cause = sandbox.CauseHost // we did not stop it
 	}
 	s := b.record.Load()
-	e.log.Warn("a sandbox went down by itself", "sandbox", b.id, "cause", exit.Cause, "detail", exit.Detail)
+	e.core.Log.Warn("a sandbox went down by itself", "sandbox", b.id, "cause", exit.Cause, "detail", exit.Detail)
 	ev := core.System.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = exit.Cause, sandbox.Clip(exit.Detail, sandbox.MaxEventDetail)
 	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {

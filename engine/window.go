@@ -48,7 +48,7 @@ func (u *Use) track(ctx context.Context, dir string) runtime.Window {
 	}
 	w, err := t.Track(ctx, dir)
 	if err != nil {
-		u.e.log.Warn("which files a command changes cannot be told", "sandbox", u.b.id, "dir", dir, "error", err)
+		u.e.core.Log.Warn("which files a command changes cannot be told", "sandbox", u.b.id, "dir", dir, "error", err)
 		return nil
 	}
 	return w
@@ -64,7 +64,7 @@ func (w Window) Close(ctx context.Context) Changes {
 	}
 	found, err := w.workspace.Close(ctx)
 	if err != nil {
-		w.u.e.log.Warn("which files a command changed cannot be told", "sandbox", w.u.b.id, "error", err)
+		w.u.e.core.Log.Warn("which files a command changed cannot be told", "sandbox", w.u.b.id, "error", err)
 		return c
 	}
 	c.Files, c.Total, c.Complete = ofBytes(secrets.Changes(w.u.labels(), found.Files), answeredChanges), found.Total, found.Complete
