@@ -202,7 +202,7 @@ func (r *oci) config(id string, argv []string) *specs.Spec {
 	}
 	limits.Memory = &specs.LinuxMemory{Limit: new(int64(limitMemory)), Swap: new(int64(limitMemory))}
 	limits.CPU = &specs.LinuxCPU{Quota: new(int64(limitCPUs * 100_000)), Period: new(uint64(100_000))}
-	limits.Pids = &specs.LinuxPids{Limit: limitPids}
+	limits.Pids = &specs.LinuxPids{Limit: new(int64(limitPids))}
 	linux.Resources = &limits
 	for _, kind := range []specs.LinuxNamespaceType{
 		specs.PIDNamespace, specs.NetworkNamespace, specs.MountNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.CgroupNamespace,

@@ -75,7 +75,6 @@ type command struct {
 	login login
 	a     *Address // that it is to reach, nil for none
 	time  time.Duration
-	user  string
 	sink  func(sandbox.Frame)
 }
 

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	useStart = "its start command" // what counts as activity, in a word for people
-
 	tail      = 2048                  // bytes of output that are told of a start that is not ready
 	tailBound = 2 * time.Second       // for reading them
 	lookBound = 2 * time.Second       // for one look at a port
