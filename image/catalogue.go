@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/image/entry"
 )
 
 // Entry is one line of the catalogue.
@@ -21,6 +22,10 @@ type Entry struct {
 	Title string
 	// Aliases are the other spellings that resolve to the entry.
 	Aliases []string
+	// Base is the entry that it is made of, "" for a whole system of its own; Packages are what it adds
+	// to that by name.
+	Base     string
+	Packages []entry.Package
 	// Start is the image's start command, nil for none. Nothing runs it by itself.
 	Start []string
 	// ByAdmin says that only an administrator has it built: its steps reach package mirrors, and take

@@ -3,7 +3,11 @@
 
 package image
 
-import "context"
+import (
+	"context"
+
+	"sandpit.dev/image/entry"
+)
 
 // debianSuite is the release that recipes build on.
 const debianSuite = "bookworm"
@@ -62,6 +66,7 @@ func pythonRecipe() recipe {
 				"python-3.12", "python-3.12-bare", "python:3.12", "node-22", "ubuntu-24.04",
 				"mcpgateway/sandbox-python:3.12", "mcpgateway/sandbox-runtime:latest", "mcpgateway/skills-runtime:latest",
 			},
+			Packages: debianPackages(pythonPackages),
 		},
 		Contents: map[string]any{
 			// Revision changes when the code of a stage changes what comes out.
@@ -83,4 +88,13 @@ func pythonRecipe() recipe {
 		},
 		Inspect: pythonContents,
 	}
+}
+
+// debianPackages are packages of Debian's by their names.
+func debianPackages(names []string) []entry.Package {
+	all := make([]entry.Package, len(names))
+	for i, name := range names {
+		all[i] = entry.Package{Tool: entry.Apt, Name: name}
+	}
+	return all
 }

@@ -62,7 +62,7 @@ func (s *Store) Use(b Builder) { s.builder = b }
 // sandboxed makes the recipe of an entry.
 func sandboxed(e entry.Entry) recipe {
 	return recipe{
-		Entry:    Entry{Name: e.Name, Title: e.Title, Aliases: e.Aliases, Start: e.Start, ByAdmin: true},
+		Entry:    Entry{Name: e.Name, Title: e.Title, Aliases: e.Aliases, Base: e.Base, Packages: e.Packages, Start: e.Start, ByAdmin: true},
 		Contents: e.Recipe(),
 		Env:      e.Env,
 		made:     &e,

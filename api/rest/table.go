@@ -259,6 +259,9 @@ func (a *API) operations() []httpapi.Operation {
 			Extend(keying{scope: access.Admin, makes: []keyed.Kind{keyed.Token}, own: true}),
 		op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
 		op("listImages", "GET /images", "List what sandboxes can run on.", http.StatusOK, a.listImages),
+		op("listSandboxImages", "GET /sandbox-images", "List images in the form of the MCP Gateway.", http.StatusOK, a.listSandboxImages),
+		op("listSandboxImageTemplates", "GET /sandbox-images/templates", "List the entries of the catalogue in the form of the MCP Gateway. POST /images/{name}/import builds one.", http.StatusOK, a.listSandboxImageTemplates),
+		op("listSandboxImagePackages", "GET /sandbox-images/packages", "List the packages of all entries of the catalogue, by the tool that installs them.", http.StatusOK, a.listSandboxImagePackages),
 		op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
 			Extend(keyless("the second joins the build")),
