@@ -143,7 +143,7 @@ var rules = []rule{
 	{"api/mcp/batch", []string{"fault", "sandbox", "access", "engine", "runs", "api/runs", "api/mcp/toolset", "api/mcp/transport"}, "runs are the same in every profile that has them"},
 	{"api/mcp/profile/sandpit", []string{"fault", "sandbox", "access", "image", "kernel", "engine", "engine/process", "engine/snapshot", "engine/volume", "engine/secrets", "engine/update", "engine/ports", "engine/files", "engine/images", "network/ask", "code", "runs", "api/filelink", "api/runs", "api/service", "api/mcp/batch", "api/mcp/toolset", "api/mcp/transport", "internal/spelling", "skill", "git", "template", "engine/templates"}, "a profile never imports another profile"},
 	{"api/mcp/profile/orkestr", []string{"fault", "sandbox", "access", "image", "engine", "api/mcp/toolset"}, "a profile never imports another profile"},
-	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "image", "engine", "engine/volume", "git", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
+	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "image", "image/dockerfile", "engine", "engine/volume", "git", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
 	{"api/mcp/profile/sandboxd", []string{"fault", "sandbox", "engine", "engine/update", "runs", "api/mcp/toolset", "api/mcp/batch"}, "a profile never imports another profile"},
 	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
 	{"internal/budget", []string{"fault"}, "it counts bytes, and says why it has no more"},

@@ -37,7 +37,7 @@ func number(name, about, bounds string, least, most float64, field string) tools
 const volumes = `{"type":"array","description":"Volumes to attach, by id or name.","items":{"type":"object","properties":{` +
 	`"volumeId":{"type":"string"},"mountPath":{"type":"string"}}}}`
 
-const build = `{"type":"object","description":"Build information: a Dockerfile that is one FROM line of a template; others are not built here.","properties":{` +
+const build = `{"type":"object","description":"Build information: a Dockerfile without files to copy. More than a FROM line is built first, by administrators alone.","properties":{` +
 	`"dockerfileContent":{"type":"string"},"contextHashes":{"type":"array","items":{"type":"string"}}}}`
 
 func create() toolset.Tool {
@@ -86,7 +86,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		TTL: toolset.Minutes(a.Number("ttlMinutes", 0)),
 	}
 	clocks(a, &r)
-	origin(a, &r)
+	recipe := origin(a, &r)
 	r.Mounts = mounts(a)
 	r.Network = policy(a)
 	unsupported := cannot(a)
@@ -100,6 +100,12 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 	if r.Network == nil {
 		var err error
 		if r.Network, note, err = open(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if recipe != "" {
+		var err error
+		if r.Image, err = built(ctx, c, recipe); err != nil {
 			return nil, err
 		}
 	}
@@ -167,8 +173,8 @@ func clocks(a *toolset.Args, r *engine.CreateRequest) {
 }
 
 // origin reads what the sandbox begins with: an image of the catalogue, or a
-// snapshot.
-func origin(a *toolset.Args, r *engine.CreateRequest) {
+// snapshot. It returns the Dockerfile of an image that is to be built first, "" for none.
+func origin(a *toolset.Args, r *engine.CreateRequest) (recipe string) {
 	switch from := a.Text("snapshot"); {
 	case sandbox.ValidID(from) || strings.Contains(from, "/"):
 		r.From = from
@@ -176,17 +182,24 @@ func origin(a *toolset.Args, r *engine.CreateRequest) {
 		r.Image = from
 	}
 	if !a.Has("buildInfo") {
-		return
+		return ""
 	}
 	if a.Has("snapshot") {
 		a.Add("snapshot", "cannot be combined with buildInfo; give one of them")
 	}
 	o := toolset.Object{Args: a, At: "buildInfo", Values: a.Values["buildInfo"]}.Fields()
-	image, ok := onlyFrom(o.Text("dockerfileContent"))
-	if hashes := o.Texts("contextHashes"); !ok || len(hashes) > 0 {
-		a.Add("buildInfo", "is more than one FROM line, and this server builds no images for a sandbox; begin with a template and run the steps by execute_command")
+	text := o.Text("dockerfileContent")
+	if len(o.Texts("contextHashes")) > 0 {
+		a.Add("buildInfo", "has contextHashes, and files for COPY cannot be sent here; make the image by sandpit image build, or write the files by here-documents")
 	}
-	r.Image = image
+	if strings.TrimSpace(text) == "" {
+		a.Add("buildInfo", "has no dockerfileContent; give a Dockerfile, or leave buildInfo out")
+	}
+	image, ok := onlyFrom(text)
+	if r.Image = image; !ok {
+		return text
+	}
+	return ""
 }
 
 // onlyFrom returns the image of a Dockerfile that does nothing else than name it.
