@@ -34,6 +34,8 @@ type Images interface {
 	// Making has a build be seen under the name of its image until done is called.
 	Making(name string) (report func(stage, text string, progress float64), done func(), err error)
 	Spool() (*os.File, error)
+	// Room returns why the disk of images takes nothing more, or nil.
+	Room() error
 }
 
 // fileBound ends the build of a Dockerfile.
@@ -98,6 +100,13 @@ func (s *Service) BuildDockerfile(ctx context.Context, c access.Caller, archive 
 	if s.engine.Defaults().ForbidRoot {
 		return image.Status{}, fault.New(fault.Unsupported, "the steps of a Dockerfile run as the root of a sandbox, and this server lets nothing do that").
 			WithRemedy("set allow_root, or build it elsewhere and use: sandpit image import FILE")
+	}
+	select {
+	case s.contexts <- struct{}{}:
+		defer func() { <-s.contexts }()
+	default: // each has its context on the disk
+		return image.Status{}, fault.New(fault.Exhausted, "%d builds of Dockerfiles go on or wait already", mostContexts).
+			WithRemedy("wait until one has ended, and try again")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, fileBound, fault.New(fault.Timeout, "the build took longer than %v and was ended", fileBound).
 		WithRemedy("build again: it goes on behind the last step that was done"))
@@ -169,7 +178,7 @@ func (b *fileBuild) read(ctx context.Context, archive io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if b.context, err = dockerfile.ReadContext(ctx, archive, spool, dockerfile.Limits{}); err != nil {
+	if b.context, err = dockerfile.ReadContext(ctx, archive, spool, dockerfile.Limits{Room: b.s.o.Images.Room}); err != nil {
 		return err
 	}
 	name := b.r.Dockerfile

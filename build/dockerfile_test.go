@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -326,6 +327,39 @@ func TestABuildOfADockerfileThatFailsLeavesNothing(t *testing.T) {
 	if _, err := y.dockerfile(t.Context(), map[string]string{"Dockerfile": "FROM python\n"}, dockerfile.Request{Name: "python"}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a name of the catalogue: %v", err)
 	}
+}
+
+// Contexts that come slowly are on the disk meanwhile.
+func TestBuildsOfDockerfilesAreBounded(t *testing.T) {
+	images := linked(t)
+	y := openYard(t, t.TempDir(), images)
+	const most = 8
+	var slow sync.WaitGroup
+	var ends []*io.PipeWriter
+	for range most {
+		r, w := io.Pipe()
+		ends = append(ends, w)
+		slow.Go(func() {
+			if _, err := y.service.BuildDockerfile(t.Context(), admin, r, dockerfile.Request{}, func(dockerfile.Event) {}); err == nil {
+				t.Error("an archive that breaks off was built")
+			}
+		})
+		if _, err := w.Write([]byte("x")); err != nil { // it is being read
+			t.Fatal(err)
+		}
+	}
+	files := map[string]string{"Dockerfile": "FROM scratch\nCOPY Dockerfile /\n"}
+	if _, err := y.dockerfile(t.Context(), files, dockerfile.Request{}); !fault.Is(err, fault.Exhausted) {
+		t.Errorf("one more: %v, want exhausted", err)
+	}
+	for _, w := range ends {
+		_ = w.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	slow.Wait()
+	if _, err := y.dockerfile(t.Context(), files, dockerfile.Request{}); err != nil {
+		t.Errorf("after them: %v", err)
+	}
+	y.empty(images)
 }
 
 // What a context and a Dockerfile say of paths ends in the sandbox of the build.

@@ -67,6 +67,8 @@ type Options struct {
 const (
 	atOnce = 2 // builds; more wait
 
+	mostContexts = 8 // builds of Dockerfiles that go on, wait, or have their context read; more are refused
+
 	// keepSteps is how long the snapshots of steps are used, and mostSteps how many are kept.
 	keepSteps = 24 * time.Hour
 	mostSteps = 120
@@ -87,10 +89,11 @@ const (
 
 // Service builds images. Its methods are safe for concurrent use.
 type Service struct {
-	engine Engine
-	o      Options
-	slots  chan struct{}
-	swept  chan struct{} // closed when what an earlier server left is gone
+	engine   Engine
+	o        Options
+	slots    chan struct{}
+	contexts chan struct{}
+	swept    chan struct{} // closed when what an earlier server left is gone
 }
 
 var _ image.Builder = (*Service)(nil)
@@ -106,7 +109,7 @@ func New(e Engine, o Options) *Service {
 	if o.Checkpoint == nil {
 		o.Checkpoint = func(string) {}
 	}
-	return &Service{engine: e, o: o, slots: make(chan struct{}, atOnce), swept: make(chan struct{})}
+	return &Service{engine: e, o: o, slots: make(chan struct{}, atOnce), contexts: make(chan struct{}, mostContexts), swept: make(chan struct{})}
 }
 
 // caller is who builds.

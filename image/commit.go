@@ -84,6 +84,9 @@ func (s *Store) Scratch(ctx context.Context) (Image, error) {
 // Spool returns a file without a name on the disk of images.
 func (s *Store) Spool() (*os.File, error) { return s.others.Spool() }
 
+// Room returns why the disk of images takes nothing more, fault.Full, or nil.
+func (s *Store) Room() error { return s.others.Room() }
+
 // Config returns what the image says of running it: its maker's, or of the catalogue's its variables.
 func (i Image) Config() oci.Config {
 	if i.Other != nil {

@@ -26,7 +26,11 @@ import (
 // Limits bound a context. Zero fields take the values named behind them.
 type Limits struct {
 	Bytes int64 // of its files: 4 GiB
-	Files int   // entries: 200,000
+	Files int   // entries, with the directories that no entry is about: 200,000
+	Names int64 // bytes of names and of links' targets: 64 MiB
+	// Room, if not nil, is asked before the first byte of content and after each 64 MiB: what it returns refuses
+	// the context.
+	Room func() error
 }
 
 func (l Limits) filled() Limits {
@@ -35,6 +39,12 @@ func (l Limits) filled() Limits {
 	}
 	if l.Files <= 0 {
 		l.Files = 200_000
+	}
+	if l.Names <= 0 {
+		l.Names = 64 << 20
+	}
+	if l.Room == nil {
+		l.Room = func() error { return nil }
 	}
 	return l
 }
@@ -100,7 +110,8 @@ func (c *Context) read(ctx context.Context, r io.Reader, l Limits) error {
 		r = z
 	}
 	out := bufio.NewWriterSize(c.file, 1<<20)
-	var at int64
+	var at, names int64
+	looked := &looking{room: l.Room}
 	tr := tar.NewReader(r)
 	for n := 0; ; n++ {
 		if err := ctx.Err(); err != nil {
@@ -116,10 +127,13 @@ func (c *Context) read(ctx context.Context, r io.Reader, l Limits) error {
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			continue
 		}
-		if n >= l.Files {
-			return fault.New(fault.TooLarge, "the build's context has more than %d files", l.Files).WithRemedy("leave out what the build does not need, by .dockerignore")
+		if names += int64(len(h.Name) + len(h.Linkname)); names > l.Names {
+			return fault.New(fault.TooLarge, "the names in the build's context have more than %d bytes", l.Names).WithRemedy("leave out what the build does not need, by .dockerignore")
 		}
 		e, err := c.entry(h)
+		if n >= l.Files || len(c.entries) > l.Files+1 { // the top is one
+			return fault.New(fault.TooLarge, "the build's context has more than %d files and directories", l.Files).WithRemedy("leave out what the build does not need, by .dockerignore")
+		}
 		if err != nil || e == nil {
 			if err != nil {
 				return err
@@ -133,7 +147,7 @@ func (c *Context) read(ctx context.Context, r io.Reader, l Limits) error {
 			return fault.New(fault.TooLarge, "the files of the build's context have more than %d bytes", l.Bytes).WithRemedy("leave out what the build does not need, by .dockerignore")
 		}
 		sum := sha256.New()
-		if _, err := io.Copy(io.MultiWriter(out, sum), tr); err != nil {
+		if _, err := io.Copy(io.MultiWriter(looked, out, sum), tr); err != nil {
 			return archiveError(err, n)
 		}
 		e.at, e.Size, e.from = at, h.Size, c.file
@@ -144,6 +158,26 @@ func (c *Context) read(ctx context.Context, r io.Reader, l Limits) error {
 		return archiveError(err, len(c.entries))
 	}
 	return out.Flush()
+}
+
+// perLook is how many bytes are written between two looks at the disk.
+const perLook = 64 << 20
+
+// looking asks whether there is room while something is written.
+type looking struct {
+	room func() error
+	left int64 // until it asks again
+}
+
+func (l *looking) Write(p []byte) (int, error) {
+	if l.left <= 0 {
+		if err := l.room(); err != nil {
+			return 0, err
+		}
+		l.left = perLook
+	}
+	l.left -= int64(len(p))
+	return len(p), nil
 }
 
 func archiveError(err error, n int) error {

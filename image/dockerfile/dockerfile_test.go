@@ -221,6 +221,7 @@ func TestAHostileContextIsRefused(t *testing.T) {
 		"too deep":        {written(t, file(strings.Repeat("d/", 300)+"f", 1)), fault.Invalid},
 		"too large":       {written(t, file("a", 600), file("b", 600)), fault.TooLarge},
 		"too many":        {written(t, file("a", 1), file("b", 1), file("c", 1), file("d", 1), file("e", 1)), fault.TooLarge},
+		"too many above":  {written(t, file("a/b/c/d/e", 1)), fault.TooLarge},
 		"cut off":         {bytes.NewBuffer(written(t, file("a", 900)).Bytes()[:800]), fault.Invalid},
 		"no archive":      {bytes.NewBufferString(strings.Repeat("FROM scratch\n", 100)), fault.Invalid},
 		"cut off gzip":    {bytes.NewBufferString("\x1f\x8b\x08\x00"), fault.Invalid},
@@ -232,6 +233,23 @@ func TestAHostileContextIsRefused(t *testing.T) {
 		if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
 			t.Errorf("%s: %v was made", title, all)
 		}
+	}
+}
+
+func TestAContextIsBoundedInNamesAndByTheDisk(t *testing.T) {
+	t.Parallel()
+	files := func() *bytes.Buffer {
+		return written(t, &tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 1}, &tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: strings.Repeat("x", 100)})
+	}
+	if _, _, err := read(t, files(), dockerfile.Limits{Names: 101}); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("names: %v, want too_large", err)
+	}
+	if _, _, err := read(t, files(), dockerfile.Limits{Names: 102}); err != nil {
+		t.Error(err)
+	}
+	full := fault.NoSpace(fault.HostDisk, nil, "there is no room")
+	if _, _, err := read(t, files(), dockerfile.Limits{Room: func() error { return full }}); !fault.Is(err, fault.Full) {
+		t.Errorf("a full disk: %v", err)
 	}
 }
 

@@ -159,3 +159,6 @@ func (s *Store) Spool() (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Room returns why the disk of images takes nothing more, fault.Full, or nil.
+func (s *Store) Room() error { return newBudget(s.limits, s.dir).disk() }
