@@ -350,12 +350,21 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, ref string) error
 	return nil
 }
 
-// drop deletes the disk that the steps of a version made. The next start of the server does it else.
+// drop deletes the disk that the steps of a version made, unless another version has it too. One that stays,
+// since the server ended before, is a snapshot of the project like any other.
 func (s *Service) drop(ctx context.Context, t *template.Template) {
 	if len(t.Spec.Steps) == 0 || t.Snapshot == "" {
 		return
 	}
-	if err := s.engine.DeleteSnapshot(ctx, builderOf(t.Project), "", string(t.Snapshot)); err != nil && !fault.Is(err, fault.NotFound) {
+	give, err := s.spare(ctx, &sandbox.Snapshot{ID: t.Snapshot})
+	if fault.Is(err, fault.Conflict) {
+		return
+	}
+	if err == nil {
+		defer give()
+		err = s.engine.DeleteSnapshot(ctx, builderOf(t.Project), "", string(t.Snapshot))
+	}
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		s.o.Logger.Warn("the disk of a template that was deleted cannot be deleted", "template", t.ID, "snapshot", t.Snapshot, "error", err)
 	}
 }
