@@ -10,7 +10,7 @@
 // with 64 system calls, makes a pipe to hear of an execve that failed, and can
 // name the child's directory by a path only. Here the kernel resets the handlers
 // (CLONE_CLEAR_SIGHAND), the child says in shared memory what failed, and the
-// directory is a descriptor. It saves a tenth of a millisecond per command.
+// directory is a descriptor. docs/design.md says what that saves.
 //
 // Where the kernel, or a filter around us, refuses clone3 with these flags,
 // syscall.ForkExec does the work.
