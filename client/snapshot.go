@@ -80,6 +80,12 @@ func (c *Client) DeleteSnapshot(ctx context.Context, snapshot string) error {
 	return err
 }
 
+// ArchiveSnapshot packs a snapshot, and has it kept elsewhere: it takes no room where the disks are until
+// a sandbox is made of it, or it is used otherwise, which brings it back.
+func (c *Client) ArchiveSnapshot(ctx context.Context, snapshot string) (*v1.Snapshot, error) {
+	return c.snapshot(ctx, request{method: "POST", path: "/snapshots/" + seg(snapshot) + "/archive"})
+}
+
 // ExportSnapshot opens a snapshot as an archive, which ImportSnapshot of any server accepts. The
 // archive is complete when Read returned io.EOF; any other error means that it was cut short. The
 // caller closes it.

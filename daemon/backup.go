@@ -294,6 +294,12 @@ func (t *taking) snapshots(ctx context.Context) error {
 				err = t.records.Update(ctx, drop)
 			} else {
 				whole, err = t.disk(ctx, partSnapshot, s.ID, t.engine.KeepSnapshot, drop)
+				if err == nil && whole && s.Archive.ID != "" { // it is in the backup with its disk
+					err = t.records.Update(ctx, func(tx store.Tx) error {
+						s.Archive = sandbox.Archive{}
+						return tx.Snapshots().Update(s)
+					})
+				}
 			}
 			if err != nil {
 				return err

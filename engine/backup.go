@@ -147,7 +147,7 @@ func (e *Engine) KeepSnapshot(ctx context.Context, id sandbox.ID) (*KeptDisk, er
 	}
 	var a runtime.Archiver
 	if err == nil {
-		a, err = e.snapshots.Archiver(snap.Runtime)
+		a, err = e.archived.Archiver(snap)
 	}
 	if err != nil {
 		done()

@@ -371,12 +371,7 @@ func (e *Engine) finishRestore(ctx context.Context, b held, why string) error {
 // imageKept is the image that a disk lies over. Without exactly that one the disk is
 // of no use.
 func (e *Engine) imageKept(name, digest string) (image.Image, error) {
-	img, err := e.images.FindDigest(name, digest)
-	if fault.Is(err, fault.NotFound) {
-		err = fault.Wrap(fault.State, err, "the image %s, in the build %s, is gone from this host", name, digest).
-			WithRemedy("put the server's images back; another build of it has another digest and does not fit")
-	}
-	return img, err
+	return e.snapshots.Image(name, digest)
 }
 
 // pinRestore keeps the snapshot that a sandbox of the last run is to become.

@@ -110,9 +110,24 @@ func (e *Engine) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap s
 	return e.work(ctx, snapshot.Bound, func(ctx context.Context) error { return e.snapshots.Delete(ctx, found, core.ActorOf(c)) }, nil)
 }
 
-// ExportSnapshot writes a snapshot, named as for Snapshot, to w as an archive that
-// ImportSnapshot reads, on this server or another. It is not deleted meanwhile. What
-// w got before an error is no archive: its end is missing.
+// ArchiveSnapshot packs a snapshot, named as for Snapshot, and keeps it elsewhere until it is used: see package archived.
+func (e *Engine) ArchiveSnapshot(ctx context.Context, c access.Caller, of, snap string) (*sandbox.Snapshot, error) {
+	if err := e.enter(c, access.SandboxesWrite); err != nil {
+		return nil, err
+	}
+	defer e.group.Leave()
+	found, err := e.snapshots.Find(ctx, c.Project, of, snap)
+	if err == nil {
+		err = e.work(ctx, archived.Bound, func(ctx context.Context) (err error) {
+			found, err = e.archived.ArchiveSnapshot(ctx, found, core.ActorOf(c))
+			return err
+		}, nil)
+	}
+	return found, err
+}
+
+// ExportSnapshot writes a snapshot, named as for Snapshot, to w as an archive that ImportSnapshot reads, on this server or
+// another. It is not deleted meanwhile. What w got before an error is no archive: its end is missing.
 func (e *Engine) ExportSnapshot(ctx context.Context, c access.Caller, of, snap string, w io.Writer) error {
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return err
@@ -137,11 +152,9 @@ type ImportRequest struct {
 	Name string // unique among the project's imported ones; empty: none
 }
 
-// ImportSnapshot makes a snapshot of an archive, which may come from anywhere: nothing
-// in it is trusted. It belongs to no sandbox. The image that it was made of has to be
-// known here, in exactly that build, else it is fault.NotFound. As much is kept of it as
-// a sandbox's disk holds by default, more is fault.TooLarge. More than [archive.MaxImports] of a
-// project at a time are fault.Exhausted.
+// ImportSnapshot makes a snapshot of an archive, which may come from anywhere: nothing in it is trusted. It belongs to
+// no sandbox. The image that it was made of has to be known here, in exactly that build, else it is fault.NotFound. As
+// much is kept of it as a sandbox's disk holds by default, more is fault.TooLarge. More than [archive.MaxImports] of a project at a time are fault.Exhausted.
 func (e *Engine) ImportSnapshot(ctx context.Context, c access.Caller, r io.Reader, q ImportRequest) (*sandbox.Snapshot, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err

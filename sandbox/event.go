@@ -31,10 +31,12 @@ const (
 	EventFileMove   EventType = "file.move"
 	EventFileDelete EventType = "file.delete"
 
-	EventSnapshot        EventType = "snapshot.created" // ProcessID is the snapshot's id; Detail has it, and its name. Sandbox is empty if it was imported
-	EventSnapshotDeleted EventType = "snapshot.deleted" // likewise
-	EventVolume          EventType = "volume.created"   // ProcessID is the volume's id; Sandbox is empty
-	EventVolumeDeleted   EventType = "volume.deleted"
+	EventSnapshot           EventType = "snapshot.created"    // ProcessID is the snapshot's id; Detail has it, and its name. Sandbox is empty if it was imported
+	EventSnapshotDeleted    EventType = "snapshot.deleted"    // likewise
+	EventSnapshotArchived   EventType = "snapshot.archived"   // likewise; its disk was packed, and left the fast store
+	EventSnapshotUnarchived EventType = "snapshot.unarchived" // likewise; it is there again
+	EventVolume             EventType = "volume.created"      // ProcessID is the volume's id; Sandbox is empty
+	EventVolumeDeleted      EventType = "volume.deleted"
 
 	EventNetworkRefused EventType = "network.refused" // the first time that one thing was; Detail says what and why
 
@@ -62,7 +64,7 @@ const (
 // volume without a record is its own to remove.
 func OwningEvents() []EventType {
 	return []EventType{
-		EventCreated, EventDeleted, EventPrepared, EventSnapshot, EventSnapshotDeleted, EventVolume, EventVolumeDeleted,
+		EventCreated, EventDeleted, EventPrepared, EventSnapshot, EventSnapshotDeleted, EventSnapshotArchived, EventSnapshotUnarchived, EventVolume, EventVolumeDeleted,
 	}
 }
 

@@ -27,11 +27,15 @@ type Snapshot struct {
 	Env         map[string]string // likewise
 
 	State     SnapshotState
-	SizeBytes int64 // what the disk held then, as far as the runtime counts it; else -1
+	Archive   Archive // where its disk is; not whole: it is being written, and the disk is here
+	SizeBytes int64   // what the disk held then, as far as the runtime counts it; else -1
 	CreatedAt time.Time
 	CreatedBy string // the actor
 	Detail    string // for people: what it was taken of, for instance after which command
 }
+
+// Archived reports whether its disk is in the archive alone, or about to leave the fast store.
+func (s *Snapshot) Archived() bool { return s.Archive.Whole() }
 
 // SnapshotState is the state of a snapshot.
 type SnapshotState string

@@ -5,7 +5,7 @@ package store
 
 import "sandpit.dev/sandbox"
 
-// UnownedArchives are archives of disks that no record of a sandbox owns: one that is being written
+// UnownedArchives are archives of disks that no record of a sandbox or a snapshot owns: one that is being written
 // is put here first, and one that is needed no more is put here until it is removed. So none is
 // forgotten where it is kept.
 type UnownedArchives interface {
@@ -20,5 +20,5 @@ type UnownedArchives interface {
 // UnownedArchive is an archive that no record of a sandbox owns.
 type UnownedArchive struct {
 	ID      sandbox.ID
-	Sandbox sandbox.ID // whose disk it holds, or is to hold
+	Sandbox sandbox.ID // whose disk it holds, or is to hold: a sandbox, or a snapshot
 }

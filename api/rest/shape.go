@@ -37,7 +37,7 @@ func sandboxOf(s *sandbox.Sandbox) v1.Sandbox {
 		out.NetworkPolicy = new(policyOf(s.Network))
 	}
 	if s.Archive.Whole() {
-		out.Archive = &v1.Archive{Place: s.Archive.Place, ID: string(s.Archive.ID), Digest: s.Archive.Digest, SizeBytes: s.Archive.PackedBytes, DiskBytes: s.Archive.Bytes, ArchivedAt: s.Archive.At.UTC()}
+		out.Archive = archiveOf(s.Archive)
 	}
 	switch {
 	case s.TTL > 0:

@@ -146,6 +146,18 @@ func (a *API) deleteSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (
 	return httpapi.None{}, a.Snapshots.DeleteSnapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 }
 
+func (a *API) archiveSnapshot(ctx context.Context, c *call, in *bySnapshot) (v1.Snapshot, error) {
+	return a.archiveSnapshotOf(ctx, c, &bySnapshotOf{"", in.Snapshot})
+}
+
+func (a *API) archiveSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (v1.Snapshot, error) {
+	s, err := a.Snapshots.ArchiveSnapshot(ctx, c.Caller, in.Ref, in.Snapshot)
+	if err != nil {
+		return v1.Snapshot{}, err
+	}
+	return snapshotOf(s), nil
+}
+
 // exportSnapshot sends the archive as it is made: how long it is nobody knows
 // before. One that breaks off ends with the connection, not with the archive.
 func (a *API) exportSnapshot(ctx context.Context, c *call, in *bySnapshot) error {
@@ -214,8 +226,15 @@ func snapshotOf(s *sandbox.Snapshot) v1.Snapshot {
 		EnvNames:  append([]string{}, slices.Sorted(maps.Keys(s.Env))...),
 		CreatedAt: s.CreatedAt.UTC(), CreatedBy: s.CreatedBy, Detail: s.Detail,
 	}
+	if s.Archived() && s.State == sandbox.SnapshotReady {
+		out.Status, out.Archive = "archived", archiveOf(s.Archive)
+	}
 	if s.SizeBytes >= 0 {
 		out.SizeBytes = &s.SizeBytes
 	}
 	return out
+}
+
+func archiveOf(a sandbox.Archive) *v1.Archive {
+	return &v1.Archive{Place: a.Place, ID: string(a.ID), Digest: a.Digest, SizeBytes: a.PackedBytes, DiskBytes: a.Bytes, ArchivedAt: a.At.UTC()}
 }

@@ -55,9 +55,13 @@ func (a *API) operations() []httpapi.Operation {
 		op("listSnapshotsOf", "GET /sandboxes/{id}/snapshots", "List a sandbox's snapshots, newest first.", http.StatusOK, a.listSnapshotsOf),
 		op("getSnapshotOf", "GET /sandboxes/{id}/snapshots/{snapshot}", "Get a snapshot of a sandbox.", http.StatusOK, a.getSnapshotOf),
 		op("deleteSnapshotOf", "DELETE /sandboxes/{id}/snapshots/{snapshot}", "Delete a snapshot of a sandbox. What was made from it stays.", http.StatusNoContent, a.deleteSnapshotOf),
+		op("archiveSnapshotOf", "POST /sandboxes/{id}/snapshots/{snapshot}/archive", "Pack a snapshot that is not needed for a while, and keep it elsewhere until it is used. One that is archived is no error.", http.StatusOK, a.archiveSnapshotOf).
+			Extend(keyless("twice is as once")),
 		op("listSnapshots", "GET /snapshots", "List the project's snapshots, newest first.", http.StatusOK, a.listSnapshots),
 		op("getSnapshot", "GET /snapshots/{snapshot}", "Get a snapshot.", http.StatusOK, a.getSnapshot),
 		op("deleteSnapshot", "DELETE /snapshots/{snapshot}", "Delete a snapshot. What was made from it stays.", http.StatusNoContent, a.deleteSnapshot),
+		op("archiveSnapshot", "POST /snapshots/{snapshot}/archive", "Pack a snapshot that is not needed for a while, and keep it elsewhere until it is used. One that is archived is no error. It has nothing to do with GET of this path, which exports one.", http.StatusOK, a.archiveSnapshot).
+			Extend(keyless("twice is as once")),
 		raw("exportSnapshot", "GET /snapshots/{snapshot}/archive", "Get a snapshot as an archive, for this server or another. One that breaks off ends without its last chunk.", http.StatusOK, a.exportSnapshot).
 			Media("", v1.SnapshotType),
 		op("importSnapshot", "POST /snapshots/import", "Make a snapshot from an archive, which is the raw body. It belongs to no sandbox.", http.StatusCreated, a.importSnapshot).

@@ -20,6 +20,7 @@ type Snapshots interface {
 	Snapshots(ctx context.Context, c access.Caller, r snapshot.Query) (snapshot.Page, error)
 	Snapshot(ctx context.Context, c access.Caller, of, snapshot string) (*sandbox.Snapshot, error)
 	DeleteSnapshot(ctx context.Context, c access.Caller, of, snapshot string) error
+	ArchiveSnapshot(ctx context.Context, c access.Caller, of, snapshot string) (*sandbox.Snapshot, error)
 	ExportSnapshot(ctx context.Context, c access.Caller, of, snapshot string, w io.Writer) error
 	ImportSnapshot(ctx context.Context, c access.Caller, r io.Reader, o engine.ImportRequest) (*sandbox.Snapshot, error)
 	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)

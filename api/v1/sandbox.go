@@ -68,7 +68,7 @@ type Sandbox struct {
 	Differs []string `json:"differs,omitempty" jsonschema:"in the answer to a create whose key was there already: the fields in which the sandbox, which was left as it is, is not what was asked for; secrets are not compared"`
 }
 
-// Archive says where the disk of a sandbox is that is archived.
+// Archive says where the disk of a sandbox or a snapshot is that is archived.
 type Archive struct {
 	Place      string    `json:"place" jsonschema:"the directory or the bucket"`
 	ID         string    `json:"id" jsonschema:"its name there"`

@@ -17,7 +17,7 @@ type Snapshot struct {
 	Sandbox *string `json:"sandbox_id" jsonschema:"whose disk it was; that sandbox may be gone; null: it was imported"`
 	Auto    bool    `json:"auto" jsonschema:"a checkpoint that was taken by itself, after a command"`
 	Parent  *string `json:"parent_snapshot" jsonschema:"the snapshot that the disk descended from, which may be gone; null: the image"`
-	Status  string  `json:"status" jsonschema:"creating, ready or deleting"`
+	Status  string  `json:"status" jsonschema:"creating, ready, archived or deleting"`
 
 	Image    string   `json:"image" jsonschema:"what the sandbox ran on"`
 	Digest   string   `json:"image_digest" jsonschema:"which build of it"`
@@ -27,6 +27,8 @@ type Snapshot struct {
 	DiskMB   int      `json:"disk_mb"`
 	Pids     int      `json:"pids"`
 	EnvNames []string `json:"env_names" jsonschema:"names of the sandbox's variables then; values are never shown"`
+
+	Archive *Archive `json:"archive,omitempty" jsonschema:"where its disk is while it is archived; a use brings it back"`
 
 	SizeBytes *int64    `json:"size_bytes" jsonschema:"what the disk held beside its image; null where the host does not count it"`
 	CreatedAt time.Time `json:"created_at"`

@@ -29,7 +29,7 @@ SANDBOX is then the id of what is gone.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	c.AddCommand(newSnapshotCreate(a), newSnapshotLs(a), newSnapshotRm(a), newSnapshotExport(a), newSnapshotImport(a))
+	c.AddCommand(newSnapshotCreate(a), newSnapshotLs(a), newSnapshotArchive(a), newSnapshotRm(a), newSnapshotExport(a), newSnapshotImport(a))
 	return c
 }
 
@@ -96,6 +96,9 @@ func newSnapshotLs(a *app) *cobra.Command {
 					size = output.Bytes(*s.SizeBytes)
 				}
 				about := s.Detail
+				if s.Status == "archived" {
+					about = strings.TrimSpace("archived " + about)
+				}
 				if s.Auto {
 					about = strings.TrimSpace("checkpoint " + about)
 				}
@@ -119,6 +122,28 @@ func newSnapshotRm(a *app) *cobra.Command {
 			return err
 		}
 		return a.eachName(names, func(name string) error { return cl.DeleteSnapshot(c.Context(), name) })
+	}
+	return c
+}
+
+func newSnapshotArchive(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "archive SNAPSHOT...",
+		Short: "Put snapshots away, where they take no room of the server's disks",
+		Long: `Put snapshots away that are not needed for a while: each is packed, and kept where the server keeps archives. It comes back by
+itself when it is used, which takes as long as to unpack it.`,
+		Args:              takes(1, -1),
+		ValidArgsFunction: a.completeSnapshots,
+	}
+	c.RunE = func(c *cobra.Command, names []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		return a.eachName(names, func(name string) error {
+			_, err := cl.ArchiveSnapshot(c.Context(), name)
+			return err
+		})
 	}
 	return c
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archived packs the disks of stopped sandboxes into a [blob.Store], and brings them back. It
+// Package archived packs the disks of stopped sandboxes, and snapshots, into a [blob.Store], and brings them back. It
 // knows no verb and no caller: who calls has the sandbox's turn.
 //
 // Archiving commits its intent, packs what the disk changed of its image, has it kept, and reads it back.
@@ -9,6 +9,10 @@
 // before that undoes the archive, a crash after it finishes. Bringing back unpacks into a snapshot that
 // nobody sees, gives the sandbox its disk, and only then forgets the archive. So there is at each instant
 // one whole copy that the record names.
+//
+// A snapshot is archived and brought back under its own id, by who has it alone. Its record says from the
+// last byte of the archive until the disk is back that the archive is the copy: what the driver has of it
+// meanwhile is removed, also after a crash.
 //
 // What is kept elsewhere is not trusted: it is compared with the digest in the record before its end is
 // unpacked, what it unpacks to is bounded by what was packed, and drivers take it as they take any archive.
@@ -69,7 +73,9 @@ type Commit func(ctx context.Context, change func(*sandbox.Sandbox), more func(s
 
 // New returns a keeper that keeps archives in blobs; nil: nowhere, and archiving is fault.Unsupported.
 func New(c *core.Core, snapshots *snapshot.Keeper, blobs blob.Store, swap Swap) *Keeper {
-	return &Keeper{core: c, snapshots: snapshots, blobs: blobs, swap: swap, turns: make(chan struct{}, atOnce), later: make(map[sandbox.ID]time.Time)}
+	k := &Keeper{core: c, snapshots: snapshots, blobs: blobs, swap: swap, turns: make(chan struct{}, atOnce), later: make(map[sandbox.ID]time.Time)}
+	snapshots.SetAway(k)
+	return k
 }
 
 // Place returns where archives are kept, or fault.Unsupported.
@@ -150,6 +156,11 @@ func (k *Keeper) pack(ctx context.Context, d runtime.DiskImporter, s *sandbox.Sa
 	}
 	defer release()
 	meta := archive.Meta{Image: s.Image, ImageDigest: s.ImageDigest, Limits: s.Limits, CreatedAt: k.core.Now()}
+	return k.write(ctx, d, snap, meta, img, a, int64(s.Limits.DiskMB)<<20)
+}
+
+// write keeps what a snapshot holds as an archive, at most so many bytes, and reads that back.
+func (k *Keeper) write(ctx context.Context, d runtime.DiskImporter, snap sandbox.ID, meta archive.Meta, img image.Image, a sandbox.Archive, most int64) (archive.Packed, error) {
 	from, to := io.Pipe()
 	var packed archive.Packed
 	var failed error
@@ -157,11 +168,11 @@ func (k *Keeper) pack(ctx context.Context, d runtime.DiskImporter, s *sandbox.Sa
 	go func() {
 		defer close(done)
 		packed, failed = archive.Pack(ctx, to, meta, img.Root, func(w io.Writer) error {
-			return d.ExportDisk(ctx, snap, core.Bounded(w, int64(s.Limits.DiskMB)<<20))
+			return d.ExportDisk(ctx, snap, core.Bounded(w, most))
 		})
 		_ = to.CloseWithError(failed)
 	}()
-	err = k.blobs.Put(ctx, string(a.ID), from)
+	err := k.blobs.Put(ctx, string(a.ID), from)
 	_ = from.CloseWithError(errors.Join(err, context.Canceled))
 	<-done
 	if err == nil {
@@ -226,7 +237,7 @@ func (k *Keeper) undo(ctx context.Context, s *sandbox.Sandbox, a sandbox.Archive
 // Unarchive is the four steps of bringing the disk of a sandbox back, which is archived. It is stopped
 // then; after an error it is archived as before.
 func (k *Keeper) Unarchive(ctx context.Context, s *sandbox.Sandbox, img image.Image, who core.Actor, commit Commit) error {
-	if err := k.reachable(s); err != nil {
+	if err := k.reachable(ofSandbox(s)); err != nil {
 		return err
 	}
 	d, err := core.Driver[runtime.DiskImporter](k.core, s.Runtime, "archives")
@@ -246,7 +257,7 @@ func (k *Keeper) Unarchive(ctx context.Context, s *sandbox.Sandbox, img image.Im
 		Limits: s.Limits, State: sandbox.SnapshotCreating, SizeBytes: -1, CreatedAt: k.core.Now(), CreatedBy: who.Name, Detail: "of the archive of " + string(s.ID),
 	}
 	release, err := k.snapshots.Borrow(ctx, snap, "unarchive.kept", func() error {
-		return k.unpack(ctx, s, img, func(r io.Reader) error {
+		return k.unpack(ctx, ofSandbox(s), img, func(r io.Reader) error {
 			_, err := d.ImportDisk(ctx, snap.ID, r, 2*s.Archive.Bytes+64<<20)
 			return err
 		})
@@ -281,23 +292,35 @@ func (k *Keeper) Unarchive(ctx context.Context, s *sandbox.Sandbox, img image.Im
 	return nil
 }
 
-// reachable returns why the archive of a sandbox cannot be had; nil: it can be tried. Archives may have been
+// disk is one that is in the archive.
+type disk struct {
+	of            string // "the sandbox x"
+	then          string // what to do once its archive is put back
+	image, digest string
+	archive       sandbox.Archive
+}
+
+func ofSandbox(s *sandbox.Sandbox) disk {
+	return disk{"the sandbox " + s.Ref(), "start the sandbox; or delete the sandbox", s.Image, s.ImageDigest, s.Archive}
+}
+
+// reachable returns why the archive of a disk cannot be had; nil: it can be tried. Archives may have been
 // moved since: whether it is the one is told by its bytes.
-func (k *Keeper) reachable(s *sandbox.Sandbox) error {
+func (k *Keeper) reachable(of disk) error {
 	if k.blobs == nil {
-		return fault.New(fault.State, "the archive of the sandbox %s is in the %s, and this server keeps no archives", s.Ref(), s.Archive.Place).
+		return fault.New(fault.State, "the archive of %s is in the %s, and this server keeps no archives", of.of, of.archive.Place).
 			WithRemedy("have its operator name that place in the configuration again (archive)")
 	}
 	return nil
 }
 
-// unpack hands what a sandbox's archive holds to layer.
-func (k *Keeper) unpack(ctx context.Context, s *sandbox.Sandbox, img image.Image, layer func(io.Reader) error) error {
-	a := s.Archive
+// unpack hands what an archive holds to layer.
+func (k *Keeper) unpack(ctx context.Context, of disk, img image.Image, layer func(io.Reader) error) error {
+	a := of.archive
 	r, err := k.blobs.Open(ctx, string(a.ID))
 	if err == nil {
 		err = archive.Unpack(ctx, r, archive.Packed{Digest: a.Digest, PackedBytes: a.PackedBytes, Bytes: a.Bytes}, img.Root, func(m archive.Meta, r io.Reader) error {
-			if m.Image != s.Image || m.ImageDigest != s.ImageDigest {
+			if m.Image != of.image || m.ImageDigest != of.digest {
 				return fault.New(fault.State, "it is of the image %.80s in the build %.80s", m.Image, m.ImageDigest)
 			}
 			return layer(r)
@@ -305,13 +328,13 @@ func (k *Keeper) unpack(ctx context.Context, s *sandbox.Sandbox, img image.Image
 		_ = r.Close()
 	}
 	if fault.Is(err, fault.NotFound) && a.Place != k.blobs.Place() {
-		return fault.Wrap(fault.State, err, "the archive of the sandbox %s, %s, was put into the %s, and is not where this server keeps archives, in the %s", s.Ref(), a.ID, a.Place, k.blobs.Place()).
+		return fault.Wrap(fault.State, err, "the archive of %s, %s, was put into the %s, and is not where this server keeps archives, in the %s", of.of, a.ID, a.Place, k.blobs.Place()).
 			WithRemedy("have its operator name that place in the configuration again (archive), or move the archives to the new one")
 	}
 	switch fault.Of(err) {
 	case fault.NotFound, fault.State, fault.Invalid, fault.TooLarge:
-		return fault.Wrap(fault.State, err, "the archive of the sandbox %s, %s in the %s, cannot be used: %s", s.Ref(), a.ID, a.Place, core.Reason(err)).
-			WithRemedy("put it back there from a copy, then start the sandbox; or delete the sandbox")
+		return fault.Wrap(fault.State, err, "the archive of %s, %s in the %s, cannot be used: %s", of.of, a.ID, a.Place, core.Reason(err)).
+			WithRemedy("put it back there from a copy, then %s", of.then)
 	}
 	return err
 }
@@ -350,10 +373,14 @@ func (k *Keeper) Reconcile(ctx context.Context, s *sandbox.Sandbox, why string, 
 
 // Export writes the disk of a sandbox that is archived as its driver's ExportDisk did.
 func (k *Keeper) Export(ctx context.Context, s *sandbox.Sandbox, img image.Image, w io.Writer) error {
-	if err := k.reachable(s); err != nil {
+	return k.export(ctx, ofSandbox(s), img, w)
+}
+
+func (k *Keeper) export(ctx context.Context, of disk, img image.Image, w io.Writer) error {
+	if err := k.reachable(of); err != nil {
 		return err
 	}
-	return k.unpack(ctx, s, img, func(r io.Reader) error {
+	return k.unpack(ctx, of, img, func(r io.Reader) error {
 		_, err := io.Copy(w, r)
 		return err
 	})
@@ -423,6 +450,13 @@ func (k *Keeper) sweep(ctx context.Context) error {
 			}
 			if err == nil && s.Archive.ID == u.ID {
 				continue // it is being written
+			}
+			snap, err := tx.Snapshots().Get(u.Sandbox)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+			if err == nil && snap.Archive.ID == u.ID {
+				continue
 			}
 			gone = append(gone, u.ID)
 		}

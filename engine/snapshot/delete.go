@@ -75,11 +75,25 @@ func (k *Keeper) erase(ctx context.Context, snap *sandbox.Snapshot, ev *sandbox.
 		return err
 	}
 	k.core.Checkpoint("unsnapshot.done")
-	if err := k.core.Unlist(ctx, func(tx store.Tx) error { return tx.Snapshots().Delete(snap.ID) }, ev); err != nil {
+	if err := k.core.Unlist(ctx, func(tx store.Tx) error { return forget(tx, snap.ID) }, ev); err != nil {
 		return err
 	}
 	k.core.Checkpoint("unsnapshot.outcome")
 	return nil
+}
+
+// forget removes a record. Its archive is nobody's then, and a sweep removes it.
+func forget(tx store.Tx, id sandbox.ID) error {
+	snap, err := tx.Snapshots().Get(id) // it may have been archived since it was marked
+	if err != nil {
+		return err
+	}
+	if snap.Archive.ID != "" {
+		if err := tx.UnownedArchives().Put(store.UnownedArchive{ID: snap.Archive.ID, Sandbox: snap.ID}); err != nil {
+			return err
+		}
+	}
+	return tx.Snapshots().Delete(id)
 }
 
 // DiscardAll finishes deletions that nobody waits for, one after the other. What

@@ -64,7 +64,8 @@ func (k *Keeper) Find(ctx context.Context, project, of, ref string) (found *sand
 	return found, err
 }
 
-// Hold finds one and holds it, so that it is not deleted meanwhile.
+// Hold finds one and holds it, so that it is neither deleted nor archived meanwhile. One that is archived
+// is brought back first.
 func (k *Keeper) Hold(ctx context.Context, project, of, ref string) (*sandbox.Snapshot, func(), error) {
 	snap, err := k.Find(ctx, project, of, ref)
 	if err != nil {
@@ -78,6 +79,13 @@ func (k *Keeper) Hold(ctx context.Context, project, of, ref string) (*sandbox.Sn
 	if snap, err = k.Find(ctx, project, "", string(snap.ID)); err != nil {
 		release()
 		return nil, nil, err
+	}
+	if snap.Archive.Whole() {
+		release()
+		if err := k.back(ctx, snap.ID); err != nil {
+			return nil, nil, err
+		}
+		return k.Hold(ctx, project, "", string(snap.ID))
 	}
 	return snap, release, nil
 }

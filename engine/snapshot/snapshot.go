@@ -50,6 +50,30 @@ type Keeper struct {
 	images  Images
 	most    int64 // bytes that are kept of an archive
 	imports *archive.Queue
+	away    Away
+}
+
+// Away is what brings snapshots back from the archive.
+type Away interface {
+	// Back brings the disk of an archived snapshot back. It may go on behind an answer that is an error.
+	Back(ctx context.Context, id sandbox.ID) error
+	// Settle finishes or undoes what was begun with an archive of a snapshot, which the caller has alone.
+	Settle(ctx context.Context, snap *sandbox.Snapshot) error
+}
+
+// SetAway says who brings snapshots back. It is called before anything else.
+func (k *Keeper) SetAway(a Away) { k.away = a }
+
+func (k *Keeper) back(ctx context.Context, id sandbox.ID) error { return k.away.Back(ctx, id) }
+
+// Image returns the image that a disk lies over. Without exactly that one the disk is of no use.
+func (k *Keeper) Image(name, digest string) (image.Image, error) {
+	img, err := k.images.FindDigest(name, digest)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.Wrap(fault.State, err, "the image %s, in the build %s, is gone from this host", name, digest).
+			WithRemedy("put the server's images back; another build of it has another digest and does not fit")
+	}
+	return img, err
 }
 
 // New returns a keeper of snapshots, which keeps at most so many bytes of an archive.
@@ -304,7 +328,12 @@ func Describe(snap *sandbox.Snapshot) string {
 	return string(snap.ID)
 }
 
-// Known returns the runtimes of all records by their ids, and those that are intents.
+// Event is an event of a snapshot; more is added to what it says.
+func (k *Keeper) Event(t sandbox.EventType, snap *sandbox.Snapshot, who core.Actor, more string) *sandbox.Event {
+	return k.event(t, snap, who, more)
+}
+
+// Known returns the runtimes of all records by their ids, and those that are intents, or archived.
 func (k *Keeper) Known(ctx context.Context) (known map[sandbox.ID]string, intents []sandbox.ID, err error) {
 	known = make(map[sandbox.ID]string)
 	q := store.SnapshotQuery{Limit: store.MaxPage, Oldest: true}
@@ -319,7 +348,7 @@ func (k *Keeper) Known(ctx context.Context) (known map[sandbox.ID]string, intent
 		}
 		for _, snap := range page {
 			known[snap.ID] = snap.Runtime
-			if snap.State != sandbox.SnapshotReady {
+			if snap.State != sandbox.SnapshotReady || snap.Archive != (sandbox.Archive{}) {
 				intents = append(intents, snap.ID)
 			}
 		}
@@ -344,6 +373,8 @@ func (k *Keeper) Reconcile(ctx context.Context, id sandbox.ID) error {
 		return k.erase(ctx, snap, nil)
 	case snap.State == sandbox.SnapshotDeleting:
 		return k.discard(ctx, snap, core.System)
+	case snap.Archive != (sandbox.Archive{}):
+		return k.away.Settle(ctx, snap)
 	}
 	return nil
 }

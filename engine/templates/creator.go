@@ -80,6 +80,24 @@ func (e *Creator) DeleteSnapshot(ctx context.Context, c access.Caller, of, snap 
 	return e.Engine.DeleteSnapshot(ctx, c, of, snap)
 }
 
+// ArchiveSnapshot is [engine.Engine.ArchiveSnapshot] of one that is no template's disk: what begins with
+// a template begins at once.
+func (e *Creator) ArchiveSnapshot(ctx context.Context, c access.Caller, of, snap string) (*sandbox.Snapshot, error) {
+	found, err := e.Engine.Snapshot(ctx, c, of, snap)
+	if fault.Is(err, fault.Denied) {
+		return e.Engine.ArchiveSnapshot(ctx, c, of, snap)
+	}
+	if err != nil {
+		return nil, err
+	}
+	give, err := e.Templates.spare(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	return e.Engine.ArchiveSnapshot(ctx, c, of, snap)
+}
+
 // CreateSnapshot is [engine.Engine.CreateSnapshot] in the place of one that is no template's disk.
 func (e *Creator) CreateSnapshot(ctx context.Context, c access.Caller, ref string, r engine.SnapshotRequest) (*sandbox.Snapshot, error) {
 	if r.Replace {

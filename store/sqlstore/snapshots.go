@@ -16,17 +16,17 @@ import (
 type snapshots struct{ tx *tx }
 
 const snapshotColumns = "id, project, sandbox, name, auto, parent, image, image_digest, runtime," +
-	" cpu, memory_mb, disk_mb, pids, env, state, size_bytes, created_at, created_by, detail"
+	" cpu, memory_mb, disk_mb, pids, env, state, size_bytes, created_at, created_by, detail, archive"
 
 // intents is the condition of the partial index of that name, word by word.
 const intents = "state <> 'ready'"
 
 const (
 	insertSnapshot = "INSERT INTO snapshots (" + snapshotColumns + ") VALUES (" +
-		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING"
+		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING"
 	getSnapshot    = "SELECT " + snapshotColumns + " FROM snapshots WHERE id = $1"
 	snapshotByName = "SELECT " + snapshotColumns + " FROM snapshots WHERE sandbox = $1 AND name = $2 AND name <> '' AND sandbox <> ''"
-	updateSnapshot = "UPDATE snapshots SET name = $1, state = $2, size_bytes = $3, detail = $4 WHERE id = $5"
+	updateSnapshot = "UPDATE snapshots SET name = $1, state = $2, size_bytes = $3, detail = $4, archive = $5 WHERE id = $6"
 	deleteSnapshot = "DELETE FROM snapshots WHERE id = $1"
 )
 
@@ -36,7 +36,7 @@ func (q snapshots) Insert(s *sandbox.Snapshot) error {
 	n, err := q.tx.exec(insertSnapshot,
 		string(s.ID), s.Project, string(s.Sandbox), s.Name, truth(s.Auto), string(s.Parent), s.Image, s.ImageDigest, s.Runtime,
 		s.Limits.CPU, int64(s.Limits.MemoryMB), int64(s.Limits.DiskMB), int64(s.Limits.Pids), labelsText(s.Env),
-		string(s.State), s.SizeBytes, micros(s.CreatedAt), s.CreatedBy, s.Detail)
+		string(s.State), s.SizeBytes, micros(s.CreatedAt), s.CreatedBy, s.Detail, archiveText(s.Archive))
 	if err != nil || n == 1 {
 		return err
 	}
@@ -81,7 +81,7 @@ func (q snapshots) one(text string, args ...any) (*sandbox.Snapshot, error) {
 }
 
 func (q snapshots) Update(s *sandbox.Snapshot) error {
-	n, err := q.tx.exec(updateSnapshot, s.Name, string(s.State), s.SizeBytes, s.Detail, string(s.ID))
+	n, err := q.tx.exec(updateSnapshot, s.Name, string(s.State), s.SizeBytes, s.Detail, archiveText(s.Archive), string(s.ID))
 	switch {
 	case err != nil && q.tx.dialect.unique(err):
 		return takenSnapshotName(s, err)
@@ -185,7 +185,7 @@ func (q snapshots) Count(query store.SnapshotQuery) (int, error) {
 type snapshotRow struct {
 	s                                sandbox.Snapshot
 	auto, memory, disk, pids, create int64
-	env                              string
+	env, archive                     string
 }
 
 // dest lists where the columns go, in the order of snapshotColumns.
@@ -194,7 +194,7 @@ func (r *snapshotRow) dest() []any {
 	return []any{
 		(*string)(&s.ID), &s.Project, (*string)(&s.Sandbox), &s.Name, &r.auto, (*string)(&s.Parent),
 		&s.Image, &s.ImageDigest, &s.Runtime, &s.Limits.CPU, &r.memory, &r.disk, &r.pids, &r.env,
-		(*string)(&s.State), &s.SizeBytes, &r.create, &s.CreatedBy, &s.Detail,
+		(*string)(&s.State), &s.SizeBytes, &r.create, &s.CreatedBy, &s.Detail, &r.archive,
 	}
 }
 
@@ -203,6 +203,9 @@ func (r *snapshotRow) snapshot() (*sandbox.Snapshot, error) {
 	s.Auto, s.CreatedAt = r.auto != 0, fromMicros(r.create)
 	s.Limits.MemoryMB, s.Limits.DiskMB, s.Limits.Pids = int(r.memory), int(r.disk), int(r.pids)
 	var err error
-	s.Env, err = parseLabels(r.env)
+	if s.Env, err = parseLabels(r.env); err != nil {
+		return &s, err
+	}
+	s.Archive, err = parseArchive(r.archive)
 	return &s, err
 }

@@ -24,6 +24,7 @@ func snapshot(n, of int) *sandbox.Snapshot {
 		Image: "python", ImageDigest: "sha256:d", Runtime: "memory",
 		Limits: sandbox.Limits{CPU: 1.5, MemoryMB: 512, DiskMB: 1024, Pids: 256}, Env: map[string]string{"A": "1", "B": "two words"},
 		State: sandbox.SnapshotReady, SizeBytes: 1 << 40, CreatedAt: epoch.Add(time.Duration(n) * time.Second), CreatedBy: "alice", Detail: "after make test",
+		Archive: sandbox.Archive{ID: boxID(9), Place: "directory /x", Digest: "sha256:ab", PackedBytes: 3, Bytes: 1 << 40, At: epoch},
 	}
 }
 
@@ -157,7 +158,7 @@ func snapshotRecords(t *testing.T, open func(*testing.T) store.Store) {
 		s := open(t)
 		insertSnapshots(t, s, snapshot(1, 1))
 		changed := snapshot(2, 2) // other values in every field
-		changed.ID, changed.State, changed.SizeBytes, changed.Detail = snapshotID(1), sandbox.SnapshotDeleting, 7, "changed"
+		changed.ID, changed.State, changed.SizeBytes, changed.Detail, changed.Archive = snapshotID(1), sandbox.SnapshotDeleting, 7, "changed", sandbox.Archive{}
 		update(t, s, func(tx store.Tx) error { return tx.Snapshots().Update(changed) })
 		want := snapshot(1, 1)
 		want.Name, want.State, want.SizeBytes, want.Detail = changed.Name, changed.State, changed.SizeBytes, changed.Detail
