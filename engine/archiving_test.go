@@ -416,8 +416,8 @@ const archiving = "archiving:"
 
 // crashArchiving is what the process that is to die does with an archive.
 func crashArchiving(ctx context.Context, e *engine.Engine, scenario string, armed *atomic.Bool) error {
-	if scenario == "shelve" || scenario == "unshelve" || scenario == "unsnapshot" { // of a snapshot
-		return crashShelving(ctx, e, scenario, armed)
+	if scenario == "archiveSnapshot" || scenario == "unarchiveSnapshot" || scenario == "unsnapshot" { // of a snapshot
+		return crashArchivingSnapshot(ctx, e, scenario, armed)
 	}
 	if _, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box"}); err != nil {
 		return err

@@ -74,7 +74,7 @@ type Commit func(ctx context.Context, change func(*sandbox.Sandbox), more func(s
 // New returns a keeper that keeps archives in blobs; nil: nowhere, and archiving is fault.Unsupported.
 func New(c *core.Core, snapshots *snapshot.Keeper, blobs blob.Store, swap Swap) *Keeper {
 	k := &Keeper{core: c, snapshots: snapshots, blobs: blobs, swap: swap, turns: make(chan struct{}, atOnce), later: make(map[sandbox.ID]time.Time)}
-	snapshots.SetAway(k)
+	snapshots.SetArchive(k)
 	return k
 }
 

@@ -56,7 +56,7 @@ func (k *Keeper) ArchiveSnapshot(ctx context.Context, found *sandbox.Snapshot, w
 	if err != nil {
 		return nil, err
 	}
-	k.core.Checkpoint("shelve.intent")
+	k.core.Checkpoint("snapshot.archive.intent")
 	meta := archive.Meta{Image: snap.Image, ImageDigest: snap.ImageDigest, Limits: snap.Limits, Name: snap.Name, CreatedAt: snap.CreatedAt}
 	packed, err := k.write(ctx, d, snap.ID, meta, img, a, max(snap.SizeBytes, int64(snap.Limits.DiskMB)<<20))
 	if err != nil {
@@ -70,7 +70,7 @@ func (k *Keeper) ArchiveSnapshot(ctx context.Context, found *sandbox.Snapshot, w
 		k.core.Retry(snap.ID)
 		return nil, err
 	}
-	k.core.Checkpoint("shelve.whole")
+	k.core.Checkpoint("snapshot.archive.whole")
 	snap.Archive = a
 	if err := k.empty(ctx, snap); err != nil {
 		k.core.Log.Error("a snapshot is in the archive, and its disk cannot be removed now; it is tried again", "snapshot", snap.ID, "error", err)
@@ -110,7 +110,7 @@ func (k *Keeper) empty(ctx context.Context, snap *sandbox.Snapshot) error {
 	if err := d.RemoveSnapshot(ctx, snap.ID); err != nil {
 		return err
 	}
-	k.core.Checkpoint("shelve.emptied")
+	k.core.Checkpoint("snapshot.archive.emptied")
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (k *Keeper) undoSnapshot(ctx context.Context, snap *sandbox.Snapshot, a san
 		k.core.Retry(snap.ID)
 		return errors.Join(err, dbErr)
 	}
-	k.core.Checkpoint("shelve.undone")
+	k.core.Checkpoint("snapshot.archive.undone")
 	k.core.Spawn(func(ctx context.Context) { k.removeSoon(ctx, a.ID) })
 	return err
 }
@@ -136,7 +136,7 @@ func (k *Keeper) Back(ctx context.Context, id sandbox.ID) error {
 	k.core.Spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, Bound)
 		defer cancel()
-		done <- k.unshelve(ctx, id)
+		done <- k.unarchiveSnapshot(ctx, id)
 	})
 	select {
 	case err := <-done:
@@ -147,7 +147,7 @@ func (k *Keeper) Back(ctx context.Context, id sandbox.ID) error {
 	}
 }
 
-func (k *Keeper) unshelve(ctx context.Context, id sandbox.ID) error {
+func (k *Keeper) unarchiveSnapshot(ctx context.Context, id sandbox.ID) error {
 	give, err := k.core.Holds.Own(ctx, id)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (k *Keeper) unshelve(ctx context.Context, id sandbox.ID) error {
 	if err := k.empty(ctx, snap); err != nil { // of a crash, or a removal that failed
 		return err
 	}
-	k.core.Checkpoint("unshelve.begun")
+	k.core.Checkpoint("snapshot.unarchive.begun")
 	err = k.unpack(ctx, of, img, func(r io.Reader) error {
 		_, err := d.ImportDisk(ctx, snap.ID, r, 2*snap.Archive.Bytes+64<<20)
 		return err
@@ -192,7 +192,7 @@ func (k *Keeper) unshelve(ctx context.Context, id sandbox.ID) error {
 	if err != nil {
 		return errors.Join(err, k.emptyAside(ctx, snap))
 	}
-	k.core.Checkpoint("unshelve.unpacked")
+	k.core.Checkpoint("snapshot.unarchive.unpacked")
 	a := snap.Archive
 	ev := k.snapshots.Event(sandbox.EventSnapshotUnarchived, snap, core.System, "its disk is back from the "+a.Place)
 	ev.Bytes = a.PackedBytes
@@ -203,7 +203,7 @@ func (k *Keeper) unshelve(ctx context.Context, id sandbox.ID) error {
 		k.core.Retry(snap.ID)
 		return err
 	}
-	k.core.Checkpoint("unshelve.outcome")
+	k.core.Checkpoint("snapshot.unarchive.outcome")
 	k.core.Spawn(func(ctx context.Context) { k.removeSoon(ctx, a.ID) })
 	return nil
 }
@@ -218,8 +218,8 @@ func (k *Keeper) emptyAside(ctx context.Context, snap *sandbox.Snapshot) error {
 	return err
 }
 
-// Settle finishes or undoes what was begun with the archive of a snapshot. The caller has it alone.
-func (k *Keeper) Settle(ctx context.Context, snap *sandbox.Snapshot) error {
+// ReconcileSnapshot finishes or undoes what was begun with the archive of a snapshot. The caller has it alone.
+func (k *Keeper) ReconcileSnapshot(ctx context.Context, snap *sandbox.Snapshot) error {
 	if snap.Archived() {
 		return k.empty(ctx, snap)
 	}

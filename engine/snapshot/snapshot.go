@@ -50,21 +50,21 @@ type Keeper struct {
 	images  Images
 	most    int64 // bytes that are kept of an archive
 	imports *archive.Queue
-	away    Away
+	archive Archive
 }
 
-// Away is what brings snapshots back from the archive.
-type Away interface {
+// Archive is what brings snapshots back from the archive.
+type Archive interface {
 	// Back brings the disk of an archived snapshot back. It may go on behind an answer that is an error.
 	Back(ctx context.Context, id sandbox.ID) error
-	// Settle finishes or undoes what was begun with an archive of a snapshot, which the caller has alone.
-	Settle(ctx context.Context, snap *sandbox.Snapshot) error
+	// ReconcileSnapshot finishes or undoes what was begun with an archive of a snapshot, which the caller has alone.
+	ReconcileSnapshot(ctx context.Context, snap *sandbox.Snapshot) error
 }
 
-// SetAway says who brings snapshots back. It is called before anything else.
-func (k *Keeper) SetAway(a Away) { k.away = a }
+// SetArchive says who brings snapshots back. It is called before anything else.
+func (k *Keeper) SetArchive(a Archive) { k.archive = a }
 
-func (k *Keeper) back(ctx context.Context, id sandbox.ID) error { return k.away.Back(ctx, id) }
+func (k *Keeper) back(ctx context.Context, id sandbox.ID) error { return k.archive.Back(ctx, id) }
 
 // Image returns the image that a disk lies over. Without exactly that one the disk is of no use.
 func (k *Keeper) Image(name, digest string) (image.Image, error) {
@@ -358,7 +358,7 @@ func (k *Keeper) Known(ctx context.Context) (known map[sandbox.ID]string, intent
 	}
 }
 
-// Reconcile finishes or undoes what was begun with a snapshot, if anything was. The caller has it
+// ReconcileSnapshot finishes or undoes what was begun with a snapshot, if anything was. The caller has it
 // alone. One that is not there is fault.NotFound.
 func (k *Keeper) Reconcile(ctx context.Context, id sandbox.ID) error {
 	var snap *sandbox.Snapshot
@@ -374,7 +374,7 @@ func (k *Keeper) Reconcile(ctx context.Context, id sandbox.ID) error {
 	case snap.State == sandbox.SnapshotDeleting:
 		return k.discard(ctx, snap, core.System)
 	case snap.Archive != (sandbox.Archive{}):
-		return k.away.Settle(ctx, snap)
+		return k.archive.ReconcileSnapshot(ctx, snap)
 	}
 	return nil
 }

@@ -21,16 +21,16 @@ import (
 	"sandpit.dev/store"
 )
 
-// shelve takes a snapshot box/x of a file that says so, and archives it.
-func (h *house) shelve(says string) *sandbox.Snapshot {
+// archiveNew takes a snapshot box/x of a file that says so, and archives it.
+func (h *house) archiveNew(says string) *sandbox.Snapshot {
 	h.t.Helper()
 	h.create(engine.CreateRequest{Key: "box"})
 	h.exec("box", "echo "+says+" > file; mkdir -p d; ln -s ../file d/link; seq 500 > d/many")
 	h.snapshot("box", "x")
-	return h.shelved("box/x")
+	return h.archiveAgain("box/x")
 }
 
-func (h *house) shelved(ref string) *sandbox.Snapshot {
+func (h *house) archiveAgain(ref string) *sandbox.Snapshot {
 	h.t.Helper()
 	s, err := h.engine.ArchiveSnapshot(h.t.Context(), alice, "", ref)
 	if err != nil || !s.Archived() || s.Archive.PackedBytes <= 0 {
@@ -39,8 +39,8 @@ func (h *house) shelved(ref string) *sandbox.Snapshot {
 	return s
 }
 
-// shelvedWhole waits until no archive is nobody's, and looks that each snapshot is in one place alone.
-func (h *house) shelvedWhole() {
+// snapshotsInOnePlace waits until no archive is nobody's, and looks that each snapshot is in one place alone.
+func (h *house) snapshotsInOnePlace() {
 	h.t.Helper()
 	h.await("the removal of archives", func() bool {
 		n := 0
@@ -81,8 +81,8 @@ func (h *house) shelvedWhole() {
 
 func TestAnArchivedSnapshotComesBackWhenItIsUsed(t *testing.T) {
 	h := open(t, t.TempDir())
-	s := h.shelve("one")
-	h.shelvedWhole()
+	s := h.archiveNew("one")
+	h.snapshotsInOnePlace()
 	ctx := t.Context()
 	h.exec("box", "echo two > file")
 	for name, use := range map[string]func() error{
@@ -118,21 +118,21 @@ func TestAnArchivedSnapshotComesBackWhenItIsUsed(t *testing.T) {
 			return err
 		},
 	} {
-		if got := h.shelved("box/x"); got.Archive.ID == s.Archive.ID && name == "" {
+		if got := h.archiveAgain("box/x"); got.Archive.ID == s.Archive.ID && name == "" {
 			t.Error(got)
 		}
 		h.restart() // it is archived for the next server, too
-		h.shelvedWhole()
+		h.snapshotsInOnePlace()
 		if err := use(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got, err := h.engine.Snapshot(ctx, alice, "", "box/x"); err != nil || got.Archived() {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		h.shelvedWhole()
+		h.snapshotsInOnePlace()
 	}
-	h.shelved("box/x")
-	if again := h.shelved("box/x"); !again.Archived() {
+	h.archiveAgain("box/x")
+	if again := h.archiveAgain("box/x"); !again.Archived() {
 		t.Errorf("archived twice: %+v", again)
 	}
 	if _, err := h.engine.ArchiveSnapshot(ctx, nobody, "", "box/x"); fault.Of(err) != fault.Denied {
@@ -142,7 +142,7 @@ func TestAnArchivedSnapshotComesBackWhenItIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.restart(func(o *engine.Options) { o.JanitorRound = 10 * time.Millisecond })
-	h.shelvedWhole()
+	h.snapshotsInOnePlace()
 	h.snapshot("box", "y")
 	h.restart(func(o *engine.Options) { o.Archives = nil })
 	if _, err := h.engine.ArchiveSnapshot(ctx, alice, "", "box/y"); !fault.Is(err, fault.Unsupported) {
@@ -153,7 +153,7 @@ func TestAnArchivedSnapshotComesBackWhenItIsUsed(t *testing.T) {
 // What becomes of an archive elsewhere is told, and leaves the snapshot as it is.
 func TestAnArchiveOfASnapshotThatIsNotWhatWasWrittenIsNotUsed(t *testing.T) {
 	h := open(t, t.TempDir())
-	h.shelve("one")
+	h.archiveNew("one")
 	path := h.archived()[0]
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestAnArchiveOfASnapshotThatIsNotWhatWasWrittenIsNotUsed(t *testing.T) {
 		if f := fault.As(err); err == nil || f.Code != fault.State || f.Remedy == "" {
 			t.Errorf("%s: %v", name, err)
 		}
-		h.shelvedWhole()
+		h.snapshotsInOnePlace()
 	}
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestAnArchiveOfASnapshotThatIsNotWhatWasWrittenIsNotUsed(t *testing.T) {
 	if got := h.holds("box/x", "file"); got != "one\n" {
 		t.Errorf("with the archive put back: %q", got)
 	}
-	h.shelvedWhole()
+	h.snapshotsInOnePlace()
 }
 
 func TestAPlaceThatFailsLeavesTheSnapshotAsItWas(t *testing.T) {
@@ -200,18 +200,18 @@ func TestAPlaceThatFailsLeavesTheSnapshotAsItWas(t *testing.T) {
 		}
 	}
 	dead.set(nil, nil, nil)
-	h.shelvedWhole()
-	h.shelved("box/x")
+	h.snapshotsInOnePlace()
+	h.archiveAgain("box/x")
 	dead.set(nil, gone, nil)
 	if _, err := h.engine.Rollback(t.Context(), alice, "box", "x"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a rollback from a dead place: %v", err)
 	}
-	h.shelvedWhole()
+	h.snapshotsInOnePlace()
 	dead.set(nil, nil, nil)
 	if got := h.holds("box/x", "file"); got != "one\n" {
 		t.Errorf("its file: %q", got)
 	}
-	h.shelvedWhole()
+	h.snapshotsInOnePlace()
 }
 
 // Those who archive, use, replace and delete snapshots at the same time see whole ones, or none.
@@ -258,14 +258,14 @@ func TestSnapshotsAreArchivedWhileTheyAreUsed(t *testing.T) {
 		snaps, _ := h.keptRecords()
 		return len(snaps) == 2
 	})
-	h.shelvedWhole()
+	h.snapshotsInOnePlace()
 	if got := h.holds("box/x", "file"); got != "one\n" {
 		t.Errorf("in the end: %q", got)
 	}
 }
 
-// crashShelving is what the process that is to die does with the archive of a snapshot.
-func crashShelving(ctx context.Context, e *engine.Engine, scenario string, armed *atomic.Bool) error {
+// crashArchivingSnapshot is what the process that is to die does with the archive of a snapshot.
+func crashArchivingSnapshot(ctx context.Context, e *engine.Engine, scenario string, armed *atomic.Bool) error {
 	if _, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box"}); err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func crashShelving(ctx context.Context, e *engine.Engine, scenario string, armed
 	if _, err := e.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: "x"}); err != nil {
 		return err
 	}
-	if scenario != "shelve" {
+	if scenario != "archiveSnapshot" {
 		if _, err := e.ArchiveSnapshot(ctx, alice, "box", "x"); err != nil {
 			return err
 		}
@@ -283,9 +283,9 @@ func crashShelving(ctx context.Context, e *engine.Engine, scenario string, armed
 	armed.Store(true)
 	var err error
 	switch scenario {
-	case "shelve":
+	case "archiveSnapshot":
 		_, err = e.ArchiveSnapshot(ctx, alice, "box", "x")
-	case "unshelve":
+	case "unarchiveSnapshot":
 		_, err = e.Rollback(ctx, alice, "box", "x")
 	case "unsnapshot":
 		err = e.DeleteSnapshot(ctx, alice, "box", "x")
@@ -301,16 +301,16 @@ func TestAServerThatIsKilledAtTheArchiveOfASnapshot(t *testing.T) {
 	skiptest.WithShort(t, "a server is killed at each step of each verb")
 	const here, away, gone = "here", "archived", "gone"
 	for _, c := range []struct{ scenario, point, want string }{
-		{"shelve", "shelve.intent", here},
-		{"shelve", "archive.packed", here},
-		{"shelve", "archive.verified", here},
-		{"shelve", "shelve.whole", away},
-		{"shelve", "shelve.emptied", away},
-		{"unshelve", "unshelve.begun", away},
-		{"unshelve", "unshelve.unpacked", away},
-		{"unshelve", "unshelve.outcome", here},
-		{"unshelve", "rollback.intent", here},
-		{"unshelve", "unarchive.removed", here},
+		{"archiveSnapshot", "snapshot.archive.intent", here},
+		{"archiveSnapshot", "archive.packed", here},
+		{"archiveSnapshot", "archive.verified", here},
+		{"archiveSnapshot", "snapshot.archive.whole", away},
+		{"archiveSnapshot", "snapshot.archive.emptied", away},
+		{"unarchiveSnapshot", "snapshot.unarchive.begun", away},
+		{"unarchiveSnapshot", "snapshot.unarchive.unpacked", away},
+		{"unarchiveSnapshot", "snapshot.unarchive.outcome", here},
+		{"unarchiveSnapshot", "rollback.intent", here},
+		{"unarchiveSnapshot", "unarchive.removed", here},
 		{"unsnapshot", "unsnapshot.intent", gone},
 		{"unsnapshot", "unsnapshot.done", gone},
 		{"unsnapshot", "unsnapshot.outcome", gone},
@@ -321,7 +321,7 @@ func TestAServerThatIsKilledAtTheArchiveOfASnapshot(t *testing.T) {
 			killAt(t, at, fmt.Sprintf("%s%s:%s", archiving, c.scenario, c.point))
 			h := open(t, at, func(o *engine.Options) { o.JanitorRound = 10 * time.Millisecond })
 			h.whole()
-			h.shelvedWhole()
+			h.snapshotsInOnePlace()
 			s, err := h.engine.Snapshot(t.Context(), alice, "box", "x")
 			if c.want == gone {
 				if !fault.Is(err, fault.NotFound) {
@@ -335,7 +335,7 @@ func TestAServerThatIsKilledAtTheArchiveOfASnapshot(t *testing.T) {
 			if got := h.holds("box/x", "file"); got != "one\n" {
 				t.Errorf("its file: %q", got)
 			}
-			h.shelvedWhole()
+			h.snapshotsInOnePlace()
 		})
 	}
 }
