@@ -116,6 +116,13 @@ func TestABackupOfARunningServer(t *testing.T) {
 	if _, err := h.client.Snapshot(ctx, "stopped", v1.CreateSnapshot{Name: new("snap")}); err != nil {
 		t.Fatal(err)
 	}
+	away, err := h.client.Snapshot(ctx, "stopped", v1.CreateSnapshot{Name: new("away")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if away, err = h.client.ArchiveSnapshot(ctx, away.ID); err != nil || away.Status != "archived" {
+		t.Fatalf("the archived snapshot is %+v, %v", away, err)
+	}
 	h.output(ctx, "stopped", "echo later > later", nil)
 	if _, err := h.client.SetSecret(ctx, "stopped", "WORD", v1.SetSecret{Value: "the word of it"}); err != nil {
 		t.Fatal(err)
@@ -202,8 +209,8 @@ func TestABackupOfARunningServer(t *testing.T) {
 		t.Error("a token of a project got a backup of all")
 	}
 	snaps, err := h.client.SnapshotsPage(ctx, client.SnapshotQuery{})
-	if err != nil || snaps.Total != 1 {
-		t.Errorf("there are %+v, %v; want nothing left of the backup beside the one snapshot", snaps, err)
+	if err != nil || snaps.Total != 2 {
+		t.Errorf("there are %+v, %v; want nothing left of the backup beside the two snapshots", snaps, err)
 	}
 
 	c := h.beside()
@@ -276,11 +283,13 @@ func TestABackupOfARunningServer(t *testing.T) {
 	if got, err := c.client.InstallSkills(ctx, "archived", []string{"pdf"}); err != nil || len(got.AlreadyInstalled) != 1 {
 		t.Errorf("the skill in the sandbox: %+v, %v; want it there", got, err)
 	}
-	if _, _, err := c.client.Create(ctx, v1.CreateSandbox{Key: new("from"), FromSnapshot: new("stopped/snap")}); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.output(ctx, "from", sumTree+"; test ! -e later", trees["stopped"]); got != sums["stopped"] {
-		t.Errorf("the snapshot has\n%s\nwant\n%s", got, sums["stopped"])
+	for key, of := range map[string]string{"from": "stopped/snap", "from-archive": "stopped/away"} {
+		if _, _, err := c.client.Create(ctx, v1.CreateSandbox{Key: &key, FromSnapshot: &of}); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.output(ctx, key, sumTree+"; test ! -e later", trees["stopped"]); got != sums["stopped"] {
+			t.Errorf("the snapshot %s has\n%s\nwant\n%s", of, got, sums["stopped"])
+		}
 	}
 	a, err := c.client.Artifact(ctx, "stopped", run.RunID, "sub/a file")
 	if err != nil {
