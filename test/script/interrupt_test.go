@@ -72,6 +72,10 @@ func interrupted(t *testing.T, s *server, text string, args ...string) string {
 	if after, err := term.GetState(int(theirs.Fd())); err != nil || *after != *before {
 		t.Errorf("%q: the terminal is not as it was: %v", args, err)
 	}
+	// What the command wrote last may be on its way still: this comes behind it.
+	const end = "<the command has ended>"
+	typed(t, theirs, end)
+	sc.await(t, end)
 	return sc.String()
 }
 
