@@ -35,7 +35,9 @@ def scan(top):
             if stat.S_ISSOCK(s.st_mode): continue # no archive has them
             e = [oct(s.st_mode), s.st_uid, s.st_gid, s.st_mtime_ns]
             if stat.S_ISREG(s.st_mode):
-                e += [s.st_nlink, s.st_size, first.setdefault((s.st_dev, s.st_ino), os.fsdecode(p)), hashlib.sha256(open(p, 'rb').read()).hexdigest() if os.access(p, os.R_OK) else '']
+                # A file of the image is one of other images, too, which come and go beside this test.
+                links = s.st_nlink if b'grown' in p else 0
+                e += [links, s.st_size, first.setdefault((s.st_dev, s.st_ino), os.fsdecode(p)), hashlib.sha256(open(p, 'rb').read()).hexdigest() if os.access(p, os.R_OK) else '']
             if stat.S_ISLNK(s.st_mode): e += [os.fsdecode(os.readlink(p))]
             else:
                 try: e += [(a, os.getxattr(p, a).hex()) for a in sorted(os.listxattr(p))]
