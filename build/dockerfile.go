@@ -185,7 +185,7 @@ func (b *fileBuild) read(ctx context.Context, archive io.Reader) error {
 	if name == "" {
 		name = "Dockerfile"
 	}
-	text, err := b.context.Dockerfile(name)
+	text, err := b.context.Dockerfile(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -363,6 +363,9 @@ func (b *fileBuild) sources(ctx context.Context, s *dockerfile.Step) (string, er
 	}
 	h := sha256.New()
 	for _, name := range s.Sources {
+		if ctx.Err() != nil { // a Dockerfile may name very many
+			return "", context.Cause(ctx)
+		}
 		all, err := b.context.Find(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", fault.New(fault.Invalid, "line %d of the Dockerfile: %q is not in the build's context", s.Line, sandbox.Clip(name, 80)).

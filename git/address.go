@@ -43,8 +43,10 @@ func (a *Address) protocols() string {
 }
 
 var (
-	helper    = regexp.MustCompile(`^[^/]*::`)               // NAME::ADDRESS has git run git-remote-NAME
-	hostPath  = regexp.MustCompile(`^([^/:]+@)?[^/:]+:`)     // as ssh takes it
+	helper   = regexp.MustCompile(`^[^/]*::`)           // NAME::ADDRESS has git run git-remote-NAME
+	hostPath = regexp.MustCompile(`^([^/:]+@)?[^/:]+:`) // as ssh takes it
+	// plainHost is what a host may be written in: it stands within options of git's.
+	plainHost = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]+$`)
 	plainName = regexp.MustCompile(`^[A-Za-z0-9_][\w.+-]*$`) // of a directory that is made of an address
 )
 
@@ -74,8 +76,8 @@ func ReadAddress(text string) (a Address, user, password string, err error) {
 			if i := strings.LastIndexByte(host, '@'); i >= 0 {
 				host = host[i+1:]
 			}
-			if a.Host = strings.TrimSuffix(host, ":"); a.Host == "" || strings.HasPrefix(a.Host, "-") {
-				return bad("%q is not a valid address of a repository: it names no host", shown(text))
+			if a.Host = strings.TrimSuffix(host, ":"); !plainHost.MatchString(a.Host) || strings.HasPrefix(a.Host, "-") {
+				return bad("%q is not a valid address of a repository: it names no host in letters, digits, dots and hyphens", shown(text))
 			}
 		}
 		return a, "", "", nil
@@ -91,8 +93,8 @@ func ReadAddress(text string) (a Address, user, password string, err error) {
 	default:
 		return bad("%q is not a way to a repository: use https, http, ssh, git or a path inside the sandbox", shown(u.Scheme))
 	}
-	if u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
-		return bad("is not a valid address of a repository: it names no host")
+	if u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") || !plainHost.MatchString(u.Host) {
+		return bad("is not a valid address of a repository: it names no host in letters, digits, dots and hyphens")
 	}
 	a.Host, a.scheme, a.authority = u.Hostname(), u.Scheme, u.Host
 	if u.User != nil {

@@ -277,7 +277,7 @@ func TestGitRunsNoOtherProgram(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	for _, url := range []string{
-		"ext::sh -c 'touch /workspace/owned'", "ext::x", "fd::7", "http::x://y", "--upload-pack=touch owned", "-u", "", "file:///etc", "FILE:///etc", "ftp://x/y", "javascript://x",
+		"ext::sh -c 'touch /workspace/owned'", "ext::x", "fd::7", "http::x://y", "--upload-pack=touch owned", "-u", "", "file:///etc", "FILE:///etc", "ftp://x/y", "javascript://x", "https://u:p@a.helper=!id>owned;/x", "https://a b/x", "a=b:x",
 		"ssh://-oProxyCommand=touch%20owned/x", "-oProxyCommand=x:y", "a@-oProxyCommand=x:y", "ssh://-l@host/x", "https:///x", "https://", "ssh://u:p@host/x",
 		"https://host/a\nb", "https://host/\x1b[2J", "https://h/" + strings.Repeat("x", 3000), "https://a b/", "\xff",
 	} {

@@ -388,6 +388,10 @@ func (s *Service) SetDefault(ctx context.Context, c access.Caller, ref string, s
 		if t, err = find(q, project, ref); err != nil {
 			return err
 		}
+		if on && t.Project != project {
+			return fault.New(fault.Unsupported, "the template %s is one of all projects, and the default of a project is one of its own", t.Ref()).
+				WithRemedy("make it the project's: sandpit template create %s, with what sandpit template show %s says; or have the server's administrator make it the default of all", t.Name, t.Name)
+		}
 		if server && s.o.Default != "" {
 			return fault.New(fault.Conflict, "the server's default template is %q, of its configuration", s.o.Default).WithRemedy("change default_template there, and restart the server")
 		}

@@ -219,6 +219,11 @@ func TestTemplatesOfProjectsAndOfTheServer(t *testing.T) {
 		t.Errorf("the project's goes before the server's: got %v, %v", got, err)
 	}
 	wantCode(t, "Delete of the server's", h.templates().Delete(ctx, bob, "web"), fault.Denied)
+	_, err = h.templates().SetDefault(ctx, bob, "web", false, true)
+	wantCode(t, "the server's as a project's default", err, fault.Unsupported)
+	if _, err = h.templates().SetDefault(ctx, alice, "web", false, true); err != nil {
+		t.Error(err)
+	}
 	for _, sp := range []template.Spec{{Steps: []string{"true"}}, {Volumes: []template.Volume{{Volume: "v", Path: "/v"}}}} {
 		_, _, err = h.templates().Create(ctx, admin, templates.Request{Name: "x", Server: true, Spec: sp})
 		wantCode(t, "what belongs to a project, for all", err, fault.Invalid)

@@ -4,6 +4,7 @@
 package dockerfile
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // Dockerfile returns the text of the Dockerfile in the context, and takes out of it what its .dockerignore
 // leaves out.
-func (c *Context) Dockerfile(name string) ([]byte, error) {
+func (c *Context) Dockerfile(ctx context.Context, name string) ([]byte, error) {
 	text, err := c.File(name, MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.InvalidField("dockerfile", "%s is not in the build's context", quoted(name)).WithRemedy("name another one")
@@ -43,6 +44,9 @@ func (c *Context) Dockerfile(name string) ([]byte, error) {
 	for _, n := range c.names {
 		if n == "." {
 			continue
+		}
+		if ctx.Err() != nil { // there may be very many patterns
+			return nil, context.Cause(ctx)
 		}
 		out, _, err := list.Match(n)
 		if err != nil {

@@ -161,7 +161,7 @@ func snapshotRecords(t *testing.T, open func(*testing.T) store.Store) {
 		changed.ID, changed.State, changed.SizeBytes, changed.Detail, changed.Archive = snapshotID(1), sandbox.SnapshotDeleting, 7, "changed", sandbox.Archive{}
 		update(t, s, func(tx store.Tx) error { return tx.Snapshots().Update(changed) })
 		want := snapshot(1, 1)
-		want.Name, want.State, want.SizeBytes, want.Detail = changed.Name, changed.State, changed.SizeBytes, changed.Detail
+		want.Name, want.State, want.SizeBytes, want.Detail, want.Archive = changed.Name, changed.State, changed.SizeBytes, changed.Detail, changed.Archive
 		got, err := get(t, s, snapshotID(1))
 		if err != nil {
 			t.Fatal(err)
