@@ -105,7 +105,7 @@ func atLine(s *dockerfile.Step, err error) error {
 	return out
 }
 
-// open brings the sandbox of a stage up, and makes it if there is none.
+// open starts the sandbox of a stage, or creates it.
 func (b *fileBuild) open(ctx context.Context, st *stage) error {
 	if st.box == "" {
 		r := engine.CreateRequest{Image: st.job.Base.Name}

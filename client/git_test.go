@@ -4,18 +4,16 @@
 package client_test
 
 import (
-	"os/exec"
 	"testing"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/skiptest"
 )
 
 func TestGitClone(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("this host has no git, which the memory runtime would run")
-	}
+	skiptest.WithoutGit(t)
 	h := open(t)
 	ctx := t.Context()
 	box, _, err := h.Create(ctx, v1.CreateSandbox{})

@@ -39,7 +39,7 @@ func (h *house) archiveAgain(ref string) *sandbox.Snapshot {
 	return s
 }
 
-// snapshotsInOnePlace waits until no archive is nobody's, and looks that each snapshot is in one place alone.
+// snapshotsInOnePlace waits until every archive has an owner, and checks that each snapshot is either in the archive or here.
 func (h *house) snapshotsInOnePlace() {
 	h.t.Helper()
 	h.await("the removal of archives", func() bool {

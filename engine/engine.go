@@ -51,7 +51,7 @@ type Options struct {
 	Pools    []prewarm.Pool   // sandboxes that are made ahead
 	Events   retention.Options
 	Archives blob.Store // where disks of archived sandboxes are kept; nil: nowhere
-	// Up is told of a sandbox that has come up, or was found up, in its turn: it only begins things. Nil: nobody is.
+	// Up, if not nil, is called when a sandbox has started, or is found running, with its turn held: it must not wait.
 	Up func(*sandbox.Sandbox)
 	// JanitorRound is the least time from one look at all that the runtimes keep to the
 	// next. 0: a minute.

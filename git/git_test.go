@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
 	"sandpit.dev/git"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
 
@@ -53,9 +54,10 @@ type house struct {
 
 func open(t *testing.T) *house {
 	t.Helper()
+	skiptest.WithoutGit(t)
 	program, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("this host has no git, which the memory runtime would run")
+		t.Fatal(err)
 	}
 	h := &house{Server: enginetest.Start(t, t.TempDir()), t: t}
 	h.git = git.New(h.Engine, h.Files)

@@ -4,16 +4,15 @@
 package mcp_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
+
+	"sandpit.dev/internal/skiptest"
 )
 
 func TestGitClone(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("this host has no git, which the memory runtime would run")
-	}
+	skiptest.WithoutGit(t)
 	h := open(t)
 	s := h.session("t-alice", handshake, nil)
 	g := newGitHost(t)

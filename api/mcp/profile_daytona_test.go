@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/internal/checktest"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
 
@@ -465,9 +465,7 @@ func TestDaytonaFiles(t *testing.T) {
 
 func TestDaytonaClone(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("this host has no git, which the memory runtime would run")
-	}
+	skiptest.WithoutGit(t)
 	h := open(t)
 	s, id := h.daytona()
 	run := func(command string) string {
@@ -502,9 +500,7 @@ func TestDaytonaClone(t *testing.T) {
 // record and no file.
 func TestDaytonaClonesWithCredentials(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("this host has no git, which the memory runtime would run")
-	}
+	skiptest.WithoutGit(t)
 	h := open(t)
 	s, id := h.daytona()
 	g := newGitHost(t)

@@ -17,7 +17,7 @@ import (
 	"sandpit.dev/image/dockerfile"
 )
 
-// workshop tells of a build and makes nothing.
+// workshop is a builder of Dockerfiles that sends events and builds nothing.
 type workshop struct {
 	asked   dockerfile.Request
 	context string

@@ -4,18 +4,16 @@
 package rest_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/skiptest"
 )
 
 func TestGitClone(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("this host has no git, which the memory runtime would run")
-	}
+	skiptest.WithoutGit(t)
 	h := open(t)
 	s := h.create()
 	at := "/v1/sandboxes/" + s.ID

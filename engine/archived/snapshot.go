@@ -20,8 +20,8 @@ func ofSnapshot(s *sandbox.Snapshot) disk {
 	return disk{"the snapshot " + string(s.ID), "use it again; or delete the snapshot", s.Image, s.ImageDigest, s.Archive}
 }
 
-// ArchiveSnapshot archives a snapshot that was found. One that is archived already is given as it is. It
-// waits for whoever uses it, and is fault.Conflict when that takes long.
+// ArchiveSnapshot archives a snapshot that was found, and returns it; one that is archived already is returned
+// unchanged. It waits for users of the snapshot, and returns fault.Conflict when that takes long.
 func (k *Keeper) ArchiveSnapshot(ctx context.Context, found *sandbox.Snapshot, who core.Actor) (*sandbox.Snapshot, error) {
 	place, err := k.Place()
 	if err != nil {
@@ -226,7 +226,7 @@ func (k *Keeper) ReconcileSnapshot(ctx context.Context, snap *sandbox.Snapshot) 
 	return k.undoSnapshot(ctx, snap, snap.Archive, core.System, "archive: undone; the server ended", nil)
 }
 
-// Archiver returns what gives a backup the disk of a snapshot: its driver, or where it is archived the archive.
+// Archiver returns what a backup reads the disk of a snapshot from: the archive if it is there, else its driver.
 func (k *Keeper) Archiver(snap *sandbox.Snapshot) (runtime.Archiver, error) {
 	d, err := k.snapshots.Archiver(snap.Runtime)
 	if err != nil || !snap.Archived() {

@@ -177,7 +177,7 @@ func recorded(name string, img image.Image) string {
 }
 
 // Log writes the output of the last build of an image, or of the one that goes on; see [image.Store.Log].
-// It tells what the host's package tools are set to, so it is for whoever may build.
+// The output names the mirrors of the host's package tools, so the caller needs the scope admin.
 func (k *Keeper) Log(ctx context.Context, c access.Caller, name string, w io.Writer, follow bool, flush func() error) error {
 	bound, leave, err := k.engine.Enter(ctx, c, access.Admin)
 	if err != nil {
@@ -404,8 +404,8 @@ type Pruned struct {
 	Kept       int64 // bytes of the builds that stay
 }
 
-// Prune removes the builds of all images that new sandboxes do not get and that nobody uses: of images of others those without a
-// name, unless it is all of them, and layers that no image has. One that is in use by then, or whose image is being built, stays.
+// Prune removes builds that are neither current nor in use, pulled and imported images without a name (with All also those with
+// one), and layers that no image has. A build that is in use by then, or whose image is being built, stays.
 func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned, error) {
 	ctx, leave, err := k.engine.Enter(ctx, c, access.Admin)
 	if err != nil {

@@ -6,6 +6,7 @@ package skiptest
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 )
 
@@ -26,5 +27,13 @@ func WithShort(tb testing.TB, why string) {
 	tb.Helper()
 	if testing.Short() {
 		tb.Skip("takes long, and -short leaves that out: " + why)
+	}
+}
+
+// WithoutGit skips a test of the memory runtime, whose commands are the host's, where the host has no git.
+func WithoutGit(tb testing.TB) {
+	tb.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		tb.Skip("this host has no git, which the memory runtime would run")
 	}
 }
