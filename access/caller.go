@@ -20,12 +20,17 @@ type Caller struct {
 	Scopes  []Scope // what it may do
 	Profile string  // of MCP, that its token is for; empty: the server's own
 
+	Address   string // the peer of its connection, without the port; empty for the server itself
+	RequestID string // of the request, as its answer has it
+
 	ExpiresAt time.Time // of its token; zero: never
 }
 
-// May reports whether c holds s. Admin implies every other scope.
+// May reports whether c holds s. Admin implies every other scope of a project, and
+// [ServerAdmin] all.
 func (c Caller) May(s Scope) bool {
-	return slices.Contains(c.Scopes, s) || slices.Contains(c.Scopes, Admin)
+	return slices.Contains(c.Scopes, s) || slices.Contains(c.Scopes, ServerAdmin) ||
+		s != ServerAdmin && slices.Contains(c.Scopes, Admin)
 }
 
 // Require returns nil if c holds s, and else Denied, naming the scope that is needed and those
@@ -33,6 +38,10 @@ func (c Caller) May(s Scope) bool {
 func (c Caller) Require(s Scope) error {
 	if c.May(s) {
 		return nil
+	}
+	if s == ServerAdmin {
+		return fault.New(fault.Denied, "this concerns the whole server; the token %q belongs to the project %s", c.Actor, c.Project).
+			WithRemedy("use the server's own admin token, which sandpit up prints the place of")
 	}
 	return fault.New(fault.Denied, "this needs the scope %s; the token %q has %s", s, c.Actor, joinScopes(c.Scopes)).
 		WithRemedy("use a token that has the scope %s, or have an administrator make one (sandpit token create --scope %s)", s, s)

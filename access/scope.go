@@ -18,6 +18,10 @@ const (
 	SandboxesRead  Scope = "sandboxes:read"  // see sandboxes, their files, their activity
 	SandboxesWrite Scope = "sandboxes:write" // create, run, change and delete them
 	Admin          Scope = "admin"           // all of the above, tokens and images
+
+	// ServerAdmin is the right to what concerns the server, or projects other than the caller's. It
+	// implies Admin and no token of a project can have it: only the server's own admin tokens do.
+	ServerAdmin Scope = "server:admin"
 )
 
 // Scopes that name groups of MCP's tools. A token that has any of them sees only those groups;
@@ -37,7 +41,7 @@ const (
 	toolsPrefix = "tools:"
 )
 
-// Scopes lists every scope, the weakest first.
+// Scopes lists every scope that a token can have, the weakest first.
 func Scopes() []Scope {
 	return append(toolScopes(), SandboxesRead, SandboxesWrite, Admin)
 }

@@ -93,7 +93,7 @@ func (a *Authority) check(ctx context.Context, token string) (access.Caller, *ac
 		admin |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
 	}
 	if admin == 1 {
-		return access.Caller{Project: access.DefaultProject, Actor: AdminName, Scopes: []access.Scope{access.Admin}}, nil, nil
+		return access.Caller{Project: access.DefaultProject, Actor: AdminName, Scopes: []access.Scope{access.Admin, access.ServerAdmin}}, nil, nil
 	}
 	if !ours(token) {
 		return none(refuse("the bearer token is not valid"))

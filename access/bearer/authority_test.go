@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 		f := newFixture(t)
 		for _, token := range []string{adminToken, "another-admin-token"} {
 			got, err := f.Check(t.Context(), token)
-			want := access.Caller{Project: "default", Actor: "admin-token", Scopes: []access.Scope{access.Admin}}
+			want := access.Caller{Project: "default", Actor: "admin-token", Scopes: []access.Scope{access.Admin, access.ServerAdmin}}
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("Check: %v (-want +got):\n%s", err, diff)
 			}

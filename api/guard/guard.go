@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -118,7 +119,7 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 		}
 		defer release()
 		Proven(r.Context())
-		caller.Via = via
+		caller.Via, caller.RequestID, caller.Address = via, w.pass.id, address(r)
 		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
 		if valid.Done() == nil {
 			next.ServeHTTP(w, r)
@@ -128,6 +129,15 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 		defer done()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// address returns the peer's address. A proxy's own is the proxy's: headers that anyone can send are not read.
+func address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "" // a unix socket
+	}
+	return host
 }
 
 // While returns a copy of ctx that also ends when the token of a request is no longer valid, with

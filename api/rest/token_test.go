@@ -34,7 +34,7 @@ func TestWhoami(t *testing.T) {
 	})
 	t.Run("TheServersOwn", func(t *testing.T) {
 		got := want[v1.Whoami](h, 200, "GET", "/v1/whoami", nil)
-		if wanted := (v1.Whoami{Name: "admin-token", Project: "default", Scopes: []string{"admin"}}); !reflect.DeepEqual(got, wanted) {
+		if wanted := (v1.Whoami{Name: "admin-token", Project: "default", Scopes: []string{"admin", "server:admin"}}); !reflect.DeepEqual(got, wanted) {
 			t.Errorf("got %+v, want %+v", got, wanted)
 		}
 	})
