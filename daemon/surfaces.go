@@ -101,10 +101,10 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	mux.Handle("/mcp/", g.Wrap("mcp", tools))
 	mux.Handle(orkestr.Alias, g.Wrap("mcp", tools))
 	mux.Handle(filelink.Root, g.WrapLink(api.LinkedFiles(p.links.files)))
-	mux.Handle("GET "+connectPath, publicly(g, slices.Contains(p.public, publicConnect), newConnect()))
+	mux.Handle("GET "+connectPath, publicly(g, slices.Contains(p.public, publicConnect), access.Admin, newConnect()))
 	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
 	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Health)))
-	mux.Handle("GET /metrics", publicly(g, slices.Contains(p.public, publicMetrics), promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", publicly(g, slices.Contains(p.public, publicMetrics), access.ServerAdmin, promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
 	mux.Handle("/{$}", newFrontDoor(g, p.public, api))
 	mux.Handle("/.well-known/", g.WrapOpen(http.HandlerFunc(noSignIn)))
 	mux.Handle("/register", g.WrapOpen(http.HandlerFunc(noSignIn)))
@@ -126,15 +126,15 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); previews.Close() }}, nil
 }
 
-// publicly serves h to everybody, or else to administrators.
-func publicly(g *guard.Guard, public bool, h http.Handler) http.Handler {
+// publicly serves h to everybody, or else to who has a scope.
+func publicly(g *guard.Guard, public bool, or access.Scope, h http.Handler) http.Handler {
 	if public {
 		return g.WrapOpen(h)
 	}
 	return g.Wrap("http", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := guard.Caller(r.Context())
 		if err == nil {
-			err = c.Require(access.Admin)
+			err = c.Require(or)
 		}
 		if err != nil {
 			guard.Error(w, r, err)

@@ -16,15 +16,15 @@ import (
 func TestWhatIsPublicIsTheOperatorsChoice(t *testing.T) {
 	i := newInstallation(t)
 	shipped := i.cfg.Public
-	var reader string
+	var reader, boss string
 	for _, c := range []struct {
 		name   string
 		public []string
-		want   map[string][3]int // without a token, with one that may only read, with the administrator's
+		want   map[string][4]int // without a token, with one that may only read, with a project's administrator's, with the server's
 	}{
-		{"AsShipped", shipped, map[string][3]int{"/connect": {200, 200, 200}, "/v1/openapi.json": {200, 200, 200}, "/metrics": {401, 403, 200}}},
-		{"Nothing", nil, map[string][3]int{"/connect": {401, 403, 200}, "/v1/openapi.json": {401, 200, 200}, "/metrics": {401, 403, 200}}},
-		{"Metrics", []string{"metrics"}, map[string][3]int{"/connect": {401, 403, 200}, "/v1/openapi.json": {401, 200, 200}, "/metrics": {200, 200, 200}}},
+		{"AsShipped", shipped, map[string][4]int{"/connect": {200, 200, 200, 200}, "/v1/openapi.json": {200, 200, 200, 200}, "/metrics": {401, 403, 403, 200}}},
+		{"Nothing", nil, map[string][4]int{"/connect": {401, 403, 200, 200}, "/v1/openapi.json": {401, 200, 200, 200}, "/metrics": {401, 403, 403, 200}}},
+		{"Metrics", []string{"metrics"}, map[string][4]int{"/connect": {401, 403, 200, 200}, "/v1/openapi.json": {401, 200, 200, 200}, "/metrics": {200, 200, 200, 200}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i.cfg.Public = c.public
@@ -55,16 +55,18 @@ func TestWhatIsPublicIsTheOperatorsChoice(t *testing.T) {
 				return resp
 			}
 			if reader == "" {
-				var made struct{ Token string }
-				resp := ask("POST", "/v1/tokens", admin, `{"name":"reader","scopes":["sandboxes:read"]}`)
-				if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.Token == "" {
-					t.Fatalf("make a token: %s, %v", resp.Status, err)
+				for scope, into := range map[string]*string{"sandboxes:read": &reader, "admin": &boss} {
+					var made struct{ Token string }
+					resp := ask("POST", "/v1/tokens", admin, `{"name":"with `+scope+`","scopes":["`+scope+`"]}`)
+					if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.Token == "" {
+						t.Fatalf("make a token: %s, %v", resp.Status, err)
+					}
+					*into = made.Token
 				}
-				reader = made.Token
 			}
 			for path, want := range c.want {
-				var got [3]int
-				for n, token := range []string{"", reader, admin} {
+				var got [4]int
+				for n, token := range []string{"", reader, boss, admin} {
 					got[n] = ask("GET", path, token, "").StatusCode
 				}
 				if got != want {

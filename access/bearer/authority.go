@@ -147,8 +147,7 @@ type NewToken struct {
 }
 
 // Create makes a token and returns its secret, which cannot be read again. The caller needs the
-// scope admin. A token with that scope manages its own project only; the server's own admin
-// tokens manage all.
+// scope admin, and for a project other than its own server:admin.
 func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (access.Token, Secret, error) {
 	none := func(err error) (access.Token, Secret, error) { return access.Token{}, Secret{}, err }
 	if err := c.Require(access.Admin); err != nil {
@@ -202,9 +201,8 @@ func (a *Authority) Create(ctx context.Context, c access.Caller, n NewToken) (ac
 	return t, secret, nil
 }
 
-// List returns the tokens of a project; of all, for an empty project and one of
-// the server's own admin tokens. It needs the scope admin. LastUsedAt may be
-// about a minute old.
+// List returns the tokens of a project; for an empty one those of the caller's own, or with the
+// scope server:admin of all. It needs the scope admin. LastUsedAt may be about a minute old.
 func (a *Authority) List(ctx context.Context, c access.Caller, project string) (all []*access.Token, err error) {
 	if project, err = manage(c, project); err != nil {
 		return nil, err
@@ -256,7 +254,7 @@ func manage(c access.Caller, project string) (string, error) {
 		return "", err
 	}
 	if project == "" {
-		if c.TokenID == "" {
+		if c.May(access.ServerAdmin) {
 			return "", nil
 		}
 		return c.Project, nil
@@ -267,10 +265,10 @@ func manage(c access.Caller, project string) (string, error) {
 	return project, within(c, project)
 }
 
-// within refuses the tokens of another project to all but the server's own
-// admin tokens: otherwise an administrator of one project were one of all.
+// within refuses the tokens of another project to all who may not manage the server: otherwise an
+// administrator of one project were one of all.
 func within(c access.Caller, project string) error {
-	if c.TokenID == "" || project == c.Project {
+	if project == c.Project || c.May(access.ServerAdmin) {
 		return nil
 	}
 	return fault.New(fault.Denied, "the token %q manages the project %s, not %s", c.Actor, c.Project, project).

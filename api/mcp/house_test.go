@@ -79,6 +79,7 @@ var write = []access.Scope{access.SandboxesRead, access.SandboxesWrite}
 var callers = tokens{
 	"t-alice":    {Project: "default", Actor: "alice", TokenID: "alice", Scopes: write},
 	"t-admin":    {Project: "default", Actor: "alice", TokenID: "admin", Scopes: []access.Scope{access.Admin}},
+	"t-server":   {Project: "default", Actor: "admin-token", Scopes: []access.Scope{access.ServerAdmin}},
 	"t-bob":      {Project: "default", Actor: "bob/2", TokenID: "bob", Scopes: write},
 	"t-profiled": {Project: "default", Actor: "alice", TokenID: "profiled", Scopes: write, Profile: sandboxd.Name},
 	"t-reader":   {Project: "default", Actor: "reader", TokenID: "reader", Scopes: []access.Scope{access.SandboxesRead}},

@@ -209,7 +209,7 @@ func TestPortsThatAreThere(t *testing.T) {
 func TestListSecrets(t *testing.T) {
 	t.Parallel()
 	h := openWith(t, toolset.GroupInspect)
-	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}
+	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.ServerAdmin}}
 	const value = "a-value-that-nobody-shows"
 	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
 	for ref, r := range map[string]secrets.Request{

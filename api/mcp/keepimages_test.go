@@ -37,7 +37,7 @@ func (shelf) Rebuild(context.Context, access.Caller, string) (image.Status, erro
 }
 
 func (s shelf) Delete(_ context.Context, c access.Caller, d images.Deletion) (images.Deleted, error) {
-	if err := c.Require(access.Admin); err != nil {
+	if err := c.Require(access.ServerAdmin); err != nil {
 		return images.Deleted{}, err
 	}
 	if !d.Force {
@@ -56,7 +56,7 @@ func TestImagesAreAdministered(t *testing.T) {
 	services := service.Of(h.engine, h.inside, portsOf(h.engine), h.code, h.runs, deskOf(h.engine), skillsOf(h.engine))
 	services.Keeper = shelf{}
 	h.handler, h.url = serveWith(t, mcp.Options{Services: services, Version: "test", Groups: []string{toolset.GroupManage}, Previews: previews{}})
-	s := h.session("t-admin", handshake, nil)
+	s := h.session("t-server", handshake, nil)
 	got := ok(t, s, "inspect_image", arguments{"image": "python"})
 	wantParts(t, got, "python · ready", "sha256:aaaa", "new sandboxes get it · used by 1 sandbox, 0 snapshots, 2 ready in pools", "its start command: ")
 	if strings.Contains(got, "\x1b") {
@@ -68,5 +68,7 @@ func TestImagesAreAdministered(t *testing.T) {
 	wantParts(t, ok(t, s, "delete_image", arguments{"image": "python", "force": true}), "deleted python", "deleted with it: 1 sandbox")
 	wantParts(t, ok(t, s, "prune_images", arguments{"dry_run": true}), "would free ", "python sha256:aaaa")
 	wantParts(t, ok(t, s, "build_image", arguments{"image": "python", "rebuild": true}), "the image is built: ", "anew")
-	refused(t, h.session("t-alice", handshake, nil), "delete_image", arguments{"image": "python"}, "error (denied)")
+	for _, other := range []string{"t-alice", "t-admin"} {
+		refused(t, h.session(other, handshake, nil), "delete_image", arguments{"image": "python"}, "error (denied)", "whole server")
+	}
 }

@@ -157,7 +157,7 @@ func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {
 	t.Parallel()
 	h := openWith(t, toolset.GroupState)
 	s := h.alice()
-	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.Admin}}
+	admin := access.Caller{Project: "default", Actor: "root", Scopes: []access.Scope{access.ServerAdmin}}
 	const value = "a-value-that-nobody-shows"
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	for _, one := range []struct {

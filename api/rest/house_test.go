@@ -88,7 +88,7 @@ func must(t testing.TB, err error) {
 // as returns the house with another token: of a project, with scopes.
 func (h *house) as(project string, scopes ...access.Scope) *house {
 	h.t.Helper()
-	admin := access.Caller{Project: access.DefaultProject, Actor: "test", Scopes: []access.Scope{access.Admin}}
+	admin := access.Caller{Project: access.DefaultProject, Actor: "test", Scopes: []access.Scope{access.ServerAdmin}}
 	_, secret, err := h.tokens.Create(h.t.Context(), admin, bearer.NewToken{Name: project + "-" + time.Now().Format("150405.000000000"), Project: project, Scopes: scopes})
 	must(h.t, err)
 	other := *h

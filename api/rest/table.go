@@ -272,11 +272,11 @@ func (a *API) operations() []httpapi.Operation {
 		op("getImage", "GET /images/{name}", "Get all that is known of an image: its builds on disk, also older ones, and who uses each.", http.StatusOK, a.getImage),
 		raw("imageLog", "GET /images/{name}/log", "Get the output of the last build of an image of the catalogue, or of the one that goes on, as text. Needs the scope admin.", http.StatusOK, a.imageLog).
 			Media("", "text/plain"),
-		op("deleteImage", "DELETE /images/{name}", "Delete the builds of an image, or the one with a digest; one that was pulled or imported goes with all its names. While somebody uses one: 409, with who does. With force the sandboxes and snapshots that do are deleted with it, and a build that goes on ends; dry_run says what that is.", http.StatusOK, a.deleteImage),
+		op("deleteImage", "DELETE /images/{name}", "Delete the builds of an image, or the one with a digest; one that was pulled or imported goes with all its names. While somebody uses one: 409, with who does. With force the sandboxes and snapshots that do are deleted with it, and a build that goes on ends; dry_run says what that is. Needs the scope server:admin.", http.StatusOK, a.deleteImage),
 		op("getImagePool", "GET /images/{name}/pool", "Get the pools of an image: sandboxes that run before anybody asks for them.", http.StatusOK, a.getPool),
-		op("updateImagePool", "PATCH /images/{name}/pool", "Change a pool of an image, or make one, from now on and also after a restart of the server. Needs the scope admin.", http.StatusOK, a.updatePool).
+		op("updateImagePool", "PATCH /images/{name}/pool", "Change a pool of an image, or make one, from now on and also after a restart of the server. Needs the scope server:admin.", http.StatusOK, a.updatePool).
 			Example(v1.UpdateImagePool{Min: new(2), Max: new(8)}),
-		op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get: of pulled and imported ones those without a name, or all.", http.StatusOK, a.pruneImages).
+		op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get: of pulled and imported ones those without a name, or all. Needs the scope server:admin.", http.StatusOK, a.pruneImages).
 			Example(v1.PruneImages{DryRun: true}).
 			Extend(keyless("the second finds nothing")),
 		op("importImage", "POST /images/{name}/import", "Import an entry of the catalogue: another name of buildImage, for those who know it by that.", http.StatusOK, a.buildImage).
@@ -289,12 +289,12 @@ func (a *API) operations() []httpapi.Operation {
 		op("importImages", "POST /images/import", "Make images of an archive, which is the raw body: what docker save wrote, or a tar of an OCI layout, compressed or not. Its digests are verified; one that is here already costs its transport.", http.StatusCreated, a.importImages).
 			Media(v1.ImageType, "").
 			Extend(keyless("the second finds the image there")),
-		raw("saveImage", "GET /images/{name}/archive", "Get an image as an OCI archive, as it is read: a tar of an image layout with one layer. Of one image it is the same bytes on every machine; Sandpit-Image-Digest is its digest. It needs the scope admin. One that breaks off is shorter than its length.", http.StatusOK, a.saveImage).
+		raw("saveImage", "GET /images/{name}/archive", "Get an image as an OCI archive, as it is read: a tar of an image layout with one layer. Of one image it is the same bytes on every machine; Sandpit-Image-Digest is its digest. It needs the scope server:admin. One that breaks off is shorter than its length.", http.StatusOK, a.saveImage).
 			Media("", v1.ImageType),
 		raw("buildDockerfile", "POST /images/build", "Make an image of a Dockerfile. The raw body is a tar archive, compressed by gzip or not, of the directory that COPY and ADD take from, with the Dockerfile. Server-sent events: step (BuildStep) and output (Output) as it goes on, then image (Image) or error (Problem) at last. It ends when its caller leaves; a build after it goes on behind the last step that was done.", http.StatusOK, a.buildDockerfile).
 			Media(v1.ContextType, "text/event-stream").
 			Extend(keyless("the second finds all steps done")),
-		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. For the server's own administrator's token alone. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
+		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. Needs the scope server:admin. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),
 		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),

@@ -80,7 +80,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 			"Expired": nil,
 		} {
 			t.Run(name+how, func(t *testing.T) {
-				admin := access.Caller{Project: access.DefaultProject, Actor: "test", Scopes: []access.Scope{access.Admin}}
+				admin := access.Caller{Project: access.DefaultProject, Actor: "test", Scopes: []access.Scope{access.ServerAdmin}}
 				n := bearer.NewToken{Name: name + how, Scopes: []access.Scope{access.SandboxesRead, access.SandboxesWrite}}
 				if end == nil {
 					n.ExpiresAt = time.Now().Add(time.Second)

@@ -62,7 +62,7 @@ type TemplateList struct {
 // CreateTemplate asks for a version of a template.
 type CreateTemplate struct {
 	Name        string  `json:"name" jsonschema:"1 to 64 lower-case letters, digits, dots, dashes and underscores; the same name again is its next version"`
-	Server      bool    `json:"server,omitempty" jsonschema:"for all projects: of the server's own administrator"`
+	Server      bool    `json:"server,omitempty" jsonschema:"for all projects; needs the scope server:admin"`
 	Default     bool    `json:"default,omitempty" jsonschema:"make it the project's default, or with server the server's"`
 	Description *string `json:"description,omitempty" jsonschema:"at most 1024 bytes"`
 

@@ -194,7 +194,7 @@ func (k *Keeper) Log(ctx context.Context, c access.Caller, name string, w io.Wri
 // Rebuild builds an image also where there is a current one, and waits for it. The build goes on
 // when ctx ends.
 func (k *Keeper) Rebuild(ctx context.Context, c access.Caller, name string) (image.Status, error) {
-	bound, leave, err := k.engine.Enter(ctx, c, access.Admin)
+	bound, leave, err := k.engine.Enter(ctx, c, access.ServerAdmin)
 	if err != nil {
 		return image.Status{}, err
 	}
@@ -231,11 +231,10 @@ const (
 )
 
 // Delete deletes builds of an image. While somebody uses one it is fault.Conflict, and nothing is
-// deleted, unless it is asked for by force: then the sandboxes and snapshots that do are deleted first.
-// Those of other projects are only ended for the server's own administrator. Where that fails
-// in between, what is deleted is gone, and the builds stay.
+// deleted, unless it is asked for by force: then the sandboxes and snapshots that do, of whatever project,
+// are deleted first. Where that fails in between, what is deleted is gone, and the builds stay.
 func (k *Keeper) Delete(ctx context.Context, c access.Caller, d Deletion) (Deleted, error) {
-	ctx, leave, err := k.engine.Enter(ctx, c, access.Admin)
+	ctx, leave, err := k.engine.Enter(ctx, c, access.ServerAdmin)
 	if err != nil {
 		return Deleted{}, err
 	}
@@ -323,10 +322,6 @@ func refuse(c access.Caller, d Deletion, out *Deleted) error {
 		return fault.New(fault.Conflict, "the image %q is in use: %s", out.Name, out.Use.words(c)).
 			WithRemedy("delete these first; or see what force would delete with it: sandpit image rm %s --force --dry-run", out.Name)
 	}
-	if sandboxes, snapshots := out.Use.others(c); sandboxes+snapshots > 0 {
-		return fault.New(fault.Denied, "the image %q is used by %d sandboxes and %d snapshots of other projects", out.Name, sandboxes, snapshots).
-			WithRemedy("use the server's own administrator's token to delete them with it")
-	}
 	return nil
 }
 
@@ -407,7 +402,7 @@ type Pruned struct {
 // Prune removes builds that are neither current nor in use, pulled and imported images without a name (with All also those with
 // one), and layers that no image has. A build that is in use by then, or whose image is being built, stays.
 func (k *Keeper) Prune(ctx context.Context, c access.Caller, p Pruning) (Pruned, error) {
-	ctx, leave, err := k.engine.Enter(ctx, c, access.Admin)
+	ctx, leave, err := k.engine.Enter(ctx, c, access.ServerAdmin)
 	if err != nil {
 		return Pruned{}, err
 	}

@@ -48,7 +48,7 @@ type PoolChange struct {
 // ChangePool changes a pool of an image from now on, also of those servers that come after this one; one that
 // there is not is made. It is for the server's administrator.
 func (k *Keeper) ChangePool(ctx context.Context, c access.Caller, r PoolChange) (image string, all []prewarm.PoolInfo, err error) {
-	ctx, leave, err := k.engine.Enter(ctx, c, access.Admin)
+	ctx, leave, err := k.engine.Enter(ctx, c, access.ServerAdmin)
 	if err != nil {
 		return "", nil, err
 	}

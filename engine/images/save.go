@@ -22,7 +22,7 @@ type Saving struct {
 
 // Save reads an image for an archive of it.
 func (k *Keeper) Save(ctx context.Context, c access.Caller, name string) (*Saving, error) {
-	ctx, leave, err := k.engine.Enter(ctx, c, access.Admin)
+	ctx, leave, err := k.engine.Enter(ctx, c, access.ServerAdmin)
 	if err != nil {
 		return nil, err
 	}

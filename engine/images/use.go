@@ -28,21 +28,8 @@ func (u *Use) Empty() bool { return len(u.Sandboxes)+len(u.Snapshots)+len(u.Pool
 
 // Sees reports whether a caller may know more of what a project has than how much: the server's own
 // administrator of all projects, others of theirs.
-func Sees(c access.Caller, project string) bool { return c.TokenID == "" || c.Project == project }
-
-// others counts what belongs to projects that the caller does not see.
-func (u *Use) others(c access.Caller) (sandboxes, snapshots int) {
-	for _, s := range u.Sandboxes {
-		if !Sees(c, s.Project) {
-			sandboxes++
-		}
-	}
-	for _, s := range u.Snapshots {
-		if !Sees(c, s.Project) {
-			snapshots++
-		}
-	}
-	return sandboxes, snapshots
+func Sees(c access.Caller, project string) bool {
+	return c.Project == project || c.May(access.ServerAdmin)
 }
 
 // shownNames is how many names a message has.

@@ -160,11 +160,8 @@ func (s *Service) may(c access.Caller, server bool) error {
 	if !server {
 		return c.Require(access.SandboxesWrite)
 	}
-	if err := c.Require(access.Admin); err != nil {
-		return err
-	}
-	if c.TokenID != "" {
-		return fault.New(fault.Denied, "a template for all projects is made and deleted by the server's own administrator").
+	if err := c.Require(access.ServerAdmin); err != nil {
+		return fault.Wrap(fault.Denied, err, "a template for all projects is made and deleted by the server's own administrator").
 			WithRemedy("use that one's token, or make a template of your project")
 	}
 	return nil

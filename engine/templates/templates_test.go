@@ -32,8 +32,8 @@ var (
 	alice = access.Caller{Project: "default", Actor: "alice", Via: "test", Scopes: both, TokenID: "a"}
 	bob   = access.Caller{Project: "other", Actor: "bob", Via: "test", Scopes: both, TokenID: "b"}
 	carol = access.Caller{Project: "default", Actor: "carol", Via: "test", Scopes: both[:1], TokenID: "c"}
-	admin = access.Caller{Project: "default", Actor: "admin", Via: "test", Scopes: append([]access.Scope{access.Admin}, both...)}
-	chief = access.Caller{Project: "default", Actor: "chief", Via: "test", Scopes: admin.Scopes, TokenID: "d"}
+	admin = access.Caller{Project: "default", Actor: "admin", Via: "test", Scopes: []access.Scope{access.ServerAdmin}}
+	chief = access.Caller{Project: "default", Actor: "chief", Via: "test", Scopes: []access.Scope{access.Admin}, TokenID: "d"}
 )
 
 type house struct {

@@ -118,7 +118,7 @@ func buildImage() toolset.Tool {
 		About: "Build an image of the catalogue, unless it is built. The build goes on whether one waits or not; list_images shows how far it is. Needs a token with the scope admin.",
 		Params: []toolset.Param{
 			{Name: "image", Kind: toolset.Text, Required: true, About: "Its name, from list_images.", Aliases: []string{"name", "template"}},
-			{Name: "rebuild", Kind: toolset.Boolean, About: "Also where there is a current build."},
+			{Name: "rebuild", Kind: toolset.Boolean, About: "Also where there is a current build; needs the scope server:admin."},
 			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
 		},
 		Example: `{"image": "python"}`,

@@ -112,7 +112,7 @@ type deletedImage struct {
 func deleteImage() toolset.Tool {
 	return toolset.Tool{
 		Name: "delete_image", Title: "Delete an image", Destructive: true, Idempotent: true,
-		About: "Delete an image's builds, which nobody uses. Needs a token with the scope admin.",
+		About: "Delete an image's builds, which nobody uses. Needs the scope server:admin.",
 		Params: []toolset.Param{
 			paramImage(),
 			{Name: "digest", Kind: toolset.Text, About: "Only this build."},
@@ -166,7 +166,7 @@ type prunedImages struct {
 func pruneImages() toolset.Tool {
 	return toolset.Tool{
 		Name: "prune_images", Title: "Prune images", Destructive: true, Idempotent: true,
-		About: "Remove builds of images that nobody uses and new sandboxes do not get. Needs a token with the scope admin.",
+		About: "Remove builds of images that nobody uses and new sandboxes do not get. Needs the scope server:admin.",
 		Params: []toolset.Param{
 			{Name: "cache", Kind: toolset.Boolean, About: "Also what builds downloaded."},
 			{Name: "dry_run", Kind: toolset.Boolean, About: "Only say what it would be."},
