@@ -43,7 +43,7 @@ func open(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	services := service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil), skills.New(s.Engine, skills.Options{}))
+	services := service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{}))
 	services.Templates = s.Creator.Templates
 	api, err := rest.New(rest.Options{Services: services, Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)

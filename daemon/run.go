@@ -33,6 +33,7 @@ import (
 	"sandpit.dev/internal/running"
 	"sandpit.dev/internal/sysmon"
 	"sandpit.dev/network/ask"
+	"sandpit.dev/network/permit"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/runs"
@@ -219,7 +220,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	s, err := newSurfaces(surfaceParts{
-		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, network.Rules, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func newTemplates(eng *engine.Engine, cfg *Config, rules permit.Rules, images *i
 		return nil, err
 	}
 	s := templates.New(eng, templates.Options{
-		Resolve: images.Resolve, Network: rules.Check, Configured: specs, Default: cfg.DefaultTemplate, Logger: log,
+		Resolve: images.Resolve, Network: func(p *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) { return eng.Settings().Network.Check(p) }, Configured: specs, Default: cfg.DefaultTemplate, Logger: log,
 	})
 	return s, s.CheckConfigured()
 }

@@ -201,7 +201,7 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 		return
 	}
 	defer own.release()
-	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.defaults.StopGrace)
+	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound+deleteBound+e.settings.Load().StopGrace)
 	defer cancel()
 	if err = e.outcomes.Wait(wctx, b); err == nil {
 		err = e.reconcileInstance(wctx, own, finishedLater)
@@ -322,7 +322,7 @@ func (e *Engine) plan(b *entry) {
 			at = time.Time{} // a sweep finds it in time
 		}
 	default:
-		if l := b.standing(); l != nil && (l.unfit || l.network.differs(e.network.Bounded(s.Network))) {
+		if l := b.standing(); l != nil && (l.unfit || l.network.differs(e.settings.Load().Network.Bounded(s.Network))) {
 			at = earlier(at, e.now().Add(retryAfter))
 		}
 	}

@@ -80,7 +80,10 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		return nil, false, err
 	}
 	give := disks.release
-	if err := e.fill(&r); err != nil {
+	if err = e.fill(&r); err == nil && !e.builds(c) {
+		err = e.settings.Load().Admit(r.Env)
+	}
+	if err != nil {
 		give()
 		return nil, false, err
 	}
@@ -108,9 +111,10 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		disks.mounts, err = e.volumes.Mounts(ctx, c.Project, r.Runtime, r.Mounts)
 	}
 	if err == nil {
-		resolve := e.network.Resolve
+		rules := e.settings.Load().Network
+		resolve := rules.Resolve
 		if r.unasked {
-			resolve = e.network.ResolveDefault
+			resolve = rules.ResolveDefault
 		}
 		*r.Network, err = resolve(*r.Network, imageOf(func() (image.Image, error) { return img, nil }))
 	}
@@ -161,15 +165,16 @@ func (e *Engine) fill(r *CreateRequest) error {
 	if r.Key != "" {
 		k.Key(r.Key)
 	}
-	r.Limits = r.Limits.Or(e.defaults.Limits)
-	k.Limits(r.Limits, e.defaults.Most)
+	set := e.settings.Load()
+	r.Limits = r.Limits.Or(set.Limits)
+	k.Limits(r.Limits, set.Most)
 	k.Env(r.Env)
 	k.Metadata("metadata", r.Metadata)
 	if r.IdleTimeout == nil {
-		r.IdleTimeout = &e.defaults.IdleTimeout
+		r.IdleTimeout = &set.IdleTimeout
 	}
 	if r.Retention == nil {
-		r.Retention = &e.defaults.Retention
+		r.Retention = &set.Retention
 	}
 	k.Clock("idle_timeout_seconds", *r.IdleTimeout)
 	k.Clock("retention_seconds", *r.Retention)
@@ -188,7 +193,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 	if err := k.Err(); err != nil {
 		return err
 	}
-	p, err := e.network.Check(r.Network)
+	p, err := set.Network.Check(r.Network)
 	if err != nil {
 		return err
 	}

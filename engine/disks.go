@@ -76,8 +76,8 @@ func (e *Engine) agree(r *CreateRequest, snap *sandbox.Snapshot) error {
 // imageOf returns the image of a new sandbox: for a snapshot exactly the one that it was
 // made of, else the newest, which is built if it has to be. It is one that the operator allows.
 func (e *Engine) imageOf(ctx context.Context, c access.Caller, entry image.Entry, r *CreateRequest, d *disks) (image.Image, error) {
-	if e.network.Builds == "" || c.Project != e.network.Builds { // an image may begin with one that nobody else may have
-		if err := e.policy.Admit(entry, r.Image); err != nil {
+	if !e.builds(c) { // an image may begin with one that nobody else may have
+		if err := e.settings.Load().Images.Admit(entry, r.Image); err != nil {
 			return image.Image{}, err
 		}
 	}
@@ -89,7 +89,7 @@ func (e *Engine) imageOf(ctx context.Context, c access.Caller, entry image.Entry
 	}
 	img, err := e.awaitImage(ctx, entry.Name)
 	if err == nil {
-		err = e.policy.Fit(r.Image, img, r.ImageExact)
+		err = e.settings.Load().Images.Fit(r.Image, img, r.ImageExact)
 	}
 	return img, err
 }

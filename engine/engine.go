@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/blob"
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/defaults"
 	"sandpit.dev/engine/hold"
 	"sandpit.dev/engine/janitor"
 	"sandpit.dev/engine/metrics"
@@ -65,59 +66,16 @@ type Options struct {
 	Checkpoint func(name string)
 }
 
-// Defaults are what a request that leaves a field out gets. Zero fields take
-// the value named behind them.
-type Defaults struct {
-	Limits            sandbox.Limits // sandbox.DefaultLimits
-	Most              sandbox.Limits // that a sandbox may ask for; sandbox.MaxLimits
-	IdleTimeout       time.Duration  // sandbox.DefaultIdleTimeout; negative: never
-	Retention         time.Duration  // sandbox.DefaultRetention; negative: never
-	CommandTimeout    time.Duration  // 300 s
-	MaxCommandTimeout time.Duration  // 24 h, which is also the most
-	StopGrace         time.Duration  // 5 s; how long a stop waits for processes to end by themselves
-	ForbidRoot        bool           // refuse commands and file operations as root
-}
-
-func (d Defaults) filled() Defaults {
-	d.Limits, d.Most = d.Limits.Or(sandbox.DefaultLimits()), d.Most.Or(sandbox.MaxLimits())
-	d.IdleTimeout = clockDefault(d.IdleTimeout, sandbox.DefaultIdleTimeout)
-	d.Retention = clockDefault(d.Retention, sandbox.DefaultRetention)
-	if d.MaxCommandTimeout <= 0 || d.MaxCommandTimeout > MaxCommandTimeout {
-		d.MaxCommandTimeout = MaxCommandTimeout
-	}
-	if d.CommandTimeout <= 0 {
-		d.CommandTimeout = defaultCommandTimeout
-	}
-	d.CommandTimeout = min(d.CommandTimeout, d.MaxCommandTimeout)
-	if d.StopGrace <= 0 {
-		d.StopGrace = defaultStopGrace
-	}
-	return d
-}
-
-func clockDefault(d, def time.Duration) time.Duration {
-	switch {
-	case d == 0:
-		return def
-	case d < 0:
-		return 0
-	}
-	return d
-}
-
-const (
-	defaultCommandTimeout = 300 * time.Second
-	defaultStopGrace      = 5 * time.Second
-)
+// Defaults are what a request that leaves a field out gets.
+type Defaults = defaults.Defaults
 
 // Engine is the verbs over one store. All its methods are safe for concurrent
 // use, and answer fault.Unavailable unless Run is at work and Ready.
 type Engine struct {
 	core     *core.Core // what its parts share with it
 	images   Images
-	policy   image.Policy
-	defaults Defaults
-	network  NetworkOptions
+	settings atomic.Pointer[defaults.Settings]
+	network  NetworkOptions // all but its rules, which are settings
 	shares   egress.Shares
 	ring     *seal.Ring
 	secrets  *secrets.Cache
@@ -181,30 +139,26 @@ func New(o Options) (*Engine, error) {
 	if o.Runtimes[o.Default] == nil {
 		return nil, fault.InvalidField("default", "there is no runtime %q", o.Default)
 	}
-	d := o.Defaults.filled()
-	if err := d.Most.Check(); err != nil {
+	d, err := o.Defaults.Filled()
+	if err != nil {
 		return nil, err
 	}
-	if err := d.Limits.CheckUpTo(d.Most); err != nil {
-		return nil, err
+	if o.Network.Presets == nil {
+		if o.Network.Presets, err = preset.New(preset.Options{}); err != nil {
+			return nil, err
+		}
 	}
 	e := &Engine{
-		images: o.Images, policy: o.Policy, defaults: d, network: o.Network, ring: o.Keys,
+		images: o.Images, network: o.Network, ring: o.Keys,
 		version: o.Version,
 		clock:   newClock(), runsDropped: make(chan struct{}, 1),
 		extension: noExtension{}, up: o.Up, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: core.NewTurns[name](),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}
+	e.settings.Store(&defaults.Settings{Defaults: d, Images: o.Policy, Network: o.Network.Rules})
 	if e.ring == nil {
-		var err error
 		if e.ring, err = seal.Parse(seal.Generate()); err != nil {
-			return nil, err
-		}
-	}
-	if e.network.Presets == nil {
-		var err error
-		if e.network.Presets, err = preset.New(preset.Options{}); err != nil {
 			return nil, err
 		}
 	}
@@ -231,7 +185,6 @@ func New(o Options) (*Engine, error) {
 	e.snapshots = snapshot.New(e.core, e.images, int64(d.Limits.DiskMB)<<20)
 	e.volumes = volume.New(e.core)
 	e.archived = archived.New(e.core, e.snapshots, o.Archives, e.swap)
-	var err error
 	if e.pools, err = prewarm.Open(e.core, e.images, o.Pools, d.Limits, d.Most); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/defaults"
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
@@ -26,7 +27,7 @@ const (
 	MaxCollected      = 16 << 20        // bytes a stream, held for a caller without a sink
 	MaxStreamed       = agent.MaxOutput // bytes a stream, to a sink
 	DefaultOutput     = 1 << 20         // bytes a stream, of a command that names no bound
-	MaxCommandTimeout = 24 * time.Hour
+	MaxCommandTimeout = defaults.MaxCommandTimeout
 )
 
 // ExecRequest is one command.
@@ -141,7 +142,7 @@ func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
 	if len(r.Stdin) > 0 && r.StreamStdin {
 		k.Bad("stdin", "is given at once and streamed; it can be one of them")
 	}
-	k.Timeout("timeout_seconds", r.Timeout, e.defaults.MaxCommandTimeout)
+	k.Timeout("timeout_seconds", r.Timeout, e.settings.Load().MaxCommandTimeout)
 	k.Timeout("wait_seconds", r.Wait, MaxCommandTimeout)
 	most := int64(MaxCollected)
 	if streamed {
@@ -155,10 +156,10 @@ func (e *Engine) command(r ExecRequest, streamed bool) (agent.Command, error) {
 		Lossless: r.Lossless && streamed, Redact: r.Redact,
 	}
 	if cmd.Timeout == 0 {
-		cmd.Timeout = e.defaults.CommandTimeout
+		cmd.Timeout = e.settings.Load().CommandTimeout
 	}
 	var err error
-	if cmd.User, err = k.User(r.User, e.defaults.ForbidRoot); err != nil {
+	if cmd.User, err = k.User(r.User, e.settings.Load().ForbidRoot); err != nil {
 		return cmd, err
 	}
 	return cmd, k.Err()

@@ -58,7 +58,7 @@ func (e *Engine) Store() store.Store { return e.core.Store }
 func (e *Engine) Now() time.Time { return e.now() }
 
 // Defaults returns what a request that leaves a field out gets.
-func (e *Engine) Defaults() Defaults { return e.defaults }
+func (e *Engine) Defaults() Defaults { return e.settings.Load().Defaults }
 
 // Stopping returns the error of what ends because the server does.
 func Stopping() error { return core.Stopping() }

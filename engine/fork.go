@@ -128,7 +128,7 @@ func (e *Engine) fork(ctx context.Context, b *entry, who core.Actor, r ForkReque
 	give := sync.OnceFunc(own.release)
 	defer give()
 	if s := b.record.Load(); s != nil { // one that was deleted meanwhile has none
-		if err := s.Limits.CheckUpTo(e.defaults.Most); err != nil { // it is of a time of other bounds
+		if err := s.Limits.CheckUpTo(e.settings.Load().Most); err != nil { // it is of a time of other bounds
 			return nil, err
 		}
 	}
@@ -263,7 +263,7 @@ func (f *forks) record(id sandbox.ID, r ForkRequest, at time.Time) *sandbox.Sand
 	s := &sandbox.Sandbox{
 		ID: id, Project: p.Project, Key: r.Key,
 		Image: p.Image, ImageDigest: p.ImageDigest, AskedImage: p.AskedImage, Runtime: p.Runtime,
-		Limits: p.Limits, Env: maps.Clone(p.Env), Metadata: maps.Clone(p.Metadata), Mounts: slices.Clone(p.Mounts), Network: f.e.network.Bounded(p.Network), Template: p.Template, Clocks: p.Clocks,
+		Limits: p.Limits, Env: maps.Clone(p.Env), Metadata: maps.Clone(p.Metadata), Mounts: slices.Clone(p.Mounts), Network: f.e.settings.Load().Network.Bounded(p.Network), Template: p.Template, Clocks: p.Clocks,
 		State: sandbox.Creating, Parent: f.o.descend, ForkedFrom: p.ID,
 		CreatedAt: at, UpdatedAt: at, LastActivity: at,
 	}

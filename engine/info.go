@@ -50,7 +50,7 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 		return Info{}, err
 	}
 	defer e.group.Leave()
-	info := Info{Version: e.version, Since: e.since, Default: e.core.Default, Defaults: e.defaults, Pools: e.pools.Info()}
+	info := Info{Version: e.version, Since: e.since, Default: e.core.Default, Defaults: e.Defaults(), Pools: e.pools.Info()}
 	for _, n := range e.core.RuntimeNames() {
 		caps, err := e.capabilities(ctx, n)
 		r := RuntimeInfo{Name: n, Features: make(map[string]FeatureInfo), Err: err}
@@ -71,4 +71,4 @@ func (e *Engine) Info(ctx context.Context, c access.Caller) (Info, error) {
 }
 
 // MostCommandTime is the longest time limit that a command may have here.
-func (e *Engine) MostCommandTime() time.Duration { return e.defaults.MaxCommandTimeout }
+func (e *Engine) MostCommandTime() time.Duration { return e.settings.Load().MaxCommandTimeout }

@@ -31,7 +31,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // one that is paused, too. One that is stopped already is given as it is, but no
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace, e.takeToStop, func(ctx context.Context, b held) error {
+	return e.verb(ctx, c, ref, stopBound+e.settings.Load().StopGrace, e.takeToStop, func(ctx context.Context, b held) error {
 		return e.stop(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
 }
@@ -40,7 +40,7 @@ func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbo
 // sandbox runs after, also one that was stopped or paused. Where its start fails it is stopped;
 // it is not deleted for that, and is started by the next call, as far as that may.
 func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.verb(ctx, c, ref, stopBound+e.defaults.StopGrace+startBound, e.takeToStop, func(ctx context.Context, b held) error {
+	return e.verb(ctx, c, ref, stopBound+e.settings.Load().StopGrace+startBound, e.takeToStop, func(ctx context.Context, b held) error {
 		return e.restart(ctx, b, core.ActorOf(c))
 	})
 }
@@ -194,7 +194,7 @@ func (e *Engine) restart(ctx context.Context, b held, who core.Actor) error {
 // takeDown ends what is up, after a grace for its processes. Those of a frozen one
 // are let go on for that.
 func (e *Engine) takeDown(ctx context.Context, l *session) error {
-	grace := e.defaults.StopGrace
+	grace := e.settings.Load().StopGrace
 	if p, ok := l.inst.(runtime.Pauser); ok && l.pauses.Paused() {
 		if err := p.Resume(ctx); err != nil {
 			grace = 0
@@ -357,7 +357,7 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 // beginSession makes an instance that is up available, frozen or not, and begins to watch it.
 func (e *Engine) beginSession(b held, l *session) {
 	e.retain(b.entry)
-	if l.network.differs(e.network.Bounded(b.record.Load().Network)) {
+	if l.network.differs(e.settings.Load().Network.Bounded(b.record.Load().Network)) {
 		ctx, cancel := core.Aside(e.group.Context())
 		defer cancel()
 		e.reopenNetwork(ctx, b, l)

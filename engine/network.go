@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"crypto/x509"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/defaults"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -49,23 +51,50 @@ func hasty(p sandbox.NetworkPolicy) map[string]string {
 }
 
 // Most is the most that a sandbox of this server may ask for.
-func (e *Engine) Most() sandbox.Limits { return e.defaults.Most }
+func (e *Engine) Most() sandbox.Limits { return e.settings.Load().Most }
+
+// Settings returns what is in force, which is not to be changed. Clocks that are never are zero in it.
+func (e *Engine) Settings() *defaults.Settings { return e.settings.Load() }
+
+// Set puts other settings in force, of which zero fields are as in [Options]: for requests from now on, and of networks for all sandboxes,
+// whose traffic follows within seconds. The presets stay those that there are.
+func (e *Engine) Set(s defaults.Settings) (err error) {
+	if s.Defaults, err = s.Filled(); err != nil {
+		return err
+	}
+	s.Network.Presets = e.settings.Load().Network.Presets
+	e.settings.Store(&s)
+	e.mu.Lock()
+	all := slices.Collect(maps.Values(e.entries))
+	e.mu.Unlock()
+	for _, b := range all {
+		e.plan(b)
+	}
+	return nil
+}
+
+// builds reports whether a caller is what builds images.
+func (e *Engine) builds(c access.Caller) bool {
+	return e.network.Builds != "" && c.Project == e.network.Builds
+}
 
 // Networks lists the modes that sandboxes of this server may have, the narrowest first.
-func (e *Engine) Networks() []sandbox.NetworkMode { return e.network.Modes() }
+func (e *Engine) Networks() []sandbox.NetworkMode { return e.settings.Load().Network.Modes() }
 
 // DefaultNetwork is the policy of a sandbox for which a caller asks for none.
 func (e *Engine) DefaultNetwork() sandbox.NetworkPolicy {
-	p, _ := e.network.Check(nil) // there is nothing to refuse
+	p, _ := e.settings.Load().Network.Check(nil) // there is nothing to refuse
 	return p
 }
 
 // InForce is what holds of a sandbox's policy: the server may allow less by now than
 // when the sandbox was made.
-func (e *Engine) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy { return e.network.Bounded(p) }
+func (e *Engine) InForce(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
+	return e.settings.Load().Network.Bounded(p)
+}
 
 // PresetNames returns the names of the server's presets, sorted.
-func (e *Engine) PresetNames() []string { return e.network.Presets.Names() }
+func (e *Engine) PresetNames() []string { return e.settings.Load().Network.Presets.Names() }
 
 // Presets tells what the server's presets stand for in a sandbox of an image; "" is the default one.
 // Where that is not built, no settings of the image are among it, and built is false.
@@ -79,11 +108,11 @@ func (e *Engine) Presets(ctx context.Context, c access.Caller, imageName string)
 	}
 	img, err := e.images.Find(ctx, imageName)
 	if fault.Is(err, fault.NotFound) {
-		all, err = e.network.List(nil)
+		all, err = e.settings.Load().Network.List(nil)
 		return all, false, err
 	}
 	if err == nil {
-		all, err = e.network.List(&permit.Image{Root: img.Root, Env: img.Env})
+		all, err = e.settings.Load().Network.List(&permit.Image{Root: img.Root, Env: img.Env})
 	}
 	return all, err == nil, err
 }
@@ -132,7 +161,7 @@ func (e *Engine) openNetwork(ctx context.Context, b held, l *session, p sandbox.
 // openGate is openNetwork without what bound secrets need, and tells whether a gate was made.
 func (e *Engine) openGate(ctx context.Context, b held, l *session, p sandbox.NetworkPolicy) (made bool, err error) {
 	o := &l.network
-	p = e.network.Bounded(p)
+	p = e.settings.Load().Network.Bounded(p)
 	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
 		o.close()
 		return false, nil

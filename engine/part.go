@@ -45,7 +45,7 @@ func (e *Engine) Connect(ctx context.Context, c access.Caller, scope access.Scop
 // user, fault.Denied if nothing may act as it.
 func (e *Engine) CheckUser(user string) (string, error) {
 	var k check.Fields
-	user, err := k.User(user, e.defaults.ForbidRoot)
+	user, err := k.User(user, e.settings.Load().ForbidRoot)
 	if err == nil {
 		err = k.Err()
 	}

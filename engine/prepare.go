@@ -50,7 +50,7 @@ func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 	}
 	defaults := []map[string]string{u.l.bound.variables()}
 	if s := u.b.record.Load(); s != nil {
-		defaults = append(defaults, hasty(u.e.network.Bounded(s.Network)))
+		defaults = append(defaults, hasty(u.e.settings.Load().Network.Bounded(s.Network)))
 	}
 	for _, of := range defaults {
 		for name, v := range of {

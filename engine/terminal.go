@@ -115,7 +115,7 @@ func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
 		StreamStdin: true, MaxStdout: terminalLog, MaxStderr: 1, Rolling: true,
 	}
 	var err error
-	if cmd.User, err = k.User(r.User, e.defaults.ForbidRoot); err != nil {
+	if cmd.User, err = k.User(r.User, e.settings.Load().ForbidRoot); err != nil {
 		return cmd, err
 	}
 	return cmd, k.Err()

@@ -26,8 +26,14 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p upda
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}
-	if err := p.Check(e.now(), e.defaults.Limits, e.defaults.Most); err != nil {
+	set := e.settings.Load()
+	if err := p.Check(e.now(), set.Limits, set.Most); err != nil {
 		return nil, err
+	}
+	if p.Env != nil {
+		if err := set.Admit(*p.Env); err != nil {
+			return nil, err
+		}
 	}
 	if p.Key != nil { // nobody creates a sandbox by it meanwhile
 		give, err := e.awaitKey(ctx, name{c.Project, *p.Key})
@@ -49,9 +55,10 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 		return err
 	}
 	if p.Network != nil {
-		n, err := e.network.Check(p.Network)
+		rules := e.settings.Load().Network
+		n, err := rules.Check(p.Network)
 		if err == nil {
-			n, err = e.network.Resolve(n, imageOf(func() (image.Image, error) { return e.imageKept(s.Image, s.ImageDigest) }))
+			n, err = rules.Resolve(n, imageOf(func() (image.Image, error) { return e.imageKept(s.Image, s.ImageDigest) }))
 		}
 		if err == nil && p.Bound != nil {
 			err = p.Bound.Within(e.InForce(s.Network), n)

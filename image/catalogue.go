@@ -50,13 +50,15 @@ func catalogue() []recipe {
 func (e Entry) names() []string { return append([]string{e.Name}, e.Aliases...) }
 
 // resolve finds the recipe that a caller's name means. The empty name and
-// "default" mean the first one. The remedy names those that may be had.
+// "default" mean the policy's, or else the first one. The remedy names those that may be had.
 func resolve(recipes []recipe, policy Policy, name string) (recipe, error) {
 	if err := checkName(name); err != nil {
 		return recipe{}, err
 	}
 	if name == "" || name == "default" {
-		return recipes[0], nil
+		if name = policy.Default; name == "" || name == "default" {
+			return recipes[0], nil
+		}
 	}
 	var known []string
 	for _, r := range recipes {

@@ -108,7 +108,7 @@ type making struct {
 // Making has List show a build of a Dockerfile under a name, until done is called. It is fault.Conflict where one of
 // that name goes on, and fault.Invalid for a name of the catalogue.
 func (s *Store) Making(name string) (report func(stage, text string, progress float64), done func(), err error) {
-	if r, err := resolve(s.recipes, s.policy, name); err == nil {
+	if r, err := resolve(s.recipes, *s.policy.Load(), name); err == nil {
 		return nil, nil, fault.InvalidField("name", "%s means the image %s of the catalogue, which would go before the one that is built", shown(name), r.Name).WithRemedy("choose another name")
 	}
 	ref, err := oci.ParseReference(name)

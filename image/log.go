@@ -71,7 +71,7 @@ const logPause = 100 * time.Millisecond
 // writes until it has ended, by itself. flush, if not nil, is called when there is no more for now. Where
 // no log is kept it is fault.NotFound. What it has is the output of programs, as they wrote it.
 func (s *Store) Log(ctx context.Context, name string, w io.Writer, follow bool, flush func() error) error {
-	r, err := resolve(s.recipes, s.policy, name)
+	r, err := resolve(s.recipes, *s.policy.Load(), name)
 	if err != nil {
 		return err
 	}

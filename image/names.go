@@ -27,14 +27,14 @@ func (s *Store) resolve(name string) (recipe, error) {
 			return r, nil
 		}
 	}
-	return resolve(s.recipes, s.policy, name)
+	return resolve(s.recipes, *s.policy.Load(), name)
 }
 
 // standsFor returns the entry that a name means, and reports whether it is built and new sandboxes may
 // have it.
 func (s *Store) standsFor(own string) (recipe, bool) {
 	at := slices.IndexFunc(s.recipes, func(r recipe) bool { return r.Name == own })
-	if at < 0 || !s.policy.Allows(s.recipes[at].Entry, "") {
+	if at < 0 || !s.policy.Load().Allows(s.recipes[at].Entry, "") {
 		return recipe{}, false
 	}
 	_, err := s.Find(context.Background(), own)

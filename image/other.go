@@ -89,18 +89,18 @@ func (s *Store) listOthers() []Status {
 		if p.Err != nil {
 			st.State = Failed
 		}
-		st.Allowed = s.policy.Allows(st.Entry, "")
+		st.Allowed = s.policy.Load().Allows(st.Entry, "")
 		pulled[p.Name] = true
 		all = append(all, st)
 	}
 	for _, st := range s.making.list() {
-		st.Allowed = s.policy.Allows(st.Entry, "")
+		st.Allowed = s.policy.Load().Allows(st.Entry, "")
 		pulled[st.Name] = true
 		all = append(all, st)
 	}
 	for _, o := range s.others.List() {
 		st := statusOf(o)
-		st.Allowed = s.policy.Allows(st.Entry, "")
+		st.Allowed = s.policy.Load().Allows(st.Entry, "")
 		if pulled[st.Name] {
 			st.Name = o.Digest // its name is about to mean another one
 		}

@@ -18,7 +18,7 @@ import (
 // Other returns an image of others by a reference or a digest, and reports whether the name means one. What was found
 // before is found without a system call.
 func (s *Store) Other(name string) (Image, bool) {
-	_, err := resolve(s.recipes, s.policy, name)
+	_, err := resolve(s.recipes, *s.policy.Load(), name)
 	if !fault.Is(err, fault.NotFound) {
 		return Image{}, false
 	}

@@ -44,8 +44,12 @@ type Status struct {
 // shown: it costs a directory read for an entry that is not ready, and nothing for one that is.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
 	all := make([]Status, 0, len(s.recipes))
-	for i, r := range s.recipes {
-		st := Status{Entry: r.Entry, Default: i == 0, Allowed: s.policy.Allows(r.Entry, ""), State: Ready, Progress: 1}
+	first, err := s.resolve("")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range s.recipes {
+		st := Status{Entry: r.Entry, Default: r.Name == first.Name, Allowed: s.policy.Load().Allows(r.Entry, ""), State: Ready, Progress: 1}
 		img, err := s.Find(ctx, r.Name)
 		switch {
 		case err == nil:

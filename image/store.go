@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -50,7 +51,7 @@ type Store struct {
 	authorities []byte
 	log         *slog.Logger
 	recipes     []recipe // the default one first
-	policy      Policy
+	policy      atomic.Pointer[Policy]
 	builder     Builder    // nil: nothing is made in sandboxes
 	others      *oci.Store // images that others made
 	making      making     // images that are made of Dockerfiles
@@ -106,11 +107,12 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes, policy: opts.Policy,
+		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes,
 		ready: make(map[string]Image), digest: make(map[string]Image),
 		builds: make(map[string]*build), failed: make(map[string]error), stale: make(map[string]error),
 		leaving: make(map[string]*Withdrawal), saving: make(map[string]int), held: make(map[string]*os.File),
 	}
+	s.policy.Store(&opts.Policy)
 	if s.others, err = oci.Open(oci.Options{Dir: filepath.Join(dir, othersName), Public: opts.Public, Registries: opts.Registries, Roots: opts.Roots, Logger: log}); err != nil {
 		return nil, err
 	}
@@ -125,19 +127,37 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	return s, s.clean()
 }
 
-// preferred puts the policy's default first.
-func preferred(recipes []recipe, p Policy) ([]recipe, error) {
+// SetPolicy puts another policy in force, for what is asked for from now on.
+func (s *Store) SetPolicy(p Policy) error {
+	if _, err := fits(s.recipes, p); err != nil {
+		return err
+	}
+	s.policy.Store(&p)
+	return nil
+}
+
+// fits returns the default image of a policy, or what is wrong with it.
+func fits(recipes []recipe, p Policy) (recipe, error) {
 	if err := p.Check(); err != nil {
-		return nil, err
+		return recipe{}, err
 	}
 	r, err := resolve(recipes, Policy{}, p.Default)
 	if err != nil {
 		e := fault.As(err)
-		return nil, fault.InvalidField("images.default", "%s", e.Message).WithRemedy("%s", e.Remedy)
+		return recipe{}, fault.InvalidField("images.default", "%s", e.Message).WithRemedy("%s", e.Remedy)
 	}
 	if !p.Allows(r.Entry, p.Default) {
-		return nil, fault.InvalidField("images.allowed", "does not have the default image, which is %s", r.Name).
+		return recipe{}, fault.InvalidField("images.allowed", "does not have the default image, which is %s", r.Name).
 			WithRemedy("add it to the list, or name another as images.default")
+	}
+	return r, nil
+}
+
+// preferred puts the policy's default first.
+func preferred(recipes []recipe, p Policy) ([]recipe, error) {
+	r, err := fits(recipes, p)
+	if err != nil {
+		return nil, err
 	}
 	all := []recipe{r}
 	for _, o := range recipes {

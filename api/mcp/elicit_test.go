@@ -106,7 +106,7 @@ func (h *house) asking(t *testing.T, elicit bool, change func(*mcp.Options)) *as
 	own := *h
 	own.t = t
 	a.house = own.again(func(o *mcp.Options) {
-		o.Services.Requests = ask.NewDesk(a.policies, a.policies.rules, nil)
+		o.Services.Requests = ask.NewDesk(a.policies, func() permit.Rules { return a.policies.rules }, nil)
 		if change != nil {
 			change(o)
 		}
@@ -124,7 +124,7 @@ func (a *asking) reaches() []string {
 // waits reports how many requests of the sandbox wait for a person.
 func (a *asking) waits() int {
 	a.t.Helper()
-	all, err := ask.NewDesk(a.policies, a.policies.rules, nil).NetworkRequests(a.t.Context(), callers["t-alice"], string(a.box))
+	all, err := ask.NewDesk(a.policies, func() permit.Rules { return a.policies.rules }, nil).NetworkRequests(a.t.Context(), callers["t-alice"], string(a.box))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -435,7 +435,9 @@ func TestAnswersThatAClientMakesUp(t *testing.T) {
 		a := h.asking(t, true, nil)
 		state, _ := a.say("t-alice", "own.example", "")
 		next := *a
-		next.house = a.again(func(o *mcp.Options) { o.Services.Requests = ask.NewDesk(a.policies, a.policies.rules, nil) })
+		next.house = a.again(func(o *mcp.Options) {
+			o.Services.Requests = ask.NewDesk(a.policies, func() permit.Rules { return a.policies.rules }, nil)
+		})
 		if _, body := next.say("t-alice", "own.example", said(state, yes)); !strings.Contains(body, "not granted yet") {
 			t.Error(body)
 		}

@@ -116,7 +116,7 @@ func deskOf(e service.Engine) service.Requests {
 	if err != nil {
 		panic(err)
 	}
-	return ask.NewDesk(real, permit.Rules{Presets: set}, nil)
+	return ask.NewDesk(real, func() permit.Rules { return permit.Rules{Presets: set} }, nil)
 }
 
 // noSkills keeps none.

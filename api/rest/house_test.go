@@ -57,7 +57,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	must(t, err)
 	presets, err := preset.New(preset.Options{})
 	must(t, err)
-	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, permit.Rules{Presets: presets}, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
+	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
 	for _, f := range change {
 		f(&o)

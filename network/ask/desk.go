@@ -31,7 +31,7 @@ type Engine interface {
 // Desk takes requests, and has them answered. It is safe for concurrent use.
 type Desk struct {
 	engine Engine
-	rules  permit.Rules
+	rules  func() permit.Rules
 	now    func() time.Time
 	book   Book
 	forms  forms
@@ -41,8 +41,8 @@ type Desk struct {
 	grants  sync.Mutex // one at a time, since each adds to the policy that it finds
 }
 
-// NewDesk returns a desk of a server whose operator has these rules; now is the clock, nil: time.Now.
-func NewDesk(e Engine, r permit.Rules, now func() time.Time) *Desk {
+// NewDesk returns a desk of a server whose operator has these rules, which may change; now is the clock, nil: time.Now.
+func NewDesk(e Engine, r func() permit.Rules, now func() time.Time) *Desk {
 	if now == nil {
 		now = time.Now
 	}
@@ -69,7 +69,8 @@ func (d *Desk) load(ctx context.Context) error {
 
 // Asks reports whether anything may be asked for on this server.
 func (d *Desk) Asks() bool {
-	return d.rules.Ask != permit.AskNothing && d.rules.Most != sandbox.NetworkOff
+	r := d.rules()
+	return r.Ask != permit.AskNothing && r.Most != sandbox.NetworkOff
 }
 
 // State is what became of a request.
@@ -89,7 +90,7 @@ func (d *Desk) RequestNetwork(ctx context.Context, c access.Caller, ref string, 
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Request{}, "", err
 	}
-	asked, err := d.rules.Asked(presets, domains)
+	asked, err := d.rules().Asked(presets, domains)
 	if err != nil {
 		return Request{}, "", err
 	}
@@ -102,14 +103,14 @@ func (d *Desk) RequestNetwork(ctx context.Context, c access.Caller, ref string, 
 		return Request{}, "", err
 	}
 	r := Request{Sandbox: s.ID, Ref: s.Ref(), Project: s.Project, Presets: asked.AllowPresets, Domains: asked.AllowDomains, Why: why, Actor: c.Actor}
-	if asked, err = d.rules.Join(asked, all); err != nil {
+	if asked, err = d.rules().Join(asked, all); err != nil {
 		return Request{}, "", err
 	}
 	r.Names = asked.PresetDomains
 	if permit.Covers(d.engine.InForce(s.Network), asked) {
 		return r, Allowed, nil
 	}
-	byRule, err := d.rules.ByRule(asked, all)
+	byRule, err := d.rules().ByRule(asked, all)
 	if err != nil {
 		return Request{}, "", err
 	}

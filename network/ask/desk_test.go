@@ -92,7 +92,7 @@ func open(t *testing.T, change func(*permit.Rules)) (*ask.Desk, *wired, func(t s
 		}
 		return out
 	}
-	return ask.NewDesk(w, r, nil), w, events
+	return ask.NewDesk(w, func() permit.Rules { return r }, nil), w, events
 }
 
 func TestAPersonGrantsOrDenies(t *testing.T) {
@@ -228,11 +228,11 @@ func TestRequestsOutliveTheServer(t *testing.T) {
 	if _, err := d.GrantNetwork(t.Context(), alice, all[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	d = ask.NewDesk(w, w.rules, nil)
+	d = ask.NewDesk(w, func() permit.Rules { return w.rules }, nil)
 	if _, err := d.DenyNetwork(t.Context(), alice, all[1].ID); err != nil {
 		t.Fatalf("one of before: %v", err)
 	}
-	d = ask.NewDesk(w, w.rules, nil)
+	d = ask.NewDesk(w, func() permit.Rules { return w.rules }, nil)
 	again, state, err := d.RequestNetwork(t.Context(), alice, "box", []string{"lists"}, []string{"waits.test"}, "")
 	if err != nil || state != ask.Pending || again.ID != all[2].ID || len(events(sandbox.EventNetworkRequested)) != 3 {
 		t.Errorf("asked again by the next server: %+v, %q, %v", again, state, err)
@@ -248,7 +248,7 @@ func TestRequestsOutliveTheServer(t *testing.T) {
 	if err := w.Engine.Delete(t.Context(), alice, "box"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ask.NewDesk(w, w.rules, nil).NetworkRequests(t.Context(), alice, ""); err != nil || len(got) != 0 {
+	if got, err := ask.NewDesk(w, func() permit.Rules { return w.rules }, nil).NetworkRequests(t.Context(), alice, ""); err != nil || len(got) != 0 {
 		t.Errorf("of a sandbox that is gone: %+v, %v", got, err)
 	}
 }

@@ -103,7 +103,7 @@ func (f *forms) take(of who, id string, ch Choice, now time.Time) (r Request, ok
 // operator does not have it so, the person did not allow something a short time ago or has enough to answer, or it is too
 // much to read.
 func (d *Desk) ShowNetwork(c access.Caller, r Request) (form string) {
-	if !d.rules.Elicit || len(r.Domains)+len(r.Names) > MaxHosts || c.Project != r.Project {
+	if !d.rules().Elicit || len(r.Domains)+len(r.Names) > MaxHosts || c.Project != r.Project {
 		return ""
 	}
 	form, _ = d.forms.show(whoseClient(c), r, d.now())
@@ -121,7 +121,7 @@ func (d *Desk) AnswerNetwork(ctx context.Context, c access.Caller, form, ref str
 	if !ok {
 		return Request{}, "", nil
 	}
-	asked, err := d.rules.Asked(presets, domains)
+	asked, err := d.rules().Asked(presets, domains)
 	if err != nil {
 		return Request{}, "", err
 	}

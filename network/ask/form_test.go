@@ -47,7 +47,7 @@ func (d *desk) with(box string) *desk {
 	}
 	other := &desk{t: d.t, all: d.all, box: box, id: s.ID, now: time.Unix(1_800_000_000, 0)}
 	other.w = &wired{Engine: d.w.Engine, rules: d.w.rules, now: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}}
-	other.Desk = ask.NewDesk(other.w, other.w.rules, func() time.Time { return other.now })
+	other.Desk = ask.NewDesk(other.w, func() permit.Rules { return other.w.rules }, func() time.Time { return other.now })
 	return other
 }
 
@@ -187,7 +187,7 @@ func TestAnswersThatGrantNothing(t *testing.T) {
 			return d.said(alice, form, "own.test", ask.Allow), nil
 		},
 		"OfAnEarlierServer": func(d *desk, form string) (ask.State, error) {
-			d.Desk = ask.NewDesk(d.w, d.w.rules, func() time.Time { return d.now })
+			d.Desk = ask.NewDesk(d.w, func() permit.Rules { return d.w.rules }, func() time.Time { return d.now })
 			return d.said(alice, form, "own.test", ask.Allow), nil
 		},
 		"AfterAnotherForm": func(d *desk, form string) (ask.State, error) {
@@ -220,7 +220,7 @@ func TestAnswersThatGrantNothing(t *testing.T) {
 
 func TestWhereNoFormIsShown(t *testing.T) {
 	d := openForms(t)
-	off := ask.NewDesk(d.w, func() permit.Rules { r := d.w.rules; r.Elicit = false; return r }(), nil)
+	off := ask.NewDesk(d.w, func() permit.Rules { r := d.w.rules; r.Elicit = false; return r }, nil)
 	r, _, err := off.RequestNetwork(t.Context(), alice, "box", nil, []string{"own.test"}, "")
 	if err != nil || off.ShowNetwork(alice, r) != "" {
 		t.Errorf("as shipped a form is shown: %v", err)
