@@ -25,10 +25,12 @@ import (
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine/defaults"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/preview"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/settings"
 )
 
 // Config is a server's whole configuration. Values come from the defaults here, then a YAML file,
@@ -66,8 +68,13 @@ type Config struct {
 	Runtimes        `yaml:",inline"`
 	// AllowRoot lets commands run as a sandbox's own root.
 	AllowRoot bool `yaml:"allow_root"`
+	// AllowedVariables are names and patterns of the variables that requests may set for a sandbox;
+	// empty: all.
+	AllowedVariables []string `yaml:"allowed_variables"`
 	// PrebuildImage builds the default image in the background when it is missing.
 	PrebuildImage bool `yaml:"prebuild_image"`
+
+	base settings.Base // the settings, with where each comes from
 }
 
 // LogConfig configures the log.
@@ -77,6 +84,11 @@ type LogConfig struct {
 	File   string     `yaml:"file"`   // "": standard error
 	// MaxMB is the size at which a new file is begun; the one before is kept.
 	MaxMB int `yaml:"max_mb"`
+	// Requests, MCP and Tools add a line for each request over HTTP, message of an MCP client, and call
+	// of a tool.
+	Requests bool `yaml:"requests"`
+	MCP      bool `yaml:"mcp"`
+	Tools    bool `yaml:"tools"`
 }
 
 // EventsConfig is the retention of events; zero fields take the value named behind them.
@@ -184,7 +196,7 @@ const defaultPool = 2
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	l := sandbox.DefaultLimits()
-	return Config{
+	c := Config{
 		Listen: "127.0.0.1:8080",
 		Data:   "/var/lib/sandpit",
 		Log:    LogConfig{Level: slog.LevelInfo, Format: "text", MaxMB: 64},
@@ -201,6 +213,8 @@ func DefaultConfig() Config {
 		AllowRoot:     true,
 		PrebuildImage: true,
 	}
+	c.base = settings.Base{Values: c.values()}
+	return c
 }
 
 // ReadFile overrides fields of c by the YAML file at path.
@@ -223,6 +237,7 @@ func (c *Config) ReadFile(path string) error {
 	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
 		return fault.Wrap(fault.Invalid, err, "the configuration file %s: %v", path, err)
 	}
+	c.note(settings.File)
 	return nil
 }
 
@@ -298,6 +313,7 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 			return fault.InvalidField("SANDPIT_LOG_LEVEL", "%q is not debug, info, warn or error", sandbox.Clip(v, 20))
 		}
 	}
+	c.note(settings.Environment)
 	return nil
 }
 
@@ -384,6 +400,9 @@ func (c *Config) Check() error {
 	}
 	if c.Images.Dir == "" {
 		c.Images.Dir = filepath.Join(c.Data, "images")
+	}
+	if err := defaults.CheckVariables("allowed_variables", c.AllowedVariables); err != nil {
+		return err
 	}
 	return c.Images.policy().Check()
 }

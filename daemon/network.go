@@ -28,9 +28,10 @@ import (
 
 // options are the engine's options for sandboxes' networks.
 func (c NetworkConfig) options() (engine.NetworkOptions, error) {
-	o := engine.NetworkOptions{Rules: permit.Rules{Most: sandbox.NetworkMode(c.MaxMode)}}
-	if !slices.Contains([]sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}, o.Most) {
-		return o, fault.InvalidField("network.max_mode", "%q is not a valid mode; use off, restricted or open", sandbox.Clip(c.MaxMode, 40))
+	var o engine.NetworkOptions
+	var err error
+	if o.Most, err = maxMode("network.max_mode", c.MaxMode); err != nil {
+		return o, err
 	}
 	for _, name := range c.Curated {
 		n, err := sandbox.CheckDomain("network.curated", name)
@@ -39,7 +40,6 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 		}
 		o.Curated = append(o.Curated, n)
 	}
-	var err error
 	if o.Presets, err = preset.New(preset.Options{Host: thisMachine(), Lists: c.Presets}); err != nil {
 		return o, err
 	}
@@ -70,6 +70,14 @@ func (c NetworkConfig) options() (engine.NetworkOptions, error) {
 		return o, err
 	}
 	return o, nil
+}
+
+func maxMode(field, mode string) (sandbox.NetworkMode, error) {
+	m := sandbox.NetworkMode(mode)
+	if !slices.Contains([]sandbox.NetworkMode{sandbox.NetworkOff, sandbox.NetworkRestricted, sandbox.NetworkOpen}, m) {
+		return "", fault.InvalidField(field, "%q is not a valid mode; use off, restricted or open", sandbox.Clip(mode, 40))
+	}
+	return m, nil
 }
 
 // checkElicit is the doctor's check of the switch, where it is on.

@@ -81,7 +81,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		out = file
 	}
 	secrets := redactlog.New()
-	log := slog.New(secrets.Handler(logger(out, cfg.Log).Handler()))
+	var switches logSwitches
+	switches.level.Set(cfg.Log.Level)
+	log := slog.New(secrets.Handler(logger(out, cfg.Log.Format, &switches.level).Handler()))
 	down.Add(captureStandardLog(log))
 	files, err := checkDescriptors(log)
 	if err != nil {
@@ -206,6 +208,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	started(made)
+	changeable, err := openSettings(ctx, keys.Store(), &inForce{engine: eng, images: images, most: most, rules: network.Rules, config: &cfg, log: &switches}, log)
+	if err != nil {
+		return err
+	}
 	creator := &templates.Creator{Engine: eng, Templates: made}
 	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Images: images, Logger: log})
 	images.Use(builder)
@@ -221,7 +227,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
-		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory,
+		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, switches: &switches,
 	})
 	if err != nil {
 		return err
@@ -305,9 +311,9 @@ func hostOf(listen string) string {
 	return host
 }
 
-func logger(w io.Writer, c LogConfig) *slog.Logger {
-	o := &slog.HandlerOptions{Level: c.Level}
-	if c.Format == "json" {
+func logger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))

@@ -33,6 +33,7 @@ import (
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/runs"
+	"sandpit.dev/settings"
 	"sandpit.dev/store/keyed"
 )
 
@@ -56,6 +57,8 @@ type surfaceParts struct {
 	version        string
 	log            *slog.Logger
 	memory         *budget.Budget // of all of them
+	settings       *settings.Service
+	switches       *logSwitches
 }
 
 // surfaces is the handler of everything that the server answers over HTTP.
@@ -74,7 +77,7 @@ const (
 // newSurfaces makes the handler. A new surface is a line here.
 func newSurfaces(p surfaceParts) (surfaces, error) {
 	g, err := guard.New(guard.Options{
-		Tokens: p.tokens, Hosts: p.hosts, Origins: p.origins, Logger: p.log, Observe: observer(p.registry),
+		Tokens: p.tokens, Hosts: p.hosts, Origins: p.origins, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
 	})
 	if err != nil {
 		return surfaces{}, err
@@ -86,7 +89,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	}
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
 	services.Templates = p.engine.Templates
-	services.Keeper, services.Dockerfiles = p.images, p.dockerfiles
+	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

@@ -127,9 +127,15 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	return s, s.clean()
 }
 
+// CheckPolicy returns what is wrong with a policy for the images that there are.
+func (s *Store) CheckPolicy(p Policy) error {
+	_, err := fits(s.recipes, p)
+	return err
+}
+
 // SetPolicy puts another policy in force, for what is asked for from now on.
 func (s *Store) SetPolicy(p Policy) error {
-	if _, err := fits(s.recipes, p); err != nil {
+	if err := s.CheckPolicy(p); err != nil {
 		return err
 	}
 	s.policy.Store(&p)

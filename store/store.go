@@ -39,6 +39,7 @@ type Tx interface {
 	Skills() Skills
 	Templates() Templates
 	Pools() Pools
+	Settings() Settings
 	UnownedArchives() UnownedArchives
 }
 

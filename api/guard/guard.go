@@ -45,6 +45,8 @@ type Options struct {
 	// Observe is called for every finished request. The route is the pattern that matched ("GET
 	// /v1/sandboxes/{id}"), or "" if none did: never a path that a caller chose. It may be nil.
 	Observe func(Observation)
+	// LogAll reports whether the log has every request, and not only at its level debug; nil: no.
+	LogAll func() bool
 }
 
 // Observation is one finished request, for metrics.
@@ -73,6 +75,7 @@ type Guard struct {
 	rate    int64
 	log     *slog.Logger
 	observe func(Observation)
+	logAll  func() bool
 
 	strangers *strangers
 }
@@ -84,7 +87,7 @@ func New(o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
-		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe,
+		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll,
 		strangers: newStrangers(),
 	}
 	for _, origin := range o.Origins {

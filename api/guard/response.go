@@ -74,7 +74,7 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	switch {
 	case status >= 500 && status != http.StatusNotImplemented && !w.pass.asked:
 		level = slog.LevelError
-	case status >= 400:
+	case status >= 400, g.logAll != nil && g.logAll():
 		level = slog.LevelInfo
 	}
 	ctx := context.WithoutCancel(r.Context())

@@ -22,9 +22,11 @@ import (
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
+	"sandpit.dev/fault"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/preset"
+	"sandpit.dev/settings"
 	"sandpit.dev/store"
 )
 
@@ -59,6 +61,15 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	must(t, err)
 	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
+	o.Services.Settings, err = settings.Open(t.Context(), s.Store, settings.Options{Prepare: func(v settings.Values) (func(), error) {
+		if v.DefaultImage == "none" {
+			return nil, fault.InvalidField("default_image", "there is no image %q", v.DefaultImage)
+		}
+		set := *s.Engine.Settings()
+		set.IdleTimeout, set.Variables = v.IdleTimeout, v.AllowedVariables
+		return func() { must(t, s.Engine.Set(set)) }, nil
+	}})
+	must(t, err)
 	for _, f := range change {
 		f(&o)
 	}

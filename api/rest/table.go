@@ -297,6 +297,12 @@ func (a *API) operations() []httpapi.Operation {
 		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. Needs the scope server:admin. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),
+		op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),
+		op("updateSettings", "PATCH /settings", "Change settings by name, all that the body has or none; they are in force when this answers, and after a restart. For the server's own administrator's token alone.", http.StatusOK, a.updateSettings).
+			Example(v1.UpdateSettings{IdleTimeoutSeconds: new(int64(3600)), LogRequests: new(true), Unset: []string{"default_image"}}),
+		op("getSandboxSettings", "GET /settings/sandbox", "Get the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getSandboxSettings),
+		op("updateSandboxSettings", "PATCH /settings/sandbox", "Change the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.updateSandboxSettings).
+			Example(v1.UpdateSandboxSettings{IdleTimeoutSeconds: new(int64(1800))}),
 		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
 		op("getLimits", "GET /limits", "What a sandbox may ask for.", http.StatusOK, a.getLimits),
 		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).Media("", "application/json").Open(!a.private),

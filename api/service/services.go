@@ -27,6 +27,7 @@ type Services struct {
 	Skills      Skills
 	Git         Git
 	Templates   Templates // nil: nobody keeps templates
+	Settings    Settings  // nil: none can be changed
 	Versions    *Versions
 	Server      Server
 }

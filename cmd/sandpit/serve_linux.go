@@ -73,6 +73,7 @@ func (s *serverFlags) settings(getenv func(string) string) (daemon.Config, error
 		if err := cfg.Log.Level.UnmarshalText([]byte(s.level)); err != nil {
 			return cfg, exit.Misuse(s.c, "--log-level: %q is not debug, info, warn or error", s.level)
 		}
+		cfg.NoteFlags()
 	}
 	return cfg, cfg.Check()
 }

@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Secrets", secretRecords},
 		{"Skills", skillRecords},
 		{"Templates", templateRecords},
+		{"Settings", settingRecords},
 		{"NetworkRequests", networkRequestRecords},
 		{"UnownedArchives", unownedArchiveRecords},
 		{"Runs", runRecords},

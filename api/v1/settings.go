@@ -1,0 +1,64 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// Setting is something of the server that can be changed without a restart.
+type Setting struct {
+	Name      string     `json:"name"`
+	About     string     `json:"about"`
+	Value     any        `json:"value" jsonschema:"a number, a text, true or false, or a list of texts"`
+	Source    string     `json:"source" jsonschema:"where the value comes from: default, file, environment, flag, or set by a call, which goes before the others"`
+	Holds     string     `json:"holds" jsonschema:"for what: new, which is what is made from the change on, or all"`
+	Otherwise any        `json:"otherwise" jsonschema:"the value if what a call set is taken back"`
+	ChangedAt *time.Time `json:"changed_at,omitempty" jsonschema:"of what a call set"`
+	ChangedBy string     `json:"changed_by,omitempty" jsonschema:"the token's name"`
+}
+
+// SettingList is all settings.
+type SettingList struct {
+	Items []Setting `json:"items"`
+}
+
+// UpdateSettings changes settings: each field that is there, all of them or none.
+type UpdateSettings struct {
+	IdleTimeoutSeconds    *int64    `json:"idle_timeout_seconds,omitempty" jsonschema:"0: never"`
+	RetentionSeconds      *int64    `json:"retention_seconds,omitempty" jsonschema:"0: for ever"`
+	CommandTimeoutSeconds *int64    `json:"command_timeout_seconds,omitempty"`
+	AllowRoot             *bool     `json:"allow_root,omitempty"`
+	DefaultImage          *string   `json:"default_image,omitempty" jsonschema:"empty: the catalogue's first"`
+	AllowedImages         *[]string `json:"allowed_images,omitempty" jsonschema:"names and patterns; empty: all"`
+	ExactImages           *bool     `json:"exact_images,omitempty"`
+	AllowedVariables      *[]string `json:"allowed_variables,omitempty" jsonschema:"names and patterns; empty: all"`
+	MaxNetwork            *string   `json:"max_network,omitempty" jsonschema:"off, restricted or open"`
+	DefaultNetwork        *string   `json:"default_network,omitempty" jsonschema:"off, open, or presets, names and addresses with commas"`
+	LogLevel              *string   `json:"log_level,omitempty" jsonschema:"debug, info, warn or error"`
+	LogRequests           *bool     `json:"log_requests,omitempty"`
+	LogMCP                *bool     `json:"log_mcp,omitempty"`
+	LogTools              *bool     `json:"log_tools,omitempty"`
+
+	Unset []string `json:"unset,omitempty" jsonschema:"names of settings of which what a call set is taken back: the flag, the environment, the file or the default holds again"`
+}
+
+// SandboxSettings are the settings in the form of the MCP Gateway.
+type SandboxSettings struct {
+	ProviderType            string   `json:"provider_type" jsonschema:"the default runtime"`
+	WarmPoolEnabled         bool     `json:"warm_pool_enabled" jsonschema:"whether any pool keeps sandboxes ready"`
+	IdleTimeoutSeconds      int64    `json:"idle_timeout_seconds" jsonschema:"of new sandboxes; 0: never"`
+	StoppedRetentionSeconds int64    `json:"stopped_retention_seconds" jsonschema:"of new sandboxes; 0: for ever"`
+	ConfigFallbackImage     string   `json:"config_fallback_image" jsonschema:"the default image where no call has set one"`
+	DBDefaultImage          *string  `json:"db_default_image" jsonschema:"the default image that a call has set"`
+	EnvAllowlist            []string `json:"env_allowlist" jsonschema:"names and patterns of variables that requests may set; empty: all"`
+	DBActiveImages          []string `json:"db_active_images" jsonschema:"names and patterns of images that sandboxes may have; empty: all"`
+}
+
+// UpdateSandboxSettings changes settings in the form of the MCP Gateway.
+type UpdateSandboxSettings struct {
+	IdleTimeoutSeconds      *int64    `json:"idle_timeout_seconds,omitempty"`
+	StoppedRetentionSeconds *int64    `json:"stopped_retention_seconds,omitempty"`
+	DBDefaultImage          *string   `json:"db_default_image,omitempty" jsonschema:"empty: the fallback again"`
+	EnvAllowlist            *[]string `json:"env_allowlist,omitempty"`
+	DBActiveImages          *[]string `json:"db_active_images,omitempty"`
+}
