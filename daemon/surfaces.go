@@ -95,7 +95,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Version: p.version, Memory: p.memory})
+	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Logs: mcp.Logs{Messages: p.switches.mcp.Load, Tools: p.switches.tools.Load}, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}

@@ -31,6 +31,7 @@ type Options struct {
 	Groups  []string     // of tools, that are switched on and off; see toolset.Groups
 	Profile string       // of requests for which neither path nor token names one; "": sandpit.Name
 	Logger  *slog.Logger // nil: discard
+	Logs    Logs
 	// Files makes links to files, Previews to ports; nil: there are none.
 	Files     *filelink.Links
 	Previews  toolset.Previews
@@ -71,6 +72,7 @@ type Handler struct {
 	services  service.Services
 	caller    func(context.Context) (access.Caller, error)
 	log       *slog.Logger
+	logs      Logs
 	groups    []string
 	keepAlive time.Duration
 	askWait   time.Duration
@@ -97,7 +99,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		services: o.Services, caller: o.Caller, log: o.Logger, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
+		services: o.Services, caller: o.Caller, log: o.Logger, logs: o.Logs, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
 		files: o.Files, previews: o.Previews, extend: o.Extend,
 	}
 	if h.log == nil {

@@ -64,6 +64,7 @@ func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Ser
 	if len(grouped) > 0 {
 		s.AddReceivingMiddleware(narrowTools(h, grouped))
 	}
+	s.AddReceivingMiddleware(h.logged)
 	if p.Serve != nil {
 		p.Serve(s)
 	}
