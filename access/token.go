@@ -22,8 +22,16 @@ const (
 	MaxProject   = 63 // bytes, as a DNS label
 )
 
+// Bounds of what a rotation leaves of the secret before it.
+const (
+	DefaultGrace  = time.Hour
+	MaxGrace      = 30 * 24 * time.Hour
+	MaxOldSecrets = 8 // of one token, that are valid still
+)
+
 // Token is the record of a bearer token: everything but the secret, of which
-// only the hash is kept.
+// only the hash is kept. A rotation gives it another secret; those before it, also kept by their
+// hashes alone, may stay valid for a while.
 type Token struct {
 	ID         string // of the form of a sandbox id
 	Project    string
@@ -34,6 +42,7 @@ type Token struct {
 	CreatedAt  time.Time
 	LastUsedAt time.Time // exact to about a minute; zero: never
 	ExpiresAt  time.Time // zero: never
+	OldUntil   time.Time // until when the last of its old secrets is valid; zero: a rotation left none
 }
 
 // Expired reports whether t is past its time at now.

@@ -44,6 +44,18 @@ func (c *Client) CreateToken(ctx context.Context, r v1.CreateToken) (*v1.Created
 	return out, nil
 }
 
+// RotateToken gives a token, by its id or its name, another secret; project as in Tokens. Those
+// before it stay valid for a while, see [v1.RotateToken].
+func (c *Client) RotateToken(ctx context.Context, project, idOrName string, r v1.RotateToken) (*v1.RotatedToken, error) {
+	q := make(url.Values)
+	set(q, "project", project)
+	out := new(v1.RotatedToken)
+	if _, err := c.call(ctx, request{method: "POST", path: "/tokens/" + seg(idOrName) + "/rotate", query: q, body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DeleteToken ends a token, by its id or its name; project as in Tokens.
 func (c *Client) DeleteToken(ctx context.Context, project, idOrName string) error {
 	q := make(url.Values)

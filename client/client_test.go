@@ -298,6 +298,18 @@ func TestAdministration(t *testing.T) {
 		checktest.Equal(t, "Name", l[0].Name, "x/y")
 		checktest.Some(t, "ExpiresAt", l[0].ExpiresAt)
 	}
+	rotated, err := h.RotateToken(ctx, "p", "x/y", v1.RotateToken{GraceSeconds: new(int64(0))})
+	must(t, err)
+	checktest.Equal(t, "ID", rotated.ID, made.ID)
+	if rotated.OldUntil != nil {
+		t.Errorf("old secrets are valid until %v", rotated.OldUntil)
+	}
+	_, err = other.ListPage(ctx, client.ListQuery{})
+	wantCode(t, err, fault.Unauthenticated)
+	other = client.New(h.url, rotated.Secret, client.Options{})
+	if _, err := other.ListPage(ctx, client.ListQuery{}); err != nil {
+		t.Error(err)
+	}
 	must(t, h.DeleteToken(ctx, "p", "x/y"))
 	_, err = other.ListPage(ctx, client.ListQuery{})
 	wantCode(t, err, fault.Unauthenticated)

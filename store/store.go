@@ -245,11 +245,17 @@ type EventQuery struct {
 // Tokens are the bearer tokens, by hash; the secret itself is never kept.
 type Tokens interface {
 	Insert(t *access.Token) error // fault.Exists when the project has the name
-	ByHash(hash []byte) (*access.Token, error)
+	// ByHash finds the token of a secret. Of an old secret, which a rotation replaced, until is when it
+	// stops being valid, which may have passed; of the present one it is zero.
+	ByHash(hash []byte) (t *access.Token, until time.Time, err error)
 	List(project string) ([]*access.Token, error)
 	// Delete removes a token by id or by name within the project ("": any project; then a name
 	// that several projects use is fault.Invalid). An id takes precedence over a name.
 	Delete(project, idOrName string) error
+	// Rotate gives a token, named as for Delete, another secret, at now. The secrets before it are
+	// valid until then, or until they were to end anyway; where until is not after now, not at all. A
+	// token that is left more than [access.MaxOldSecrets] is fault.Conflict.
+	Rotate(project, idOrName string, hash []byte, now, until time.Time) (*access.Token, error)
 	// Touch records the last use; an earlier time than the recorded one changes nothing.
 	Touch(id string, at time.Time) error
 }

@@ -78,9 +78,9 @@ func (a *Authority) Check(ctx context.Context, token string) (access.Caller, err
 	return c, err
 }
 
-// check is Check, and returns the token's record: nil for an admin token of the server's own.
-func (a *Authority) check(ctx context.Context, token string) (access.Caller, *access.Token, error) {
-	none := func(err error) (access.Caller, *access.Token, error) { return access.Caller{}, nil, err }
+// check is Check, and returns the token: nil for an admin token of the server's own.
+func (a *Authority) check(ctx context.Context, token string) (access.Caller, *held, error) {
+	none := func(err error) (access.Caller, *held, error) { return access.Caller{}, nil, err }
 	if token == "" {
 		return none(refuse("there is no bearer token"))
 	}
@@ -103,23 +103,24 @@ func (a *Authority) check(ctx context.Context, token string) (access.Caller, *ac
 		return none(err)
 	}
 	now := a.now()
-	if t.Expired(now) {
+	if err := t.check(now); err != nil {
 		a.cache.drop(sum)
-		return none(expired(t))
+		return none(err)
 	}
 	a.uses.note(t.ID, now)
-	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile, ExpiresAt: t.ExpiresAt}, t, nil
+	return access.Caller{Project: t.Project, Actor: t.Name, TokenID: t.ID, Scopes: slices.Clone(t.Scopes), Profile: t.Profile, ExpiresAt: t.ends()}, t, nil
 }
 
 // token finds the record of a hash. Looking up a hash in an index or a map is safe, unlike
 // comparing secrets: an attacker would have to find texts whose hashes have a chosen beginning.
-func (a *Authority) token(ctx context.Context, sum digest) (t *access.Token, err error) {
+func (a *Authority) token(ctx context.Context, sum digest) (*held, error) {
 	if t := a.cache.get(sum); t != nil {
 		return t, nil
 	}
 	generation := a.cache.generation()
-	err = a.store.View(ctx, func(tx store.Tx) (err error) {
-		t, err = tx.Tokens().ByHash(sum[:])
+	t := new(held)
+	err := a.store.View(ctx, func(tx store.Tx) (err error) {
+		t.Token, t.until, err = tx.Tokens().ByHash(sum[:])
 		return err
 	})
 	switch {

@@ -5,6 +5,7 @@ package bearer
 
 import (
 	"sync"
+	"time"
 
 	"sandpit.dev/access"
 )
@@ -16,13 +17,41 @@ const maxCached = 4096
 // that guesses push nothing out.
 type cache struct {
 	mu     sync.RWMutex
-	tokens map[digest]*access.Token // records are never changed once in here
-	gen    uint64                   // counts what may have made a read record old
+	tokens map[digest]*held
+	gen    uint64 // counts what may have made a read record old
 }
 
-func (c *cache) init() { c.tokens = make(map[digest]*access.Token) }
+// held is a token as one of its secrets finds it. It is never changed once in the cache.
+type held struct {
+	*access.Token
+	until time.Time // of a secret that a rotation replaced: when it is valid no more; else zero
+}
 
-func (c *cache) get(sum digest) *access.Token {
+// ends returns when the secret is valid no more, zero for never.
+func (h *held) ends() time.Time {
+	if h.until.IsZero() || !h.ExpiresAt.IsZero() && h.ExpiresAt.Before(h.until) {
+		return h.ExpiresAt
+	}
+	return h.until
+}
+
+// check returns the error of a secret that is past its time at now.
+func (h *held) check(now time.Time) error {
+	if h.Expired(now) {
+		return refuse("the bearer token %q expired at %s", h.Name, h.ExpiresAt.Format(time.RFC3339))
+	}
+	if !h.until.IsZero() && !now.Before(h.until) {
+		return replaced()
+	}
+	return nil
+}
+
+// replaced returns the error of a secret that a rotation replaced, and whose grace is over.
+func replaced() error { return refuse("the bearer token was replaced by a newer one (rotated)") }
+
+func (c *cache) init() { c.tokens = make(map[digest]*held) }
+
+func (c *cache) get(sum digest) *held {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.tokens[sum]
@@ -35,9 +64,9 @@ func (c *cache) generation() uint64 {
 	return c.gen
 }
 
-// put keeps a record, unless one was deleted since it was read: it could be this one, which would
+// put keeps a record, unless one was deleted or rotated since it was read: it could be this one, which would
 // then stay valid here.
-func (c *cache) put(sum digest, t *access.Token, generation uint64) {
+func (c *cache) put(sum digest, t *held, generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gen != generation {

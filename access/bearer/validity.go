@@ -12,7 +12,7 @@ import (
 )
 
 // Admit is [Authority.Check] for a request that may take long: valid ends when the token
-// has expired or was deleted, and its cause is the error that Check returns from then on.
+// has expired, was deleted or replaced, and its cause is the error that Check returns from then on.
 // The server's own admin tokens end with the server. The caller calls release once.
 func (a *Authority) Admit(ctx context.Context, token string) (_ access.Caller, valid context.Context, release func(), _ error) {
 	none := func(err error) (access.Caller, context.Context, func(), error) {
@@ -25,107 +25,140 @@ func (a *Authority) Admit(ctx context.Context, token string) (_ access.Caller, v
 	case t == nil:
 		return c, context.Background(), func() {}, nil
 	}
-	valid, release = a.validities.hold(t.ID, func() (time.Duration, error) { return a.left(t) })
-	// Between the check and the hold the token may have been deleted. Delete empties the
-	// cache before it ends what is held: one that is still cached is held in time.
-	if a.cache.get(digestOf(token)) == nil {
-		if _, err := a.Check(ctx, token); err != nil {
+	sum := digestOf(token)
+	valid, release = a.validities.hold(sum, t, a.now)
+	// Between the check and the hold the token may have been deleted, or rotated. Delete and Rotate
+	// empty the cache before they end what is held: what is still cached is held in time.
+	if a.cache.get(sum) != t {
+		now, t, err := a.check(ctx, token)
+		if err != nil {
 			release()
 			return none(err)
 		}
+		a.validities.shorten(sum, t, a.now)
+		c = now
 	}
 	return c, valid, release, nil
-}
-
-// left returns how long a token is still valid, less than zero for ever, and an error if it has
-// expired.
-func (a *Authority) left(t *access.Token) (time.Duration, error) {
-	if t.ExpiresAt.IsZero() {
-		return -1, nil
-	}
-	now := a.now()
-	if t.Expired(now) {
-		return 0, expired(t)
-	}
-	return t.ExpiresAt.Sub(now), nil
-}
-
-func expired(t *access.Token) error {
-	return refuse("the bearer token %q expired at %s", t.Name, t.ExpiresAt.Format(time.RFC3339))
 }
 
 // deleted returns the reason with which the contexts of a deleted token end.
 func deleted() error { return refuse("the bearer token was deleted") }
 
-// validities are the contexts of tokens that requests hold now.
+// validities are the contexts of secrets that requests hold now.
 type validities struct {
-	mu   sync.Mutex
-	byID map[string]*validity
+	mu sync.Mutex
+	of map[digest]*validity
 }
 
-// validity is the context of one token, shared by its holders.
+// validity is the context of one secret, shared by its holders.
 type validity struct {
+	id     string // of its token
 	ctx    context.Context
 	end    context.CancelCauseFunc
-	held   int
-	expiry *time.Timer // nil: the token does not expire
+	holds  int
+	by     *held       // as which it ends soonest
+	expiry *time.Timer // nil: it does not end by itself
 }
 
-func (v *validities) init() { v.byID = make(map[string]*validity) }
+func (v *validities) init() { v.of = make(map[digest]*validity) }
 
-// hold returns a token's context. It calls left for how long the token is still valid, and again
+// hold returns the context of a secret. It ends when the secret does by now, which is asked again
 // when that time has passed, since the host's clock may have been set.
-func (v *validities) hold(id string, left func() (time.Duration, error)) (context.Context, func()) {
+func (v *validities) hold(sum digest, by *held, now func() time.Time) (context.Context, func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	h := v.byID[id]
+	h := v.of[sum]
 	if h == nil {
-		h = &validity{}
+		h = &validity{id: by.ID}
 		h.ctx, h.end = context.WithCancelCause(context.Background())
-		v.byID[id] = h
-		if d, err := left(); err != nil {
-			h.end(err)
-		} else if d >= 0 {
-			h.expiry = time.AfterFunc(d, func() { v.expire(id, h, left) })
-		}
+		v.of[sum] = h
 	}
-	h.held++
-	return h.ctx, sync.OnceFunc(func() { v.release(id, h) })
+	h.holds++
+	v.shortenLocked(sum, h, by, now)
+	return h.ctx, sync.OnceFunc(func() { v.release(sum, h) })
 }
 
-func (v *validities) expire(id string, h *validity, left func() (time.Duration, error)) {
+// shorten has what is held by a secret end as by does, if that is sooner. A secret's time never
+// becomes longer.
+func (v *validities) shorten(sum digest, by *held, now func() time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.byID[id] != h {
+	if h := v.of[sum]; h != nil {
+		v.shortenLocked(sum, h, by, now)
+	}
+}
+
+func (v *validities) shortenLocked(sum digest, h *validity, by *held, now func() time.Time) {
+	ends := by.ends()
+	if h.by != nil && (ends.IsZero() || !h.by.ends().IsZero() && !ends.Before(h.by.ends())) {
 		return
 	}
-	switch d, err := left(); {
-	case err != nil:
-		v.endLocked(id, h, err)
-	case d >= 0:
-		h.expiry.Reset(d)
+	h.by = by
+	if ends.IsZero() {
+		return
 	}
+	if h.expiry != nil {
+		h.expiry.Stop()
+	}
+	h.expiry = time.AfterFunc(ends.Sub(now()), func() { v.expire(sum, h, by, now) })
 }
 
-func (v *validities) release(id string, h *validity) {
+func (v *validities) expire(sum digest, h *validity, by *held, now func() time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if h.held--; h.held == 0 && v.byID[id] == h {
-		v.endLocked(id, h, nil) // no request is left to see it
+	if v.of[sum] != h || h.by != by {
+		return
+	}
+	at := now()
+	if err := by.check(at); err != nil {
+		v.endLocked(sum, h, err)
+		return
+	}
+	h.expiry.Reset(by.ends().Sub(at))
+}
+
+func (v *validities) release(sum digest, h *validity) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if h.holds--; h.holds == 0 && v.of[sum] == h {
+		v.endLocked(sum, h, nil) // no request is left to see it
 	}
 }
 
-// end ends a token's context.
+// end ends the contexts of all secrets of a token.
 func (v *validities) end(id string, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if h := v.byID[id]; h != nil {
-		v.endLocked(id, h, why)
+	for sum, h := range v.of {
+		if h.id == id {
+			v.endLocked(sum, h, why)
+		}
 	}
 }
 
-func (v *validities) endLocked(id string, h *validity, why error) {
-	delete(v.byID, id)
+// endSecret ends the context of one secret.
+func (v *validities) endSecret(sum digest, why error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if h := v.of[sum]; h != nil {
+		v.endLocked(sum, h, why)
+	}
+}
+
+// secretsOf returns the secrets of a token that requests hold.
+func (v *validities) secretsOf(id string) (all []digest) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for sum, h := range v.of {
+		if h.id == id {
+			all = append(all, sum)
+		}
+	}
+	return all
+}
+
+func (v *validities) endLocked(sum digest, h *validity, why error) {
+	delete(v.of, sum)
 	if h.expiry != nil {
 		h.expiry.Stop()
 	}

@@ -129,6 +129,7 @@ func TestDocument(t *testing.T) {
 		want[any](h, 201, "POST", "/v1/templates", object{"name": "listed"})
 		named := strings.NewReplacer("{template}", "listed", "{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE")
 		other := strings.NewReplacer("{id}", h.create().ID)
+		token := strings.NewReplacer("{id}", want[v1.CreatedToken](h, 201, "POST", "/v1/tokens", object{"name": "example"}).ID)
 		n := 0
 		for path, calls := range doc.Paths {
 			for method, c := range calls {
@@ -141,6 +142,9 @@ func TestDocument(t *testing.T) {
 					target := named.Replace(path)
 					if strings.HasSuffix(path, "/rollback") { // which ends processes
 						target = other.Replace(path)
+					}
+					if strings.HasPrefix(path, "/tokens/") {
+						target = token.Replace(path)
 					}
 					a := h.do(strings.ToUpper(method), "/v1"+target, content.Example)
 					if a.StatusCode >= 300 {

@@ -261,6 +261,9 @@ func (a *API) operations() []httpapi.Operation {
 		op("createToken", "POST /tokens", "Make a token.", http.StatusCreated, a.createToken).
 			Example(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}).
 			Extend(keying{scope: access.Admin, makes: []keyed.Kind{keyed.Token}, own: true}),
+		op("rotateToken", "POST /tokens/{id}/rotate", "Give a token, by its id or its name, another secret. The one before it stays valid for a grace, and both are the same token.", http.StatusOK, a.rotateToken).
+			Example(v1.RotateToken{GraceSeconds: new(int64(600))}).
+			Extend(keyless("the second makes another secret, and the ones before it stay valid for the grace")),
 		op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
 		op("listImages", "GET /images", "List what sandboxes can run on.", http.StatusOK, a.listImages),
 		op("listSandboxImages", "GET /sandbox-images", "List images in the form of the MCP Gateway.", http.StatusOK, a.listSandboxImages),

@@ -109,10 +109,34 @@ func (a *API) deleteToken(ctx context.Context, c *call, in *byToken) (httpapi.No
 	return httpapi.None{}, a.tokens.Delete(ctx, c.Caller, text0(in.Project), in.ID)
 }
 
+type rotateToken struct {
+	byToken
+	Body v1.RotateToken
+}
+
+func (a *API) rotateToken(ctx context.Context, c *call, in *rotateToken) (v1.RotatedToken, error) {
+	grace := access.DefaultGrace
+	if s := in.Body.GraceSeconds; s != nil {
+		if *s < 0 || *s > int64(access.MaxGrace/time.Second) {
+			return v1.RotatedToken{}, fault.InvalidField("grace_seconds", "%d is outside 0 to %d seconds", *s, int64(access.MaxGrace/time.Second))
+		}
+		grace = time.Duration(*s) * time.Second
+	}
+	t, secret, err := a.tokens.Rotate(ctx, c.Caller, text0(in.Project), in.ID, grace)
+	if err != nil {
+		return v1.RotatedToken{}, err
+	}
+	return v1.RotatedToken{Token: tokenOf(t), Secret: secret.Reveal()}, nil
+}
+
 func tokenOf(t access.Token) v1.Token {
+	if !t.OldUntil.After(time.Now()) {
+		t.OldUntil = time.Time{}
+	}
 	return v1.Token{
 		ID: t.ID, Name: t.Name, Project: t.Project, Scopes: scopesOf(t.Scopes), Profile: t.Profile,
 		CreatedAt: t.CreatedAt.UTC(), LastUsedAt: timeOrNull(t.LastUsedAt), ExpiresAt: timeOrNull(t.ExpiresAt),
+		OldUntil: timeOrNull(t.OldUntil),
 	}
 }
 

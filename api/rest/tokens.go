@@ -5,15 +5,17 @@ package rest
 
 import (
 	"context"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 )
 
-// Tokens makes, lists and ends bearer tokens; *bearer.Authority does. It checks
+// Tokens makes, lists, rotates and ends bearer tokens; *bearer.Authority does. It checks
 // the caller's rights. An empty project is all that the caller manages.
 type Tokens interface {
 	Create(context.Context, access.Caller, bearer.NewToken) (access.Token, bearer.Secret, error)
+	Rotate(ctx context.Context, c access.Caller, project, idOrName string, grace time.Duration) (access.Token, bearer.Secret, error)
 	List(ctx context.Context, c access.Caller, project string) ([]*access.Token, error)
 	Delete(ctx context.Context, c access.Caller, project, idOrName string) error
 }

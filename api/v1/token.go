@@ -15,6 +15,7 @@ type Token struct {
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at" jsonschema:"exact to about a minute; null: never"`
 	ExpiresAt  *time.Time `json:"expires_at" jsonschema:"null: never"`
+	OldUntil   *time.Time `json:"old_secrets_until,omitempty" jsonschema:"until when secrets are valid that a rotation replaced; absent: none is"`
 }
 
 // Whoami is the token that a request was sent with.
@@ -24,7 +25,7 @@ type Whoami struct {
 	Project   string     `json:"project" jsonschema:"whose sandboxes it reaches"`
 	Scopes    []string   `json:"scopes"`
 	Profile   string     `json:"mcp_profile,omitempty" jsonschema:"the set of MCP tools that its holder gets; absent: the server's own"`
-	ExpiresAt *time.Time `json:"expires_at" jsonschema:"null: never"`
+	ExpiresAt *time.Time `json:"expires_at" jsonschema:"of the token, or of a secret that a rotation replaced; null: never"`
 }
 
 // CreateToken asks for a token.
@@ -43,6 +44,17 @@ type CreatedToken struct {
 	Secret string `json:"token" jsonschema:"the secret: keep it, it is never shown again"`
 	// SecretOmitted is set in the answer to a request that was repeated.
 	SecretOmitted bool `json:"token_omitted,omitempty" jsonschema:"true: the request was repeated, and the secret is in its first answer alone; if that is lost, delete the token and make another"`
+}
+
+// RotateToken asks for another secret of a token.
+type RotateToken struct {
+	GraceSeconds *int64 `json:"grace_seconds,omitempty" jsonschema:"how long the secrets before it stay valid, 0 to 2592000; 0: they end at once; the default is 3600"`
+}
+
+// RotatedToken is a token with its new secret, which is never shown again.
+type RotatedToken struct {
+	Token
+	Secret string `json:"token" jsonschema:"the new secret: keep it, it is never shown again"`
 }
 
 // TokenList is all tokens that the caller may see.

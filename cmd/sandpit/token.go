@@ -19,11 +19,11 @@ import (
 func newToken(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and end tokens, which programs call the server with",
+		Short: "Make, list, rotate and end tokens, which programs call the server with",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  group,
 	}
-	c.AddCommand(newTokenCreate(a), newTokenLs(a), newTokenRm(a))
+	c.AddCommand(newTokenCreate(a), newTokenLs(a), newTokenRotate(a), newTokenRm(a))
 	return c
 }
 
@@ -96,6 +96,46 @@ func newTokenLs(a *app) *cobra.Command {
 			},
 			Called: func(t v1.Token) string { return t.Name },
 		})
+	}
+	return c
+}
+
+func newTokenRotate(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rotate [flags] TOKEN",
+		Short: "Give a token another secret and print it; the old one stays valid for a while",
+		Long: `Give a token, by its id or its name, another secret and print it: it is never shown again. The secret before it stays
+valid for the grace, so that programs can be given the new one meanwhile, and then ends with what it holds open. Both are
+the same token, with one name and one last use, and sandpit token rm ends both at once.`,
+		Example: `  sandpit token rotate claude
+  sandpit token rotate claude --grace 0     # the old one has leaked`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completeTokens,
+	}
+	var grace flags.Period
+	f := c.Flags()
+	project := f.String("project", "", "whose token it is, where a name alone is not clear")
+	f.Var(&grace, "grace", "how long the old secret stays valid, at most 30d; 0: it ends at once (default: 1h)")
+	out := output.FormatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		t, err := cl.RotateToken(c.Context(), *project, args[0], v1.RotateToken{GraceSeconds: grace.Seconds()})
+		if err != nil {
+			return err
+		}
+		if out.IsData() {
+			return output.Data(a.stdout, *out, t)
+		}
+		old := "the old secret has ended"
+		if t.OldUntil != nil {
+			old = "the old secret is valid until " + t.OldUntil.UTC().Format(time.RFC3339)
+		}
+		a.warn("token %s of project %s is rotated, and %s; keep the new one, it is never shown again", t.Name, t.Project, old)
+		_, err = fmt.Fprintln(a.stdout, t.Secret)
+		return err
 	}
 	return c
 }

@@ -35,7 +35,7 @@ func tokenRecords(t *testing.T, open func(*testing.T) store.Store) {
 		})
 	}
 	byHash := func(t *testing.T, s store.Store, hash []byte) (got *access.Token, err error) {
-		err = s.View(t.Context(), func(tx store.Tx) (err error) { got, err = tx.Tokens().ByHash(hash); return err })
+		err = s.View(t.Context(), func(tx store.Tx) (err error) { got, _, err = tx.Tokens().ByHash(hash); return err })
 		return got, err
 	}
 	names := func(t *testing.T, s store.Store, project string) []string {
@@ -108,6 +108,90 @@ func tokenRecords(t *testing.T, open func(*testing.T) store.Store) {
 		wantSame(t, "left", names(t, s, ""), []string{"default/name 3", "default/" + sly.Name})
 		_, err := byHash(t, s, token(1).Hash)
 		wantCode(t, "ByHash of a deleted one", err, fault.NotFound)
+	})
+	t.Run("RotateKeepsOldSecretsForAWhile", func(t *testing.T) {
+		s := open(t)
+		add(t, s, token(1), token(2))
+		id := token(1).ID
+		secret := func(n int) []byte { return token(100 + n).Hash }
+		rotate := func(n int, now, until time.Time) error {
+			return inUpdate(t, s, func(tx store.Tx) error {
+				got, err := tx.Tokens().Rotate("default", token(1).Name, secret(n), now, until)
+				if err == nil {
+					wantSame(t, "its hash", got.Hash, secret(n))
+				}
+				return err
+			})
+		}
+		ends := func(hash []byte) (until time.Time) {
+			t.Helper()
+			view(t, s, func(tx store.Tx) error {
+				got, at, err := tx.Tokens().ByHash(hash)
+				if err != nil {
+					return err
+				}
+				wantSame(t, "the token of the hash", got.ID, id)
+				until = at
+				return nil
+			})
+			return until
+		}
+		at := func(h int) time.Time { return epoch.Add(time.Duration(h) * time.Hour) }
+		if err := rotate(1, at(0), at(10)); err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "the first", ends(token(1).Hash), at(10))
+		wantSame(t, "the present one", ends(secret(1)), time.Time{})
+		if err := rotate(2, at(1), at(5)); err != nil { // nobody's time is made longer
+			t.Fatal(err)
+		}
+		wantSame(t, "the first", ends(token(1).Hash), at(5))
+		wantSame(t, "the second", ends(secret(1)), at(5))
+		if err := rotate(3, at(2), at(20)); err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "the first", ends(token(1).Hash), at(5))
+		wantSame(t, "the third", ends(secret(2)), at(20))
+		got, err := byHash(t, s, token(1).Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "OldUntil", got.OldUntil, at(20))
+		other, err := byHash(t, s, token(2).Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "another token", other, token(2))
+
+		// What is past is gone with the next rotation, and all without a grace.
+		if err := rotate(4, at(6), at(30)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = byHash(t, s, token(1).Hash)
+		wantCode(t, "ByHash of a past secret", err, fault.NotFound)
+		if err := rotate(5, at(7), at(7)); err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n < 5; n++ {
+			_, err = byHash(t, s, secret(n))
+			wantCode(t, fmt.Sprintf("ByHash of secret %d", n), err, fault.NotFound)
+		}
+		for n := range access.MaxOldSecrets {
+			if err := rotate(10+n, at(8), at(50)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantCode(t, "one too many", rotate(30, at(8), at(50)), fault.Conflict)
+		wantSame(t, "the present one", ends(secret(10+access.MaxOldSecrets-1)), time.Time{})
+		wantCode(t, "in another project", inUpdate(t, s, func(tx store.Tx) error {
+			_, err := tx.Tokens().Rotate("other", token(1).Name, secret(40), at(8), at(9))
+			return err
+		}), fault.NotFound)
+		update(t, s, func(tx store.Tx) error { return tx.Tokens().Delete("", id) })
+		for n := range access.MaxOldSecrets {
+			_, err = byHash(t, s, secret(10+n))
+			wantCode(t, "ByHash of a deleted token's secret", err, fault.NotFound)
+		}
 	})
 	t.Run("TouchNotesTheLatestUse", func(t *testing.T) {
 		s := open(t)
