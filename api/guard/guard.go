@@ -30,7 +30,8 @@ type Options struct {
 	// reached, beside loopback ones and the address that a connection came in on.
 	Hosts []string
 	// Origins are web origins ("https://console.example.org") whose pages may
-	// call the server, beside its own.
+	// call the server, beside its own. Preflights of theirs need no token, and their
+	// browsers let them read answers.
 	Origins []string
 	// MaxBody is the most bytes that a request's body may have, whatever the
 	// coat allows; zero: 5 GiB.
@@ -91,8 +92,12 @@ func New(o Options) (*Guard, error) {
 		strangers: newStrangers(),
 	}
 	for _, origin := range o.Origins {
+		origin, err := canonicalOrigin(origin)
+		if err != nil {
+			return nil, err
+		}
 		if err := g.cross.AddTrustedOrigin(origin); err != nil {
-			return nil, fault.InvalidField("origins", "%q is not a valid origin, which has a scheme and a host and no path (https://console.example.org): %v", origin, err)
+			return nil, fault.InvalidField("origins", "%q is not a valid origin: %v", origin, err)
 		}
 		g.origins[origin] = true
 	}
@@ -185,6 +190,7 @@ func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *
 		h := w.Header()
 		h.Set("X-Request-Id", p.id)
 		h.Set("X-Content-Type-Options", "nosniff")
+		g.tellPage(h, r)
 		defer g.finish(w, r, began)
 		if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
 			b := &body{
@@ -200,6 +206,10 @@ func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *
 		}
 		if err := cmp.Or(g.checkOrigin(r), checkSite(r)); err != nil {
 			Error(w, r, err)
+			return
+		}
+		if g.preflight(r) {
+			allowPage(w, r)
 			return
 		}
 		if r.ContentLength > g.maxBody {
